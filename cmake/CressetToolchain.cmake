@@ -1,0 +1,32 @@
+# Compiler cache, linker, warnings and third-party libraries of the core.
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -Werror=switch -Werror=return-type)
+add_link_options(-Wl,--gc-sections)
+add_compile_options(-ffunction-sections -fdata-sections)
+
+# Header-only: torch's own copy of fmt lives in its shared library, and two compiled copies must not meet.
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(Threads REQUIRED)
+
+# LLVM, static. 19 is what is tested; 18 and 20 are accepted.
+foreach(version 19 20 18)
+  find_package(LLVM CONFIG QUIET PATHS /usr/lib/llvm-${version} NO_DEFAULT_PATH)
+  if(LLVM_FOUND)
+    break()
+  endif()
+endforeach()
+if(NOT LLVM_FOUND)
+  message(FATAL_ERROR "cresset needs LLVM 18, 19 or 20 with static libraries (Debian: llvm-19-dev)")
+endif()
+message(STATUS "LLVM ${LLVM_PACKAGE_VERSION} in ${LLVM_DIR}")
+llvm_map_components_to_libnames(CRESSET_LLVM_LIBS orcjit native passes)

@@ -1,0 +1,25 @@
+// Logging by area: CRESSET_LOG=graph,kernels,guards,recompiles,... A line starts with "[cresset:area] ".
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace cresset::log {
+
+enum class Area : uint8_t { Graph, Kernels, Guards, Recompiles, Passes, Program, Extern, Cache };
+
+bool enabled(Area area);
+void enable(std::string_view areas);  // comma separated; replaces the current set; unknown names throw std::invalid_argument
+void write(Area area, std::string_view text);
+void set_sink(std::function<void(std::string_view line)> sink);  // default: stderr
+
+}  // namespace cresset::log
+
+// Builds the text only when the area is on.
+#define CRESSET_LOG(area, text)                                  \
+  do {                                                           \
+    if (::cresset::log::enabled(::cresset::log::Area::area))     \
+      ::cresset::log::write(::cresset::log::Area::area, (text)); \
+  } while (false)

@@ -1,0 +1,33 @@
+#include "base/options.h"
+
+#include <cstdlib>
+
+namespace cresset {
+namespace {
+
+struct Row {
+  const char* variable;
+  const char* value;
+};
+constexpr Row kRows[] = {
+#define CRESSET_OPTION(name, value, meaning) {"CRESSET_" #name, value},
+#include "base/options.def"
+#undef CRESSET_OPTION
+};
+
+}  // namespace
+
+std::string option(Option option) {
+  const Row& row = kRows[static_cast<size_t>(option)];
+  const char* set = std::getenv(row.variable);
+  return set != nullptr ? set : row.value;
+}
+
+bool option_flag(Option o) {
+  const std::string text = option(o);
+  return text == "1" || text == "true" || text == "on";
+}
+
+int64_t option_int(Option o) { return std::strtoll(option(o).c_str(), nullptr, 10); }
+
+}  // namespace cresset

@@ -1,0 +1,63 @@
+// Machine code from kernels. No torch: vector math comes from a symbol resolver that the bridge supplies.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "loop/kernel.h"
+
+namespace cresset::codegen {
+
+// The compiled form of a kernel. Computes the outer points [begin, end) of the work dimension (see work_items), all
+// inner points of each. Thread safe for disjoint ranges. `buffers`: element-0 pointers in Kernel::buffers order;
+// `symbols`: values in Kernel::size_symbols() order. `scratch`: scratch_bytes() writable bytes private to the call.
+using KernelFn = void (*)(void* const* buffers, const int64_t* symbols, int64_t begin, int64_t end, void* scratch);
+
+class CompiledKernel {
+ public:
+  virtual ~CompiledKernel() = default;
+  virtual KernelFn fn() const = 0;
+  // How many independent work items the kernel has for these sizes; ranges of [0, work_items) may run in parallel.
+  virtual int64_t work_items(const int64_t* symbols) const = 0;
+  // Rough cost of one work item in elements touched, for choosing the number of threads.
+  virtual int64_t item_cost(const int64_t* symbols) const = 0;
+  virtual int64_t scratch_bytes(const int64_t* symbols) const = 0;
+};
+
+// Which vector-math functions exist: returns the address of e.g. "Sleef_expf16_u10", or nullptr.
+using SymbolResolver = void* (*)(const char* name);
+
+struct CpuOptions {
+  SymbolResolver resolver = nullptr;  // nullptr: scalar libm, one lane at a time
+  int vector_bits = 0;                // 0: the host's widest
+  bool from_disk_cache = true;
+};
+
+struct CodegenStats {
+  int64_t kernels_requested = 0, kernels_compiled = 0, memory_hits = 0, disk_hits = 0;
+  double milliseconds = 0;
+};
+
+class CpuCodegen {
+ public:
+  static CpuCodegen& get();  // process-wide: kernels are compiled once and shared. Thread safe.
+  void configure(CpuOptions options);
+
+  // Compiles (or finds) all kernels of a program, together. Result i belongs to kernels[i].
+  Result<std::vector<std::shared_ptr<const CompiledKernel>>> compile(const std::vector<const loop::Kernel*>& kernels);
+
+  CodegenStats stats() const;
+  void clear_memory_cache();
+
+ private:
+  CpuCodegen();
+  ~CpuCodegen();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cresset::codegen

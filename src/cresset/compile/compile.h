@@ -1,0 +1,28 @@
+// The driver: a captured graph in, a runnable Program out. The one place that knows the order of stages.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "compile/options.h"
+#include "graph/graph.h"
+#include "runtime/program.h"
+
+namespace cresset::compile {
+
+struct Stats {
+  int64_t nodes_captured = 0, nodes_after_passes = 0;
+  int64_t kernels = 0, distinct_kernels = 0, extern_calls = 0;
+  double ms_passes = 0, ms_lower = 0, ms_codegen = 0;
+};
+
+struct Compiled {
+  runtime::Program program;
+  Stats stats;
+};
+
+// Takes the graph over. Fallback only for code generation failures: whatever has no native form is an extern call.
+Result<Compiled> compile(std::unique_ptr<graph::Graph> graph, const Options& options);
+
+}  // namespace cresset::compile

@@ -1,0 +1,144 @@
+// The captured tensor program: functional, in execution order, sizes symbolic.
+//
+// Semantics. A Value is an immutable tensor. A node names an ATen operator (its qualified name with overload) or one of
+// cresset's own primitives ("prim::..."), and holds its arguments in schema order. No node writes to an argument;
+// writes to inputs are stated apart (Graph::mutations) and happen after everything else. A view operator's result is a
+// value like any other: that memory may be shared is the lowering's business. TensorType::strides are what eager would
+// give; only graph outputs must honour them.
+//
+// Invariants (verify): every value is defined before use; results and their types agree with the operator's shape rule
+// when it has one; value ids in arguments exist; rank(sizes) == rank(strides).
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "graph/op_name.h"
+#include "sym/shape_env.h"
+
+namespace cresset::graph {
+
+using sym::ExprId;
+using ValueId = Id<struct ValueTag>;
+using NodeId = Id<struct NodeTag>;
+
+enum class DeviceKind : uint8_t { Cpu, Cuda, Meta };
+struct Device {
+  DeviceKind kind = DeviceKind::Cpu;
+  int8_t index = -1;
+  bool operator==(const Device&) const = default;
+};
+
+struct TensorType {
+  DType dtype = DType::F32;
+  Device device;
+  std::vector<ExprId> sizes;
+  std::vector<ExprId> strides;  // in elements, as eager gives them
+
+  size_t rank() const { return sizes.size(); }
+};
+
+// Argument kinds. Integers of any origin (sizes, dims, int scalars) are ExprIds in the graph's pool.
+struct None {
+  bool operator==(const None&) const = default;
+};
+using OptionalValue = std::optional<ValueId>;
+enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
+// ATen's Layout argument: only strided ever reaches a graph; others end in a fallback.
+struct StridedLayout {
+  bool operator==(const StridedLayout&) const = default;
+};
+using Arg = std::variant<None, ValueId, std::vector<OptionalValue>, ExprId, std::vector<ExprId>, double, bool,
+                         std::vector<double>, std::vector<bool>, std::string, DType, Device, MemoryFormat,
+                         StridedLayout>;
+
+struct Node {
+  OpId op;
+  std::vector<Arg> args;          // schema order, defaults filled in
+  std::vector<ValueId> results;   // a Tensor[] result contributes one value an element
+  uint32_t location = 0;          // index into Graph::locations
+};
+
+struct Value {
+  TensorType type;
+  NodeId node;          // invalid: a graph input or constant
+  uint32_t result = 0;  // which result of `node`; for inputs and constants their position
+  enum class Kind : uint8_t { Input, Constant, Result } kind = Kind::Result;
+  std::string name;     // for people: "x", "layer.0.weight"; may be empty
+};
+
+struct Mutation {
+  uint32_t input;  // position in Graph::inputs or, when is_constant, in Graph::constants
+  bool is_constant = false;
+  ValueId value;   // final contents; same sizes and dtype as the input
+};
+
+class Graph {
+ public:
+  explicit Graph(std::shared_ptr<sym::ShapeEnv> env) : env_(std::move(env)) {}
+
+  sym::ShapeEnv& env() const { return *env_; }
+  sym::ExprPool& pool() const { return env_->pool(); }
+  const std::shared_ptr<sym::ShapeEnv>& env_ptr() const { return env_; }
+
+  ValueId add_input(TensorType type, std::string name);
+  ValueId add_constant(TensorType type, std::string name);  // a tensor held by the compiled code: parameter, buffer
+  NodeId add_node(OpId op, std::vector<Arg> args, std::vector<TensorType> results);
+  uint32_t add_location(std::string location);  // deduplicates the last one
+
+  const Node& node(NodeId id) const { return nodes_[id.index]; }
+  Node& node(NodeId id) { return nodes_[id.index]; }
+  const Value& value(ValueId id) const { return values_[id.index]; }
+  Value& value(ValueId id) { return values_[id.index]; }
+  const TensorType& type(ValueId id) const { return values_[id.index].type; }
+  size_t value_count() const { return values_.size(); }
+  size_t node_count() const { return nodes_.size(); }  // including nodes no longer in `order`
+
+  std::vector<NodeId> order;  // execution order; passes rewrite it freely
+  std::vector<ValueId> inputs, constants, outputs;
+  std::vector<Mutation> mutations;
+  std::vector<std::string> locations{""};
+  uint32_t current_location = 0;  // given to nodes as they are added
+
+  // Calls f(ValueId&) for every value an argument list mentions.
+  template <class F>
+  static void for_each_value(std::vector<Arg>& args, F&& f) {
+    for (Arg& arg : args) {
+      if (auto* v = std::get_if<ValueId>(&arg)) f(*v);
+      if (auto* list = std::get_if<std::vector<OptionalValue>>(&arg))
+        for (OptionalValue& v : *list)
+          if (v) f(*v);
+    }
+  }
+  template <class F>
+  static void for_each_value(const std::vector<Arg>& args, F&& f) {
+    for_each_value(const_cast<std::vector<Arg>&>(args), [&](ValueId& v) { f(static_cast<const ValueId&>(v)); });
+  }
+
+ private:
+  std::shared_ptr<sym::ShapeEnv> env_;
+  std::deque<Node> nodes_;  // deques: references stay valid while nodes are added
+  std::deque<Value> values_;
+};
+
+// Text form; parse(print(g)) prints the same. One line a node:
+//   %3: f32[s0, 64][64, 1] = aten::relu(%2)  # model.py:42 in forward
+std::string print(const Graph& graph);
+Result<std::unique_ptr<Graph>> parse(std::string_view text);
+// Empty when the invariants hold, else the first violation, for people.
+std::string verify(const Graph& graph);
+
+// ---- helpers every layer uses
+bool is_contiguous(sym::ShapeEnv& env, const TensorType& type);  // proved, without guards
+std::vector<ExprId> contiguous_strides(sym::ExprPool& pool, const std::vector<ExprId>& sizes);
+ExprId numel(sym::ExprPool& pool, const std::vector<ExprId>& sizes);
+
+}  // namespace cresset::graph

@@ -1,0 +1,21 @@
+// A graph of primitives into loop kernels, extern calls and a memory plan.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "compile/options.h"
+#include "graph/graph.h"
+#include "loop/kernel.h"
+#include "runtime/program.h"
+
+namespace cresset::lower {
+
+struct Lowered {
+  runtime::Program program;                            // complete but for Program::kernels
+  std::vector<std::unique_ptr<loop::Kernel>> kernels;  // Launch::kernel indexes these
+};
+
+Result<Lowered> lower(const graph::Graph& graph, const compile::Options& options);
+
+}  // namespace cresset::lower

@@ -1,0 +1,138 @@
+// What operator rules see: their arguments, the shape environment, and the builders of results.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "loop/kernel.h"
+
+namespace cresset::ops {
+
+// Read-only view of one call's arguments, by schema position.
+class OpArgs {
+ public:
+  OpArgs(const graph::Graph& graph, const std::vector<graph::Arg>& args) : graph_(&graph), args_(&args) {}
+
+  size_t count() const { return args_->size(); }
+  const graph::Arg& operator[](size_t i) const { return (*args_)[i]; }
+  bool is_none(size_t i) const { return std::holds_alternative<graph::None>((*args_)[i]); }
+  bool is_tensor(size_t i) const { return std::holds_alternative<graph::ValueId>((*args_)[i]); }
+
+  graph::ValueId value(size_t i) const { return std::get<graph::ValueId>((*args_)[i]); }
+  const graph::TensorType& tensor(size_t i) const { return graph_->type(value(i)); }
+  const std::vector<graph::OptionalValue>& values(size_t i) const {
+    return std::get<std::vector<graph::OptionalValue>>((*args_)[i]);
+  }
+  const graph::TensorType& type(graph::ValueId v) const { return graph_->type(v); }
+  sym::ExprId integer(size_t i) const { return std::get<sym::ExprId>((*args_)[i]); }
+  const std::vector<sym::ExprId>& integers(size_t i) const { return std::get<std::vector<sym::ExprId>>((*args_)[i]); }
+  // A Python/ATen Scalar argument, whatever its kind.
+  bool is_scalar(size_t i) const {
+    const graph::Arg& a = (*args_)[i];
+    return std::holds_alternative<sym::ExprId>(a) || std::holds_alternative<double>(a) || std::holds_alternative<bool>(a);
+  }
+  bool flag(size_t i) const { return std::get<bool>((*args_)[i]); }
+  bool flag_or(size_t i, bool otherwise) const { return is_none(i) ? otherwise : flag(i); }
+  double number(size_t i) const { return std::get<double>((*args_)[i]); }
+  const std::string& text(size_t i) const { return std::get<std::string>((*args_)[i]); }
+  std::optional<DType> dtype(size_t i) const {
+    if (is_none(i)) return std::nullopt;
+    return std::get<DType>((*args_)[i]);
+  }
+  // Integers that must be known now: dims, flags, kernel sizes. CHECKs they are constants; see ShapeContext::constant.
+  int64_t constant(size_t i) const { return graph_->pool().const_value(integer(i)); }
+  std::vector<int64_t> constants(size_t i) const;
+
+  const graph::Graph& graph() const { return *graph_; }
+
+ private:
+  const graph::Graph* graph_;
+  const std::vector<graph::Arg>* args_;
+};
+
+// For shape rules. Every decision that can depend on a size goes through here and is guarded.
+class ShapeContext {
+ public:
+  ShapeContext(graph::Graph& graph, std::string_view op) : graph_(graph), op_(op) {}
+  graph::Graph& graph() { return graph_; }
+  sym::ShapeEnv& env() { return graph_.env(); }
+  sym::ExprPool& pool() { return graph_.pool(); }
+
+  // Decides, guarding on hints when it must. Data-dependent conditions count as false.
+  bool decide(sym::ExprId condition);
+  // Like decide, but never guards on "equal to 0 or 1" of a dynamic size: false unless proved.
+  bool proved(sym::ExprId condition) { return env().known_true(condition); }
+  // Demands a fact that eager checks. False: eager would raise. Guards only when undecided by facts.
+  bool require(sym::ExprId condition) { return decide(condition); }
+  bool require_equal(sym::ExprId a, sym::ExprId b);
+  // A number that must be concrete (a dim, a kernel size): specializes.
+  int64_t constant(sym::ExprId e);
+  std::vector<int64_t> constants(const std::vector<sym::ExprId>& es);
+
+  // Broadcasts sizes as ATen does. An equal-sized guard is preferred to a guard that pins a size to 1.
+  Result<std::vector<sym::ExprId>> broadcast(const std::vector<sym::ExprId>& a, const std::vector<sym::ExprId>& b);
+  // Strides that TensorIterator gives the output of a pointwise operator over these operands (same-size operands'
+  // stride order is kept; ambiguity is decided from the first operand that decides; default contiguous).
+  std::vector<sym::ExprId> pointwise_strides(const std::vector<sym::ExprId>& sizes,
+                                             const std::vector<const graph::TensorType*>& operands);
+  std::vector<sym::ExprId> contiguous_strides(const std::vector<sym::ExprId>& sizes);
+  // Strides of a tensor of these sizes dense in the given format.
+  std::vector<sym::ExprId> strides_for(graph::MemoryFormat format, const std::vector<sym::ExprId>& sizes);
+  // As empty_like(preserve): keeps the stride order of a non-overlapping dense tensor, else contiguous.
+  std::vector<sym::ExprId> like_strides(const graph::TensorType& type);
+  bool is_contiguous(const graph::TensorType& type);
+
+  // Wraps a negative dim; fails when out of range. rank 0 counts as rank 1, as in ATen.
+  Result<int64_t> wrap_dim(sym::ExprId dim, size_t rank);
+
+  Fallback invalid(std::string why) const;      // eager raises
+  Fallback unsupported(std::string why) const;  // the native rule does not cover this
+
+  DType default_dtype = DType::F32;  // torch.get_default_dtype() at capture
+
+ private:
+  graph::Graph& graph_;
+  std::string_view op_;
+};
+
+// For element and view rules. Implemented by lowering.
+class ElementContext {
+ public:
+  virtual ~ElementContext() = default;
+  // The element of `value` at `index` (one expression a dimension), as a scalar of compute_dtype(value's dtype).
+  virtual loop::ScalarId element(graph::ValueId value, const std::vector<sym::ExprId>& index) = 0;
+  virtual loop::ScalarBuilder& scalars() = 0;
+  virtual const graph::Graph& graph() = 0;
+  // The type of result `result` of the node being lowered.
+  virtual const graph::TensorType& result_type(size_t result) = 0;
+
+  sym::ShapeEnv& env() { return graph().env(); }
+  sym::ExprPool& pool() { return graph().pool(); }
+  // Element of `value` broadcast to the rank of `index`: trailing dimensions aligned, size-1 dimensions read at 0.
+  loop::ScalarId broadcast_element(graph::ValueId value, const std::vector<sym::ExprId>& index);
+  // Argument i as an operand: a tensor is broadcast and read at index, a number becomes a constant; cast to `dtype`.
+  loop::ScalarId operand(const OpArgs& args, size_t i, const std::vector<sym::ExprId>& index, DType dtype);
+  // An index variable whose value is an element (indirect access); the element must be integral.
+  sym::ExprId indirect(loop::ScalarId scalar);
+};
+
+// For decompositions: appends nodes through their shape rules.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(graph::Graph& graph) : graph_(graph) {}
+  graph::Graph& graph() { return graph_; }
+  // Appends a node whose operator has a shape rule; CHECKs that the rule accepts. First result.
+  graph::ValueId call(std::string_view op, std::vector<graph::Arg> args);
+  std::vector<graph::ValueId> call_multi(std::string_view op, std::vector<graph::Arg> args);
+  graph::Arg integer(int64_t v) { return graph_.pool().constant(v); }
+  graph::Arg integers(const std::vector<int64_t>& vs);
+  graph::ValueId cast(graph::ValueId v, DType dtype);  // no node when already of that dtype
+  const std::vector<graph::NodeId>& appended() const { return appended_; }
+
+ private:
+  graph::Graph& graph_;
+  std::vector<graph::NodeId> appended_;
+};
+
+}  // namespace cresset::ops

@@ -1,0 +1,61 @@
+// One operator, whole: its schema, the symbolic shape rule used at capture, and how it is compiled. A row of a family's
+// table (ops/<family>.cpp); see docs/add-an-op.md.
+//
+// An operator is compiled in one of these ways:
+//   Pointwise   element(): the value of one result element from elements of the arguments
+//   View        view(): where in the argument an element of the result lies; never a kernel of its own
+//   Reduction   reduction(): which dimensions are folded and how; element(): the operand before folding
+//   Concat      prim::cat and its kin: each argument is written into a window of the result
+//   Composite   decompose(): rewritten into other operators before lowering
+//   Extern      called through ATen by the bridge
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "loop/kernel.h"
+#include "ops/context.h"
+
+namespace cresset::ops {
+
+enum class OpClass : uint8_t { Pointwise, View, Reduction, Concat, Composite, Extern };
+
+using Types = std::vector<graph::TensorType>;
+using Index = std::vector<sym::ExprId>;  // one expression a dimension
+
+struct Reduction {
+  loop::Combine combine;
+  std::vector<int64_t> dims;  // of the argument, ascending, non-negative
+  bool keepdim = false;
+  DType accumulate;  // dtype the operand is cast to before folding (sum: accumulate_dtype)
+};
+
+struct OpDef {
+  std::string_view schema;  // as in native_functions.yaml, e.g. "aten::relu(Tensor self) -> Tensor"
+  OpClass op_class;
+  // Result types from argument types. Adds guards through the context's env. InvalidArguments: eager would raise
+  // (the caller lets eager raise it). Unsupported*: the caller tries the generic rule.
+  Result<Types> (*shape)(ShapeContext&, const OpArgs&) = nullptr;
+  // Element `index` of result `result`, as a scalar of compute_dtype(result dtype).
+  loop::ScalarId (*element)(ElementContext&, const OpArgs&, size_t result, const Index& index) = nullptr;
+  // Index into argument 0 for an index into the result.
+  Index (*view)(ElementContext&, const OpArgs&, size_t result, const Index& index) = nullptr;
+  Reduction (*reduction)(const graph::Graph&, const OpArgs&, size_t result) = nullptr;
+  // New values standing for the node's results, made of operators nearer to primitives. Fallback: stays Extern.
+  Result<std::vector<graph::ValueId>> (*decompose)(graph::Graph&, const OpArgs&) = nullptr;
+  // Pointwise only: costs more than a few cycles an element (transcendental, indirect): not worth recomputing.
+  bool heavy = false;
+  // Extern only: the bridge can write the result into memory that the plan provides (out-variant), for result 0.
+  bool planned_result = false;
+};
+
+std::string_view name_of(const OpDef& def);  // "aten::add.Tensor"
+
+// The row of an operator, nullptr when it has none. Safe from any thread; built once.
+const OpDef* find(graph::OpId op);
+const OpDef* find(std::string_view name);
+std::span<const OpDef* const> all();
+
+}  // namespace cresset::ops

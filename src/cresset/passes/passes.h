@@ -1,0 +1,18 @@
+// The graph passes, one a file. Each rewrites the graph in place and returns whether it changed anything.
+#pragma once
+
+#include "compile/options.h"
+#include "graph/graph.h"
+
+namespace cresset::passes {
+
+bool decompose(graph::Graph& graph);         // Composite operators into primitives, to a fixed point
+bool dead_code(graph::Graph& graph);         // nodes whose results nobody uses (random and assertion nodes stay)
+bool common_subexpressions(graph::Graph& graph);
+bool fold_constants(graph::Graph& graph);    // values known at compile time: full, arange of constants, ...
+bool remove_no_ops(graph::Graph& graph);     // x*1, x+0, views and casts that change nothing, permute chains
+
+// The pipeline, in order. Verifies between passes under CRESSET_VERIFY=1.
+void run(graph::Graph& graph, const compile::Options& options);
+
+}  // namespace cresset::passes

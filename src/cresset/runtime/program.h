@@ -1,0 +1,99 @@
+// What runs: a flat tape over tensor slots and size slots. Plain data; the bridge executes it with real tensors.
+//
+// Size slots: the values of Program::sizes, a SizeProgram over the call's symbols (Program::symbols says where each
+// symbol's value is read from). Every number that depends on a size is an index into them (SizeRef).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "graph/graph.h"
+#include "sym/size_program.h"
+
+namespace cresset::runtime {
+
+using TensorId = Id<struct RuntimeTensorTag>;
+struct SizeRef {
+  uint32_t index;
+  bool operator==(const SizeRef&) const = default;
+};
+
+// Where the memory of a tensor slot is.
+enum class Home : uint8_t {
+  Input,     // the caller's tensor `position`
+  Constant,  // the held tensor `position`
+  Arena,     // at `arena_offset` in this call's arena
+  Fresh,     // own allocation: a graph output
+  Extern,    // allocated by the extern call that produces it
+  View,      // inside `base`
+};
+
+struct TensorSlot {
+  Home home = Home::Arena;
+  uint32_t position = 0;
+  TensorId base;
+  DType dtype = DType::F32;
+  graph::Device device;
+  std::vector<SizeRef> sizes, strides;  // strides in elements
+  SizeRef offset{};                     // View: elements from base's element 0
+  SizeRef bytes{};                      // Arena, Fresh: memory needed
+  SizeRef arena_offset{};               // Arena: bytes, a multiple of 64
+  std::string name;                     // for people
+};
+
+using ExternArg = std::variant<graph::None, TensorId, std::vector<std::optional<TensorId>>, SizeRef,
+                               std::vector<SizeRef>, double, bool, std::vector<double>, std::vector<bool>,
+                               std::string, DType, graph::Device, graph::MemoryFormat, graph::StridedLayout>;
+
+struct Launch {
+  uint32_t kernel;                // index into Program::kernels
+  std::vector<TensorId> buffers;  // Kernel::buffers order
+  std::vector<SizeRef> symbols;   // Kernel::size_symbols() order
+};
+// An ATen operator. Results with home Arena/Fresh are written in place of an allocation; a result with home Extern takes
+// the tensor that the operator returns, restrided by copy if its strides are not the slot's.
+struct ExternCall {
+  graph::OpId op;
+  std::vector<ExternArg> args;    // schema order
+  std::vector<TensorId> results;  // invalid: unused
+  uint32_t location = 0;
+};
+// Copies `from` into `to` (same sizes; strides may differ): write-back of mutations, layout changes between externs.
+struct Copy {
+  TensorId from, to;
+};
+// The memory of these Extern tensors is not used any more.
+struct Release {
+  std::vector<TensorId> tensors;
+};
+using Step = std::variant<Launch, ExternCall, Copy, Release>;
+
+// Where a symbol's value comes from at a call.
+struct SymbolSource {
+  enum class Kind : uint8_t { InputSize, InputStride, IntArgument, ConstantSize } kind;
+  uint32_t position;  // input tensor, or integer argument
+  uint32_t dim = 0;
+};
+
+struct Program {
+  std::vector<sym::VarId> symbols;     // slot i of the size program holds symbols[i]; the bridge knows their sources
+  sym::SizeProgram sizes;
+  std::vector<TensorSlot> tensors;
+  std::vector<Step> steps;
+  std::vector<TensorId> inputs;        // invalid: unused input
+  std::vector<TensorId> constants;     // likewise
+  std::vector<TensorId> outputs;       // graph outputs, in order; may repeat, may be inputs, constants or views
+  SizeRef arena_bytes{};
+  std::vector<std::shared_ptr<const codegen::CompiledKernel>> kernels;
+  std::vector<std::string> kernel_text;  // for people: printed loop kernels
+  std::vector<std::string> locations;
+};
+
+std::string print(const Program& program);
+
+}  // namespace cresset::runtime

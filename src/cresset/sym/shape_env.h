@@ -1,0 +1,128 @@
+// The symbols of one compilation: hints, ranges, equalities, and the guards that decisions asked for.
+//
+// A symbol is backed (it stands for something a caller passes in: it has a hint) or unbacked (data dependent: none).
+// evaluate() is the only way a guard comes into being: it first tries to prove or refute the condition from ranges and
+// facts; only then does it ask the hints and record a guard.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sym/expr.h"
+#include "sym/interval.h"
+
+namespace cresset::sym {
+
+enum class Policy : uint8_t {
+  Dynamic,    // the default
+  MarkedDynamic,  // a promise: a guard that pins it is an error
+  Static,     // specialized at creation
+};
+
+struct Symbol {
+  VarId var;
+  std::string name;    // "s0"; "u0" when unbacked
+  std::string source;  // "x.size(0)": where the value comes from, for people and for stable naming
+  std::optional<int64_t> hint;
+  Interval range;
+  Policy policy = Policy::Dynamic;
+};
+
+// Who asked for a decision.
+struct Reason {
+  std::string op;        // "aten::view", may be empty
+  std::string location;  // "model.py:42 in forward", may be empty
+};
+
+struct GuardFact {
+  ExprId condition;  // holds for the hints
+  Reason reason;
+};
+struct RuntimeAssertion {
+  ExprId condition;
+  std::string message;
+};
+
+class ShapeEnv {
+ public:
+  ExprPool& pool() { return pool_; }
+  const ExprPool& pool() const { return pool_; }
+
+  // A backed symbol. `range` defaults to [0, inf) (a size).
+  ExprId new_backed(std::string source, int64_t hint, Interval range = Interval::size(), Policy policy = Policy::Dynamic);
+  ExprId new_unbacked(std::string source, Interval range = Interval::size());
+  const Symbol* symbol(VarId var) const;  // nullptr for variables that are not symbols (loop variables)
+  std::span<const Symbol> symbols() const { return symbols_; }
+
+  // A variable that is no symbol but has a range: a loop index. Known to statically_known and simplify.
+  ExprId new_ranged_var(Interval range);
+  // As above with a symbolic exclusive bound: 0 <= var < extent.
+  ExprId new_index_var(ExprId extent);
+
+  // Proved or refuted from ranges, equalities and facts. Adds nothing.
+  std::optional<bool> statically_known(ExprId condition);
+  bool known_true(ExprId condition) { return statically_known(condition).value_or(false); }
+  bool known_equal(ExprId a, ExprId b);
+  bool known_not_equal(ExprId a, ExprId b);
+
+  // Decides `condition`, adding a guard when only hints can tell. nullopt when it depends on an unbacked symbol.
+  // The reason is built only when a guard is recorded.
+  template <class MakeReason>
+  std::optional<bool> evaluate(ExprId condition, MakeReason&& why) {
+    if (std::optional<bool> known = statically_known(condition)) return known;
+    std::optional<int64_t> hint = this->hint(condition);
+    if (!hint) return std::nullopt;
+    record_guard(*hint ? condition : pool_.logical_not(condition), why());
+    return *hint != 0;
+  }
+  // The hint's value of e; guards e == value unless constant. nullopt when unbacked.
+  std::optional<int64_t> specialize(ExprId e, const Reason& why);
+  // States a fact: a run-time assertion (when not already known) that later reasoning may use. Returns false when the
+  // fact is refuted (statically false).
+  bool assume(ExprId condition, std::string message);
+
+  // Value under hints; nullopt when e mentions an unbacked symbol or a non-symbol variable.
+  std::optional<int64_t> hint(ExprId e) const;
+  // For heuristics only: a documented fallback instead of nullopt.
+  int64_t hint_or(ExprId e, int64_t fallback) const { return hint(e).value_or(fallback); }
+  Interval range(ExprId e);
+  void constrain(VarId var, Interval range);  // intersects
+
+  // Canonical form under the equalities and ranges known so far: equal sizes get equal ids.
+  ExprId simplify(ExprId e);
+
+  std::span<const GuardFact> guards() const { return guards_; }
+  std::span<const RuntimeAssertion> assertions() const { return assertions_; }
+  // Guards with what follows from ranges and from the others dropped, canonicalized; the ones to check at a call.
+  std::vector<GuardFact> minimized_guards();
+
+  std::string to_string(ExprId e) const;
+  VarNames names() const;
+
+  struct Counters {
+    int64_t evaluations = 0, static_answers = 0, guards_recorded = 0;
+  };
+  const Counters& counters() const { return counters_; }
+
+ private:
+  void record_guard(ExprId condition, Reason reason);
+  void learn(ExprId condition);
+
+  ExprPool pool_;
+  std::vector<Symbol> symbols_;
+  std::unordered_map<VarId, uint32_t> symbol_of_;
+  std::unordered_map<VarId, Interval> var_ranges_;     // for all variables with a range
+  std::unordered_map<VarId, ExprId> upper_bounds_;     // new_index_var: exclusive symbolic bound
+  std::unordered_map<VarId, ExprId> replacement_;      // var = expr, from equalities (acyclic)
+  std::unordered_map<ExprId, bool> facts_;             // canonical condition -> truth
+  std::unordered_map<ExprId, ExprId> simplified_;      // memo; cleared when facts change
+  std::vector<GuardFact> guards_;
+  std::vector<RuntimeAssertion> assertions_;
+  Counters counters_;
+};
+
+}  // namespace cresset::sym

@@ -1,0 +1,41 @@
+// Expressions compiled to a flat list of register operations, run at each call: shapes, offsets, guards.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "sym/expr.h"
+
+namespace cresset::sym {
+
+// Evaluates a fixed list of expressions over a slot array. Serializable plain data.
+class SizeProgram {
+ public:
+  struct Instr {
+    Kind kind;
+    uint32_t a = 0, b = 0;  // registers; Const: none; Var: a = slot
+    int64_t value = 0;
+  };
+
+  // Output i of run() is expression i. `slot_of` maps each variable mentioned to its slot (CHECKed).
+  static SizeProgram compile(const ExprPool& pool, std::span<const ExprId> outputs,
+                             const std::unordered_map<VarId, uint32_t>& slot_of);
+
+  size_t output_count() const { return outputs_.size(); }
+  // `slots`: values of the variables. `out`: output_count() values. Division by zero yields 0 (a guard that divides is
+  // preceded by one that tests the divisor).
+  void run(const int64_t* slots, int64_t* out) const;
+  // Runs and returns the index of the first output equal to 0, or -1: the form guards are checked in.
+  int64_t first_zero(const int64_t* slots) const;
+
+  const std::vector<Instr>& instrs() const { return instrs_; }
+  const std::vector<uint32_t>& outputs() const { return outputs_; }
+
+ private:
+  std::vector<Instr> instrs_;     // instruction i writes register i
+  std::vector<uint32_t> outputs_;  // register of each output
+};
+
+}  // namespace cresset::sym
