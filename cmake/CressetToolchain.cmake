@@ -1,6 +1,6 @@
 # Compiler cache, linker, warnings and third-party libraries of the core.
 find_program(CCACHE ccache)
-if(CCACHE)
+if(CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()

@@ -1,0 +1,23 @@
+# libtorch as installed in Python's torch package, or any libtorch given by -DCRESSET_TORCH_DIR=<folder with include/ and
+# lib/>. No CUDA toolkit is looked for: a CPU build of cresset drives a CUDA build of torch.
+find_package(Python3 COMPONENTS Interpreter Development.Module REQUIRED)
+if(NOT CRESSET_TORCH_DIR)
+  execute_process(
+    COMMAND ${Python3_EXECUTABLE} -c
+            "import importlib.util, os; print(os.path.dirname(importlib.util.find_spec('torch').origin))"
+    OUTPUT_VARIABLE CRESSET_TORCH_DIR
+    OUTPUT_STRIP_TRAILING_WHITESPACE
+    COMMAND_ERROR_IS_FATAL ANY)
+endif()
+message(STATUS "torch in ${CRESSET_TORCH_DIR}")
+
+add_library(cresset_libtorch INTERFACE)
+target_include_directories(cresset_libtorch SYSTEM INTERFACE ${CRESSET_TORCH_DIR}/include
+                                                             ${CRESSET_TORCH_DIR}/include/torch/csrc/api/include)
+target_link_directories(cresset_libtorch INTERFACE ${CRESSET_TORCH_DIR}/lib)
+target_link_libraries(cresset_libtorch INTERFACE torch torch_cpu c10)
+target_compile_definitions(cresset_libtorch INTERFACE TORCH_API_INCLUDE_EXTENSION_H _GLIBCXX_USE_CXX11_ABI=1)
+target_link_options(cresset_libtorch INTERFACE -Wl,--no-as-needed -Wl,-rpath,${CRESSET_TORCH_DIR}/lib)
+
+# gcc's precompiled headers and ccache agree only with this.
+add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
