@@ -1,0 +1,79 @@
+# The front doors. `make help` lists them.
+PRESET ?= release
+BUILD := build/$(PRESET)
+PY := .venv/bin/python
+JOBS ?= $(shell nproc)
+CXX_SOURCES = $(shell git ls-files 'src/*.cpp' 'src/*.h' 'include/*.h' 'tests/*.cpp' 'tests/*.h' 'tools/*.cpp' 'examples/*.cpp')
+PY_SOURCES := python tools bench tests examples
+PYTEST := $(PY) -m pytest -q -p no:cacheprovider
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test test-full test-core test-python bench fmt lint golden golden-update fuzz size asan wheel clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
+
+setup:  ## system packages and .venv; quick when nothing is missing
+	@bash tools/setup.sh
+
+build: setup  ## compile everything into build/, the Python module into python/cresset (PRESET=debug, asan)
+	@cmake --preset $(PRESET) $(if $(wildcard $(BUILD)/build.ninja),>/dev/null,)
+	@cmake --build $(BUILD) -j $(JOBS)
+
+demo: build  ## BERT, GPT-2 and ResNet-50 against eager and torch.compile; a few minutes
+	@$(PY) examples/demo.py
+
+test: test-core test-python  ## what CI runs
+
+test-core: build
+	@ctest --preset $(PRESET) -j $(JOBS)
+	@$(PY) tools/check_layers.py
+	@$(PY) tools/size.py --check
+
+test-python: build
+	@$(PYTEST) tests/python
+
+test-full: test-core  ## all dtypes of op_db, more fuzzing, the real configurations, the wheel, the sanitizers
+	@CRESSET_TEST_FULL=1 $(PYTEST) tests/python
+	@$(MAKE) --no-print-directory asan
+
+asan: setup  ## the core's tests under the sanitizers
+	@$(MAKE) --no-print-directory build PRESET=asan
+	@ctest --preset asan -j $(JOBS)
+
+bench: build  ## compile and run time against eager and torch.compile; BENCH='--quick' for the short form
+	@$(PY) bench/run.py $(BENCH)
+
+golden: build  ## the golden text tests only
+	@ctest --preset $(PRESET) -R golden
+
+golden-update: build  ## rewrite the expectations of the golden tests from what the compiler does now
+	@CRESSET_GOLDEN_UPDATE=1 ctest --preset $(PRESET) -R golden
+
+fuzz: build  ## random tensor programs against eager; FUZZ=n programs (default 300), SEED=s
+	@CRESSET_FUZZ=$(or $(FUZZ),300) CRESSET_FUZZ_SEED=$(or $(SEED),0) $(PYTEST) -s tests/python/test_fuzz.py
+
+fmt:  ## format C++ and Python in place
+	@clang-format-19 -i $(CXX_SOURCES)
+	@$(PY) -m ruff format -q $(PY_SOURCES)
+	@$(PY) -m ruff check -q --fix $(PY_SOURCES)
+
+lint:  ## formatting, ruff, clang-tidy on the core where installed, layers, sizes
+	@clang-format-19 --dry-run --Werror $(CXX_SOURCES)
+	@$(PY) -m ruff format -q --check $(PY_SOURCES)
+	@$(PY) -m ruff check -q $(PY_SOURCES)
+	@$(PY) tools/check_layers.py
+	@$(PY) tools/size.py --check
+	@if command -v clang-tidy-19 >/dev/null && [ -f $(BUILD)/compile_commands.json ]; then \
+	  clang-tidy-19 -quiet -p $(BUILD) $$(git ls-files 'src/cresset/*.cpp'); \
+	else echo "clang-tidy-19 or $(BUILD)/compile_commands.json missing: skipped"; fi
+
+size:  ## functions and files that have outgrown their limits, and the diff's size
+	@$(PY) tools/size.py
+
+wheel: setup  ## a wheel in dist/, built against the torch in .venv
+	@$(PY) -m pip install -q 'scikit-build-core>=0.10' pybind11
+	@$(PY) -m pip wheel -q --no-build-isolation --no-deps -w dist .
+
+clean:  ## remove build products (not .venv)
+	rm -rf build dist python/cresset/_C.*.so

@@ -1,0 +1,90 @@
+"""Fails when a lower layer includes a higher one, or when the core includes torch or Python.
+
+The order is the tree's: an entry of LAYERS may include itself and everything below it. Two folders in one entry do not
+see each other. Link targets enforce most of this too; headers without a .cpp need this check.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# From the bottom.
+LAYERS = [
+    {"base"},
+    {"sym"},
+    {"guard"},
+    {"graph", "loop"},
+    {"ops", "codegen"},
+    {"fuse", "runtime", "cache"},
+    {"lower", "passes"},
+    {"compile"},
+]
+# Includes that the order alone would forbid, each with its reason.
+ALLOWED = {
+    # One header of plain options, which takes part in cache keys: compile/ owns it because the driver is its user.
+    ("passes", "compile/options.h"),
+    ("lower", "compile/options.h"),
+    ("fuse", "compile/options.h"),
+    ("codegen", "compile/options.h"),
+}
+# What a folder on top of the core must not include.
+FORBIDDEN_ABOVE = {
+    "src/bridge": re.compile(r"^(Python\.h|pybind11/|torch/csrc/(?!api)|frontend/|python/)"),
+    "src/frontend": re.compile(r"^python/"),
+}
+FOREIGN = re.compile(r"^(torch/|ATen/|c10/|caffe2/|Python\.h|pybind11/|bridge/|frontend/|python/)")
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+
+
+def rank_of(folder: str) -> int | None:
+    return next((i for i, layer in enumerate(LAYERS) if folder in layer), None)
+
+
+def core_violations(path: Path, folder: str, include: str) -> str | None:
+    if FOREIGN.match(include):
+        return "the core includes neither torch nor Python nor what lies above it"
+    target = include.split("/")[0]
+    mine, its = rank_of(folder), rank_of(target)
+    if its is None or target == folder or (folder, include) in ALLOWED:
+        return None
+    if mine is None:
+        return f"folder {folder} has no place in the order: add it to LAYERS"
+    if its > mine:
+        return f"{folder} is below {target}"
+    return f"{folder} and {target} do not see each other" if its == mine else None
+
+
+def sources(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.suffix in {".h", ".cpp", ".c", ".def"})
+
+
+def line_of(text: str, include: str) -> int:
+    return next(i for i, line in enumerate(text.splitlines(), 1) if include in line and "#" in line)
+
+
+def check() -> list[str]:
+    found = []
+    core = ROOT / "src/cresset"
+    for path in sources(core):
+        folder = path.relative_to(core).parts[0]
+        text = path.read_text()
+        for include in INCLUDE.findall(text):
+            why = core_violations(path, folder, include)
+            if why:
+                found.append(f"{path.relative_to(ROOT)}:{line_of(text, include)}: includes {include}: {why}")
+    for name, pattern in FORBIDDEN_ABOVE.items():
+        for path in sources(ROOT / name):
+            text = path.read_text()
+            for include in INCLUDE.findall(text):
+                if pattern.match(include):
+                    found.append(f"{path.relative_to(ROOT)}:{line_of(text, include)}: {name} must not include {include}")
+    return found
+
+
+if __name__ == "__main__":
+    problems = check()
+    print("\n".join(problems) or "layers: in order", file=sys.stderr if problems else sys.stdout)
+    sys.exit(1 if problems else 0)

@@ -1,0 +1,106 @@
+"""Prints functions and files that have outgrown their limits. `--check` fails on a hard one.
+
+Limits: functions 40 lines (hard 80), .cpp 500 (hard 800), headers 200 (hard 400). Exempt from all: .def files and files
+that say `size: table` in their first ten lines (rule tables); a function whose body is one exhaustive switch says
+`size: switch` on the line before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE_LIMITS = {".cpp": (500, 800), ".c": (500, 800), ".h": (200, 400), ".py": (500, 800)}
+FUNCTION_LIMITS = (40, 80)
+# A definition starts in column 0 or inside a class (two spaces), has a parameter list, and is no control statement.
+STARTS = re.compile(r"^( {0,2})(?!\s)(?!else\b|namespace\b|struct\b|class\b|enum\b|union\b|extern\b|using\b|#|//|\})[^=;]*\(")
+NAME = re.compile(r"([\w:~]+|operator\S+)\s*\(")
+
+
+@dataclass
+class Finding:
+    where: str
+    lines: int
+    limit: int
+    hard: bool
+
+    def __str__(self) -> str:
+        return f"{'HARD ' if self.hard else '     '}{self.lines:5d} lines (limit {self.limit}): {self.where}"
+
+
+def functions(text: str):
+    """Yields (name, first line, number of lines, line before) for each function body, by indentation."""
+    lines = text.splitlines()
+    i = 0
+    while i < len(lines):
+        match = STARTS.match(lines[i])
+        if not match:
+            i += 1
+            continue
+        indent = match.group(1)
+        j = i
+        while j < len(lines) and not lines[j].rstrip().endswith(("{", ";", "}")) and j - i < 12:
+            j += 1
+        if j >= len(lines) or not lines[j].rstrip().endswith("{"):
+            i += 1
+            continue
+        end = next((k for k in range(j + 1, len(lines)) if lines[k].startswith(indent + "}")), j)
+        name = NAME.search(lines[i])
+        yield (name.group(1) if name else lines[i].strip()), i + 1, end - i + 1, lines[i - 1] if i else ""
+        i = end + 1
+
+
+def python_functions(text: str):
+    import ast
+
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, node.lineno, node.end_lineno - node.lineno + 1, ""
+
+
+def check_file(path: Path) -> list[Finding]:
+    text = path.read_text()
+    name = str(path.relative_to(ROOT))
+    if "size: table" in "\n".join(text.splitlines()[:10]):
+        return []
+    found = []
+    count = text.count("\n")
+    soft, hard = FILE_LIMITS[path.suffix]
+    if count > soft:
+        found.append(Finding(name, count, soft, count > hard))
+    for function, line, length, before in (python_functions if path.suffix == ".py" else functions)(text):
+        if length > FUNCTION_LIMITS[0] and "size: switch" not in before:
+            found.append(Finding(f"{name}:{line} {function}", length, FUNCTION_LIMITS[0], length > FUNCTION_LIMITS[1]))
+    return found
+
+
+def diff_size() -> str:
+    stat = subprocess.run(["git", "diff", "--shortstat", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
+    return stat.strip() or "no uncommitted change"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="print hard offenders only; fail when there are any")
+    check = parser.parse_args().check
+    folders = ["src", "include", "tools", "tests", "bench", "python", "examples"]
+    files = [p for f in folders for p in sorted((ROOT / f).rglob("*")) if p.suffix in FILE_LIMITS]
+    found = [finding for path in files for finding in check_file(path)]
+    found.sort(key=lambda f: -f.lines / f.limit)
+    hard = [f for f in found if f.hard]
+    for finding in hard if check else found:
+        print(finding)
+    if not check:
+        print(f"{len(files)} files, {len(found)} over a limit, {len(hard)} over a hard one; diff: {diff_size()}")
+    elif not hard:
+        print("sizes: within the hard limits")
+    return 1 if check and hard else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
