@@ -80,7 +80,9 @@ def check() -> list[str]:
             text = path.read_text()
             for include in INCLUDE.findall(text):
                 if pattern.match(include):
-                    found.append(f"{path.relative_to(ROOT)}:{line_of(text, include)}: {name} must not include {include}")
+                    found.append(
+                        f"{path.relative_to(ROOT)}:{line_of(text, include)}: {name} must not include {include}"
+                    )
     return found
 
 

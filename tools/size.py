@@ -18,7 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE_LIMITS = {".cpp": (500, 800), ".c": (500, 800), ".h": (200, 400), ".py": (500, 800)}
 FUNCTION_LIMITS = (40, 80)
 # A definition starts in column 0 or inside a class (two spaces), has a parameter list, and is no control statement.
-STARTS = re.compile(r"^( {0,2})(?!\s)(?!else\b|namespace\b|struct\b|class\b|enum\b|union\b|extern\b|using\b|#|//|\})[^=;]*\(")
+STARTS = re.compile(
+    r"^( {0,2})(?!\s)(?!else\b|namespace\b|struct\b|class\b|enum\b|union\b|extern\b|using\b|#|//|\})[^=;]*\("
+)
 NAME = re.compile(r"([\w:~]+|operator\S+)\s*\(")
 
 
