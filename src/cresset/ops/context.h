@@ -9,7 +9,9 @@
 
 namespace cresset::ops {
 
-// Read-only view of one call's arguments, by schema position.
+// Read-only view of one call's arguments, by schema position. Where the schema says Tensor the argument may also be a
+// number (ExprId, double, bool): a "wrapped number" in ATen's sense, a 0-dim tensor that takes part in type promotion as
+// a Python scalar does.
 class OpArgs {
  public:
   OpArgs(const graph::Graph& graph, const std::vector<graph::Arg>& args) : graph_(&graph), args_(&args) {}
@@ -64,7 +66,7 @@ class ShapeContext {
   // Like decide, but never guards on "equal to 0 or 1" of a dynamic size: false unless proved.
   bool proved(sym::ExprId condition) { return env().known_true(condition); }
   // Demands a fact that eager checks. False: eager would raise. Guards only when undecided by facts.
-  bool require(sym::ExprId condition) { return decide(condition); }
+  bool require(sym::ExprId condition);
   bool require_equal(sym::ExprId a, sym::ExprId b);
   // A number that must be concrete (a dim, a kernel size): specializes.
   int64_t constant(sym::ExprId e);
@@ -82,6 +84,8 @@ class ShapeContext {
   // As empty_like(preserve): keeps the stride order of a non-overlapping dense tensor, else contiguous.
   std::vector<sym::ExprId> like_strides(const graph::TensorType& type);
   bool is_contiguous(const graph::TensorType& type);
+  // The format ATen reads from strides when an operator asks for its argument's: ambiguous shapes count as Contiguous.
+  graph::MemoryFormat suggest_format(const graph::TensorType& type);
 
   // Wraps a negative dim; fails when out of range. rank 0 counts as rank 1, as in ATen.
   Result<int64_t> wrap_dim(sym::ExprId dim, size_t rank);
@@ -111,8 +115,11 @@ class ElementContext {
   sym::ExprPool& pool() { return graph().pool(); }
   // Element of `value` broadcast to the rank of `index`: trailing dimensions aligned, size-1 dimensions read at 0.
   loop::ScalarId broadcast_element(graph::ValueId value, const std::vector<sym::ExprId>& index);
-  // Argument i as an operand: a tensor is broadcast and read at index, a number becomes a constant; cast to `dtype`.
+  // Argument i as an operand: a tensor is broadcast and read at index, a number becomes a constant; cast to `dtype`
+  // (as a storage type: an operand that is not of it already is rounded to F16/BF16, as eager's conversion would).
   loop::ScalarId operand(const OpArgs& args, size_t i, const std::vector<sym::ExprId>& index, DType dtype);
+  // A number argument as a constant of `dtype` (F16/BF16: rounded to it, held in f32).
+  loop::ScalarId number_operand(const OpArgs& args, size_t i, DType dtype);
   // An index variable whose value is an element (indirect access); the element must be integral.
   sym::ExprId indirect(loop::ScalarId scalar);
 };

@@ -1,0 +1,192 @@
+#include "ops/context.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "ops/op_def.h"
+
+namespace cresset::ops {
+
+using graph::TensorType;
+using graph::ValueId;
+using loop::ScalarId;
+using sym::ExprId;
+
+// ---- OpArgs
+
+std::vector<int64_t> OpArgs::constants(size_t i) const {
+  std::vector<int64_t> out;
+  for (const ExprId e : integers(i)) out.push_back(graph_->pool().const_value(e));
+  return out;
+}
+
+// ---- ShapeContext
+
+namespace {
+sym::Reason reason_for(const graph::Graph& graph, std::string_view op) {
+  return {std::string(op), graph.locations[graph.current_location]};
+}
+}  // namespace
+
+bool ShapeContext::decide(ExprId condition) {
+  return env().evaluate(condition, [&] { return reason_for(graph_, op_); }).value_or(false);
+}
+
+// What depends on data cannot be guarded: it becomes an assertion that the program checks when it runs.
+bool ShapeContext::require(ExprId condition) {
+  if (std::optional<bool> known = env().evaluate(condition, [&] { return reason_for(graph_, op_); })) return *known;
+  return env().assume(condition, fmt::format("{} needs {}", op_, env().to_string(condition)));
+}
+
+bool ShapeContext::require_equal(ExprId a, ExprId b) { return a == b || require(pool().eq(a, b)); }
+
+int64_t ShapeContext::constant(ExprId e) {
+  if (pool().is_const(e)) return pool().const_value(e);
+  const std::optional<int64_t> value = env().specialize(e, reason_for(graph_, op_));
+  CRESSET_CHECK(value, fmt::format("{}: {} depends on data and must be known", op_, env().to_string(e)));
+  return *value;
+}
+
+std::vector<int64_t> ShapeContext::constants(const std::vector<ExprId>& es) {
+  std::vector<int64_t> out;
+  out.reserve(es.size());
+  for (const ExprId e : es) out.push_back(constant(e));
+  return out;
+}
+
+namespace {
+
+// One dimension of a broadcast; nullopt: the sizes do not fit. A guard that two sizes are equal keeps both dynamic, so
+// it is preferred to one that pins a size to 1.
+std::optional<ExprId> broadcast_size(ShapeContext& shapes, ExprId a, ExprId b) {
+  if (a == b) return a;
+  sym::ExprPool& pool = shapes.pool();
+  sym::ShapeEnv& env = shapes.env();
+  if (pool.is_const(a, 1)) return b;
+  if (pool.is_const(b, 1)) return a;
+  if (env.known_equal(a, b)) return pool.is_const(b) ? b : a;
+  const ExprId one = pool.constant(1);
+  if (env.known_equal(a, one)) return b;
+  if (env.known_equal(b, one)) return a;
+  const std::optional<int64_t> ha = env.hint(a), hb = env.hint(b);
+  if (ha && hb && *ha != *hb) {
+    if (*ha == 1 && shapes.decide(pool.eq(a, one))) return b;
+    if (*hb == 1 && shapes.decide(pool.eq(b, one))) return a;
+  }
+  if (!shapes.require_equal(a, b)) return std::nullopt;
+  return pool.is_const(b) ? b : a;
+}
+
+}  // namespace
+
+Result<std::vector<ExprId>> ShapeContext::broadcast(const std::vector<ExprId>& a, const std::vector<ExprId>& b) {
+  if (a == b) return a;
+  const std::vector<ExprId>& longer = a.size() >= b.size() ? a : b;
+  const std::vector<ExprId>& shorter = a.size() >= b.size() ? b : a;
+  std::vector<ExprId> out = longer;
+  const size_t offset = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    const std::optional<ExprId> size = broadcast_size(*this, longer[offset + i], shorter[i]);
+    if (!size)
+      return invalid(fmt::format("sizes {} and {} do not broadcast in dimension {}", env().to_string(longer[offset + i]),
+                                 env().to_string(shorter[i]), offset + i));
+    out[offset + i] = *size;
+  }
+  return out;
+}
+
+Result<int64_t> ShapeContext::wrap_dim(ExprId dim, size_t rank) {
+  const int64_t bound = rank == 0 ? 1 : static_cast<int64_t>(rank);
+  const int64_t d = constant(dim);
+  if (d < -bound || d >= bound)
+    return invalid(fmt::format("dimension {} is out of range [{}, {}]", d, -bound, bound - 1));
+  return d < 0 ? d + bound : d;
+}
+
+Fallback ShapeContext::invalid(std::string why) const {
+  return {FallbackReason::InvalidArguments, fmt::format("{}: {}", op_, why), ""};
+}
+
+Fallback ShapeContext::unsupported(std::string why) const {
+  return {FallbackReason::UnsupportedArguments, fmt::format("{}: {}", op_, why), ""};
+}
+
+// ---- ElementContext
+
+ScalarId ElementContext::broadcast_element(ValueId value, const std::vector<ExprId>& index) {
+  const TensorType& type = graph().type(value);
+  CRESSET_CHECK(type.rank() <= index.size(), "an operand has more dimensions than the result");
+  const size_t offset = index.size() - type.rank();
+  std::vector<ExprId> own(index.begin() + static_cast<std::ptrdiff_t>(offset), index.end());
+  for (size_t i = 0; i < own.size(); ++i) {
+    const ExprId size = type.sizes[i];
+    const bool one = pool().is_const(size) ? pool().is_const(size, 1) : env().known_equal(size, pool().constant(1));
+    if (one) own[i] = pool().constant(0);
+  }
+  return element(value, own);
+}
+
+ScalarId ElementContext::operand(const OpArgs& args, size_t i, const std::vector<ExprId>& index, DType dtype) {
+  if (!args.is_tensor(i)) return number_operand(args, i, dtype);
+  const ValueId value = args.value(i);
+  const ScalarId scalar = broadcast_element(value, index);
+  return graph().type(value).dtype == dtype ? scalar : scalars().cast(scalar, dtype);
+}
+
+ScalarId ElementContext::number_operand(const OpArgs& args, size_t i, DType dtype) {
+  const DType held = compute_dtype(dtype);
+  const graph::Arg& arg = args[i];
+  ScalarId scalar;
+  if (const double* number = std::get_if<double>(&arg)) {
+    scalar = is_float(held) ? scalars().constant(held, *number)
+                            : scalars().constant_int(held, held == DType::Bool ? *number != 0
+                                                                                : static_cast<int64_t>(*number));
+  } else if (const bool* flag = std::get_if<bool>(&arg)) {
+    scalar = is_float(held) ? scalars().constant(held, *flag) : scalars().constant_int(held, *flag);
+  } else {
+    const ExprId e = args.integer(i);
+    if (!pool().is_const(e)) return scalars().cast(scalars().size(e), dtype);
+    const int64_t n = pool().const_value(e);
+    scalar = is_float(held) ? scalars().constant(held, static_cast<double>(n))
+                            : scalars().constant_int(held, held == DType::Bool ? n != 0 : n);
+  }
+  return held == dtype ? scalar : scalars().cast(scalar, dtype);
+}
+
+ExprId ElementContext::indirect(ScalarId scalar) {
+  const DType dtype = scalars().dtype(scalar);
+  CRESSET_CHECK(is_integral(dtype, false), "an index must be an integer");
+  return scalars().bind_index(dtype == DType::I64 ? scalar : scalars().cast(scalar, DType::I64));
+}
+
+// ---- GraphBuilder
+
+std::vector<ValueId> GraphBuilder::call_multi(std::string_view op, std::vector<graph::Arg> args) {
+  const graph::OpId id = graph::op_id(op);
+  const OpDef* def = find(id);
+  CRESSET_CHECK(def != nullptr && def->shape != nullptr, fmt::format("{} has no shape rule", op));
+  ShapeContext shapes(graph_, name_of(*def));
+  Result<Types> types = def->shape(shapes, OpArgs(graph_, args));
+  const graph::NodeId node = graph_.add_node(id, std::move(args), std::move(types).value());
+  appended_.push_back(node);
+  return graph_.node(node).results;
+}
+
+ValueId GraphBuilder::call(std::string_view op, std::vector<graph::Arg> args) {
+  return call_multi(op, std::move(args)).at(0);
+}
+
+graph::Arg GraphBuilder::integers(const std::vector<int64_t>& vs) {
+  std::vector<ExprId> out;
+  out.reserve(vs.size());
+  for (const int64_t v : vs) out.push_back(graph_.pool().constant(v));
+  return out;
+}
+
+ValueId GraphBuilder::cast(ValueId v, DType dtype) {
+  if (graph_.type(v).dtype == dtype) return v;
+  using graph::None;
+  return call("aten::_to_copy", {v, dtype, None{}, None{}, None{}, false, None{}});
+}
+
+}  // namespace cresset::ops

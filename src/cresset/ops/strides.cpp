@@ -1,0 +1,254 @@
+#include "ops/strides.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace cresset::ops {
+namespace {
+
+using graph::MemoryFormat;
+using graph::TensorType;
+using sym::ExprId;
+
+// ---- comparing strides
+//
+// Strides of a dense tensor, in whatever order, are products of sizes, each a multiple of the next smaller one, so
+// that which is greater is the same for all sizes above 1. Where a size is 1 the comparison may come out equal, but then
+// only the stride of a dimension of size 1 depends on it, which addresses nothing. So the order is read off at sample
+// points with all sizes above 1; a guard is recorded only when samples or hints disagree (free strides, overlapping
+// windows), because then the order truly depends on the values.
+
+enum class Order : uint8_t { Less, Equal, Greater };
+
+Order order_of(double a, double b) { return a < b ? Order::Less : a > b ? Order::Greater : Order::Equal; }
+
+double sample_var(const sym::ShapeEnv& env, sym::VarId var, uint64_t sample) {
+  uint64_t mixed = (var.index + 1) * 0x9E3779B97F4A7C15ull + sample * 0xD1B54A32D192ED03ull;
+  mixed ^= mixed >> 29;
+  const int64_t magnitude = sample == 0 ? 13 : sample == 1 ? 9001 : 97;
+  int64_t value = 2 + static_cast<int64_t>(mixed % static_cast<uint64_t>(magnitude)) + (sample == 1 ? 4000 : 0);
+  if (const sym::Symbol* symbol = env.symbol(var))
+    value = std::max(symbol->range.lo, std::min(value, symbol->range.hi));
+  return static_cast<double>(value);
+}
+
+double sample_value(const sym::ShapeEnv& env, ExprId id, uint64_t sample);
+
+double fold(const sym::ShapeEnv& env, sym::Kind kind, std::span<const ExprId> operands, uint64_t sample) {
+  double out = sample_value(env, operands[0], sample);
+  for (const ExprId operand : operands.subspan(1)) {
+    const double b = sample_value(env, operand, sample);
+    switch (kind) {
+      case sym::Kind::Add: out += b; break;
+      case sym::Kind::Mul: out *= b; break;
+      case sym::Kind::FloorDiv: out = b == 0 ? 0 : std::floor(out / b); break;
+      case sym::Kind::Mod: out = b == 0 ? 0 : out - b * std::floor(out / b); break;
+      case sym::Kind::Min: out = std::min(out, b); break;
+      case sym::Kind::Max: out = std::max(out, b); break;
+      default: return 0;  // a relation is no stride
+    }
+  }
+  return out;
+}
+
+double sample_value(const sym::ShapeEnv& env, ExprId id, uint64_t sample) {
+  const sym::Expr& e = env.pool()[id];
+  if (e.kind == sym::Kind::Const) return static_cast<double>(e.value);
+  if (e.kind == sym::Kind::Var) return sample_var(env, env.pool().var_of(id), sample);
+  return fold(env, e.kind, env.pool().operands(id), sample);
+}
+
+Order compare(ShapeContext& shapes, ExprId a, ExprId b) {
+  if (a == b) return Order::Equal;
+  sym::ShapeEnv& env = shapes.env();
+  const Order first = order_of(sample_value(env, a, 0), sample_value(env, b, 0));
+  if (env.pool().is_const(a) && env.pool().is_const(b)) return first;
+  bool agree = true;
+  for (uint64_t sample = 1; agree && sample < 3; ++sample)
+    agree = order_of(sample_value(env, a, sample), sample_value(env, b, sample)) == first;
+  if (agree) {
+    const std::optional<int64_t> ha = env.hint(a), hb = env.hint(b);
+    if (!ha || !hb || *ha == *hb || *ha < 2 || *hb < 2) return first;
+    agree = order_of(static_cast<double>(*ha), static_cast<double>(*hb)) == first;
+  }
+  if (agree) return first;
+  if (shapes.decide(env.pool().lt(a, b))) return Order::Less;
+  return shapes.decide(env.pool().lt(b, a)) ? Order::Greater : Order::Equal;
+}
+
+bool known_one(sym::ShapeEnv& env, ExprId size) {
+  if (env.pool().is_const(size)) return env.pool().is_const(size, 1);
+  return env.known_equal(size, env.pool().constant(1));
+}
+
+// The stride of `operand` along dimension `dim` of the broadcast shape; nullopt: broadcast, says nothing.
+std::optional<ExprId> stride_along(sym::ShapeEnv& env, const TensorType& operand, const std::vector<ExprId>& sizes,
+                                   size_t dim) {
+  const size_t offset = sizes.size() - operand.rank();
+  if (dim < offset) return std::nullopt;
+  const ExprId size = operand.sizes[dim - offset], stride = operand.strides[dim - offset];
+  if (env.pool().is_const(stride, 0)) return std::nullopt;
+  if (size != sizes[dim] && known_one(env, size) && !known_one(env, sizes[dim])) return std::nullopt;
+  return stride;
+}
+
+// Whether `inner`, now the more inner of the two, should lie outside `outer`: Greater. Equal: no operand can tell.
+Order should_swap(ShapeContext& shapes, const std::vector<ExprId>& sizes,
+                  const std::vector<const TensorType*>& operands, size_t inner, size_t outer) {
+  sym::ShapeEnv& env = shapes.env();
+  for (const TensorType* operand : operands) {
+    if (operand == nullptr) continue;
+    const std::optional<ExprId> a = stride_along(env, *operand, sizes, inner);
+    const std::optional<ExprId> b = stride_along(env, *operand, sizes, outer);
+    if (!a || !b) continue;
+    const Order order = compare(shapes, *a, *b);
+    if (order != Order::Equal) return order;
+    // Equal strides: the longer dimension goes outside. Only a dimension of size 1 can share its stride with another,
+    // so two unknown sizes are left as they are.
+    if (known_one(env, sizes[outer]) && !known_one(env, sizes[inner])) return Order::Greater;
+    if (shapes.pool().is_const(sizes[inner]) && shapes.pool().is_const(sizes[outer]) &&
+        shapes.pool().const_value(sizes[inner]) > shapes.pool().const_value(sizes[outer]))
+      return Order::Greater;
+  }
+  return Order::Equal;
+}
+
+}  // namespace
+
+std::vector<size_t> stride_order(ShapeContext& shapes, const std::vector<ExprId>& sizes,
+                                 const std::vector<const TensorType*>& operands) {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.rbegin(), order.rend(), size_t{0});
+  // Insertion sort that steps over dimensions it cannot compare: the result for ambiguous inputs is part of ATen's
+  // observable behaviour, so the algorithm is fixed.
+  for (size_t i = 1; i < order.size(); ++i) {
+    size_t at = i;
+    for (size_t j = i; j-- > 0;) {
+      const Order swap = should_swap(shapes, sizes, operands, order[j], order[at]);
+      if (swap == Order::Less) break;
+      if (swap == Order::Equal) continue;
+      std::swap(order[j], order[at]);
+      at = j;
+    }
+  }
+  return order;
+}
+
+std::vector<ExprId> strides_in_order(sym::ExprPool& pool, const std::vector<ExprId>& sizes,
+                                     const std::vector<size_t>& order) {
+  std::vector<ExprId> strides(sizes.size());
+  ExprId next = pool.constant(1);
+  for (const size_t dim : order) {
+    strides[dim] = next;
+    if (!pool.is_const(sizes[dim], 0)) next = pool.mul(next, sizes[dim]);
+  }
+  return strides;
+}
+
+bool is_non_overlapping_and_dense(ShapeContext& shapes, const TensorType& type) {
+  sym::ShapeEnv& env = shapes.env();
+  if (graph::is_contiguous(env, type)) return true;
+  ExprId expected = env.pool().constant(1);
+  for (const size_t dim : stride_order(shapes, type.sizes, {&type})) {
+    if (known_one(env, type.sizes[dim])) continue;
+    if (type.strides[dim] != expected && !env.known_equal(type.strides[dim], expected)) return false;
+    expected = env.pool().mul(expected, type.sizes[dim]);
+  }
+  return true;
+}
+
+bool is_channels_last_contiguous(sym::ShapeEnv& env, const TensorType& type) {
+  if (type.rank() != 4) return false;
+  ExprId expected = env.pool().constant(1);
+  for (const size_t dim : {1, 3, 2, 0}) {
+    if (known_one(env, type.sizes[dim])) continue;
+    if (type.strides[dim] != expected && !env.known_equal(type.strides[dim], expected)) return false;
+    expected = env.pool().mul(expected, type.sizes[dim]);
+  }
+  return true;
+}
+
+// ---- ShapeContext
+
+std::vector<ExprId> ShapeContext::contiguous_strides(const std::vector<ExprId>& sizes) {
+  return graph::contiguous_strides(pool(), sizes);
+}
+
+std::vector<ExprId> ShapeContext::strides_for(MemoryFormat format, const std::vector<ExprId>& sizes) {
+  switch (format) {
+    case MemoryFormat::Contiguous:
+    case MemoryFormat::Preserve: return contiguous_strides(sizes);
+    case MemoryFormat::ChannelsLast:
+      if (sizes.size() == 4) return strides_in_order(pool(), sizes, {1, 3, 2, 0});
+      return sizes.size() == 3 ? strides_in_order(pool(), sizes, {0, 2, 1}) : contiguous_strides(sizes);
+    case MemoryFormat::ChannelsLast3d:
+      if (sizes.size() == 5) return strides_in_order(pool(), sizes, {1, 4, 3, 2, 0});
+      return sizes.size() == 4 ? strides_in_order(pool(), sizes, {0, 3, 2, 1}) : contiguous_strides(sizes);
+  }
+  return contiguous_strides(sizes);
+}
+
+namespace {
+
+// What TensorIterator's fast set-up would give: all operands of one shape and one layout.
+std::optional<std::vector<ExprId>> same_layout_strides(ShapeContext& shapes, const std::vector<ExprId>& sizes,
+                                                       const std::vector<const TensorType*>& operands) {
+  bool contiguous = true, channels_last = true, same_strides = true;
+  for (const TensorType* operand : operands) {
+    if (operand == nullptr || operand->rank() != sizes.size()) return std::nullopt;
+    for (size_t i = 0; i < sizes.size(); ++i)
+      if (operand->sizes[i] != sizes[i] && !shapes.env().known_equal(operand->sizes[i], sizes[i])) return std::nullopt;
+    contiguous = contiguous && graph::is_contiguous(shapes.env(), *operand);
+    channels_last = channels_last && is_channels_last_contiguous(shapes.env(), *operand);
+    same_strides = same_strides && operand->strides == operands[0]->strides;
+  }
+  if (contiguous) return shapes.contiguous_strides(sizes);
+  if (channels_last) return shapes.strides_for(MemoryFormat::ChannelsLast, sizes);
+  if (same_strides && is_non_overlapping_and_dense(shapes, *operands[0])) return operands[0]->strides;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<ExprId> ShapeContext::pointwise_strides(const std::vector<ExprId>& sizes,
+                                                    const std::vector<const TensorType*>& operands) {
+  if (sizes.size() < 2 || operands.empty()) return contiguous_strides(sizes);
+  if (auto strides = same_layout_strides(*this, sizes, operands)) return *std::move(strides);
+  // Operands that are each laid out row-major agree on that order.
+  const bool row_major = std::all_of(operands.begin(), operands.end(), [&](const TensorType* operand) {
+    return operand == nullptr || operand->strides == contiguous_strides(operand->sizes);
+  });
+  if (row_major) return contiguous_strides(sizes);
+  return strides_in_order(pool(), sizes, stride_order(*this, sizes, operands));
+}
+
+std::vector<ExprId> ShapeContext::like_strides(const TensorType& type) {
+  if (type.rank() == 0) return {};
+  if (is_non_overlapping_and_dense(*this, type)) return type.strides;
+  if (type.rank() == 1) return {pool().constant(1)};
+  return strides_in_order(pool(), type.sizes, stride_order(*this, type.sizes, {&type}));
+}
+
+MemoryFormat ShapeContext::suggest_format(const TensorType& type) {
+  const std::vector<size_t> dims = type.rank() == 4   ? std::vector<size_t>{1, 3, 2, 0}
+                                   : type.rank() == 5 ? std::vector<size_t>{1, 4, 3, 2, 0}
+                                                      : std::vector<size_t>{};
+  if (dims.empty() || pool().is_const(type.strides[1], 0)) return MemoryFormat::Contiguous;
+  ExprId least = pool().constant(0);
+  for (const size_t dim : dims) {
+    if (pool().is_const(type.sizes[dim], 0)) return MemoryFormat::Contiguous;
+    if (compare(*this, type.strides[dim], least) == Order::Less) return MemoryFormat::Contiguous;
+    // One pixel of one channel: every layout fits, and row-major is the default.
+    if (dim == 0 && least == type.strides[1]) return MemoryFormat::Contiguous;
+    least = type.strides[dim];
+    if (!known_one(env(), type.sizes[dim])) least = pool().mul(least, type.sizes[dim]);
+  }
+  return type.rank() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+}
+
+bool ShapeContext::is_contiguous(const TensorType& type) { return graph::is_contiguous(env(), type); }
+
+}  // namespace cresset::ops
