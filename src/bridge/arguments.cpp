@@ -1,0 +1,97 @@
+#include "bridge/arguments.h"
+
+#include "bridge/sym_node.h"
+
+namespace cresset::bridge {
+namespace {
+
+graph::ValueId value_of(Capture& capture, const at::Tensor& tensor) {
+  if (TraceTensor* trace = TraceTensor::from(tensor)) return capture.value_of(*trace);
+  const at::Tensor lifted = capture.lift(tensor);
+  return capture.value_of(*TraceTensor::from(lifted));
+}
+
+sym::ExprId integer(Capture& capture, const c10::IValue& value) {
+  if (value.isSymInt()) return SymNode::expr_of(capture.env_ptr(), value.toSymInt());
+  return capture.env().pool().constant(value.toInt());
+}
+
+graph::Arg scalar(Capture& capture, const c10::IValue& value) {
+  if (value.isInt() || value.isSymInt()) return integer(capture, value);
+  if (value.isDouble()) return value.toDouble();
+  if (value.isBool()) return value.toBool();
+  if (value.isSymFloat()) return value.toSymFloat().guard_float(__FILE__, __LINE__);
+  if (value.isSymBool()) return value.toSymBool().guard_bool(__FILE__, __LINE__);
+  abort_capture("a complex number argument");
+}
+
+std::vector<graph::OptionalValue> tensors(Capture& capture, const c10::IValue& value) {
+  std::vector<graph::OptionalValue> out;
+  for (const c10::IValue& v : value.toListRef()) {
+    const bool defined = v.isTensor() && v.toTensor().defined();
+    out.push_back(defined ? graph::OptionalValue(value_of(capture, v.toTensor())) : std::nullopt);
+  }
+  return out;
+}
+
+}  // namespace
+
+graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type) {
+  if (value.isNone()) return graph::None{};
+  switch (type) {
+    case ArgType::Tensor:
+      if (!value.toTensor().defined()) return graph::None{};
+      return value_of(capture, value.toTensor());
+    case ArgType::TensorList:
+    case ArgType::OptionalTensorList:
+      return tensors(capture, value);
+    case ArgType::Int:
+      return integer(capture, value);
+    case ArgType::IntList: {
+      std::vector<sym::ExprId> out;
+      if (value.isIntList()) {
+        for (const int64_t v : value.toIntVector()) out.push_back(capture.env().pool().constant(v));
+      } else {
+        for (const c10::IValue& v : value.toListRef()) out.push_back(integer(capture, v));
+      }
+      return out;
+    }
+    case ArgType::Float:
+      return value.isSymFloat() ? value.toSymFloat().guard_float(__FILE__, __LINE__) : value.toDouble();
+    case ArgType::FloatList:
+      return value.toDoubleVector();
+    case ArgType::Bool:
+      return value.isSymBool() ? value.toSymBool().guard_bool(__FILE__, __LINE__) : value.toBool();
+    case ArgType::BoolList: {
+      std::vector<bool> out;
+      for (const bool b : value.toBoolList()) out.push_back(b);
+      return out;
+    }
+    case ArgType::Scalar:
+      return scalar(capture, value);
+    case ArgType::String:
+      return std::string(value.toStringRef());
+    case ArgType::DType: {
+      const std::optional<DType> dtype = from_torch(value.toScalarType());
+      if (!dtype) abort_capture("a dtype that graphs do not represent");
+      return *dtype;
+    }
+    case ArgType::Layout:
+      if (value.toLayout() != c10::kStrided) abort_capture("a layout that is not strided");
+      return graph::StridedLayout{};
+    case ArgType::Device: {
+      const std::optional<graph::Device> device = from_torch(value.toDevice());
+      if (!device) abort_capture("a device that graphs do not represent");
+      return *device;
+    }
+    case ArgType::MemoryFormat:
+      return from_torch(value.toMemoryFormat());
+    case ArgType::Generator:
+      abort_capture("an explicit random generator");
+    case ArgType::Other:
+      abort_capture("an argument type that graphs do not represent");
+  }
+  abort_capture("an argument type that graphs do not represent");
+}
+
+}  // namespace cresset::bridge

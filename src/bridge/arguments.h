@@ -1,0 +1,20 @@
+// Operator arguments between torch's boxed stack and the graph.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include "bridge/capture.h"
+#include "bridge/op_entry.h"
+
+namespace cresset::bridge {
+
+// Tensors become the values they have now; real tensors are lifted.
+graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type);
+
+// A graph argument as torch takes it, with `tensor(ValueId)` giving tensors and `integer(ExprId)` numbers.
+template <class TensorOf, class IntegerOf>
+c10::IValue to_torch(const graph::Arg& arg, ArgType type, TensorOf&& tensor, IntegerOf&& integer);
+
+}  // namespace cresset::bridge
+
+#include "bridge/arguments_inl.h"

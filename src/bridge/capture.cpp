@@ -1,0 +1,337 @@
+#include "bridge/capture.h"
+
+#include <ATen/autocast_mode.h>
+#include <c10/core/DefaultDtype.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "bridge/dtypes.h"
+#include "bridge/generic_rule.h"
+#include "bridge/sym_node.h"
+#include "ops/op_def.h"
+
+namespace cresset::bridge {
+namespace {
+
+thread_local Capture* current_capture = nullptr;
+
+}  // namespace
+
+void abort_capture(std::string why) {
+  if (Capture* capture = Capture::current()) capture->mark_aborted(why);
+  throw CaptureAbort({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, "cresset: capture ends here: " + why);
+}
+
+Capture* Capture::current() { return current_capture; }
+
+Capture::Scope::Scope(Capture& capture)
+    : previous_(current_capture),
+      saved_(c10::impl::tls_local_dispatch_key_set()),
+      autocast_cache_(at::autocast::is_autocast_cache_enabled()) {
+  current_capture = &capture;
+  // Autocast would keep casts of parameters in a process-wide cache, and find real ones there.
+  at::autocast::set_autocast_cache_enabled(false);
+  c10::impl::LocalDispatchKeySet keys = saved_;
+  keys.included_ = keys.included_ | c10::DispatchKeySet(kTraceKey);
+  // Factory functions would redispatch past the trace key.
+  keys.excluded_ = keys.excluded_.add(c10::DispatchKey::BackendSelect);
+  c10::impl::_force_tls_local_dispatch_key_set(keys);
+}
+
+Capture::Scope::~Scope() {
+  c10::impl::_force_tls_local_dispatch_key_set(saved_);
+  at::autocast::set_autocast_cache_enabled(autocast_cache_);
+  current_capture = previous_;
+}
+
+Capture::StepAside::StepAside() : saved_(c10::impl::tls_local_dispatch_key_set()) {
+  c10::impl::LocalDispatchKeySet keys = saved_;
+  keys.included_ = without_trace_key(keys.included_);
+  keys.excluded_ = keys.excluded_.remove(c10::DispatchKey::BackendSelect);
+  c10::impl::_force_tls_local_dispatch_key_set(keys);
+}
+Capture::StepAside::~StepAside() { c10::impl::_force_tls_local_dispatch_key_set(saved_); }
+
+Capture::Capture(bool dynamic)
+    : default_dtype(*from_torch(c10::get_default_dtype_as_scalartype())),
+      dynamic_(dynamic),
+      graph_(std::make_unique<graph::Graph>(std::make_shared<sym::ShapeEnv>())) {}
+
+Capture::~Capture() = default;
+
+StorageId Capture::add_storage(graph::ValueId value, OutputSpec::Kind home, uint32_t position) {
+  Storage storage;
+  storage.value = value;
+  storage.home = home;
+  storage.position = position;
+  storages_.push_back(std::move(storage));
+  return StorageId{static_cast<uint32_t>(storages_.size() - 1)};
+}
+
+at::Tensor Capture::make_tensor(StorageId storage, ViewChainPtr chain, graph::ValueId value, sym::ExprId offset) {
+  const graph::TensorType& type = graph_->type(value);
+  return at::Tensor(c10::make_intrusive<TraceTensor>(shared_from_this(), storage, std::move(chain), value,
+                                                     storages_[storage.index].version, type, offset,
+                                                     to_torch(type.device)));
+}
+
+namespace {
+
+DType dtype_or_abort(const at::Tensor& real) {
+  const std::optional<DType> dtype = from_torch(real.scalar_type());
+  if (!dtype) abort_capture(c10::str("tensors of dtype ", real.scalar_type(), " have no representation in a graph"));
+  return *dtype;
+}
+
+void reject_exotic(const at::Tensor& real) {
+  if (real.layout() != c10::kStrided) abort_capture("a tensor that is not strided");
+  if (real.is_conj() || real.is_neg()) abort_capture("a lazily conjugated or negated tensor");
+  if (real.unsafeGetTensorImpl()->is_python_dispatch()) abort_capture("a tensor subclass with __torch_dispatch__");
+  if (!from_torch(real.device())) abort_capture("a tensor on device " + real.device().str());
+}
+
+// Dims of a dense tensor, innermost first; nullopt when the strides are not those of a dense layout.
+std::optional<std::vector<uint8_t>> dense_order(const at::Tensor& t) {
+  std::vector<uint8_t> order(t.dim());
+  std::iota(order.rbegin(), order.rend(), 0);
+  const auto is_dense = [&] {
+    int64_t expected = 1;
+    for (const uint8_t d : order) {
+      if (t.size(d) != 1 && t.stride(d) != expected) return false;
+      expected *= t.size(d);
+    }
+    return true;
+  };
+  if (t.numel() == 0 || is_dense()) return order;
+  std::stable_sort(order.begin(), order.end(), [&](uint8_t a, uint8_t b) { return t.stride(a) < t.stride(b); });
+  // A size-1 dimension has any stride; it stays where the stable sort leaves it.
+  if (is_dense()) return order;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Capture::Geometry Capture::input_geometry(const at::Tensor& real, uint32_t position, const std::string& name,
+                                          const std::vector<DimMark>& marks) {
+  Geometry out;
+  sym::ExprPool& pool = env().pool();
+  out.type.dtype = dtype_or_abort(real);
+  out.type.device = *from_torch(real.device());
+  for (int64_t d = 0; d < real.dim(); ++d) {
+    const DimMark mark = d < static_cast<int64_t>(marks.size()) ? marks[d] : DimMark{};
+    const bool fixed = mark.policy == sym::Policy::Static ||
+                       (!dynamic_ && mark.policy != sym::Policy::MarkedDynamic);
+    if (fixed) {
+      out.type.sizes.push_back(pool.constant(real.size(d)));
+      continue;
+    }
+    const sym::ExprId size =
+        env().new_backed(c10::str(name, ".size(", d, ")"), real.size(d), mark.range, mark.policy);
+    if (pool.is_var(size))
+      symbols_.push_back({pool.var_of(size),
+                          {runtime::SymbolSource::Kind::InputSize, position, static_cast<uint32_t>(d)}});
+    out.type.sizes.push_back(size);
+  }
+  out.type.strides.assign(real.dim(), pool.constant(0));
+  if (std::optional<std::vector<uint8_t>> order = dense_order(real)) {
+    out.layout.order = *order;
+    sym::ExprId stride = pool.constant(1);
+    for (const uint8_t d : *order) {
+      out.type.strides[d] = stride;
+      stride = pool.mul(stride, out.type.sizes[d]);
+    }
+    return out;
+  }
+  out.layout.dense = false;
+  for (int64_t d = 0; d < real.dim(); ++d) {
+    const int64_t stride = real.stride(d);
+    if (stride <= 1 || !dynamic_) {
+      out.type.strides[d] = pool.constant(stride);  // guarded by value
+      continue;
+    }
+    const sym::ExprId s = env().new_backed(c10::str(name, ".stride(", d, ")"), stride);
+    symbols_.push_back(
+        {pool.var_of(s), {runtime::SymbolSource::Kind::InputStride, position, static_cast<uint32_t>(d)}});
+    out.type.strides[d] = s;
+  }
+  return out;
+}
+
+graph::TensorType Capture::constant_geometry(const at::Tensor& real) {
+  graph::TensorType type;
+  sym::ExprPool& pool = env().pool();
+  type.dtype = dtype_or_abort(real);
+  type.device = *from_torch(real.device());
+  for (const int64_t s : real.sizes()) type.sizes.push_back(pool.constant(s));
+  for (const int64_t s : real.strides()) type.strides.push_back(pool.constant(s));
+  return type;
+}
+
+// Ties a real tensor to a storage. The first tensor over a piece of memory is its base; a second one becomes a view of
+// it when that can be said, else the memory must not be written.
+at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, OutputSpec::Kind home, uint32_t position) {
+  const void* memory = real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr;
+  const StorageId id = add_storage(base_value, home, position);
+  storages_[id.index].real_offset = real.storage_offset();
+  if (memory != nullptr) {
+    auto [it, fresh] = storage_of_memory_.try_emplace(memory, id);
+    if (!fresh) {
+      storages_[id.index].ambiguous = true;
+      storages_[it->second.index].ambiguous = true;
+    }
+  }
+  at::Tensor result = make_tensor(id, nullptr, base_value, env().pool().constant(0));
+  lifted_[real.unsafeGetTensorImpl()] = result;
+  return result;
+}
+
+at::Tensor Capture::add_input(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
+  reject_exotic(real);
+  if (auto it = lifted_.find(real.unsafeGetTensorImpl()); it != lifted_.end()) {
+    // The same tensor twice: one stand-in, but every argument position exists.
+    const Geometry geometry = input_geometry(real, static_cast<uint32_t>(graph_->inputs.size()), name, marks);
+    graph_->add_input(geometry.type, std::move(name));
+    input_layouts_.push_back(geometry.layout);
+    return it->second;
+  }
+  const uint32_t position = static_cast<uint32_t>(graph_->inputs.size());
+  Geometry geometry = input_geometry(real, position, name, marks);
+  input_layouts_.push_back(geometry.layout);
+  const graph::ValueId value = graph_->add_input(std::move(geometry.type), std::move(name));
+  return adopt(real, value, OutputSpec::Kind::Input, position);
+}
+
+c10::SymInt Capture::add_int_argument(int64_t value, std::string name) {
+  const sym::ExprId e = env().new_backed(name, value, sym::Interval::all());
+  uint32_t position = 0;
+  for (const SymbolBinding& s : symbols_)
+    if (s.source.kind == runtime::SymbolSource::Kind::IntArgument) ++position;
+  symbols_.push_back({env().pool().var_of(e), {runtime::SymbolSource::Kind::IntArgument, position, 0}});
+  return SymNode::make_int(env_ptr(), e);
+}
+
+at::Tensor Capture::lift(const at::Tensor& real) {
+  if (auto it = lifted_.find(real.unsafeGetTensorImpl()); it != lifted_.end()) return it->second;
+  reject_exotic(real);
+  const uint32_t position = static_cast<uint32_t>(constants_.size());
+  const auto named = names_.find(real.unsafeGetTensorImpl());
+  const graph::ValueId value =
+      graph_->add_constant(constant_geometry(real), named != names_.end() ? named->second : std::string());
+  constants_.push_back(real);
+  return adopt(real, value, OutputSpec::Kind::Constant, position);
+}
+
+at::Tensor Capture::make_result(graph::ValueId value) {
+  return make_tensor(add_storage(value, OutputSpec::Kind::GraphOutput, 0), nullptr, value, env().pool().constant(0));
+}
+
+at::Tensor Capture::make_view(TraceTensor& parent, graph::OpId op, std::vector<graph::Arg> args, graph::ValueId value,
+                              sym::ExprId offset) {
+  auto link = std::make_shared<ViewChain>();
+  link->parent = parent.chain();
+  link->op = op;
+  link->args = std::move(args);
+  link->parent_type = parent.type();
+  link->type = graph_->type(value);
+  return make_tensor(parent.storage_id(), std::move(link), value, offset);
+}
+
+namespace {
+
+constexpr uint8_t kCanary = 0xA5;
+
+}  // namespace
+
+// torch.tensor and its kin fill an `empty` through data_ptr, unseen. A canary tells: memory that no longer holds it was
+// written, and its contents are a constant of the program.
+at::Tensor Capture::make_watched_empty(graph::ValueId value) {
+  at::Tensor result = make_result(value);
+  TraceTensor& trace = *TraceTensor::from(result);
+  std::vector<int64_t> sizes, strides;
+  for (const sym::ExprId e : trace.type().sizes) sizes.push_back(env().pool().const_value(e));
+  for (const sym::ExprId e : trace.type().strides) strides.push_back(env().pool().const_value(e));
+  at::Tensor memory;
+  {
+    StepAside aside;
+    memory = at::detail::empty_strided_cpu(sizes, strides, to_torch(trace.type().dtype));
+  }
+  std::memset(memory.mutable_data_ptr(), kCanary, memory.storage().nbytes());
+  trace.attach_memory(memory.storage(), sizes, strides);
+  storages_[trace.storage_id().index].watched = memory;
+  return result;
+}
+
+void Capture::settle_watched(Storage& storage) {
+  if (!storage.watched.defined()) return;
+  const at::Tensor memory = std::exchange(storage.watched, at::Tensor());
+  const auto* bytes = static_cast<const uint8_t*>(memory.const_data_ptr());
+  const size_t count = memory.storage().nbytes();
+  if (std::all_of(bytes, bytes + count, [](uint8_t b) { return b == kCanary; })) return;
+  StepAside aside;
+  constants_.push_back(memory.clone());
+  storage.value = graph_->add_constant(constant_geometry(constants_.back()), "");
+  ++storage.version;
+}
+
+graph::ValueId Capture::parent_value(const Storage& storage, const ViewChain& link) {
+  if (link.parent == nullptr) return storage.value;
+  std::vector<graph::Arg> args = link.parent->args;
+  args[0] = parent_value(storage, *link.parent);
+  return append(link.parent->op, std::move(args), {link.parent->type})[0];
+}
+
+graph::ValueId Capture::value_of(TraceTensor& tensor) {
+  if (&tensor.capture() != this) abort_capture("a tensor of another capture");
+  Storage& storage = storages_[tensor.storage_id().index];
+  settle_watched(storage);
+  if (tensor.version == storage.version) return tensor.value;
+  if (tensor.chain() == nullptr) {
+    tensor.value = storage.value;
+  } else {
+    std::vector<graph::Arg> args = tensor.chain()->args;
+    args[0] = parent_value(storage, *tensor.chain());
+    tensor.value = append(tensor.chain()->op, std::move(args), {tensor.chain()->type})[0];
+  }
+  tensor.version = storage.version;
+  return tensor.value;
+}
+
+std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::Arg> args,
+                                            std::vector<graph::TensorType> types) {
+  const graph::NodeId node = graph_->add_node(op, std::move(args), std::move(types));
+  return graph_->node(node).results;
+}
+
+void Capture::write(TraceTensor& tensor, graph::ValueId value) {
+  Storage& storage = storages_[tensor.storage_id().index];
+  if (storage.ambiguous) abort_capture("a write to memory that several arguments or parameters share");
+  settle_watched(storage);
+  graph::ValueId current = value;
+  for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())
+    current = scatter(*link, parent_value(storage, *link), current);
+  storage.value = current;
+  ++storage.version;
+  if (tensor.chain() == nullptr) {
+    tensor.value = value;
+    tensor.version = storage.version;
+  }
+}
+
+std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
+  ++counters.operators;
+  const std::string_view name = graph::op_name(op);
+  if (const ops::OpDef* def = ops::find(op); def != nullptr && def->shape != nullptr) {
+    ++counters.shape_rule_entries;
+    ops::ShapeContext context(*graph_, name);
+    context.default_dtype = default_dtype;
+    Result<ops::Types> types = def->shape(context, ops::OpArgs(*graph_, args));
+    if (types.ok()) return append(op, std::move(args), std::move(*types));
+    if (types.fallback().reason == FallbackReason::DataDependent) abort_capture(describe(types.fallback()));
+  }
+  ++counters.generic_rule_entries;
+  std::vector<graph::TensorType> types = generic_rule(*this, op, args);
+  return append(op, std::move(args), std::move(types));
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,167 @@
+// One capture: while it is entered on a thread, every operator that reaches a backend is appended to a graph.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "bridge/trace_tensor.h"
+#include "graph/graph.h"
+#include "runtime/program.h"
+
+namespace cresset::bridge {
+
+// Capture cannot go on: what was asked needs data, or has no place in a graph. The call is run by eager instead.
+class CaptureAbort : public c10::Error {
+ public:
+  using c10::Error::Error;
+};
+[[noreturn]] void abort_capture(std::string why);
+
+// What the user said of a dimension (cresset.mark_dynamic, mark_static).
+struct DimMark {
+  sym::Policy policy = sym::Policy::Dynamic;
+  sym::Interval range = sym::Interval::size();
+};
+
+// How an input's strides are known at later calls: dense in some order, or free symbols.
+struct InputLayout {
+  bool dense = true;                  // strides follow from sizes, innermost dimension first in `order`
+  std::vector<uint8_t> order;         // dims, innermost first
+};
+
+struct SymbolBinding {
+  sym::VarId var;
+  runtime::SymbolSource source;
+};
+
+// Where a captured tensor result comes from at a later call.
+struct OutputSpec {
+  enum class Kind : uint8_t { GraphOutput, Input, Constant } kind;
+  uint32_t position = 0;
+  bool is_view = false;  // sizes, strides, offset (from the base's first element) apply
+  std::vector<sym::ExprId> sizes, strides;
+  sym::ExprId offset;
+};
+
+struct Captured {
+  std::unique_ptr<graph::Graph> graph;
+  std::vector<at::Tensor> constants;
+  std::vector<SymbolBinding> symbols;
+  std::vector<InputLayout> input_layouts;
+  std::vector<OutputSpec> outputs;
+  int64_t operators = 0;
+  int64_t shape_rule_entries = 0, generic_rule_entries = 0;
+  double shape_rule_us = 0;
+};
+
+class Capture : public std::enable_shared_from_this<Capture> {
+ public:
+  explicit Capture(bool dynamic);
+  ~Capture();
+
+  static Capture* current();  // of this thread; nullptr when none is entered
+
+  // Enters on construction, leaves on destruction; nests. Dispatch state is restored exactly.
+  class Scope {
+   public:
+    explicit Scope(Capture& capture);
+    ~Scope();
+    Scope(const Scope&) = delete;
+
+   private:
+    Capture* previous_;
+    c10::impl::LocalDispatchKeySet saved_;
+    bool autocast_cache_;
+  };
+  // Inside a scope: operators run for real until it ends.
+  class StepAside {
+   public:
+    StepAside();
+    ~StepAside();
+
+   private:
+    c10::impl::LocalDispatchKeySet saved_;
+  };
+
+  graph::Graph& graph() { return *graph_; }
+  sym::ShapeEnv& env() { return graph_->env(); }
+  const std::shared_ptr<sym::ShapeEnv>& env_ptr() const { return graph_->env_ptr(); }
+
+  // The stand-in of a caller's tensor. marks: one a dimension, or empty.
+  at::Tensor add_input(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
+  // A caller's integer as a symbol.
+  c10::SymInt add_int_argument(int64_t value, std::string name);
+  // The stand-in of a real tensor met on the way; the tensor is held by the compiled code.
+  at::Tensor lift(const at::Tensor& real);
+  void name_constant(const at::Tensor& real, std::string name) { names_[real.unsafeGetTensorImpl()] = std::move(name); }
+
+  // The value a tensor has now, following writes through other views of its storage.
+  graph::ValueId value_of(TraceTensor& tensor);
+  // In-place write: `value` (same sizes and dtype as the tensor) becomes its contents.
+  void write(TraceTensor& tensor, graph::ValueId value);
+  at::Tensor make_result(graph::ValueId value);  // over a fresh storage
+  at::Tensor make_view(TraceTensor& parent, graph::OpId op, std::vector<graph::Arg> args, graph::ValueId value,
+                       sym::ExprId offset);
+  // An `empty` that is small and concrete: has real memory, so that what is written behind the dispatcher is seen.
+  at::Tensor make_watched_empty(graph::ValueId value);
+
+  // Appends a call; returns its result values. Shape rule, else the generic rule.
+  std::vector<graph::ValueId> call(graph::OpId op, std::vector<graph::Arg> args);
+
+  void mark_aborted(std::string why) {
+    if (aborted_.empty()) aborted_ = std::move(why);
+  }
+  const std::string& aborted() const { return aborted_; }  // why; empty: still good
+
+  Captured finish(const std::vector<at::Tensor>& outputs);
+
+  DType default_dtype;
+  Captured counters;  // only the counters are used while capturing
+
+ private:
+  struct Storage {
+    graph::ValueId value;
+    uint32_t version = 0;
+    OutputSpec::Kind home = OutputSpec::Kind::GraphOutput;
+    uint32_t position = 0;
+    at::Tensor watched;        // real memory given out for an `empty`
+    bool ambiguous = false;    // shares memory with another input in a way that is not modelled: must not be written
+    int64_t real_offset = 0;   // storage offset of the real base
+  };
+  struct Geometry {
+    graph::TensorType type;
+    InputLayout layout;
+  };
+
+  at::Tensor make_tensor(StorageId storage, ViewChainPtr chain, graph::ValueId value, sym::ExprId offset);
+  StorageId add_storage(graph::ValueId value, OutputSpec::Kind home, uint32_t position);
+  at::Tensor adopt(const at::Tensor& real, graph::ValueId base_value, OutputSpec::Kind home, uint32_t position);
+  Geometry input_geometry(const at::Tensor& real, uint32_t position, const std::string& name,
+                          const std::vector<DimMark>& marks);
+  graph::TensorType constant_geometry(const at::Tensor& real);
+  void settle_watched(Storage& storage);
+  graph::ValueId scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value);
+  graph::ValueId parent_value(const Storage& storage, const ViewChain& link);
+  OutputSpec output_of(const at::Tensor& output, std::unordered_map<uint32_t, uint32_t>& base_outputs);
+  std::vector<graph::ValueId> append(graph::OpId op, std::vector<graph::Arg> args,
+                                     std::vector<graph::TensorType> types);
+
+  bool dynamic_;
+  std::unique_ptr<graph::Graph> graph_;
+  std::vector<Storage> storages_;
+  std::vector<at::Tensor> constants_;
+  std::vector<SymbolBinding> symbols_;
+  std::vector<InputLayout> input_layouts_;
+  std::unordered_map<c10::TensorImpl*, at::Tensor> lifted_;         // real -> stand-in
+  std::unordered_map<const void*, StorageId> storage_of_memory_;    // real StorageImpl -> storage
+  std::unordered_map<c10::TensorImpl*, std::string> names_;
+  std::string aborted_;
+};
+
+}  // namespace cresset::bridge

@@ -1,0 +1,132 @@
+// The end of a capture: writes through views become scatters, results become output specifications.
+#include "bridge/capture.h"
+#include "bridge/dtypes.h"
+
+namespace cresset::bridge {
+namespace {
+
+using graph::Arg;
+using graph::OpId;
+
+struct ViewOps {
+  OpId view = graph::op_id("aten::view"), reshape_alias = graph::op_id("aten::_reshape_alias"),
+       unsqueeze = graph::op_id("aten::unsqueeze"), squeeze = graph::op_id("aten::squeeze"),
+       squeeze_dim = graph::op_id("aten::squeeze.dim"), squeeze_dims = graph::op_id("aten::squeeze.dims"),
+       permute = graph::op_id("aten::permute"), transpose = graph::op_id("aten::transpose.int"),
+       t = graph::op_id("aten::t"), slice = graph::op_id("aten::slice.Tensor"),
+       select = graph::op_id("aten::select.int"), expand = graph::op_id("aten::expand"),
+       alias = graph::op_id("aten::alias"), detach = graph::op_id("aten::detach"),
+       lift_fresh = graph::op_id("aten::lift_fresh"), as_strided = graph::op_id("aten::as_strided"),
+       diagonal = graph::op_id("aten::diagonal");
+};
+const ViewOps& view_ops() {
+  static const ViewOps ops;
+  return ops;
+}
+
+bool is_reshape(OpId op) {
+  const ViewOps& v = view_ops();
+  return op == v.view || op == v.reshape_alias || op == v.unsqueeze || op == v.squeeze || op == v.squeeze_dim ||
+         op == v.squeeze_dims;
+}
+bool is_identity(OpId op) {
+  const ViewOps& v = view_ops();
+  return op == v.alias || op == v.detach || op == v.lift_fresh;
+}
+
+// The dims argument of the permutation that undoes a permute, transpose or t.
+std::vector<int64_t> inverse_permutation(const sym::ExprPool& pool, const ViewChain& link) {
+  const ViewOps& v = view_ops();
+  const int64_t rank = static_cast<int64_t>(link.parent_type.rank());
+  std::vector<int64_t> inverse(rank);
+  for (int64_t d = 0; d < rank; ++d) inverse[d] = d;
+  const auto dim = [&](const sym::ExprId e) {
+    const int64_t d = pool.const_value(e);
+    return d < 0 ? d + rank : d;
+  };
+  if (link.op == v.permute) {
+    const auto& dims = std::get<std::vector<sym::ExprId>>(link.args[1]);
+    for (int64_t d = 0; d < rank; ++d) inverse[dim(dims[d])] = d;
+  } else if (rank > 0) {
+    const bool is_t = link.op == v.t;
+    const int64_t a = is_t ? 0 : dim(std::get<sym::ExprId>(link.args[1]));
+    const int64_t b = is_t ? rank - 1 : dim(std::get<sym::ExprId>(link.args[2]));
+    std::swap(inverse[a], inverse[b]);
+  }
+  return inverse;
+}
+
+}  // namespace
+
+// The parent's contents after `value` was written to the view.
+graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value) {
+  const ViewOps& v = view_ops();
+  sym::ExprPool& pool = env().pool();
+  if (is_identity(link.op)) return value;
+  if (is_reshape(link.op)) {
+    graph::TensorType type = link.parent_type;
+    type.strides = graph::contiguous_strides(pool, type.sizes);
+    const std::vector<sym::ExprId> sizes = type.sizes;
+    return append(graph::op_id("aten::_unsafe_view"), {value, sizes}, {std::move(type)})[0];
+  }
+  if (link.op == v.permute || link.op == v.transpose || link.op == v.t) {
+    std::vector<sym::ExprId> dims;
+    for (const int64_t d : inverse_permutation(pool, link)) dims.push_back(pool.constant(d));
+    return call(v.permute, {value, dims})[0];
+  }
+  std::vector<Arg> args = link.args;
+  args[0] = parent;
+  args.insert(args.begin() + 1, Arg(value));
+  if (link.op == v.slice) return append(graph::op_id("aten::slice_scatter"), std::move(args), {link.parent_type})[0];
+  if (link.op == v.select) return append(graph::op_id("aten::select_scatter"), std::move(args), {link.parent_type})[0];
+  if (link.op == v.diagonal)
+    return append(graph::op_id("aten::diagonal_scatter"), std::move(args), {link.parent_type})[0];
+  if (link.op == v.expand) {
+    bool same = link.type.sizes.size() == link.parent_type.sizes.size();
+    for (size_t d = 0; same && d < link.type.sizes.size(); ++d)
+      same = env().known_equal(link.type.sizes[d], link.parent_type.sizes[d]);
+    if (same) return value;
+  }
+  abort_capture(c10::str("a write through ", std::string(graph::op_name(link.op))));
+}
+
+OutputSpec Capture::output_of(const at::Tensor& output, std::unordered_map<uint32_t, uint32_t>& base_outputs) {
+  const at::Tensor tensor = TraceTensor::from(output) != nullptr ? output : lift(output);
+  TraceTensor& trace = *TraceTensor::from(tensor);
+  value_of(trace);
+  Storage& storage = storages_[trace.storage_id().index];
+  OutputSpec spec;
+  spec.kind = storage.home;
+  spec.position = storage.position;
+  if (storage.home == OutputSpec::Kind::GraphOutput) {
+    auto [it, fresh] = base_outputs.try_emplace(trace.storage_id().index, graph_->outputs.size());
+    if (fresh) graph_->outputs.push_back(storage.value);
+    spec.position = it->second;
+  }
+  const graph::TensorType& base = graph_->type(storage.value);
+  spec.is_view = trace.chain() != nullptr || base.sizes != trace.type().sizes || base.strides != trace.type().strides;
+  spec.sizes = trace.type().sizes;
+  spec.strides = trace.type().strides;
+  spec.offset = trace.offset();
+  return spec;
+}
+
+Captured Capture::finish(const std::vector<at::Tensor>& outputs) {
+  Captured out = std::move(counters);
+  std::unordered_map<uint32_t, uint32_t> base_outputs;
+  for (const at::Tensor& output : outputs) out.outputs.push_back(output_of(output, base_outputs));
+  for (Storage& storage : storages_) {
+    settle_watched(storage);
+    if (storage.home == OutputSpec::Kind::GraphOutput || storage.version == 0) continue;
+    graph_->mutations.push_back(
+        {storage.position, storage.home == OutputSpec::Kind::Constant, storage.value});
+  }
+  out.graph = std::move(graph_);
+  out.constants = std::move(constants_);
+  out.symbols = std::move(symbols_);
+  out.input_layouts = std::move(input_layouts_);
+  lifted_.clear();
+  return out;
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,435 @@
+#include "bridge/capture_kernel.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "bridge/arguments.h"
+#include "bridge/capture.h"
+#include "bridge/sym_node.h"
+#include "ops/op_def.h"
+
+namespace cresset::bridge {
+namespace {
+
+using graph::Arg;
+using graph::ValueId;
+using torch::jit::Stack;
+
+thread_local const OpEntry* current_op = nullptr;
+
+sym::Reason reason_now() {
+  sym::Reason reason;
+  if (current_op != nullptr) reason.op = current_op->name;
+  if (Capture* capture = Capture::current()) reason.location = capture->graph().locations[capture->graph().current_location];
+  return reason;
+}
+
+// One call of one operator under capture.
+class Call {
+ public:
+  Call(const OpEntry& entry, Capture& capture, Stack& stack)
+      : entry_(entry), capture_(capture), stack_(stack), count_(entry.arg_types.size()), outer_op_(current_op) {
+    current_op = &entry_;
+  }
+  ~Call() { current_op = outer_op_; }
+
+  void run() {
+    switch (entry_.op_class) {
+      case OpEntry::Class::Functional:
+        return functional();
+      case OpEntry::Class::View:
+        return view();
+      case OpEntry::Class::InPlace:
+        return in_place();
+      case OpEntry::Class::InPlaceView:
+        return in_place_view();
+      case OpEntry::Class::Out:
+        return out();
+      case OpEntry::Class::Opaque:
+        abort_capture(entry_.name + " writes in a way that has no functional form");
+    }
+  }
+
+ private:
+  const c10::IValue& argument(size_t i) const { return stack_[stack_.size() - count_ + i]; }
+
+  std::vector<Arg> arguments(size_t count) {
+    std::vector<Arg> args;
+    args.reserve(count);
+    for (size_t i = 0; i < count; ++i) args.push_back(to_graph(capture_, argument(i), entry_.arg_types[i]));
+    return args;
+  }
+
+  void finish(std::vector<c10::IValue> results) {
+    torch::jit::drop(stack_, count_);
+    for (c10::IValue& r : results) stack_.push_back(std::move(r));
+  }
+
+  // Wraps graph values by the schema's returns: a Tensor[] takes what the others leave.
+  std::vector<c10::IValue> wrap(const std::vector<at::Tensor>& tensors) const {
+    const auto& returns = entry_.functional_handle->schema().returns();
+    std::vector<c10::IValue> out;
+    size_t next = 0;
+    for (size_t i = 0; i < returns.size(); ++i) {
+      if (arg_type(returns[i]) == ArgType::TensorList) {
+        const size_t take = tensors.size() - next - (returns.size() - i - 1);
+        out.emplace_back(c10::List<at::Tensor>(std::vector<at::Tensor>(tensors.begin() + next, tensors.begin() + next + take)));
+        next += take;
+      } else {
+        out.emplace_back(next < tensors.size() ? tensors[next] : at::Tensor());
+        ++next;
+      }
+    }
+    return out;
+  }
+
+  bool is_watchable_empty(const std::vector<ValueId>& results) const {
+    static const graph::OpId empty = graph::op_id("aten::empty.memory_format");
+    static const graph::OpId empty_strided = graph::op_id("aten::empty_strided");
+    if (entry_.functional != empty && entry_.functional != empty_strided) return false;
+    const graph::TensorType& type = capture_.graph().type(results[0]);
+    if (type.device.kind != graph::DeviceKind::Cpu) return false;
+    int64_t elements = 1;
+    for (const sym::ExprId e : type.sizes) {
+      if (!capture_.env().pool().is_const(e)) return false;
+      elements *= capture_.env().pool().const_value(e);
+    }
+    return elements > 0 && elements * byte_size(type.dtype) <= kWatchedBytes;
+  }
+
+  void functional() {
+    const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
+    std::vector<at::Tensor> tensors;
+    if (is_watchable_empty(results)) {
+      tensors.push_back(capture_.make_watched_empty(results[0]));
+    } else {
+      for (const ValueId v : results) tensors.push_back(capture_.make_result(v));
+    }
+    finish(wrap(tensors));
+  }
+
+  at::Tensor stand_in(size_t i) {
+    const at::Tensor& tensor = argument(i).toTensor();
+    return TraceTensor::from(tensor) != nullptr ? tensor : capture_.lift(tensor);
+  }
+
+  // Offset of a one-result view, from its operator. Views whose offset is the parent's need nothing.
+  sym::ExprId view_offset(const TraceTensor& parent, const std::vector<Arg>& args) {
+    sym::ExprPool& pool = capture_.env().pool();
+    static const graph::OpId slice = graph::op_id("aten::slice.Tensor"), select = graph::op_id("aten::select.int"),
+                             as_strided = graph::op_id("aten::as_strided"), diagonal = graph::op_id("aten::diagonal");
+    const graph::OpId op = entry_.functional;
+    if (op == slice) return slice_offset(parent, args);
+    if (op == select) {
+      const size_t d = dim(parent, args[1]);
+      return pool.add(parent.offset(), pool.mul(wrapped_index(parent, d, args[2]), parent.type().strides[d]));
+    }
+    if (op == as_strided)
+      return std::holds_alternative<graph::None>(args[3]) ? parent.offset() : std::get<sym::ExprId>(args[3]);
+    if (op == diagonal) return diagonal_offset(parent, args);
+    return parent.offset();
+  }
+
+  size_t dim(const TraceTensor& parent, const Arg& arg) const {
+    const int64_t d = capture_.env().pool().const_value(capture_.env().simplify(std::get<sym::ExprId>(arg)));
+    return static_cast<size_t>(d < 0 ? d + static_cast<int64_t>(parent.type().rank()) : d);
+  }
+  bool negative(sym::ExprId e) {
+    sym::ExprPool& pool = capture_.env().pool();
+    const std::optional<bool> answer =
+        capture_.env().evaluate(pool.lt(e, pool.constant(0)), [] { return current_reason(); });
+    if (!answer) abort_capture("an index that only data can give");
+    return *answer;
+  }
+  sym::ExprId wrapped_index(const TraceTensor& parent, size_t d, const Arg& arg) {
+    const sym::ExprId index = std::get<sym::ExprId>(arg);
+    return negative(index) ? capture_.env().pool().add(index, parent.type().sizes[d]) : index;
+  }
+  sym::ExprId slice_offset(const TraceTensor& parent, const std::vector<Arg>& args) {
+    sym::ExprPool& pool = capture_.env().pool();
+    if (std::holds_alternative<graph::None>(args[2])) return parent.offset();
+    const size_t d = dim(parent, args[1]);
+    sym::ExprId start = wrapped_index(parent, d, args[2]);
+    start = pool.min(pool.max(start, pool.constant(0)), parent.type().sizes[d]);
+    return pool.add(parent.offset(), pool.mul(capture_.env().simplify(start), parent.type().strides[d]));
+  }
+  sym::ExprId diagonal_offset(const TraceTensor& parent, const std::vector<Arg>& args) {
+    sym::ExprPool& pool = capture_.env().pool();
+    const sym::ExprId offset = std::get<sym::ExprId>(args[1]);
+    if (!negative(offset))
+      return pool.add(parent.offset(), pool.mul(offset, parent.type().strides[dim(parent, args[3])]));
+    return pool.sub(parent.offset(), pool.mul(offset, parent.type().strides[dim(parent, args[2])]));
+  }
+
+  at::Tensor one_view(TraceTensor& parent, graph::OpId op, std::vector<Arg> args) {
+    const std::vector<ValueId> results = capture_.call(op, args);
+    const OpEntry* outer = std::exchange(current_op, &entry_);
+    const sym::ExprId offset = op == entry_.functional ? view_offset(parent, args) : parent.offset();
+    current_op = outer;
+    return capture_.make_view(parent, op, std::move(args), results[0], offset);
+  }
+
+  void view() {
+    at::Tensor base = stand_in(0);
+    TraceTensor& parent = *TraceTensor::from(base);
+    std::vector<Arg> args = arguments(count_);
+    static const graph::OpId as_strided = graph::op_id("aten::as_strided");
+    if (entry_.functional == as_strided && parent.chain() != nullptr) abort_capture("as_strided of a view");
+    if (arg_type(entry_.functional_handle->schema().returns()[0]) == ArgType::TensorList) return views(parent, args);
+    if (entry_.functional_handle->schema().returns().size() != 1) abort_capture(entry_.name + " returns several views");
+    finish({one_view(parent, entry_.functional, std::move(args))});
+  }
+
+  // split, unbind and their kin: each result is a slice or a selection of the parent.
+  void views(TraceTensor& parent, const std::vector<Arg>& args) {
+    static const graph::OpId unbind = graph::op_id("aten::unbind.int"), split = graph::op_id("aten::split.Tensor"),
+                             split_sizes = graph::op_id("aten::split_with_sizes");
+    sym::ExprPool& pool = capture_.env().pool();
+    c10::List<at::Tensor> out;
+    if (entry_.functional == unbind) {
+      const size_t d = dim(parent, args[1]);
+      const int64_t n = pin(parent.type().sizes[d]);
+      for (int64_t i = 0; i < n; ++i) out.push_back(select(parent, args[0], d, pool.constant(i)));
+    } else if (entry_.functional == split || entry_.functional == split_sizes) {
+      const size_t d = dim(parent, args[2]);
+      sym::ExprId start = pool.constant(0);
+      for (const sym::ExprId size : pieces(parent, args, d)) {
+        const sym::ExprId end = pool.add(start, size);
+        out.push_back(slice(parent, args[0], d, start, end));
+        start = end;
+      }
+    } else {
+      abort_capture(entry_.name + " returns several views");
+    }
+    finish({out});
+  }
+  int64_t pin(sym::ExprId e) {
+    const std::optional<int64_t> value = capture_.env().specialize(e, current_reason());
+    if (!value) abort_capture("a number of results that only data can give");
+    return *value;
+  }
+  // Sizes of the pieces of a split. How many there are is pinned; how long the last one is stays symbolic.
+  std::vector<sym::ExprId> pieces(const TraceTensor& parent, const std::vector<Arg>& args, size_t d) {
+    if (const auto* sizes = std::get_if<std::vector<sym::ExprId>>(&args[1])) {
+      check_split(*sizes, parent.type().sizes[d]);
+      return *sizes;
+    }
+    sym::ExprPool& pool = capture_.env().pool();
+    const sym::ExprId total = parent.type().sizes[d], piece = std::get<sym::ExprId>(args[1]);
+    if (capture_.env().hint_or(piece, 1) == 0) return {total};
+    const int64_t count = std::max<int64_t>(1, pin(pool.ceil_div(total, piece)));
+    std::vector<sym::ExprId> out(static_cast<size_t>(count - 1), piece);
+    out.push_back(pool.sub(total, pool.mul(piece, pool.constant(count - 1))));
+    return out;
+  }
+  void check_split(const std::vector<sym::ExprId>& sizes, sym::ExprId total) {
+    sym::ExprPool& pool = capture_.env().pool();
+    const sym::ExprId sum = sizes.empty() ? pool.constant(0) : pool.sum(sizes);
+    const std::optional<bool> fits = capture_.env().evaluate(pool.eq(sum, total), [] { return current_reason(); });
+    if (!fits.value_or(false)) (void)generic_check();
+  }
+  // Lets the operator itself raise on arguments that it rejects.
+  bool generic_check() {
+    capture_.call(entry_.functional, arguments(count_));
+    return true;
+  }
+  at::Tensor slice(TraceTensor& parent, const Arg& self, size_t d, sym::ExprId start, sym::ExprId end) {
+    sym::ExprPool& pool = capture_.env().pool();
+    std::vector<Arg> args{self, pool.constant(static_cast<int64_t>(d)), start, end, pool.constant(1)};
+    graph::TensorType type = parent.type();
+    type.sizes[d] = pool.sub(end, start);
+    return derived(parent, "aten::slice.Tensor", std::move(args), std::move(type), d, start);
+  }
+  at::Tensor select(TraceTensor& parent, const Arg& self, size_t d, sym::ExprId index) {
+    sym::ExprPool& pool = capture_.env().pool();
+    std::vector<Arg> args{self, pool.constant(static_cast<int64_t>(d)), index};
+    graph::TensorType type = parent.type();
+    type.sizes.erase(type.sizes.begin() + static_cast<long>(d));
+    type.strides.erase(type.strides.begin() + static_cast<long>(d));
+    return derived(parent, "aten::select.int", std::move(args), std::move(type), d, index);
+  }
+  at::Tensor derived(TraceTensor& parent, const char* op, std::vector<Arg> args, graph::TensorType type, size_t d,
+                     sym::ExprId start) {
+    sym::ExprPool& pool = capture_.env().pool();
+    const graph::NodeId node = capture_.graph().add_node(graph::op_id(op), args, {std::move(type)});
+    const sym::ExprId offset = pool.add(parent.offset(), pool.mul(start, parent.type().strides[d]));
+    return capture_.make_view(parent, graph::op_id(op), std::move(args), capture_.graph().node(node).results[0], offset);
+  }
+
+  // Sizes must agree and the result's category must not exceed the target's; else eager raises.
+  ValueId fit(ValueId result, const TraceTensor& target) {
+    graph::Graph& graph = capture_.graph();
+    const graph::TensorType& type = graph.type(result);
+    bool same = type.sizes.size() == target.type().sizes.size();
+    for (size_t d = 0; same && d < type.sizes.size(); ++d)
+      same = decide_equal(type.sizes[d], target.type().sizes[d]);
+    if (!same)
+      TORCH_CHECK(false, "output with shape ", shape_text(target.type()), " doesn't match the broadcast shape ",
+                  shape_text(type));
+    if (type.dtype == target.type().dtype) return result;
+    TORCH_CHECK(category(type.dtype) <= category(target.type().dtype), "result type ", to_torch(type.dtype),
+                " can't be cast to the desired output type ", to_torch(target.type().dtype));
+    return capture_.call(graph::op_id("aten::_to_copy"),
+                         {result, target.type().dtype, graph::None{}, graph::None{}, graph::None{}, false,
+                          graph::None{}})[0];
+  }
+  bool decide_equal(sym::ExprId a, sym::ExprId b) {
+    if (capture_.env().known_equal(a, b)) return true;
+    return capture_.env().evaluate(capture_.env().pool().eq(a, b), [] { return current_reason(); }).value_or(false);
+  }
+  std::string shape_text(const graph::TensorType& type) {
+    std::vector<int64_t> sizes;
+    for (const sym::ExprId e : type.sizes) sizes.push_back(capture_.env().hint_or(e, -1));
+    return c10::str(c10::IntArrayRef(sizes));
+  }
+
+  void in_place() {
+    at::Tensor self = argument(0).toTensor();
+    at::Tensor target_tensor = stand_in(0);
+    TraceTensor& target = *TraceTensor::from(target_tensor);
+    const size_t kept = entry_.functional_handle->schema().arguments().size();
+    std::vector<Arg> args = arguments(std::min(count_, kept));
+    if (args.size() < kept) append_defaults(args);
+    const std::vector<ValueId> results = capture_.call(entry_.functional, std::move(args));
+    capture_.write(target, fit(results[0], target));
+    finish({self});
+  }
+  // A functional counterpart may take a trailing generator that the in-place form has not, or the reverse.
+  void append_defaults(std::vector<Arg>& args) {
+    const auto& schema = entry_.functional_handle->schema().arguments();
+    while (args.size() < schema.size()) {
+      const c10::Argument& a = schema[args.size()];
+      if (!a.default_value()) abort_capture(entry_.name + " has no functional form with the same arguments");
+      args.push_back(to_graph(capture_, *a.default_value(), arg_type(a)));
+    }
+  }
+
+  void in_place_view() {
+    at::Tensor self = argument(0).toTensor();
+    TraceTensor* target = TraceTensor::from(self);
+    if (target == nullptr) abort_capture(entry_.name + " on a tensor from outside changes its shape for good");
+    at::Tensor result = one_view(*target, entry_.functional, arguments(count_));
+    target->become(*TraceTensor::from(result));
+    finish({self});
+  }
+
+  void out() {
+    const size_t kept = count_ - entry_.out_arguments;
+    const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(kept));
+    std::vector<c10::IValue> outs;
+    for (size_t i = 0; i < entry_.out_arguments; ++i) {
+      if (argument(kept + i).isList()) abort_capture(entry_.name + " writes a list of tensors");
+      at::Tensor given = argument(kept + i).toTensor();
+      write_out(kept + i, results.at(i));
+      outs.emplace_back(given);
+    }
+    finish(std::move(outs));
+  }
+  void write_out(size_t i, ValueId result) {
+    at::Tensor target_tensor = stand_in(i);
+    TraceTensor& target = *TraceTensor::from(target_tensor);
+    const graph::TensorType& type = capture_.graph().type(result);
+    bool same = type.sizes.size() == target.type().sizes.size();
+    for (size_t d = 0; same && d < type.sizes.size(); ++d) same = decide_equal(type.sizes[d], target.type().sizes[d]);
+    if (same) return capture_.write(target, fit(result, target));
+    const sym::ExprId count = graph::numel(capture_.env().pool(), target.type().sizes);
+    if (TraceTensor::from(argument(i).toTensor()) == nullptr || target.chain() != nullptr ||
+        !capture_.env().pool().is_const(count, 0) || type.dtype != target.type().dtype)
+      abort_capture(entry_.name + " resizes its out argument");
+    target.become(*TraceTensor::from(capture_.make_result(result)));
+  }
+
+  static constexpr int64_t kWatchedBytes = 1 << 20;
+
+  const OpEntry& entry_;
+  Capture& capture_;
+  Stack& stack_;
+  size_t count_;
+  const OpEntry* outer_op_;
+};
+
+class CaptureKernel final : public c10::OperatorKernel {
+ public:
+  explicit CaptureKernel(const c10::OperatorHandle& handle) : handle_(handle) {}
+
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
+    Capture* capture = Capture::current();
+    TORCH_CHECK(capture != nullptr, "cresset: a tensor that stood in during a capture was used after it, by ",
+                handle_.operator_name());
+    std::call_once(classified_, [&] { entry_ = std::make_unique<OpEntry>(classify(handle_)); });
+    Call(*entry_, *capture, *stack).run();
+  }
+
+ private:
+  c10::OperatorHandle handle_;
+  std::once_flag classified_;
+  std::unique_ptr<OpEntry> entry_;
+};
+
+// Operators seen but not yet given the kernel. The dispatcher calls listeners under its own lock, so the kernel is
+// registered later, by install_pending().
+class Registry : public c10::OpRegistrationListener {
+ public:
+  void onOperatorRegistered(const c10::OperatorHandle& handle) override {
+    std::lock_guard lock(mutex_);
+    pending_.push_back(handle);
+    any_pending_ = true;
+  }
+  void onOperatorDeregistered(const c10::OperatorHandle& handle) override {
+    std::lock_guard lock(mutex_);
+    std::erase_if(pending_, [&](const c10::OperatorHandle& p) { return p.operator_name() == handle.operator_name(); });
+  }
+
+  void install_pending() {
+    if (!any_pending_.load(std::memory_order_acquire)) return;
+    std::lock_guard installing(install_mutex_);
+    std::vector<c10::OperatorHandle> todo;
+    {
+      std::lock_guard lock(mutex_);
+      todo.swap(pending_);
+      any_pending_ = false;
+    }
+    for (const c10::OperatorHandle& handle : todo) install(handle);
+  }
+
+ private:
+  void install(const c10::OperatorHandle& handle) {
+    if (!handle.hasSchema()) return;
+    const c10::OperatorName& name = handle.operator_name();
+    if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return;
+    if (handle.hasKernelForDispatchKey(kTraceKey)) return;
+    const std::string ns = name.name.substr(0, name.name.find("::"));
+    if (ns == "profiler" || ns == "c10d" || ns == "_caffe2") return;
+    auto& library = libraries_[ns];
+    if (!library)
+      library = std::make_unique<torch::Library>(torch::Library::IMPL, ns, kTraceKey, __FILE__, __LINE__);
+    const std::string full = qualified_name(name).substr(ns.size() + 2);
+    library->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CaptureKernel>(handle)));
+  }
+
+  std::mutex mutex_, install_mutex_;
+  std::atomic<bool> any_pending_{false};
+  std::vector<c10::OperatorHandle> pending_;
+  std::map<std::string, std::unique_ptr<torch::Library>> libraries_;
+};
+
+}  // namespace
+
+void install_capture_kernels() {
+  static std::once_flag once;
+  static Registry* registry = nullptr;  // lives as long as the dispatcher
+  std::call_once(once, [] {
+    set_reason_provider(&reason_now);
+    registry = new Registry;
+    // The registration handle would unregister on destruction; it is never destroyed.
+    new c10::RegistrationHandleRAII(
+        c10::Dispatcher::singleton().addRegistrationListener(std::unique_ptr<c10::OpRegistrationListener>(registry)));
+  });
+  registry->install_pending();
+}
+
+}  // namespace cresset::bridge

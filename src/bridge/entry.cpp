@@ -1,0 +1,232 @@
+#include "bridge/entry.h"
+
+#include "base/log.h"
+#include "base/options.h"
+#include "bridge/dtypes.h"
+
+namespace cresset::bridge {
+namespace {
+
+std::unordered_map<sym::VarId, uint32_t> slot_map(const std::vector<SymbolBinding>& symbols) {
+  std::unordered_map<sym::VarId, uint32_t> slots;
+  for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
+  return slots;
+}
+
+TensorGuard guard_for(const at::Tensor& t, std::string name) {
+  TensorGuard guard;
+  guard.name = std::move(name);
+  guard.dispatch_keys = t.key_set().raw_repr();
+  guard.dtype = t.scalar_type();
+  guard.device = t.device();
+  return guard;
+}
+
+}  // namespace
+
+Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const compile::Options& options)
+    : captured_(std::move(captured)), env_(captured_.graph->env_ptr()), symbols_(captured_.symbols) {
+  if (option_flag(Option::VERIFY)) {
+    const std::string broken = graph::verify(*captured_.graph);
+    CRESSET_CHECK(broken.empty(), broken);
+  }
+  CRESSET_LOG(Graph, graph::print(*captured_.graph));
+  make_tensor_guards(inputs);
+  std::unique_ptr<graph::Graph> graph = std::move(captured_.graph);
+  captured_.graph = nullptr;
+  Result<compile::Compiled> compiled = compile::compile(std::move(graph), options);
+  CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
+  stats_ = compiled->stats;
+  // Lowering may ask questions of its own: all guards of all stages are in by now.
+  make_shape_guards();
+  make_outputs();
+  const auto slots = slot_map(symbols_);
+  for (const sym::VarId var : compiled->program.symbols) {
+    const auto slot = slots.find(var);
+    CRESSET_CHECK(slot != slots.end(), "a program symbol that no argument gives: " + env_->to_string(env_->pool().var(var)));
+    program_slots_.push_back(slot->second);
+  }
+  executor_ = std::make_unique<Executor>(std::move(*compiled), captured_.constants);
+}
+
+void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
+  const graph::Graph& graph = *captured_.graph;
+  const sym::ExprPool& pool = env_->pool();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const graph::Value& value = graph.value(graph.inputs[i]);
+    TensorGuard guard = guard_for(inputs[i], value.name);
+    for (const sym::ExprId e : value.type.sizes) guard.sizes.push_back(pool.is_const(e) ? pool.const_value(e) : -1);
+    guard.layout = captured_.input_layouts[i];
+    if (!guard.layout.dense)
+      for (const sym::ExprId e : value.type.strides)
+        guard.strides.push_back(pool.is_const(e) ? pool.const_value(e) : -1);
+    for (size_t j = 0; j < i && guard.same_as < 0; ++j)
+      if (inputs[j].is_same(inputs[i])) guard.same_as = static_cast<int32_t>(j);
+    tensor_guards_.push_back(std::move(guard));
+  }
+  for (size_t i = 0; i < captured_.constants.size(); ++i) {
+    TensorGuard guard = guard_for(captured_.constants[i], graph.value(graph.constants[i]).name);
+    guard.sizes = captured_.constants[i].sizes().vec();
+    guard.strides = captured_.constants[i].strides().vec();
+    guard.layout.dense = false;
+    constant_guards_.push_back(std::move(guard));
+  }
+  for (const graph::Mutation& m : graph.mutations) {
+    mutates_ = true;
+    if (!m.is_constant) tensor_guards_[m.input].mutated = true;
+  }
+}
+
+void Entry::make_shape_guards() {
+  guards_ = env_->minimized_guards();
+  std::vector<sym::ExprId> conditions;
+  for (const sym::GuardFact& g : guards_) conditions.push_back(g.condition);
+  guard_program_ = sym::SizeProgram::compile(env_->pool(), conditions, slot_map(symbols_));
+  if (log::enabled(log::Area::Guards))
+    for (const std::string& text : guard_texts()) log::write(log::Area::Guards, text);
+}
+
+std::vector<std::string> Entry::guard_texts() const {
+  std::vector<std::string> out;
+  for (const sym::GuardFact& g : guards_)
+    out.push_back(env_->to_string(g.condition) + (g.reason.op.empty() ? "" : "  asked by " + g.reason.op) +
+                  (g.reason.location.empty() ? "" : " at " + g.reason.location));
+  return out;
+}
+
+void Entry::make_outputs() {
+  std::vector<sym::ExprId> exprs;
+  for (OutputSpec& spec : captured_.outputs) {
+    Output out{std::move(spec), static_cast<uint32_t>(exprs.size())};
+    returned_input_.push_back(out.spec.kind == OutputSpec::Kind::Input && !out.spec.is_view
+                                  ? static_cast<int32_t>(out.spec.position)
+                                  : -1);
+    if (out.spec.is_view) {
+      exprs.insert(exprs.end(), out.spec.sizes.begin(), out.spec.sizes.end());
+      exprs.insert(exprs.end(), out.spec.strides.begin(), out.spec.strides.end());
+      exprs.push_back(out.spec.offset);
+    }
+    outputs_.push_back(std::move(out));
+  }
+  geometry_ = sym::SizeProgram::compile(env_->pool(), exprs, slot_map(symbols_));
+}
+
+namespace {
+
+bool strides_match(const TensorGuard& guard, const at::Tensor& t) {
+  if (guard.layout.dense) {
+    if (t.numel() == 0) return true;
+    int64_t expected = 1;
+    for (const uint8_t d : guard.layout.order) {
+      if (t.size(d) != 1 && t.stride(d) != expected) return false;
+      expected *= t.size(d);
+    }
+    return true;
+  }
+  for (size_t d = 0; d < guard.strides.size(); ++d)
+    if (guard.strides[d] >= 0 && guard.strides[d] != t.stride(static_cast<int64_t>(d)) &&
+        t.size(static_cast<int64_t>(d)) != 1)
+      return false;
+  return true;
+}
+
+bool sizes_match(const TensorGuard& guard, const at::Tensor& t) {
+  if (t.dim() != static_cast<int64_t>(guard.sizes.size())) return false;
+  for (size_t d = 0; d < guard.sizes.size(); ++d)
+    if (guard.sizes[d] >= 0 && guard.sizes[d] != t.size(static_cast<int64_t>(d))) return false;
+  return true;
+}
+
+// Grad mode is guarded by the caller, so these bits say nothing more about a tensor.
+uint64_t identifying_keys(uint64_t keys) { return keys; }
+
+}  // namespace
+
+bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
+                           std::string* why) const {
+  const auto miss = [&](auto&&... text) {
+    if (why != nullptr) *why = c10::str(guard.name, ": ", text...);
+    return false;
+  };
+  if (identifying_keys(t.key_set().raw_repr()) != identifying_keys(guard.dispatch_keys) || t.device() != guard.device)
+    return miss("expected a tensor on ", guard.device, " of the kind it was compiled for, got ", t.key_set());
+  if (t.scalar_type() != guard.dtype) return miss("expected dtype ", guard.dtype, ", got ", t.scalar_type());
+  if (!sizes_match(guard, t)) return miss("expected sizes ", guard.sizes, " (-1: any), got ", t.sizes());
+  if (!strides_match(guard, t)) return miss("expected another memory layout, got strides ", t.strides());
+  if (guard.same_as >= 0 && !inputs[static_cast<size_t>(guard.same_as)].is_same(t))
+    return miss("expected the same tensor as ", tensor_guards_[static_cast<size_t>(guard.same_as)].name);
+  return true;
+}
+
+bool Entry::overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const {
+  const auto* memory = inputs[i].storage().unsafeGetStorageImpl();
+  for (size_t j = 0; j < inputs.size(); ++j)
+    if (j != i && inputs[j].storage().unsafeGetStorageImpl() == memory && tensor_guards_[j].same_as != static_cast<int32_t>(i))
+      return true;
+  for (const at::Tensor& c : captured_.constants)
+    if (c.storage().unsafeGetStorageImpl() == memory) return true;
+  return false;
+}
+
+bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols,
+                    std::string* why) const {
+  if (inputs.size() != tensor_guards_.size()) {
+    if (why != nullptr) *why = "expected another number of tensors";
+    return false;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!tensor_matches(tensor_guards_[i], inputs[i], inputs, why)) return false;
+  for (size_t i = 0; i < constant_guards_.size(); ++i)
+    if (!tensor_matches(constant_guards_[i], captured_.constants[i], inputs, why)) return false;
+  for (size_t i = 0; mutates_ && i < inputs.size(); ++i) {
+    if (!tensor_guards_[i].mutated || tensor_guards_[i].same_as >= 0 || !overlaps_another(i, inputs)) continue;
+    if (why != nullptr) *why = tensor_guards_[i].name + ": it is written, and shares memory with another tensor";
+    return false;
+  }
+  for (size_t i = 0; i < symbols_.size(); ++i) {
+    const runtime::SymbolSource& source = symbols_[i].source;
+    switch (source.kind) {
+      case runtime::SymbolSource::Kind::InputSize:
+        symbols[i] = inputs[source.position].size(source.dim);
+        break;
+      case runtime::SymbolSource::Kind::InputStride:
+        symbols[i] = inputs[source.position].stride(source.dim);
+        break;
+      case runtime::SymbolSource::Kind::IntArgument:
+        symbols[i] = ints[source.position];
+        break;
+      case runtime::SymbolSource::Kind::ConstantSize:
+        symbols[i] = captured_.constants[source.position].size(source.dim);
+        break;
+    }
+  }
+  const int64_t failed = guard_program_.first_zero(symbols);
+  if (failed < 0) return true;
+  if (why != nullptr) *why = "expected " + guard_texts()[static_cast<size_t>(failed)];
+  return false;
+}
+
+at::Tensor Entry::output(const Output& out, c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& results,
+                         const int64_t* geometry) {
+  const at::Tensor& base = out.spec.kind == OutputSpec::Kind::Input      ? inputs[out.spec.position]
+                           : out.spec.kind == OutputSpec::Kind::Constant ? captured_.constants[out.spec.position]
+                                                                         : results[out.spec.position];
+  if (!out.spec.is_view) return base;
+  const size_t rank = out.spec.sizes.size();
+  const int64_t* numbers = geometry + out.first;
+  return at::as_strided(base, {numbers, rank}, {numbers + rank, rank}, base.storage_offset() + numbers[2 * rank]);
+}
+
+std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) {
+  c10::SmallVector<int64_t, 16> program_symbols(program_slots_.size());
+  for (size_t i = 0; i < program_slots_.size(); ++i) program_symbols[i] = symbols[program_slots_[i]];
+  std::vector<at::Tensor> results = executor_->run(inputs, program_symbols);
+  c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
+  if (!geometry.empty()) geometry_.run(symbols, geometry.data());
+  std::vector<at::Tensor> out;
+  out.reserve(outputs_.size());
+  for (const Output& o : outputs_) out.push_back(output(o, inputs, results, geometry.data()));
+  return out;
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,87 @@
+// One compiled variant of a function: the guards over its tensor arguments, and the program behind them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bridge/capture.h"
+#include "bridge/executor.h"
+#include "compile/compile.h"
+#include "sym/size_program.h"
+
+namespace cresset::bridge {
+
+// What is demanded of one tensor, beside its sizes' relations.
+struct TensorGuard {
+  std::string name;
+  uint64_t dispatch_keys = 0;  // device, autograd, subclass, conj and neg bits at once
+  c10::ScalarType dtype = c10::kFloat;
+  c10::Device device = c10::kCPU;
+  std::vector<int64_t> sizes;    // -1: symbolic
+  std::vector<int64_t> strides;  // when not dense: -1: symbolic
+  InputLayout layout;
+  int32_t same_as = -1;  // the very tensor of an earlier position
+  bool mutated = false;
+};
+
+class Entry {
+ public:
+  // Compiles a finished capture. `inputs`: the real tensors it was captured with. Throws InternalError when code
+  // generation fails.
+  Entry(Captured captured, const std::vector<at::Tensor>& inputs, const compile::Options& options);
+
+  // Fills `symbols` (symbol_count() values) and says whether this entry serves these tensors and integers. On a miss
+  // and when `why` is given, it receives the first guard that fails, for people.
+  bool matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols, std::string* why) const;
+  size_t symbol_count() const { return symbols_.size(); }
+
+  // Runs with what matches() filled in. Result i is captured output i.
+  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols);
+
+  // Output i is this input, the very tensor; -1 when it is not.
+  int32_t returned_input(size_t i) const { return returned_input_[i]; }
+  size_t output_count() const { return outputs_.size(); }
+  // Integers among a result's structure, such as x.size(0): expression values by position.
+  std::vector<int64_t> evaluate_integers(const int64_t* symbols) const;
+
+  const compile::Stats& stats() const { return stats_; }
+  const Captured& captured() const { return captured_; }
+  const std::string& graph_text() const { return graph_text_; }
+  std::vector<std::string> guard_texts() const;
+  Executor& executor() { return *executor_; }
+
+ private:
+  struct Output {
+    OutputSpec spec;
+    uint32_t first = 0;  // sizes, strides, offset in geometry_'s outputs
+  };
+
+  void make_tensor_guards(const std::vector<at::Tensor>& inputs);
+  void make_shape_guards();
+  void make_outputs();
+  bool tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
+                      std::string* why) const;
+  bool overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const;
+  at::Tensor output(const Output& out, c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& results,
+                    const int64_t* geometry);
+
+  Captured captured_;  // graph moved out
+  std::shared_ptr<sym::ShapeEnv> env_;
+  std::vector<TensorGuard> tensor_guards_, constant_guards_;
+  std::vector<SymbolBinding> symbols_;
+  std::vector<sym::GuardFact> guards_;
+  sym::SizeProgram guard_program_, geometry_;
+  std::vector<uint32_t> program_slots_;  // Program::symbols -> our slots
+  bool program_slots_identity_ = true;
+  std::vector<Output> outputs_;
+  std::vector<int32_t> returned_input_;
+  bool mutates_ = false;
+  compile::Stats stats_;
+  std::string graph_text_;
+  std::unique_ptr<Executor> executor_;
+};
+
+}  // namespace cresset::bridge

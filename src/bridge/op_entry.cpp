@@ -1,0 +1,170 @@
+#include "bridge/op_entry.h"
+
+#include <ATen/core/ivalue.h>
+
+namespace cresset::bridge {
+namespace {
+
+using c10::TypeKind;
+
+bool returns_alias(const c10::FunctionSchema& schema, bool write) {
+  for (const c10::Argument& r : schema.returns())
+    if (r.alias_info() != nullptr && r.alias_info()->isWrite() == write) return true;
+  return false;
+}
+
+bool writes(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+std::optional<c10::OperatorHandle> find_schema(const std::string& name, const std::string& overload) {
+  return c10::Dispatcher::singleton().findSchema({name, overload});
+}
+
+// Names whose functional counterpart does not follow from dropping the underscore.
+std::pair<std::string, std::string> functional_name(const std::string& name, const std::string& overload) {
+  static const std::unordered_map<std::string, std::pair<std::string, std::string>> special = {
+      {"aten::normal_", {"aten::normal_functional", ""}}, {"aten::bernoulli_.float", {"aten::bernoulli", "p"}},
+      {"aten::bernoulli_.Tensor", {"aten::bernoulli", "Tensor"}}, {"aten::__iand__.Scalar", {"aten::__and__", "Scalar"}},
+      {"aten::__iand__.Tensor", {"aten::__and__", "Tensor"}}, {"aten::__ior__.Scalar", {"aten::__or__", "Scalar"}},
+      {"aten::__ior__.Tensor", {"aten::__or__", "Tensor"}}, {"aten::__ixor__.Scalar", {"aten::__xor__", "Scalar"}},
+      {"aten::__ixor__.Tensor", {"aten::__xor__", "Tensor"}},
+      {"aten::__ilshift__.Scalar", {"aten::__lshift__", "Scalar"}},
+      {"aten::__ilshift__.Tensor", {"aten::__lshift__", "Tensor"}},
+      {"aten::__irshift__.Scalar", {"aten::__rshift__", "Scalar"}},
+      {"aten::__irshift__.Tensor", {"aten::__rshift__", "Tensor"}}};
+  const std::string full = overload.empty() ? name : name + "." + overload;
+  if (auto it = special.find(full); it != special.end()) return it->second;
+  return {name.substr(0, name.size() - 1), overload};
+}
+
+// An out= overload's functional counterpart: the overload of the same base with the same arguments less the outs.
+std::optional<c10::OperatorHandle> functional_of_out(const c10::OperatorHandle& handle, size_t outs) {
+  const c10::FunctionSchema& schema = handle.schema();
+  const size_t kept = schema.arguments().size() - outs;
+  std::string overload = schema.overload_name();
+  std::vector<std::string> candidates{""};
+  if (overload.size() > 4 && overload.compare(overload.size() - 4, 4, "_out") == 0)
+    candidates.insert(candidates.begin(), overload.substr(0, overload.size() - 4));
+  for (const std::string& base : {schema.name(), schema.name()}) {
+    for (const std::string& candidate : candidates) {
+      std::optional<c10::OperatorHandle> found = find_schema(base, candidate);
+      if (!found || found->schema().arguments().size() != kept || found->schema().is_mutable()) continue;
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_in_place_view(const std::string& name) {
+  static const std::unordered_map<std::string, int> names = {
+      {"aten::t_", 0}, {"aten::transpose_", 0}, {"aten::squeeze_", 0}, {"aten::unsqueeze_", 0},
+      {"aten::as_strided_", 0}, {"aten::swapaxes_", 0}, {"aten::swapdims_", 0}, {"aten::detach_", 0}};
+  return names.count(name) != 0;
+}
+
+void classify_mutable(OpEntry& entry, const c10::FunctionSchema& schema) {
+  size_t written = 0, trailing = 0;
+  for (const c10::Argument& a : schema.arguments()) written += writes(a);
+  for (size_t i = schema.arguments().size(); i-- > 0 && writes(schema.arguments()[i]);) ++trailing;
+  const std::string& name = schema.name();
+  if (written == 1 && writes(schema.arguments()[0]) && (name.back() == '_')) {
+    const auto [base, overload] = functional_name(name, schema.overload_name());
+    std::optional<c10::OperatorHandle> functional = find_schema(base, overload);
+    if (!functional) return;
+    entry.op_class = is_in_place_view(name) ? OpEntry::Class::InPlaceView : OpEntry::Class::InPlace;
+    entry.functional_handle = functional;
+    return;
+  }
+  if (written == trailing && written > 0) {
+    std::optional<c10::OperatorHandle> functional = functional_of_out(entry.handle, trailing);
+    if (!functional) return;
+    entry.op_class = OpEntry::Class::Out;
+    entry.out_arguments = trailing;
+    entry.functional_handle = functional;
+  }
+}
+
+}  // namespace
+
+std::string qualified_name(const c10::OperatorName& name) {
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+ArgType arg_type(const c10::Argument& argument) {
+  c10::TypePtr type = argument.real_type();
+  if (type->kind() == TypeKind::OptionalType) type = type->castRaw<c10::OptionalType>()->getElementType();
+  switch (type->kind()) {
+    case TypeKind::TensorType:
+      return ArgType::Tensor;
+    case TypeKind::IntType:
+    case TypeKind::SymIntType:
+      return ArgType::Int;
+    case TypeKind::FloatType:
+    case TypeKind::SymFloatType:
+      return ArgType::Float;
+    case TypeKind::BoolType:
+    case TypeKind::SymBoolType:
+      return ArgType::Bool;
+    case TypeKind::NumberType:
+      return ArgType::Scalar;
+    case TypeKind::StringType:
+      return ArgType::String;
+    case TypeKind::ScalarTypeType:
+      return ArgType::DType;
+    case TypeKind::LayoutType:
+      return ArgType::Layout;
+    case TypeKind::DeviceObjType:
+      return ArgType::Device;
+    case TypeKind::MemoryFormatType:
+      return ArgType::MemoryFormat;
+    case TypeKind::GeneratorType:
+      return ArgType::Generator;
+    case TypeKind::ListType: {
+      const c10::TypePtr element = type->castRaw<c10::ListType>()->getElementType();
+      switch (element->kind()) {
+        case TypeKind::TensorType:
+          return ArgType::TensorList;
+        case TypeKind::OptionalType:
+          return element->castRaw<c10::OptionalType>()->getElementType()->kind() == TypeKind::TensorType
+                     ? ArgType::OptionalTensorList
+                     : ArgType::Other;
+        case TypeKind::IntType:
+        case TypeKind::SymIntType:
+          return ArgType::IntList;
+        case TypeKind::FloatType:
+          return ArgType::FloatList;
+        case TypeKind::BoolType:
+          return ArgType::BoolList;
+        default:
+          return ArgType::Other;
+      }
+    }
+    default:
+      return ArgType::Other;
+  }
+}
+
+std::optional<c10::OperatorHandle> find_operator(graph::OpId op) {
+  const std::string name(graph::op_name(op));
+  const size_t dot = name.find('.', name.find("::"));
+  if (dot == std::string::npos) return find_schema(name, "");
+  return find_schema(name.substr(0, dot), name.substr(dot + 1));
+}
+
+OpEntry classify(const c10::OperatorHandle& handle) {
+  const c10::FunctionSchema& schema = handle.schema();
+  OpEntry entry{handle, qualified_name(handle.operator_name()), OpEntry::Class::Opaque, {}, std::nullopt, {}, 0};
+  for (const c10::Argument& a : schema.arguments()) entry.arg_types.push_back(arg_type(a));
+  if (!schema.is_mutable()) {
+    entry.op_class = returns_alias(schema, false) ? OpEntry::Class::View : OpEntry::Class::Functional;
+    entry.functional_handle = handle;
+  } else {
+    classify_mutable(entry, schema);
+  }
+  if (entry.functional_handle)
+    entry.functional = graph::op_id(qualified_name(entry.functional_handle->operator_name()));
+  return entry;
+}
+
+}  // namespace cresset::bridge

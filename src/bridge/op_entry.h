@@ -1,0 +1,43 @@
+// What capture knows of an operator from its schema, computed once.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/op_name.h"
+
+namespace cresset::bridge {
+
+enum class ArgType : uint8_t {
+  Tensor, TensorList, OptionalTensorList, Int, IntList, Float, FloatList, Bool, BoolList, Scalar, String, DType, Layout,
+  Device, MemoryFormat, Generator, Other,
+};
+
+struct OpEntry {
+  enum class Class : uint8_t {
+    Functional,   // results are new tensors
+    View,         // results alias argument 0
+    InPlace,      // writes argument 0 and returns it; has a functional counterpart
+    InPlaceView,  // changes argument 0's metadata: t_, unsqueeze_, ...
+    Out,          // writes trailing out arguments; has a functional counterpart
+    Opaque,       // none of these: ends the capture
+  };
+  c10::OperatorHandle handle;
+  std::string name;  // "aten::add.Tensor"
+  Class op_class;
+  graph::OpId functional;                                  // the operator appended to the graph
+  std::optional<c10::OperatorHandle> functional_handle;    // its handle
+  std::vector<ArgType> arg_types;
+  size_t out_arguments = 0;  // Out: how many trailing arguments
+};
+
+std::string qualified_name(const c10::OperatorName& name);
+ArgType arg_type(const c10::Argument& argument);
+// The operator of that name, if it is registered.
+std::optional<c10::OperatorHandle> find_operator(graph::OpId op);
+OpEntry classify(const c10::OperatorHandle& handle);
+
+}  // namespace cresset::bridge

@@ -1,0 +1,289 @@
+#include "bridge/sym_node.h"
+
+#include <cmath>
+
+#include "bridge/tensor_geometry.h"
+
+namespace cresset::bridge {
+namespace {
+
+sym::Reason (*reason_provider)() = nullptr;
+
+SymNode* ours(const c10::SymNode& node) { return dynamic_cast<SymNode*>(node.get()); }
+
+[[noreturn]] void data_dependent(const sym::ShapeEnv& env, sym::ExprId expr) {
+  const std::string text = "cresset: a decision needs the value of " + env.to_string(expr) +
+                           ", which only tensor data can tell; state what is known of it with torch._check";
+  throw DataDependentError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text);
+}
+
+}  // namespace
+
+sym::Reason current_reason() { return reason_provider != nullptr ? reason_provider() : sym::Reason{}; }
+void set_reason_provider(sym::Reason (*provider)()) { reason_provider = provider; }
+
+c10::SymInt SymNode::make_int(const Env& env, sym::ExprId expr) {
+  if (env->pool().is_const(expr)) return c10::SymInt(env->pool().const_value(expr));
+  return c10::SymInt(c10::SymNode(c10::make_intrusive<SymNode>(env, Type::Int, expr)));
+}
+
+c10::SymBool SymNode::make_bool(const Env& env, sym::ExprId expr) {
+  if (env->pool().is_const(expr)) return c10::SymBool(env->pool().const_value(expr) != 0);
+  return c10::SymBool(c10::SymNode(c10::make_intrusive<SymNode>(env, Type::Bool, expr)));
+}
+
+sym::ExprId SymNode::expr_of(const Env& env, const c10::SymInt& value) {
+  if (!value.is_heap_allocated()) return env->pool().constant(value.as_int_unchecked());
+  c10::SymNode node = value.toSymNode();
+  if (SymNode* mine = ours(node); mine != nullptr && mine->env_ == env) return mine->expr_;
+  return env->pool().constant(node->guard_int(__FILE__, __LINE__));
+}
+
+c10::SymNode SymNode::make(Type type, sym::ExprId expr) const {
+  return c10::make_intrusive<SymNode>(env_, type, expr);
+}
+c10::SymNode SymNode::ratio(sym::ExprId numerator, sym::ExprId denominator) const {
+  return c10::make_intrusive<SymNode>(env_, Type::Ratio, numerator, denominator);
+}
+c10::SymNode SymNode::number(double value) const {
+  return c10::make_intrusive<SymNode>(env_, Type::Float, pool().constant(0), sym::ExprId{}, value);
+}
+
+sym::ExprId SymNode::operand(const c10::SymNode& other) const {
+  if (SymNode* mine = ours(other); mine != nullptr && mine->env_ == env_) return mine->expr_;
+  if (other->is_bool()) return pool().constant(other->guard_bool(__FILE__, __LINE__) ? 1 : 0);
+  return pool().constant(other->guard_int(__FILE__, __LINE__));
+}
+
+bool SymNode::involves_float(const c10::SymNode& other) { return is_float() || other->is_float(); }
+
+double SymNode::pinned(const c10::SymNode& node) const {
+  if (node->is_float()) return node->guard_float(__FILE__, __LINE__);
+  return static_cast<double>(node->guard_int(__FILE__, __LINE__));
+}
+
+// Arithmetic on floats pins the sizes in it: the result is a number.
+template <class F>
+c10::SymNode SymNode::float_op(const c10::SymNode& other, F&& f) {
+  const double mine = is_float() ? guard_float(__FILE__, __LINE__) : static_cast<double>(guard_int(__FILE__, __LINE__));
+  return number(f(mine, pinned(other)));
+}
+
+c10::SymNode SymNode::add(const c10::SymNode& other) {
+  if (involves_float(other)) return float_op(other, [](double a, double b) { return a + b; });
+  return make(Type::Int, pool().add(expr_, operand(other)));
+}
+c10::SymNode SymNode::sub(const c10::SymNode& other) {
+  if (involves_float(other)) return float_op(other, [](double a, double b) { return a - b; });
+  return make(Type::Int, pool().sub(expr_, operand(other)));
+}
+c10::SymNode SymNode::mul(const c10::SymNode& other) {
+  if (involves_float(other)) {
+    // size * 2.0 and ratio * integer stay symbolic: interpolation by a whole scale factor.
+    SymNode* mine = ours(other);
+    const bool other_plain = mine == nullptr || mine->type_ == Type::Float;
+    if (type_ != Type::Float && other_plain && other->is_float()) {
+      const double factor = pinned(other);
+      if (factor == std::floor(factor) && std::abs(factor) < 1e9) {
+        const sym::ExprId scaled = pool().mul(expr_, pool().constant(static_cast<int64_t>(factor)));
+        return ratio(scaled, type_ == Type::Ratio ? denominator_ : pool().constant(1));
+      }
+    }
+    return float_op(other, [](double a, double b) { return a * b; });
+  }
+  return make(Type::Int, pool().mul(expr_, operand(other)));
+}
+c10::SymNode SymNode::truediv(const c10::SymNode& other) {
+  if (involves_float(other)) return float_op(other, [](double a, double b) { return a / b; });
+  return ratio(expr_, operand(other));
+}
+c10::SymNode SymNode::floordiv(const c10::SymNode& other) {
+  if (involves_float(other)) return float_op(other, [](double a, double b) { return std::floor(a / b); });
+  return make(Type::Int, pool().floor_div(expr_, operand(other)));
+}
+c10::SymNode SymNode::mod(const c10::SymNode& other) {
+  if (involves_float(other))
+    return float_op(other, [](double a, double b) { return a - b * std::floor(a / b); });
+  return make(Type::Int, pool().mod(expr_, operand(other)));
+}
+c10::SymNode SymNode::pow(const c10::SymNode& other) {
+  return float_op(other, [](double a, double b) { return std::pow(a, b); });
+}
+c10::SymNode SymNode::pow_by_natural(const c10::SymNode& other) {
+  const int64_t exponent = other->guard_int(__FILE__, __LINE__);
+  sym::ExprId result = pool().constant(1);
+  for (int64_t i = 0; i < exponent; ++i) result = pool().mul(result, expr_);
+  return make(Type::Int, result);
+}
+
+c10::SymNode SymNode::eq(const c10::SymNode& other) {
+  if (involves_float(other)) return wrap_bool(pinned(clone()) == pinned(other));
+  return make(Type::Bool, pool().eq(expr_, operand(other)));
+}
+c10::SymNode SymNode::ne(const c10::SymNode& other) {
+  if (involves_float(other)) return wrap_bool(pinned(clone()) != pinned(other));
+  return make(Type::Bool, pool().ne(expr_, operand(other)));
+}
+c10::SymNode SymNode::gt(const c10::SymNode& other) {
+  if (involves_float(other)) return wrap_bool(pinned(clone()) > pinned(other));
+  return make(Type::Bool, pool().gt(expr_, operand(other)));
+}
+c10::SymNode SymNode::lt(const c10::SymNode& other) {
+  if (involves_float(other)) return wrap_bool(pinned(clone()) < pinned(other));
+  return make(Type::Bool, pool().lt(expr_, operand(other)));
+}
+c10::SymNode SymNode::le(const c10::SymNode& other) {
+  if (involves_float(other)) return wrap_bool(pinned(clone()) <= pinned(other));
+  return make(Type::Bool, pool().le(expr_, operand(other)));
+}
+c10::SymNode SymNode::ge(const c10::SymNode& other) {
+  if (involves_float(other)) return wrap_bool(pinned(clone()) >= pinned(other));
+  return make(Type::Bool, pool().ge(expr_, operand(other)));
+}
+c10::SymNode SymNode::sym_min(const c10::SymNode& other) {
+  if (involves_float(other)) return float_op(other, [](double a, double b) { return std::min(a, b); });
+  return make(Type::Int, pool().min(expr_, operand(other)));
+}
+c10::SymNode SymNode::sym_max(const c10::SymNode& other) {
+  if (involves_float(other)) return float_op(other, [](double a, double b) { return std::max(a, b); });
+  return make(Type::Int, pool().max(expr_, operand(other)));
+}
+c10::SymNode SymNode::sym_or(const c10::SymNode& other) {
+  return make(Type::Bool, pool().logical_or(expr_, operand(other)));
+}
+c10::SymNode SymNode::sym_and(const c10::SymNode& other) {
+  return make(Type::Bool, pool().logical_and(expr_, operand(other)));
+}
+c10::SymNode SymNode::sym_not() { return make(Type::Bool, pool().logical_not(expr_)); }
+c10::SymNode SymNode::sym_ite(const c10::SymNode& then_value, const c10::SymNode& else_value) {
+  return guard_bool(__FILE__, __LINE__) ? then_value : else_value;
+}
+c10::SymNode SymNode::neg() {
+  if (type_ == Type::Float) return number(-value_);
+  if (type_ == Type::Ratio) return ratio(pool().neg(expr_), denominator_);
+  return make(Type::Int, pool().neg(expr_));
+}
+c10::SymNode SymNode::ceil() {
+  if (type_ == Type::Ratio) return make(Type::Int, pool().ceil_div(expr_, denominator_));
+  if (type_ == Type::Float) return make(Type::Int, pool().constant(static_cast<int64_t>(std::ceil(value_))));
+  return clone();
+}
+c10::SymNode SymNode::floor() {
+  if (type_ == Type::Ratio) return make(Type::Int, pool().floor_div(expr_, denominator_));
+  if (type_ == Type::Float) return make(Type::Int, pool().constant(static_cast<int64_t>(std::floor(value_))));
+  return clone();
+}
+c10::SymNode SymNode::sym_float() {
+  if (is_float()) return clone();
+  return ratio(expr_, pool().constant(1));
+}
+c10::SymNode SymNode::clone() { return c10::make_intrusive<SymNode>(env_, type_, expr_, denominator_, value_); }
+c10::SymNode SymNode::wrap_int(int64_t value) { return make(Type::Int, pool().constant(value)); }
+c10::SymNode SymNode::wrap_float(double value) { return number(value); }
+c10::SymNode SymNode::wrap_bool(bool value) { return make(Type::Bool, pool().constant(value ? 1 : 0)); }
+
+namespace {
+
+std::vector<sym::ExprId> expressions(const SymNode::Env& env, c10::ArrayRef<c10::SymNode> nodes) {
+  std::vector<sym::ExprId> out;
+  for (const c10::SymNode& node : nodes) {
+    auto* mine = dynamic_cast<SymNode*>(node.get());
+    out.push_back(mine != nullptr ? mine->expr() : env->pool().constant(node->guard_int(__FILE__, __LINE__)));
+  }
+  return out;
+}
+
+}  // namespace
+
+c10::SymNode SymNode::is_contiguous(c10::ArrayRef<c10::SymNode> sizes, c10::ArrayRef<c10::SymNode> strides) {
+  return wrap_bool(geometry::is_contiguous(*env_, expressions(env_, sizes), expressions(env_, strides)));
+}
+c10::SymNode SymNode::is_channels_last_contiguous_2d(c10::ArrayRef<c10::SymNode> sizes,
+                                                     c10::ArrayRef<c10::SymNode> strides) {
+  return wrap_bool(geometry::is_channels_last(*env_, expressions(env_, sizes), expressions(env_, strides), 4));
+}
+c10::SymNode SymNode::is_channels_last_contiguous_3d(c10::ArrayRef<c10::SymNode> sizes,
+                                                     c10::ArrayRef<c10::SymNode> strides) {
+  return wrap_bool(geometry::is_channels_last(*env_, expressions(env_, sizes), expressions(env_, strides), 5));
+}
+c10::SymNode SymNode::is_channels_last_strides_2d(c10::ArrayRef<c10::SymNode> sizes,
+                                                  c10::ArrayRef<c10::SymNode> strides) {
+  return wrap_bool(geometry::is_channels_last_like(*env_, expressions(env_, sizes), expressions(env_, strides), 4));
+}
+c10::SymNode SymNode::is_channels_last_strides_3d(c10::ArrayRef<c10::SymNode> sizes,
+                                                  c10::ArrayRef<c10::SymNode> strides) {
+  return wrap_bool(geometry::is_channels_last_like(*env_, expressions(env_, sizes), expressions(env_, strides), 5));
+}
+c10::SymNode SymNode::is_non_overlapping_and_dense(c10::ArrayRef<c10::SymNode> sizes,
+                                                   c10::ArrayRef<c10::SymNode> strides) {
+  return wrap_bool(
+      geometry::is_non_overlapping_and_dense(*env_, expressions(env_, sizes), expressions(env_, strides)));
+}
+
+int64_t SymNode::guard_int(const char*, int64_t) {
+  if (type_ == Type::Float) return static_cast<int64_t>(value_);
+  if (type_ == Type::Ratio) return static_cast<int64_t>(guard_float(__FILE__, __LINE__));
+  const std::optional<int64_t> value = env_->specialize(expr_, current_reason());
+  if (!value) data_dependent(*env_, expr_);
+  return *value;
+}
+
+bool SymNode::guard_bool(const char*, int64_t) {
+  const std::optional<bool> value = env_->evaluate(expr_, [] { return current_reason(); });
+  if (!value) data_dependent(*env_, expr_);
+  return *value;
+}
+
+double SymNode::guard_float(const char*, int64_t) {
+  if (type_ == Type::Float) return value_;
+  const std::optional<int64_t> numerator = env_->specialize(expr_, current_reason());
+  if (!numerator) data_dependent(*env_, expr_);
+  if (type_ != Type::Ratio) return static_cast<double>(*numerator);
+  const std::optional<int64_t> denominator = env_->specialize(denominator_, current_reason());
+  if (!denominator) data_dependent(*env_, denominator_);
+  return static_cast<double>(*numerator) / static_cast<double>(*denominator);
+}
+
+// The next four may answer without a guard. The caller is right with either answer, so only what is proved counts:
+// sizes stay unconstrained, 0 and 1 among them.
+bool SymNode::guard_size_oblivious(const char* file, int64_t line) {
+  if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
+  return guard_bool(file, line);
+}
+bool SymNode::guard_or_false(const char*, int64_t) {
+  if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
+  const std::optional<int64_t> hint = env_->hint(expr_);
+  if (!hint || *hint == 0) return false;
+  return guard_bool(__FILE__, __LINE__);
+}
+bool SymNode::guard_or_true(const char*, int64_t) {
+  if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
+  const std::optional<int64_t> hint = env_->hint(expr_);
+  if (!hint || *hint != 0) return true;
+  return guard_bool(__FILE__, __LINE__);
+}
+bool SymNode::statically_known_true(const char*, int64_t) { return env_->known_true(expr_); }
+
+// An irrefutable fact. On sizes it is a guard: when it fails at a later call, capturing again raises eager's own error.
+// On data-dependent sizes it is an assertion at run time.
+bool SymNode::expect_true(const char* file, int64_t line) {
+  if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
+  if (env_->hint(expr_)) return guard_bool(file, line);
+  env_->assume(expr_, "a condition stated about tensor data does not hold: " + env_->to_string(expr_));
+  return true;
+}
+
+std::optional<int64_t> SymNode::maybe_as_int() {
+  if (type_ != Type::Int) return std::nullopt;
+  const sym::ExprId e = env_->simplify(expr_);
+  if (pool().is_const(e)) return pool().const_value(e);
+  return std::nullopt;
+}
+
+std::string SymNode::str() {
+  if (type_ == Type::Float) return std::to_string(value_);
+  if (type_ == Type::Ratio) return env_->to_string(expr_) + " / " + env_->to_string(denominator_);
+  return env_->to_string(expr_);
+}
+
+}  // namespace cresset::bridge

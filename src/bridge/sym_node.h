@@ -1,0 +1,121 @@
+// Symbolic sizes as PyTorch sees them: a c10::SymNodeImpl over cresset's expressions.
+#pragma once
+
+#include <c10/core/SymInt.h>
+#include <c10/core/SymNodeImpl.h>
+
+#include <memory>
+
+#include "sym/shape_env.h"
+
+namespace cresset::bridge {
+
+// Integers and booleans carry an expression. Floats, which only arise by converting or dividing sizes, carry a ratio of
+// expressions when they are one (so that floor, ceil and int of it stay symbolic), else a value that was pinned by
+// guards. Every decision asked of a node goes through ShapeEnv::evaluate.
+class SymNode final : public c10::SymNodeImpl {
+ public:
+  enum class Type : uint8_t { Int, Bool, Ratio, Float };
+  using Env = std::shared_ptr<sym::ShapeEnv>;
+
+  SymNode(Env env, Type type, sym::ExprId numerator, sym::ExprId denominator = {}, double value = 0)
+      : env_(std::move(env)), type_(type), expr_(numerator), denominator_(denominator), value_(value) {}
+
+  static c10::SymInt make_int(const Env& env, sym::ExprId expr);  // a plain int when constant
+  static c10::SymBool make_bool(const Env& env, sym::ExprId expr);
+  // The expression of a SymInt in this environment: a constant, or our node's. Guards foreign nodes to their value.
+  static sym::ExprId expr_of(const Env& env, const c10::SymInt& value);
+
+  sym::ExprId expr() const { return expr_; }
+  const Env& env() const { return env_; }
+
+  bool is_int() override { return type_ == Type::Int; }
+  bool is_bool() override { return type_ == Type::Bool; }
+  bool is_float() override { return type_ == Type::Ratio || type_ == Type::Float; }
+  bool is_symbolic() override { return true; }
+  bool has_hint() override { return type_ == Type::Float || env_->hint(expr_).has_value(); }
+
+  c10::SymNode add(const c10::SymNode& other) override;
+  c10::SymNode sub(const c10::SymNode& other) override;
+  c10::SymNode mul(const c10::SymNode& other) override;
+  c10::SymNode truediv(const c10::SymNode& other) override;
+  c10::SymNode int_truediv(const c10::SymNode& other) override { return truediv(other); }
+  c10::SymNode float_truediv(const c10::SymNode& other) override { return truediv(other); }
+  c10::SymNode floordiv(const c10::SymNode& other) override;
+  c10::SymNode int_floordiv(const c10::SymNode& other) override { return floordiv(other); }
+  c10::SymNode mod(const c10::SymNode& other) override;
+  c10::SymNode pow(const c10::SymNode& other) override;
+  c10::SymNode float_pow(const c10::SymNode& other) override { return pow(other); }
+  c10::SymNode pow_by_natural(const c10::SymNode& other) override;
+  c10::SymNode eq(const c10::SymNode& other) override;
+  c10::SymNode ne(const c10::SymNode& other) override;
+  c10::SymNode gt(const c10::SymNode& other) override;
+  c10::SymNode lt(const c10::SymNode& other) override;
+  c10::SymNode le(const c10::SymNode& other) override;
+  c10::SymNode ge(const c10::SymNode& other) override;
+  c10::SymNode sym_min(const c10::SymNode& other) override;
+  c10::SymNode sym_max(const c10::SymNode& other) override;
+  c10::SymNode sym_or(const c10::SymNode& other) override;
+  c10::SymNode sym_and(const c10::SymNode& other) override;
+  c10::SymNode sym_not() override;
+  c10::SymNode sym_ite(const c10::SymNode& then_value, const c10::SymNode& else_value) override;
+  c10::SymNode neg() override;
+  c10::SymNode ceil() override;
+  c10::SymNode floor() override;
+  c10::SymNode sym_float() override;
+  c10::SymNode clone() override;
+  c10::SymNode wrap_int(int64_t value) override;
+  c10::SymNode wrap_float(double value) override;
+  c10::SymNode wrap_bool(bool value) override;
+
+  c10::SymNode is_contiguous(c10::ArrayRef<c10::SymNode> sizes, c10::ArrayRef<c10::SymNode> strides) override;
+  c10::SymNode is_channels_last_contiguous_2d(c10::ArrayRef<c10::SymNode>, c10::ArrayRef<c10::SymNode>) override;
+  c10::SymNode is_channels_last_contiguous_3d(c10::ArrayRef<c10::SymNode>, c10::ArrayRef<c10::SymNode>) override;
+  c10::SymNode is_channels_last_strides_2d(c10::ArrayRef<c10::SymNode>, c10::ArrayRef<c10::SymNode>) override;
+  c10::SymNode is_channels_last_strides_3d(c10::ArrayRef<c10::SymNode>, c10::ArrayRef<c10::SymNode>) override;
+  c10::SymNode is_non_overlapping_and_dense(c10::ArrayRef<c10::SymNode>, c10::ArrayRef<c10::SymNode>) override;
+
+  int64_t guard_int(const char* file, int64_t line) override;
+  bool guard_bool(const char* file, int64_t line) override;
+  double guard_float(const char* file, int64_t line) override;
+  bool guard_size_oblivious(const char* file, int64_t line) override;
+  bool guard_or_false(const char* file, int64_t line) override;
+  bool guard_or_true(const char* file, int64_t line) override;
+  bool statically_known_true(const char* file, int64_t line) override;
+  bool expect_true(const char* file, int64_t line) override;
+  int64_t int_() override { return guard_int("", 0); }
+  bool bool_() override { return guard_bool("", 0); }
+  std::string str() override;
+  std::optional<int64_t> constant_int() override { return std::nullopt; }
+  std::optional<bool> constant_bool() override { return std::nullopt; }
+  std::optional<int64_t> maybe_as_int() override;
+
+ private:
+  c10::SymNode make(Type type, sym::ExprId expr) const;
+  c10::SymNode ratio(sym::ExprId numerator, sym::ExprId denominator) const;
+  c10::SymNode number(double value) const;
+  sym::ExprPool& pool() const { return env_->pool(); }
+  sym::ExprId operand(const c10::SymNode& other) const;  // the expression of an int or bool operand
+  bool involves_float(const c10::SymNode& other);
+  template <class F>
+  c10::SymNode float_op(const c10::SymNode& other, F&& f);
+  double pinned(const c10::SymNode& node) const;
+
+  Env env_;
+  Type type_;
+  sym::ExprId expr_;         // Int, Bool: the value; Ratio: the numerator
+  sym::ExprId denominator_;  // Ratio
+  double value_ = 0;         // Float
+};
+
+// Who asks: set by capture while it handles an operator, read when a guard is recorded.
+sym::Reason current_reason();
+void set_reason_provider(sym::Reason (*provider)());
+
+// A condition that needs a value only data can give was asked for.
+class DataDependentError : public c10::Error {
+ public:
+  using c10::Error::Error;
+};
+
+}  // namespace cresset::bridge

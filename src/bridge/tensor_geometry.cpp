@@ -1,0 +1,71 @@
+#include "bridge/tensor_geometry.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace cresset::bridge::geometry {
+namespace {
+
+// Dense when dimensions are laid out in `order`, innermost first.
+bool dense_in_order(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, const std::vector<size_t>& order) {
+  sym::ExprPool& pool = env.pool();
+  sym::ExprId expected = pool.constant(1);
+  for (const size_t d : order) {
+    if (pool.is_const(env.simplify(sizes[d]), 1)) continue;
+    if (!env.known_equal(strides[d], expected)) return false;
+    expected = pool.mul(expected, sizes[d]);
+  }
+  return true;
+}
+
+std::vector<size_t> channels_last_order(size_t rank) {
+  std::vector<size_t> order{1};
+  for (size_t d = rank - 1; d >= 2; --d) order.push_back(d);
+  order.push_back(0);
+  return order;
+}
+
+}  // namespace
+
+bool is_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides) {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  return dense_in_order(env, sizes, strides, order);
+}
+
+bool is_channels_last(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, size_t rank) {
+  return sizes.size() == rank && dense_in_order(env, sizes, strides, channels_last_order(rank));
+}
+
+bool is_channels_last_like(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, size_t rank) {
+  if (sizes.size() != rank) return false;
+  sym::ExprPool& pool = env.pool();
+  if (env.known_equal(strides[1], pool.constant(0))) return false;
+  sym::ExprId least = pool.constant(0);
+  for (const size_t d : channels_last_order(rank)) {
+    if (pool.is_const(env.simplify(sizes[d]), 0)) return false;
+    if (!env.known_true(pool.ge(strides[d], least))) return false;
+    // Ambiguous between the two formats: ATen calls it contiguous.
+    if (d == 0 && env.known_equal(least, strides[1])) return false;
+    least = pool.is_const(env.simplify(sizes[d]), 1) ? strides[d] : pool.mul(strides[d], sizes[d]);
+  }
+  return true;
+}
+
+bool is_non_overlapping_and_dense(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides) {
+  std::vector<size_t> order;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (!env.pool().is_const(env.simplify(sizes[d]), 1)) order.push_back(d);
+  // Hints only choose which order to try to prove.
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(env.hint_or(strides[a], 1 << 30), -static_cast<int64_t>(a)) <
+           std::pair(env.hint_or(strides[b], 1 << 30), -static_cast<int64_t>(b));
+  });
+  return dense_in_order(env, sizes, strides, order);
+}
+
+sym::ExprId numel(sym::ShapeEnv& env, const Exprs& sizes) {
+  return sizes.empty() ? env.pool().constant(1) : env.pool().product(sizes);
+}
+
+}  // namespace cresset::bridge::geometry

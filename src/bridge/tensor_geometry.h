@@ -1,0 +1,21 @@
+// Questions about sizes and strides, answered by proof: "no" means "not proved", and no guard is ever added. A dimension
+// proved to be 1 has no meaningful stride.
+#pragma once
+
+#include <vector>
+
+#include "sym/shape_env.h"
+
+namespace cresset::bridge::geometry {
+
+using Exprs = std::vector<sym::ExprId>;
+
+bool is_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides);
+// Dense with the channel dimension innermost; rank 4 or 5.
+bool is_channels_last(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, size_t rank);
+// Stride order only (what is_strides_like means in ATen).
+bool is_channels_last_like(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, size_t rank);
+bool is_non_overlapping_and_dense(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides);
+sym::ExprId numel(sym::ShapeEnv& env, const Exprs& sizes);
+
+}  // namespace cresset::bridge::geometry

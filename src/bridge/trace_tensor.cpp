@@ -1,0 +1,180 @@
+#include "bridge/trace_tensor.h"
+
+#include "bridge/capture.h"
+#include "bridge/dtypes.h"
+#include "bridge/sym_node.h"
+#include "bridge/tensor_geometry.h"
+
+namespace cresset::bridge {
+
+const c10::DispatchKey kTraceKey = c10::DispatchKey::PrivateUse3;
+
+// operator- on key sets keeps backend bits, so the raw bits are removed.
+c10::DispatchKeySet without_trace_key(c10::DispatchKeySet keys) {
+  const uint64_t bits = c10::DispatchKeySet(kTraceKey).raw_repr() & ~c10::DispatchKeySet(c10::DispatchKey::CPU).raw_repr();
+  return c10::DispatchKeySet(c10::DispatchKeySet::RAW, keys.raw_repr() & ~bits);
+}
+
+namespace {
+
+c10::DispatchKeySet keys_for(c10::Device device) {
+  // The device's own autocast key, or autocast would pass trace tensors by.
+  const c10::DispatchKey autocast = device.is_cuda() ? c10::DispatchKey::AutocastCUDA : c10::DispatchKey::AutocastCPU;
+  c10::DispatchKeySet keys({c10::DispatchKey::PrivateUse3, autocast});
+  if (!c10::InferenceMode::is_enabled())
+    keys = keys.add(c10::DispatchKey::AutogradPrivateUse3).add(c10::DispatchKey::ADInplaceOrView);
+  return keys;
+}
+
+}  // namespace
+
+TraceTensor::TraceTensor(std::shared_ptr<Capture> capture, StorageId storage, ViewChainPtr chain,
+                         graph::ValueId value_now, uint32_t version_now, graph::TensorType type, sym::ExprId offset,
+                         c10::Device device)
+    : c10::TensorImpl(keys_for(device), c10::scalarTypeToTypeMeta(to_torch(type.dtype)), device),
+      value(value_now),
+      version(version_now),
+      capture_(std::move(capture)),
+      storage_id_(storage),
+      chain_(std::move(chain)),
+      type_(std::move(type)),
+      offset_(offset) {
+  set_custom_device(true);
+  set_storage_access_should_throw();
+  set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);
+  refresh_rank();
+}
+
+TraceTensor* TraceTensor::from(const at::Tensor& tensor) {
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (!impl->key_set().has_backend(c10::BackendComponent::PrivateUse3Bit)) return nullptr;
+  return dynamic_cast<TraceTensor*>(impl);
+}
+
+// TensorImpl reads the rank of its own arrays in a few places; their contents are never used.
+void TraceTensor::refresh_rank() {
+  sizes_and_strides_.resize(type_.sizes.size());
+  numel_ = 1;
+}
+
+void TraceTensor::reset_geometry() {
+  int_sizes_.clear();
+  int_strides_.clear();
+  sym_sizes_.clear();
+  sym_strides_.clear();
+  refresh_rank();
+}
+
+void TraceTensor::become(const TraceTensor& other) {
+  storage_id_ = other.storage_id_;
+  chain_ = other.chain_;
+  value = other.value;
+  version = other.version;
+  type_ = other.type_;
+  offset_ = other.offset_;
+  data_type_ = other.data_type_;
+  reset_geometry();
+}
+
+const std::vector<int64_t>& TraceTensor::concrete(const std::vector<sym::ExprId>& exprs,
+                                                  std::vector<int64_t>& cache) const {
+  if (cache.size() == exprs.size()) return cache;
+  cache.clear();
+  for (const sym::ExprId e : exprs) cache.push_back(SymNode::make_int(capture_->env_ptr(), e).guard_int(__FILE__, __LINE__));
+  return cache;
+}
+
+// A kernel or a binding asked for plain numbers: the sizes are pinned by guards that name who asked.
+c10::IntArrayRef TraceTensor::sizes_custom() const { return concrete(type_.sizes, int_sizes_); }
+c10::IntArrayRef TraceTensor::strides_custom() const { return concrete(type_.strides, int_strides_); }
+
+int64_t TraceTensor::numel_custom() const { return sym_numel_custom().guard_int(__FILE__, __LINE__); }
+int64_t TraceTensor::storage_offset_custom() const {
+  return sym_storage_offset_custom().guard_int(__FILE__, __LINE__);
+}
+int64_t TraceTensor::size_custom(int64_t d) const { return sym_size_custom(d).guard_int(__FILE__, __LINE__); }
+
+namespace {
+
+c10::SymIntArrayRef symbolic(const SymNode::Env& env, const std::vector<sym::ExprId>& exprs,
+                             std::vector<c10::SymInt>& cache) {
+  if (cache.size() != exprs.size()) {
+    cache.clear();
+    for (const sym::ExprId e : exprs) cache.push_back(SymNode::make_int(env, env->simplify(e)));
+  }
+  return cache;
+}
+
+}  // namespace
+
+c10::SymIntArrayRef TraceTensor::sym_sizes_custom() const {
+  return symbolic(capture_->env_ptr(), type_.sizes, sym_sizes_);
+}
+c10::SymIntArrayRef TraceTensor::sym_strides_custom() const {
+  return symbolic(capture_->env_ptr(), type_.strides, sym_strides_);
+}
+c10::SymInt TraceTensor::sym_numel_custom() const {
+  return SymNode::make_int(capture_->env_ptr(), geometry::numel(capture_->env(), type_.sizes));
+}
+c10::SymInt TraceTensor::sym_storage_offset_custom() const {
+  return SymNode::make_int(capture_->env_ptr(), offset_);
+}
+c10::SymInt TraceTensor::sym_size_custom(int64_t d) const {
+  const int64_t rank = static_cast<int64_t>(type_.sizes.size());
+  return SymNode::make_int(capture_->env_ptr(), capture_->env().simplify(type_.sizes[c10::maybe_wrap_dim(d, rank)]));
+}
+
+c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) const {
+  sym::ShapeEnv& env = capture_->env();
+  switch (format) {
+    case at::MemoryFormat::ChannelsLast:
+      return geometry::is_channels_last(env, type_.sizes, type_.strides, 4);
+    case at::MemoryFormat::ChannelsLast3d:
+      return geometry::is_channels_last(env, type_.sizes, type_.strides, 5);
+    default:
+      return geometry::is_contiguous(env, type_.sizes, type_.strides);
+  }
+}
+c10::SymBool TraceTensor::sym_is_non_overlapping_and_dense_custom() const {
+  return geometry::is_non_overlapping_and_dense(capture_->env(), type_.sizes, type_.strides);
+}
+bool TraceTensor::is_strides_like_custom(at::MemoryFormat format) const {
+  const size_t rank = format == at::MemoryFormat::ChannelsLast3d ? 5 : 4;
+  return geometry::is_channels_last_like(capture_->env(), type_.sizes, type_.strides, rank);
+}
+
+c10::intrusive_ptr<TraceTensor> TraceTensor::copy() const {
+  return c10::make_intrusive<TraceTensor>(capture_, storage_id_, chain_, value, version, type_, offset_, *device_opt_);
+}
+
+c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(const c10::VariableVersion& version_counter,
+                                                                         bool allow_change) const {
+  c10::intrusive_ptr<TraceTensor> result = copy();
+  if (!result->is_inference()) result->set_version_counter(version_counter);
+  result->set_allow_tensor_metadata_change(allow_change);
+  return result;
+}
+c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(c10::VariableVersion&& version_counter,
+                                                                         bool allow_change) const {
+  c10::intrusive_ptr<TraceTensor> result = copy();
+  if (!result->is_inference()) result->set_version_counter(std::move(version_counter));
+  result->set_allow_tensor_metadata_change(allow_change);
+  return result;
+}
+
+// tensor.data = other, for trace tensors.
+void TraceTensor::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& impl) {
+  auto* other = dynamic_cast<TraceTensor*>(impl.get());
+  TORCH_CHECK(other != nullptr, "cresset: cannot give a traced tensor the data of an untraced one");
+  become(*other);
+}
+
+void TraceTensor::attach_memory(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  storage_access_should_throw_ = false;
+  storage_ = std::move(storage);
+  sizes_and_strides_.set_sizes(sizes);
+  sizes_and_strides_.set_strides(strides);
+  numel_ = c10::multiply_integers(sizes);
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,92 @@
+// The tensor that stands for a value while capturing: no memory, symbolic sizes, a view of a versioned storage.
+#pragma once
+
+#include <c10/core/TensorImpl.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace cresset::bridge {
+
+class Capture;
+using StorageId = Id<struct StorageTag>;
+
+// How a view is derived from its parent: one functional view operator. A chain leads from the base of a storage.
+struct ViewChain {
+  std::shared_ptr<const ViewChain> parent;  // nullptr: the parent is the base
+  graph::OpId op;
+  std::vector<graph::Arg> args;             // args[0] is the parent's value: filled in when replayed
+  graph::TensorType parent_type, type;
+};
+using ViewChainPtr = std::shared_ptr<const ViewChain>;
+
+class TraceTensor final : public c10::TensorImpl {
+ public:
+  TraceTensor(std::shared_ptr<Capture> capture, StorageId storage, ViewChainPtr chain, graph::ValueId value,
+              uint32_t version, graph::TensorType type, sym::ExprId offset, c10::Device device);
+
+  // nullptr when the tensor is not a trace tensor. A few instructions: tests a key bit first.
+  static TraceTensor* from(const at::Tensor& tensor);
+
+  Capture& capture() const { return *capture_; }
+  const std::shared_ptr<Capture>& capture_ptr() const { return capture_; }
+  StorageId storage_id() const { return storage_id_; }
+  const ViewChainPtr& chain() const { return chain_; }
+  const graph::TensorType& type() const { return type_; }
+  sym::ExprId offset() const { return offset_; }
+
+  // The graph value this tensor has now; `version` is the storage version it was read at.
+  graph::ValueId value = {};
+  uint32_t version = 0;
+
+  // In-place metadata changes (t_, unsqueeze_, set_data, out= resizing): take over another trace tensor's identity.
+  void become(const TraceTensor& other);
+
+  c10::IntArrayRef sizes_custom() const override;
+  c10::IntArrayRef strides_custom() const override;
+  int64_t numel_custom() const override;
+  int64_t storage_offset_custom() const override;
+  int64_t dim_custom() const override { return static_cast<int64_t>(type_.sizes.size()); }
+  int64_t size_custom(int64_t d) const override;
+  c10::SymIntArrayRef sym_sizes_custom() const override;
+  c10::SymIntArrayRef sym_strides_custom() const override;
+  c10::SymInt sym_numel_custom() const override;
+  c10::SymInt sym_storage_offset_custom() const override;
+  c10::SymInt sym_size_custom(int64_t d) const override;
+  c10::SymBool sym_is_contiguous_custom(at::MemoryFormat format) const override;
+  c10::SymBool sym_is_non_overlapping_and_dense_custom() const override;
+  bool is_strides_like_custom(at::MemoryFormat format) const override;
+  c10::Device device_custom() const override { return *device_opt_; }
+  const char* tensorimpl_type_name() const override { return "cresset::TraceTensor"; }
+  c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version_counter,
+                                                              bool allow_change) const override;
+  c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version_counter,
+                                                              bool allow_change) const override;
+  void shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& impl) override;
+
+  // Gives the tensor real memory (a small concrete `empty` that code may fill behind the dispatcher).
+  void attach_memory(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides);
+
+ private:
+  c10::intrusive_ptr<TraceTensor> copy() const;
+  void refresh_rank();
+  void reset_geometry();
+  const std::vector<int64_t>& concrete(const std::vector<sym::ExprId>& exprs, std::vector<int64_t>& cache) const;
+
+  std::shared_ptr<Capture> capture_;
+  StorageId storage_id_;
+  ViewChainPtr chain_;
+  graph::TensorType type_;
+  sym::ExprId offset_;
+  mutable std::vector<int64_t> int_sizes_, int_strides_;
+  mutable std::vector<c10::SymInt> sym_sizes_, sym_strides_;
+};
+
+// Dispatch keys of capture.
+extern const c10::DispatchKey kTraceKey;
+c10::DispatchKeySet without_trace_key(c10::DispatchKeySet keys);
+
+}  // namespace cresset::bridge
