@@ -82,22 +82,93 @@ TOLERANCE = {
     torch.bfloat16: 1.6e-2,
     torch.float32: 1e-5,
     torch.float64: 1e-12,
-    torch.complex64: 1e-5,
-    torch.complex128: 1e-12,
 }
 
 
-def assert_same(got: Any, expected: Any, *, strides: bool = True, tolerance: float | None = None) -> None:
-    """Equal structure, types, dtypes, strides; values within rounding (exact for integers and booleans)."""
+def _real(t: Tensor) -> Tensor:
+    return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
+
+
+def assert_same(
+    got: Any, expected: Any, *, strides: bool = True, tolerance: float | None = None, elementwise: bool = False
+) -> None:
+    """Equal structure, types, dtypes, strides; integers and booleans equal exactly. Floats: within rounding of the
+    greatest element, or of each element when `elementwise`."""
     same_structure(got, expected)
     if strides:
         same_strides(got, expected)
     for (path, a), (_, b) in zip(tensors(got), tensors(expected)):
         if not (b.is_floating_point() or b.is_complex()):
             assert torch.equal(a, b), f"{path}:\n{a}\ninstead of\n{b}"
+        elif elementwise:
+            if b.dim() > 60:  # more than assert_close can index
+                a, b = a.flatten(), b.flatten()
+            torch.testing.assert_close(a, b, equal_nan=True, msg=lambda m, path=path: f"{path}: {m}")
         else:
-            if b.is_complex():
-                a, b = torch.view_as_real(a.resolve_conj()), torch.view_as_real(b.resolve_conj())
             limit = TOLERANCE.get(b.dtype, 1e-5) if tolerance is None else tolerance
-            off = error(a, b)
+            off = error(_real(a), _real(b))
             assert off <= limit, f"{path}: relative error {off:.3g} > {limit:.3g}:\n{a}\ninstead of\n{b}"
+
+
+def aliases(value: Any, inputs: list[Tensor]) -> list[tuple[str, int | None, int]]:
+    """For each tensor of `value`: which input shares its storage, and the offset into it."""
+    strided = [(i, t) for i, t in enumerate(inputs) if t.layout == torch.strided and t.numel()]
+    storages = {t.untyped_storage().data_ptr(): i for i, t in reversed(strided)}
+    found = []
+    for path, t in tensors(value):
+        if t.layout == torch.strided and t.numel():
+            owner = storages.get(t.untyped_storage().data_ptr())
+            found.append((path, owner, t.storage_offset() if owner is not None else 0))
+    return found
+
+
+def clone(value: Any, memo: dict | None = None) -> Any:
+    """Copies tensors inside containers, keeping strides, aliases among them, and requires_grad."""
+    memo = {} if memo is None else memo
+    if isinstance(value, Tensor):
+        if id(value) not in memo:
+            memo[id(value)] = _clone_tensor(value, memo)
+        return memo[id(value)]
+    if isinstance(value, dict):
+        return {k: clone(v, memo) for k, v in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(clone(v, memo) for v in value)
+    return value
+
+
+def _clone_tensor(t: Tensor, memo: dict) -> Tensor:
+    if t.layout != torch.strided or t.is_conj() or t.is_neg() or type(t) is not Tensor:
+        return t.detach().clone().requires_grad_(t.requires_grad)
+    storage = t.untyped_storage()
+    key = ("storage", storage.data_ptr()) if storage.nbytes() else ("empty", id(t))
+    if key not in memo:
+        memo[key] = storage.clone()
+    copy = torch.empty(0, dtype=t.dtype, device=t.device)
+    copy.set_(memo[key], t.storage_offset(), t.shape, t.stride())
+    return copy.requires_grad_(t.requires_grad)
+
+
+def outcome(function: Any, args: Any, kwargs: Any) -> tuple[Any, BaseException | None]:
+    """What a call gives: (result, None) or (None, the exception)."""
+    try:
+        return function(*args, **kwargs), None
+    except Exception as e:  # the exception is what is compared
+        return None, e
+
+
+def assert_same_call(function: Any, compiled: Any, *args: Any, seed: int = 0, **options: Any) -> Any:
+    """Calls both with equal arguments: same result or exception, same effect on the arguments, same aliases."""
+    theirs, ours = clone(args), clone(args)
+    torch.manual_seed(seed)
+    expected, wanted = outcome(function, theirs, {})
+    torch.manual_seed(seed)
+    got, raised = outcome(compiled, ours, {})
+    if wanted is not None or raised is not None:
+        assert type(raised) is type(wanted), f"{raised!r} instead of {wanted!r}"
+        assert str(raised) == str(wanted), f"{raised} instead of {wanted}"
+    else:
+        assert_same(got, expected, **options)
+        mine, its = [t for _, t in tensors(ours)], [t for _, t in tensors(theirs)]
+        assert aliases(got, mine) == aliases(expected, its), "results share memory with other arguments than eager's"
+    assert_same(ours, theirs, **options)
+    return got
