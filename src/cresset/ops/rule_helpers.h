@@ -1,0 +1,37 @@
+// Small things that many shape rules say.
+#pragma once
+
+#include <utility>
+
+#include "ops/context.h"
+#include "ops/op_def.h"
+
+namespace cresset::ops {
+
+// `like` with other sizes and strides.
+inline graph::TensorType with_shape(const graph::TensorType& like, std::vector<sym::ExprId> sizes,
+                                    std::vector<sym::ExprId> strides) {
+  return {like.dtype, like.device, std::move(sizes), std::move(strides)};
+}
+
+// A row-major tensor of these sizes, dtype and device as `like`.
+inline graph::TensorType contiguous_like(ShapeContext& shapes, const graph::TensorType& like,
+                                         std::vector<sym::ExprId> sizes) {
+  std::vector<sym::ExprId> strides = shapes.contiguous_strides(sizes);
+  return with_shape(like, std::move(sizes), std::move(strides));
+}
+
+inline graph::TensorType contiguous_like(ShapeContext& shapes, const graph::TensorType& like,
+                                         std::vector<sym::ExprId> sizes, DType dtype) {
+  graph::TensorType out = contiguous_like(shapes, like, std::move(sizes));
+  out.dtype = dtype;
+  return out;
+}
+
+inline Types one(graph::TensorType type) {
+  Types out;
+  out.push_back(std::move(type));
+  return out;
+}
+
+}  // namespace cresset::ops

@@ -1,0 +1,219 @@
+#include "ops/view_groups.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace cresset::ops {
+
+using sym::ExprId;
+using sym::ExprPool;
+using sym::ShapeEnv;
+using sym::Term;
+using sym::TermList;
+
+namespace {
+
+// A monomial order that multiplication respects: at the first atom that differs the smaller id is the greater monomial.
+bool greater_monomial(const ExprPool& pool, const ExprId& a, const ExprId& b) {
+  const std::span<const ExprId> fa = pool.factors(a), fb = pool.factors(b);
+  for (size_t i = 0; i < std::min(fa.size(), fb.size()); ++i)
+    if (fa[i] != fb[i]) return fa[i] < fb[i];
+  return fa.size() > fb.size();
+}
+
+Term leading_term(const ExprPool& pool, ExprId e) {
+  TermList terms;
+  pool.terms(e, terms);
+  Term best = terms[0];
+  for (const Term& term : terms)
+    if (term.monomial != best.monomial && greater_monomial(pool, term.monomial, best.monomial)) best = term;
+  return best;
+}
+
+constexpr int kMaxQuotientTerms = 16;
+
+}  // namespace
+
+std::optional<ExprId> divide_exactly(ExprPool& pool, ExprId a, ExprId b) {
+  if (pool.is_const(b, 0)) return std::nullopt;
+  if (a == b) return pool.constant(1);
+  const Term divisor = leading_term(pool, b);
+  ExprId quotient = pool.constant(0);
+  for (int step = 0; step < kMaxQuotientTerms; ++step) {
+    if (pool.is_const(a, 0)) return quotient;
+    const Term lead = leading_term(pool, a);
+    ExprId monomial;
+    if (lead.coefficient % divisor.coefficient != 0) return std::nullopt;
+    if (!pool.monomial_quotient(lead.monomial, divisor.monomial, monomial)) return std::nullopt;
+    const int64_t coefficient = lead.coefficient / divisor.coefficient;
+    const ExprId term = monomial.valid() ? pool.scaled(monomial, coefficient) : pool.constant(coefficient);
+    quotient = pool.add(quotient, term);
+    a = pool.sub(a, pool.mul(term, b));
+  }
+  return std::nullopt;
+}
+
+bool is_one(ShapeEnv& env, ExprId size) {
+  if (env.pool().is_const(size)) return env.pool().is_const(size, 1);
+  return env.known_equal(size, env.pool().constant(1));
+}
+
+namespace {
+
+std::vector<size_t> wide_dims(ShapeEnv& env, const Sizes& sizes) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (!is_one(env, sizes[i])) out.push_back(i);
+  return out;
+}
+
+// products[k]: of the sizes of dims[k..]; products[dims.size()] is 1.
+Sizes suffix_products(ShapeEnv& env, const Sizes& sizes, const std::vector<size_t>& dims) {
+  Sizes out(dims.size() + 1, env.pool().constant(1));
+  for (size_t k = dims.size(); k-- > 0;) out[k] = env.pool().mul(sizes[dims[k]], out[k + 1]);
+  return out;
+}
+
+}  // namespace
+
+std::vector<DimGroup> match_dims(ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_sizes,
+                                 const SizeEquality& equal) {
+  const std::vector<size_t> old_dims = wide_dims(env, old_sizes), new_dims = wide_dims(env, new_sizes);
+  const Sizes old_products = suffix_products(env, old_sizes, old_dims);
+  const Sizes new_products = suffix_products(env, new_sizes, new_dims);
+  std::vector<DimGroup> groups;
+  size_t old_end = old_dims.size(), new_end = new_dims.size();
+  const auto close = [&](size_t old_begin, size_t new_begin) {
+    groups.push_back({{old_dims.begin() + std::ptrdiff_t(old_begin), old_dims.begin() + std::ptrdiff_t(old_end)},
+                      {new_dims.begin() + std::ptrdiff_t(new_begin), new_dims.begin() + std::ptrdiff_t(new_end)}});
+    old_end = old_begin;
+    new_end = new_begin;
+  };
+  for (size_t i = old_dims.size(); i-- > 1;) {
+    for (size_t j = new_end; j-- > 1;) {
+      if (!equal(old_products[i], new_products[j])) continue;
+      close(i, j);
+      break;
+    }
+  }
+  if (old_end > 0 && new_end > 0) close(0, 0);
+  std::reverse(groups.begin(), groups.end());
+  return groups;
+}
+
+Index delinearize(ShapeEnv& env, ExprId position, const Sizes& sizes) {
+  ExprPool& pool = env.pool();
+  Index out(sizes.size(), pool.constant(0));
+  const std::vector<size_t> dims = wide_dims(env, sizes);
+  for (size_t k = dims.size(); k-- > 0;) {
+    const ExprId size = sizes[dims[k]];
+    out[dims[k]] = k == 0 ? position : env.simplify(pool.mod(position, size));
+    if (k > 0) position = env.simplify(pool.floor_div(position, size));
+  }
+  return out;
+}
+
+Index reshape_index(ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_sizes, const Index& index) {
+  ExprPool& pool = env.pool();
+  Index out(old_sizes.size(), pool.constant(0));
+  const auto equal = [&](ExprId a, ExprId b) { return a == b || env.known_equal(a, b); };
+  for (const DimGroup& group : match_dims(env, old_sizes, new_sizes, equal)) {
+    ExprId position = pool.constant(0);
+    for (const size_t dim : group.new_dims) position = pool.add(pool.mul(position, new_sizes[dim]), index[dim]);
+    Sizes sizes;
+    for (const size_t dim : group.old_dims) sizes.push_back(old_sizes[dim]);
+    const Index parts = delinearize(env, env.simplify(position), sizes);
+    for (size_t k = 0; k < parts.size(); ++k) out[group.old_dims[k]] = parts[k];
+  }
+  return out;
+}
+
+namespace {
+
+Result<ExprId> infer_one(ShapeContext& shapes, ExprId numel, const Sizes& others) {
+  ExprPool& pool = shapes.pool();
+  for (const ExprId size : others)
+    if (!shapes.require(pool.ge(size, pool.constant(1)))) return shapes.invalid("-1 is ambiguous beside a size of 0");
+  const ExprId rest = shapes.env().simplify(pool.product(others));
+  if (const std::optional<ExprId> size = divide_exactly(pool, numel, rest)) return *size;
+  const ExprId quotient = shapes.env().simplify(pool.floor_div(numel, rest));
+  if (!shapes.require_equal(pool.mul(quotient, rest), numel)) return shapes.invalid("-1 does not divide evenly");
+  return quotient;
+}
+
+}  // namespace
+
+Result<Sizes> infer_sizes(ShapeContext& shapes, const Sizes& requested, const Sizes& old_sizes) {
+  ExprPool& pool = shapes.pool();
+  const ExprId numel = shapes.env().simplify(graph::numel(pool, old_sizes));
+  Sizes sizes = requested, others;
+  std::optional<size_t> unknown;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (pool.is_const(sizes[i], -1)) {
+      if (unknown) return shapes.invalid("only one dimension can be inferred");
+      unknown = i;
+      continue;
+    }
+    if (!shapes.require(pool.ge(sizes[i], pool.constant(0)))) return shapes.invalid("a size is negative");
+    others.push_back(sizes[i]);
+  }
+  if (unknown) {
+    CRESSET_TRY(sizes[*unknown], infer_one(shapes, numel, others));
+    return sizes;
+  }
+  if (!shapes.require_equal(shapes.env().simplify(pool.product(sizes)), numel))
+    return shapes.invalid("the shape does not fit the number of elements");
+  return sizes;
+}
+
+namespace {
+
+// The dimensions of a group must lie in memory as one dimension does.
+bool mergeable(ShapeContext& shapes, const graph::TensorType& type, const std::vector<size_t>& dims) {
+  ExprPool& pool = shapes.pool();
+  for (size_t k = dims.size(); k-- > 1;) {
+    const ExprId joined = pool.mul(type.strides[dims[k]], type.sizes[dims[k]]);
+    if (!shapes.require_equal(type.strides[dims[k - 1]], joined)) return false;
+  }
+  return true;
+}
+
+std::optional<Sizes> group_strides(ShapeContext& shapes, const graph::TensorType& type, const Sizes& sizes,
+                                   const SizeEquality& equal) {
+  ExprPool& pool = shapes.pool();
+  Sizes strides(sizes.size());
+  for (const DimGroup& group : match_dims(shapes.env(), type.sizes, sizes, equal)) {
+    if (!mergeable(shapes, type, group.old_dims)) return std::nullopt;
+    ExprId stride = type.strides[group.old_dims.back()];
+    for (size_t k = group.new_dims.size(); k-- > 0;) {
+      strides[group.new_dims[k]] = stride;
+      stride = pool.mul(stride, sizes[group.new_dims[k]]);
+    }
+  }
+  // A dimension of size 1 steps over what lies to its right.
+  ExprId next = type.rank() == 0 ? pool.constant(1) : type.strides.back();
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (!strides[i].valid()) strides[i] = next;
+    next = pool.mul(strides[i], sizes[i]);
+  }
+  return strides;
+}
+
+}  // namespace
+
+Result<Sizes> view_strides(ShapeContext& shapes, const graph::TensorType& type, const Sizes& sizes) {
+  if (shapes.is_contiguous(type)) return shapes.contiguous_strides(sizes);
+  ShapeEnv& env = shapes.env();
+  const auto proved = [&](ExprId a, ExprId b) { return a == b || env.known_equal(a, b); };
+  if (std::optional<Sizes> strides = group_strides(shapes, type, sizes, proved)) return *std::move(strides);
+  // Sizes that merely happen to be equal may still line up; then the view holds for those only.
+  const auto happens = [&](ExprId a, ExprId b) {
+    const std::optional<int64_t> ha = env.hint(a), hb = env.hint(b);
+    return ha && hb && *ha == *hb && shapes.require_equal(a, b);
+  };
+  if (std::optional<Sizes> strides = group_strides(shapes, type, sizes, happens)) return *std::move(strides);
+  return shapes.invalid("the strides do not allow this view without a copy");
+}
+
+}  // namespace cresset::ops

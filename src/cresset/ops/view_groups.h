@@ -1,0 +1,45 @@
+// Arithmetic on lists of sizes: what reshaping needs to know about the correspondence of old and new dimensions.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "ops/context.h"
+#include "ops/op_def.h"
+
+namespace cresset::ops {
+
+using Sizes = std::vector<sym::ExprId>;
+
+// a / b as a polynomial when the division leaves no remainder; b is taken to be non-zero.
+std::optional<sym::ExprId> divide_exactly(sym::ExprPool& pool, sym::ExprId a, sym::ExprId b);
+
+// True for a dimension that is proved to have size 1.
+bool is_one(sym::ShapeEnv& env, sym::ExprId size);
+
+// Dimensions old_dims of one shape hold the same elements as new_dims of another: the finest such pairs, in order.
+// Dimensions of size 1 belong to no group.
+struct DimGroup {
+  std::vector<size_t> old_dims, new_dims;  // ascending, never empty
+};
+
+// Splits two shapes of equal element counts into groups. Boundaries lie where `equal` says that the products of the
+// sizes to the right agree; the outermost boundary is taken for granted.
+using SizeEquality = std::function<bool(sym::ExprId, sym::ExprId)>;
+std::vector<DimGroup> match_dims(sym::ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_sizes,
+                                 const SizeEquality& equal);
+
+// Where the element `index` of a row-major reinterpretation from old_sizes to new_sizes lies in the old shape.
+Index reshape_index(sym::ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_sizes, const Index& index);
+
+// The index of the element at row-major position `position` of a tensor of these sizes.
+Index delinearize(sym::ShapeEnv& env, sym::ExprId position, const Sizes& sizes);
+
+// The sizes that view() and reshape() are given, a single -1 worked out and the element count checked.
+Result<Sizes> infer_sizes(ShapeContext& shapes, const Sizes& requested, const Sizes& old_sizes);
+
+// The strides that let `sizes` describe the elements of `type` without moving them; InvalidArguments when none do.
+Result<Sizes> view_strides(ShapeContext& shapes, const graph::TensorType& type, const Sizes& sizes);
+
+}  // namespace cresset::ops

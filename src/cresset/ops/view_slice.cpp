@@ -1,0 +1,330 @@
+// Views that cut: slice, select, split, unbind, diagonal, unfold, as_strided. Bounds are clamped as eager clamps them,
+// by a guard where hints can decide (sizes then stay simple) and by min and max where only data can.
+#include "ops/view_slice.h"
+
+#include "ops/families.h"
+#include "ops/rule_helpers.h"
+#include "ops/view_groups.h"
+
+namespace cresset::ops {
+
+using graph::TensorType;
+using sym::ExprId;
+using sym::ExprPool;
+
+namespace {
+
+constexpr int64_t kEnd = INT64_MAX;
+
+// Decided by facts or hints, guarded; nullopt when only data can tell.
+std::optional<bool> decide_if_backed(ShapeContext& shapes, ExprId condition) {
+  if (std::optional<bool> known = shapes.env().statically_known(condition)) return known;
+  if (!shapes.env().hint(condition)) return std::nullopt;
+  return shapes.decide(condition);
+}
+
+// A bound counted from the end when negative, then clamped to [least, size].
+std::optional<ExprId> clamp_bound(ShapeContext& shapes, ExprId bound, ExprId least, ExprId size) {
+  ExprPool& pool = shapes.pool();
+  if (pool.is_const(bound, kEnd) || bound == size) return size;
+  const std::optional<bool> negative = decide_if_backed(shapes, pool.lt(bound, pool.constant(0)));
+  if (!negative) return std::nullopt;
+  if (*negative) bound = pool.add(bound, size);
+  if (*negative || !pool.is_const(least, 0)) {
+    const std::optional<bool> below = decide_if_backed(shapes, pool.lt(bound, least));
+    if (below.value_or(false)) return least;
+    if (!below) bound = pool.max(bound, least);
+  }
+  const std::optional<bool> inside = decide_if_backed(shapes, pool.le(bound, size));
+  if (!inside) return pool.min(bound, size);
+  return *inside ? bound : size;
+}
+
+}  // namespace
+
+Result<SliceBounds> slice_bounds(ShapeContext& shapes, const OpArgs& args, ExprId size, size_t start_arg) {
+  ExprPool& pool = shapes.pool();
+  const ExprId zero = pool.constant(0);
+  const ExprId step = args.integer(start_arg + 2);
+  if (!shapes.require(pool.gt(step, zero))) return shapes.invalid("the step must be positive");
+  const ExprId first = args.is_none(start_arg) ? zero : args.integer(start_arg);
+  const ExprId last = args.is_none(start_arg + 1) ? pool.constant(kEnd) : args.integer(start_arg + 1);
+  const std::optional<ExprId> start = clamp_bound(shapes, first, zero, size);
+  if (!start) return shapes.unsupported("the start depends on data");
+  const std::optional<ExprId> end = clamp_bound(shapes, last, *start, size);
+  if (!end) return shapes.unsupported("the end depends on data");
+  const ExprId length = shapes.env().simplify(pool.ceil_div(pool.sub(*end, *start), step));
+  return SliceBounds{*start, length, step};
+}
+
+// Elements exist only where the bounds were in range, so that no upper clamp is needed here.
+ExprId slice_start(sym::ShapeEnv& env, const OpArgs& args, ExprId size, size_t start_arg) {
+  ExprPool& pool = env.pool();
+  const ExprId zero = pool.constant(0);
+  if (args.is_none(start_arg)) return zero;
+  const ExprId start = args.integer(start_arg);
+  if (!env.known_true(pool.lt(start, zero))) return start;
+  const ExprId wrapped = pool.add(start, size);
+  return env.known_true(pool.ge(wrapped, zero)) ? wrapped : env.simplify(pool.max(wrapped, zero));
+}
+
+int64_t known_dim(const OpArgs& args, size_t arg, size_t rank) {
+  const int64_t dim = args.constant(arg);
+  return dim < 0 ? dim + int64_t(rank) : dim;
+}
+
+namespace {
+
+Result<Types> slice_shape(ShapeContext& shapes, const OpArgs& args) {
+  TensorType out = args.tensor(0);
+  if (out.rank() == 0) return shapes.invalid("a 0-dim tensor cannot be sliced");
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), out.rank()));
+  CRESSET_TRY(const SliceBounds bounds, slice_bounds(shapes, args, out.sizes[size_t(dim)], 2));
+  out.sizes[size_t(dim)] = bounds.length;
+  out.strides[size_t(dim)] = shapes.pool().mul(out.strides[size_t(dim)], bounds.step);
+  return one(std::move(out));
+}
+
+Index slice_view(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  const TensorType& self = args.tensor(0);
+  const auto dim = size_t(known_dim(args, 1, self.rank()));
+  ExprPool& pool = context.pool();
+  Index out = index;
+  out[dim] = pool.add(slice_start(context.env(), args, self.sizes[dim], 2), pool.mul(index[dim], args.integer(4)));
+  return out;
+}
+
+// ---- select, unbind
+
+Result<Types> select_shape(ShapeContext& shapes, const OpArgs& args) {
+  TensorType out = args.tensor(0);
+  if (out.rank() == 0) return shapes.invalid("a 0-dim tensor has no element to select");
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), out.rank()));
+  ExprPool& pool = shapes.pool();
+  const ExprId size = out.sizes[size_t(dim)], index = args.integer(2);
+  if (!decide_if_backed(shapes, pool.lt(index, pool.constant(0))))
+    return shapes.unsupported("the index depends on data");
+  if (!shapes.require(pool.le(pool.neg(size), index)) || !shapes.require(pool.lt(index, size)))
+    return shapes.invalid("the index is out of range");
+  out.sizes.erase(out.sizes.begin() + std::ptrdiff_t(dim));
+  out.strides.erase(out.strides.begin() + std::ptrdiff_t(dim));
+  return one(std::move(out));
+}
+
+Index select_view(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  const TensorType& self = args.tensor(0);
+  const int64_t dim = known_dim(args, 1, self.rank());
+  ExprPool& pool = context.pool();
+  ExprId at = args.integer(2);
+  if (context.env().known_true(pool.lt(at, pool.constant(0)))) at = pool.add(at, self.sizes[size_t(dim)]);
+  Index out = index;
+  out.insert(out.begin() + std::ptrdiff_t(dim), at);
+  return out;
+}
+
+Result<Types> unbind_shape(ShapeContext& shapes, const OpArgs& args) {
+  TensorType out = args.tensor(0);
+  if (out.rank() == 0) return shapes.invalid("a 0-dim tensor cannot be unbound");
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), out.rank()));
+  const int64_t count = shapes.constant(out.sizes[size_t(dim)]);
+  out.sizes.erase(out.sizes.begin() + std::ptrdiff_t(dim));
+  out.strides.erase(out.strides.begin() + std::ptrdiff_t(dim));
+  return Types(size_t(count), out);
+}
+
+Index unbind_view(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
+  const int64_t dim = known_dim(args, 1, args.tensor(0).rank());
+  Index out = index;
+  out.insert(out.begin() + std::ptrdiff_t(dim), context.pool().constant(int64_t(result)));
+  return out;
+}
+
+// ---- split
+
+Result<Types> split_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  if (self.rank() == 0) return shapes.invalid("a 0-dim tensor cannot be split");
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(2), self.rank()));
+  ExprPool& pool = shapes.pool();
+  const ExprId size = self.sizes[size_t(dim)], part = args.integer(1);
+  if (!shapes.require(pool.ge(part, pool.constant(0)))) return shapes.invalid("the split size is negative");
+  if (shapes.decide(pool.eq(part, pool.constant(0)))) {
+    if (!shapes.require_equal(size, part)) return shapes.invalid("a split size of 0 needs a dimension of size 0");
+    return one(self);
+  }
+  // How many parts there are must be known; how large they are need not be.
+  const int64_t count = std::max<int64_t>(1, shapes.constant(shapes.env().simplify(pool.ceil_div(size, part))));
+  Types out(size_t(count), self);
+  for (TensorType& type : out) type.sizes[size_t(dim)] = part;
+  const ExprId before = pool.mul(part, pool.constant(count - 1));
+  out.back().sizes[size_t(dim)] = shapes.env().simplify(pool.sub(size, before));
+  return out;
+}
+
+Index split_view(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
+  const auto dim = size_t(known_dim(args, 2, args.tensor(0).rank()));
+  ExprPool& pool = context.pool();
+  Index out = index;
+  out[dim] = pool.add(index[dim], pool.mul(args.integer(1), pool.constant(int64_t(result))));
+  return out;
+}
+
+Result<Types> split_with_sizes_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  if (self.rank() == 0) return shapes.invalid("a 0-dim tensor cannot be split");
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(2), self.rank()));
+  ExprPool& pool = shapes.pool();
+  Types out;
+  for (const ExprId part : args.integers(1)) {
+    if (!shapes.require(pool.ge(part, pool.constant(0)))) return shapes.invalid("a split size is negative");
+    out.push_back(self);
+    out.back().sizes[size_t(dim)] = part;
+  }
+  if (!shapes.require_equal(pool.sum(args.integers(1)), self.sizes[size_t(dim)]))
+    return shapes.invalid("the split sizes do not add up to the dimension");
+  return out;
+}
+
+Index split_with_sizes_view(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
+  const auto dim = size_t(known_dim(args, 2, args.tensor(0).rank()));
+  const std::vector<ExprId>& parts = args.integers(1);
+  Index out = index;
+  for (size_t i = 0; i < result; ++i) out[dim] = context.pool().add(out[dim], parts[i]);
+  return out;
+}
+
+// ---- diagonal, unfold, as_strided
+
+Result<Types> diagonal_shape(ShapeContext& shapes, const OpArgs& args) {
+  TensorType out = args.tensor(0);
+  CRESSET_TRY(const int64_t a, shapes.wrap_dim(args.integer(2), out.rank()));
+  CRESSET_TRY(const int64_t b, shapes.wrap_dim(args.integer(3), out.rank()));
+  if (a == b) return shapes.invalid("the two dimensions are the same");
+  ExprPool& pool = shapes.pool();
+  const int64_t offset = shapes.constant(args.integer(1));
+  const ExprId shift = pool.constant(offset), zero = pool.constant(0);
+  const ExprId rows = offset >= 0 ? out.sizes[size_t(a)] : pool.add(out.sizes[size_t(a)], shift);
+  const ExprId columns = offset >= 0 ? pool.sub(out.sizes[size_t(b)], shift) : out.sizes[size_t(b)];
+  ExprId length = rows;
+  if (!shapes.env().known_equal(rows, columns))
+    length = decide_if_backed(shapes, pool.le(rows, columns)).value_or(true) ? rows : columns;
+  if (!shapes.require(pool.ge(length, zero))) length = zero;
+  const ExprId stride = pool.add(out.strides[size_t(a)], out.strides[size_t(b)]);
+  for (const int64_t dim : {std::max(a, b), std::min(a, b)}) {
+    out.sizes.erase(out.sizes.begin() + std::ptrdiff_t(dim));
+    out.strides.erase(out.strides.begin() + std::ptrdiff_t(dim));
+  }
+  out.sizes.push_back(length);
+  out.strides.push_back(stride);
+  return one(std::move(out));
+}
+
+Index diagonal_view(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  const size_t rank = args.tensor(0).rank();
+  const int64_t a = known_dim(args, 2, rank), b = known_dim(args, 3, rank), offset = args.constant(1);
+  ExprPool& pool = context.pool();
+  const ExprId along = index.back();
+  const ExprId row = offset >= 0 ? along : pool.sub(along, pool.constant(offset));
+  const ExprId column = offset >= 0 ? pool.add(along, pool.constant(offset)) : along;
+  Index out(index.begin(), index.end() - 1);
+  const bool row_first = a < b;
+  out.insert(out.begin() + std::ptrdiff_t(std::min(a, b)), row_first ? row : column);
+  out.insert(out.begin() + std::ptrdiff_t(std::max(a, b)), row_first ? column : row);
+  return out;
+}
+
+Result<Types> unfold_shape(ShapeContext& shapes, const OpArgs& args) {
+  TensorType out = args.tensor(0);
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), out.rank()));
+  ExprPool& pool = shapes.pool();
+  const bool scalar = out.rank() == 0;
+  const ExprId size = scalar ? pool.constant(1) : out.sizes[size_t(dim)], window = args.integer(2);
+  const ExprId stride = scalar ? pool.constant(1) : out.strides[size_t(dim)], step = args.integer(3);
+  if (!shapes.require(pool.ge(window, pool.constant(0))) || !shapes.require(pool.le(window, size)))
+    return shapes.invalid("the window is larger than the dimension");
+  if (!shapes.require(pool.gt(step, pool.constant(0)))) return shapes.invalid("the step must be positive");
+  if (!scalar) {
+    const ExprId windows = pool.add(pool.floor_div(pool.sub(size, window), step), pool.constant(1));
+    out.sizes[size_t(dim)] = shapes.env().simplify(windows);
+    out.strides[size_t(dim)] = pool.mul(stride, step);
+  }
+  out.sizes.push_back(window);
+  out.strides.push_back(stride);
+  return one(std::move(out));
+}
+
+Index unfold_view(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  ExprPool& pool = context.pool();
+  Index out(index.begin(), index.end() - 1);
+  if (out.empty()) return out;
+  const auto dim = size_t(known_dim(args, 1, out.size()));
+  out[dim] = pool.add(pool.mul(index[dim], args.integer(3)), index.back());
+  return out;
+}
+
+Result<Types> as_strided_shape(ShapeContext& shapes, const OpArgs& args) {
+  if (args.integers(1).size() != args.integers(2).size()) return shapes.invalid("sizes and strides differ in number");
+  return one(with_shape(args.tensor(0), args.integers(1), args.integers(2)));
+}
+
+// Right for an argument whose memory is row-major and starts at its first element: the lowering sees to that, or takes
+// the strides as they are.
+Index as_strided_view(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  ExprPool& pool = context.pool();
+  ExprId position = args.is_none(3) ? pool.constant(0) : args.integer(3);
+  for (size_t i = 0; i < index.size(); ++i)
+    if (!is_one(context.env(), args.integers(1)[i]))
+      position = pool.add(position, pool.mul(index[i], args.integers(2)[i]));
+  return delinearize(context.env(), context.env().simplify(position), args.tensor(0).sizes);
+}
+
+constexpr OpDef kRows[] = {
+    {.schema = "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> "
+               "Tensor(a)",
+     .op_class = OpClass::View,
+     .shape = slice_shape,
+     .view = slice_view},
+    {.schema = "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
+     .op_class = OpClass::View,
+     .shape = select_shape,
+     .view = select_view},
+    {.schema = "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+     .op_class = OpClass::View,
+     .shape = unbind_shape,
+     .view = unbind_view},
+    {.schema = "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+     .op_class = OpClass::View,
+     .shape = split_shape,
+     .view = split_view},
+    {.schema = "aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+     .op_class = OpClass::View,
+     .shape = split_shape,
+     .view = split_view},
+    {.schema = "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
+     .op_class = OpClass::View,
+     .shape = split_with_sizes_shape,
+     .view = split_with_sizes_view},
+    {.schema = "aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+     .op_class = OpClass::View,
+     .shape = split_with_sizes_shape,
+     .view = split_with_sizes_view},
+    {.schema = "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+     .op_class = OpClass::View,
+     .shape = diagonal_shape,
+     .view = diagonal_view},
+    {.schema = "aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
+     .op_class = OpClass::View,
+     .shape = unfold_shape,
+     .view = unfold_view},
+    {.schema =
+         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
+     .op_class = OpClass::View,
+     .shape = as_strided_shape,
+     .view = as_strided_view},
+};
+
+}  // namespace
+
+std::span<const OpDef> view_slice_ops() { return kRows; }
+
+}  // namespace cresset::ops

@@ -1,0 +1,21 @@
+// The bounds of a slice, shared by slice and slice_scatter.
+#pragma once
+
+#include "ops/context.h"
+
+namespace cresset::ops {
+
+struct SliceBounds {
+  sym::ExprId start, length, step;
+};
+
+// From arguments start_arg (start), +1 (end), +2 (step), each as in aten::slice; guards what clamping decides.
+Result<SliceBounds> slice_bounds(ShapeContext& shapes, const OpArgs& args, sym::ExprId size, size_t start_arg);
+
+// The start that slice_bounds settled on, from what is known by now.
+sym::ExprId slice_start(sym::ShapeEnv& env, const OpArgs& args, sym::ExprId size, size_t start_arg);
+
+// A dim argument that the shape rule has checked, counted from the front.
+int64_t known_dim(const OpArgs& args, size_t arg, size_t rank);
+
+}  // namespace cresset::ops
