@@ -51,11 +51,11 @@ struct Scalar {
   Op op;
   DType dtype;  // of the result; never F16/BF16
   ScalarId a, b, c;
-  double number = 0;        // Const, float dtypes
-  int64_t integer = 0;      // Const, integer and bool dtypes
-  ExprId expr;              // Size: the value; Load: the address
-  BufferId buffer;          // Load
-  DType round = DType::F32; // RoundTo
+  double number = 0;         // Const, float dtypes
+  int64_t integer = 0;       // Const, integer and bool dtypes
+  ExprId expr;               // Size: the value; Load: the address
+  BufferId buffer;           // Load
+  DType round = DType::F32;  // RoundTo
   Combine combine = Combine::Sum;
   bool operator==(const Scalar&) const = default;
 };

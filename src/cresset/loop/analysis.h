@@ -1,0 +1,38 @@
+// Facts that every consumer of a kernel needs: on which level a scalar lives, and in which pass it can be computed.
+#pragma once
+
+#include <vector>
+
+#include "loop/kernel.h"
+
+namespace cresset::loop {
+
+struct Analysis {
+  std::vector<uint8_t> is_point;  // by scalar: one value a point (else one an outer point)
+  std::vector<uint16_t> stage;    // by scalar: how many passes over the inner dims must be complete before it
+  uint16_t stages = 0;            // the greatest stage: k + 1 passes, the last one only for stores
+};
+Analysis analyze(const Kernel& kernel);
+
+// Point scalars that an address mentions through bindings count as operands.
+// Calls f(ScalarId) for each scalar that `scalar` needs: operands, mask, and bound variables of its expression.
+template <class F>
+void for_each_operand(const Kernel& kernel, const Scalar& scalar, F&& f);
+template <class F>
+void for_each_bound_scalar(const Kernel& kernel, ExprId expr, F&& f);
+
+template <class F>
+void for_each_bound_scalar(const Kernel& kernel, ExprId expr, F&& f) {
+  if (!expr.valid() || kernel.bindings.empty()) return;
+  for (const Binding& binding : kernel.bindings)
+    if (kernel.env().pool().uses_var(expr, binding.var)) f(binding.scalar);
+}
+
+template <class F>
+void for_each_operand(const Kernel& kernel, const Scalar& scalar, F&& f) {
+  for (ScalarId operand : {scalar.a, scalar.b, scalar.c})
+    if (operand.valid()) f(operand);
+  for_each_bound_scalar(kernel, scalar.expr, f);
+}
+
+}  // namespace cresset::loop

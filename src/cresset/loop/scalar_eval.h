@@ -1,0 +1,28 @@
+// The meaning of scalar operators on numbers: what the interpreter runs and constant folding uses.
+#pragma once
+
+#include <span>
+
+#include "loop/kernel.h"
+
+namespace cresset::loop {
+
+// A scalar's value: `number` for float dtypes (an f32 value is held exactly), `integer` for integers (in range of the
+// dtype) and bool (0 or 1).
+struct Value {
+  double number = 0;
+  int64_t integer = 0;
+};
+
+// `scalar` is any operator but Const, Size, Load and Reduce; `from` is the dtype of its first operand.
+// Choices where C leaves a result open: a shift by an amount outside [0, bits) shifts everything out; x / 0 of integers
+// is x / 1; float to integer out of range gives the least integer, for types under 32 bits by way of i32.
+Value apply(const Scalar& scalar, DType from, Value a, Value b, Value c);
+
+Value load_value(DType dtype, const void* buffer, int64_t index);  // f16/bf16 widen to f32
+void store_value(DType dtype, void* buffer, int64_t index, Value value);
+
+int64_t wrap_integer(DType dtype, int64_t value);  // two's complement wrap into the dtype; bool: != 0
+double round_number(DType dtype, double value);    // f32: rounded to float
+
+}  // namespace cresset::loop
