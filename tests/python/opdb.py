@@ -6,10 +6,11 @@ import itertools
 from collections import Counter
 from typing import Any
 
-import cresset
 import torch
 from compare import aliases, assert_same, clone, outcome, tensors
 from torch import Tensor
+
+import cresset
 
 # Results hold whatever was in memory: only their metadata is compared.
 UNINITIALIZED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}

@@ -6,10 +6,11 @@ import itertools
 import os
 from collections import Counter
 
-import cresset
 import opdb
 import pytest
 import torch
+
+import cresset
 
 FULL = os.environ.get("CRESSET_TEST_FULL") == "1"
 DTYPES = [torch.float32] + ([torch.bfloat16, torch.int64, torch.bool] if FULL else [])

@@ -6,11 +6,12 @@ from __future__ import annotations
 import collections
 import dataclasses
 
-import cresset
 import pytest
 import torch
 import torch.nn.functional as F
 from compare import assert_same_call
+
+import cresset
 
 Point = collections.namedtuple("Point", ["x", "y"])
 
