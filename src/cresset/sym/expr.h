@@ -6,10 +6,16 @@
 // prove it.
 //
 // Canonical form, kept by the builder functions, so that equality of ids is equality of polynomials:
-//   Add: >= 2 operands, each a Const (at most one, last) or Mul or atom, sorted by id, like terms collected.
+//   Add: >= 2 operands, each a Const (at most one, last) or Mul or atom, like terms collected, sorted by the id of the
+//        term's monomial (the term without its constant factor).
 //   Mul: >= 2 operands, at most one Const (first; never 0 or 1), the rest atoms sorted by id; products distribute
-//        over sums.
-//   Relations: Lt/Le/Eq/Ne against canonical differences (constant on the right); Not is pushed into relations.
+//        over sums, except where the result would have more than kMaxProductTerms terms: there the sums stay factors.
+//   FloorDiv, Mod: a constant divisor is > 1 (or 0, kept as written) and shares no factor with the dividend's
+//        coefficients, each of which is smaller than the divisor; the dividend's constant is in [0, divisor).
+//        q*b + (a mod b) with q = a // b is a.
+//   Relations: Le, Eq, Ne of a sum without constant, its coefficients coprime, against a Const. a < b is a - b <= -1:
+//        there are no Lt nodes. Eq and Ne start with a positive coefficient. There are no Not nodes: Not is pushed in.
+//   And, Or: >= 2 boolean operands, flattened, sorted, distinct.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +25,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "sym/small_vector.h"
 
 namespace cresset::sym {
 
@@ -33,10 +40,24 @@ using VarId = Id<struct VarTag>;
 
 struct Expr {
   Kind kind;
-  uint32_t first = 0;  // operands: pool storage [first, first + count)
+  bool has_mod = false;   // a Mod, or a product with one
+  uint16_t depth = 0;     // longest path to a leaf; saturates
+  uint32_t weight = 1;    // nodes when written out as a tree; saturates
+  uint32_t hash = 0;
+  uint32_t first = 0;     // operands: pool storage [first, first + count)
   uint32_t count = 0;
-  int64_t value = 0;  // Const: the number; Var: the VarId's index
+  ExprId monomial;        // Mul: without its Const; others: itself
+  int64_t value = 0;      // Const: the number; Var: the VarId's index; Mul: its Const, 1 without
+  uint64_t var_mask = 0;  // bit (index mod 64) of each variable within: a quick no
 };
+
+// A term of a sum: coefficient * monomial; an invalid monomial stands for 1 and sorts last.
+struct Term {
+  ExprId monomial;
+  int64_t coefficient = 0;
+};
+using TermList = SmallVector<Term, 24>;
+using ExprList = SmallVector<ExprId, 24>;
 
 // Owns expressions. Not thread safe: one pool belongs to one compilation.
 class ExprPool {
@@ -77,6 +98,8 @@ class ExprPool {
   ExprId logical_or(ExprId a, ExprId b);
   ExprId logical_not(ExprId a);
 
+  static constexpr size_t kMaxProductTerms = 64;
+
   bool is_const(ExprId id) const { return exprs_[id.index].kind == Kind::Const; }
   bool is_const(ExprId id, int64_t value) const { return is_const(id) && exprs_[id.index].value == value; }
   bool is_var(ExprId id) const { return exprs_[id.index].kind == Kind::Var; }
@@ -96,14 +119,58 @@ class ExprPool {
   };
   bool affine_in(ExprId id, VarId var, Affine& out);
 
+  // The polynomial view of an expression. terms() appends, in canonical order; from_terms() takes any order.
+  void terms(ExprId id, TermList& out) const;
+  ExprId from_terms(TermList& terms);
+  ExprId scaled(ExprId monomial, int64_t coefficient);  // coefficient * monomial
+  // The atoms of a monomial, sorted, with repetition; none for an invalid one.
+  std::span<const ExprId> factors(const ExprId& monomial) const;
+  ExprId monomial_product(ExprId a, ExprId b);
+  // The monomial a / b when b divides it; false otherwise.
+  bool monomial_quotient(ExprId a, ExprId b, ExprId& out);
+  // a - b when it is a constant.
+  bool constant_difference(ExprId a, ExprId b, int64_t& out) const;
+  bool is_boolean(ExprId id) const;
+  // Joins quotient and remainder, q*b + (a mod b) -> a, for divisors that `nonzero` accepts. True when it changed
+  // `terms`, which must be collected, and stays so.
+  template <class NonZero>
+  bool join_remainders(TermList& terms, NonZero&& nonzero);
+
  private:
-  ExprId intern(Kind kind, std::span<const ExprId> operands, int64_t value);
+  ExprId intern(Kind kind, std::span<const ExprId> operands, int64_t value);  // operands: not pool storage
+  void grow_table();
+  Term term_of(ExprId id) const;
+  static void collect(TermList& terms);  // sorts, adds up like terms, drops zeros
+  ExprId build_sum(const TermList& collected);
+  ExprId sum_of_collected(TermList& collected);
+  void combine(ExprId a, ExprId b, int64_t b_scale, TermList& out) const;
+  ExprId distribute(ExprId a, ExprId b);
+  ExprId divide_by_constant(ExprId a, int64_t c);
+  ExprId modulo_constant(ExprId a, int64_t c);
+  ExprId extremum(Kind kind, ExprId a, ExprId b);
+  ExprId relation(Kind kind, ExprId a, ExprId b, int64_t offset);  // a + offset (kind) b
+  ExprId relation_of_boolean(Kind kind, ExprId boolean, bool negated, int64_t bound);
+  ExprId junction(Kind kind, ExprId a, ExprId b);
+  bool join_one(TermList& terms, size_t i, ExprId mod);
 
   std::vector<Expr> exprs_;
   std::vector<ExprId> operands_;
-  std::vector<uint32_t> table_;  // open addressing over exprs_
+  std::vector<uint32_t> table_;  // open addressing over exprs_: index + 1, 0 when free
   uint32_t next_var_ = 0;
 };
+
+template <class NonZero>
+bool ExprPool::join_remainders(TermList& terms, NonZero&& nonzero) {
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (!terms[i].monomial.valid() || !(*this)[terms[i].monomial].has_mod) continue;
+    ExprList atoms;
+    atoms.assign(factors(terms[i].monomial));
+    for (const ExprId atom : atoms) {
+      if ((*this)[atom].kind == Kind::Mod && nonzero(operands(atom)[1]) && join_one(terms, i, atom)) return true;
+    }
+  }
+  return false;
+}
 
 // Variables' printed names; empty name => "v<index>".
 using VarNames = std::unordered_map<VarId, std::string>;

@@ -9,10 +9,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "sym/expr.h"
+#include "sym/facts.h"
 #include "sym/interval.h"
 
 namespace cresset::sym {
@@ -42,6 +42,13 @@ struct GuardFact {
   ExprId condition;  // holds for the hints
   Reason reason;
 };
+// A guard that leaves a symbol of policy MarkedDynamic one value only.
+struct Violation {
+  VarId var;
+  int64_t value;
+  ExprId condition;
+  Reason reason;
+};
 struct RuntimeAssertion {
   ExprId condition;
   std::string message;
@@ -49,10 +56,15 @@ struct RuntimeAssertion {
 
 class ShapeEnv {
  public:
+  ShapeEnv() = default;
+  ShapeEnv(const ShapeEnv&) = delete;
+  ShapeEnv& operator=(const ShapeEnv&) = delete;
+
   ExprPool& pool() { return pool_; }
   const ExprPool& pool() const { return pool_; }
 
-  // A backed symbol. `range` defaults to [0, inf) (a size).
+  // A backed symbol. `range` defaults to [0, inf) (a size); a narrower one is guarded, since nothing else promises it.
+  // Policy::Static: guards that the value is the hint, and returns that constant.
   ExprId new_backed(std::string source, int64_t hint, Interval range = Interval::size(), Policy policy = Policy::Dynamic);
   ExprId new_unbacked(std::string source, Interval range = Interval::size());
   const Symbol* symbol(VarId var) const;  // nullptr for variables that are not symbols (loop variables)
@@ -68,14 +80,23 @@ class ShapeEnv {
   bool known_true(ExprId condition) { return statically_known(condition).value_or(false); }
   bool known_equal(ExprId a, ExprId b);
   bool known_not_equal(ExprId a, ExprId b);
+  bool known_nonzero(ExprId a) { return facts_.nonzero(a); }
 
   // Decides `condition`, adding a guard when only hints can tell. nullopt when it depends on an unbacked symbol.
   // The reason is built only when a guard is recorded.
   template <class MakeReason>
   std::optional<bool> evaluate(ExprId condition, MakeReason&& why) {
-    if (std::optional<bool> known = statically_known(condition)) return known;
+    ++counters_.evaluations;
+    if (std::optional<bool> known = statically_known(condition)) {
+      ++counters_.static_answers;
+      return known;
+    }
     std::optional<int64_t> hint = this->hint(condition);
-    if (!hint) return std::nullopt;
+    if (!hint) {  // an unbacked symbol may be known to equal something backed
+      condition = simplify(condition);
+      hint = this->hint(condition);
+      if (!hint) return std::nullopt;
+    }
     record_guard(*hint ? condition : pool_.logical_not(condition), why());
     return *hint != 0;
   }
@@ -96,8 +117,10 @@ class ShapeEnv {
   ExprId simplify(ExprId e);
 
   std::span<const GuardFact> guards() const { return guards_; }
+  std::span<const Violation> violations() const { return violations_; }
   std::span<const RuntimeAssertion> assertions() const { return assertions_; }
-  // Guards with what follows from ranges and from the others dropped, canonicalized; the ones to check at a call.
+  // Guards with what follows from the symbols' natural ranges (a size is >= 0) and from the others dropped,
+  // canonicalized; the ones to check at a call. They imply all of guards() and the ranges that symbols were given.
   std::vector<GuardFact> minimized_guards();
 
   std::string to_string(ExprId e) const;
@@ -110,17 +133,16 @@ class ShapeEnv {
 
  private:
   void record_guard(ExprId condition, Reason reason);
-  void learn(ExprId condition);
+  void find_violations(const GuardFact& guard);
+  Symbol& add_symbol(Symbol symbol);
 
   ExprPool pool_;
+  Facts facts_{pool_};
   std::vector<Symbol> symbols_;
-  std::unordered_map<VarId, uint32_t> symbol_of_;
-  std::unordered_map<VarId, Interval> var_ranges_;     // for all variables with a range
-  std::unordered_map<VarId, ExprId> upper_bounds_;     // new_index_var: exclusive symbolic bound
-  std::unordered_map<VarId, ExprId> replacement_;      // var = expr, from equalities (acyclic)
-  std::unordered_map<ExprId, bool> facts_;             // canonical condition -> truth
-  std::unordered_map<ExprId, ExprId> simplified_;      // memo; cleared when facts change
+  std::vector<uint32_t> symbol_of_;  // by variable; UINT32_MAX: no symbol
+  uint32_t backed_count_ = 0, unbacked_count_ = 0, marked_count_ = 0;
   std::vector<GuardFact> guards_;
+  std::vector<Violation> violations_;
   std::vector<RuntimeAssertion> assertions_;
   Counters counters_;
 };

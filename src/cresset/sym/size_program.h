@@ -13,9 +13,11 @@ namespace cresset::sym {
 // Evaluates a fixed list of expressions over a slot array. Serializable plain data.
 class SizeProgram {
  public:
+  // Const: value. Var: slot a. Add: r[a] + value * r[b]. Eq, Ne, Lt, Le: r[a] against r[b] + value.
+  // Others: r[a] op r[b].
   struct Instr {
     Kind kind;
-    uint32_t a = 0, b = 0;  // registers; Const: none; Var: a = slot
+    uint32_t a = 0, b = 0;
     int64_t value = 0;
   };
 

@@ -1,0 +1,124 @@
+// What is known about variables: ranges, equalities, bounds on sums, divisibility; and what follows from it.
+//
+// Everything learned must hold wherever the facts are used. simplify() gives expressions that are equal under the
+// facts, in a form where equal sizes get equal ids as far as the rules reach; a condition that is proved or refuted
+// simplifies to 1 or 0. All answers are memoized until the next fact is learned.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "sym/expr.h"
+#include "sym/interval.h"
+
+namespace cresset::sym {
+
+class Facts {
+ public:
+  explicit Facts(ExprPool& pool) : pool_(pool) {}
+  Facts(const Facts&) = delete;
+  Facts& operator=(const Facts&) = delete;
+
+  // A variable that equalities may replace (a size symbol), or may not (an index).
+  enum class Role : uint8_t { Symbol, Index };
+  void declare(VarId var, Interval range, Role role);
+  void declare_index(VarId var, ExprId extent);  // 0 <= var < extent
+  void constrain(VarId var, Interval range);
+  Interval declared_range(VarId var) const;
+
+  ExprId simplify(ExprId e);
+  Interval range(ExprId e);  // of simplify(e)
+  std::optional<bool> decide(ExprId condition);
+  // Takes `condition` for true. False when that contradicts what is known (and learns nothing).
+  bool learn(ExprId condition);
+
+  bool nonzero(ExprId e);
+  bool at_most(ExprId a, ExprId b);   // proves a <= b
+  bool less_than(ExprId a, ExprId b);  // proves a < b
+
+ private:
+  struct VarInfo {
+    Interval range = Interval::all();
+    ExprId extent;       // of an index: exclusive bound
+    ExprId replacement;  // mentions no replaced variable once simplified
+    Role role = Role::Symbol;
+  };
+  struct Memo {
+    ExprId simplified;
+    uint32_t simplified_at = 0, range_at = 0;
+    Interval range;
+  };
+  struct Bound {  // sum <= bound
+    ExprId sum;
+    int64_t bound;
+  };
+
+  VarInfo& info(VarId var);
+  Memo& memo(ExprId e);
+  void changed() { ++epoch_; }
+
+  // facts.cpp
+  ExprId simplify_uncached(ExprId e);
+  ExprId simplify_node(ExprId e);  // operands are simplified
+  ExprId simplify_sum(ExprId e);
+  ExprId simplify_product(ExprId e);
+  ExprId simplify_extremum(ExprId e);
+  // facts_div.cpp
+  ExprId simplify_division(ExprId e);
+  bool divide(ExprId a, ExprId b, ExprId& quotient, ExprId& remainder);
+  ExprId divide_by_part(ExprId a, ExprId b, bool is_mod);
+  ExprId cancel_factor(ExprId a, ExprId b, bool is_mod);
+  ExprId split_multiples(ExprId a, ExprId b, bool is_mod);
+  bool is_remainder(ExprId r, ExprId b);  // proves 0 <= r < b
+  ExprId common_monomial(ExprId a, ExprId b);
+  bool multiple_of(const Term& term, int64_t divisor);
+  int64_t known_multiple(ExprId monomial);
+  // facts_relation.cpp
+  ExprId simplify_relation(ExprId e);
+  ExprId cancel_relation_factor(ExprId e);
+  std::optional<bool> decide_equality(ExprId sum, int64_t value);
+  // facts_prove.cpp: sum <= bound
+  bool prove(ExprId sum, int64_t bound, int depth);
+  bool prove_by_extents(ExprId sum, int64_t bound, int depth);
+  bool prove_by_floors(ExprId sum, int64_t bound, int depth);
+  bool prove_by_cases(ExprId sum, int64_t bound, int depth);
+  bool prove_by_bounds(ExprId sum, int64_t bound, int depth);
+  // facts_range.cpp
+  Interval range_of(ExprId simplified);
+  Interval range_uncached(ExprId e);
+  Interval product_range(ExprId monomial);
+  // facts_learn.cpp
+  void learn_simplified(ExprId condition);
+  void learn_equality(ExprId condition);
+  void learn_inequality(ExprId condition);
+  void learn_bound(ExprId sum, int64_t bound);
+  void propagate_bound(ExprId sum, int64_t bound);
+  void set_bound(ExprId sum, int64_t bound);
+  void apply_exclusions(ExprId sum);
+  void replace_var(VarId var, ExprId by);
+  bool replace_monomial(ExprId sum, int64_t value);
+  void learn_divisibility(ExprId mod);
+  void refresh(VarId replaced);
+
+  ExprPool& pool_;
+  std::vector<VarInfo> vars_;
+  std::vector<Memo> memo_;
+  uint32_t epoch_ = 1;
+  uint64_t extent_mask_ = 0;  // var_mask of the indices that have an extent
+  int fuel_ = 0;       // bounds rule applications of one outermost simplify()
+  int proof_steps_ = 0;  // bounds the work of one proof
+  int nesting_ = 0;
+
+  std::unordered_map<ExprId, bool> truth_;                // canonical condition -> truth
+  std::vector<ExprId> conditions_;                        // learned and not absorbed into a replacement
+  std::unordered_map<ExprId, Interval> sum_range_;        // learned range of a sum without constant, or an atom
+  std::vector<Bound> bounds_;
+  std::unordered_multimap<ExprId, int64_t> exclusions_;   // sum != value
+  std::unordered_map<ExprId, ExprId> monomial_replacement_;  // keys: atoms that are no variables, and products
+  std::vector<ExprId> product_keys_;                         // those keys that are products
+  std::unordered_map<ExprId, int64_t> multiple_;             // monomial -> a number that divides it
+};
+
+}  // namespace cresset::sym

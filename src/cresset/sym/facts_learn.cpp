@@ -1,0 +1,217 @@
+// Taking a condition for true.
+#include <algorithm>
+
+#include "sym/arith.h"
+#include "sym/facts.h"
+
+namespace cresset::sym {
+
+bool Facts::learn(ExprId condition) {
+  const ExprId simplified = simplify(condition);
+  if (pool_.is_const(simplified)) return pool_.const_value(simplified) != 0;
+  learn_simplified(simplified);
+  return true;
+}
+
+void Facts::learn_simplified(ExprId condition) {
+  const Kind kind = pool_[condition].kind;
+  if (kind == Kind::And) {
+    ExprList parts;
+    parts.assign(pool_.operands(condition));
+    for (const ExprId part : parts) learn(part);
+    return;
+  }
+  truth_[condition] = true;
+  truth_[pool_.logical_not(condition)] = false;
+  conditions_.push_back(condition);
+  changed();
+  if (kind == Kind::Eq) learn_equality(condition);
+  if (kind == Kind::Ne) learn_inequality(condition);
+  if (kind == Kind::Le) {
+    const ExprId sum = pool_.operands(condition)[0];
+    learn_bound(sum, pool_.const_value(pool_.operands(condition)[1]));
+  }
+}
+
+// The variable to eliminate: alone in a term of coefficient 1 or -1. Solutions without negative terms are preferred (a
+// size written as a difference hides that it is not negative), then the youngest variable.
+void Facts::learn_equality(ExprId condition) {
+  const ExprId sum = pool_.operands(condition)[0], value = pool_.operands(condition)[1];
+  TermList terms;
+  pool_.terms(sum, terms);
+  VarId best;
+  ExprId best_solution;
+  bool best_positive = false;
+  for (const Term& term : terms) {
+    if ((term.coefficient != 1 && term.coefficient != -1) || !pool_.is_var(term.monomial)) continue;
+    const VarId var = pool_.var_of(term.monomial);
+    ExprPool::Affine parts;
+    if (info(var).role == Role::Index || !pool_.affine_in(sum, var, parts) || !pool_.is_const(parts.coefficient)) continue;
+    const ExprId difference = pool_.sub(value, parts.rest);
+    const ExprId solution = term.coefficient == 1 ? difference : pool_.neg(difference);
+    TermList solved;
+    pool_.terms(solution, solved);
+    const bool positive = std::all_of(solved.begin(), solved.end(), [](const Term& t) { return t.coefficient > 0; });
+    if (best.valid() && (best_positive > positive || (best_positive == positive && best > var))) continue;
+    best = var, best_solution = solution, best_positive = positive;
+  }
+  if (best.valid()) {
+    conditions_.pop_back();  // absorbed
+    replace_var(best, best_solution);
+    return;
+  }
+  const int64_t constant = pool_.const_value(value);
+  sum_range_[sum] = Interval::point(constant);
+  sum_range_[pool_.neg(sum)] = Interval::point(saturating_neg(constant));
+  bounds_.push_back({sum, constant});
+  bounds_.push_back({pool_.neg(sum), saturating_neg(constant)});
+  replace_monomial(sum, constant);
+  if (pool_[sum].kind == Kind::Mod && constant == 0) learn_divisibility(sum);
+  if (pool_[sum].kind == Kind::FloorDiv) {
+    learn(pool_.le(sum, value));
+    learn(pool_.ge(sum, value));
+  }
+}
+
+void Facts::learn_inequality(ExprId condition) {
+  const ExprId sum = pool_.operands(condition)[0], value = pool_.operands(condition)[1];
+  exclusions_.emplace(sum, pool_.const_value(value));
+  apply_exclusions(sum);
+  if (!pool_.is_const(value, 0) || pool_[sum].kind != Kind::Mul) return;
+  ExprList factors;
+  factors.assign(pool_.factors(pool_[sum].monomial));
+  for (const ExprId factor : factors) learn(pool_.ne(factor, value));
+}
+
+// An excluded value at an end of the range moves that end.
+void Facts::apply_exclusions(ExprId sum) {
+  for (bool moved = true; moved;) {
+    moved = false;
+    const auto [begin, end] = exclusions_.equal_range(sum);
+    const Interval r = range_of(sum);
+    if (r.is_point()) return;
+    for (auto it = begin; it != end && !moved; ++it) {
+      const int64_t value = it->second;
+      if (value != r.lo && value != r.hi) continue;
+      moved = true;
+      if (value == r.lo) {
+        set_bound(pool_.neg(sum), saturating_neg(value + 1));
+      } else {
+        set_bound(sum, value - 1);
+      }
+    }
+  }
+}
+
+// Records sum <= bound; no consequences.
+void Facts::set_bound(ExprId sum, int64_t bound) {
+  TermList terms;
+  pool_.terms(sum, terms);
+  changed();
+  if (terms.size() == 1 && pool_.is_var(terms[0].monomial)) {
+    Interval& r = info(pool_.var_of(terms[0].monomial)).range;
+    if (terms[0].coefficient > 0) {
+      r.hi = std::min(r.hi, floor_div(bound, terms[0].coefficient));
+    } else {
+      r.lo = std::max(r.lo, saturating_neg(floor_div(bound, saturating_neg(terms[0].coefficient))));
+    }
+    return;
+  }
+  Interval& above = sum_range_[sum];
+  above.hi = std::min(above.hi, bound);
+  Interval& below = sum_range_[pool_.neg(sum)];
+  below.lo = std::max(below.lo, saturating_neg(bound));
+  if (terms.size() > 1) bounds_.push_back({sum, bound});
+}
+
+void Facts::learn_bound(ExprId sum, int64_t bound) {
+  set_bound(sum, bound);
+  TermList terms;
+  pool_.terms(sum, terms);
+  const ExprId positive = terms.size() == 1 && terms[0].coefficient < 0 ? pool_.neg(sum) : sum;
+  apply_exclusions(positive);
+  if (pool_.is_var(positive)) {
+    if (info(pool_.var_of(positive)).range.is_point()) refresh(pool_.var_of(positive));
+    return;
+  }
+  propagate_bound(sum, bound);
+}
+
+// What sum <= bound says about single variables, the others being where their ranges allow.
+void Facts::propagate_bound(ExprId sum, int64_t bound) {
+  TermList terms;
+  pool_.terms(sum, terms);
+  for (const Term& term : terms) {
+    const ExprId alone = pool_.scaled(term.monomial, term.coefficient);
+    const Interval others = range_of(pool_.sub(sum, alone));
+    if (others.lo == Interval::kNegInf) continue;
+    const int64_t limit = saturating_add(bound, saturating_neg(others.lo));  // of coefficient * monomial
+    if (pool_.is_var(term.monomial)) {
+      if (info(pool_.var_of(term.monomial)).role == Role::Index) continue;
+      learn(pool_.le(alone, pool_.constant(limit)));
+    } else if (term.coefficient < 0 && limit < 0 && pool_[term.monomial].kind == Kind::Mul) {
+      // the product is positive: of factors that are not negative, all are
+      ExprList factors;
+      factors.assign(pool_.factors(term.monomial));
+      bool none_negative = true;
+      for (const ExprId f : factors) none_negative = none_negative && range_of(f).lo >= 0;
+      if (!none_negative) continue;
+      for (const ExprId f : factors) learn(pool_.ge(f, pool_.constant(1)));
+    }
+  }
+}
+
+void Facts::replace_var(VarId var, ExprId by) {
+  VarInfo& v = info(var);
+  const Interval range = v.range;
+  v.replacement = by;
+  changed();
+  if (range.lo != Interval::kNegInf) learn(pool_.ge(by, pool_.constant(range.lo)));
+  if (range.hi != Interval::kPosInf) learn(pool_.le(by, pool_.constant(range.hi)));
+  refresh(var);
+}
+
+// sum == value becomes a rule for its largest monomial, when the others are smaller: rewriting ends.
+bool Facts::replace_monomial(ExprId sum, int64_t value) {
+  TermList terms;
+  pool_.terms(sum, terms);
+  const auto smaller = [this](ExprId a, ExprId b) {
+    return pool_[a].weight != pool_[b].weight ? pool_[a].weight < pool_[b].weight : a < b;
+  };
+  const Term* largest = &terms[0];
+  for (const Term& term : terms) {
+    if (smaller(largest->monomial, term.monomial)) largest = &term;
+  }
+  const ExprId key = largest->monomial;
+  if ((largest->coefficient != 1 && largest->coefficient != -1) || pool_.is_var(key)) return false;
+  const ExprId rest = pool_.sub(pool_.constant(value), pool_.sub(sum, pool_.scaled(key, largest->coefficient)));
+  monomial_replacement_[key] = largest->coefficient == 1 ? rest : pool_.neg(rest);
+  if (pool_[key].kind == Kind::Mul) product_keys_.push_back(key);
+  changed();
+  return true;
+}
+
+// x mod c == 0. In canonical form a single term of x has a coefficient prime to c, so c divides its monomial.
+void Facts::learn_divisibility(ExprId mod) {
+  const ExprId x = pool_.operands(mod)[0], c = pool_.operands(mod)[1];
+  TermList terms;
+  pool_.terms(x, terms);
+  if (!pool_.is_const(c) || terms.size() != 1 || gcd(terms[0].coefficient, pool_.const_value(c)) != 1) return;
+  int64_t& known = multiple_.try_emplace(terms[0].monomial, 1).first->second;
+  const int64_t combined = saturating_mul(known / gcd(known, pool_.const_value(c)), pool_.const_value(c));
+  if (combined != Interval::kPosInf) known = combined;
+  changed();
+}
+
+// `replaced` is gone from canonical forms: what was learned about expressions with it is learned again without it.
+void Facts::refresh(VarId replaced) {
+  std::vector<ExprId> affected;
+  std::erase_if(conditions_, [&](ExprId condition) {
+    if (!pool_.uses_var(condition, replaced)) return false;
+    affected.push_back(condition);
+    return true;
+  });
+  for (const ExprId condition : affected) learn(condition);
+}
+
+}  // namespace cresset::sym

@@ -1,0 +1,130 @@
+// Proofs of  sum <= bound. Each step replaces a part by something at least as large and asks again; a bounded number
+// of steps in all, so that a question that cannot be settled stays cheap.
+#include <algorithm>
+
+#include "sym/arith.h"
+#include "sym/facts.h"
+
+namespace cresset::sym {
+namespace {
+
+constexpr int kProofSteps = 48;
+constexpr int kProofDepth = 8;
+constexpr int kChainedBounds = 3;  // facts combined in one proof
+
+}  // namespace
+
+bool Facts::prove(ExprId sum, int64_t bound, int depth) {
+  if (pool_.is_const(sum)) return pool_.const_value(sum) <= bound;
+  const Interval r = range_of(sum);
+  if (r.hi != Interval::kPosInf && r.hi <= bound) return true;
+  if (r.lo > bound) return false;
+  if (depth == 0) proof_steps_ = kProofSteps;
+  if (depth > kProofDepth || --proof_steps_ < 0) return false;
+  return prove_by_extents(sum, bound, depth) || prove_by_floors(sum, bound, depth) ||
+         prove_by_cases(sum, bound, depth) || prove_by_bounds(sum, bound, depth);
+}
+
+// An index with a non-negative factor is at most extent - 1; with a non-positive one, at least 0. Youngest index first:
+// an extent may mention older ones.
+bool Facts::prove_by_extents(ExprId sum, int64_t bound, int depth) {
+  if ((pool_[sum].var_mask & extent_mask_) == 0) return false;
+  std::vector<VarId> vars;
+  pool_.collect_vars(sum, vars);
+  std::sort(vars.begin(), vars.end(), [](VarId a, VarId b) { return a > b; });
+  for (const VarId var : vars) {
+    const ExprId extent = info(var).extent;
+    ExprPool::Affine parts;
+    if (!extent.valid() || !pool_.affine_in(sum, var, parts)) continue;
+    const Interval factor = range_of(parts.coefficient);
+    if (factor.lo >= 0) {
+      const ExprId last = pool_.sub(extent, pool_.constant(1));
+      return prove(pool_.add(pool_.mul(parts.coefficient, last), parts.rest), bound, depth + 1);
+    }
+    if (factor.hi <= 0) return prove(parts.rest, bound, depth + 1);
+  }
+  return false;
+}
+
+// For c > 0:  c*(x // c) <= x  and  c*(x // c) >= x - c + 1, hence k*(x // c) + rest <= bound follows from
+// k*x + c*rest <= c*bound for k >= 0, and likewise from below. Also 0 <= x mod c < c.
+bool Facts::prove_by_floors(ExprId sum, int64_t bound, int depth) {
+  TermList terms;
+  pool_.terms(sum, terms);
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const Term term = terms[i];
+    if (!term.monomial.valid()) continue;
+    ExprList atoms;
+    atoms.assign(pool_.factors(term.monomial));
+    for (const ExprId atom : atoms) {
+      const Kind kind = pool_[atom].kind;
+      if (kind != Kind::FloorDiv && kind != Kind::Mod) continue;
+      const ExprId x = pool_.operands(atom)[0], c = pool_.operands(atom)[1];
+      ExprId cofactor;
+      if (range_of(c).lo < 1 || !pool_.monomial_quotient(term.monomial, atom, cofactor)) continue;
+      if (cofactor.valid() && range_of(cofactor).lo < 0) continue;
+      const ExprId rest = pool_.sub(sum, pool_.scaled(term.monomial, term.coefficient));
+      const ExprId k = pool_.scaled(cofactor, term.coefficient);
+      const ExprId last = pool_.sub(c, pool_.constant(1));
+      if (kind == Kind::Mod) {
+        const ExprId most = term.coefficient > 0 ? last : pool_.constant(0);
+        if (prove(pool_.add(rest, pool_.mul(k, most)), bound, depth + 1)) return true;
+        if (term.coefficient < 0 || range_of(x).lo < 0) continue;
+        return prove(pool_.add(rest, pool_.mul(k, x)), bound, depth + 1);
+      }
+      const ExprId most = term.coefficient > 0 ? x : pool_.sub(x, last);
+      const ExprId others = pool_.mul(c, pool_.sub(rest, pool_.constant(bound)));
+      return prove(pool_.add(others, pool_.mul(k, most)), 0, depth + 1);
+    }
+  }
+  return false;
+}
+
+// max(a, b): where it counts upwards, both cases must hold; where downwards, either will do. min the other way round.
+bool Facts::prove_by_cases(ExprId sum, int64_t bound, int depth) {
+  TermList terms;
+  pool_.terms(sum, terms);
+  for (const Term& term : terms) {
+    if (!term.monomial.valid()) continue;
+    const Kind kind = pool_[term.monomial].kind;
+    if (kind != Kind::Min && kind != Kind::Max) continue;
+    const bool all = (kind == Kind::Max) == (term.coefficient > 0);
+    const ExprId rest = pool_.sub(sum, pool_.scaled(term.monomial, term.coefficient));
+    ExprList cases;
+    cases.assign(pool_.operands(term.monomial));
+    for (const ExprId chosen : cases) {
+      const ExprId scaled = pool_.mul(chosen, pool_.constant(term.coefficient));
+      if (prove(pool_.add(rest, scaled), bound, depth + 1) != all) return !all;
+    }
+    return all;
+  }
+  return false;
+}
+
+// sum - n*f <= bound - n*b, for a fact f <= b that cancels one of the terms.
+bool Facts::prove_by_bounds(ExprId sum, int64_t bound, int depth) {
+  if (depth >= kChainedBounds) return false;
+  const uint64_t mask = pool_[sum].var_mask;
+  TermList terms;
+  pool_.terms(sum, terms);
+  for (size_t i = bounds_.size(); i-- > 0;) {
+    const Bound fact = bounds_[i];
+    if ((pool_[fact.sum].var_mask & mask) == 0 || fact.sum == sum) continue;
+    TermList fact_terms;
+    pool_.terms(fact.sum, fact_terms);
+    int64_t times = 0;
+    for (const Term& f : fact_terms) {
+      for (const Term& t : terms) {
+        if (t.monomial != f.monomial || (t.coefficient < 0) != (f.coefficient < 0)) continue;
+        if (t.coefficient % f.coefficient == 0) times = t.coefficient / f.coefficient;
+      }
+    }
+    if (times == 0) continue;
+    const ExprId left = pool_.sub(sum, pool_.mul(fact.sum, pool_.constant(times)));
+    if (prove(left, saturating_add(bound, saturating_neg(saturating_mul(times, fact.bound))), depth + 1)) return true;
+    if (proof_steps_ < 0) return false;
+  }
+  return false;
+}
+
+}  // namespace cresset::sym

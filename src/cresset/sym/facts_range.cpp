@@ -1,0 +1,88 @@
+// Ranges of expressions, term by term, narrowed by what was learned about sums.
+#include "base/check.h"
+#include "sym/facts.h"
+
+namespace cresset::sym {
+namespace {
+
+Interval power(Interval base, int exponent) {
+  Interval result = Interval::point(1);
+  for (int i = 0; i < exponent; ++i) result = mul(result, base);
+  if (exponent % 2 == 0) result = intersect(result, {0, Interval::kPosInf});
+  return result;
+}
+
+// The largest number is written for "no end" as well.
+Interval number(int64_t v) {
+  if (v == Interval::kPosInf) return {v - 1, v};
+  return v == Interval::kNegInf ? Interval{v, v + 1} : Interval::point(v);
+}
+
+}  // namespace
+
+Interval Facts::range_of(ExprId e) {
+  if (pool_[e].kind == Kind::Const) return number(pool_[e].value);
+  if (const Memo& m = memo(e); m.range_at == epoch_) return m.range;
+  Interval result = range_uncached(e);
+  if (const auto it = sum_range_.find(e); it != sum_range_.end()) result = intersect(result, it->second);
+  Memo& m = memo(e);
+  m.range = result;
+  m.range_at = epoch_;
+  return result;
+}
+
+Interval Facts::product_range(ExprId monomial) {
+  Interval result = Interval::point(1);
+  ExprList atoms;
+  atoms.assign(pool_.factors(monomial));
+  for (size_t i = 0; i < atoms.size();) {
+    size_t run = i + 1;
+    while (run < atoms.size() && atoms[run] == atoms[i]) ++run;
+    result = mul(result, power(range_of(atoms[i]), static_cast<int>(run - i)));
+    i = run;
+  }
+  return result;
+}
+
+Interval Facts::range_uncached(ExprId e) {
+  const Kind kind = pool_[e].kind;
+  ExprList operands;
+  operands.assign(pool_.operands(e));
+  const auto fold = [&](auto&& combine) {
+    Interval result = range_of(operands[0]);
+    for (size_t i = 1; i < operands.size(); ++i) result = combine(result, range_of(operands[i]));
+    return result;
+  };
+  switch (kind) {
+    case Kind::Const:
+      return number(pool_[e].value);
+    case Kind::Var: {
+      const VarInfo& v = info(pool_.var_of(e));
+      return v.replacement.valid() ? intersect(v.range, range(v.replacement)) : v.range;
+    }
+    case Kind::Add:
+      return fold([](Interval a, Interval b) { return add(a, b); });
+    case Kind::Mul:
+      if (pool_[e].value != 1) return mul(range_of(pool_[e].monomial), number(pool_[e].value));
+      return product_range(e);
+    case Kind::FloorDiv:
+      return fold([](Interval a, Interval b) { return floor_div(a, b); });
+    case Kind::Mod:
+      return fold([](Interval a, Interval b) { return mod(a, b); });
+    case Kind::Min:
+      return fold([](Interval a, Interval b) { return min(a, b); });
+    case Kind::Max:
+      return fold([](Interval a, Interval b) { return max(a, b); });
+    case Kind::Eq:
+    case Kind::Ne:
+    case Kind::Lt:
+    case Kind::Le:
+    case Kind::And:
+    case Kind::Or:
+    case Kind::Not:
+      return {0, 1};
+  }
+  CRESSET_CHECK(false, "unknown kind");
+}
+
+}  // namespace cresset::sym

@@ -1,0 +1,181 @@
+// Text of an expression, in Python's syntax. parse() reads it back to the same id.
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "sym/arith.h"
+#include "sym/expr.h"
+
+namespace cresset::sym {
+namespace {
+
+enum Precedence { kOr, kAnd, kRelation, kSum, kProduct, kUnary, kAtom };
+
+class Printer {
+ public:
+  Printer(const ExprPool& pool, const VarNames& names) : pool_(pool), names_(names) {}
+
+  void print(ExprId id, Precedence at_least) {
+    const Precedence own = precedence(id);
+    if (own < at_least) out_ += '(';
+    print_node(id);
+    if (own < at_least) out_ += ')';
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  Precedence precedence(ExprId id) const {
+    const Expr& e = pool_[id];
+    switch (e.kind) {
+      case Kind::Const:
+        return e.value < 0 ? kUnary : kAtom;
+      case Kind::Var:
+      case Kind::Min:
+      case Kind::Max:
+        return kAtom;
+      case Kind::Add:
+        return kSum;
+      case Kind::Mul:
+      case Kind::FloorDiv:
+      case Kind::Mod:
+        return kProduct;
+      case Kind::Eq:
+      case Kind::Ne:
+      case Kind::Lt:
+      case Kind::Le:
+        return kRelation;
+      case Kind::And:
+        return kAnd;
+      case Kind::Or:
+      case Kind::Not:
+        return kOr;
+    }
+    CRESSET_CHECK(false, "unknown kind");
+  }
+
+  void print_node(ExprId id) {
+    const Expr& e = pool_[id];
+    const std::span<const ExprId> operands = pool_.operands(id);
+    switch (e.kind) {
+      case Kind::Const:
+        out_ += fmt::format("{}", e.value);
+        return;
+      case Kind::Var:
+        print_var(VarId{static_cast<uint32_t>(e.value)});
+        return;
+      case Kind::Add:
+      case Kind::Mul: {
+        TermList terms;
+        pool_.terms(id, terms);
+        print_sum(terms);
+        return;
+      }
+      case Kind::FloorDiv:
+      case Kind::Mod:
+        print_chain(operands, e.kind == Kind::Mod ? " % " : "//", kAtom);
+        return;
+      case Kind::Min:
+      case Kind::Max:
+        out_ += e.kind == Kind::Min ? "min(" : "max(";
+        print_chain(operands, ", ", kOr);
+        out_ += ')';
+        return;
+      case Kind::Eq:
+      case Kind::Ne:
+      case Kind::Lt:
+      case Kind::Le:
+        print_relation(e.kind, operands[0], pool_.const_value(operands[1]));
+        return;
+      case Kind::And:
+        print_chain(operands, " and ", kRelation);
+        return;
+      case Kind::Or:
+        print_chain(operands, " or ", kAnd);
+        return;
+      case Kind::Not:
+        out_ += "not ";
+        print(operands[0], kRelation);
+        return;
+    }
+  }
+
+  void print_var(VarId var) {
+    const auto it = names_.find(var);
+    out_ += it == names_.end() || it->second.empty() ? fmt::format("v{}", var.index) : it->second;
+  }
+
+  void print_chain(std::span<const ExprId> operands, std::string_view separator, Precedence at_least) {
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (i > 0) out_ += separator;
+      print(operands[i], at_least);
+    }
+  }
+
+  void print_magnitude(const Term& term) {
+    const int64_t c = term.coefficient;
+    const uint64_t magnitude = c < 0 ? 0 - static_cast<uint64_t>(c) : static_cast<uint64_t>(c);
+    if (!term.monomial.valid()) {
+      out_ += fmt::format("{}", magnitude);
+      return;
+    }
+    if (magnitude != 1) out_ += fmt::format("{}*", magnitude);
+    print_chain(pool_.factors(term.monomial), "*", kAtom);
+  }
+
+  void print_sum(const TermList& terms) {
+    if (terms.empty()) out_ += '0';
+    for (size_t i = 0; i < terms.size(); ++i) {
+      const bool minus = terms[i].coefficient < 0;
+      if (i > 0) {
+        out_ += minus ? " - " : " + ";
+      } else if (minus) {
+        out_ += '-';
+      }
+      print_magnitude(terms[i]);
+    }
+  }
+
+  // sum (kind) bound, with what is negative moved to the other side: s0 - s1 <= -1 prints as s0 < s1.
+  void print_relation(Kind kind, ExprId sum, int64_t bound) {
+    TermList all, left, right;
+    pool_.terms(sum, all);
+    for (Term term : all) {
+      if (term.coefficient > 0) {
+        left.push_back(term);
+      } else {
+        right.push_back({term.monomial, saturating_neg(term.coefficient)});
+      }
+    }
+    std::string_view op = kind == Kind::Eq ? " == " : kind == Kind::Ne ? " != " : " <= ";
+    if (left.empty()) {  // -right <= bound
+      if (kind == Kind::Le) op = " >= ";
+      for (const Term& term : right) left.push_back(term);
+      right.clear();
+      bound = saturating_neg(bound);
+    } else if (kind == Kind::Le && bound == -1 && !right.empty()) {
+      op = " < ";
+      bound = 0;
+    }
+    if (bound < 0 && !right.empty()) {
+      left.push_back({ExprId{}, saturating_neg(bound)});
+    } else if (bound != 0 || right.empty()) {
+      right.push_back({ExprId{}, bound});
+    }
+    print_sum(left);
+    out_ += op;
+    print_sum(right);
+  }
+
+  const ExprPool& pool_;
+  const VarNames& names_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_string(const ExprPool& pool, ExprId id, const VarNames& names) {
+  Printer printer(pool, names);
+  printer.print(id, kOr);
+  return printer.take();
+}
+
+}  // namespace cresset::sym

@@ -1,0 +1,35 @@
+// Minimum and maximum: flattened, one constant, operands a constant apart compared.
+#include <algorithm>
+
+#include "sym/expr.h"
+
+namespace cresset::sym {
+
+ExprId ExprPool::extremum(Kind kind, ExprId a, ExprId b) {
+  if (a == b) return a;
+  ExprList kept;
+  const auto insert = [&](ExprId e) {
+    for (ExprId& other : kept) {
+      int64_t difference;
+      if (!constant_difference(e, other, difference)) continue;
+      if ((difference < 0) == (kind == Kind::Min)) other = e;
+      return;
+    }
+    kept.push_back(e);
+  };
+  for (const ExprId side : {a, b}) {
+    if (exprs_[side.index].kind != kind) {
+      insert(side);
+    } else {
+      for (const ExprId e : operands(side)) insert(e);
+    }
+  }
+  if (kept.size() == 1) return kept[0];
+  std::sort(kept.begin(), kept.end());
+  return intern(kind, kept, 0);
+}
+
+ExprId ExprPool::min(ExprId a, ExprId b) { return extremum(Kind::Min, a, b); }
+ExprId ExprPool::max(ExprId a, ExprId b) { return extremum(Kind::Max, a, b); }
+
+}  // namespace cresset::sym

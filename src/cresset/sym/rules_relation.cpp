@@ -1,0 +1,64 @@
+// Relations: a canonical difference against a constant.
+#include <utility>
+
+#include "base/check.h"
+#include "sym/arith.h"
+#include "sym/expr.h"
+
+namespace cresset::sym {
+namespace {
+
+bool holds(Kind kind, int64_t lhs, int64_t rhs) {
+  if (kind == Kind::Eq) return lhs == rhs;
+  return kind == Kind::Ne ? lhs != rhs : lhs <= rhs;
+}
+
+}  // namespace
+
+// a + offset (kind) b, as  sum (kind) bound.
+ExprId ExprPool::relation(Kind kind, ExprId a, ExprId b, int64_t offset) {
+  TermList difference;
+  combine(a, b, -1, difference);
+  while (join_remainders(difference, [this](ExprId d) { return is_const(d) && !is_const(d, 0); })) {
+  }
+  int64_t bound = saturating_neg(offset);
+  if (!difference.empty() && !difference.back().monomial.valid()) {
+    bound = saturating_add(bound, saturating_neg(difference.back().coefficient));
+    difference.pop_back();
+  }
+  if (difference.empty()) return constant(holds(kind, 0, bound));
+  int64_t g = 0;
+  for (const Term& term : difference) g = gcd(g, term.coefficient);
+  if (kind != Kind::Le && bound % g != 0) return constant(kind == Kind::Ne);
+  bound = sym::floor_div(bound, g);
+  if (kind != Kind::Le && difference[0].coefficient < 0) g = -g, bound = saturating_neg(bound);
+  for (Term& term : difference) term.coefficient /= g;
+  if (difference.size() == 1) {
+    const Term term = difference[0];
+    const Expr& atom = exprs_[term.monomial.index];
+    if (is_boolean(term.monomial)) return relation_of_boolean(kind, term.monomial, term.coefficient < 0, bound);
+    if (kind == Kind::Le && atom.kind == Kind::FloorDiv && is_const(operands(term.monomial)[1])) {
+      // x // c <= n  <=>  x <= c*n + c - 1;   x // c >= n  <=>  x >= c*n;   canonical c > 0 (or 0: no value)
+      const ExprId x = operands(term.monomial)[0];
+      const int64_t c = exprs_[operands(term.monomial)[1].index].value;
+      if (c > 0 && term.coefficient > 0) return le(x, constant(saturating_add(saturating_mul(c, bound), c - 1)));
+      if (c > 0) return le(constant(saturating_mul(c, saturating_neg(bound))), x);
+    }
+  }
+  const ExprId operands[] = {build_sum(difference), constant(bound)};
+  return intern(kind, operands, 0);
+}
+
+// +-boolean (kind) bound, the boolean being 0 or 1.
+ExprId ExprPool::relation_of_boolean(Kind kind, ExprId boolean, bool negated, int64_t bound) {
+  const bool at_zero = holds(kind, 0, bound), at_one = holds(kind, negated ? -1 : 1, bound);
+  if (at_zero == at_one) return constant(at_zero);
+  return at_one ? boolean : logical_not(boolean);
+}
+
+ExprId ExprPool::eq(ExprId a, ExprId b) { return a == b ? constant(1) : relation(Kind::Eq, a, b, 0); }
+ExprId ExprPool::ne(ExprId a, ExprId b) { return a == b ? constant(0) : relation(Kind::Ne, a, b, 0); }
+ExprId ExprPool::lt(ExprId a, ExprId b) { return relation(Kind::Le, a, b, 1); }
+ExprId ExprPool::le(ExprId a, ExprId b) { return relation(Kind::Le, a, b, 0); }
+
+}  // namespace cresset::sym
