@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from compare import assert_same_call
+from programs import a, check, table
 
 import cresset
 
@@ -21,26 +22,6 @@ class Pair:
     first: torch.Tensor
     second: torch.Tensor | None = None
     label: str = "pair"
-
-
-def a(*shape, dtype=torch.float32):
-    """Distinct values, positive and negative, none of them special."""
-    n = 1
-    for s in shape:
-        n *= s
-    values = torch.arange(n, dtype=torch.float32).mul_(0.37).sub_(1.1)
-    return values.reshape(shape).to(dtype)
-
-
-def table(*rows):
-    """Parametrizes a test over (name, function, argument makers)."""
-    return pytest.mark.parametrize(("function", "make"), [r[1:] for r in rows], ids=[r[0] for r in rows])
-
-
-def check(function, make, repeat: int = 2) -> None:
-    compiled = cresset.compile(function)
-    for _ in range(repeat):
-        assert_same_call(function, compiled, *make())
 
 
 # ------------------------------------------------------------------------------------------------- views
@@ -324,71 +305,6 @@ def test_version_counters_move():
     before = x._version
     cresset.compile(lambda x: x.add_(1))(x)
     assert x._version > before
-
-
-# ------------------------------------------------------------------------------------------------- types
-
-DT = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool]
-
-
-@pytest.mark.parametrize("left", DT, ids=str)
-@pytest.mark.parametrize("right", DT, ids=str)
-def test_promotion(left, right):
-    def function(x, y):
-        return x + y, x * 2, x * 2.5, y / 2 if y.dtype != torch.bool else y, torch.where(x > 1, x, y), x == y
-
-    def make():
-        return torch.arange(4).to(left), torch.tensor([1, 0, 2, 3]).to(right)
-
-    check(function, make, repeat=1)
-    check(lambda x, y: x + y, lambda: (make()[0], make()[1][0]), repeat=1)
-
-
-SCALARS = table(
-    ("int_times_float", lambda x, n, f: x * n + f, lambda: (a(3), 3, 0.5)),
-    ("int_tensor_float_scalar", lambda x, f: x * f, lambda: (torch.arange(3), 0.5)),
-    ("bool_scalar", lambda x, b: x + b, lambda: (torch.arange(3), True)),
-    ("zero_dim_does_not_promote", lambda x, y: x + y, lambda: (a(3), torch.tensor(2.0, dtype=torch.float64))),
-    ("zero_dim_category", lambda x, y: x + y, lambda: (torch.arange(3), torch.tensor(2.0))),
-    ("true_divide", lambda x, y: (x / y, x // y, x % y), lambda: (torch.tensor([7, -7, 3]), torch.tensor([2, 2, -2]))),
-    ("floor_divide_float", lambda x: (x // 0.4, x % 0.4, x.fmod(0.4)), lambda: (a(6),)),
-    ("integer_mean", lambda x: x.sum() / x.numel(), lambda: (torch.arange(5),)),
-    ("pow", lambda x: (x**2, x**0.5, 2**x, x**-1), lambda: (a(5).abs() + 0.1,)),
-    ("int_pow", lambda x: (x**2, x**3), lambda: (torch.arange(5),)),
-    ("clamp", lambda x: (x.clamp(0, 1), x.clamp(min=0.5), x.clamp_max(0.2)), lambda: (a(6),)),
-    ("alpha", lambda x: torch.add(x, x, alpha=2) - x.sub(x, alpha=0.5), lambda: (a(4),)),
-    ("sum_of_bool", lambda x: ((x > 0).sum(), (x > 0).any(), (x > 0).all(-1)), lambda: (a(3, 4),)),
-    ("sum_int32", lambda x: (x.sum(), x.sum(dtype=torch.float32), x.prod()), lambda: (torch.arange(1, 5, dtype=torch.int32),)),
-    ("argmax", lambda x: (x.argmax(), x.argmin(0), x.max(1), x.min(-1, keepdim=True)), lambda: (a(3, 4),)),
-    ("bitwise", lambda x: (x & 3, x | 4, x ^ 1, ~x, x << 1, x >> 1), lambda: (torch.arange(6),)),
-    ("uint8_wraps", lambda x: x * 100 + 200, lambda: (torch.arange(4, dtype=torch.uint8),)),
-    ("int_overflow_wraps", lambda x: x * x, lambda: (torch.tensor([2**31 - 1], dtype=torch.int32),)),
-    ("float_to_int", lambda x: x.to(torch.int64), lambda: (torch.tensor([-1.9, 2.9, 0.5]),)),
-    ("nan_inf", lambda x: (x.isnan(), x.maximum(torch.zeros(4)), x.relu(), x.max(), x.sum(), x.sign()),
-     lambda: (torch.tensor([float("nan"), 1.0, float("inf"), -float("inf")]),)),
-    ("nan_to_num", lambda x: x.nan_to_num(1.0), lambda: (torch.tensor([float("nan"), float("inf"), 2.0]),)),
-    ("signed_zero", lambda x: 1 / (x * -1).round(), lambda: (torch.tensor([0.0, -0.0, 0.2]),)),
-    ("round_half_even", lambda x: (x.round(), x.trunc(), x.floor(), x.ceil()), lambda: (torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5]),)),
-    ("bf16_chain", lambda x: (x * 3 + 1).tanh() * x, lambda: (a(16, dtype=torch.bfloat16),)),
-    ("bf16_sum", lambda x: (x.sum(), x.mean(0), x.softmax(-1)), lambda: (a(8, 9, dtype=torch.bfloat16),)),
-    ("empty_reductions", lambda x: (x.sum(), x.prod(), x.sum(1), x.mean(0), x.all()), lambda: (torch.empty(0, 3),)),
-    ("var_std", lambda x: (x.var(), x.std(1), x.var(0, unbiased=False), torch.var_mean(x, 1)), lambda: (a(4, 5),)),
-    ("norms", lambda x: (x.norm(), torch.linalg.vector_norm(x, 1, -1), F.normalize(x, dim=0)), lambda: (a(4, 5),)),
-    ("logsumexp", lambda x: (x.logsumexp(1), x.log_softmax(0), x.logcumsumexp(0)), lambda: (a(4, 5) * 50,)),
-    ("complex", lambda x: (x * (1 + 2j)).abs(), lambda: (a(4),)),
-    ("where_scalars", lambda x: torch.where(x > 0, 1.0, x), lambda: (a(4),)),
-    ("arange_full", lambda x: torch.arange(x.shape[0]) * 2 + torch.full((x.shape[0],), 1.5).long(), lambda: (a(5),)),
-    ("linspace_eye", lambda x: torch.linspace(0, 1, x.shape[0])[:, None] * torch.eye(x.shape[0]), lambda: (a(4),)),
-    ("new_tensor_from_list", lambda x: x + torch.tensor([1.0, 2.0, 3.0]), lambda: (a(3),)),
-    ("one_hot", lambda x: F.one_hot(x, 5).sum(0), lambda: (torch.tensor([0, 3, 3]),)),
-    ("sort_topk", lambda x: (x.sort(-1, descending=True), x.topk(2), x.argsort(0)), lambda: (a(3, 4).sin(),)),
-    ("einsum", lambda x: torch.einsum("ij,kj->ik", x, x), lambda: (a(3, 4),)),
-)  # fmt: skip
-
-
-@SCALARS
-def test_scalars_and_dtypes(function, make):
-    check(function, make)
 
 
 # ------------------------------------------------------------------------------------------------- structures

@@ -1,0 +1,96 @@
+"""One compilation for many shapes; marks; what makes a second compilation and what is said about it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from compare import assert_same_call
+
+import cresset
+
+
+def test_one_compilation_for_many_shapes():
+    compiled = cresset.compile(lambda x, w: torch.softmax(x @ w, -1) + x.sum(1, keepdim=True))
+    for n in (3, 1, 8, 700, 2, 33):
+        x, w = torch.randn(n, 5), torch.randn(5, 7)
+        torch.testing.assert_close(
+            compiled(x, w), torch.softmax(x @ w, -1) + x.sum(1, keepdim=True), rtol=1e-4, atol=1e-5
+        )
+    stats = cresset.stats()
+    assert stats["graphs"] == 1 and list(stats["recompiles"]) == []
+
+
+def test_static_recompiles_and_says_so():
+    compiled = cresset.compile(lambda x: x + 1, dynamic=False)
+    for n in (3, 4, 3, 4):
+        compiled(torch.ones(n))
+    stats = cresset.stats()
+    assert stats["graphs"] == 2
+    assert len(stats["recompiles"]) == 1 and "4" in str(stats["recompiles"][0])
+
+
+def test_batch_of_zero():
+    function = lambda x: torch.relu(x @ torch.ones(4, 2)).mean(1)  # noqa: E731
+    compiled = cresset.compile(function)
+    for n in (3, 0, 1, 2):
+        torch.testing.assert_close(compiled(torch.randn(n, 4)), torch.zeros(n), atol=100.0, rtol=0)
+        assert_same_call(function, compiled, torch.randn(n, 4))
+
+
+def test_branch_on_a_size():
+    def function(x):
+        return x * 2 if x.shape[0] > 4 else x - 1
+
+    compiled = cresset.compile(function)
+    for n in (3, 9, 4, 5, 2, 100):
+        x = torch.randn(n)
+        torch.testing.assert_close(compiled(x), function(x))
+    stats = cresset.stats()
+    assert stats["graphs"] == 2
+    assert len(stats["recompiles"]) == 1
+
+
+def test_mark_dynamic_that_must_be_static():
+    def function(x):
+        return x * 2 if x.shape[0] == 8 else x
+
+    x = torch.randn(8)
+    cresset.mark_dynamic(x, 0)
+    with pytest.raises(Exception, match=r"(?s)(mark|dynamic).*"):
+        cresset.compile(function)(x)
+
+
+def test_mark_dynamic_with_a_range():
+    x = torch.randn(8, 3)
+    cresset.mark_dynamic(x, 0, min=2, max=64)
+    compiled = cresset.compile(lambda x: x * 2 if x.shape[0] <= 64 else x)
+    torch.testing.assert_close(compiled(x), x * 2)
+    y = torch.randn(32, 3)
+    torch.testing.assert_close(compiled(y), y * 2)
+    z = torch.randn(70, 3)
+    torch.testing.assert_close(compiled(z), z)
+
+
+def test_mark_static():
+    compiled = cresset.compile(lambda x: x + 1)
+    for n in (8, 9):
+        x = torch.randn(n, 3)
+        cresset.mark_static(x, 0)
+        torch.testing.assert_close(compiled(x), x + 1)
+    assert cresset.stats()["graphs"] == 2
+
+
+def test_same_size_arguments_may_part():
+    """That two sizes were equal in the first call is no promise."""
+    compiled = cresset.compile(lambda x, y: (x + 1, y * 2))
+    compiled(torch.ones(4), torch.ones(4))
+    got = compiled(torch.ones(4), torch.ones(6))
+    assert got[1].shape == (6,)
+    assert list(cresset.stats()["recompiles"]) == []
+
+
+def test_sizes_needed_equal_are_guarded():
+    function = lambda x, y: x + y  # noqa: E731
+    compiled = cresset.compile(function)
+    for shapes in (((4,), (4,)), ((6,), (6,)), ((4,), (1,)), ((1,), (5,)), ((7,), (7,)), ((4,), (5,))):
+        assert_same_call(function, compiled, torch.ones(shapes[0]), torch.ones(shapes[1]))
