@@ -4,6 +4,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -119,9 +121,14 @@ class Capture : public std::enable_shared_from_this<Capture> {
   }
   const std::string& aborted() const { return aborted_; }  // why; empty: still good
 
+  int64_t lifted_constants() const { return static_cast<int64_t>(graph_->constants.size()); }
+  int64_t live_tensors() const { return live_->load(); }  // stand-ins that exist
+  std::atomic<int64_t>& live_counter() { return *live_; }
   Captured finish(const std::vector<at::Tensor>& outputs);
 
   DType default_dtype;
+  // Called before an operator is recorded: sets the graph's current location. May be empty.
+  std::function<void(Capture&)> locate;
   Captured counters;  // only the counters are used while capturing
 
  private:
@@ -162,6 +169,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::unordered_map<const void*, StorageId> storage_of_memory_;    // real StorageImpl -> storage
   std::unordered_map<c10::TensorImpl*, std::string> names_;
   std::string aborted_;
+  std::unique_ptr<std::atomic<int64_t>> live_ = std::make_unique<std::atomic<int64_t>>(0);
 };
 
 }  // namespace cresset::bridge

@@ -361,6 +361,7 @@ class CaptureKernel final : public c10::OperatorKernel {
     TORCH_CHECK(capture != nullptr, "cresset: a tensor that stood in during a capture was used after it, by ",
                 handle_.operator_name());
     std::call_once(classified_, [&] { entry_ = std::make_unique<OpEntry>(classify(handle_)); });
+    if (capture->locate) capture->locate(*capture);
     Call(*entry_, *capture, *stack).run();
   }
 

@@ -37,6 +37,7 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const com
   Result<compile::Compiled> compiled = compile::compile(std::move(graph), options);
   CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
   stats_ = compiled->stats;
+  small_ = compiled->program.steps.size() <= 2;
   // Lowering may ask questions of its own: all guards of all stages are in by now.
   make_shape_guards();
   make_outputs();

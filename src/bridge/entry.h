@@ -44,9 +44,9 @@ class Entry {
   // Output i is this input, the very tensor; -1 when it is not.
   int32_t returned_input(size_t i) const { return returned_input_[i]; }
   size_t output_count() const { return outputs_.size(); }
-  // Integers among a result's structure, such as x.size(0): expression values by position.
-  std::vector<int64_t> evaluate_integers(const int64_t* symbols) const;
 
+  // Little enough work that handing over the GIL would cost more than it gives.
+  bool is_small() const { return small_; }
   const compile::Stats& stats() const { return stats_; }
   const Captured& captured() const { return captured_; }
   const std::string& graph_text() const { return graph_text_; }
@@ -79,6 +79,7 @@ class Entry {
   std::vector<Output> outputs_;
   std::vector<int32_t> returned_input_;
   bool mutates_ = false;
+  bool small_ = false;
   compile::Stats stats_;
   std::string graph_text_;
   std::unique_ptr<Executor> executor_;

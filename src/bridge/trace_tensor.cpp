@@ -43,7 +43,10 @@ TraceTensor::TraceTensor(std::shared_ptr<Capture> capture, StorageId storage, Vi
   set_storage_access_should_throw();
   set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);
   refresh_rank();
+  ++capture_->live_counter();
 }
+
+TraceTensor::~TraceTensor() { --capture_->live_counter(); }
 
 TraceTensor* TraceTensor::from(const at::Tensor& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();

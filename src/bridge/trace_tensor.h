@@ -27,6 +27,7 @@ class TraceTensor final : public c10::TensorImpl {
  public:
   TraceTensor(std::shared_ptr<Capture> capture, StorageId storage, ViewChainPtr chain, graph::ValueId value,
               uint32_t version, graph::TensorType type, sym::ExprId offset, c10::Device device);
+  ~TraceTensor() override;
 
   // nullptr when the tensor is not a trace tensor. A few instructions: tests a key bit first.
   static TraceTensor* from(const at::Tensor& tensor);

@@ -1,0 +1,297 @@
+#include "frontend/arg_spec.h"
+
+#include <torch/csrc/Device.h>
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/Layout.h>
+#include <torch/csrc/MemoryFormat.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
+
+namespace cresset::frontend {
+namespace {
+
+bool is_plain_tensor(PyObject* object) {
+  return THPVariable_CheckExact(object) || (ParameterClass != nullptr && Py_TYPE(object) == (PyTypeObject*)ParameterClass);
+}
+
+bool is_value(PyObject* object) {
+  return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
+         PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || PySlice_Check(object) || object == Py_Ellipsis;
+}
+
+PyObject* module_attribute(const char* module, const char* name) {
+  PyRef m = PyRef::steal(PyImport_ImportModule(module));
+  if (!m) return nullptr;
+  return PyObject_GetAttrString(m.get(), name);
+}
+
+PyObject* enum_type() {
+  static PyObject* type = module_attribute("enum", "Enum");
+  return type;
+}
+PyObject* nn_module_type() {
+  static PyObject* type = module_attribute("torch.nn", "Module");
+  return type;
+}
+PyObject* registered_nodes() {
+  static PyObject* table = module_attribute("torch.utils._pytree", "SUPPORTED_NODES");
+  return table;
+}
+
+bool is_identity(PyObject* object) {
+  return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
+         THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) ||
+         PyObject_IsInstance(object, enum_type()) == 1 || PyObject_IsInstance(object, nn_module_type()) == 1;
+}
+
+bool is_named_tuple(PyObject* object) {
+  return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields");
+}
+
+bool is_dict(PyObject* object) {
+  static PyObject* ordered = module_attribute("collections", "OrderedDict");
+  return PyDict_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ordered;
+}
+
+std::string key_text(PyObject* key) {
+  PyRef text = PyRef::steal(PyObject_Repr(key));
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (utf8 == nullptr) {
+    PyErr_Clear();
+    return "?";
+  }
+  return utf8;
+}
+
+bool same_value(PyObject* expected, PyObject* got) {
+  if (expected == got) return true;
+  if (Py_TYPE(expected) != Py_TYPE(got)) return false;
+  if (PyFloat_CheckExact(got)) {
+    const double a = PyFloat_AS_DOUBLE(expected), b = PyFloat_AS_DOUBLE(got);
+    return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b);
+  }
+  const int equal = PyObject_RichCompareBool(expected, got, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal == 1;
+}
+
+bool miss(const ArgSpec& spec, std::string* why, std::string text) {
+  if (why != nullptr) *why = spec.path + ": " + std::move(text);
+  return false;
+}
+
+std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
+
+}  // namespace
+
+bool flatten_registered(PyObject* object, RegisteredNode& out) {
+  PyObject* table = registered_nodes();
+  if (table == nullptr) return PyErr_Clear(), false;
+  PyObject* node = PyDict_GetItemWithError(table, (PyObject*)Py_TYPE(object));
+  if (node == nullptr) return PyErr_Clear(), false;
+  PyRef flatten = PyRef::steal(PyObject_GetAttrString(node, "flatten_fn"));
+  PyRef pair = flatten ? PyRef::steal(PyObject_CallOneArg(flatten.get(), object)) : PyRef();
+  if (!pair || !PyTuple_Check(pair.get()) || PyTuple_GET_SIZE(pair.get()) != 2) return PyErr_Clear(), false;
+  out.children = PyRef::steal(PySequence_Tuple(PyTuple_GET_ITEM(pair.get(), 0)));
+  out.context = PyRef::borrow(PyTuple_GET_ITEM(pair.get(), 1));
+  if (!out.children) return PyErr_Clear(), false;
+  return true;
+}
+
+PyRef unflatten_registered(PyObject* type, PyObject* children, PyObject* context) {
+  PyObject* node = PyDict_GetItemWithError(registered_nodes(), type);
+  if (node == nullptr) {
+    PyErr_Format(PyExc_RuntimeError, "cresset: %R is no longer registered with torch.utils._pytree", type);
+    throw PythonError{};
+  }
+  PyRef unflatten = checked(PyObject_GetAttrString(node, "unflatten_fn"));
+  PyRef list = checked(PySequence_List(children));
+  return checked(PyObject_CallFunctionObjArgs(unflatten.get(), list.get(), context, nullptr));
+}
+
+ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
+  ArgSpec spec;
+  spec.path = std::move(path);
+  const auto child = [&](PyObject* item, const std::string& suffix) {
+    spec.children.push_back(build(item, spec.path + suffix));
+  };
+  if (is_plain_tensor(object)) {
+    spec.kind = ArgSpec::Kind::Tensor;
+  } else if (PyLong_CheckExact(object) && symbolic_ints != nullptr &&
+             std::find(symbolic_ints->begin(), symbolic_ints->end(), spec.path) != symbolic_ints->end()) {
+    spec.kind = ArgSpec::Kind::Int;
+  } else if (is_value(object)) {
+    spec.object = PyRef::borrow(object);
+  } else if (PyTuple_CheckExact(object) || is_named_tuple(object)) {
+    spec.kind = ArgSpec::Kind::Tuple;
+    spec.object = PyRef::borrow((PyObject*)Py_TYPE(object));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      child(PyTuple_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
+  } else if (PyList_CheckExact(object)) {
+    spec.kind = ArgSpec::Kind::List;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i)
+      child(PyList_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
+  } else if (is_dict(object)) {
+    spec.kind = ArgSpec::Kind::Dict;
+    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+    spec.object = checked(PySequence_Tuple(object));
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, &key, &value)) child(value, "[" + key_text(key) + "]");
+  } else if (RegisteredNode node; flatten_registered(object, node)) {
+    spec.kind = ArgSpec::Kind::Registered;
+    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+    spec.object = node.context;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node.children.get()); ++i)
+      child(PyTuple_GET_ITEM(node.children.get(), i), "[" + std::to_string(i) + "]");
+  } else if (is_identity(object)) {
+    spec.kind = ArgSpec::Kind::Identity;
+    spec.object = PyRef::borrow(object);
+  } else {
+    throw UnsupportedArgument{spec.path, type_name(object)};
+  }
+  return spec;
+}
+
+namespace {
+
+bool match_tensor(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+  if (!is_plain_tensor(object)) return miss(spec, why, "expected a tensor, got " + type_name(object));
+  leaves.tensors.push_back(THPVariable_Unpack(object));
+  return true;
+}
+
+bool match_int(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+  if (!PyLong_CheckExact(object)) return miss(spec, why, "expected an int, got " + type_name(object));
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow != 0) return miss(spec, why, "an int beyond 64 bits");
+  leaves.ints.push_back(value);
+  return true;
+}
+
+bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+  if ((PyObject*)Py_TYPE(object) != spec.object.get() ||
+      PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
+    return miss(spec, why, "expected a tuple of another type or length, got " + type_name(object));
+  for (size_t i = 0; i < spec.children.size(); ++i)
+    if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
+  return true;
+}
+
+bool match_list(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+  if (!PyList_CheckExact(object) || PyList_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
+    return miss(spec, why, "expected a list of " + std::to_string(spec.children.size()) + " items");
+  for (size_t i = 0; i < spec.children.size(); ++i)
+    if (!match(spec.children[i], PyList_GET_ITEM(object, i), leaves, why)) return false;
+  return true;
+}
+
+bool match_dict(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+  if ((PyObject*)Py_TYPE(object) != spec.type.get() ||
+      PyDict_Size(object) != static_cast<Py_ssize_t>(spec.children.size()))
+    return miss(spec, why, "expected a dict with other keys");
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  size_t i = 0;
+  while (PyDict_Next(object, &position, &key, &value)) {
+    if (!same_value(PyTuple_GET_ITEM(spec.object.get(), i), key)) return miss(spec, why, "expected other keys");
+    if (!match(spec.children[i++], value, leaves, why)) return false;
+  }
+  return true;
+}
+
+bool match_registered(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+  RegisteredNode node;
+  if ((PyObject*)Py_TYPE(object) != spec.type.get() || !flatten_registered(object, node) ||
+      PyTuple_GET_SIZE(node.children.get()) != static_cast<Py_ssize_t>(spec.children.size()) ||
+      !same_value(spec.object.get(), node.context.get()))
+    return miss(spec, why, "expected another structure, got " + type_name(object));
+  for (size_t i = 0; i < spec.children.size(); ++i)
+    if (!match(spec.children[i], PyTuple_GET_ITEM(node.children.get(), i), leaves, why)) return false;
+  return true;
+}
+
+}  // namespace
+
+bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+  switch (spec.kind) {
+    case ArgSpec::Kind::Tensor:
+      return match_tensor(spec, object, leaves, why);
+    case ArgSpec::Kind::Int:
+      return match_int(spec, object, leaves, why);
+    case ArgSpec::Kind::Value:
+      return same_value(spec.object.get(), object) ||
+             miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
+    case ArgSpec::Kind::Identity:
+      return spec.object.get() == object || miss(spec, why, "expected another object");
+    case ArgSpec::Kind::Tuple:
+      return match_tuple(spec, object, leaves, why);
+    case ArgSpec::Kind::List:
+      return match_list(spec, object, leaves, why);
+    case ArgSpec::Kind::Dict:
+      return match_dict(spec, object, leaves, why);
+    case ArgSpec::Kind::Registered:
+      return match_registered(spec, object, leaves, why);
+  }
+  return false;
+}
+
+PyRef substitute(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& tensors, size_t& next_tensor,
+                 const std::vector<PyRef>& ints, size_t& next_int) {
+  const auto child = [&](size_t i, PyObject* item) {
+    return substitute(spec.children[i], item, tensors, next_tensor, ints, next_int);
+  };
+  switch (spec.kind) {
+    case ArgSpec::Kind::Tensor:
+      return tensors[next_tensor++];
+    case ArgSpec::Kind::Int:
+      return ints[next_int++];
+    case ArgSpec::Kind::Value:
+    case ArgSpec::Kind::Identity:
+      return PyRef::borrow(object);
+    case ArgSpec::Kind::Tuple: {
+      PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
+      for (size_t i = 0; i < spec.children.size(); ++i)
+        PyTuple_SET_ITEM(items.get(), i, child(i, PyTuple_GET_ITEM(object, i)).release());
+      if (PyTuple_CheckExact(object)) return items;
+      PyRef make = checked(PyObject_GetAttrString(spec.object.get(), "_make"));
+      return checked(PyObject_CallOneArg(make.get(), items.get()));
+    }
+    case ArgSpec::Kind::List: {
+      PyRef items = checked(PyList_New(static_cast<Py_ssize_t>(spec.children.size())));
+      for (size_t i = 0; i < spec.children.size(); ++i)
+        PyList_SET_ITEM(items.get(), i, child(i, PyList_GET_ITEM(object, i)).release());
+      return items;
+    }
+    case ArgSpec::Kind::Dict: {
+      PyRef items = checked(PyObject_CallNoArgs(spec.type.get()));
+      for (size_t i = 0; i < spec.children.size(); ++i) {
+        PyObject* key = PyTuple_GET_ITEM(spec.object.get(), i);
+        PyRef value = child(i, PyDict_GetItem(object, key));
+        if (PyObject_SetItem(items.get(), key, value.get()) < 0) throw PythonError{};
+      }
+      return items;
+    }
+    case ArgSpec::Kind::Registered: {
+      RegisteredNode node;
+      if (!flatten_registered(object, node)) throw PythonError{};
+      PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
+      for (size_t i = 0; i < spec.children.size(); ++i)
+        PyTuple_SET_ITEM(items.get(), i, child(i, PyTuple_GET_ITEM(node.children.get(), i)).release());
+      return unflatten_registered(spec.type.get(), items.get(), node.context.get());
+    }
+  }
+  return {};
+}
+
+int visit(const ArgSpec& spec, visitproc visit, void* arg) {
+  Py_VISIT(spec.object.get());
+  Py_VISIT(spec.type.get());
+  for (const ArgSpec& c : spec.children)
+    if (const int result = frontend::visit(c, visit, arg)) return result;
+  return 0;
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,69 @@
+// The shape of a call: containers, tensors, numbers and constants among the arguments. Built at capture, checked at
+// every call; the check gathers the tensors and integers that the compiled code takes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+
+struct ArgSpec {
+  enum class Kind : uint8_t {
+    Tensor,    // a plain tensor (or Parameter)
+    Int,       // an int that is symbolic in the program
+    Value,     // guarded by type and equality: int, float, bool, str, None, bytes
+    Identity,  // guarded by identity: modules, types, functions, dtypes, enum members
+    Tuple,     // exact tuple, or a named tuple of this type
+    List,
+    Dict,      // exact dict or OrderedDict: keys, in order
+    Registered,  // a type known to torch.utils._pytree
+  };
+  Kind kind = Kind::Value;
+  PyRef object;    // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
+  PyRef type;      // Registered: the node type; Dict: its type
+  std::vector<ArgSpec> children;
+  std::string path;  // "x", "kwargs['mask'][0]": for people
+};
+
+// What a call gives, in the order of the spec.
+struct CallLeaves {
+  c10::SmallVector<at::Tensor, 8> tensors;
+  c10::SmallVector<int64_t, 4> ints;
+  void clear() {
+    tensors.clear();
+    ints.clear();
+  }
+};
+
+// Thrown when an argument cannot be guarded.
+struct UnsupportedArgument {
+  std::string path, type_name;
+};
+
+struct SpecBuilder {
+  // symbolic_ints: paths of ints that are symbols (they varied between calls).
+  const std::vector<std::string>* symbolic_ints = nullptr;
+  ArgSpec build(PyObject* object, std::string path);
+};
+
+// False when the object does not have this shape; `why`, when given, receives the reason. Never sets a Python error.
+bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why);
+
+// The object with each tensor and symbolic int replaced, in spec order, by the next of `tensors` and `ints`.
+PyRef substitute(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& tensors, size_t& next_tensor,
+                 const std::vector<PyRef>& ints, size_t& next_int);
+
+// (leaf objects, context, type) of a torch.utils._pytree node; empty ref when the type is not registered.
+struct RegisteredNode {
+  PyRef children, context;
+};
+bool flatten_registered(PyObject* object, RegisteredNode& out);
+PyRef unflatten_registered(PyObject* type, PyObject* children, PyObject* context);
+
+int visit(const ArgSpec& spec, visitproc visit, void* arg);  // for the cycle collector
+
+}  // namespace cresset::frontend

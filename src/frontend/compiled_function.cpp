@@ -1,0 +1,350 @@
+#include "frontend/compiled_function.h"
+
+#include <structmember.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "bridge/capture.h"
+#include "frontend/capture_run.h"
+
+namespace cresset::frontend {
+namespace {
+
+// The call's arguments as (tuple, dict); only made when something must be captured or walked.
+struct Packed {
+  PyRef args, kwargs;
+};
+
+Packed pack(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+  Packed packed{checked(PyTuple_New(count)), checked(PyDict_New())};
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Py_INCREF(args[i]);
+    PyTuple_SET_ITEM(packed.args.get(), i, args[i]);
+  }
+  for (Py_ssize_t i = 0; kwnames != nullptr && i < PyTuple_GET_SIZE(kwnames); ++i)
+    if (PyDict_SetItem(packed.kwargs.get(), PyTuple_GET_ITEM(kwnames, i), args[count + i]) < 0) throw PythonError{};
+  return packed;
+}
+
+std::string name_of(PyObject* function) {
+  PyRef name = PyRef::steal(PyObject_GetAttrString(function, "__qualname__"));
+  if (!name) {
+    PyErr_Clear();
+    return Py_TYPE(function)->tp_name;
+  }
+  const char* text = PyUnicode_AsUTF8(name.get());
+  return text != nullptr ? text : "?";
+}
+
+void set_error(const char* type_name, const std::string& message) {
+  PyRef module = PyRef::steal(PyImport_ImportModule("cresset"));
+  PyRef type = module ? PyRef::steal(PyObject_GetAttrString(module.get(), type_name)) : PyRef();
+  if (!type) PyErr_Clear();
+  PyErr_SetString(type ? type.get() : PyExc_RuntimeError, message.c_str());
+}
+
+bool requires_grad(const CallLeaves& leaves) {
+  return std::any_of(leaves.tensors.begin(), leaves.tensors.end(),
+                     [](const at::Tensor& t) { return t.requires_grad(); });
+}
+
+void record_break(Variant& variant, const std::string& name) {
+  Totals& t = live_totals();
+  ++t.graph_breaks;
+  t.break_reasons.push_back(name + ": " + variant.eager_reason);
+  CRESSET_LOG(Recompiles, name + " runs eagerly: " + variant.eager_reason);
+}
+
+}  // namespace
+
+PyObject* CompiledFunction::call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  ++live_totals().eager_calls;
+  return PyObject_Vectorcall(function_.get(), args, nargsf, kwnames);
+}
+
+std::shared_ptr<Variant> CompiledFunction::find(const TorchState& state, PyObject* args, PyObject* kwargs,
+                                                CallLeaves& leaves, c10::SmallVectorImpl<int64_t>& symbols,
+                                                std::string* why) {
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    Variant& v = *variants_[i];
+    leaves.clear();
+    if (v.state != state) {
+      if (why != nullptr) *why = difference(v.state, state);
+      continue;
+    }
+    if (!match(v.args, args, leaves, why) || !match(v.kwargs, kwargs, leaves, why)) continue;
+    if (!v.modules.holds(why)) continue;
+    if (v.entry != nullptr) {
+      symbols.resize(v.symbol_count);
+      if (!v.entry->matches(leaves.tensors, leaves.ints, symbols.data(), why)) continue;
+    }
+    if (i != 0) std::rotate(variants_.begin(), variants_.begin() + static_cast<long>(i), variants_.begin() + static_cast<long>(i) + 1);
+    return variants_[0];
+  }
+  return nullptr;
+}
+
+// An int that differs from every variant's, in an otherwise equal call, becomes a symbol at the next capture.
+void CompiledFunction::learn_varying_ints(PyObject* args, PyObject* kwargs) {
+  struct Walk {
+    std::vector<std::string>& out;
+    void compare(const ArgSpec& a, const ArgSpec& b) {
+      if (a.kind == ArgSpec::Kind::Value && b.kind == ArgSpec::Kind::Value && PyLong_CheckExact(a.object.get()) &&
+          PyLong_CheckExact(b.object.get()) && PyObject_RichCompareBool(a.object.get(), b.object.get(), Py_NE) == 1 &&
+          std::find(out.begin(), out.end(), a.path) == out.end())
+        out.push_back(a.path);
+      for (size_t i = 0; i < a.children.size() && i < b.children.size(); ++i) compare(a.children[i], b.children[i]);
+    }
+  } walk{varying_ints_};
+  SpecBuilder builder;
+  const ArgSpec args_now = builder.build(args, "args"), kwargs_now = builder.build(kwargs, "kwargs");
+  for (const std::shared_ptr<Variant>& v : variants_) {
+    walk.compare(v->args, args_now);
+    walk.compare(v->kwargs, kwargs_now);
+  }
+}
+
+std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyObject* args, PyObject* kwargs) {
+  auto variant = std::make_shared<Variant>();
+  variant->state = state;
+  const std::string name = name_of(function_.get());
+  try {
+    learn_varying_ints(args, kwargs);
+    SpecBuilder builder{options_.dynamic ? &varying_ints_ : nullptr};
+    variant->args = builder.build(args, "args");
+    variant->kwargs = builder.build(kwargs, "kwargs");
+  } catch (const UnsupportedArgument& e) {
+    PyErr_Clear();
+    variant->eager_reason = "argument " + e.path + " of type " + e.type_name + " cannot be guarded";
+    record_break(*variant, name);
+    return variant;  // not kept: nothing tells such calls apart
+  }
+  CallLeaves leaves;
+  if (!match(variant->args, args, leaves, nullptr) || !match(variant->kwargs, kwargs, leaves, nullptr)) {
+    variant->eager_reason = "an argument does not equal itself";
+    return variant;
+  }
+  variant->modules.add_reachable(function_.get());
+  const bool parameters_need_grad =
+      state.grad_mode && (requires_grad(leaves) ||
+                          std::any_of(variant->modules.tensors().begin(), variant->modules.tensors().end(),
+                                      [](const auto& t) { return THPVariable_Unpack(t.tensor).requires_grad(); }));
+  if (parameters_need_grad) {
+    variant->eager_reason = "gradients are wanted: run under torch.no_grad() to compile for inference";
+  } else {
+    capture_call(function_.get(), args, kwargs, options_, leaves, *variant);
+  }
+  if (!variant->eager_reason.empty()) {
+    record_break(*variant, name);
+    if (variant->raised) return variant;  // bad input: the next call may be good
+  }
+  variants_.insert(variants_.begin(), variant);
+  if (static_cast<int64_t>(variants_.size()) > options_.entry_limit) {
+    variants_.pop_back();
+    if (!std::exchange(warned_limit_, true))
+      PyErr_WarnFormat(PyExc_RuntimeWarning, 2,
+                       "cresset: %s has more than %lld compiled variants; the least used one is dropped. Last reason: %s",
+                       name.c_str(), static_cast<long long>(options_.entry_limit),
+                       live_totals().recompiles.empty() ? "?" : live_totals().recompiles.back().c_str());
+  }
+  return variant;
+}
+
+PyObject* CompiledFunction::run(Variant& variant, const CallLeaves& leaves, const int64_t* symbols, PyObject*,
+                                PyObject*) {
+  std::vector<at::Tensor> results;
+  if (variant.entry->is_small()) {
+    results = variant.entry->run(leaves.tensors, symbols);
+  } else {
+    py::gil_scoped_release no_gil;
+    results = variant.entry->run(leaves.tensors, symbols);
+  }
+  std::vector<PyRef> tensors;
+  tensors.reserve(results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    const int32_t input = variant.entry->returned_input(i);
+    tensors.push_back(checked(input >= 0 ? THPVariable_Wrap(leaves.tensors[static_cast<size_t>(input)])
+                                         : THPVariable_Wrap(std::move(results[i]))));
+  }
+  std::vector<int64_t> numbers(variant.numbers.output_count());
+  if (!numbers.empty()) variant.numbers.run(symbols, numbers.data());
+  std::vector<PyRef> shared(variant.shared_slots);
+  return make(variant.result, tensors, numbers, shared).release();
+}
+
+PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (bridge::Capture::current() != nullptr) return PyObject_Vectorcall(function_.get(), args, nargsf, kwnames);
+  ++live_totals().calls;
+  HANDLE_TH_ERRORS
+  try {
+    Packed packed = pack(args, nargsf, kwnames);
+    const TorchState state = TorchState::now();
+    CallLeaves leaves;
+    c10::SmallVector<int64_t, 32> symbols;
+    std::shared_ptr<Variant> variant = find(state, packed.args.get(), packed.kwargs.get(), leaves, symbols, nullptr);
+    if (variant == nullptr) {
+      if (!variants_.empty()) {
+        std::string why;
+        find(state, packed.args.get(), packed.kwargs.get(), leaves, symbols, &why);
+        const std::string line = name_of(function_.get()) + ": " + why;
+        live_totals().recompiles.push_back(line);
+        CRESSET_LOG(Recompiles, line);
+      }
+      variant = capture(state, packed.args.get(), packed.kwargs.get());
+      if (variant->eager_reason.empty()) {
+        // The first run goes through the same guards as every later one.
+        leaves.clear();
+        std::string why;
+        symbols.resize(variant->symbol_count);
+        const bool same = match(variant->args, packed.args.get(), leaves, &why) &&
+                          match(variant->kwargs, packed.kwargs.get(), leaves, &why) &&
+                          variant->entry->matches(leaves.tensors, leaves.ints, symbols.data(), &why);
+        CRESSET_CHECK(same, "a new variant rejects the call it was made for: " + why);
+      }
+    }
+    if (!variant->eager_reason.empty()) {
+      if (options_.fullgraph && !variant->raised) {
+        set_error("CaptureError", "cresset: fullgraph=True, but " + name_of(function_.get()) +
+                                      " cannot be captured whole: " + variant->eager_reason +
+                                      "; remedy: change that line, or drop fullgraph=True to run it eagerly");
+        return nullptr;
+      }
+      return call_eager(args, nargsf, kwnames);
+    }
+    return run(*variant, leaves, symbols.data(), packed.args.get(), packed.kwargs.get());
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
+void CompiledFunction::clear_variants() {
+  variants_.clear();
+  varying_ints_.clear();
+}
+
+int CompiledFunction::visit(visitproc visit, void* arg) const {
+  Py_VISIT(function_.get());
+  for (const std::shared_ptr<Variant>& v : variants_) {
+    if (v.use_count() > 1) continue;
+    if (const int r = frontend::visit(v->args, visit, arg)) return r;
+    if (const int r = frontend::visit(v->kwargs, visit, arg)) return r;
+    if (const int r = frontend::visit(v->result, visit, arg)) return r;
+    if (const int r = v->modules.visit(visit, arg)) return r;
+  }
+  return 0;
+}
+
+// ---- the Python type
+
+namespace {
+
+struct Object {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  CompiledFunction* state;
+  PyObject* dict;
+  PyObject* weakrefs;
+};
+
+extern PyTypeObject type;
+
+PyObject* object_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  return ((Object*)self)->state->call(args, nargsf, kwnames);
+}
+
+void object_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  auto* o = (Object*)self;
+  if (o->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(o->dict);
+  delete std::exchange(o->state, nullptr);
+  PyObject_GC_Del(self);
+}
+
+int object_traverse(PyObject* self, visitproc visit, void* arg) {
+  auto* o = (Object*)self;
+  Py_VISIT(o->dict);
+  return o->state != nullptr ? o->state->visit(visit, arg) : 0;
+}
+
+int object_clear(PyObject* self) {
+  auto* o = (Object*)self;
+  Py_CLEAR(o->dict);
+  if (o->state != nullptr) o->state->clear_variants();
+  return 0;
+}
+
+PyObject* object_get(PyObject* self, PyObject* instance, PyObject*) {
+  if (instance == nullptr || instance == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, instance);
+}
+
+PyObject* object_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<cresset compiled %R>", ((Object*)self)->state->function());
+}
+
+PyObject* get_wrapped(PyObject* self, void*) { return Py_NewRef(((Object*)self)->state->function()); }
+
+// Attributes that the object has not itself are the function's: __name__, __doc__, __signature__, ...
+PyObject* object_getattro(PyObject* self, PyObject* name) {
+  PyObject* own = PyObject_GenericGetAttr(self, name);
+  if (own != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
+  PyErr_Clear();
+  return PyObject_GetAttr(((Object*)self)->state->function(), name);
+}
+
+PyGetSetDef getset[] = {{"__wrapped__", get_wrapped, nullptr, "the function that was compiled", nullptr},
+                        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyTypeObject make_type() {
+  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  t.tp_name = "cresset._C.CompiledFunction";
+  t.tp_basicsize = sizeof(Object);
+  t.tp_dealloc = object_dealloc;
+  t.tp_vectorcall_offset = offsetof(Object, vectorcall);
+  t.tp_repr = object_repr;
+  t.tp_call = PyVectorcall_Call;
+  t.tp_getattro = object_getattro;
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL;
+  t.tp_doc = "A function compiled by cresset.compile. Call it as the function itself.";
+  t.tp_traverse = object_traverse;
+  t.tp_clear = object_clear;
+  t.tp_weaklistoffset = offsetof(Object, weakrefs);
+  t.tp_getset = getset;
+  t.tp_descr_get = object_get;
+  t.tp_dictoffset = offsetof(Object, dict);
+  return t;
+}
+PyTypeObject type = make_type();
+
+}  // namespace
+
+void add_compiled_function_type(PyObject* module) {
+  if (PyType_Ready(&type) < 0) throw PythonError{};
+  Py_INCREF(&type);
+  PyModule_AddObject(module, "CompiledFunction", (PyObject*)&type);
+}
+
+PyObject* new_compiled_function(PyObject* function, CompileOptions options) {
+  Object* o = PyObject_GC_New(Object, &type);
+  if (o == nullptr) return nullptr;
+  o->vectorcall = object_call;
+  o->state = new CompiledFunction(function, options);
+  o->dict = nullptr;
+  o->weakrefs = nullptr;
+  PyObject_GC_Track((PyObject*)o);
+  return (PyObject*)o;
+}
+
+CompiledFunction* as_compiled_function(PyObject* object) {
+  return Py_TYPE(object) == &type ? ((Object*)object)->state : nullptr;
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,46 @@
+#include "frontend/location.h"
+
+#include <Python.h>
+#include <frameobject.h>
+
+#include <cstring>
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+namespace {
+
+bool in_torch_package(PyObject* filename) {
+  const char* name = PyUnicode_AsUTF8(filename);
+  if (name == nullptr) return PyErr_Clear(), false;
+  return std::strstr(name, "/torch/") != nullptr || std::strstr(name, "\\torch\\") != nullptr;
+}
+
+std::string describe(PyFrameObject* frame, PyCodeObject* code) {
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  const char* name = PyUnicode_AsUTF8(code->co_qualname);
+  return std::string(file != nullptr ? file : "?") + ":" + std::to_string(PyFrame_GetLineNumber(frame)) + " in " +
+         (name != nullptr ? name : "?");
+}
+
+}  // namespace
+
+void LocationTracker::update(bridge::Capture& capture) {
+  PyRef frame = PyRef::borrow((PyObject*)PyEval_GetFrame());
+  while (frame) {
+    auto* f = (PyFrameObject*)frame.get();
+    PyCodeObject* code = PyFrame_GetCode(f);
+    Py_DECREF(code);  // the frame keeps it
+    auto [library, fresh_code] = is_library_.try_emplace(code, false);
+    if (fresh_code) library->second = in_torch_package(code->co_filename);
+    if (!library->second) {
+      auto [known, fresh] = known_.try_emplace(Key{code, PyFrame_GetLasti(f)}, 0);
+      if (fresh) known->second = capture.graph().add_location(describe(f, code));
+      capture.graph().current_location = known->second;
+      return;
+    }
+    frame = PyRef::steal((PyObject*)PyFrame_GetBack(f));
+  }
+}
+
+}  // namespace cresset::frontend

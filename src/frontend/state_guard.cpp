@@ -1,0 +1,178 @@
+#include "frontend/state_guard.h"
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
+
+namespace cresset::frontend {
+
+TorchState TorchState::now() {
+  TorchState s;
+  s.grad_mode = c10::GradMode::is_enabled();
+  s.inference_mode = c10::InferenceMode::is_enabled();
+  s.autocast_cpu = at::autocast::is_autocast_enabled(at::kCPU);
+  s.autocast_cuda = at::autocast::is_autocast_enabled(at::kCUDA);
+  if (s.autocast_cpu) s.autocast_cpu_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
+  if (s.autocast_cuda) s.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
+  s.default_dtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
+  s.deterministic = at::globalContext().deterministicAlgorithms();
+  return s;
+}
+
+std::string difference(const TorchState& expected, const TorchState& got) {
+  if (expected.grad_mode != got.grad_mode) return got.grad_mode ? "grad mode is now on" : "grad mode is now off";
+  if (expected.inference_mode != got.inference_mode) return "inference mode changed";
+  if (expected.default_dtype != got.default_dtype) return "the default dtype changed";
+  if (expected.deterministic != got.deterministic) return "torch.use_deterministic_algorithms changed";
+  return "autocast changed";
+}
+
+bool is_module(PyObject* object) {
+  static PyObject* type = [] {
+    PyRef m = PyRef::steal(PyImport_ImportModule("torch.nn"));
+    return m ? PyObject_GetAttrString(m.get(), "Module") : nullptr;
+  }();
+  if (type == nullptr) return PyErr_Clear(), false;
+  const int is = PyObject_IsInstance(object, type);
+  if (is < 0) PyErr_Clear();
+  return is == 1;
+}
+
+namespace {
+
+uint64_t dict_version(PyObject* dict) {
+#if PY_VERSION_HEX < 0x030C0000
+  return ((PyDictObject*)dict)->ma_version_tag;
+#else
+  (void)dict;
+  return 0;
+#endif
+}
+
+bool plain_value(PyObject* object) {
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object);
+}
+
+bool same(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b) || !plain_value(a)) return false;
+  const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal == 1;
+}
+
+std::string text_of(PyObject* object) {
+  PyRef text = PyRef::steal(PyObject_Str(object));
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (utf8 == nullptr) PyErr_Clear();
+  return utf8 != nullptr ? utf8 : "?";
+}
+
+}  // namespace
+
+void ModuleGuards::add_dict(PyObject* dict, const std::string& path) {
+  DictGuard guard;
+  guard.dict = PyRef::borrow(dict);
+  guard.version = dict_version(dict);
+  guard.path = path;
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &key, &value)) guard.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
+  dicts_.push_back(std::move(guard));
+}
+
+void ModuleGuards::add_module(PyObject* module, const std::string& path, int depth) {
+  PyObject** slot = _PyObject_GetDictPtr(module);
+  PyObject* dict = slot != nullptr ? *slot : nullptr;
+  if (dict == nullptr || depth > 200) return;
+  for (const DictGuard& known : dicts_)
+    if (known.dict.get() == dict) return;
+  add_dict(dict, path);
+  for (const char* name : {"_parameters", "_buffers"}) {
+    PyObject* tensors = PyDict_GetItemString(dict, name);
+    if (tensors == nullptr || !PyDict_Check(tensors)) continue;
+    add_dict(tensors, path);
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(tensors, &position, &key, &value))
+      if (THPVariable_Check(value)) tensors_.push_back({path.empty() ? text_of(key) : path + "." + text_of(key), value});
+  }
+  for (const char* name : {"_forward_hooks", "_forward_pre_hooks"}) {
+    PyObject* hooks = PyDict_GetItemString(dict, name);
+    if (hooks != nullptr && PyDict_Check(hooks)) add_dict(hooks, path + "." + name);
+  }
+  PyObject* children = PyDict_GetItemString(dict, "_modules");
+  if (children == nullptr || !PyDict_Check(children)) return;
+  add_dict(children, path);
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(children, &position, &key, &value))
+    if (is_module(value)) add_module(value, path.empty() ? text_of(key) : path + "." + text_of(key), depth + 1);
+}
+
+void ModuleGuards::add(PyObject* module) { add_module(module, "", 0); }
+
+void ModuleGuards::add_reachable(PyObject* callable) {
+  if (is_module(callable)) return add(callable);
+  if (PyMethod_Check(callable)) {
+    if (is_module(PyMethod_GET_SELF(callable))) add(PyMethod_GET_SELF(callable));
+    callable = PyMethod_GET_FUNCTION(callable);
+  }
+  if (!PyFunction_Check(callable)) return;
+  if (PyObject* closure = PyFunction_GET_CLOSURE(callable)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(closure); ++i) {
+      PyObject* content = PyCell_GET(PyTuple_GET_ITEM(closure, i));
+      if (content != nullptr && is_module(content)) add(content);
+    }
+  }
+  PyRef names = PyRef::steal(PyObject_GetAttrString(PyFunction_GET_CODE(callable), "co_names"));
+  PyObject* globals = PyFunction_GET_GLOBALS(callable);
+  if (!names) return PyErr_Clear();
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.get()); ++i) {
+    PyObject* value = PyDict_GetItem(globals, PyTuple_GET_ITEM(names.get(), i));
+    if (value != nullptr && is_module(value)) add(value);
+  }
+}
+
+bool ModuleGuards::compare(DictGuard& guard, std::string* why) {
+  const auto miss = [&](PyObject* key) {
+    if (why != nullptr) *why = "attribute " + text_of(key) + " of module '" + guard.path + "' changed";
+    return false;
+  };
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  size_t i = 0;
+  while (PyDict_Next(guard.dict.get(), &position, &key, &value)) {
+    if (i >= guard.items.size() || !same(guard.items[i].first.get(), key) || !same(guard.items[i].second.get(), value))
+      return miss(key);
+    ++i;
+  }
+  if (i != guard.items.size()) return miss(guard.items[i].first.get());
+  guard.version = dict_version(guard.dict.get());
+  return true;
+}
+
+bool ModuleGuards::holds(std::string* why) {
+  for (DictGuard& guard : dicts_) {
+#if PY_VERSION_HEX < 0x030C0000
+    if (dict_version(guard.dict.get()) == guard.version) continue;
+#endif
+    if (!compare(guard, why)) return false;
+  }
+  return true;
+}
+
+int ModuleGuards::visit(visitproc visit, void* arg) const {
+  for (const DictGuard& guard : dicts_) {
+    Py_VISIT(guard.dict.get());
+    for (const auto& [key, value] : guard.items) Py_VISIT(value.get());
+  }
+  return 0;
+}
+
+}  // namespace cresset::frontend

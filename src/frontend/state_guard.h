@@ -1,0 +1,63 @@
+// Guards on what a program depends on beside its arguments: torch's modes, and the state of the modules it can reach.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+
+// torch's thread-local and global settings that change what operators do.
+struct TorchState {
+  bool grad_mode = false, inference_mode = false;
+  bool autocast_cpu = false, autocast_cuda = false;
+  int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
+  int8_t default_dtype = 0;
+  bool deterministic = false;
+  bool operator==(const TorchState&) const = default;
+
+  static TorchState now();
+};
+std::string difference(const TorchState& expected, const TorchState& got);
+
+// Everything a set of module trees holds in its dictionaries: attributes by identity (plain values by equality). A
+// dictionary whose version has not changed costs one compare.
+class ModuleGuards {
+ public:
+  // Adds a module and those below it.
+  void add(PyObject* module);
+  // Adds the modules that a function can reach by its closure, its globals' names and its bound self.
+  void add_reachable(PyObject* callable);
+
+  bool holds(std::string* why);
+  // Whether the state is as it was when added, ignoring versions: false after a call that wrote attributes.
+  bool unchanged(std::string* why) { return holds(why); }
+  bool empty() const { return dicts_.empty(); }
+  // "layer.0.weight" for each parameter and buffer, for printing.
+  struct NamedTensor {
+    std::string name;
+    PyObject* tensor;
+  };
+  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+  int visit(visitproc visit, void* arg) const;
+
+ private:
+  struct DictGuard {
+    PyRef dict;
+    uint64_t version = 0;
+    std::vector<std::pair<PyRef, PyRef>> items;
+    std::string path;
+  };
+  void add_dict(PyObject* dict, const std::string& path);
+  void add_module(PyObject* module, const std::string& path, int depth);
+  static bool compare(DictGuard& guard, std::string* why);
+
+  std::vector<DictGuard> dicts_;
+  std::vector<NamedTensor> tensors_;
+};
+
+bool is_module(PyObject* object);
+
+}  // namespace cresset::frontend

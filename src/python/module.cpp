@@ -1,0 +1,93 @@
+// cresset._C: conversion only.
+#include <torch/csrc/utils/pybind.h>
+
+#include "base/log.h"
+#include "bridge/executor.h"
+#include "bridge/library_race.h"
+#include "frontend/compiled_function.h"
+
+namespace py = pybind11;
+using namespace cresset;
+
+namespace {
+
+py::dict stats() {
+  const frontend::Totals t = frontend::totals();
+  py::dict out;
+  out["calls"] = t.calls;
+  out["graphs"] = t.graphs;
+  out["recompiles"] = t.recompiles;
+  out["graph_breaks"] = t.graph_breaks;
+  out["graph_break_reasons"] = t.break_reasons;
+  out["eager_calls"] = t.eager_calls;
+  out["operators_captured"] = t.operators_captured;
+  out["shape_rule_entries"] = t.shape_rule_entries;
+  out["generic_rule_entries"] = t.generic_rule_entries;
+  out["nodes"] = t.nodes;
+  out["kernels"] = t.kernels;
+  out["distinct_kernels"] = t.distinct_kernels;
+  out["extern_calls"] = t.extern_calls;
+  out["ms_capture"] = t.ms_capture;
+  out["ms_lowering"] = t.ms_lowering;
+  out["ms_codegen"] = t.ms_codegen;
+  return out;
+}
+
+py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse) {
+  frontend::CompileOptions options;
+  options.dynamic = dynamic;
+  options.fullgraph = fullgraph;
+  options.code.eager_rounding = eager_rounding;
+  options.code.fuse = fuse;
+  PyObject* made = frontend::new_compiled_function(function.ptr(), options);
+  if (made == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(made);
+}
+
+frontend::CompiledFunction& state_of(const py::object& object) {
+  frontend::CompiledFunction* state = frontend::as_compiled_function(object.ptr());
+  if (state == nullptr) throw py::type_error("expected a function compiled by cresset");
+  return *state;
+}
+
+// What each variant of a compiled function is, for cresset.explain and tests.
+py::list variants(const py::object& object) {
+  py::list out;
+  for (const auto& v : state_of(object).variants()) {
+    py::dict row;
+    row["eager_reason"] = v->eager_reason;
+    if (v->entry != nullptr) {
+      const compile::Stats& s = v->entry->stats();
+      row["graph"] = v->entry->graph_text();
+      row["guards"] = v->entry->guard_texts();
+      row["program"] = runtime::print(v->entry->executor().program());
+      row["kernels"] = v->entry->executor().program().kernel_text;
+      row["kernel_count"] = s.kernels;
+      row["extern_calls"] = s.extern_calls;
+      row["operators"] = s.nodes_captured;
+      row["ms_passes"] = s.ms_passes;
+      row["ms_lower"] = s.ms_lower;
+      row["ms_codegen"] = s.ms_codegen;
+      row["bytes_planned"] = v->entry->executor().stats().arena_bytes;
+      row["peak_bytes"] = v->entry->executor().stats().peak_arena_bytes;
+    }
+    out.append(row);
+  }
+  return out;
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_C, m) {
+  m.doc() = "cresset's native module";
+  frontend::add_compiled_function_type(m.ptr());
+  m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
+        py::arg("eager_rounding"), py::arg("fuse"));
+  m.def("variants", &variants);
+  m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
+  m.def("stats", &stats);
+  m.def("reset_stats", &frontend::reset_totals);
+  m.def("trim_memory", &bridge::trim_memory);
+  m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
+  bridge::configure_codegen();
+}
