@@ -1,0 +1,60 @@
+// Memory for the intermediates of calls: one process-wide pool of large blocks, handed to one call at a time and reused
+// by all programs, so that a steady state touches no fresh page.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace cresset::bridge {
+
+struct ArenaBlock {
+  char* data = nullptr;
+  size_t bytes = 0;
+  uint64_t id = 0;  // never reused: lets a caller ask for the block it had last time
+};
+
+class ArenaPool {
+ public:
+  static ArenaPool& get();
+
+  // A block of at least `bytes`, 64-byte aligned; the block `preferred` when it is free and large enough. Contents are
+  // arbitrary. bytes == 0 gives an empty block that need not be released.
+  ArenaBlock acquire(size_t bytes, uint64_t preferred);
+  void release(const ArenaBlock& block);
+  // Gives back the memory of all blocks not in use.
+  void trim();
+
+  struct Stats {
+    int64_t bytes_reserved = 0, bytes_in_use = 0, peak_bytes_in_use = 0, blocks = 0;
+  };
+  Stats stats() const;
+
+ private:
+  ArenaPool() = default;
+  ArenaBlock map_block(size_t bytes);
+  void unmap_block(const ArenaBlock& block);
+
+  mutable std::mutex mutex_;
+  std::vector<ArenaBlock> free_;
+  uint64_t next_id_ = 1;
+  Stats stats_;
+};
+
+// A block held for a scope.
+class ArenaLease {
+ public:
+  ArenaLease(size_t bytes, uint64_t preferred) : block_(ArenaPool::get().acquire(bytes, preferred)) {}
+  ~ArenaLease() {
+    if (block_.bytes != 0) ArenaPool::get().release(block_);
+  }
+  ArenaLease(const ArenaLease&) = delete;
+  ArenaLease& operator=(const ArenaLease&) = delete;
+  const ArenaBlock& block() const { return block_; }
+
+ private:
+  ArenaBlock block_;
+};
+
+}  // namespace cresset::bridge

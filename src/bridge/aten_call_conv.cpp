@@ -1,0 +1,154 @@
+// Convolutions: ATen's choice of library, and oneDNN with the epilogue as its post-operation.
+#include <ATen/Parallel.h>
+#include <ATen/ops/convolution_ops.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/check.h"
+#include "bridge/aten_call_race.h"
+#include "bridge/epilogue.h"
+
+namespace cresset::bridge {
+namespace {
+
+using runtime::ExternCall;
+using runtime::SizeRef;
+using runtime::TensorId;
+
+enum class Way : uint8_t { Aten, OneDnn };
+
+using ConvolutionPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                                        at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view,
+                                        c10::List<std::optional<at::Scalar>>, std::optional<std::string_view>);
+
+const c10::TypedOperatorHandle<ConvolutionPointwise>* convolution_pointwise() {
+  static const auto found = []() -> std::optional<c10::TypedOperatorHandle<ConvolutionPointwise>> {
+    const auto op = c10::Dispatcher::singleton().findSchema({"mkldnn::_convolution_pointwise", ""});
+    if (!op) return std::nullopt;
+    try {
+      return op->typed<ConvolutionPointwise>();
+    } catch (const c10::Error&) {
+      return std::nullopt;
+    }
+  }();
+  return found ? &*found : nullptr;
+}
+
+struct ConvolutionArgs {
+  TensorId input, weight, bias;
+  std::vector<int64_t> stride, padding, dilation, output_padding;
+  bool transposed = false;
+  int64_t groups = 1;
+  const Epilogue* post = nullptr;
+};
+
+std::optional<ConvolutionArgs> parse(const ExternCall& call, const BoundContext& context) {
+  const std::string_view op = graph::op_name(call.op);
+  const bool epilogue = op == "prim::convolution_epilogue";
+  if (op != "aten::convolution" && !epilogue) return std::nullopt;
+  const auto sizes = [&](size_t i) { return context.sizes(std::get<std::vector<SizeRef>>(call.args[i])); };
+  ConvolutionArgs args;
+  args.input = std::get<TensorId>(call.args[0]);
+  args.weight = std::get<TensorId>(call.args[1]);
+  if (const auto* bias = std::get_if<TensorId>(&call.args[2])) args.bias = *bias;
+  args.stride = sizes(3);
+  args.padding = sizes(4);
+  args.dilation = sizes(5);
+  args.transposed = std::get<bool>(call.args[6]);
+  args.output_padding = sizes(7);
+  args.groups = context.size(std::get<SizeRef>(call.args[8]));
+  if (epilogue) {
+    args.post = find_epilogue(std::get<std::string>(call.args[9]));
+    CRESSET_CHECK(args.post != nullptr, "prim::convolution_epilogue with an epilogue the bridge does not know");
+  }
+  return args;
+}
+
+// n: channels before space, c: channels last, s: otherwise.
+char channels_letter(const BoundSlot& slot) {
+  if (layout_letter(slot) == 'n') return 'n';
+  int64_t expected = 1;
+  const size_t rank = slot.sizes.size();
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t d = i == 0 ? 1 : i == rank - 1 ? 0 : rank - i;
+    if (slot.sizes[d] > 1 && slot.strides[d] != expected) return 's';
+    expected *= slot.sizes[d];
+  }
+  return 'c';
+}
+
+class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
+ public:
+  ConvolutionCall(const ExternCall& call, ConvolutionArgs args, const BoundContext& context)
+      : args_(std::move(args)), result_(call.results[0]), op_(graph::op_name(call.op)) {
+    const BoundSlot& weight = context.slot(args_.weight);
+    const double taps = static_cast<double>(weight.numel) / static_cast<double>(std::max<int64_t>(weight.sizes[0], 1));
+    enter_race(key(context), ways(context), static_cast<double>(context.slot(result_).numel) * taps);
+  }
+
+  static std::string_view name_of(Way way) { return way == Way::Aten ? "aten" : "onednn"; }
+
+  void run_way(Way way, BoundContext& context) {
+    const at::Tensor& input = context.tensor(args_.input);
+    const at::Tensor& weight = context.tensor(args_.weight);
+    std::optional<at::Tensor> bias;
+    if (args_.bias.valid()) bias = context.tensor(args_.bias);
+    context.adopt(result_, way == Way::Aten ? run_aten(input, weight, bias) : run_onednn(input, weight, bias), op_);
+  }
+
+ private:
+  at::Tensor run_aten(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias) const {
+    at::Tensor out =
+        at::_ops::convolution::call(input, weight, bias, c10::fromIntArrayRefSlow(args_.stride),
+                                    c10::fromIntArrayRefSlow(args_.padding), c10::fromIntArrayRefSlow(args_.dilation),
+                                    args_.transposed, c10::fromIntArrayRefSlow(args_.output_padding), args_.groups);
+    if (args_.post != nullptr) args_.post->apply(out);
+    return out;
+  }
+
+  at::Tensor run_onednn(const at::Tensor& input, const at::Tensor& weight,
+                        const std::optional<at::Tensor>& bias) const {
+    const bool post = args_.post != nullptr;
+    return convolution_pointwise()->call(input, weight, bias, args_.padding, args_.stride, args_.dilation, args_.groups,
+                                         post ? args_.post->attribute : "none", c10::List<std::optional<at::Scalar>>(),
+                                         post ? args_.post->algorithm : std::string_view());
+  }
+
+  std::vector<Way> ways(const BoundContext& context) const {
+    std::vector<Way> ways{Way::Aten};
+    const BoundSlot& input = context.slot(args_.input);
+    const bool known_dtype = input.dtype == at::kFloat || input.dtype == at::kBFloat16;
+    const size_t rank = input.sizes.size();
+    const bool batched = rank >= 4 && rank <= 5 && rank == context.slot(args_.weight).sizes.size();
+    if (!args_.transposed && known_dtype && batched && context.slot(result_).numel > 0 && input.numel > 0 &&
+        convolution_pointwise() != nullptr)
+      ways.push_back(Way::OneDnn);
+    return ways;
+  }
+
+  std::string key(const BoundContext& context) const {
+    const BoundSlot& input = context.slot(args_.input);
+    const BoundSlot& weight = context.slot(args_.weight);
+    std::string text = fmt::format("conv {}", dtype_letter(input.dtype));
+    for (const int64_t n : input.sizes) text += fmt::format(" {}", size_class(n));
+    return text + fmt::format(" w{} s{} p{} d{} g{} {}{} {} t{}", fmt::join(weight.sizes, "x"),
+                              fmt::join(args_.stride, "x"), fmt::join(args_.padding, "x"),
+                              fmt::join(args_.dilation, "x"), args_.groups, channels_letter(input),
+                              channels_letter(weight), args_.post == nullptr ? "-" : args_.post->name,
+                              at::get_num_threads());
+  }
+
+  const ConvolutionArgs args_;
+  const TensorId result_;
+  const std::string_view op_;
+};
+
+}  // namespace
+
+std::unique_ptr<ExternKernel> bind_convolution_call(const ExternCall& call, const BoundContext& context) {
+  std::optional<ConvolutionArgs> args = parse(call, context);
+  if (!args || call.results.size() != 1 || !call.results[0].valid()) return nullptr;
+  return std::make_unique<ConvolutionCall>(call, std::move(*args), context);
+}
+
+}  // namespace cresset::bridge

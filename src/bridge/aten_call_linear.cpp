@@ -1,0 +1,254 @@
+// Matrix multiplications: ATen's own kernels without the dispatcher, and oneDNN's.
+#include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/addmm_cpu_dispatch.h>
+#include <ATen/ops/baddbmm_cpu_dispatch.h>
+#include <ATen/ops/bmm_cpu_dispatch.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/check.h"
+#include "bridge/aten_call_race.h"
+#include "bridge/epilogue.h"
+
+// Exported by libtorch_cpu without a public header. Weak: a torch without it is served by ATen's default.
+namespace at::native {
+__attribute__((weak)) void mkldnn_matmul(const at::Tensor& mat1, const at::Tensor& mat2, const at::Tensor& result,
+                                         float beta, float alpha);
+}  // namespace at::native
+
+namespace cresset::bridge {
+namespace {
+
+using runtime::ExternArg;
+using runtime::ExternCall;
+using runtime::SizeRef;
+using runtime::TensorId;
+
+enum class Family : uint8_t { Mm, Addmm, Bmm, Baddbmm };
+enum class Way : uint8_t { Aten, OneDnnMatmul, OneDnnLinear };
+
+constexpr double kWorthRacing = 64.0 * 64.0 * 64.0;  // multiply-adds; below, ATen's small kernels win anyway
+
+using LinearPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                                   std::string_view, c10::List<std::optional<at::Scalar>>,
+                                   std::optional<std::string_view>);
+
+// mkldnn::_linear_pointwise, when this torch has it with the signature known here.
+const c10::TypedOperatorHandle<LinearPointwise>* linear_pointwise() {
+  static const auto found = []() -> std::optional<c10::TypedOperatorHandle<LinearPointwise>> {
+    const auto op = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
+    if (!op) return std::nullopt;
+    try {
+      return op->typed<LinearPointwise>();
+    } catch (const c10::Error&) {
+      return std::nullopt;
+    }
+  }();
+  return found ? &*found : nullptr;
+}
+
+struct LinearArgs {
+  Family family;
+  TensorId bias, a, b;  // bias + a @ b; bias invalid: none
+  at::Scalar beta = 1, alpha = 1;
+  const Epilogue* post = nullptr;
+};
+
+at::Scalar to_scalar(const ExternArg& arg, const BoundContext& context) {
+  if (const auto* ref = std::get_if<SizeRef>(&arg)) return context.size(*ref);
+  if (const auto* flag = std::get_if<bool>(&arg)) return *flag;
+  return std::get<double>(arg);
+}
+
+std::optional<LinearArgs> parse(const ExternCall& call, const BoundContext& context) {
+  const std::string_view op = graph::op_name(call.op);
+  const auto tensor = [&](size_t i) { return std::get<TensorId>(call.args[i]); };
+  if (op == "aten::mm") return LinearArgs{Family::Mm, {}, tensor(0), tensor(1)};
+  if (op == "aten::bmm") return LinearArgs{Family::Bmm, {}, tensor(0), tensor(1)};
+  const bool addmm = op == "aten::addmm";
+  if (addmm || op == "aten::baddbmm") {
+    LinearArgs args{addmm ? Family::Addmm : Family::Baddbmm, tensor(0), tensor(1), tensor(2)};
+    if (call.args.size() > 3) args.beta = to_scalar(call.args[3], context);
+    if (call.args.size() > 4) args.alpha = to_scalar(call.args[4], context);
+    return args;
+  }
+  if (op != "prim::linear_epilogue") return std::nullopt;
+  LinearArgs args{Family::Mm, {}, tensor(1), tensor(2)};
+  if (const auto* bias = std::get_if<TensorId>(&call.args[0])) {
+    args.bias = *bias;
+    args.family = Family::Addmm;
+  }
+  args.post = find_epilogue(std::get<std::string>(call.args[3]));
+  CRESSET_CHECK(args.post != nullptr, "prim::linear_epilogue with an epilogue the bridge does not know");
+  return args;
+}
+
+// out = bias repeated for every row, the two of them dense.
+void fill_rows(const at::Tensor& out, const at::Tensor& bias) {
+  if (bias.dim() != 1 || !bias.is_contiguous() || !out.is_contiguous()) {
+    out.copy_(bias.expand_as(out));
+    return;
+  }
+  const size_t row = bias.nbytes();
+  auto* to = static_cast<char*>(out.data_ptr());
+  const void* from = bias.const_data_ptr();
+  for (int64_t i = 0, rows = out.numel() / std::max<int64_t>(bias.numel(), 1); i < rows; ++i, to += row)
+    std::memcpy(to, from, row);
+}
+
+class LinearCall final : public RacedCall<LinearCall, Way> {
+ public:
+  LinearCall(const ExternCall& call, LinearArgs args, const BoundContext& context)
+      : args_(std::move(args)), result_(call.results[0]), op_(graph::op_name(call.op)) {
+    const double work = multiply_adds(context);
+    enter_race(key(context), ways(context, work), work);
+  }
+
+  static std::string_view name_of(Way way) {
+    switch (way) {
+      case Way::Aten:
+        return "aten";
+      case Way::OneDnnMatmul:
+        return "onednn_matmul";
+      case Way::OneDnnLinear:
+        return "onednn_linear";
+    }
+    return "";
+  }
+
+  void run_way(Way way, BoundContext& context) {
+    if (way == Way::OneDnnLinear) return run_onednn_linear(context);
+    at::Tensor own;
+    const bool planned = context.has_planned_memory(result_);
+    if (!planned) {
+      const BoundSlot& slot = context.slot(result_);
+      own = at::Tensor(at::detail::empty_strided_cpu(slot.sizes, slot.strides, slot.dtype));
+    }
+    at::Tensor out = planned ? context.planned(result_) : own;
+    way == Way::Aten ? run_aten(context, out) : run_onednn_matmul(context, out);
+    if (args_.post != nullptr) args_.post->apply(out);
+    if (!planned) context.adopt(result_, std::move(own), op_);
+  }
+
+ private:
+  void run_aten(const BoundContext& context, at::Tensor& out) const {
+    const at::Tensor& a = context.tensor(args_.a);
+    const at::Tensor& b = context.tensor(args_.b);
+    switch (args_.family) {
+      case Family::Mm:
+        at::cpu::mm_out(out, a, b);
+        return;
+      case Family::Bmm:
+        at::cpu::bmm_out(out, a, b);
+        return;
+      case Family::Addmm:
+        at::cpu::addmm_out(out, context.tensor(args_.bias), a, b, args_.beta, args_.alpha);
+        return;
+      case Family::Baddbmm:
+        at::cpu::baddbmm_out(out, context.tensor(args_.bias), a, b, args_.beta, args_.alpha);
+        return;
+    }
+  }
+
+  void run_onednn_matmul(const BoundContext& context, at::Tensor& out) const {
+    if (args_.bias.valid()) fill_rows(out, context.tensor(args_.bias));
+    at::native::mkldnn_matmul(context.tensor(args_.a), context.tensor(args_.b), out, args_.bias.valid() ? 1.F : 0.F,
+                              1.F);
+  }
+
+  void run_onednn_linear(BoundContext& context) const {
+    std::optional<at::Tensor> bias;
+    if (args_.bias.valid()) bias = context.tensor(args_.bias);
+    const bool post = args_.post != nullptr;
+    context.adopt(result_,
+                  linear_pointwise()->call(
+                      context.tensor(args_.a), context.tensor(args_.b).t(), bias, post ? args_.post->attribute : "none",
+                      c10::List<std::optional<at::Scalar>>(), post ? args_.post->algorithm : std::string_view()),
+                  op_);
+  }
+
+  double multiply_adds(const BoundContext& context) const {
+    const BoundSlot& a = context.slot(args_.a);
+    return static_cast<double>(context.slot(result_).numel) * static_cast<double>(a.sizes.back());
+  }
+
+  std::vector<Way> ways(const BoundContext& context, double work) const {
+    std::vector<Way> ways{Way::Aten};
+    const BoundSlot& a = context.slot(args_.a);
+    const BoundSlot& b = context.slot(args_.b);
+    const BoundSlot& result = context.slot(result_);
+    const bool known_dtype = a.dtype == at::kFloat || a.dtype == at::kBFloat16;
+    const bool plain = args_.beta.equal(1) && args_.alpha.equal(1);
+    if (work < kWorthRacing || !known_dtype || !plain || b.dtype != a.dtype) return ways;
+    const bool dense = layout_letter(result) == 'n';
+    if (at::native::mkldnn_matmul != nullptr && dense) ways.push_back(Way::OneDnnMatmul);
+    const bool row_bias = !args_.bias.valid() || (context.slot(args_.bias).sizes.size() == 1 &&
+                                                  context.slot(args_.bias).sizes[0] == result.sizes.back());
+    if (a.sizes.size() == 2 && dense && row_bias && layout_letter(a) == 'n' && linear_pointwise() != nullptr)
+      ways.push_back(Way::OneDnnLinear);
+    return ways;
+  }
+
+  std::string key(const BoundContext& context) const {
+    const BoundSlot& a = context.slot(args_.a);
+    const BoundSlot& b = context.slot(args_.b);
+    const size_t rank = a.sizes.size();
+    return fmt::format("{} {} b{} m{} k{} n{} {}{}{} {} t{}", args_.bias.valid() ? "addmm" : "mm",
+                       dtype_letter(a.dtype), rank == 3 ? size_class(a.sizes[0]) : 0, size_class(a.sizes[rank - 2]),
+                       size_class(a.sizes[rank - 1]), size_class(b.sizes[rank - 1]), layout_letter(a), layout_letter(b),
+                       layout_letter(context.slot(result_)), args_.post == nullptr ? "-" : args_.post->name,
+                       at::get_num_threads());
+  }
+
+  const LinearArgs args_;
+  const TensorId result_;
+  const std::string_view op_;
+};
+
+}  // namespace
+
+char layout_letter(const BoundSlot& slot) {
+  const size_t rank = slot.sizes.size();
+  const auto dense = [&](size_t row, size_t column) {
+    int64_t expected = 1;
+    const auto matches = [&](size_t d) {
+      const bool ok = slot.sizes[d] <= 1 || slot.strides[d] == expected;
+      expected *= slot.sizes[d];
+      return ok;
+    };
+    if (!matches(column) || !matches(row)) return false;
+    for (size_t d = rank - 2; d-- > 0;)
+      if (!matches(d)) return false;
+    return true;
+  };
+  if (rank < 2) return 'n';
+  if (dense(rank - 2, rank - 1)) return 'n';
+  return dense(rank - 1, rank - 2) ? 't' : 's';
+}
+
+char dtype_letter(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat:
+      return 'f';
+    case at::kBFloat16:
+      return 'b';
+    case at::kHalf:
+      return 'h';
+    case at::kDouble:
+      return 'd';
+    default:
+      return 'i';
+  }
+}
+
+std::unique_ptr<ExternKernel> bind_linear_call(const ExternCall& call, const BoundContext& context) {
+  std::optional<LinearArgs> args = parse(call, context);
+  // No result, no work: shapes were checked at capture.
+  if (!args || call.results.size() != 1 || !call.results[0].valid()) return nullptr;
+  return std::make_unique<LinearCall>(call, std::move(*args), context);
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,96 @@
+#include "bridge/executor.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "bridge/arena.h"
+#include "bridge/executor_context.h"
+#include "codegen/codegen.h"
+
+namespace cresset::bridge {
+namespace {
+
+constexpr size_t kIdleContexts = 64;
+
+void* find_symbol(const char* name) {
+  // Python loads libtorch with local visibility, so the global scope alone does not do.
+  static void* const torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  void* found = torch == nullptr ? nullptr : dlsym(torch, name);
+  return found != nullptr ? found : dlsym(RTLD_DEFAULT, name);
+}
+
+}  // namespace
+
+Executor::Executor(compile::Compiled compiled, std::vector<at::Tensor> constants)
+    : compiled_(std::move(compiled)), constants_(std::move(constants)) {
+  CRESSET_CHECK(constants_.size() == program().constants.size(), "a program was given the wrong number of constants");
+}
+
+Executor::~Executor() = default;
+
+std::unique_ptr<BoundContext> Executor::check_out(c10::ArrayRef<int64_t> symbols) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.calls;
+    for (size_t i = idle_.size(); i-- > 0;) {
+      if (idle_[i]->symbols() != symbols) continue;
+      std::unique_ptr<BoundContext> context = std::move(idle_[i]);
+      idle_.erase(idle_.begin() + static_cast<ptrdiff_t>(i));
+      return context;
+    }
+    ++stats_.contexts_bound;
+  }
+  CRESSET_CHECK(symbols.size() == program().symbols.size(), "a program was given the wrong number of symbols");
+  return std::make_unique<BoundContext>(program(), constants_, symbols);
+}
+
+void Executor::check_in(std::unique_ptr<BoundContext> context) {
+  std::unique_ptr<BoundContext> evicted;  // destroyed outside the lock
+  const std::lock_guard lock(mutex_);
+  ContextStats& stats = context->stats();
+  stats_.restride_copies += stats.restride_copies;
+  stats_.adopted_results += stats.adopted;
+  stats = {};
+  stats_.arena_bytes = context->arena_bytes();
+  stats_.peak_arena_bytes = std::max(stats_.peak_arena_bytes, stats_.arena_bytes);
+  idle_.push_back(std::move(context));
+  if (idle_.size() <= kIdleContexts) return;
+  evicted = std::move(idle_.front());
+  idle_.erase(idle_.begin());
+}
+
+std::vector<at::Tensor> Executor::run(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols) {
+  struct CheckedOut {
+    Executor& executor;
+    std::unique_ptr<BoundContext> context;
+    ~CheckedOut() { executor.check_in(std::move(context)); }
+  } checked_out{*this, check_out(symbols)};
+  return checked_out.context->run(inputs);
+}
+
+ExecutorStats Executor::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void Executor::drop_contexts() {
+  std::vector<std::unique_ptr<BoundContext>> dropped;
+  const std::lock_guard lock(mutex_);
+  dropped.swap(idle_);
+}
+
+void configure_codegen() {
+  static const bool once = [] {
+    codegen::CpuOptions options;
+    options.resolver = find_symbol;
+    codegen::CpuCodegen::get().configure(options);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+void trim_memory() { ArenaPool::get().trim(); }
+
+}  // namespace cresset::bridge

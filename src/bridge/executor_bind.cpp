@@ -1,0 +1,242 @@
+// Binding: everything about a call that depends on sizes only.
+#include <ATen/core/Tensor.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/TensorImpl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "bridge/aten_call.h"
+#include "bridge/dtypes.h"
+#include "bridge/executor_context.h"
+
+namespace cresset::bridge {
+
+using runtime::ExternArg;
+using runtime::Home;
+using runtime::TensorId;
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+// Calls f(TensorId) for every tensor that an extern call reads.
+template <class F>
+void for_each_argument(const runtime::ExternCall& call, F&& f) {
+  for (const ExternArg& arg : call.args) {
+    if (const auto* id = std::get_if<TensorId>(&arg)) f(*id);
+    if (const auto* list = std::get_if<std::vector<std::optional<TensorId>>>(&arg))
+      for (const std::optional<TensorId>& id : *list)
+        if (id) f(*id);
+  }
+}
+
+// Calls f(TensorId) for every tensor that a step mentions.
+template <class F>
+void for_each_tensor(const runtime::Step& step, F&& f) {
+  if (const auto* launch = std::get_if<runtime::Launch>(&step)) {
+    for (const TensorId id : launch->buffers) f(id);
+  } else if (const auto* call = std::get_if<runtime::ExternCall>(&step)) {
+    for_each_argument(*call, f);
+    for (const TensorId id : call->results)
+      if (id.valid()) f(id);
+  } else if (const auto* copy = std::get_if<runtime::Copy>(&step)) {
+    f(copy->from);
+    f(copy->to);
+  }
+}
+
+// Bytes from a slot's element 0 to the end of its last element.
+int64_t extent(const BoundSlot& slot) {
+  if (slot.numel == 0) return 0;
+  int64_t last = 0;
+  for (size_t d = 0; d < slot.sizes.size(); ++d) last += (slot.sizes[d] - 1) * slot.strides[d];
+  return (last + 1) * static_cast<int64_t>(c10::elementSize(slot.dtype));
+}
+
+}  // namespace
+
+BoundContext::BoundContext(const runtime::Program& program, const std::vector<at::Tensor>& constants,
+                           c10::ArrayRef<int64_t> symbols)
+    : program_(program), constants_(constants), symbols_(symbols.begin(), symbols.end()) {
+  const c10::InferenceMode ordinary_tensors(false);
+  sizes_.resize(program.sizes.output_count());
+  program.sizes.run(symbols_.data(), sizes_.data());
+  slots_.resize(program.tensors.size());
+  roots_.resize(program.tensors.size());
+  tensor_needed_.resize(program.tensors.size());
+  bool uses_arena = false;
+  for (uint32_t i = 0; i < slots_.size(); ++i) {
+    bind_slot(i);
+    uses_arena = uses_arena || slots_[i].home == Home::Arena;
+  }
+  if (uses_arena) arena_bytes_ = (size(program.arena_bytes) + kAlignment - 1) / kAlignment * kAlignment;
+  for (const runtime::Step& step : program.steps) {
+    if (std::holds_alternative<runtime::Launch>(step)) continue;
+    for_each_tensor(step, [&](TensorId id) { need_tensor(id); });
+  }
+  plan_storages();
+  bind_steps();
+  plan_fresh();
+  find_drops();
+}
+
+BoundContext::~BoundContext() = default;
+
+std::vector<int64_t> BoundContext::sizes(const std::vector<runtime::SizeRef>& refs) const {
+  std::vector<int64_t> values;
+  values.reserve(refs.size());
+  for (const runtime::SizeRef ref : refs) values.push_back(size(ref));
+  return values;
+}
+
+void BoundContext::bind_slot(uint32_t index) {
+  const runtime::TensorSlot& slot = program_.tensors[index];
+  BoundSlot& bound = slots_[index];
+  bound.home = slot.home;
+  bound.dtype = to_torch(slot.dtype);
+  bound.sizes = sizes(slot.sizes);
+  bound.strides = sizes(slot.strides);
+  bound.numel = 1;
+  for (const int64_t n : bound.sizes) bound.numel *= n;
+  bound.root = index;
+  for (const runtime::TensorSlot* s = &slot; s->home == Home::View; s = &program_.tensors[bound.root]) {
+    bound.byte_offset += size(s->offset) * byte_size(s->dtype);
+    bound.root = s->base.index;
+  }
+  if (slot.home == Home::Arena) {
+    roots_[index].arena_offset = size(slot.arena_offset);
+    arena_roots_.push_back(index);
+  }
+  if (slot.home == Home::Arena || slot.home == Home::Fresh || slot.home == Home::Extern) owners_.push_back(index);
+}
+
+void BoundContext::need_tensor(TensorId id) { tensor_needed_[id.index] = true; }
+
+// Wrappers of slots in one root share a storage that covers them all, so that one store moves them together.
+void BoundContext::plan_storages() {
+  std::vector<std::pair<int64_t, int64_t>> range(slots_.size(), {0, 0});  // by root: first and last byte
+  const auto wrapped = [&](uint32_t i) {
+    const Home home = slots_[i].home;
+    return tensor_needed_[i] && (home == Home::Arena || home == Home::Extern || home == Home::View);
+  };
+  for (uint32_t i = 0; i < slots_.size(); ++i) {
+    if (!wrapped(i)) continue;
+    auto& [low, high] = range[slots_[i].root];
+    low = std::min(low, slots_[i].byte_offset);
+    high = std::max(high, slots_[i].byte_offset + extent(slots_[i]));
+  }
+  for (uint32_t i = 0; i < slots_.size(); ++i) {
+    if (!wrapped(i)) continue;
+    BoundRoot& root = roots_[slots_[i].root];
+    if (root.storage == nullptr) {
+      const auto& [low, high] = range[slots_[i].root];
+      root.storage_shift = low;
+      root.storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), high - low,
+                                                           at::DataPtr(nullptr, at::kCPU), nullptr, false);
+    }
+    make_wrapper(i);
+  }
+}
+
+void BoundContext::make_wrapper(uint32_t index) {
+  BoundSlot& slot = slots_[index];
+  const BoundRoot& root = roots_[slot.root];
+  const int64_t bytes = slot.byte_offset - root.storage_shift;
+  const auto element = static_cast<int64_t>(c10::elementSize(slot.dtype));
+  CRESSET_CHECK(bytes % element == 0, "a view starts inside an element of its dtype");
+  auto impl = c10::make_intrusive<c10::TensorImpl>(
+      c10::Storage(root.storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(slot.dtype));
+  impl->set_sizes_and_strides(slot.sizes, slot.strides, bytes / element);
+  slot.wrapper = at::Tensor(std::move(impl));
+  slot.tensor = &slot.wrapper;
+}
+
+void BoundContext::bind_steps() {
+  size_t buffers = 0, symbols = 0;
+  for (const runtime::Step& step : program_.steps) {
+    const auto* launch = std::get_if<runtime::Launch>(&step);
+    if (launch == nullptr) continue;
+    buffers += launch->buffers.size();
+    symbols += launch->symbols.size();
+  }
+  launch_buffers_.resize(buffers);  // never resized again: kernels' arguments point into these
+  launch_symbols_.resize(symbols);
+  void** buffer = launch_buffers_.data();
+  int64_t* symbol = launch_symbols_.data();
+  steps_.reserve(program_.steps.size());
+  for (const runtime::Step& step : program_.steps) {
+    if (const auto* launch = std::get_if<runtime::Launch>(&step)) {
+      steps_.push_back({StepKind::Launch, static_cast<uint32_t>(launches_.size())});
+      bind_launch(*launch, buffer, symbol);
+    } else if (const auto* call = std::get_if<runtime::ExternCall>(&step)) {
+      steps_.push_back({StepKind::Extern, static_cast<uint32_t>(externs_.size())});
+      externs_.push_back(bind_extern_call(*call, *this));
+    } else if (const auto* copy = std::get_if<runtime::Copy>(&step)) {
+      steps_.push_back({StepKind::Copy, static_cast<uint32_t>(copies_.size())});
+      bind_copy(*copy);
+    } else {
+      steps_.push_back({StepKind::Release, 0});  // find_drops knows better: it sees adopted memory too
+    }
+  }
+}
+
+void BoundContext::bind_launch(const runtime::Launch& launch, void**& buffer, int64_t*& symbol) {
+  const codegen::CompiledKernel& kernel = *program_.kernels[launch.kernel];
+  BoundLaunch bound{kernel.fn(), buffer, symbol, 0, 0, 0};
+  for (const TensorId id : launch.buffers) {
+    BoundRoot& root = roots_[slots_[id.index].root];
+    root.listeners.emplace_back(buffer, slots_[id.index].byte_offset);
+    ++buffer;
+  }
+  for (const runtime::SizeRef ref : launch.symbols) *symbol++ = size(ref);
+  bound.items = kernel.work_items(bound.symbols);
+  bound.cost = bound.items * kernel.item_cost(bound.symbols);
+  bound.scratch_bytes = kernel.scratch_bytes(bound.symbols);
+  scratch_bytes_ = std::max(scratch_bytes_, (bound.scratch_bytes + kAlignment - 1) / kAlignment * kAlignment);
+  launches_.push_back(bound);
+}
+
+void BoundContext::bind_copy(const runtime::Copy& copy) {
+  const Home root = slots_[slots_[copy.to.index].root].home;
+  copies_.push_back({copy.from, copy.to, root == Home::Input || root == Home::Constant});
+}
+
+// A Fresh slot is allocated when the call starts, but for one that an extern call makes: it may return its own memory.
+void BoundContext::plan_fresh() {
+  std::vector<bool> seen(slots_.size()), made_by_extern(slots_.size());
+  for (const runtime::Step& step : program_.steps) {
+    if (const auto* call = std::get_if<runtime::ExternCall>(&step)) {
+      for (const TensorId id : call->results)
+        if (id.valid() && !seen[id.index]) made_by_extern[id.index] = true;
+    }
+    for_each_tensor(step, [&](TensorId id) { seen[slots_[id.index].root] = true; });
+  }
+  for (uint32_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].home == Home::Fresh && !made_by_extern[i]) fresh_at_start_.push_back(i);
+}
+
+// After which step the memory that an extern call returned is not needed any more.
+void BoundContext::find_drops() {
+  constexpr uint32_t kNever = UINT32_MAX;
+  std::vector<uint32_t> last_use(slots_.size(), kNever);
+  std::vector<bool> returned(slots_.size());
+  for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+    for_each_tensor(program_.steps[s], [&](TensorId id) { last_use[slots_[id.index].root] = s; });
+    if (const auto* call = std::get_if<runtime::ExternCall>(&program_.steps[s]))
+      for (const TensorId id : call->results)
+        if (id.valid()) returned[slots_[id.index].root] = true;
+  }
+  for (const TensorId id : program_.outputs) last_use[slots_[id.index].root] = kNever;
+  std::vector<std::vector<uint32_t>> by_step(steps_.size());
+  for (uint32_t i = 0; i < slots_.size(); ++i)
+    if (returned[i] && last_use[i] != kNever) by_step[last_use[i]].push_back(i);
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    steps_[s].drop_begin = static_cast<uint32_t>(drops_.size());
+    drops_.insert(drops_.end(), by_step[s].begin(), by_step[s].end());
+    steps_[s].drop_end = static_cast<uint32_t>(drops_.size());
+  }
+}
+
+}  // namespace cresset::bridge

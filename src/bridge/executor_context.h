@@ -1,0 +1,135 @@
+// A Program bound to one vector of symbol values: sizes evaluated, addresses planned, kernel arguments and ATen
+// arguments laid out. A call patches the addresses that changed and runs the tape. Used by one call at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/StorageImpl.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "bridge/arena.h"
+#include "runtime/program.h"
+
+namespace cresset::bridge {
+
+class ExternKernel;
+
+// A tensor slot with its numbers evaluated.
+struct BoundSlot {
+  runtime::Home home;
+  at::ScalarType dtype;
+  uint32_t root;            // the slot whose memory this one lies in; itself unless a View
+  int64_t byte_offset = 0;  // of element 0, from the root's element 0
+  std::vector<int64_t> sizes, strides;
+  int64_t numel = 0;
+  // What ATen calls are given. Inputs, constants and fresh outputs: the tensor itself, set at each call. Others: a
+  // wrapper that follows its root's address, made once.
+  const at::Tensor* tensor = nullptr;
+  at::Tensor wrapper;
+};
+
+// The memory of a slot that is no view, and who must hear when its address changes.
+struct BoundRoot {
+  char* base = nullptr;                               // element 0
+  std::vector<std::pair<void**, int64_t>> listeners;  // kernel arguments: base + offset
+  c10::intrusive_ptr<c10::StorageImpl> storage;       // of the wrappers; does not own the memory
+  int64_t storage_shift = 0;                          // bytes from base to the storage's first byte, <= 0
+  int64_t arena_offset = 0;
+  at::Tensor owner;  // Fresh, Extern and adopted results: keeps the memory
+};
+
+struct ContextStats {
+  int64_t restride_copies = 0;  // extern results copied because their strides were not the planned ones
+  int64_t adopted = 0;          // extern results whose memory took the place of the planned memory
+};
+
+class BoundContext {
+ public:
+  BoundContext(const runtime::Program& program, const std::vector<at::Tensor>& constants,
+               c10::ArrayRef<int64_t> symbols);
+  ~BoundContext();
+
+  // Runs the program. `inputs` and the constants must stay alive meanwhile.
+  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs);
+
+  c10::ArrayRef<int64_t> symbols() const { return symbols_; }
+  int64_t arena_bytes() const { return arena_bytes_; }
+  ContextStats& stats() { return stats_; }
+
+  // ---- for extern calls
+  int64_t size(runtime::SizeRef ref) const { return sizes_[ref.index]; }
+  std::vector<int64_t> sizes(const std::vector<runtime::SizeRef>& refs) const;
+  const BoundSlot& slot(runtime::TensorId id) const { return slots_[id.index]; }
+  const at::Tensor& tensor(runtime::TensorId id) const { return *slots_[id.index].tensor; }
+  // The planned memory of a result (home Arena, Fresh or View) as a tensor; allocates a Fresh one.
+  const at::Tensor& planned(runtime::TensorId id);
+  bool has_planned_memory(runtime::TensorId id) const { return slots_[id.index].home != runtime::Home::Extern; }
+  // `result` is what the slot holds from now on: its memory takes the planned memory's place when sizes and strides
+  // agree, otherwise it is copied. `op` is named in errors.
+  void adopt(runtime::TensorId id, at::Tensor result, std::string_view op);
+  int threads() const { return threads_; }
+
+ private:
+  struct BoundLaunch {
+    codegen::KernelFn fn;
+    void** buffers;
+    const int64_t* symbols;
+    int64_t items, cost, scratch_bytes;
+  };
+  struct BoundCopy {
+    runtime::TensorId from, to;
+    bool bump_version;
+  };
+  enum class StepKind : uint8_t { Launch, Extern, Copy, Release };
+  struct BoundStep {
+    StepKind kind;
+    uint32_t index;
+    uint32_t drop_begin = 0, drop_end = 0;  // drops_: roots whose owner is not needed after this step
+  };
+
+  // Binding (executor_bind.cpp).
+  void bind_slot(uint32_t index);
+  void bind_steps();
+  void bind_launch(const runtime::Launch& launch, void**& buffer, int64_t*& symbol);
+  void bind_copy(const runtime::Copy& copy);
+  void bind_extern(const runtime::ExternCall& call);
+  void find_drops();
+  void need_tensor(runtime::TensorId id);
+  void make_wrapper(uint32_t index);
+  void plan_storages();
+  void plan_fresh();
+
+  // Running (executor_run.cpp).
+  void set_root(uint32_t root, char* base);
+  void bind_call(c10::ArrayRef<at::Tensor> inputs, const ArenaBlock& arena);
+  void run_launch(const BoundLaunch& launch, char* scratch);
+  void run_copy(const BoundCopy& copy);
+  std::vector<at::Tensor> take_outputs(c10::ArrayRef<at::Tensor> inputs);
+  at::Tensor take_output(runtime::TensorId id);
+  void copy_into(runtime::TensorId id, const at::Tensor& from);
+  void end_call();
+
+  const runtime::Program& program_;
+  const std::vector<at::Tensor>& constants_;
+  std::vector<int64_t> symbols_, sizes_;
+  std::vector<BoundSlot> slots_;
+  std::vector<BoundRoot> roots_;  // by slot index; unused for views
+  std::vector<uint32_t> arena_roots_, fresh_at_start_, owners_;
+  std::vector<bool> tensor_needed_;
+  std::vector<void*> launch_buffers_;
+  std::vector<int64_t> launch_symbols_;
+  std::vector<BoundLaunch> launches_;
+  std::vector<std::unique_ptr<ExternKernel>> externs_;
+  std::vector<BoundCopy> copies_;
+  std::vector<BoundStep> steps_;
+  std::vector<uint32_t> drops_;
+  int64_t arena_bytes_ = 0, scratch_bytes_ = 0;
+  uint64_t last_arena_ = 0;
+  char* arena_base_ = nullptr;
+  int threads_ = 1;
+  ContextStats stats_;
+};
+
+}  // namespace cresset::bridge

@@ -1,0 +1,213 @@
+// Running a bound context: patch addresses, walk the tape.
+#include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/TensorImpl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "bridge/aten_call.h"
+#include "bridge/executor_context.h"
+#include "bridge/thread_pool.h"
+
+namespace cresset::bridge {
+namespace {
+
+using runtime::Home;
+using runtime::TensorId;
+
+constexpr int64_t kElementsPerThread = 16384;  // below this a thread costs more than it brings
+
+char* element_zero(const at::Tensor& tensor) {
+  return static_cast<char*>(const_cast<void*>(tensor.unsafeGetTensorImpl()->data()));
+}
+
+at::Tensor allocate(const BoundSlot& slot) {
+  return at::Tensor(at::detail::empty_strided_cpu(slot.sizes, slot.strides, slot.dtype));
+}
+
+// Whether a tensor's strides address the same elements as the slot's.
+bool strides_agree(const at::Tensor& tensor, const BoundSlot& slot) {
+  if (slot.numel == 0) return true;
+  for (size_t d = 0; d < slot.sizes.size(); ++d)
+    if (slot.sizes[d] > 1 && tensor.stride(static_cast<int64_t>(d)) != slot.strides[d]) return false;
+  return true;
+}
+
+// Wrappers do not own their memory; an operator that returns its argument must not smuggle it out.
+bool owns_memory(const at::Tensor& tensor) {
+  return tensor.numel() == 0 || tensor.storage().data_ptr().get_context() != nullptr;
+}
+
+void check_result(const at::Tensor& result, const BoundSlot& slot, std::string_view op) {
+  CRESSET_CHECK(result.defined(), fmt::format("{} returned no tensor where one was expected", op));
+  CRESSET_CHECK(result.sizes() == c10::IntArrayRef(slot.sizes),
+                fmt::format("{} returned sizes [{}], expected [{}]", op, fmt::join(result.sizes(), ", "),
+                            fmt::join(slot.sizes, ", ")));
+  CRESSET_CHECK(result.scalar_type() == slot.dtype,
+                fmt::format("{} returned dtype {}, expected {}", op, c10::toString(result.scalar_type()),
+                            c10::toString(slot.dtype)));
+}
+
+}  // namespace
+
+void BoundContext::set_root(uint32_t index, char* base) {
+  BoundRoot& root = roots_[index];
+  if (root.base == base) return;
+  root.base = base;
+  for (const auto& [where, offset] : root.listeners) *where = base + offset;
+  if (root.storage != nullptr)
+    root.storage->set_data_ptr_noswap(at::DataPtr(base + root.storage_shift, c10::Device(at::kCPU)));
+}
+
+void BoundContext::bind_call(c10::ArrayRef<at::Tensor> inputs, const ArenaBlock& arena) {
+  CRESSET_CHECK(inputs.size() == program_.inputs.size(), "a program was given another number of inputs than it has");
+  const auto bind = [this](const std::vector<TensorId>& ids, c10::ArrayRef<at::Tensor> tensors) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (!ids[i].valid()) continue;
+      slots_[ids[i].index].tensor = &tensors[i];
+      set_root(ids[i].index, element_zero(tensors[i]));
+    }
+  };
+  bind(program_.inputs, inputs);
+  bind(program_.constants, constants_);
+  last_arena_ = arena.id;
+  arena_base_ = arena.data;
+  for (const uint32_t root : arena_roots_) set_root(root, arena_base_ + roots_[root].arena_offset);
+  for (const uint32_t root : fresh_at_start_) planned(TensorId{root});
+}
+
+const at::Tensor& BoundContext::planned(TensorId id) {
+  BoundSlot& slot = slots_[id.index];
+  BoundRoot& root = roots_[id.index];
+  if (slot.home == Home::Arena) {
+    set_root(id.index, arena_base_ + root.arena_offset);
+  } else if (slot.home == Home::Fresh && !root.owner.defined()) {
+    root.owner = allocate(slot);
+    slot.tensor = &root.owner;
+    set_root(id.index, element_zero(root.owner));
+  }
+  return *slot.tensor;
+}
+
+void BoundContext::copy_into(TensorId id, const at::Tensor& from) {
+  planned(id).copy_(from);
+  ++stats_.restride_copies;
+}
+
+void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
+  BoundSlot& slot = slots_[id.index];
+  check_result(result, slot, op);
+  const bool agrees = strides_agree(result, slot);
+  if (slot.home == Home::View || (!agrees && slot.home != Home::Extern)) return copy_into(id, result);
+  if (!agrees || !owns_memory(result)) {
+    at::Tensor copy = allocate(slot);
+    copy.copy_(result);
+    result = std::move(copy);
+    ++stats_.restride_copies;
+  }
+  BoundRoot& root = roots_[id.index];
+  root.owner = std::move(result);
+  if (slot.home == Home::Fresh) slot.tensor = &root.owner;
+  if (slot.home == Home::Arena) ++stats_.adopted;
+  set_root(id.index, element_zero(root.owner));
+}
+
+void BoundContext::run_launch(const BoundLaunch& launch, char* scratch) {
+  const int64_t most = std::min<int64_t>(threads_, launch.items);
+  const int threads =
+      static_cast<int>(std::clamp<int64_t>(launch.cost / kElementsPerThread, 1, std::max<int64_t>(most, 1)));
+  if (threads == 1) {
+    if (launch.items > 0) launch.fn(launch.buffers, launch.symbols, 0, launch.items, scratch);
+    return;
+  }
+  struct Job {
+    const BoundLaunch& launch;
+    char* scratch;
+    int64_t scratch_stride, chunk;
+  } job{launch, scratch, scratch_bytes_, (launch.items + threads - 1) / threads};
+  run_on_threads(
+      threads,
+      [](void* data, int thread) {
+        const Job& job = *static_cast<const Job*>(data);
+        const int64_t begin = thread * job.chunk;
+        const int64_t end = std::min(begin + job.chunk, job.launch.items);
+        if (begin < end)
+          job.launch.fn(job.launch.buffers, job.launch.symbols, begin, end, job.scratch + thread * job.scratch_stride);
+      },
+      &job);
+}
+
+void BoundContext::run_copy(const BoundCopy& copy) {
+  const at::Tensor& to = tensor(copy.to);
+  to.copy_(tensor(copy.from));
+  // Autograd's bookkeeping is below us; whoever saved the old contents must still notice the write.
+  if (!copy.bump_version) return;
+  c10::TensorImpl* written = slots_[slots_[copy.to.index].root].tensor->unsafeGetTensorImpl();
+  if (!written->is_inference()) written->bump_version();
+}
+
+std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs) {
+  // Operators were captured below autograd and autocast, and run there.
+  const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                                                 c10::autocast_dispatch_keyset);
+  threads_ = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const ArenaLease arena(static_cast<size_t>(arena_bytes_ + scratch_bytes_ * threads_), last_arena_);
+  struct AtEnd {
+    BoundContext& context;
+    ~AtEnd() { context.end_call(); }
+  } at_end{*this};
+  bind_call(inputs, arena.block());
+  char* const scratch = arena.block().data + arena_bytes_;
+  for (const BoundStep& step : steps_) {
+    switch (step.kind) {
+      case StepKind::Launch:
+        run_launch(launches_[step.index], scratch);
+        break;
+      case StepKind::Extern:
+        externs_[step.index]->run(*this);
+        break;
+      case StepKind::Copy:
+        run_copy(copies_[step.index]);
+        break;
+      case StepKind::Release:
+        break;
+    }
+    for (uint32_t i = step.drop_begin; i < step.drop_end; ++i) roots_[drops_[i]].owner.reset();
+  }
+  return take_outputs(inputs);
+}
+
+std::vector<at::Tensor> BoundContext::take_outputs(c10::ArrayRef<at::Tensor>) {
+  std::vector<at::Tensor> outputs;
+  outputs.reserve(program_.outputs.size());
+  for (const TensorId id : program_.outputs) outputs.push_back(take_output(id));
+  return outputs;
+}
+
+at::Tensor BoundContext::take_output(TensorId id) {
+  const BoundSlot& slot = slots_[id.index];
+  const BoundSlot& root = slots_[slot.root];
+  CRESSET_CHECK(root.home != Home::Arena, fmt::format("output {} lies in the arena", program_.tensors[id.index].name));
+  const at::Tensor& base =
+      root.home == Home::Input || root.home == Home::Constant ? *root.tensor : roots_[slot.root].owner;
+  if (slot.home != Home::View) return base;
+  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()),
+                                                   c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                                   c10::scalarTypeToTypeMeta(slot.dtype));
+  const auto base_bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
+  const auto element = static_cast<int64_t>(c10::elementSize(slot.dtype));
+  impl->set_sizes_and_strides(slot.sizes, slot.strides, (base_bytes + slot.byte_offset) / element);
+  if (!base.is_inference()) impl->set_version_counter(base.unsafeGetTensorImpl()->version_counter());
+  return at::Tensor(std::move(impl));
+}
+
+void BoundContext::end_call() {
+  for (const uint32_t root : owners_) roots_[root].owner.reset();
+}
+
+}  // namespace cresset::bridge

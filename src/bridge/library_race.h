@@ -1,0 +1,89 @@
+// Which library runs an operator fastest is measured, not assumed. Calls of an undecided class run its candidates in
+// turn, timed; they are real calls with right results, so measuring costs no extra work. Decisions are kept in memory
+// and on disk, by machine.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace cresset::bridge {
+
+// One class of calls: an operator, dtype and rounded shape. Lives as long as the process.
+class RaceEntry {
+ public:
+  RaceEntry(std::string key, std::vector<std::string> candidates);
+
+  struct Pick {
+    int candidate;
+    bool timed;  // the caller measures and calls record()
+  };
+  Pick pick() {
+    const int winner = winner_.load(std::memory_order_acquire);
+    if (winner >= 0) [[likely]]
+      return {winner, false};
+    return pick_undecided();
+  }
+  // `work`: what the call computed, in any unit that makes calls of one class comparable.
+  void record(int candidate, double seconds, double work);
+  void abandon(int candidate);     // a timed call that raised
+  void disqualify(int candidate);  // raised where the default did not: never picked again
+
+  // -1: undecided.
+  int winner() const { return winner_.load(std::memory_order_acquire); }
+  const std::string& key() const { return key_; }
+  const std::vector<std::string>& candidates() const { return candidates_; }
+
+ private:
+  friend class LibraryRace;
+  struct Lane {
+    int started = 0, finished = 0;
+    double best = 0;
+  };
+  Pick pick_undecided();
+  void decide_if_complete();
+  void decide();  // under mutex_
+
+  const std::string key_;
+  const std::vector<std::string> candidates_;
+  std::mutex mutex_;
+  std::vector<Lane> lanes_;
+  std::atomic<int> winner_{-1};
+};
+
+class LibraryRace {
+ public:
+  static LibraryRace& get();
+
+  // The entry of a class; candidate 0 is ATen's default and wins at once when there is no other or under
+  // CRESSET_NO_RACE. The names say which candidate a remembered decision means.
+  RaceEntry& entry(const std::string& key, const std::vector<std::string>& candidates);
+
+  void save();   // writes decisions made since the last time; atomic against other processes
+  void reset();  // forgets everything in memory, so that the next entry reads the disk again (for tests)
+  int64_t decided() const;
+  std::string report() const;  // for people: one line a class
+
+ private:
+  friend class RaceEntry;
+  LibraryRace();
+  void load();
+  void on_decision();
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::unique_ptr<RaceEntry>> entries_;
+  std::vector<std::unique_ptr<RaceEntry>> retired_;          // by reset(); callers may still hold them
+  std::unordered_map<std::string, std::string> remembered_;  // key -> candidate name
+  bool loaded_ = false;
+  std::atomic<bool> dirty_{false};
+  std::atomic<int64_t> last_save_ms_;
+};
+
+// A size rounded for the key of a class: its binary logarithm, in half steps.
+int size_class(int64_t size);
+
+}  // namespace cresset::bridge
