@@ -1,0 +1,149 @@
+// Arithmetic on two operands other than division and powers.
+#include <cmath>
+
+#include "ops/families.h"
+#include "ops/pointwise_types.h"
+
+namespace cresset::ops {
+namespace {
+
+using loop::Op;
+
+// On booleans addition is "or" and multiplication is "and", as the wrapped sums of their 0/1 values say.
+S add(S a, S b) { return a.dtype() == DType::Bool ? either(a, b) : a + b; }
+S sub(S a, S b) { return a - b; }
+S rsub(S a, S b) { return b - a; }
+S mul(S a, S b) { return a.dtype() == DType::Bool ? both(a, b) : a * b; }
+
+// self <op> alpha * other, alpha not rounded to F16/BF16.
+template <S (*F)(S, S), size_t Scaled>
+loop::ScalarId scaled(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  const DType dtype = context.result_type(0).dtype;
+  S operands[2] = {operand(context, args, 0, index, dtype), operand(context, args, 1, index, dtype)};
+  S& target = operands[Scaled];
+  if (constant_number(args.graph(), args[2]) != 1.0) target = target * number_arg(context, args, 2, target);
+  return F(operands[0], operands[1]).id;
+}
+
+template <unsigned Accepted>
+Result<Types> scaled_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(Types types, (shape_of<2, Accepted, Out::Common>(shapes, args)));
+  const bool whole = !std::holds_alternative<double>(args[2]);
+  if (types[0].dtype == DType::Bool && constant_number(args.graph(), args[2]) != 1.0)
+    return shapes.unsupported("alpha on booleans");
+  if (is_integral(types[0].dtype) && !whole) return shapes.invalid("a fractional alpha on integers");
+  return types;
+}
+
+// (1 - weight) * self + weight * end, from the nearer end so that both ends are met exactly.
+loop::ScalarId lerp(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  const DType dtype = context.result_type(0).dtype;
+  const S self = operand(context, args, 0, index, dtype), end = operand(context, args, 1, index, dtype);
+  const S weight = args.is_tensor(2) ? operand(context, args, 2, index, dtype) : number_arg(context, args, 2, self);
+  const S span = end - self;
+  return select(lt(abs(weight), 0.5), self + weight * span, end - span * (1.0 - weight)).id;
+}
+
+loop::ScalarId addcmul(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  const DType dtype = context.result_type(0).dtype;
+  const S self = operand(context, args, 0, index, dtype);
+  const S a = operand(context, args, 1, index, dtype), b = operand(context, args, 2, index, dtype);
+  if (constant_number(args.graph(), args[3]) == 1.0) return (self + a * b).id;
+  return (self + number_arg(context, args, 3, self) * a * b).id;
+}
+
+loop::ScalarId addcdiv(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  const DType dtype = context.result_type(0).dtype;
+  const S self = operand(context, args, 0, index, dtype);
+  const S a = operand(context, args, 1, index, dtype), b = operand(context, args, 2, index, dtype);
+  if (constant_number(args.graph(), args[3]) == 1.0) return (self + a / b).id;
+  return (self + number_arg(context, args, 3, self) * a / b).id;
+}
+
+// Booleans: the greater is "or", the smaller "and".
+template <Op O, bool Greater>
+S extreme(S a, S b) {
+  if (a.dtype() == DType::Bool) return Greater ? either(a, b) : both(a, b);
+  if (is_float(a.dtype())) return binary(O, a, b);
+  return binary(Greater ? Op::Maximum : Op::Minimum, a, b);
+}
+
+S xlogy(S x, S y) { return select(is_nan(y), y, select(eq(x, 0), x.number(0), x * log(y))); }
+S xlog1py(S x, S y) { return select(is_nan(y), y, select(eq(x, 0), x.number(0), x * log1p(y))); }
+S heaviside(S x, S at_zero) {
+  return select(eq(x, 0), at_zero, gt(x, 0).cast(x.dtype()));
+}
+// Equal infinities would give inf - inf.
+S logaddexp(S a, S b) {
+  const S sum = maximum(a, b) + log1p(exp(-abs(a - b)));
+  return select(both(unary(Op::IsInf, a), eq(a, b)), a, sum);
+}
+
+#define SCALED_TENSOR(name, accepted, function, operand_index)                                              \
+  OpDef {                                                                                                   \
+    .schema = "aten::" name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",              \
+    .op_class = OpClass::Pointwise, .shape = scaled_shape<accepted>, .element = scaled<function, operand_index> \
+  }
+#define SCALED_SCALAR(name, accepted, function, operand_index)                                              \
+  OpDef {                                                                                                   \
+    .schema = "aten::" name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",                 \
+    .op_class = OpClass::Pointwise, .shape = scaled_shape<accepted>, .element = scaled<function, operand_index> \
+  }
+#define BINARY(text, accepted, out, function, is_heavy)                                  \
+  OpDef {                                                                                \
+    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Pointwise,                \
+    .shape = shape_of<2, accepted, out>, .element = element2<function>, .heavy = is_heavy \
+  }
+
+const OpDef kOps[] = {
+    SCALED_TENSOR("add", kReal, add, 1),
+    SCALED_SCALAR("add", kReal, add, 1),
+    SCALED_TENSOR("sub", kNumeric, sub, 1),
+    SCALED_SCALAR("sub", kNumeric, sub, 1),
+    SCALED_TENSOR("rsub", kNumeric, rsub, 0),
+    SCALED_SCALAR("rsub", kNumeric, rsub, 0),
+    BINARY("mul.Tensor(Tensor self, Tensor other)", kReal, Out::Common, mul, false),
+    BINARY("mul.Scalar(Tensor self, Scalar other)", kReal, Out::Common, mul, false),
+    BINARY("maximum(Tensor self, Tensor other)", kReal, Out::Common, (extreme<Op::Maximum, true>), false),
+    BINARY("minimum(Tensor self, Tensor other)", kReal, Out::Common, (extreme<Op::Minimum, false>), false),
+    BINARY("fmax(Tensor self, Tensor other)", kReal, Out::Common, (extreme<Op::Fmax, true>), false),
+    BINARY("fmin(Tensor self, Tensor other)", kReal, Out::Common, (extreme<Op::Fmin, false>), false),
+    BINARY("atan2(Tensor self, Tensor other)", kReal, Out::Float, apply2<Op::Atan2>, true),
+    BINARY("hypot(Tensor self, Tensor other)", kFloat, Out::Common, apply2<Op::Hypot>, true),
+    BINARY("nextafter(Tensor self, Tensor other)", kFloat, Out::Common, apply2<Op::NextAfter>, false),
+    BINARY("copysign.Tensor(Tensor self, Tensor other)", kReal, Out::Float, apply2<Op::CopySign>, false),
+    BINARY("copysign.Scalar(Tensor self, Scalar other)", kReal, Out::Float, apply2<Op::CopySign>, false),
+    {.schema = "aten::heaviside(Tensor self, Tensor values) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = same_dtype_shape_of<2, kNumeric>,
+     .element = element2<heaviside>},
+    BINARY("xlogy.Tensor(Tensor self, Tensor other)", kReal, Out::Float, xlogy, true),
+    BINARY("xlogy.Scalar_Self(Scalar self, Tensor other)", kReal, Out::Float, xlogy, true),
+    BINARY("xlogy.Scalar_Other(Tensor self, Scalar other)", kReal, Out::Float, xlogy, true),
+    BINARY("special_xlog1py(Tensor self, Tensor other)", kReal, Out::Float, xlog1py, true),
+    BINARY("special_xlog1py.self_scalar(Scalar self, Tensor other)", kReal, Out::Float, xlog1py, true),
+    BINARY("special_xlog1py.other_scalar(Tensor self, Scalar other)", kReal, Out::Float, xlog1py, true),
+    BINARY("logaddexp(Tensor self, Tensor other)", kFloat, Out::Common, logaddexp, true),
+    {.schema = "aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = same_dtype_shape_of<2, kFloat>,
+     .element = lerp},
+    {.schema = "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = same_dtype_shape_of<3, kFloat>,
+     .element = lerp},
+    {.schema = "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<3, kNumeric, Out::Common>,
+     .element = addcmul},
+    {.schema = "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<3, kFloat, Out::Common>,
+     .element = addcdiv},
+};
+
+}  // namespace
+
+std::span<const OpDef> pointwise_binary_ops() { return kOps; }
+
+}  // namespace cresset::ops

@@ -1,0 +1,127 @@
+// Copies, conversions and fills; and the operators that are their argument under another name.
+#include "ops/families.h"
+#include "ops/pointwise_types.h"
+
+namespace cresset::ops {
+namespace {
+
+using graph::MemoryFormat;
+using graph::TensorType;
+
+// Strides of a copy of `self` made with the memory format in argument i (None: Preserve).
+std::vector<sym::ExprId> copy_strides(ShapeContext& shapes, const OpArgs& args, size_t i, const TensorType& self) {
+  const auto* format = std::get_if<MemoryFormat>(&args[i]);
+  if (format == nullptr || *format == MemoryFormat::Preserve) return shapes.like_strides(self);
+  return shapes.strides_for(*format, self.sizes);
+}
+
+Result<Types> to_copy_shape(ShapeContext& shapes, const OpArgs& args) {
+  TensorType out = args.tensor(0);
+  const DType dtype = args.dtype(1).value_or(out.dtype);
+  if (!accepts(kReal, dtype)) return unsupported_dtype(dtype, "_to_copy");
+  if (!accepts(kReal, out.dtype)) return unsupported_dtype(out.dtype, "_to_copy");
+  if (const auto* device = std::get_if<graph::Device>(&args[3]); device && device->kind != out.device.kind)
+    return shapes.unsupported("a copy to another device");
+  if (args.flag_or(4, false)) return shapes.unsupported("pinned memory");
+  out.strides = copy_strides(shapes, args, 6, out);
+  out.dtype = dtype;
+  return Types{std::move(out)};
+}
+
+Result<Types> clone_shape(ShapeContext& shapes, const OpArgs& args) {
+  TensorType out = args.tensor(0);
+  if (!accepts(kReal, out.dtype)) return unsupported_dtype(out.dtype, "clone");
+  out.strides = copy_strides(shapes, args, 1, out);
+  return Types{std::move(out)};
+}
+
+loop::ScalarId first_argument(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  return context.operand(args, 0, index, context.result_type(0).dtype);
+}
+loop::ScalarId second_argument(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  return context.operand(args, 1, index, context.result_type(0).dtype);
+}
+
+// copy(self, src): src in self's place.
+Result<Types> copy_shape(ShapeContext& shapes, const OpArgs& args) {
+  TensorType out = args.tensor(0);
+  const TensorType& source = args.tensor(1);
+  if (!accepts(kReal, out.dtype) || !accepts(kReal, source.dtype)) return unsupported_dtype(source.dtype, "copy");
+  if (source.device.kind != out.device.kind) return shapes.unsupported("a copy between devices");
+  if (source.rank() > out.rank()) return shapes.invalid("the source has more dimensions than the destination");
+  CRESSET_TRY(const std::vector<sym::ExprId> sizes, shapes.broadcast(out.sizes, source.sizes));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (!shapes.require_equal(sizes[i], out.sizes[i])) return shapes.invalid("the source does not expand to self");
+  out.strides = shapes.like_strides(out);
+  return Types{std::move(out)};
+}
+
+Result<Types> fill_shape(ShapeContext& shapes, const OpArgs& args) {
+  TensorType out = args.tensor(0);
+  if (!accepts(kReal, out.dtype)) return unsupported_dtype(out.dtype, "fill");
+  if (args.is_tensor(1) && args.tensor(1).rank() != 0) return shapes.invalid("the value must have no dimensions");
+  out.strides = shapes.like_strides(out);
+  return Types{std::move(out)};
+}
+
+// Dropout outside training: the input and a mask of ones.
+Result<Types> dropout_shape(ShapeContext& shapes, const OpArgs& args) {
+  if (args.flag_or(2, true)) return shapes.unsupported("dropout in training");
+  TensorType out = args.tensor(0);
+  if (!accepts(kReal, out.dtype)) return unsupported_dtype(out.dtype, "native_dropout");
+  out.strides = shapes.like_strides(out);
+  TensorType mask = out;
+  mask.dtype = DType::Bool;
+  return Types{std::move(out), std::move(mask)};
+}
+
+loop::ScalarId dropout(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
+  if (result == 1) return context.scalars().constant_int(DType::Bool, 1);
+  return first_argument(context, args, result, index);
+}
+
+Result<Types> same_type(ShapeContext&, const OpArgs& args) { return Types{args.tensor(0)}; }
+Index same_index(ElementContext&, const OpArgs&, size_t, const Index& index) { return index; }
+
+#define IDENTITY(text)                                                                   \
+  OpDef {                                                                                \
+    .schema = "aten::" text, .op_class = OpClass::View, .shape = same_type, .view = same_index \
+  }
+
+const OpDef kOps[] = {
+    {.schema = "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+               "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = to_copy_shape,
+     .element = first_argument},
+    {.schema = "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = clone_shape,
+     .element = first_argument},
+    {.schema = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = copy_shape,
+     .element = second_argument},
+    {.schema = "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = fill_shape,
+     .element = second_argument},
+    {.schema = "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = fill_shape,
+     .element = second_argument},
+    {.schema = "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+     .op_class = OpClass::Pointwise,
+     .shape = dropout_shape,
+     .element = dropout},
+    IDENTITY("alias(Tensor(a) self) -> Tensor(a)"),
+    IDENTITY("detach(Tensor(a) self) -> Tensor(a)"),
+    IDENTITY("lift(Tensor self) -> Tensor"),
+    IDENTITY("lift_fresh(Tensor(a) self) -> Tensor(a)"),
+};
+
+}  // namespace
+
+std::span<const OpDef> pointwise_copy_ops() { return kOps; }
+
+}  // namespace cresset::ops

@@ -1,0 +1,88 @@
+// Powers. Small constant exponents are multiplications, as in eager.
+#include <cmath>
+
+#include "ops/families.h"
+#include "ops/pointwise_types.h"
+
+namespace cresset::ops {
+namespace {
+
+using loop::Op;
+
+S power(S a, S b) { return binary(Op::Pow, a, b); }
+
+// By squaring; integers wrap as repeated multiplication does.
+S whole_power(S x, int64_t exponent) {
+  S out = x.number(1), square = x;
+  for (bool started = false; exponent > 0; exponent >>= 1) {
+    if (exponent & 1) {
+      out = started ? out * square : square;
+      started = true;
+    }
+    if (exponent > 1) square = square * square;
+  }
+  return out;
+}
+
+std::optional<S> special_power(S x, double exponent) {
+  if (exponent == 0.0 || exponent == 1.0 || exponent == 2.0 || exponent == 3.0)
+    return whole_power(x, static_cast<int64_t>(exponent));
+  if (exponent == 0.5) return sqrt(x);
+  if (exponent == -0.5) return unary(Op::Rsqrt, x);
+  if (exponent == -1.0) return 1.0 / x;
+  if (exponent == -2.0) return 1.0 / (x * x);
+  return std::nullopt;
+}
+
+Result<Types> tensor_scalar_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(Types types, (shape_of<2, kNumeric, Out::Common>(shapes, args)));
+  if (!is_integral(types[0].dtype)) return types;
+  const std::optional<double> exponent = constant_number(args.graph(), args[1]);
+  if (!exponent || *exponent < 0) return shapes.unsupported("an integer power whose exponent is not a known natural");
+  return types;
+}
+
+loop::ScalarId tensor_scalar(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  const DType dtype = context.result_type(0).dtype;
+  const S x = operand(context, args, 0, index, dtype);
+  const std::optional<double> exponent = constant_number(args.graph(), args[1]);
+  if (is_integral(dtype)) return whole_power(x, static_cast<int64_t>(*exponent)).id;
+  if (exponent)
+    if (const std::optional<S> special = special_power(x, *exponent)) return special->id;
+  return power(x, number_arg(context, args, 1, x)).id;
+}
+
+Result<Types> tensor_tensor_shape(ShapeContext& shapes, const OpArgs& args) {
+  if (!args.is_tensor(1)) return tensor_scalar_shape(shapes, args);
+  CRESSET_TRY(Types types, (shape_of<2, kNumeric, Out::Common>(shapes, args)));
+  if (is_integral(types[0].dtype)) return shapes.unsupported("an integer power by a tensor");
+  return types;
+}
+
+loop::ScalarId tensor_tensor(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
+  if (!args.is_tensor(1)) return tensor_scalar(context, args, result, index);
+  return element2<power>(context, args, result, index);
+}
+
+const OpDef kOps[] = {
+    {.schema = "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = tensor_scalar_shape,
+     .element = tensor_scalar},
+    {.schema = "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = tensor_tensor_shape,
+     .element = tensor_tensor,
+     .heavy = true},
+    {.schema = "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = tensor_tensor_shape,
+     .element = tensor_tensor,
+     .heavy = true},
+};
+
+}  // namespace
+
+std::span<const OpDef> pointwise_power_ops() { return kOps; }
+
+}  // namespace cresset::ops

@@ -1,0 +1,164 @@
+// Functions of one element: elementary functions, rounding, signs.
+#include <cmath>
+#include <numbers>
+
+#include "ops/families.h"
+#include "ops/pointwise_types.h"
+
+namespace cresset::ops {
+namespace {
+
+using loop::Op;
+
+S reciprocal(S x) { return 1.0 / x; }
+S frac(S x) { return x - trunc(x); }
+S sinc(S x) {
+  const S product = std::numbers::pi * x;
+  return select(eq(x, 0), x.number(1), unary(Op::Sin, product) / product);
+}
+S entropy(S x) { return select(is_nan(x), x, select(gt(x, 0), -x * log(x), select(eq(x, 0), x.number(0), x.number(-INFINITY)))); }
+S deg2rad(S x) { return x * (std::numbers::pi / 180); }
+S rad2deg(S x) { return x * (180 / std::numbers::pi); }
+
+// Rounding leaves integers as they are.
+template <Op O>
+S rounded(S x) {
+  return is_float(x.dtype()) ? unary(O, x) : x;
+}
+
+// sign(NaN) is 0 in ATen: (0 < x) - (x < 0).
+S sign(S x) {
+  if (x.dtype() == DType::Bool) return x;
+  return select(gt(x, 0), x.number(1), select(lt(x, 0), x.number(-1), x.number(0)));
+}
+
+S logit(S x, ElementContext& context, const OpArgs& args) {
+  if (args.is_none(1)) return log(x / (1.0 - x));
+  const S eps = number_arg(context, args, 1, x);
+  const S low = select(lt(x, eps), eps, x);
+  const S clamped = select(gt(low, 1.0 - eps), 1.0 - eps, low);
+  return log(clamped / (1.0 - clamped));
+}
+
+double greatest(DType dtype) {
+  switch (dtype) {
+    case DType::F16: return 65504.0;
+    case DType::BF16: return 0x1.FEp127;
+    case DType::F32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
+  }
+}
+
+loop::ScalarId nan_to_num(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  const DType dtype = context.result_type(0).dtype;
+  const S x = operand(context, args, 0, index, dtype);
+  if (!is_float(dtype)) return x.id;
+  const auto value = [&](size_t i, double otherwise) { return x.number(args.is_none(i) ? otherwise : args.number(i)); };
+  const S finite_above = select(eq(x, INFINITY), value(2, greatest(dtype)), x);
+  const S finite = select(eq(x, -INFINITY), value(3, -greatest(dtype)), finite_above);
+  return select(is_nan(x), value(1, 0), finite).id;
+}
+
+#define FLOAT_UNARY(name, op)                                                               \
+  OpDef {                                                                                   \
+    .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise,      \
+    .shape = shape_of<1, kReal, Out::Float>, .element = element1<apply1<Op::op>>, .heavy = true \
+  }
+#define ROUNDING(name, op)                                                             \
+  OpDef {                                                                              \
+    .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise, \
+    .shape = shape_of<1, kNumeric, Out::Common>, .element = element1<rounded<Op::op>>  \
+  }
+
+const OpDef kOps[] = {
+    FLOAT_UNARY("exp", Exp),
+    FLOAT_UNARY("exp2", Exp2),
+    FLOAT_UNARY("expm1", Expm1),
+    FLOAT_UNARY("log", Log),
+    FLOAT_UNARY("log2", Log2),
+    FLOAT_UNARY("log10", Log10),
+    FLOAT_UNARY("log1p", Log1p),
+    FLOAT_UNARY("sqrt", Sqrt),
+    FLOAT_UNARY("rsqrt", Rsqrt),
+    FLOAT_UNARY("sin", Sin),
+    FLOAT_UNARY("cos", Cos),
+    FLOAT_UNARY("tan", Tan),
+    FLOAT_UNARY("asin", Asin),
+    FLOAT_UNARY("acos", Acos),
+    FLOAT_UNARY("atan", Atan),
+    FLOAT_UNARY("sinh", Sinh),
+    FLOAT_UNARY("cosh", Cosh),
+    FLOAT_UNARY("tanh", Tanh),
+    FLOAT_UNARY("asinh", Asinh),
+    FLOAT_UNARY("acosh", Acosh),
+    FLOAT_UNARY("atanh", Atanh),
+    FLOAT_UNARY("erf", Erf),
+    FLOAT_UNARY("erfc", Erfc),
+    FLOAT_UNARY("lgamma", Lgamma),
+    {.schema = "aten::sigmoid(Tensor self) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kReal, Out::Float>,
+     .element = element1<sigmoid>,
+     .heavy = true},
+    {.schema = "aten::sinc(Tensor self) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kReal, Out::Float>,
+     .element = element1<sinc>,
+     .heavy = true},
+    {.schema = "aten::special_entr(Tensor self) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kReal, Out::Float>,
+     .element = element1<entropy>,
+     .heavy = true},
+    {.schema = "aten::logit(Tensor self, float? eps=None) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kReal, Out::Float>,
+     .element = element1_with<logit>,
+     .heavy = true},
+    {.schema = "aten::reciprocal(Tensor self) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kReal, Out::Float>,
+     .element = element1<reciprocal>},
+    {.schema = "aten::deg2rad(Tensor self) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kReal, Out::Float>,
+     .element = element1<deg2rad>},
+    {.schema = "aten::rad2deg(Tensor self) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kReal, Out::Float>,
+     .element = element1<rad2deg>},
+    ROUNDING("floor", Floor),
+    ROUNDING("ceil", Ceil),
+    ROUNDING("trunc", Trunc),
+    ROUNDING("round", Round),
+    {.schema = "aten::frac(Tensor self) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kFloat, Out::Common>,
+     .element = element1<frac>},
+    {.schema = "aten::neg(Tensor self) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kNumeric, Out::Common>,
+     .element = element1<apply1<Op::Neg>>},
+    {.schema = "aten::abs(Tensor self) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kNumeric, Out::Common>,
+     .element = element1<apply1<Op::Abs>>},
+    {.schema = "aten::sign(Tensor self) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kReal, Out::Common>,
+     .element = element1<sign>},
+    {.schema = "aten::sgn(Tensor self) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kReal, Out::Common>,
+     .element = element1<sign>},
+    {.schema = "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<1, kReal, Out::Common>,
+     .element = nan_to_num},
+};
+
+}  // namespace
+
+std::span<const OpDef> pointwise_unary_ops() { return kOps; }
+
+}  // namespace cresset::ops
