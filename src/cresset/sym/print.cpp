@@ -110,7 +110,8 @@ class Printer {
     }
   }
 
-  void print_magnitude(const Term& term) {
+  // `tight`: a unary minus stands before, and binds closer than any operator of the term.
+  void print_magnitude(const Term& term, bool tight) {
     const int64_t c = term.coefficient;
     const uint64_t magnitude = c < 0 ? 0 - static_cast<uint64_t>(c) : static_cast<uint64_t>(c);
     if (!term.monomial.valid()) {
@@ -118,7 +119,8 @@ class Printer {
       return;
     }
     if (magnitude != 1) out_ += fmt::format("{}*", magnitude);
-    print_chain(pool_.factors(term.monomial), "*", kAtom);
+    const std::span<const ExprId> factors = pool_.factors(term.monomial);
+    print_chain(factors, "*", factors.size() == 1 && magnitude == 1 && !tight ? kProduct : kAtom);
   }
 
   void print_sum(const TermList& terms) {
@@ -130,7 +132,7 @@ class Printer {
       } else if (minus) {
         out_ += '-';
       }
-      print_magnitude(terms[i]);
+      print_magnitude(terms[i], i == 0 && minus);
     }
   }
 
