@@ -1,0 +1,186 @@
+"""Tables and verdicts from a results file: `python bench/report.py bench/results/<file>.json`."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def mean(values: list[float]) -> float | None:
+    """Geometric."""
+    values = [v for v in values if v and v > 0]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def dig(data: Any, *path: str) -> Any:
+    for key in path:
+        data = data.get(key) if isinstance(data, dict) else None
+    return data
+
+
+def ratio(above: float | None, below: float | None) -> float | None:
+    return above / below if above and below else None
+
+
+def text(value: float | None, form: str = "{:.2f}") -> str:
+    return "" if value is None else form.format(value)
+
+
+def us_per_operator(row: dict) -> float | None:
+    captured = dig(row, "first", "cresset", "operators_captured")
+    return 1e3 * row["first"]["cresset"]["ms_capture"] / captured if captured else None
+
+
+def model_rows(results: dict) -> dict[str, dict]:
+    return results.get("models", {})
+
+
+def compile_table(results: dict) -> Table:
+    table = Table(title="First call, seconds (cold caches; warm: a second process)")
+    for column in ("model", "ops", "us/op", "cresset", "torch.compile", "ratio", "warm", "torch warm", "RSS +MB", "torch RSS +MB", "kernels", "extern"):  # fmt: skip
+        table.add_column(column, justify="left" if column == "model" else "right")
+    for name, row in model_rows(results).items():
+        ours, theirs = dig(row, "first", "cresset"), dig(row, "first", "inductor")
+        table.add_row(
+            name,
+            text(dig(ours, "operators_captured"), "{}"),
+            text(us_per_operator(row), "{:.1f}"),
+            text(dig(ours, "seconds")),
+            text(dig(theirs, "seconds")),
+            text(ratio(dig(theirs, "seconds"), dig(ours, "seconds")), "{:.1f}x"),
+            text(dig(row, "warm", "cresset", "seconds")),
+            text(dig(row, "warm", "inductor", "seconds")),
+            text(ratio(dig(ours, "rss_above_eager"), 1 << 20), "{:.0f}"),
+            text(ratio(dig(theirs, "rss_above_eager"), 1 << 20), "{:.0f}"),
+            text(dig(ours, "kernels"), "{}"),
+            text(dig(ours, "extern_calls"), "{}"),
+        )
+    return table
+
+
+def steady_table(results: dict) -> Table:
+    table = Table(title="Steady state, milliseconds a call (medians, interleaved)")
+    for column in ("model", "eager", "cresset", "torch.compile", "dynamic=True", "vs eager", "vs torch.compile", "peak MB", "torch peak MB", "off eager", "dyn/static"):  # fmt: skip
+        table.add_column(column, justify="left" if column == "model" else "right")
+    for name, row in model_rows(results).items():
+        ms, peak = dig(row, "steady", "ms") or {}, dig(row, "steady", "peak_bytes") or {}
+        table.add_row(
+            name,
+            *(text(ms.get(c), "{:.1f}") for c in ("eager", "cresset", "inductor", "inductor-dynamic")),
+            text(ratio(ms.get("eager"), ms.get("cresset")), "{:.2f}x"),
+            text(ratio(ms.get("inductor"), ms.get("cresset")), "{:.2f}x"),
+            text(ratio(peak.get("cresset"), 1 << 20), "{:.1f}"),
+            text(ratio(peak.get("inductor"), 1 << 20), "{:.1f}"),
+            text(dig(row, "steady", "difference", "cresset"), "{:.0e}"),
+            text(sweep_ratio(row), "{:.3f}"),
+        )
+    return table
+
+
+def sweep_ratio(row: dict) -> float | None:
+    return mean([ratio(r["dynamic"], r["static"]) for r in dig(row, "sweep", "shapes") or []])
+
+
+@dataclass
+class Bound:
+    what: str
+    value: float | None
+    limit: float
+    at_most: bool = False
+    form: str = "{:.2f}"
+
+    @property
+    def verdict(self) -> str:
+        if self.value is None:
+            return "[dim]not measured"
+        holds = self.value <= self.limit if self.at_most else self.value >= self.limit
+        return "[green]holds" if holds else "[red]misses"
+
+    def row(self) -> tuple[str, ...]:
+        sign = "<=" if self.at_most else ">="
+        return self.what, text(self.value, self.form), f"{sign} {self.form.format(self.limit)}", self.verdict
+
+
+def _gathered(results: dict, f) -> list[float]:
+    return [v for v in (f(row) for row in model_rows(results).values()) if v is not None]
+
+
+def compile_bounds(results: dict) -> list[Bound]:
+    models = model_rows(results)
+
+    def seconds(name: str, compiler: str = "cresset", when: str = "first") -> float | None:
+        return dig(models, name, when, compiler, "seconds")
+
+    def first_ratio(row):
+        return ratio(dig(row, "first", "inductor", "seconds"), dig(row, "first", "cresset", "seconds"))
+
+    def warm_share(row):
+        return ratio(dig(row, "warm", "cresset", "seconds"), dig(row, "first", "cresset", "seconds"))
+
+    def rss(row):
+        above = dig(row, "first", "cresset", "rss_above_eager")
+        return None if above is None else above / (1 << 20)
+
+    return [
+        Bound("BERT base, first call, s", seconds("bert"), 1, True),
+        Bound("BERT base, times faster than torch.compile", first_ratio(models.get("bert", {})), 20),
+        Bound("hrnet_w18, first call, s", seconds("hrnet_w18"), 3, True),
+        Bound("hrnet_w18, times faster than torch.compile", first_ratio(models.get("hrnet_w18", {})), 40),
+        Bound("first call, geometric mean, times faster", mean(_gathered(results, first_ratio)), 25),
+        Bound("second process, share of the cold first call (worst)", max(_gathered(results, warm_share), default=None), 1 / 3, True),
+        Bound("capture, us an operator (worst)", max(_gathered(results, us_per_operator), default=None), 20, True),
+        Bound("resident set while compiling, MB above eager (worst)", max(_gathered(results, rss), default=None), 300, True, "{:.0f}"),
+    ]  # fmt: skip
+
+
+def run_bounds(results: dict) -> list[Bound]:
+    def speed_over(compiler):
+        return lambda row: ratio(dig(row, "steady", "ms", compiler), dig(row, "steady", "ms", "cresset"))
+
+    def peak_share(row):
+        return ratio(dig(row, "steady", "peak_bytes", "cresset"), dig(row, "steady", "peak_bytes", "inductor"))
+
+    over_torch = _gathered(results, speed_over("inductor"))
+    add, chain = dig(results, "overhead", "add_one") or {}, dig(results, "overhead", "linear_chain") or {}
+    extra = add["cresset"] - add["eager"] if add else None
+    graphs = _gathered(results, lambda row: dig(row, "sweep", "graphs"))
+    failed = (dig(results, "operators", "counts") or {}).get("failed", 0) if "operators" in results else None
+    return [
+        Bound("steady state over torch.compile, geometric mean", mean(over_torch), 1.2),
+        Bound("steady state over eager, geometric mean", mean(_gathered(results, speed_over("eager"))), 1.4),
+        Bound("steady state over torch.compile, worst model", min(over_torch, default=None), 0.95),
+        Bound("dynamic over dynamic=False, worst model", max(_gathered(results, sweep_ratio), default=None), 1.05, True, "{:.3f}"),
+        Bound("compilations in a sweep of six shapes (most)", max(graphs, default=None), 1, True, "{:.0f}"),
+        Bound("x + 1 on one element, us above eager", extra, 3, True),
+        Bound("chain of 20 Linear(16), times faster than eager", ratio(chain.get("eager"), chain.get("cresset")), 2),
+        Bound("peak intermediates over torch.compile's (worst)", max(_gathered(results, peak_share), default=None), 1, True),
+        Bound("op_db operators that differ from eager", failed, 0, True, "{:.0f}"),
+    ]  # fmt: skip
+
+
+def print_report(results: dict, console: Console | None = None) -> None:
+    console = console or Console(width=160)
+    if model_rows(results):
+        console.print(compile_table(results), steady_table(results))
+    if "operators" in results:
+        counts = results["operators"]["counts"]
+        console.print("op_db float32: " + ", ".join(f"{n} {way}" for way, n in sorted(counts.items())))
+    bounds = Table(
+        title=f"Bounds ({results.get('machine', '')}, {results.get('dtype', '')}, {results.get('date', '')})"
+    )
+    for column in ("what", "measured", "bound", ""):
+        bounds.add_column(column)
+    for bound in compile_bounds(results) + run_bounds(results):
+        bounds.add_row(*bound.row())
+    console.print(bounds)
+
+
+if __name__ == "__main__":
+    print_report(json.loads(Path(sys.argv[1]).read_text()))

@@ -1,0 +1,165 @@
+"""`make bench`: compile time, run time, overhead and memory against eager and torch.compile, side by side in one run.
+
+Each measurement is a fresh process with caches of its own. Results are written after every measurement, so that an
+interrupted run keeps what it has; --into adds to an earlier file.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from report import print_report
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+HERE = Path(__file__).resolve().parent
+QUICK_MODELS = ["bert", "gpt2", "resnet50"]
+WHAT = ["first", "warm", "steady", "sweep", "overhead", "operators"]
+COMPILERS = ["eager", "cresset", "inductor", "inductor-dynamic"]
+console = Console()
+
+
+def machine_name() -> str:
+    """The processor and its cores, as part of a file name."""
+    info = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.*)", info.read_text()) if info.exists() else None
+    name = found.group(1) if found else os.uname().machine
+    return re.sub(r"[^a-z0-9]+", "-", f"{name} {os.cpu_count()} cores".lower()).strip("-")
+
+
+class Session:
+    """One run: where results go, how long it may take, and the caches a model's measurements share."""
+
+    def __init__(self, path: Path, results: dict, budget: float):
+        self.path, self.results = path, results
+        self.end = time.monotonic() + budget if budget else float("inf")
+        self.skipped = 0
+
+    def save(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(self.results, indent=1) + "\n")
+
+    def measure(self, request: dict, caches: Path, *place: str, limit: float = 900) -> None:
+        """Runs the worker and stores its answer at `place` in the results."""
+        if time.monotonic() > self.end:
+            self.skipped += 1
+            return
+        where = {"CRESSET_CACHE_DIR": caches / "cresset", "TORCHINDUCTOR_CACHE_DIR": caches / "inductor"}
+        environment = {**os.environ, **{k: str(v) for k, v in where.items()}}
+        command = [sys.executable, str(HERE / "worker.py"), json.dumps(request)]
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
+            answer = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+        except (subprocess.TimeoutExpired, json.JSONDecodeError, IndexError):
+            answer = None
+        if answer is None:
+            tail = done.stderr.strip().splitlines()[-1:] if "done" in locals() else ["timed out"]
+            console.print(f"[red]{' '.join(place)}: {''.join(tail)[:300]}")
+            answer = {"error": "".join(tail)[:300]}
+        slot = self.results
+        for key in place[:-1]:
+            slot = slot.setdefault(key, {})
+        slot[place[-1]] = answer
+        self.save()
+
+
+def measure_model(session: Session, name: str, what: list[str], common: dict, seconds: float, baseline: bool) -> None:
+    request = {"model": name, **common}
+    compilers = ["cresset", "inductor"] if baseline else ["cresset"]
+    with tempfile.TemporaryDirectory(prefix="cresset-bench-") as folder:
+        caches = Path(folder)
+        for compiler in compilers:
+            if "first" in what:
+                session.measure(
+                    {**request, "what": "first", "compiler": compiler}, caches, "models", name, "first", compiler
+                )
+            if "warm" in what:
+                session.measure(
+                    {**request, "what": "first", "compiler": compiler}, caches, "models", name, "warm", compiler
+                )
+        if "steady" in what:
+            sides = COMPILERS if baseline else ["eager", "cresset"]
+            session.measure(
+                {**request, "what": "steady", "compilers": sides, "seconds": seconds * len(sides)},
+                caches,
+                "models",
+                name,
+                "steady",
+            )
+        if "sweep" in what:
+            session.measure({**request, "what": "sweep", "seconds": seconds * 3}, caches, "models", name, "sweep")  # fmt: skip
+
+
+def measure_rest(session: Session, what: list[str], baseline: bool) -> None:
+    with tempfile.TemporaryDirectory(prefix="cresset-bench-") as folder:
+        if "overhead" in what:
+            sides = COMPILERS[:3] if baseline else COMPILERS[:2]
+            session.measure({"what": "overhead", "compilers": sides}, Path(folder), "overhead")
+        if "operators" in what:
+            session.measure({"what": "operators", "dtype": "fp32"}, Path(folder), "operators")
+
+
+def chosen_models(names: str | None, quick: bool) -> list[str]:
+    sys.path.insert(0, str(HERE.parent / "tests/python"))
+    from models import MODELS
+
+    if not names:
+        return QUICK_MODELS if quick else list(MODELS)
+    wanted = names.split(",")
+    unknown = [n for n in wanted if n not in MODELS]
+    if unknown:
+        raise typer.BadParameter(f"unknown models: {', '.join(unknown)}; there are {', '.join(MODELS)}")
+    return wanted
+
+
+def main(
+    models: Annotated[str | None, typer.Option(help="comma separated; default: all")] = None,
+    what: Annotated[str, typer.Option(help="comma separated, of " + ", ".join(WHAT))] = ",".join(WHAT),
+    scale: Annotated[str, typer.Option(help="real or tiny")] = "real",
+    dtype: Annotated[str, typer.Option(help="fp32 or bf16")] = "fp32",
+    seconds: Annotated[float, typer.Option(help="of measuring for each side of a comparison")] = 6,
+    budget: Annotated[float, typer.Option(help="start no measurement after so many seconds; 0: none")] = 0,
+    baseline: Annotated[bool, typer.Option(help="measure torch.compile too")] = True,
+    quick: Annotated[bool, typer.Option(help="three models, short")] = False,
+    into: Annotated[Path | None, typer.Option(help="add to this results file")] = None,
+) -> None:
+    """Measures and prints; results go to bench/results/<date>-<machine>.json."""
+    names, wanted = chosen_models(models, quick), what.split(",")
+    unknown = sorted(set(wanted) - set(WHAT))
+    if unknown:
+        raise typer.BadParameter(f"unknown measurements: {', '.join(unknown)}; there are {', '.join(WHAT)}")
+    if quick:
+        seconds = min(seconds, 2)
+    date = datetime.date.today().isoformat()
+    path = into or HERE / "results" / f"{date}-{machine_name()}{'' if dtype == 'fp32' else '-' + dtype}.json"
+    results = json.loads(path.read_text()) if into and into.exists() else {}
+    results |= {"date": date, "machine": machine_name(), "dtype": dtype, "scale": scale}
+    session = Session(path, results, budget)
+    columns = TextColumn("{task.description:30s}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=len(names) + 1)
+        for name in names:
+            progress.update(task, description=name)
+            measure_model(session, name, wanted, {"scale": scale, "dtype": dtype}, seconds, baseline)
+            progress.advance(task)
+        progress.update(task, description="overhead, operators")
+        measure_rest(session, wanted, baseline)
+        progress.advance(task)
+    print_report(results, Console(width=160))
+    if session.skipped:
+        console.print(f"the budget ended before {session.skipped} measurements")
+    console.print(f"written to {path}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,181 @@
+"""One measurement in a process of its own. Reads a request (JSON, first argument), prints the answer as its last line."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import sys
+import time
+import warnings
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/python"))
+warnings.simplefilter("ignore")
+
+import torch  # noqa: E402
+from compare import error, tensors  # noqa: E402
+from models import MODELS, seeded_call  # noqa: E402
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+def compile_with(compiler: str, target):
+    if compiler == "eager":
+        return target
+    if compiler.startswith("cresset"):
+        import cresset
+
+        return cresset.compile(target, dynamic=False if compiler == "cresset-static" else None)
+    return torch.compile(target, dynamic=True if compiler == "inductor-dynamic" else None)
+
+
+def peak_rss() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def build(request):
+    model = MODELS[request["model"]]
+    module = model.build(request["scale"], DTYPES[request["dtype"]])
+    batch, length = request.get("shape") or model.bench[request["scale"]]
+    return model, module, model.inputs(module, batch, length)
+
+
+def timed(call) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def interleaved(calls: dict, seconds: float, least: int = 5) -> dict[str, float]:
+    """Median milliseconds of each, measured in turns so that a busy machine hits all alike."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(next(iter(times.values()))) < least:
+        for name, call in calls.items():
+            times[name].append(timed(call))
+    return {name: 1e3 * statistics.median(t) for name, t in times.items()}
+
+
+def cresset_stats() -> dict:
+    import cresset
+
+    stats = cresset.stats()
+    numbers = {k: v for k, v in dict(stats).items() if isinstance(v, (int, float))}
+    return {**numbers, "recompiles": len(stats["recompiles"])}
+
+
+def first(request) -> dict:
+    """Seconds from asking for compiled code to the end of the first call; the same call in eager for scale."""
+    model, module, inputs = build(request)
+    if request["compiler"].startswith("cresset"):
+        import cresset  # noqa: F401  (a program imports it once, as it imports torch)
+    seeded_call(model, module, inputs)
+    eager = timed(lambda: seeded_call(model, module, inputs))
+    before = peak_rss()
+    begin = time.perf_counter()
+    compiled = compile_with(request["compiler"], module)
+    seeded_call(model, compiled, inputs)
+    seconds = time.perf_counter() - begin
+    answer = {"seconds": seconds, "eager_seconds": eager, "rss_above_eager": peak_rss() - before}
+    return {**answer, **(cresset_stats() if request["compiler"].startswith("cresset") else {})}
+
+
+def peak_allocated(call) -> int:
+    """Greatest sum of bytes that torch's CPU allocator held during a call, above the state before it."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        call()
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak
+
+
+def steady(request) -> dict:
+    """Milliseconds a call of every compiler, interleaved; differences from eager; peak bytes of intermediates."""
+    model, module, inputs = build(request)
+    calls, difference, peak = {}, {}, {}
+    expected = tensors(seeded_call(model, module, inputs))
+    for compiler in request["compilers"]:
+        torch._dynamo.reset() if "inductor" in compiler else None
+        compiled = compile_with(compiler, module)
+        calls[compiler] = lambda run=compiled: seeded_call(model, run, inputs)
+        for _ in range(request.get("warmup", 4)):  # library choices settle in the first calls
+            got = calls[compiler]()
+        difference[compiler] = max(error(a, b) for (_, a), (_, b) in zip(tensors(got), expected))
+        del got
+        peak[compiler] = peak_allocated(calls[compiler])
+    return {"ms": interleaved(calls, request["seconds"]), "difference": difference, "peak_bytes": peak}
+
+
+def sweep(request) -> dict:
+    """One dynamic compilation over a sweep of shapes, against code compiled for each shape alone."""
+    model = MODELS[request["model"]]
+    module = model.build(request["scale"], DTYPES[request["dtype"]])
+    dynamic = compile_with("cresset", module)
+    shapes = model.sweep(request["scale"])
+    inputs = [model.inputs(module, b, n) for b, n in shapes]
+    for x in inputs:
+        seeded_call(model, dynamic, x)
+    answer = {"graphs": cresset_stats()["graphs"], "recompiles": cresset_stats()["recompiles"]}
+    static = compile_with("cresset-static", module)
+    rows = []
+    for shape, x in zip(shapes, inputs):
+        calls = {n: (lambda run=run, x=x: seeded_call(model, run, x)) for n, run in (("dynamic", dynamic), ("static", static), ("eager", module))}  # fmt: skip
+        for _ in range(4):
+            for call in calls.values():
+                call()
+        rows.append({"shape": shape, **interleaved(calls, request["seconds"] / len(shapes))})
+    return {**answer, "shapes": rows}
+
+
+def per_call_us(calls: dict, count: int, rounds: int = 15) -> dict[str, float]:
+    def many(call):
+        for _ in range(count):
+            call()
+
+    for call in calls.values():
+        many(call)
+    times = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            times[name].append(1e6 * timed(lambda call=call: many(call)) / count)
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def overhead(request) -> dict:
+    """Microseconds a call of programs that do next to nothing."""
+    x = torch.ones(1)
+    chain = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(20)]).eval()
+    row = torch.randn(1, 16)
+    answer = {}
+    for name, target, argument, count in (("add_one", lambda x: x + 1, x, 5000), ("linear_chain", chain, row, 300)):
+        runs = {compiler: compile_with(compiler, target) for compiler in request["compilers"]}
+        calls = {compiler: (lambda run=run, a=argument: run(a)) for compiler, run in runs.items()}
+        answer[name] = per_call_us(calls, count)
+    return answer
+
+
+def operators(request) -> dict:
+    import opdb
+
+    counts, failures = opdb.count_all(DTYPES[request["dtype"]])
+    return {"counts": dict(counts), "failures": failures}
+
+
+def main() -> None:
+    request = json.loads(sys.argv[1])
+    torch.manual_seed(0)
+    with torch.no_grad():
+        answer = {"first": first, "steady": steady, "sweep": sweep, "overhead": overhead, "operators": operators}[
+            request["what"]
+        ](request)
+    print(json.dumps(answer), flush=True)
+    os._exit(0)  # torch.compile's worker pools take seconds to shut down
+
+
+if __name__ == "__main__":
+    main()
