@@ -8,6 +8,8 @@
 
 namespace cresset::ops {
 
+using Sizes = std::vector<sym::ExprId>;
+
 // `like` with other sizes and strides.
 inline graph::TensorType with_shape(const graph::TensorType& like, std::vector<sym::ExprId> sizes,
                                     std::vector<sym::ExprId> strides) {

@@ -7,10 +7,9 @@
 
 #include "ops/context.h"
 #include "ops/op_def.h"
+#include "ops/rule_helpers.h"
 
 namespace cresset::ops {
-
-using Sizes = std::vector<sym::ExprId>;
 
 // a / b as a polynomial when the division leaves no remainder; b is taken to be non-zero.
 std::optional<sym::ExprId> divide_exactly(sym::ExprPool& pool, sym::ExprId a, sym::ExprId b);

@@ -18,4 +18,7 @@ sym::ExprId slice_start(sym::ShapeEnv& env, const OpArgs& args, sym::ExprId size
 // A dim argument that the shape rule has checked, counted from the front.
 int64_t known_dim(const OpArgs& args, size_t arg, size_t rank);
 
+// The same for a dim that is known already.
+inline int64_t known_dim_value(int64_t dim, size_t rank) { return dim < 0 ? dim + int64_t(rank) : dim; }
+
 }  // namespace cresset::ops

@@ -1,0 +1,106 @@
+// Putting tensors side by side. cat's arguments are windows of the result; stack is cat of unsqueezed tensors.
+#include "ops/families.h"
+#include "ops/rule_helpers.h"
+
+namespace cresset::ops {
+namespace {
+
+using graph::MemoryFormat;
+using graph::TensorType;
+using graph::ValueId;
+using sym::ExprId;
+
+// A 1-D tensor without elements may be concatenated with anything: it is passed over. (Old programs start from
+// torch.tensor([]), and key-value caches still do.)
+bool is_skipped(ShapeContext& shapes, const TensorType& type) {
+  return type.rank() == 1 && shapes.proved(shapes.pool().eq(type.sizes[0], shapes.pool().constant(0)));
+}
+
+// The format all arguments share, else row-major.
+MemoryFormat joint_format(ShapeContext& shapes, const std::vector<const TensorType*>& types) {
+  MemoryFormat joint = MemoryFormat::Contiguous;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const MemoryFormat format = shapes.suggest_format(*types[i]);
+    if (format == MemoryFormat::Contiguous || (i > 0 && format != joint)) return MemoryFormat::Contiguous;
+    joint = format;
+  }
+  return joint;
+}
+
+// The sizes apart from `dim` agree; `out` takes the sum.
+Result<bool> append(ShapeContext& shapes, Sizes& out, const TensorType& type, size_t dim) {
+  if (type.rank() != out.size()) return shapes.invalid("the tensors have different numbers of dimensions");
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (i == dim) continue;
+    if (!shapes.require_equal(out[i], type.sizes[i])) return shapes.invalid("sizes differ apart from the dimension");
+    if (shapes.pool().is_const(type.sizes[i])) out[i] = type.sizes[i];
+  }
+  out[dim] = shapes.pool().add(out[dim], type.sizes[dim]);
+  return true;
+}
+
+Result<Types> cat_shape(ShapeContext& shapes, const OpArgs& args) {
+  std::vector<const TensorType*> types;
+  std::vector<const TensorType*> joined;
+  for (const graph::OptionalValue& value : args.values(0)) {
+    CRESSET_CHECK(value.has_value(), "cat of a missing tensor");
+    types.push_back(&args.type(*value));
+    if (types.back()->rank() == 0) return shapes.invalid("0-dim tensors cannot be concatenated");
+    if (!is_skipped(shapes, *types.back())) joined.push_back(types.back());
+  }
+  if (types.empty()) return shapes.invalid("there is nothing to concatenate");
+  TensorType out = with_shape(*types[0], {}, {});
+  for (const TensorType* type : types) out.dtype = promote(out.dtype, type->dtype);
+  if (joined.empty()) return one(contiguous_like(shapes, out, types[0]->sizes));
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), joined[0]->rank()));
+  Sizes sizes = joined[0]->sizes;
+  for (size_t i = 1; i < joined.size(); ++i) {
+    CRESSET_TRY([[maybe_unused]] const bool fits, append(shapes, sizes, *joined[i], size_t(dim)));
+  }
+  Sizes strides = shapes.strides_for(joint_format(shapes, types), sizes);
+  return one(with_shape(out, std::move(sizes), std::move(strides)));
+}
+
+// ---- stack(tensors, dim)
+
+Result<Types> stack_shape(ShapeContext& shapes, const OpArgs& args) {
+  const std::vector<graph::OptionalValue>& tensors = args.values(0);
+  if (tensors.empty()) return shapes.invalid("there is nothing to stack");
+  TensorType out = args.type(*tensors[0]);
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), out.rank() + 1));
+  for (const graph::OptionalValue& tensor : tensors) {
+    const TensorType& type = args.type(*tensor);
+    if (type.rank() != out.rank()) return shapes.invalid("the tensors have different shapes");
+    for (size_t i = 0; i < out.rank(); ++i)
+      if (!shapes.require_equal(out.sizes[i], type.sizes[i]))
+        return shapes.invalid("the tensors have different shapes");
+    out.dtype = promote(out.dtype, type.dtype);
+  }
+  out.sizes.insert(out.sizes.begin() + std::ptrdiff_t(dim), shapes.pool().constant(int64_t(tensors.size())));
+  return one(contiguous_like(shapes, out, out.sizes));
+}
+
+Result<std::vector<ValueId>> stack_decompose(graph::Graph& graph, const OpArgs& args) {
+  GraphBuilder builder(graph);
+  const int64_t rank = int64_t(args.type(*args.values(0)[0]).rank()) + 1;
+  const int64_t dim = args.constant(1) < 0 ? args.constant(1) + rank : args.constant(1);
+  const std::vector<graph::OptionalValue> tensors = args.values(0);  // the arguments may move while nodes are added
+  std::vector<graph::OptionalValue> parts;
+  for (const graph::OptionalValue& tensor : tensors)
+    parts.push_back(builder.call("aten::unsqueeze", {*tensor, builder.integer(dim)}));
+  return std::vector<ValueId>{builder.call("aten::cat", {parts, builder.integer(dim)})};
+}
+
+constexpr OpDef kRows[] = {
+    {.schema = "aten::cat(Tensor[] tensors, int dim=0) -> Tensor", .op_class = OpClass::Concat, .shape = cat_shape},
+    {.schema = "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
+     .op_class = OpClass::Composite,
+     .shape = stack_shape,
+     .decompose = stack_decompose},
+};
+
+}  // namespace
+
+std::span<const OpDef> cat_ops() { return kRows; }
+
+}  // namespace cresset::ops

@@ -1,0 +1,160 @@
+// Convolutions and what unfolds images for them, called through ATen. Sizes stay symbolic through every stride.
+#include "ops/families.h"
+#include "ops/rule_helpers.h"
+
+namespace cresset::ops {
+namespace {
+
+using graph::MemoryFormat;
+using graph::TensorType;
+using sym::ExprId;
+using sym::ExprPool;
+
+// A per-dimension argument: one number stands for all spatial dimensions.
+ExprId spatial(const std::vector<ExprId>& list, size_t i) { return list.size() == 1 ? list[0] : list[i]; }
+
+struct ConvArgs {
+  const TensorType &input, &weight;
+  const std::vector<ExprId>&stride, &padding, &dilation, &output_padding;
+  bool transposed;
+  ExprId groups;
+};
+
+ConvArgs conv_args(const OpArgs& args) {
+  return {args.tensor(0),   args.tensor(1),   args.integers(3), args.integers(4),
+          args.integers(5), args.integers(7), args.flag(6),     args.integer(8)};
+}
+
+// The extent that a dilated kernel covers, less one.
+ExprId reach(ExprPool& pool, ExprId kernel, ExprId dilation) {
+  return pool.mul(dilation, pool.sub(kernel, pool.constant(1)));
+}
+
+Result<ExprId> conv_extent(ShapeContext& shapes, const ConvArgs& conv, size_t i) {
+  ExprPool& pool = shapes.pool();
+  const ExprId in = conv.input.sizes[i + 2], stride = spatial(conv.stride, i), one = pool.constant(1);
+  const ExprId padding = pool.mul(pool.constant(2), spatial(conv.padding, i));
+  const ExprId kernel = reach(pool, conv.weight.sizes[i + 2], spatial(conv.dilation, i));
+  ExprId out;
+  if (conv.transposed) {
+    out = pool.add(pool.mul(pool.sub(in, one), stride), pool.sub(kernel, padding));
+    out = pool.add(out, pool.add(spatial(conv.output_padding, i), one));
+  } else {
+    const ExprId room = pool.sub(pool.add(in, padding), kernel);
+    if (!shapes.require(pool.ge(room, one))) return shapes.invalid("the kernel is larger than the padded input");
+    out = pool.add(pool.floor_div(pool.sub(room, one), stride), one);
+  }
+  out = shapes.env().simplify(out);
+  if (!shapes.require(pool.ge(out, pool.constant(0)))) return shapes.invalid("the output is too small");
+  return out;
+}
+
+Result<ExprId> conv_channels(ShapeContext& shapes, const ConvArgs& conv) {
+  ExprPool& pool = shapes.pool();
+  const ExprId in = conv.input.sizes[1], first = conv.weight.sizes[0],
+               second = pool.mul(conv.weight.sizes[1], conv.groups);
+  if (!shapes.require_equal(in, conv.transposed ? first : second))
+    return shapes.invalid("the number of channels does not match the weight");
+  if (!shapes.require_equal(pool.mod(first, conv.groups), pool.constant(0)))
+    return shapes.invalid("the groups do not divide the channels");
+  return conv.transposed ? second : first;
+}
+
+// Every CPU backend writes channels-last when either operand is: but for doubles.
+MemoryFormat conv_format(ShapeContext& shapes, const ConvArgs& conv) {
+  if (conv.input.rank() < 4 || conv.input.dtype == DType::F64) return MemoryFormat::Contiguous;
+  const MemoryFormat input = shapes.suggest_format(conv.input);
+  return input != MemoryFormat::Contiguous ? input : shapes.suggest_format(conv.weight);
+}
+
+Result<Types> convolution_shape(ShapeContext& shapes, const OpArgs& args) {
+  const ConvArgs conv = conv_args(args);
+  const size_t rank = conv.input.rank();
+  if (rank != conv.weight.rank() || rank < 3 || rank > 5) return shapes.unsupported("input and weight of these ranks");
+  if (conv.input.dtype != conv.weight.dtype) return shapes.invalid("input and weight have different dtypes");
+  if (!is_float(conv.input.dtype)) return shapes.unsupported("this dtype");
+  for (const auto* list : {&conv.stride, &conv.padding, &conv.dilation})
+    if (list->size() != 1 && list->size() != rank - 2) return shapes.invalid("a list does not fit the dimensions");
+  CRESSET_TRY(const ExprId channels, conv_channels(shapes, conv));
+  if (args.is_tensor(2)) {
+    const TensorType& bias = args.tensor(2);
+    if (bias.rank() != 1 || !shapes.require_equal(bias.sizes[0], channels))
+      return shapes.invalid("the bias does not fit the channels");
+    if (bias.dtype != conv.input.dtype) return shapes.invalid("input and bias have different dtypes");
+  }
+  Sizes sizes{conv.input.sizes[0], channels};
+  for (size_t i = 0; i + 2 < rank; ++i) {
+    CRESSET_TRY(const ExprId extent, conv_extent(shapes, conv, i));
+    sizes.push_back(extent);
+  }
+  Sizes strides = shapes.strides_for(conv_format(shapes, conv), sizes);
+  return one(with_shape(conv.input, std::move(sizes), std::move(strides)));
+}
+
+// ---- im2col(self, kernel, dilation, padding, stride), col2im(self, output_size, kernel, dilation, padding, stride)
+
+// The number of places of the sliding window in one dimension.
+Result<ExprId> window_count(ShapeContext& shapes, const OpArgs& args, size_t first_arg, ExprId in, size_t i) {
+  ExprPool& pool = shapes.pool();
+  const ExprId kernel = reach(pool, spatial(args.integers(first_arg), i), spatial(args.integers(first_arg + 1), i));
+  const ExprId padding = pool.mul(pool.constant(2), spatial(args.integers(first_arg + 2), i));
+  const ExprId room = pool.sub(pool.add(in, padding), pool.add(kernel, pool.constant(1)));
+  if (!shapes.require(pool.ge(room, pool.constant(0)))) return shapes.invalid("the window is larger than the image");
+  const ExprId stride = spatial(args.integers(first_arg + 3), i);
+  return shapes.env().simplify(pool.add(pool.floor_div(room, stride), pool.constant(1)));
+}
+
+Result<Types> im2col_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  if (self.rank() != 3 && self.rank() != 4) return shapes.invalid("needs an image or a batch of images");
+  ExprPool& pool = shapes.pool();
+  const size_t batched = self.rank() - 3;
+  CRESSET_TRY(const ExprId rows, window_count(shapes, args, 1, self.sizes[batched + 1], 0));
+  CRESSET_TRY(const ExprId columns, window_count(shapes, args, 1, self.sizes[batched + 2], 1));
+  const ExprId window = pool.mul(spatial(args.integers(1), 0), spatial(args.integers(1), 1));
+  Sizes sizes(self.sizes.begin(), self.sizes.begin() + std::ptrdiff_t(batched));
+  sizes.push_back(pool.mul(self.sizes[batched], window));
+  sizes.push_back(pool.mul(rows, columns));
+  return one(contiguous_like(shapes, self, std::move(sizes)));
+}
+
+Result<Types> col2im_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  if (self.rank() != 2 && self.rank() != 3) return shapes.invalid("needs columns or a batch of columns");
+  ExprPool& pool = shapes.pool();
+  const size_t batched = self.rank() - 2;
+  const std::vector<ExprId>& image = args.integers(1);
+  if (image.size() != 2) return shapes.invalid("needs two output sizes");
+  const ExprId window = pool.mul(spatial(args.integers(2), 0), spatial(args.integers(2), 1));
+  const ExprId channels = shapes.env().simplify(pool.floor_div(self.sizes[batched], window));
+  if (!shapes.require_equal(pool.mul(channels, window), self.sizes[batched]))
+    return shapes.invalid("the window does not divide the columns");
+  CRESSET_TRY(const ExprId rows, window_count(shapes, args, 2, image[0], 0));
+  CRESSET_TRY(const ExprId columns, window_count(shapes, args, 2, image[1], 1));
+  if (!shapes.require_equal(pool.mul(rows, columns), self.sizes[batched + 1]))
+    return shapes.invalid("the number of windows does not fit the image");
+  Sizes sizes(self.sizes.begin(), self.sizes.begin() + std::ptrdiff_t(batched));
+  sizes.insert(sizes.end(), {channels, image[0], image[1]});
+  return one(contiguous_like(shapes, self, std::move(sizes)));
+}
+
+constexpr OpDef kRows[] = {
+    {.schema = "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+               "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = convolution_shape},
+    {.schema =
+         "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = im2col_shape},
+    {.schema = "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, "
+               "int[2] stride) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = col2im_shape},
+};
+
+}  // namespace
+
+std::span<const OpDef> conv_ops() { return kRows; }
+
+}  // namespace cresset::ops

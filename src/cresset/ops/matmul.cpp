@@ -1,0 +1,127 @@
+// Matrix products: called through ATen into planned memory, row-major results.
+#include "ops/families.h"
+#include "ops/rule_helpers.h"
+
+namespace cresset::ops {
+namespace {
+
+using graph::TensorType;
+using sym::ExprId;
+
+bool ranks_are(const TensorType& a, size_t rank_a, const TensorType& b, size_t rank_b) {
+  return a.rank() == rank_a && b.rank() == rank_b;
+}
+
+// What eager checks of two factors beyond their ranks.
+Result<bool> check_factors(ShapeContext& shapes, const TensorType& a, const TensorType& b, ExprId inner_a,
+                           ExprId inner_b) {
+  if (a.dtype != b.dtype) return shapes.invalid("the factors' dtypes differ");
+  if (!shapes.require_equal(inner_a, inner_b)) return shapes.invalid("the inner sizes differ");
+  return true;
+}
+
+Result<Sizes> mm_sizes(ShapeContext& shapes, const TensorType& a, const TensorType& b) {
+  if (!ranks_are(a, 2, b, 2)) return shapes.invalid("needs two matrices");
+  CRESSET_TRY([[maybe_unused]] const bool checked, check_factors(shapes, a, b, a.sizes[1], b.sizes[0]));
+  return Sizes{a.sizes[0], b.sizes[1]};
+}
+
+Result<Sizes> bmm_sizes(ShapeContext& shapes, const TensorType& a, const TensorType& b) {
+  if (!ranks_are(a, 3, b, 3)) return shapes.invalid("needs two batches of matrices");
+  CRESSET_TRY([[maybe_unused]] const bool checked, check_factors(shapes, a, b, a.sizes[2], b.sizes[1]));
+  if (!shapes.require_equal(a.sizes[0], b.sizes[0])) return shapes.invalid("the batch sizes differ");
+  return Sizes{a.sizes[0], a.sizes[1], b.sizes[2]};
+}
+
+Result<Sizes> mv_sizes(ShapeContext& shapes, const TensorType& a, const TensorType& b) {
+  if (!ranks_are(a, 2, b, 1)) return shapes.invalid("needs a matrix and a vector");
+  CRESSET_TRY([[maybe_unused]] const bool checked, check_factors(shapes, a, b, a.sizes[1], b.sizes[0]));
+  return Sizes{a.sizes[0]};
+}
+
+Result<Sizes> dot_sizes(ShapeContext& shapes, const TensorType& a, const TensorType& b) {
+  if (!ranks_are(a, 1, b, 1)) return shapes.invalid("needs two vectors");
+  CRESSET_TRY([[maybe_unused]] const bool checked, check_factors(shapes, a, b, a.sizes[0], b.sizes[0]));
+  return Sizes{};
+}
+
+Result<Sizes> addbmm_sizes(ShapeContext& shapes, const TensorType& a, const TensorType& b) {
+  CRESSET_TRY(const Sizes sizes, bmm_sizes(shapes, a, b));
+  return Sizes{sizes[1], sizes[2]};
+}
+
+Result<Sizes> outer_sizes(ShapeContext& shapes, const TensorType& a, const TensorType& b) {
+  if (!ranks_are(a, 1, b, 1)) return shapes.invalid("needs two vectors");
+  return Sizes{a.sizes[0], b.sizes[0]};
+}
+
+using SizesRule = Result<Sizes> (*)(ShapeContext&, const TensorType&, const TensorType&);
+
+template <SizesRule kSizes>
+Result<Types> product_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &a = args.tensor(0), &b = args.tensor(1);
+  CRESSET_TRY(Sizes sizes, kSizes(shapes, a, b));
+  return one(contiguous_like(shapes, a, std::move(sizes)));
+}
+
+// The added tensor is broadcast to the product.
+template <SizesRule kSizes>
+Result<Types> added_product_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &self = args.tensor(0), &a = args.tensor(1), &b = args.tensor(2);
+  CRESSET_TRY(Sizes sizes, kSizes(shapes, a, b));
+  if (self.dtype != a.dtype) return shapes.invalid("the added tensor has another dtype");
+  if (self.rank() > sizes.size()) return shapes.invalid("the added tensor has too many dimensions");
+  CRESSET_TRY(const Sizes joint, shapes.broadcast(self.sizes, sizes));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (!shapes.require_equal(joint[i], sizes[i])) return shapes.invalid("the added tensor does not broadcast");
+  return one(contiguous_like(shapes, a, std::move(sizes)));
+}
+
+constexpr OpDef kRows[] = {
+    {.schema = "aten::mm(Tensor self, Tensor mat2) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = product_shape<mm_sizes>,
+     .planned_result = true},
+    {.schema = "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = product_shape<bmm_sizes>,
+     .planned_result = true},
+    {.schema = "aten::mv(Tensor self, Tensor vec) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = product_shape<mv_sizes>,
+     .planned_result = true},
+    {.schema = "aten::dot(Tensor self, Tensor tensor) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = product_shape<dot_sizes>,
+     .planned_result = true},
+    {.schema = "aten::vdot(Tensor self, Tensor other) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = product_shape<dot_sizes>,
+     .planned_result = true},
+    {.schema = "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = added_product_shape<mm_sizes>,
+     .planned_result = true},
+    {.schema = "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = added_product_shape<bmm_sizes>,
+     .planned_result = true},
+    {.schema = "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = added_product_shape<mv_sizes>,
+     .planned_result = true},
+    {.schema = "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = added_product_shape<addbmm_sizes>,
+     .planned_result = true},
+    {.schema = "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = added_product_shape<outer_sizes>,
+     .planned_result = true},
+};
+
+}  // namespace
+
+std::span<const OpDef> matmul_ops() { return kRows; }
+
+}  // namespace cresset::ops
