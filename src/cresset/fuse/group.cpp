@@ -1,0 +1,79 @@
+#include "fuse/group.h"
+
+#include <algorithm>
+
+namespace cresset::fuse {
+namespace {
+
+using loop::Dim;
+
+bool is_one(const Graph& graph, ExprId size) { return graph.pool().is_const(graph.env().simplify(size), 1); }
+
+// Adds a dimension for each size that is not 1, outermost in memory first; returns the coordinates.
+Index add_dims(const Graph& graph, Group& group, const std::vector<ExprId>& sizes, const std::vector<size_t>& order,
+               Dim::Kind kind) {
+  sym::ShapeEnv& env = graph.env();
+  Index index(sizes.size(), graph.pool().constant(0));
+  for (size_t d : order) {
+    if (is_one(graph, sizes[d])) continue;
+    const ExprId extent = env.simplify(sizes[d]);
+    index[d] = env.new_index_var(extent);
+    group.dims.push_back({graph.pool().var_of(index[d]), extent, kind});
+  }
+  return index;
+}
+
+std::vector<size_t> memory_order(const Graph& graph, const std::vector<ExprId>& sizes, const Layout& layout) {
+  if (auto order = dense_order(graph.env(), sizes, layout.strides)) return *order;
+  std::vector<size_t> order(sizes.size());
+  for (size_t d = 0; d < order.size(); ++d) order[d] = d;
+  return order;
+}
+
+Group pointwise_group(const Graph& graph, ValueId value, ValueId into, const Layout& layout) {
+  Group group;
+  const std::vector<ExprId>& sizes = graph.type(value).sizes;
+  Index index = add_dims(graph, group, sizes, memory_order(graph, sizes, layout), Dim::Kind::Outer);
+  group.roots.push_back({value, std::move(index), into, layout});
+  return group;
+}
+
+Group reduction_group(const Graph& graph, ValueId value, const ops::OpDef& def, const Layout& layout) {
+  Group group;
+  const graph::Value& v = graph.value(value);
+  const graph::Node& node = graph.node(v.node);
+  const ops::OpArgs args(graph, node.args);
+  const ops::Reduction reduction = def.reduction(graph, args, v.result);
+  const std::vector<ExprId>& sizes = graph.type(value).sizes;
+  Index index = add_dims(graph, group, sizes, memory_order(graph, sizes, layout), Dim::Kind::Outer);
+  const std::vector<ExprId>& from = args.tensor(0).sizes;
+  std::vector<ExprId> folded;
+  std::vector<size_t> order;
+  for (int64_t d : reduction.dims) {
+    if (from.empty()) break;  // a scalar reduced over "dim 0"
+    order.push_back(folded.size());
+    folded.push_back(from[static_cast<size_t>(d)]);
+  }
+  add_dims(graph, group, folded, order, Dim::Kind::Inner);
+  if (!group.has_inner()) {  // all folded dimensions are of size 1: one inner point
+    const ExprId one = graph.pool().constant(1);
+    group.dims.push_back({graph.pool().var_of(graph.env().new_index_var(one)), one, Dim::Kind::Inner});
+  }
+  group.roots.push_back({value, std::move(index), value, layout});
+  return group;
+}
+
+}  // namespace
+
+Group group_of(const Graph& graph, ValueId value, const Layout& layout) {
+  const ops::OpDef* def = native(graph, graph.value(value).node);
+  CRESSET_CHECK(def != nullptr, "a kernel computes a native operator");
+  if (def->op_class == ops::OpClass::Reduction) return reduction_group(graph, value, *def, layout);
+  return pointwise_group(graph, value, value, layout);
+}
+
+Group window_group(const Graph& graph, ValueId value, ValueId into, Layout window) {
+  return pointwise_group(graph, value, into, window);
+}
+
+}  // namespace cresset::fuse

@@ -1,0 +1,34 @@
+// A fusion group: the values that one loop kernel computes, and the domain it runs over.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fuse/domain.h"
+#include "fuse/memory.h"
+
+namespace cresset::fuse {
+
+// A value of the group: its element at `index` (expressions over the group's variables) is computed once at each
+// point, or once a row when the index mentions no Inner variable.
+struct Root {
+  ValueId value;
+  Index index;
+  ValueId into;      // whose memory receives it: the value itself, or the concatenation it is a window of
+  Layout layout;     // of the destination
+  bool stored = true;  // false: only the group itself uses it
+};
+
+struct Group {
+  std::vector<loop::Dim> dims;  // outer first
+  std::vector<Root> roots;
+  bool has_inner() const { return !dims.empty() && dims.back().kind == loop::Dim::Kind::Inner; }
+};
+
+// The group that computes one value and nothing else. For a reduction the reduced dimensions are Inner.
+Group group_of(const Graph& graph, ValueId value, const Layout& layout);
+// The group that copies `value` into a window of `into`.
+Group window_group(const Graph& graph, ValueId value, ValueId into, Layout window);
+
+}  // namespace cresset::fuse

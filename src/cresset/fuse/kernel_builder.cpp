@@ -1,0 +1,207 @@
+#include "fuse/kernel_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fuse/strided_view.h"
+
+namespace cresset::fuse {
+namespace {
+
+using loop::ScalarId;
+
+struct ElementKey {
+  ValueId value;
+  Index index;
+  bool operator==(const ElementKey&) const = default;
+};
+struct ElementKeyHash {
+  size_t operator()(const ElementKey& key) const {
+    size_t h = key.value.index;
+    for (ExprId e : key.index) h = h * 1000003u + e.index;
+    return h;
+  }
+};
+
+class Puller final : public ops::ElementContext {
+ public:
+  Puller(const Build& build, const Group& group, const BuildLimits* limits)
+      : build_(build), group_(group), limits_(limits),
+        kernel_(std::make_unique<loop::Kernel>(build.graph.env_ptr())), scalars_(*kernel_) {
+    kernel_->dims = group.dims;
+    for (const Root& root : group.roots) roots_.emplace(root.value, &root);
+  }
+
+  ScalarId element(ValueId value, const Index& asked) override;
+  loop::ScalarBuilder& scalars() override { return scalars_; }
+  const Graph& graph() override { return build_.graph; }
+  const TensorType& result_type(size_t result) override { return graph().type(node_->results[result]); }
+
+  bool run();
+  BuiltKernel take() { return {std::move(kernel_), std::move(buffers_), std::move(reads_)}; }
+
+  // Records where this value is asked for, instead of computing it.
+  void watch(ValueId value) { watched_ = value; }
+  const std::vector<Index>& seen() const { return seen_; }
+
+ private:
+  ScalarId compute(ValueId value, const Index& index);
+  ScalarId reduce(const ops::OpDef& def, const graph::Node& node, size_t result, const Index& index);
+  ScalarId load(const Place& place, const Index& index);
+  ScalarId round(ScalarId scalar, DType dtype);
+  loop::BufferId buffer(ValueId base);
+  ScalarId fail(DType dtype) {
+    failed_ = true;
+    return zero(dtype);
+  }
+  ScalarId zero(DType dtype) {
+    const DType compute = compute_dtype(dtype);
+    return is_float(compute) ? scalars_.constant(compute, 0.0) : scalars_.constant_int(compute, 0);
+  }
+  bool over_limit() const {
+    return limits_ != nullptr && (kernel_->scalars.size() > limits_->scalars || buffers_.size() > limits_->buffers ||
+                                  reductions_ > limits_->reductions);
+  }
+
+  const Build& build_;
+  const Group& group_;
+  const BuildLimits* limits_;
+  std::unique_ptr<loop::Kernel> kernel_;
+  loop::ScalarBuilder scalars_;
+  std::unordered_map<ValueId, const Root*> roots_;
+  std::unordered_map<ElementKey, ScalarId, ElementKeyHash> memo_;
+  std::vector<ValueId> buffers_, reads_;
+  const graph::Node* node_ = nullptr;  // being lowered
+  size_t reductions_ = 0;
+  bool failed_ = false;
+  ValueId watched_;
+  std::vector<Index> seen_;
+};
+
+ScalarId Puller::element(ValueId value, const Index& asked) {
+  const TensorType& type = graph().type(value);
+  if (failed_ || over_limit()) return fail(type.dtype);
+  ElementKey key{value, asked};
+  for (size_t d = 0; d < asked.size(); ++d)
+    key.index[d] = pool().is_const(env().simplify(type.sizes[d]), 1) ? pool().constant(0) : env().simplify(asked[d]);
+  if (auto it = memo_.find(key); it != memo_.end()) return it->second;
+  ScalarId result;
+  const Place* place = nullptr;
+  if (value == watched_) {
+    seen_.push_back(key.index);
+    result = zero(type.dtype);
+  } else if (roots_.count(value) == 0 && (place = build_.memory.find(value)) != nullptr &&
+             roots_.count(place->base) == 0 && place->base != watched_) {
+    result = load(*place, key.index);
+  } else {
+    result = compute(value, key.index);
+  }
+  memo_.emplace(std::move(key), result);
+  return result;
+}
+
+ScalarId Puller::compute(ValueId value, const Index& index) {
+  const graph::Value& v = graph().value(value);
+  const ops::OpDef* def = v.node.valid() ? native(graph(), v.node) : nullptr;
+  if (def == nullptr || def->op_class == ops::OpClass::Concat) return fail(v.type.dtype);
+  const bool reduces = def->op_class == ops::OpClass::Reduction;
+  if (reduces || def->heavy) {
+    const auto root = roots_.find(value);
+    const bool elsewhere = root != roots_.end() && root->second->index != index;
+    if (elsewhere || (reduces && root == roots_.end())) return fail(v.type.dtype);
+  }
+  const graph::Node& node = graph().node(v.node);
+  const graph::Node* outer = std::exchange(node_, &node);
+  ScalarId result;
+  if (def->op_class == ops::OpClass::View) {
+    const Index mapped = view_index(*this, graph(), node, v.result, index);
+    result = element(std::get<ValueId>(node.args[0]), mapped);
+  } else if (reduces) {
+    result = round(reduce(*def, node, v.result, index), v.type.dtype);
+  } else {
+    result = round(def->element(*this, ops::OpArgs(graph(), node.args), v.result, index), v.type.dtype);
+  }
+  node_ = outer;
+  return result;
+}
+
+ScalarId Puller::reduce(const ops::OpDef& def, const graph::Node& node, size_t result, const Index& index) {
+  const ops::OpArgs args(graph(), node.args);
+  const ops::Reduction reduction = def.reduction(graph(), args, result);
+  const std::vector<ExprId>& sizes = args.tensor(0).sizes;
+  std::vector<loop::Dim> inner;
+  for (const loop::Dim& dim : group_.dims)
+    if (dim.kind == loop::Dim::Kind::Inner) inner.push_back(dim);
+  std::vector<bool> folds(sizes.size(), false);
+  std::vector<ExprId> folded;
+  for (int64_t d : reduction.dims) {
+    if (sizes.empty()) break;
+    folds[static_cast<size_t>(d)] = true;
+    folded.push_back(sizes[static_cast<size_t>(d)]);
+  }
+  const std::optional<Index> inside = coordinates(env(), inner, folded);
+  const DType dtype = graph().type(node.results[result]).dtype;
+  if (!inside) return fail(dtype);
+  Index operand;
+  for (size_t d = 0, next_inside = 0, next_index = 0; d < sizes.size(); ++d) {
+    operand.push_back(folds[d] ? (*inside)[next_inside++] : index[next_index]);
+    if (!folds[d] || reduction.keepdim) ++next_index;
+  }
+  ++reductions_;
+  const ScalarId value = scalars_.cast(def.element(*this, args, result, operand), reduction.accumulate);
+  return scalars_.cast(scalars_.reduce(reduction.combine, value), compute_dtype(dtype));
+}
+
+ScalarId Puller::round(ScalarId scalar, DType dtype) {
+  if (!build_.options.eager_rounding || compute_dtype(dtype) == dtype) return scalar;
+  return scalars_.cast(scalar, dtype);
+}
+
+loop::BufferId Puller::buffer(ValueId base) {
+  const auto it = std::find(buffers_.begin(), buffers_.end(), base);
+  if (it != buffers_.end()) return {static_cast<uint32_t>(it - buffers_.begin())};
+  const graph::Value& v = graph().value(base);
+  const std::string name = v.name.empty() ? fmt::format("%{}", base.index) : v.name;
+  kernel_->buffers.push_back({.dtype = v.type.dtype, .name = name});
+  buffers_.push_back(base);
+  return {static_cast<uint32_t>(buffers_.size() - 1)};
+}
+
+ScalarId Puller::load(const Place& place, const Index& index) {
+  const loop::BufferId id = buffer(place.base);
+  if (!kernel_->buffers[id.index].read) reads_.push_back(place.base);
+  kernel_->buffers[id.index].read = true;
+  return scalars_.load(id, address(env(), place.layout, index));
+}
+
+bool Puller::run() {
+  for (const Root& root : group_.roots) {
+    const ScalarId value = element(root.value, root.index);
+    if (failed_ || over_limit()) return false;
+    if (!root.stored) continue;
+    const loop::BufferId into = buffer(root.into);
+    kernel_->buffers[into.index].written = true;
+    const DType dtype = compute_dtype(graph().type(root.into).dtype);  // a window's may be wider than the value's
+    kernel_->stores.push_back({into, address(env(), root.layout, root.index), scalars_.cast(value, dtype)});
+  }
+  return !failed_;
+}
+
+}  // namespace
+
+std::optional<BuiltKernel> build_kernel(const Build& build, const Group& group, const BuildLimits* limits) {
+  Puller puller(build, group, limits);
+  if (!puller.run()) return std::nullopt;
+  return puller.take();
+}
+
+std::optional<Index> asked_index(const Build& build, const Group& group, ValueId value) {
+  Puller puller(build, group, nullptr);
+  puller.watch(value);
+  puller.run();
+  if (puller.seen().size() != 1) return std::nullopt;
+  return puller.seen().front();
+}
+
+}  // namespace cresset::fuse

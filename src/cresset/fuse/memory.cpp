@@ -1,0 +1,52 @@
+#include "fuse/memory.h"
+
+#include "fuse/strided_view.h"
+#include "ops/op_def.h"
+
+namespace cresset::fuse {
+
+const ops::OpDef* native(const Graph& graph, graph::NodeId node) {
+  const ops::OpDef* def = ops::find(graph.node(node).op);
+  if (def == nullptr) return nullptr;
+  switch (def->op_class) {
+    case ops::OpClass::Pointwise: return def->element != nullptr ? def : nullptr;
+    case ops::OpClass::View: return def->view != nullptr ? def : nullptr;
+    case ops::OpClass::Reduction: return def->element != nullptr && def->reduction != nullptr ? def : nullptr;
+    case ops::OpClass::Concat: return def;
+    case ops::OpClass::Composite:
+    case ops::OpClass::Extern: return nullptr;
+  }
+  return nullptr;
+}
+
+bool is_view(const Graph& graph, ValueId value) {
+  const graph::Value& v = graph.value(value);
+  if (!v.node.valid()) return false;
+  const ops::OpDef* def = native(graph, v.node);
+  return def != nullptr && def->op_class == ops::OpClass::View;
+}
+
+Memory::Memory(const Graph& graph) : graph_(graph) {
+  const auto add = [&](ValueId v) { owned_[v] = {v, {graph.type(v).strides, graph.pool().constant(0)}}; };
+  for (ValueId v : graph.inputs) add(v);
+  for (ValueId v : graph.constants) add(v);
+}
+
+void Memory::own(ValueId value, Layout layout) {
+  CRESSET_CHECK(views_.empty(), "memory is assigned before it is looked up");
+  owned_[value] = {value, std::move(layout)};
+}
+
+const Place* Memory::find(ValueId value) {
+  if (auto it = owned_.find(value); it != owned_.end()) return &it->second;
+  if (!is_view(graph_, value)) return nullptr;
+  if (auto it = views_.find(value); it != views_.end()) return it->second ? &*it->second : nullptr;
+  const graph::Value& v = graph_.value(value);
+  std::optional<Place> place;
+  if (const Place* from = find(std::get<ValueId>(graph_.node(v.node).args[0])))
+    if (auto layout = strided_view(graph_, v.node, v.result, from->layout)) place = Place{from->base, *layout};
+  std::optional<Place>& slot = views_[value] = std::move(place);
+  return slot ? &*slot : nullptr;
+}
+
+}  // namespace cresset::fuse

@@ -1,0 +1,103 @@
+#include "lower/in_place.h"
+
+#include <algorithm>
+
+namespace cresset::lower {
+namespace {
+
+using loop::BufferId;
+using loop::Kernel;
+using runtime::Home;
+using runtime::Program;
+using runtime::TensorId;
+
+std::optional<sym::ExprId> only_store(const Kernel& kernel, BufferId buffer) {
+  std::optional<sym::ExprId> address;
+  for (const loop::Store& store : kernel.stores) {
+    if (store.buffer != buffer) continue;
+    if (address) return std::nullopt;
+    address = store.address;
+  }
+  return address;
+}
+
+bool loads_only_at(const Kernel& kernel, BufferId buffer, sym::ExprId address) {
+  for (const loop::Scalar& scalar : kernel.scalars)
+    if (scalar.op == loop::Op::Load && scalar.buffer == buffer && (scalar.expr != address || scalar.a.valid()))
+      return false;
+  return true;
+}
+
+// Buffer `from` becomes `to`; `from` is removed.
+void unify(Kernel& kernel, std::vector<TensorId>& tensors, BufferId from, BufferId to) {
+  const auto moved = [&](BufferId b) {
+    if (b == from) b = to;
+    return BufferId{b.index > from.index ? b.index - 1 : b.index};
+  };
+  kernel.buffers[to.index].read |= kernel.buffers[from.index].read;
+  kernel.buffers[to.index].written |= kernel.buffers[from.index].written;
+  for (loop::Scalar& scalar : kernel.scalars)
+    if (scalar.op == loop::Op::Load) scalar.buffer = moved(scalar.buffer);
+  for (loop::Store& store : kernel.stores) store.buffer = moved(store.buffer);
+  kernel.buffers.erase(kernel.buffers.begin() + from.index);
+  tensors.erase(tensors.begin() + from.index);
+}
+
+class Reuser {
+ public:
+  Reuser(SizeTable& sizes, const std::vector<Lifetime>& lives, Lowered& lowered)
+      : sizes_(sizes), lives_(lives), lowered_(lowered), shares_(lowered.program.tensors.size()) {}
+
+  std::vector<TensorId> run() {
+    for (uint32_t s = 0; s < lowered_.program.steps.size(); ++s) {
+      auto* launch = std::get_if<runtime::Launch>(&lowered_.program.steps[s]);
+      if (launch == nullptr) continue;
+      Kernel& kernel = *lowered_.kernels[launch->kernel];
+      const bool one_pass = kernel.dims.empty() || kernel.dims.back().kind == loop::Dim::Kind::Outer;
+      while (one_pass && reuse_one(s, *launch, kernel)) {
+      }
+    }
+    return std::move(shares_);
+  }
+
+ private:
+  bool reuse_one(uint32_t step, runtime::Launch& launch, Kernel& kernel) {
+    for (uint32_t out = 0; out < kernel.buffers.size(); ++out) {
+      if (kernel.buffers[out].read || !in_arena(launch.buffers[out]) || lives_[launch.buffers[out].index].first != step)
+        continue;
+      const auto address = only_store(kernel, {out});
+      if (!address) continue;
+      for (uint32_t in = 0; in < kernel.buffers.size(); ++in) {
+        if (!fits(step, launch, kernel, in, out) || !loads_only_at(kernel, {in}, *address)) continue;
+        // Lifetimes meet in this step, so the block is handed on; the tensors stay two.
+        shares_[launch.buffers[out].index] = launch.buffers[in];
+        launch.buffers[in] = launch.buffers[out];
+        unify(kernel, launch.buffers, {out}, {in});
+        return true;
+      }
+    }
+    return false;
+  }
+  bool in_arena(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Arena; }
+  bool fits(uint32_t step, const runtime::Launch& launch, const Kernel& kernel, uint32_t in, uint32_t out) const {
+    if (in == out || kernel.buffers[in].written || kernel.buffers[in].dtype != kernel.buffers[out].dtype) return false;
+    const TensorId from = launch.buffers[in], to = launch.buffers[out];
+    if (!in_arena(from) || lives_[from.index].last != step || lives_[from.index].first == step) return false;
+    const auto& tensors = lowered_.program.tensors;
+    return sizes_.expr(tensors[from.index].bytes) == sizes_.expr(tensors[to.index].bytes);
+  }
+
+  SizeTable& sizes_;
+  const std::vector<Lifetime>& lives_;
+  Lowered& lowered_;
+  std::vector<TensorId> shares_;
+};
+
+}  // namespace
+
+std::vector<TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives,
+                                     Lowered& lowered) {
+  return Reuser(sizes, lives, lowered).run();
+}
+
+}  // namespace cresset::lower

@@ -1,0 +1,137 @@
+#include "lower/lower.h"
+
+#include <algorithm>
+
+#include "fuse/plan.h"
+#include "lower/memory_plan.h"
+#include "lower/slots.h"
+
+namespace cresset::lower {
+namespace {
+
+using runtime::Copy;
+using runtime::ExternArg;
+using runtime::ExternCall;
+using runtime::Home;
+using runtime::Launch;
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const compile::Options& options)
+      : graph_(graph), options_(options), plan_(fuse::plan(graph, options)), sizes_(graph.env()),
+        slots_(graph, *plan_.memory, sizes_, out_.program) {}
+
+  Lowered run() {
+    out_.program.locations = graph_.locations;
+    find_homes();
+    for (const fuse::Unit& unit : plan_.units) unit.node.valid() ? add_call(unit) : add_launch(unit);
+    finish();
+    plan_memory(graph_.env(), aliases_, sizes_, out_);
+    sizes_.finish(out_.program);
+    return std::move(out_);
+  }
+
+ private:
+  const fuse::Place& place(ValueId v) { return *plan_.memory->find(v); }
+
+  // Which computed values leave the call, and which ones ATen allocates.
+  void find_homes() {
+    std::vector<ValueId> escaping;
+    for (ValueId v : graph_.outputs) escaping.push_back(place(v).base);
+    for (const fuse::Unit& unit : plan_.units) {
+      if (!unit.node.valid()) continue;
+      const graph::Node& node = graph_.node(unit.node);
+      const ops::OpDef* def = ops::find(node.op);
+      for (size_t r = 0; r < node.results.size(); ++r)
+        if (def == nullptr || !def->planned_result || r > 0) slots_.extern_home(node.results[r]);
+    }
+    // A result that may share memory with arguments keeps them alive, in or after the call.
+    for (auto unit = plan_.units.rbegin(); unit != plan_.units.rend(); ++unit) {
+      if (!unit->node.valid() || !fuse::may_alias_arguments(graph_.node(unit->node))) continue;
+      for (ValueId w : unit->writes) {
+        const bool escapes = std::find(escaping.begin(), escaping.end(), w) != escaping.end();
+        for (ValueId r : unit->reads) {
+          if (escapes) escaping.push_back(r);
+          alias_values_.emplace_back(w, r);
+        }
+      }
+    }
+    for (ValueId v : escaping) slots_.escape(v);
+  }
+
+  void add_launch(const fuse::Unit& unit) {
+    std::optional<fuse::BuiltKernel> built =
+        fuse::build_kernel({graph_, *plan_.memory, options_}, unit.group, nullptr);
+    CRESSET_CHECK(built.has_value(), "a planned group builds");
+    Launch launch{.kernel = static_cast<uint32_t>(out_.kernels.size()), .buffers = {}, .symbols = {}};
+    for (ValueId v : built->buffers) launch.buffers.push_back(slots_.base(v));
+    out_.kernels.push_back(std::move(built->kernel));
+    out_.program.steps.emplace_back(std::move(launch));
+  }
+
+  void add_call(const fuse::Unit& unit) {
+    const graph::Node& node = graph_.node(unit.node);
+    ExternCall call{.op = node.op, .args = {}, .results = {}, .location = node.location};
+    for (const graph::Arg& arg : node.args) call.args.push_back(std::visit([&](const auto& a) { return convert(a); }, arg));
+    for (ValueId v : node.results) call.results.push_back(slots_.base(v));
+    out_.program.steps.emplace_back(std::move(call));
+  }
+  template <class T>
+  ExternArg convert(const T& arg) { return arg; }
+  ExternArg convert(ValueId v) { return slots_.value(v); }
+  ExternArg convert(sym::ExprId e) { return sizes_.ref(e); }
+  ExternArg convert(const std::vector<sym::ExprId>& es) { return sizes_.refs(es); }
+  ExternArg convert(const std::vector<graph::OptionalValue>& values) {
+    std::vector<std::optional<TensorId>> tensors;
+    for (const graph::OptionalValue& v : values)
+      tensors.push_back(v ? std::optional<TensorId>(slots_.value(*v)) : std::nullopt);
+    return tensors;
+  }
+
+  ValueId mutated(const graph::Mutation& m) const { return (m.is_constant ? graph_.constants : graph_.inputs)[m.input]; }
+  bool is_mutated(ValueId base) const {
+    for (const graph::Mutation& m : graph_.mutations)
+      if (mutated(m) == base && m.value != base) return true;
+    return false;
+  }
+
+  // Outputs, then mutations: what an output or another mutation reads of an input is saved before the input changes.
+  void finish() {
+    for (ValueId v : graph_.outputs) {
+      const TensorId from = slots_.value(v);
+      out_.program.outputs.push_back(is_mutated(place(v).base) ? saved(v, from, Home::Fresh) : from);
+    }
+    std::vector<Copy> copies;
+    for (const graph::Mutation& m : graph_.mutations) {
+      if (m.value == mutated(m)) continue;
+      TensorId from = slots_.value(m.value);
+      if (is_mutated(place(m.value).base)) from = saved(m.value, from, Home::Arena);
+      copies.push_back({from, slots_.base(mutated(m))});
+    }
+    for (const Copy& copy : copies) out_.program.steps.emplace_back(copy);
+    for (const auto& [result, argument] : alias_values_)
+      aliases_.push_back({slots_.base(result), slots_.base(argument)});
+  }
+  TensorId saved(ValueId v, TensorId from, Home home) {
+    const TensorId to = slots_.fresh(v, home);
+    out_.program.steps.emplace_back(Copy{from, to});
+    return to;
+  }
+
+  const Graph& graph_;
+  const compile::Options& options_;
+  fuse::Plan plan_;
+  Lowered out_;
+  SizeTable sizes_;
+  Slots slots_;
+  std::vector<std::pair<ValueId, ValueId>> alias_values_;
+  std::vector<Alias> aliases_;
+};
+
+}  // namespace
+
+Result<Lowered> lower(const graph::Graph& graph, const compile::Options& options) {
+  return Lowering(graph, options).run();
+}
+
+}  // namespace cresset::lower

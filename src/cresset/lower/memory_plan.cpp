@@ -1,0 +1,127 @@
+#include "lower/memory_plan.h"
+
+#include <algorithm>
+
+#include "lower/in_place.h"
+#include "lower/lifetimes.h"
+
+namespace cresset::lower {
+namespace {
+
+using runtime::Home;
+using runtime::Launch;
+using runtime::Program;
+using runtime::TensorId;
+
+constexpr int64_t kAlignment = 64;
+// A free block is taken when it is at most this much smaller or larger than needed, by hints.
+constexpr int64_t kStretch = 2;
+
+struct Block {
+  sym::ExprId bytes;
+  int64_t hint = 0;
+  uint32_t free_from = 0;  // the first step that may use it
+};
+
+class ArenaPlanner {
+ public:
+  ArenaPlanner(sym::ShapeEnv& env, SizeTable& sizes, Program& program, const std::vector<Lifetime>& lives,
+               const std::vector<TensorId>& shares)
+      : env_(env), sizes_(sizes), program_(program), lives_(lives), shares_(shares),
+        block_of_(program.tensors.size(), 0) {}
+
+  void run() {
+    std::vector<uint32_t> tensors;
+    for (uint32_t t = 0; t < program_.tensors.size(); ++t)
+      if (program_.tensors[t].home == Home::Arena && lives_[t].used()) tensors.push_back(t);
+    std::stable_sort(tensors.begin(), tensors.end(),
+                     [&](uint32_t a, uint32_t b) { return lives_[a].first < lives_[b].first; });
+    for (uint32_t t : tensors) assign(t);
+    lay_out(tensors);
+  }
+
+ private:
+  void assign(uint32_t t) {
+    const sym::ExprId bytes = sizes_.expr(program_.tensors[t].bytes);
+    const uint32_t b = shares_[t].valid() ? block_of_[shares_[t].index] : choose(bytes, lives_[t].first);
+    blocks_[b].free_from = std::max(blocks_[b].free_from, lives_[t].last + 1);
+    block_of_[t] = b;
+  }
+  uint32_t choose(sym::ExprId bytes, uint32_t step) {
+    const int64_t hint = env_.hint_or(bytes, 1 << 16);
+    std::optional<uint32_t> best;
+    int64_t best_waste = 0;
+    for (uint32_t b = 0; b < blocks_.size(); ++b) {
+      const Block& block = blocks_[b];
+      if (block.free_from > step) continue;
+      if (block.bytes == bytes) return b;
+      const int64_t waste = block.hint >= hint ? block.hint - hint : hint - block.hint;
+      if (block.hint > hint * kStretch || hint > block.hint * kStretch) continue;
+      if (!best || waste < best_waste) best = b, best_waste = waste;
+    }
+    if (!best) {
+      blocks_.push_back({bytes, hint, 0});
+      return static_cast<uint32_t>(blocks_.size() - 1);
+    }
+    blocks_[*best].bytes = greater(blocks_[*best].bytes, bytes);
+    blocks_[*best].hint = std::max(blocks_[*best].hint, hint);
+    return *best;
+  }
+  sym::ExprId greater(sym::ExprId a, sym::ExprId b) {
+    if (env_.known_true(env_.pool().le(a, b))) return b;
+    if (env_.known_true(env_.pool().le(b, a))) return a;
+    return env_.pool().max(a, b);
+  }
+  void lay_out(const std::vector<uint32_t>& tensors) {
+    sym::ExprPool& pool = env_.pool();
+    std::vector<sym::ExprId> offsets;
+    sym::ExprId end = pool.constant(0);
+    for (const Block& block : blocks_) {
+      offsets.push_back(end);
+      const sym::ExprId lines = pool.ceil_div(block.bytes, pool.constant(kAlignment));
+      end = pool.add(end, pool.mul(lines, pool.constant(kAlignment)));
+    }
+    for (uint32_t t : tensors) program_.tensors[t].arena_offset = sizes_.ref(offsets[block_of_[t]]);
+    program_.arena_bytes = sizes_.ref(end);
+  }
+
+  sym::ShapeEnv& env_;
+  SizeTable& sizes_;
+  Program& program_;
+  const std::vector<Lifetime>& lives_;
+  const std::vector<TensorId>& shares_;
+  std::vector<uint32_t> block_of_;
+  std::vector<Block> blocks_;
+};
+
+// Gives tensors that ATen allocated back after the last step that needs them.
+void add_releases(Program& program, const std::vector<Lifetime>& lives) {
+  std::vector<std::vector<TensorId>> dead(program.steps.size());
+  for (uint32_t t = 0; t < program.tensors.size(); ++t)
+    if (program.tensors[t].home == Home::Extern && lives[t].used() && lives[t].last < Lifetime::kEnd)
+      dead[lives[t].last].push_back({t});
+  std::vector<runtime::Step> steps;
+  for (uint32_t s = 0; s < program.steps.size(); ++s) {
+    steps.push_back(std::move(program.steps[s]));
+    if (!dead[s].empty()) steps.emplace_back(runtime::Release{std::move(dead[s])});
+  }
+  program.steps = std::move(steps);
+}
+
+}  // namespace
+
+void plan_memory(sym::ShapeEnv& env, const std::vector<Alias>& aliases, SizeTable& sizes, Lowered& lowered) {
+  Program& program = lowered.program;
+  const std::vector<Lifetime> lives = lifetimes(program, aliases);
+  const std::vector<TensorId> shares = reuse_in_place(sizes, lives, lowered);
+  ArenaPlanner(env, sizes, program, lives, shares).run();
+  add_releases(program, lives);
+  for (runtime::Step& step : program.steps) {
+    auto* launch = std::get_if<Launch>(&step);
+    if (launch == nullptr) continue;
+    for (sym::VarId var : lowered.kernels[launch->kernel]->size_symbols())
+      launch->symbols.push_back(sizes.ref(env.pool().var(var)));
+  }
+}
+
+}  // namespace cresset::lower

@@ -1,0 +1,42 @@
+// The tensor slots of a Program: one for each value in memory, made when first asked for.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "fuse/memory.h"
+#include "lower/size_table.h"
+
+namespace cresset::lower {
+
+using fuse::Layout;
+using graph::Graph;
+using graph::ValueId;
+using runtime::TensorId;
+using runtime::TensorSlot;
+
+class Slots {
+ public:
+  Slots(const Graph& graph, fuse::Memory& memory, SizeTable& sizes, runtime::Program& program);
+
+  TensorId base(ValueId owner);   // the memory itself
+  TensorId value(ValueId value);  // the memory or a view of it
+  TensorId fresh(ValueId like, runtime::Home home);  // new memory for the value's type with eager's strides
+
+  // Memory that outlives the call: it must not lie in the arena.
+  void escape(ValueId owner) { escaping_.insert(owner); }
+  void extern_home(ValueId owner) { extern_homed_.insert(owner); }
+
+ private:
+  TensorId add(TensorSlot slot);
+  TensorSlot describe(ValueId value, const Layout& layout);
+
+  const Graph& graph_;
+  fuse::Memory& memory_;
+  SizeTable& sizes_;
+  runtime::Program& program_;
+  std::unordered_map<ValueId, TensorId> slots_;
+  std::unordered_set<ValueId> escaping_, extern_homed_;
+};
+
+}  // namespace cresset::lower

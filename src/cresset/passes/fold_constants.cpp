@@ -1,0 +1,73 @@
+#include <array>
+
+#include "passes/passes.h"
+#include "passes/rewriter.h"
+
+namespace cresset::passes {
+namespace {
+
+using graph::Arg;
+using graph::Node;
+using graph::None;
+
+// Position of the fill value in aten::full's arguments.
+constexpr size_t kFillValue = 1;
+
+bool is_full(const Graph& graph, ValueId v, graph::OpId full) {
+  const graph::Value& value = graph.value(v);
+  return value.node.valid() && graph.node(value.node).op == full;
+}
+
+// The fill value as a cast to `dtype` gives it; nullopt when the cast depends on rounding that only a kernel does.
+std::optional<Arg> cast_fill(const Graph& graph, const Arg& fill, DType dtype) {
+  if (const auto* e = std::get_if<sym::ExprId>(&fill)) {
+    if (dtype == DType::Bool) return std::nullopt;
+    if (is_integral(dtype)) return fill;
+    if (!graph.pool().is_const(*e)) return std::nullopt;
+    return static_cast<double>(graph.pool().const_value(*e));
+  }
+  if (const auto* flag = std::get_if<bool>(&fill)) {
+    if (dtype == DType::Bool) return fill;
+    return is_float(dtype) ? Arg(*flag ? 1.0 : 0.0) : Arg(graph.pool().constant(*flag ? 1 : 0));
+  }
+  if (std::holds_alternative<double>(fill) && (dtype == DType::F32 || dtype == DType::F64)) return fill;
+  return std::nullopt;
+}
+
+}  // namespace
+
+// A view or a cast of a filled tensor is a filled tensor. Arithmetic on them needs nothing: kernels fold scalars.
+bool fold_constants(Graph& graph) {
+  const graph::OpId full = graph::op_id("aten::full"), cast = graph::op_id("aten::_to_copy");
+  const ops::OpDef* full_def = ops::find(full);
+  if (full_def == nullptr) return false;
+  std::vector<NodeId> order = std::exchange(graph.order, {});
+  Replacements replacements;
+  for (NodeId id : order) {
+    Node& node = graph.node(id);
+    replacements.apply(node.args);
+    const ops::OpDef* def = ops::find(node.op);
+    const bool views = def != nullptr && def->op_class == ops::OpClass::View;
+    const bool folds = (views || node.op == cast) && node.results.size() == 1 &&
+                       std::holds_alternative<ValueId>(node.args[0]) && is_full(graph, std::get<ValueId>(node.args[0]), full);
+    std::optional<Arg> fill;
+    const graph::TensorType type = graph.type(node.results[0]);
+    if (folds) {
+      const Arg& given = graph.node(graph.value(std::get<ValueId>(node.args[0])).node).args[kFillValue];
+      fill = views ? std::optional<Arg>(given) : cast_fill(graph, given, type.dtype);
+    }
+    // Eager's strides of an output are what a view gives, which a fresh tensor would not have.
+    if (!fill || type.strides != graph::contiguous_strides(graph.pool(), type.sizes)) {
+      graph.order.push_back(id);
+      continue;
+    }
+    graph.current_location = node.location;
+    const NodeId filled = graph.add_node(full, {type.sizes, *fill, type.dtype, None{}, type.device, None{}}, {type});
+    replacements.add(node.results[0], graph.node(filled).results[0]);
+  }
+  replacements.apply_to_results(graph);
+  if (!replacements.empty()) dead_code(graph);
+  return !replacements.empty();
+}
+
+}  // namespace cresset::passes

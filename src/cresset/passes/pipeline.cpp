@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "passes/passes.h"
+
+namespace cresset::passes {
+namespace {
+
+struct Pass {
+  std::string_view name;
+  bool (*run)(graph::Graph&);
+};
+
+// Decomposition leaves casts, views and repeated subexpressions behind, so cleaning comes after it; the first cleaning
+// keeps decompositions from being made of dead nodes.
+constexpr Pass kPipeline[] = {
+    {"dead_code", dead_code},
+    {"decompose", decompose},
+    {"remove_no_ops", remove_no_ops},
+    {"fold_constants", fold_constants},
+    {"common_subexpressions", common_subexpressions},
+    {"remove_no_ops", remove_no_ops},
+    {"dead_code", dead_code},
+};
+
+void verify_after(const graph::Graph& graph, std::string_view stage) {
+  const std::string error = graph::verify(graph);
+  CRESSET_CHECK(error.empty(), fmt::format("after {}: {}\n{}", stage, error, graph::print(graph)));
+}
+
+}  // namespace
+
+void run(graph::Graph& graph, const compile::Options&) {
+  const bool verify = option_flag(Option::VERIFY);
+  if (verify) verify_after(graph, "capture");
+  for (const Pass& pass : kPipeline) {
+    const auto start = std::chrono::steady_clock::now();
+    const bool changed = pass.run(graph);
+    const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - start;
+    CRESSET_LOG(Passes, fmt::format("{}: {:.0f} us, {} nodes{}", pass.name, spent.count(), graph.order.size(),
+                                    changed ? "" : ", no change"));
+    if (verify && changed) verify_after(graph, pass.name);
+  }
+}
+
+}  // namespace cresset::passes

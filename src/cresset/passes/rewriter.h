@@ -1,0 +1,66 @@
+// What passes share: replacing values, and knowing which values leave the graph.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "graph/graph.h"
+#include "ops/op_def.h"
+
+namespace cresset::passes {
+
+using graph::Graph;
+using graph::NodeId;
+using graph::ValueId;
+
+// Values that stand for others. Chains are followed.
+class Replacements {
+ public:
+  void add(ValueId from, ValueId to) { map_[from] = to; }
+  bool empty() const { return map_.empty(); }
+  ValueId resolve(ValueId v) const {
+    for (auto it = map_.find(v); it != map_.end(); it = map_.find(v)) v = it->second;
+    return v;
+  }
+  void apply(std::vector<graph::Arg>& args) const {
+    Graph::for_each_value(args, [&](ValueId& v) { v = resolve(v); });
+  }
+  // To the graph's outputs and mutations. Nodes are the caller's: it walks them anyway.
+  void apply_to_results(Graph& graph) const;
+
+ private:
+  std::unordered_map<ValueId, ValueId> map_;
+};
+
+// The value whose memory a chain of views ends at.
+ValueId memory_of(const Graph& graph, ValueId v);
+
+// Values whose memory the caller gets. Two of them must stay two, and none may become an input.
+class Escaping {
+ public:
+  explicit Escaping(const Graph& graph);
+  // Whether the caller could see that `from` became `to`.
+  bool forbids(ValueId from, ValueId to) const;
+  void replaced(ValueId from, ValueId to);
+
+ private:
+  const Graph& graph_;
+  std::unordered_set<ValueId> memory_;
+};
+
+// Operators that may be neither dropped nor merged: random numbers, assertions, operators of other libraries.
+bool has_effects(const graph::Node& node);
+
+// A pass by node: visit(node) may add to `replacements`; arguments are already replaced when a node is visited.
+template <class Visit>
+bool rewrite_nodes(Graph& graph, Visit&& visit) {
+  Replacements replacements;
+  for (NodeId id : graph.order) {
+    if (!replacements.empty()) replacements.apply(graph.node(id).args);
+    visit(id, replacements);
+  }
+  replacements.apply_to_results(graph);
+  return !replacements.empty();
+}
+
+}  // namespace cresset::passes
