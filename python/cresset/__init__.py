@@ -1,0 +1,40 @@
+"""cresset: a compiler for PyTorch programs.
+
+    import cresset
+    model = cresset.compile(model)          # or @cresset.compile on a function
+
+One compilation serves every shape; what cannot be captured runs eagerly. See the README.
+"""
+
+import torch as _torch  # loads libtorch, which the native module links against
+
+from ._api import (
+    CaptureError,
+    ConstraintError,
+    Explanation,
+    compile,
+    explain,
+    mark_dynamic,
+    mark_static,
+    maybe_mark_dynamic,
+    reset,
+    stats,
+    trace,
+)
+
+__version__ = "0.1.0"
+__all__ = [
+    "CaptureError",
+    "ConstraintError",
+    "Explanation",
+    "compile",
+    "explain",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
+    "reset",
+    "stats",
+    "trace",
+]
+
+del _torch

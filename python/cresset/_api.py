@@ -1,0 +1,182 @@
+"""The functions users call. The work is done in cresset._C."""
+
+import functools
+import inspect
+import types
+import weakref
+
+import torch
+
+from . import _C
+from ._module import compile_module
+
+
+class CaptureError(RuntimeError):
+    """fullgraph=True was asked for and the function cannot be captured whole."""
+
+
+class ConstraintError(RuntimeError):
+    """A dimension marked dynamic would have to be static."""
+
+
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_OPTIONS = {
+    "eager_rounding": (False, "round bf16 and fp16 after every operator, as eager does"),
+    "fuse": (True, "False: one kernel an operator, for finding a fault"),
+}
+_compiled = weakref.WeakSet()
+
+
+def _check_options(mode, options, dynamic, backend):
+    if mode is not None and mode not in _MODES:
+        raise ValueError(f"cresset.compile: unknown mode {mode!r}; expected one of {', '.join(map(repr, _MODES))}")
+    if mode is not None and options is not None:
+        raise ValueError("cresset.compile: give either mode or options, not both")
+    if dynamic not in (None, True, False):
+        raise TypeError(f"cresset.compile: dynamic must be None, True or False, got {dynamic!r}")
+    if backend not in ("cresset", "inductor", None):
+        raise ValueError(f"cresset.compile: unknown backend {backend!r}; cresset compiles with its own")
+    chosen = {name: default for name, (default, _) in _OPTIONS.items()}
+    for name, value in (options or {}).items():
+        if name not in _OPTIONS:
+            known = "; ".join(f"{n}: {meaning}" for n, (_, meaning) in _OPTIONS.items())
+            raise ValueError(f"cresset.compile: unknown option {name!r}; known options are {known}")
+        if not isinstance(value, bool):
+            raise TypeError(f"cresset.compile: option {name!r} must be True or False, got {value!r}")
+        chosen[name] = value
+    return chosen
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="cresset", mode=None, options=None, disable=False):
+    """Compiles a function or a module; usable as a function and as a decorator.
+
+    The arguments mean what they mean for torch.compile. Input sizes are symbolic from the first call on
+    (``dynamic=False``: specialized). The first call captures the function; later calls that the guards accept run
+    compiled code; others compile again. What cannot be captured runs eagerly, unless ``fullgraph=True``.
+
+    Raises:
+        ValueError, TypeError: unknown mode, option or backend.
+        CaptureError: at a call, with ``fullgraph=True``, when the function cannot be captured whole.
+        ConstraintError: at a call, when a dimension marked dynamic would have to be static.
+    """
+    chosen = _check_options(mode, options, dynamic, backend)
+    if model is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
+        )
+    if not callable(model):
+        raise TypeError(f"cresset.compile: expected a function or a module, got {type(model).__name__}")
+    if disable:
+        return model
+    settings = {"dynamic": dynamic is not False, "fullgraph": bool(fullgraph), **chosen}
+    if isinstance(model, torch.nn.Module):
+        return compile_module(model, settings, _register)
+    if inspect.isclass(model):
+        raise TypeError("cresset.compile: expected a function or a module, got a class; compile an instance")
+    return _register(_C.compile(model, **settings))
+
+
+def _register(function):
+    _compiled.add(function)
+    return function
+
+
+#: Capture of the whole callable by running it once on stand-ins; what ``compile`` uses today.
+trace = compile
+
+
+def _mark(tensor, dim, kind, low=None, high=None):
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"cresset.mark_{kind}: expected a tensor, got {type(tensor).__name__}")
+    for d in dim if isinstance(dim, (list, tuple)) else (dim,):
+        if not -tensor.dim() <= d < tensor.dim():
+            raise IndexError(f"cresset.mark_{kind}: dimension {d} of a tensor with {tensor.dim()} dimensions")
+        if low is not None and high is not None and low > high:
+            raise ValueError(f"cresset.mark_{kind}: min={low} is greater than max={high}")
+        size = tensor.size(d)
+        if (low is not None and size < low) or (high is not None and size > high):
+            raise ValueError(f"cresset.mark_{kind}: size {size} of dimension {d} is outside [{low}, {high}]")
+        marks = getattr(tensor, "_cresset_marks", None)
+        if marks is None:
+            marks = tensor._cresset_marks = {}
+        marks[d % tensor.dim()] = (kind, low, high)
+
+
+def mark_dynamic(tensor, dim, *, min=None, max=None):
+    """Promises that this dimension varies, within [min, max]. A program that pins it fails to compile, naming the line."""
+    _mark(tensor, dim, "dynamic", min, max)
+
+
+def maybe_mark_dynamic(tensor, dim):
+    """Suggests that this dimension varies; a program that pins it is specialized without an error."""
+    _mark(tensor, dim, "maybe")
+
+
+def mark_static(tensor, dim=None):
+    """This dimension is specialized: every size of it is compiled apart. ``dim=None``: all dimensions."""
+    _mark(tensor, range(tensor.dim()) if dim is None else dim, "static")
+
+
+def stats():
+    """What cresset has done since the process began or the last ``reset()``: a dict of counts and milliseconds."""
+    out = _C.stats()
+    out["bytes_planned"] = sum(
+        row.get("bytes_planned", 0) for f in list(_compiled) for row in _C.variants(f)
+    )
+    return out
+
+
+def reset():
+    """Forgets all compiled variants, the counters, and memory kept for later calls."""
+    for function in list(_compiled):
+        _C.clear_variants(function)
+    _C.reset_stats()
+    _C.trim_memory()
+
+
+class Explanation:
+    """What compiling a function for one call gave: variants with their graphs, guards, kernels and reasons."""
+
+    def __init__(self, name, variants, counters):
+        self.name = name
+        self.variants = variants
+        self.counters = counters
+
+    @property
+    def graph_breaks(self):
+        return [v["eager_reason"] for v in self.variants if v["eager_reason"]]
+
+    def __str__(self):
+        lines = [f"cresset.explain: {self.name}"]
+        for i, v in enumerate(self.variants):
+            if v["eager_reason"]:
+                lines.append(f"  variant {i}: runs eagerly: {v['eager_reason']}")
+                continue
+            lines.append(
+                f"  variant {i}: {v['operators']} operators, {v['kernel_count']} kernels, "
+                f"{v['extern_calls']} library calls; passes {v['ms_passes']:.1f} ms, lowering {v['ms_lower']:.1f} ms, "
+                f"code generation {v['ms_codegen']:.1f} ms"
+            )
+            lines += [f"    guard: {g}" for g in v["guards"]] or ["    no guards on sizes"]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def explain(function, **settings):
+    """``explain(f)(*args)`` compiles f for these arguments, runs it, and returns an :class:`Explanation`."""
+
+    def run(*args, **kwargs):
+        target = function
+        if isinstance(target, torch.nn.Module):
+            module = target
+            target = types.MethodType(type(module).__call__, module)
+        fresh = _C.compile(target, **{**_check_options(None, None, None, None), "dynamic": True, "fullgraph": False, **settings})
+        before = _C.stats()
+        fresh(*args, **kwargs)
+        after = _C.stats()
+        counters = {k: after[k] - before[k] for k in after if isinstance(after[k], (int, float))}
+        name = getattr(function, "__qualname__", type(function).__name__)
+        return Explanation(name, _C.variants(fresh), counters)
+
+    return run

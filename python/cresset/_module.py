@@ -1,0 +1,64 @@
+"""Compiled modules: the same module, whose call is compiled."""
+
+import copy
+import types
+
+from . import _C
+
+_classes = {}
+
+
+def _call(self, *args, **kwargs):
+    return self._cresset_call(*args, **kwargs)
+
+
+def _reduce_ex(self, protocol):
+    return _rebuild, (self._orig_mod, self._cresset_settings)
+
+
+def _deepcopy(self, memo):
+    return _rebuild(copy.deepcopy(self._orig_mod, memo), self._cresset_settings)
+
+
+def _rebuild(module, settings):
+    return compile_module(module, settings, _register_late)
+
+
+def _register_late(function):
+    from ._api import _register
+
+    return _register(function)
+
+
+def _compiled_class(cls):
+    """A subclass of the module's class whose instances share the original's state and run compiled code."""
+    if cls not in _classes:
+        _classes[cls] = type(
+            cls.__name__,
+            (cls,),
+            {
+                "__slots__": ("_cresset_call", "_cresset_settings", "_orig_mod"),
+                "__module__": cls.__module__,
+                "__qualname__": cls.__qualname__,
+                "__doc__": cls.__doc__,
+                "__call__": _call,
+                "__reduce_ex__": _reduce_ex,
+                "__deepcopy__": _deepcopy,
+            },
+        )
+    return _classes[cls]
+
+
+def compile_module(module, settings, register):
+    """A module that is `module` in every respect (class, parameters, attributes, hooks: one shared ``__dict__``), but
+    whose call runs compiled code. ``_orig_mod`` is the module itself."""
+    if hasattr(type(module), "_cresset_call"):
+        module = module._orig_mod
+    compiled = object.__new__(_compiled_class(type(module)))
+    object.__setattr__(compiled, "__dict__", module.__dict__)
+    original_call = types.MethodType(type(module).__call__, module)
+    set_slot = object.__setattr__
+    set_slot(compiled, "_orig_mod", module)
+    set_slot(compiled, "_cresset_settings", dict(settings))
+    set_slot(compiled, "_cresset_call", register(_C.compile(original_call, **settings)))
+    return compiled
