@@ -1,0 +1,146 @@
+// Reading at places that tensors name: embedding, index_select, gather, index, take. Called through ATen, which checks
+// the indices as it goes; a kernel has no way yet to report an index that is out of range.
+#include "ops/families.h"
+#include "ops/rule_helpers.h"
+#include "ops/view_groups.h"
+
+namespace cresset::ops {
+namespace {
+
+using graph::OptionalValue;
+using graph::TensorType;
+using sym::ExprId;
+using sym::ExprPool;
+
+bool is_index(const TensorType& type) { return type.dtype == DType::I64 || type.dtype == DType::I32; }
+
+Result<Types> embedding_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &weight = args.tensor(0), &indices = args.tensor(1);
+  if (weight.rank() != 2) return shapes.invalid("the weight must be a matrix");
+  if (!is_index(indices)) return shapes.invalid("the indices must be integers");
+  Sizes sizes = indices.sizes;
+  sizes.push_back(weight.sizes[1]);
+  return one(contiguous_like(shapes, weight, std::move(sizes)));
+}
+
+Result<Types> index_select_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &self = args.tensor(0), &index = args.tensor(2);
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), self.rank()));
+  if (index.rank() > 1) return shapes.invalid("the index must be a vector");
+  if (!is_index(index)) return shapes.invalid("the index must be integers");
+  Sizes sizes = self.sizes;
+  if (!sizes.empty()) sizes[size_t(dim)] = graph::numel(shapes.pool(), index.sizes);
+  return one(contiguous_like(shapes, self, std::move(sizes)));
+}
+
+Result<Types> gather_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &self = args.tensor(0), &index = args.tensor(2);
+  CRESSET_TRY([[maybe_unused]] const int64_t dim, shapes.wrap_dim(args.integer(1), self.rank()));
+  if (!is_index(index)) return shapes.invalid("the index must be integers");
+  if (std::max<size_t>(self.rank(), 1) != std::max<size_t>(index.rank(), 1))
+    return shapes.invalid("the index has another number of dimensions");
+  return one(contiguous_like(shapes, self, index.sizes));
+}
+
+Result<Types> take_shape(ShapeContext& shapes, const OpArgs& args) {
+  return one(contiguous_like(shapes, args.tensor(0), args.tensor(1).sizes));
+}
+
+// ---- index.Tensor(self, indices): a missing index keeps its dimension whole
+
+// Where the indexed dimensions go: in place of the first when they are neighbours, else in front.
+struct Indexing {
+  std::vector<size_t> dims;  // of self, indexed
+  size_t front = 0;          // dimensions of the result before the indices' own
+  Sizes sizes;               // of the indices, broadcast
+};
+
+Result<Indexing> indexing_of(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  const std::vector<OptionalValue>& indices = args.values(1);
+  if (indices.size() > self.rank()) return shapes.invalid("there are more indices than dimensions");
+  Indexing out;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (!indices[i]) continue;
+    const TensorType& index = args.type(*indices[i]);
+    if (index.dtype == DType::Bool || index.dtype == DType::U8)
+      return Fallback{FallbackReason::DataDependent, "indexing with a mask", "use torch.where to keep the shape"};
+    if (!is_index(index)) return shapes.invalid("the indices must be integers or masks");
+    CRESSET_TRY(out.sizes, shapes.broadcast(out.sizes, index.sizes));
+    out.dims.push_back(i);
+  }
+  if (out.dims.empty()) return shapes.unsupported("no index at all");
+  const bool neighbours = out.dims.back() - out.dims.front() + 1 == out.dims.size();
+  out.front = neighbours ? out.dims.front() : 0;
+  return out;
+}
+
+// An operand as the indexing loop sees it: a stride of 0 where the result's dimension does not move it.
+TensorType spread_index(ShapeContext& shapes, const TensorType& index, const Indexing& indexing, const Sizes& sizes) {
+  TensorType out = with_shape(index, sizes, Sizes(sizes.size(), shapes.pool().constant(0)));
+  const size_t end = indexing.front + indexing.sizes.size();
+  for (size_t i = 0; i < index.rank(); ++i)
+    if (!is_one(shapes.env(), index.sizes[i])) out.strides[end - index.rank() + i] = index.strides[i];
+  return out;
+}
+
+Result<Types> index_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  CRESSET_TRY(const Indexing indexing, indexing_of(shapes, args));
+  Sizes sizes, strides;
+  size_t next = 0;
+  for (size_t dim = 0; dim < self.rank(); ++dim) {
+    if (sizes.size() == indexing.front && next == 0) {
+      sizes.insert(sizes.end(), indexing.sizes.begin(), indexing.sizes.end());
+      strides.insert(strides.end(), indexing.sizes.size(), shapes.pool().constant(0));
+    }
+    if (next < indexing.dims.size() && indexing.dims[next] == dim) {
+      ++next;
+      continue;
+    }
+    sizes.push_back(self.sizes[dim]);
+    strides.push_back(self.strides[dim]);
+  }
+  TensorType out = with_shape(self, sizes, {});
+  const TensorType source = with_shape(self, sizes, strides);
+  std::vector<TensorType> spread;
+  for (const size_t dim : indexing.dims)
+    spread.push_back(spread_index(shapes, args.type(*args.values(1)[dim]), indexing, sizes));
+  std::vector<const TensorType*> operands{&source};
+  for (const TensorType& type : spread) operands.push_back(&type);
+  out.strides = shapes.pointwise_strides(sizes, operands);
+  return one(std::move(out));
+}
+
+constexpr OpClass kExtern = OpClass::Extern;
+
+constexpr OpDef kRows[] = {
+    {.schema = "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "
+               "bool sparse=False) -> Tensor",
+     .op_class = kExtern,
+     .shape = embedding_shape},
+    {.schema = "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
+     .op_class = kExtern,
+     .shape = index_select_shape,
+     .planned_result = true},
+    {.schema = "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+     .op_class = kExtern,
+     .shape = gather_shape,
+     .planned_result = true},
+    {.schema = "aten::take(Tensor self, Tensor index) -> Tensor",
+     .op_class = kExtern,
+     .shape = take_shape,
+     .planned_result = true},
+    {.schema = "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+     .op_class = kExtern,
+     .shape = index_shape},
+    {.schema = "aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+     .op_class = kExtern,
+     .shape = index_shape},
+};
+
+}  // namespace
+
+std::span<const OpDef> index_ops() { return kRows; }
+
+}  // namespace cresset::ops

@@ -1,0 +1,137 @@
+// Sorting, selection by rank, running folds and searching in sorted tensors: called through ATen.
+#include "ops/families.h"
+#include "ops/rule_helpers.h"
+
+namespace cresset::ops {
+namespace {
+
+using graph::TensorType;
+using sym::ExprId;
+
+Types with_indices(TensorType values) {
+  Types out(2, std::move(values));
+  out[1].dtype = DType::I64;
+  return out;
+}
+
+template <size_t kDimArg>
+Result<Types> sort_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  CRESSET_TRY([[maybe_unused]] const int64_t dim, shapes.wrap_dim(args.integer(kDimArg), self.rank()));
+  return with_indices(with_shape(self, self.sizes, shapes.like_strides(self)));
+}
+
+Result<Types> topk_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(2), self.rank()));
+  const ExprId k = args.integer(1);
+  const ExprId size = self.rank() == 0 ? shapes.pool().constant(1) : self.sizes[size_t(dim)];
+  if (!shapes.require(shapes.pool().ge(k, shapes.pool().constant(0))) || !shapes.require(shapes.pool().le(k, size)))
+    return shapes.invalid("k is out of range for the dimension");
+  Sizes sizes = self.sizes;
+  if (!sizes.empty()) sizes[size_t(dim)] = k;
+  return with_indices(contiguous_like(shapes, self, std::move(sizes)));
+}
+
+// One element along a dimension, its value and its place: kthvalue, median, mode.
+template <size_t kDimArg>
+Result<Types> picked_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(kDimArg), self.rank()));
+  Sizes sizes = self.sizes;
+  if (!sizes.empty()) {
+    if (!shapes.require(shapes.pool().ge(sizes[size_t(dim)], shapes.pool().constant(1))))
+      return shapes.invalid("the dimension has no elements");
+    if (args.flag(kDimArg + 1))
+      sizes[size_t(dim)] = shapes.pool().constant(1);
+    else
+      sizes.erase(sizes.begin() + std::ptrdiff_t(dim));
+  }
+  return with_indices(contiguous_like(shapes, self, std::move(sizes)));
+}
+
+Result<Types> running_extreme_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  CRESSET_TRY([[maybe_unused]] const int64_t dim, shapes.wrap_dim(args.integer(1), self.rank()));
+  return with_indices(contiguous_like(shapes, self, self.sizes));
+}
+
+// cumsum, cumprod (self, dim, dtype)
+Result<Types> running_fold_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  CRESSET_TRY([[maybe_unused]] const int64_t dim, shapes.wrap_dim(args.integer(1), self.rank()));
+  const DType otherwise = is_integral(self.dtype) ? DType::I64 : self.dtype;
+  return one(contiguous_like(shapes, self, self.sizes, args.dtype(2).value_or(otherwise)));
+}
+
+Result<Types> logcumsumexp_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  CRESSET_TRY([[maybe_unused]] const int64_t dim, shapes.wrap_dim(args.integer(1), self.rank()));
+  return one(contiguous_like(shapes, self, self.sizes));
+}
+
+// bucketize(self, boundaries, out_int32), searchsorted(sorted, self, out_int32)
+template <size_t kSelfArg>
+Result<Types> search_shape(ShapeContext& shapes, const OpArgs& args) {
+  if (!args.is_tensor(0) || !args.is_tensor(1)) return shapes.unsupported("searching for a number");
+  const TensorType& self = args.tensor(kSelfArg);
+  return one(contiguous_like(shapes, self, self.sizes, args.flag(2) ? DType::I32 : DType::I64));
+}
+
+constexpr OpClass kExtern = OpClass::Extern;
+
+constexpr OpDef kRows[] = {
+    {.schema = "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+     .op_class = kExtern,
+     .shape = sort_shape<1>},
+    {.schema = "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, "
+               "Tensor indices)",
+     .op_class = kExtern,
+     .shape = sort_shape<2>},
+    {.schema = "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, "
+               "Tensor indices)",
+     .op_class = kExtern,
+     .shape = topk_shape},
+    {.schema =
+         "aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     .op_class = kExtern,
+     .shape = picked_shape<2>},
+    {.schema = "aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     .op_class = kExtern,
+     .shape = picked_shape<1>},
+    {.schema = "aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     .op_class = kExtern,
+     .shape = picked_shape<1>},
+    {.schema = "aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+     .op_class = kExtern,
+     .shape = picked_shape<1>},
+    {.schema = "aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+     .op_class = kExtern,
+     .shape = running_extreme_shape},
+    {.schema = "aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+     .op_class = kExtern,
+     .shape = running_extreme_shape},
+    {.schema = "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = running_fold_shape,
+     .planned_result = true},
+    {.schema = "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = running_fold_shape,
+     .planned_result = true},
+    {.schema = "aten::logcumsumexp(Tensor self, int dim) -> Tensor", .op_class = kExtern, .shape = logcumsumexp_shape},
+    {.schema =
+         "aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+     .op_class = kExtern,
+     .shape = search_shape<0>},
+    {.schema = "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool "
+               "right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = search_shape<1>},
+};
+
+}  // namespace
+
+std::span<const OpDef> index_order_ops() { return kRows; }
+
+}  // namespace cresset::ops

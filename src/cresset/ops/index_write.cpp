@@ -1,0 +1,98 @@
+// Writing at places that tensors name: the functional forms, whose result has the shape of the tensor written to.
+// Called through ATen, which checks the indices as it goes.
+#include "ops/families.h"
+#include "ops/rule_helpers.h"
+
+namespace cresset::ops {
+namespace {
+
+using graph::TensorType;
+
+// Structured operators allocate a row-major result.
+Result<Types> row_major_shape(ShapeContext& shapes, const OpArgs& args) {
+  return one(contiguous_like(shapes, args.tensor(0), args.tensor(0).sizes));
+}
+
+template <size_t kDimArg>
+Result<Types> along_dim_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY([[maybe_unused]] const int64_t dim, shapes.wrap_dim(args.integer(kDimArg), args.tensor(0).rank()));
+  return row_major_shape(shapes, args);
+}
+
+// Others clone the tensor and write into the clone.
+Result<Types> cloned_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  return one(with_shape(self, self.sizes, shapes.like_strides(self)));
+}
+
+Result<Types> same_strides_shape(ShapeContext&, const OpArgs& args) { return one(args.tensor(0)); }
+
+// masked_scatter(self, mask, source) broadcasts self and mask first.
+Result<Types> masked_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &self = args.tensor(0), &mask = args.tensor(1);
+  if (self.dtype != args.tensor(2).dtype) return shapes.invalid("self and source have different dtypes");
+  CRESSET_TRY(Sizes sizes, shapes.broadcast(self.sizes, mask.sizes));
+  return one(contiguous_like(shapes, self, std::move(sizes)));
+}
+
+constexpr OpClass kExtern = OpClass::Extern;
+
+constexpr OpDef kRows[] = {
+    {.schema = "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+     .op_class = kExtern,
+     .shape = cloned_shape},
+    {.schema =
+         "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+     .op_class = kExtern,
+     .shape = cloned_shape},
+    {.schema = "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+     .op_class = kExtern,
+     .shape = along_dim_shape<1>},
+    {.schema = "aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+     .op_class = kExtern,
+     .shape = along_dim_shape<1>},
+    {.schema = "aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+     .op_class = kExtern,
+     .shape = along_dim_shape<1>},
+    {.schema = "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+     .op_class = kExtern,
+     .shape = along_dim_shape<1>},
+    {.schema = "aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+     .op_class = kExtern,
+     .shape = along_dim_shape<1>},
+    {.schema = "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool "
+               "include_self=True) -> Tensor",
+     .op_class = kExtern,
+     .shape = along_dim_shape<1>},
+    {.schema = "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+     .op_class = kExtern,
+     .shape = along_dim_shape<1>},
+    {.schema = "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+     .op_class = kExtern,
+     .shape = along_dim_shape<1>},
+    {.schema = "aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+     .op_class = kExtern,
+     .shape = cloned_shape},
+    {.schema = "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+     .op_class = kExtern,
+     .shape = cloned_shape},
+    {.schema = "aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+     .op_class = kExtern,
+     .shape = cloned_shape},
+    {.schema = "aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+     .op_class = kExtern,
+     .shape = masked_scatter_shape},
+    {.schema = "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+     .op_class = kExtern,
+     .shape = same_strides_shape},
+    {.schema = "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
+               "storage_offset=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = same_strides_shape},
+};
+
+}  // namespace
+
+std::span<const OpDef> index_write_ops() { return kRows; }
+
+}  // namespace cresset::ops

@@ -1,0 +1,182 @@
+// What belongs to no family: random numbers, losses, and operators whose result's shape only data can tell.
+#include "ops/families.h"
+#include "ops/rule_helpers.h"
+
+namespace cresset::ops {
+namespace {
+
+using graph::Device;
+using graph::MemoryFormat;
+using graph::TensorType;
+using sym::ExprId;
+
+// ---- random numbers: sized (size at kSizeArg, then dtype, layout, device) and like another tensor
+
+template <size_t kSizeArg>
+Result<Types> random_shape(ShapeContext& shapes, const OpArgs& args) {
+  TensorType out;
+  out.dtype = args.dtype(kSizeArg + 1).value_or(shapes.default_dtype);
+  if (!args.is_none(kSizeArg + 3)) out.device = std::get<Device>(args[kSizeArg + 3]);
+  for (const ExprId size : args.integers(kSizeArg))
+    if (!shapes.require(shapes.pool().ge(size, shapes.pool().constant(0)))) return shapes.invalid("a size is negative");
+  return one(contiguous_like(shapes, out, args.integers(kSizeArg)));
+}
+
+Result<Types> randperm_shape(ShapeContext& shapes, const OpArgs& args) {
+  TensorType out;
+  out.dtype = args.dtype(1).value_or(DType::I64);
+  if (!args.is_none(3)) out.device = std::get<Device>(args[3]);
+  const ExprId count = args.integer(0);
+  if (!shapes.require(shapes.pool().ge(count, shapes.pool().constant(0)))) return shapes.invalid("n is negative");
+  return one(contiguous_like(shapes, out, {count}));
+}
+
+template <size_t kDtypeArg>
+Result<Types> random_like_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  const auto format =
+      args.is_none(kDtypeArg + 4) ? MemoryFormat::Preserve : std::get<MemoryFormat>(args[kDtypeArg + 4]);
+  TensorType out = with_shape(self, self.sizes, {});
+  out.strides = format == MemoryFormat::Preserve ? shapes.like_strides(self) : shapes.strides_for(format, self.sizes);
+  out.dtype = args.dtype(kDtypeArg).value_or(self.dtype);
+  if (!args.is_none(kDtypeArg + 2)) out.device = std::get<Device>(args[kDtypeArg + 2]);
+  return one(std::move(out));
+}
+
+Result<Types> like_self_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  return one(with_shape(self, self.sizes, shapes.like_strides(self)));
+}
+
+Result<Types> multinomial_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  if (self.rank() != 1 && self.rank() != 2) return shapes.invalid("needs one or two dimensions");
+  Sizes sizes = self.sizes;
+  sizes.back() = args.integer(1);
+  return one(contiguous_like(shapes, self, std::move(sizes), DType::I64));
+}
+
+// ---- losses(self, target, weight, reduction, ignore_index) -> (output, total weight)
+
+constexpr int64_t kNoReduction = 0;
+
+Result<Types> nll_loss_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &self = args.tensor(0), &target = args.tensor(1);
+  if (self.rank() == 0 || self.rank() > 2 || target.rank() > 1) return shapes.invalid("unexpected dimensions");
+  if (target.rank() == 1 && self.rank() == 2 && !shapes.require_equal(self.sizes[0], target.sizes[0]))
+    return shapes.invalid("input and target differ in batch size");
+  const bool each = shapes.constant(args.integer(3)) == kNoReduction && self.rank() == 2;
+  return Types{contiguous_like(shapes, self, each ? Sizes{self.sizes[0]} : Sizes{}), contiguous_like(shapes, self, {})};
+}
+
+Result<Types> nll_loss2d_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &self = args.tensor(0), &target = args.tensor(1);
+  if (self.rank() != 4 || target.rank() != 3) return shapes.invalid("unexpected dimensions");
+  const bool each = shapes.constant(args.integer(3)) == kNoReduction;
+  return Types{contiguous_like(shapes, self, each ? target.sizes : Sizes{}), contiguous_like(shapes, self, {})};
+}
+
+// ---- what only data can tell
+
+Result<Types> data_dependent_shape(ShapeContext&, const OpArgs&) {
+  return Fallback{FallbackReason::DataDependent, "a result whose shape or value depends on tensor data", ""};
+}
+
+constexpr OpClass kExtern = OpClass::Extern;
+
+constexpr OpDef kRows[] = {
+    {.schema = "aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+               "pin_memory=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = random_shape<0>},
+    {.schema = "aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+               "pin_memory=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = random_shape<0>},
+    {.schema = "aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, Device? "
+               "device=None, bool? pin_memory=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = random_shape<1>},
+    {.schema = "aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=4, Layout? layout=None, "
+               "Device? device=None, bool? pin_memory=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = random_shape<2>},
+    {.schema = "aten::randperm(SymInt n, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? "
+               "pin_memory=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = randperm_shape},
+    {.schema = "aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+               "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = random_like_shape<1>},
+    {.schema = "aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+               "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = random_like_shape<1>},
+    {.schema = "aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+               "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = random_like_shape<2>},
+    {.schema = "aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? "
+               "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = random_like_shape<3>},
+    {.schema = "aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = like_self_shape},
+    {.schema = "aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = like_self_shape},
+    {.schema =
+         "aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = like_self_shape},
+    {.schema = "aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = like_self_shape},
+    {.schema = "aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = like_self_shape},
+    {.schema = "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "
+               "generator=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = multinomial_shape},
+    {.schema = "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) "
+               "-> (Tensor output, Tensor total_weight)",
+     .op_class = kExtern,
+     .shape = nll_loss_shape},
+    {.schema = "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+               "ignore_index) -> (Tensor output, Tensor total_weight)",
+     .op_class = kExtern,
+     .shape = nll_loss2d_shape},
+    {.schema = "aten::_local_scalar_dense(Tensor self) -> Scalar", .op_class = kExtern, .shape = data_dependent_shape},
+    {.schema = "aten::nonzero(Tensor self) -> Tensor", .op_class = kExtern, .shape = data_dependent_shape},
+    {.schema = "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
+     .op_class = kExtern,
+     .shape = data_dependent_shape},
+    {.schema = "aten::equal(Tensor self, Tensor other) -> bool", .op_class = kExtern, .shape = data_dependent_shape},
+    {.schema = "aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+               "(Tensor, Tensor, Tensor)",
+     .op_class = kExtern,
+     .shape = data_dependent_shape},
+    {.schema = "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
+               "return_counts=False) -> (Tensor, Tensor, Tensor)",
+     .op_class = kExtern,
+     .shape = data_dependent_shape},
+    {.schema = "aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? "
+               "dim=None) -> (Tensor, Tensor, Tensor)",
+     .op_class = kExtern,
+     .shape = data_dependent_shape},
+    {.schema = "aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+     .op_class = kExtern,
+     .shape = data_dependent_shape},
+    {.schema = "aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = data_dependent_shape},
+};
+
+}  // namespace
+
+std::span<const OpDef> misc_ops() { return kRows; }
+
+}  // namespace cresset::ops
