@@ -1,6 +1,5 @@
 #include "bridge/aten_call.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 
@@ -44,12 +43,12 @@ bool is_out_variant(const c10::FunctionSchema& plain, const c10::FunctionSchema&
   return true;
 }
 
-// The overloads that may be an out-variant, by operator name: built once, on first need.
-const std::vector<std::string>& out_overloads(const std::string& name) {
+// The overloads of each operator, any of which may be an out-variant: built once, on first need.
+const std::vector<std::string>& overloads_of(const std::string& name) {
   static const auto* const table = [] {
     auto* built = new std::unordered_map<std::string, std::vector<std::string>>;
     for (const c10::OperatorName& op : c10::Dispatcher::singleton().getAllOpNames())
-      if (op.overload_name.find("out") != std::string::npos) (*built)[op.name].push_back(op.overload_name);
+      if (!op.overload_name.empty()) (*built)[op.name].push_back(op.overload_name);
     return built;
   }();
   static const std::vector<std::string> none;
@@ -61,7 +60,7 @@ const std::vector<std::string>& out_overloads(const std::string& name) {
 std::optional<c10::OperatorHandle> find_out_variant(const c10::OperatorHandle& op, int results) {
   if (results <= 0 || op.schema().is_mutable()) return std::nullopt;
   const c10::OperatorName& name = op.operator_name();
-  for (const std::string& overload : out_overloads(name.name)) {
+  for (const std::string& overload : overloads_of(name.name)) {
     auto candidate = c10::Dispatcher::singleton().findSchema({name.name, overload});
     if (candidate && is_out_variant(op.schema(), candidate->schema(), static_cast<size_t>(results)) &&
         candidate->hasKernelForDispatchKey(c10::DispatchKey::CPU))
@@ -163,8 +162,7 @@ class BoxedCall final : public ExternKernel {
     for (const auto& [position, id] : tensors_) stack[position] = context.tensor(id);
     for (const uint32_t position : lists_) stack[position] = list_argument(position, context);
     if (into_planned_) {
-      for (const TensorId id : call_.results)
-        stack.emplace_back(id.valid() ? context.planned(id) : at::empty({0}, unused_options(stack)));
+      for (const TensorId id : call_.results) stack.emplace_back(context.planned(id));
       op_.out->callBoxed(stack);
       return;
     }
@@ -192,22 +190,12 @@ class BoxedCall final : public ExternKernel {
     }
   }
 
-  // An out-variant writes all its results, so all must have a place; unused ones get a temporary.
+  // An out-variant writes all its results, so all must have a place.
   bool all_planned(const BoundContext& context) const {
     if (call_.results.size() != static_cast<size_t>(op_.tensor_returns)) return false;
-    bool any = false;
-    for (const TensorId id : call_.results) {
-      if (!id.valid()) continue;
-      if (!context.has_planned_memory(id)) return false;
-      any = true;
-    }
-    return any;
-  }
-
-  c10::TensorOptions unused_options(const torch::jit::Stack& stack) const {
-    for (const c10::IValue& value : stack)
-      if (value.isTensor() && value.toTensor().defined()) return value.toTensor().options();
-    return {};
+    for (const TensorId id : call_.results)
+      if (!id.valid() || !context.has_planned_memory(id)) return false;
+    return true;
   }
 
   c10::IValue list_argument(uint32_t position, const BoundContext& context) const {

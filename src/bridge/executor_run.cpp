@@ -196,8 +196,7 @@ at::Tensor BoundContext::take_output(TensorId id) {
   const at::Tensor& base =
       root.home == Home::Input || root.home == Home::Constant ? *root.tensor : roots_[slot.root].owner;
   if (slot.home != Home::View) return base;
-  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()),
-                                                   c10::DispatchKeySet(c10::DispatchKey::CPU),
+  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()), base.key_set(),
                                                    c10::scalarTypeToTypeMeta(slot.dtype));
   const auto base_bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
   const auto element = static_cast<int64_t>(c10::elementSize(slot.dtype));

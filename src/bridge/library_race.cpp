@@ -21,7 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRounds = 2;                  // the first round of a library may build its kernel
+constexpr int kFirstRounds = 2;      // all candidates; the first round of a library may build its kernel
+constexpr double kHopeless = 1.5;    // slower than the best by this after the first rounds: out
+constexpr double kShortCall = 1e-3;  // seconds: noise weighs more, and rounds are cheap
+constexpr int kRounds = 4, kRoundsOfShort = 10;
 constexpr double kDefaultAdvantage = 0.97;  // a challenger must win clearly
 constexpr int64_t kSaveIntervalMs = 5000;
 
@@ -81,12 +84,24 @@ RaceEntry::RaceEntry(std::string key, std::vector<std::string> candidates)
 
 RaceEntry::Pick RaceEntry::pick_undecided() {
   const std::lock_guard lock(mutex_);
-  int best = 0;
-  for (size_t i = 1; i < lanes_.size(); ++i)
-    if (lanes_[i].started < lanes_[best].started) best = static_cast<int>(i);
-  if (lanes_[best].started >= kRounds) return {0, false};  // other threads are running the last rounds
-  ++lanes_[best].started;
-  return {best, true};
+  int next = -1;
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[i].started >= rounds_of(lanes_[i])) continue;
+    if (next < 0 || lanes_[i].started < lanes_[next].started) next = static_cast<int>(i);
+  }
+  if (next < 0) return {0, false};  // other threads are running the last rounds
+  ++lanes_[next].started;
+  return {next, true};
+}
+
+int RaceEntry::rounds_of(const Lane& lane) const {
+  double best = std::numeric_limits<double>::infinity();
+  for (const Lane& l : lanes_) {
+    if (l.finished < kFirstRounds) return kFirstRounds;
+    best = std::min(best, l.best);
+  }
+  if (lane.best > kHopeless * best) return kFirstRounds;
+  return lane.seconds < kShortCall ? kRoundsOfShort : kRounds;
 }
 
 void RaceEntry::record(int candidate, double seconds, double work) {
@@ -94,7 +109,10 @@ void RaceEntry::record(int candidate, double seconds, double work) {
     const std::lock_guard lock(mutex_);
     Lane& lane = lanes_[candidate];
     const double cost = seconds / std::max(work, 1.0);
-    lane.best = lane.finished == 0 ? cost : std::min(lane.best, cost);
+    if (lane.finished == 0 || cost < lane.best) {
+      lane.best = cost;
+      lane.seconds = seconds;
+    }
     ++lane.finished;
   }
   decide_if_complete();
@@ -108,7 +126,9 @@ void RaceEntry::abandon(int candidate) {
 void RaceEntry::disqualify(int candidate) {
   {
     const std::lock_guard lock(mutex_);
-    lanes_[candidate] = {kRounds, kRounds, std::numeric_limits<double>::infinity()};
+    Lane& lane = lanes_[candidate];
+    lane.started = lane.finished = kFirstRounds;
+    lane.best = std::numeric_limits<double>::infinity();
   }
   decide_if_complete();
 }
@@ -118,7 +138,7 @@ void RaceEntry::decide_if_complete() {
     const std::lock_guard lock(mutex_);
     if (winner() >= 0) return;
     for (const Lane& lane : lanes_)
-      if (lane.finished < kRounds) return;
+      if (lane.finished < rounds_of(lane)) return;
     decide();
   }
   LibraryRace::get().on_decision();

@@ -42,9 +42,11 @@ class RaceEntry {
   friend class LibraryRace;
   struct Lane {
     int started = 0, finished = 0;
-    double best = 0;
+    double best = 0;     // seconds for a unit of work
+    double seconds = 0;  // of that round
   };
   Pick pick_undecided();
+  int rounds_of(const Lane& lane) const;
   void decide_if_complete();
   void decide();  // under mutex_
 

@@ -1,0 +1,278 @@
+// The executor on programs made by hand: homes, views, outputs, mutation, errors, threads.
+#include "bridge/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "bridge/arena.h"
+#include "bridge/program_builder.h"
+
+namespace cresset::bridge {
+namespace {
+
+using runtime::Home;
+using runtime::TensorId;
+
+TEST(Executor, RunsAKernelIntoAFreshOutput) {
+  ProgramBuilder b;
+  const auto n = b.symbol();
+  const TensorId x = b.input({n});
+  const TensorId out = b.slot(Home::Fresh, {n});
+  b.launch(double_kernel, {x, out}, n);
+  const auto executor = b.build({out});
+  for (const int64_t size : {5, 7, 5, 0, 1}) {
+    const at::Tensor value = at::randn({size});
+    const auto results = executor->run({value}, {size});
+    ASSERT_EQ(results.size(), 1U);
+    EXPECT_TRUE(at::equal(results[0], value * 2));
+    EXPECT_FALSE(results[0].requires_grad());
+  }
+  EXPECT_EQ(executor->stats().calls, 5);
+  EXPECT_EQ(executor->stats().contexts_bound, 4);
+}
+
+TEST(Executor, OutputsOfTwoCallsDoNotShareMemory) {
+  ProgramBuilder b;
+  const TensorId x = b.input({b.c(4)});
+  const TensorId out = b.slot(Home::Fresh, {b.c(4)});
+  b.launch(double_kernel, {x, out}, b.c(4));
+  const auto executor = b.build({out});
+  const auto first = executor->run({at::ones({4})}, {});
+  const auto second = executor->run({at::zeros({4})}, {});
+  EXPECT_TRUE(at::equal(first[0], at::full({4}, 2.F)));
+  EXPECT_TRUE(at::equal(second[0], at::zeros({4})));
+}
+
+TEST(Executor, ChainsKernelsAndOperatorsThroughTheArena) {
+  ProgramBuilder b;
+  const auto n = b.symbol();
+  const at::Tensor weight = at::randn({8, 3});
+  const TensorId w = b.constant(weight);
+  const TensorId x = b.input({n, b.c(8)});
+  const TensorId doubled = b.slot(Home::Arena, {n, b.c(8)});
+  const TensorId product = b.slot(Home::Arena, {n, b.c(3)});
+  const TensorId out = b.slot(Home::Fresh, {n, b.c(3)});
+  b.launch(double_kernel, {x, doubled}, b.pool.mul(n, b.c(8)));
+  b.call("aten::mm", {doubled, w}, {product});
+  b.launch(double_kernel, {product, out}, b.pool.mul(n, b.c(3)));
+  const auto executor = b.build({out});
+  for (const int64_t size : {2, 3, 2}) {
+    const at::Tensor value = at::randn({size, 8});
+    EXPECT_TRUE(at::allclose(executor->run({value}, {size})[0], at::mm(value * 2, weight) * 2));
+  }
+  EXPECT_GT(executor->stats().arena_bytes, 0);
+}
+
+TEST(Executor, FollowsAnArenaThatMoves) {
+  ProgramBuilder b;
+  const auto n = b.symbol();
+  const TensorId x = b.input({n, n});
+  const TensorId doubled = b.slot(Home::Arena, {n, n});
+  const TensorId out = b.slot(Home::Fresh, {n, n});
+  b.launch(double_kernel, {x, doubled}, b.pool.mul(n, n));
+  b.call("aten::tanh", {doubled}, {out});
+  const auto executor = b.build({out});
+  const at::Tensor value = at::randn({16, 16});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(at::allclose(executor->run({value}, {16})[0], at::tanh(value * 2)));
+    executor->run({at::randn({700 * (i + 1), 700 * (i + 1)})}, {700 * (i + 1)});
+    if (i == 1) trim_memory();
+  }
+}
+
+TEST(Executor, GivesViewsOfInputsToOperators) {
+  ProgramBuilder b;
+  const auto n = b.symbol();
+  const TensorId x = b.input({n, b.c(6)});
+  const TensorId transposed = b.view(x, {b.c(2), n}, {b.c(1), b.c(6)}, b.c(3));  // x[:, 3:5].t()
+  const TensorId out = b.slot(Home::Fresh, {b.c(2), n});
+  b.call("aten::exp", {transposed}, {out});
+  const auto executor = b.build({out});
+  for (const int64_t size : {4, 5}) {
+    // The input may itself be a window of something larger.
+    const at::Tensor value = at::randn({size + 2, 6}).slice(0, 1, size + 1);
+    EXPECT_TRUE(at::equal(executor->run({value}, {size})[0], at::exp(value.slice(1, 3, 5).t())));
+  }
+}
+
+TEST(Executor, WritesOperatorsIntoWindows) {
+  ProgramBuilder b;
+  const TensorId x = b.input({b.c(3)});
+  const TensorId out = b.slot(Home::Fresh, {b.c(6)});
+  const TensorId low = b.view(out, {b.c(3)}, {b.c(1)}, b.c(0));
+  const TensorId high = b.view(out, {b.c(3)}, {b.c(1)}, b.c(3));
+  b.call("aten::sin", {x}, {low});
+  b.call("aten::cumsum", {x, b.ref(0), graph::None{}}, {high});
+  const auto executor = b.build({out});
+  const at::Tensor value = at::randn({3});
+  EXPECT_TRUE(at::allclose(executor->run({value}, {})[0], at::cat({at::sin(value), at::cumsum(value, 0)})));
+}
+
+TEST(Executor, ReturnsInputsConstantsViewsAndRepeats) {
+  ProgramBuilder b;
+  const at::Tensor held = at::randn({3});
+  const TensorId c = b.constant(held);
+  const TensorId x = b.input({b.c(2), b.c(3)});
+  const TensorId row = b.view(x, {b.c(3)}, {b.c(1)}, b.c(3));
+  const TensorId out = b.slot(Home::Fresh, {b.c(2), b.c(3)});
+  const TensorId column = b.view(out, {b.c(2)}, {b.c(3)}, b.c(1));
+  b.launch(double_kernel, {x, out}, b.c(6));
+  const auto executor = b.build({x, c, row, out, out, column});
+  const at::Tensor value = at::randn({2, 3});
+  const auto results = executor->run({value}, {});
+  EXPECT_TRUE(results[0].is_same(value));
+  EXPECT_TRUE(results[1].is_same(held));
+  EXPECT_TRUE(at::equal(results[2], value[1]));
+  EXPECT_TRUE(results[2].is_alias_of(value));
+  EXPECT_TRUE(results[3].is_same(results[4]));
+  EXPECT_TRUE(results[5].is_alias_of(results[3]));
+  EXPECT_TRUE(at::equal(results[5], (value * 2).select(1, 1)));
+}
+
+TEST(Executor, WritesBackToInputsAndBumpsTheirVersion) {
+  ProgramBuilder b;
+  const TensorId x = b.input({b.c(4)});
+  const TensorId next = b.slot(Home::Arena, {b.c(4)});
+  b.launch(double_kernel, {x, next}, b.c(4));
+  b.copy(next, x);
+  const auto executor = b.build({});
+  const at::Tensor value = at::ones({4});
+  const auto before = value._version();
+  executor->run({value}, {});
+  EXPECT_TRUE(at::equal(value, at::full({4}, 2.F)));
+  EXPECT_GT(value._version(), before);
+}
+
+TEST(Executor, ParametersMayMoveBetweenCalls) {
+  ProgramBuilder b;
+  at::Tensor weight = at::ones({2, 2});
+  const TensorId w = b.constant(weight);
+  const TensorId flipped = b.view(w, {b.c(2), b.c(2)}, {b.c(1), b.c(2)}, b.c(0));
+  const TensorId out = b.slot(Home::Fresh, {b.c(2), b.c(2)});
+  b.call("aten::exp", {flipped}, {out});
+  const auto executor = b.build({out});
+  EXPECT_TRUE(at::equal(executor->run({}, {})[0], at::exp(weight.t())));
+  weight.set_data(at::randn({2, 2}));
+  EXPECT_TRUE(at::equal(executor->run({}, {})[0], at::exp(weight.t())));
+}
+
+TEST(Executor, CopiesAResultWhoseStridesAreNotThePlannedOnes) {
+  ProgramBuilder b;
+  const TensorId x = b.input({b.c(3), b.c(4)});
+  const TensorId planned = b.slot(Home::Extern, {b.c(3), b.c(4)}, {b.c(1), b.c(3)});
+  const TensorId out = b.slot(Home::Fresh, {b.c(4), b.c(3)});
+  const TensorId flat = b.view(planned, {b.c(12)}, {b.c(1)}, b.c(0));
+  const TensorId flat_out = b.view(out, {b.c(12)}, {b.c(1)}, b.c(0));
+  b.call("aten::sin", {x}, {planned});
+  b.launch(double_kernel, {flat, flat_out}, b.c(12));
+  const auto executor = b.build({out});
+  const at::Tensor value = at::randn({3, 4});
+  EXPECT_TRUE(at::allclose(executor->run({value}, {})[0], (at::sin(value) * 2).t()));
+  EXPECT_EQ(executor->stats().restride_copies, 1);
+}
+
+TEST(Executor, AnOperatorThatReturnsItsArgumentDoesNotLeakTheArena) {
+  ProgramBuilder b;
+  const TensorId x = b.input({b.c(4)});
+  const TensorId doubled = b.slot(Home::Arena, {b.c(4)});
+  const TensorId same = b.slot(Home::Extern, {b.c(4)});
+  b.launch(double_kernel, {x, doubled}, b.c(4));
+  b.call("aten::alias", {doubled}, {same});
+  const auto executor = b.build({same});
+  const auto first = executor->run({at::ones({4})}, {});
+  executor->run({at::zeros({4})}, {});
+  EXPECT_TRUE(at::equal(first[0], at::full({4}, 2.F)));
+}
+
+TEST(Executor, PassesOnWhatOperatorsRaise) {
+  ProgramBuilder b;
+  const TensorId x = b.input({b.c(2)});
+  const TensorId index = b.input({b.c(1)}, {}, DType::I64);
+  const TensorId out = b.slot(Home::Fresh, {b.c(1)});
+  b.call("aten::index_select", {x, b.ref(0), index}, {out});
+  const auto executor = b.build({out});
+  const at::Tensor value = at::randn({2});
+  EXPECT_THROW(executor->run({value, at::full({1}, 7, at::kLong)}, {}), c10::Error);
+  EXPECT_TRUE(at::equal(executor->run({value, at::full({1}, 1, at::kLong)}, {})[0], value.slice(0, 1)));
+}
+
+TEST(Executor, ThreadsRunTheSameExecutorWithDifferentSizes) {
+  ProgramBuilder b;
+  const auto n = b.symbol();
+  const TensorId x = b.input({n, b.c(16)});
+  const TensorId doubled = b.slot(Home::Arena, {n, b.c(16)});
+  const TensorId out = b.slot(Home::Fresh, {n, b.c(16)});
+  b.launch(double_kernel, {x, doubled}, b.pool.mul(n, b.c(16)), /*cost=*/100);
+  b.call("aten::tanh", {doubled}, {out});
+  const auto executor = b.build({out});
+  std::atomic<int> wrong{0};
+  const auto work = [&](int64_t first) {
+    for (int i = 0; i < 200; ++i) {
+      const int64_t size = first + i % 3;
+      const at::Tensor value = at::randn({size, 16});
+      if (!at::allclose(executor->run({value}, {size})[0], at::tanh(value * 2))) ++wrong;
+    }
+  };
+  std::thread other(work, 50);
+  std::thread same_sizes(work, 40);
+  work(40);
+  other.join();
+  same_sizes.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Executor, ScratchIsPrivateToAThread) {
+  ProgramBuilder b;
+  const auto n = b.symbol();
+  const TensorId x = b.input({n});
+  const TensorId out = b.slot(Home::Fresh, {n});
+  b.launch(
+      [](void* const* buffers, const int64_t*, int64_t begin, int64_t end, void* scratch) {
+        auto* row = static_cast<float*>(scratch);
+        for (int64_t i = begin; i < end; ++i) {
+          row[0] = static_cast<const float*>(buffers[0])[i];
+          for (int j = 1; j < 64; ++j) row[j] = row[j - 1] + 1;
+          static_cast<float*>(buffers[1])[i] = row[63];
+        }
+      },
+      {x, out}, n, /*cost=*/64, /*scratch=*/256);
+  const auto executor = b.build({out});
+  const at::Tensor value = at::randint(100, {20000}).to(at::kFloat);
+  EXPECT_TRUE(at::equal(executor->run({value}, {20000})[0], value + 63));
+}
+
+TEST(Executor, IgnoresAutocastAndAutogradState) {
+  ProgramBuilder b;
+  const TensorId x = b.input({b.c(64), b.c(64)});
+  const TensorId out = b.slot(Home::Fresh, {b.c(64), b.c(64)});
+  b.call("aten::mm", {x, x}, {out});
+  const auto executor = b.build({out});
+  const at::Tensor value = at::randn({64, 64}).requires_grad_(true);
+  const auto results = executor->run({value}, {});
+  EXPECT_FALSE(results[0].requires_grad());
+  EXPECT_EQ(results[0].scalar_type(), at::kFloat);
+}
+
+TEST(Arena, ReusesTheBlockAskedForAndGrows) {
+  ArenaPool& pool = ArenaPool::get();
+  pool.trim();
+  const ArenaBlock a = pool.acquire(1000, 0);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(a.data) % 64, 0U);
+  pool.release(a);
+  const ArenaBlock again = pool.acquire(1000, a.id);
+  EXPECT_EQ(again.id, a.id);
+  const ArenaBlock other = pool.acquire(1000, a.id);
+  EXPECT_NE(other.id, a.id);
+  pool.release(again);
+  pool.release(other);
+  const ArenaBlock large = pool.acquire(size_t{8} << 20, a.id);
+  EXPECT_GE(large.bytes, size_t{8} << 20);
+  pool.release(large);
+  pool.trim();
+  EXPECT_EQ(pool.stats().bytes_reserved, 0);
+}
+
+}  // namespace
+}  // namespace cresset::bridge
