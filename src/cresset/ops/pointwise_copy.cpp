@@ -1,4 +1,4 @@
-// Copies, conversions and fills; and the operators that are their argument under another name.
+// Copies and conversions.
 #include "ops/families.h"
 #include "ops/pointwise_types.h"
 
@@ -56,14 +56,6 @@ Result<Types> copy_shape(ShapeContext& shapes, const OpArgs& args) {
   return Types{std::move(out)};
 }
 
-Result<Types> fill_shape(ShapeContext& shapes, const OpArgs& args) {
-  TensorType out = args.tensor(0);
-  if (!accepts(kReal, out.dtype)) return unsupported_dtype(out.dtype, "fill");
-  if (args.is_tensor(1) && args.tensor(1).rank() != 0) return shapes.invalid("the value must have no dimensions");
-  out.strides = shapes.like_strides(out);
-  return Types{std::move(out)};
-}
-
 // Dropout outside training: the input and a mask of ones.
 Result<Types> dropout_shape(ShapeContext& shapes, const OpArgs& args) {
   if (args.flag_or(2, true)) return shapes.unsupported("dropout in training");
@@ -80,14 +72,6 @@ loop::ScalarId dropout(ElementContext& context, const OpArgs& args, size_t resul
   return first_argument(context, args, result, index);
 }
 
-Result<Types> same_type(ShapeContext&, const OpArgs& args) { return Types{args.tensor(0)}; }
-Index same_index(ElementContext&, const OpArgs&, size_t, const Index& index) { return index; }
-
-#define IDENTITY(text)                                                                   \
-  OpDef {                                                                                \
-    .schema = "aten::" text, .op_class = OpClass::View, .shape = same_type, .view = same_index \
-  }
-
 const OpDef kOps[] = {
     {.schema = "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
                "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
@@ -102,22 +86,10 @@ const OpDef kOps[] = {
      .op_class = OpClass::Pointwise,
      .shape = copy_shape,
      .element = second_argument},
-    {.schema = "aten::fill.Scalar(Tensor self, Scalar value) -> Tensor",
-     .op_class = OpClass::Pointwise,
-     .shape = fill_shape,
-     .element = second_argument},
-    {.schema = "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
-     .op_class = OpClass::Pointwise,
-     .shape = fill_shape,
-     .element = second_argument},
     {.schema = "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
      .op_class = OpClass::Pointwise,
      .shape = dropout_shape,
      .element = dropout},
-    IDENTITY("alias(Tensor(a) self) -> Tensor(a)"),
-    IDENTITY("detach(Tensor(a) self) -> Tensor(a)"),
-    IDENTITY("lift(Tensor self) -> Tensor"),
-    IDENTITY("lift_fresh(Tensor(a) self) -> Tensor(a)"),
 };
 
 }  // namespace

@@ -1,0 +1,158 @@
+// Normalizations over trailing dimensions and over groups of channels. Statistics are two-pass and stay in the compute
+// dtype; results are rounded once.
+#include "ops/normalize.h"
+
+#include "ops/compose.h"
+#include "ops/families.h"
+#include "ops/pointwise_types.h"
+#include "ops/reduce_types.h"
+
+namespace cresset::ops {
+
+using graph::TensorType;
+using graph::ValueId;
+using sym::ExprId;
+
+Normalized normalize_over(Compose& c, ValueId x, const std::vector<int64_t>& dims, double eps) {
+  const ExprId count = element_count(c.pool(), c.type(x), dims);
+  Normalized out;
+  out.mean = c.div(c.sum(x, dims, true), count);
+  const ValueId centered = c.sub(x, out.mean);
+  const ValueId variance = c.div(c.sum(c.mul(centered, centered), dims, true), count);
+  out.inverse_deviation = c.unary("aten::rsqrt", c.add(variance, eps));
+  out.value = c.mul(centered, out.inverse_deviation);
+  return out;
+}
+
+ValueId scale_and_shift(Compose& c, ValueId x, const std::optional<ValueId>& weight,
+                        const std::optional<ValueId>& bias) {
+  if (weight) x = c.mul(x, *weight);
+  if (bias) x = c.add(x, *bias);
+  return x;
+}
+
+std::optional<ValueId> parameter(Compose& c, const OpArgs& args, size_t i, DType dtype,
+                                 const std::vector<ExprId>* sizes) {
+  if (args.is_none(i)) return std::nullopt;
+  const ValueId wide = c.cast(args.value(i), dtype);
+  return sizes == nullptr ? wide : c.view(wide, *sizes);
+}
+
+DType statistics_dtype(const OpArgs& args, std::initializer_list<size_t> parameters) {
+  const DType input = args.tensor(0).dtype;
+  for (const size_t i : parameters)
+    if (!args.is_none(i) && args.tensor(i).dtype != input) return DType::F32;
+  return input;
+}
+
+// Float parameters of the input's dtype, or f32 ones beside a bf16/f16 input.
+bool parameters_fit(const OpArgs& args, std::initializer_list<size_t> parameters) {
+  const DType input = args.tensor(0).dtype;
+  if (!is_float(input)) return false;
+  for (const size_t i : parameters) {
+    if (args.is_none(i)) continue;
+    const DType dtype = args.tensor(i).dtype;
+    if (dtype != input && !(dtype == DType::F32 && compute_dtype(input) == DType::F32)) return false;
+  }
+  return true;
+}
+
+namespace {
+
+std::vector<int64_t> trailing_dims(size_t rank, size_t count) {
+  std::vector<int64_t> dims;
+  for (size_t d = rank - count; d < rank; ++d) dims.push_back(static_cast<int64_t>(d));
+  return dims;
+}
+
+// ---- layer norm: (input, normalized_shape, weight, bias, eps) -> (out, mean, rstd)
+
+Result<Types> layer_norm_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& input = args.tensor(0);
+  const std::vector<ExprId>& normalized = args.integers(1);
+  if (!parameters_fit(args, {2, 3})) return unsupported_dtype(input.dtype, "layer norm");
+  if (normalized.empty() || normalized.size() > input.rank()) return shapes.invalid("normalized_shape does not fit");
+  const size_t kept = input.rank() - normalized.size();
+  for (size_t i = 0; i < normalized.size(); ++i)
+    if (!shapes.require_equal(normalized[i], input.sizes[kept + i])) return shapes.invalid("normalized_shape differs");
+  for (const size_t p : {2, 3}) {
+    if (args.is_none(p)) continue;
+    if (args.tensor(p).rank() != normalized.size()) return shapes.invalid("a parameter is not of normalized_shape");
+    for (size_t i = 0; i < normalized.size(); ++i)
+      if (!shapes.require_equal(normalized[i], args.tensor(p).sizes[i]))
+        return shapes.invalid("a parameter is not of normalized_shape");
+  }
+  TensorType out = input;
+  out.strides = shapes.contiguous_strides(out.sizes);
+  const std::vector<int64_t> dims = trailing_dims(input.rank(), normalized.size());
+  const TensorType statistics = reduced_type(shapes, input, dims, true, statistics_dtype(args, {2, 3}));
+  return Types{std::move(out), statistics, statistics};
+}
+
+Result<Values> layer_norm_body(Compose& c, const OpArgs& args) {
+  const DType dtype = args.tensor(0).dtype, wide = compute_dtype(dtype);
+  const DType statistics = statistics_dtype(args, {2, 3});
+  const std::vector<int64_t> dims = trailing_dims(args.tensor(0).rank(), args.integers(1).size());
+  const Normalized n = normalize_over(c, c.cast(args.value(0), wide), dims, args.number(4));
+  const ValueId out =
+      scale_and_shift(c, n.value, parameter(c, args, 2, wide, nullptr), parameter(c, args, 3, wide, nullptr));
+  return Values{c.cast(out, dtype), c.cast(n.mean, statistics), c.cast(n.inverse_deviation, statistics)};
+}
+
+// ---- group norm: (input, weight, bias, N, C, HxW, group, eps) -> (out, mean, rstd)
+
+Result<Types> group_norm_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& input = args.tensor(0);
+  if (!parameters_fit(args, {1, 2})) return unsupported_dtype(input.dtype, "group norm");
+  if (input.rank() < 2) return shapes.invalid("group norm needs a batch and channels");
+  sym::ExprPool& pool = shapes.pool();
+  const ExprId group = pool.constant(shapes.constant(args.integer(6)));
+  if (!shapes.require_equal(pool.mod(input.sizes[1], group), pool.constant(0)))
+    return shapes.invalid("the channels do not divide into the groups");
+  for (const size_t p : {1, 2})
+    if (!args.is_none(p) && !(args.tensor(p).rank() == 1 && shapes.require_equal(args.tensor(p).sizes[0], input.sizes[1])))
+      return shapes.invalid("a parameter is not one number a channel");
+  TensorType out = input;
+  out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
+  TensorType statistics{statistics_dtype(args, {1, 2}), input.device, {input.sizes[0], group}, {}};
+  statistics.strides = shapes.contiguous_strides(statistics.sizes);
+  return Types{std::move(out), statistics, statistics};
+}
+
+// Channels are split into [group, channels of the group] in place, which is a view of any strides.
+Result<Values> group_norm_body(Compose& c, const OpArgs& args) {
+  const TensorType input = args.tensor(0);
+  const DType wide = compute_dtype(input.dtype), statistics = statistics_dtype(args, {1, 2});
+  const ExprId group = args.integer(6), per_group = c.pool().floor_div(input.sizes[1], group);
+  std::vector<ExprId> split{input.sizes[0], group, per_group}, channel{group, per_group};
+  for (size_t d = 2; d < input.rank(); ++d) {
+    split.push_back(input.sizes[d]);
+    channel.push_back(c.pool().constant(1));
+  }
+  const ValueId x = c.view(c.cast(args.value(0), wide), split);
+  const Normalized n = normalize_over(c, x, trailing_dims(split.size(), split.size() - 2), args.number(7));
+  const ValueId out =
+      scale_and_shift(c, n.value, parameter(c, args, 1, wide, &channel), parameter(c, args, 2, wide, &channel));
+  const std::vector<ExprId> per_group_sizes{input.sizes[0], group};
+  const auto statistic = [&](ValueId v) { return c.cast(c.view(v, per_group_sizes), statistics); };
+  return Values{c.cast(c.view(out, input.sizes), input.dtype), statistic(n.mean), statistic(n.inverse_deviation)};
+}
+
+const OpDef kOps[] = {
+    {.schema = "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float "
+               "eps) -> (Tensor, Tensor, Tensor)",
+     .op_class = OpClass::Composite,
+     .shape = layer_norm_shape,
+     .decompose = composed<layer_norm_shape, layer_norm_body>},
+    {.schema = "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, "
+               "int group, float eps) -> (Tensor, Tensor, Tensor)",
+     .op_class = OpClass::Composite,
+     .shape = group_norm_shape,
+     .decompose = composed<group_norm_shape, group_norm_body>},
+};
+
+}  // namespace
+
+std::span<const OpDef> normalize_ops() { return kOps; }
+
+}  // namespace cresset::ops
