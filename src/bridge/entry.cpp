@@ -24,7 +24,7 @@ TensorGuard guard_for(const at::Tensor& t, std::string name) {
 
 }  // namespace
 
-Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const compile::Options& options)
+Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options)
     : captured_(std::move(captured)), env_(captured_.graph->env_ptr()), symbols_(captured_.symbols) {
   if (option_flag(Option::VERIFY)) {
     const std::string broken = graph::verify(*captured_.graph);
@@ -34,7 +34,7 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const com
   make_tensor_guards(inputs);
   std::unique_ptr<graph::Graph> graph = std::move(captured_.graph);
   captured_.graph = nullptr;
-  Result<compile::Compiled> compiled = compile::compile(std::move(graph), options);
+  Result<driver::Compiled> compiled = driver::compile(std::move(graph), options);
   CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
   stats_ = compiled->stats;
   small_ = compiled->program.steps.size() <= 2;

@@ -31,7 +31,7 @@ class Entry {
  public:
   // Compiles a finished capture. `inputs`: the real tensors it was captured with. Throws InternalError when code
   // generation fails.
-  Entry(Captured captured, const std::vector<at::Tensor>& inputs, const compile::Options& options);
+  Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options);
 
   // Fills `symbols` (symbol_count() values) and says whether this entry serves these tensors and integers. On a miss
   // and when `why` is given, it receives the first guard that fails, for people.
@@ -47,7 +47,7 @@ class Entry {
 
   // Little enough work that handing over the GIL would cost more than it gives.
   bool is_small() const { return small_; }
-  const compile::Stats& stats() const { return stats_; }
+  const driver::Stats& stats() const { return stats_; }
   const Captured& captured() const { return captured_; }
   const std::string& graph_text() const { return graph_text_; }
   std::vector<std::string> guard_texts() const;
@@ -80,7 +80,7 @@ class Entry {
   std::vector<int32_t> returned_input_;
   bool mutates_ = false;
   bool small_ = false;
-  compile::Stats stats_;
+  driver::Stats stats_;
   std::string graph_text_;
   std::unique_ptr<Executor> executor_;
 };

@@ -23,7 +23,7 @@ void* find_symbol(const char* name) {
 
 }  // namespace
 
-Executor::Executor(compile::Compiled compiled, std::vector<at::Tensor> constants)
+Executor::Executor(driver::Compiled compiled, std::vector<at::Tensor> constants)
     : compiled_(std::move(compiled)), constants_(std::move(constants)) {
   CRESSET_CHECK(constants_.size() == program().constants.size(), "a program was given the wrong number of constants");
 }

@@ -25,7 +25,7 @@ struct ExecutorStats {
 // Safe from several threads at once: each call has a context of its own. Needs no GIL. Never touches Python.
 class Executor {
  public:
-  Executor(compile::Compiled compiled, std::vector<at::Tensor> constants);
+  Executor(driver::Compiled compiled, std::vector<at::Tensor> constants);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -35,7 +35,7 @@ class Executor {
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols);
 
   const runtime::Program& program() const { return compiled_.program; }
-  const compile::Stats& compile_stats() const { return compiled_.stats; }
+  const driver::Stats& compile_stats() const { return compiled_.stats; }
   const std::vector<at::Tensor>& constants() const { return constants_; }
   ExecutorStats stats() const;
   void drop_contexts();  // frees what idle contexts hold
@@ -44,7 +44,7 @@ class Executor {
   std::unique_ptr<BoundContext> check_out(c10::ArrayRef<int64_t> symbols);
   void check_in(std::unique_ptr<BoundContext> context);
 
-  const compile::Compiled compiled_;
+  const driver::Compiled compiled_;
   const std::vector<at::Tensor> constants_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<BoundContext>> idle_;  // most recently used last

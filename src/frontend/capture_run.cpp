@@ -237,7 +237,7 @@ class CaptureRun {
   }
 
   void count(Totals& totals) const {
-    const compile::Stats& s = variant_.entry->stats();
+    const driver::Stats& s = variant_.entry->stats();
     ++totals.graphs;
     totals.nodes += s.nodes_captured;
     totals.kernels += s.kernels;

@@ -18,7 +18,7 @@ namespace cresset::frontend {
 struct CompileOptions {
   bool dynamic = true;
   bool fullgraph = false;
-  compile::Options code;
+  driver::Options code;
   int64_t entry_limit = 64;
 };
 

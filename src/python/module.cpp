@@ -57,7 +57,7 @@ py::list variants(const py::object& object) {
     py::dict row;
     row["eager_reason"] = v->eager_reason;
     if (v->entry != nullptr) {
-      const compile::Stats& s = v->entry->stats();
+      const driver::Stats& s = v->entry->stats();
       row["graph"] = v->entry->graph_text();
       row["guards"] = v->entry->guard_texts();
       row["program"] = runtime::print(v->entry->executor().program());

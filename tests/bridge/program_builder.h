@@ -123,7 +123,7 @@ class ProgramBuilder {
     program.outputs = std::move(results);
     program.arena_bytes = ref(arena_bytes);
     program.sizes = sym::SizeProgram::compile(pool, outputs, slot_of);
-    return std::make_unique<Executor>(compile::Compiled{std::move(program), {}}, constants);
+    return std::make_unique<Executor>(driver::Compiled{std::move(program), {}}, constants);
   }
 
   sym::ExprPool pool;

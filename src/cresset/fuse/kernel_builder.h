@@ -27,11 +27,12 @@ struct BuildLimits {
 struct Build {
   const Graph& graph;
   Memory& memory;
-  const compile::Options& options;
+  const driver::Options& options;
 };
 
-// nullopt when the group is no kernel: a reduction asked for at another row than its own, a heavy value asked for at
-// another index than its own, or a limit exceeded. Groups of one value always build, without limits.
+// nullopt when the group is no kernel: one of its values is asked for at another index than its own (it would be
+// computed twice; a reduction could not be computed at all), or a limit is exceeded. Groups of one value always build,
+// without limits.
 std::optional<BuiltKernel> build_kernel(const Build& build, const Group& group, const BuildLimits* limits);
 
 // The index at which `group` asks for `value` when it is not loaded from memory; nullopt when it asks at none or at

@@ -23,7 +23,7 @@ struct Cost {
 
 class Materializer {
  public:
-  Materializer(const Graph& graph, const compile::Options& options, Memory& memory)
+  Materializer(const Graph& graph, const driver::Options& options, Memory& memory)
       : graph_(graph), options_(options), memory_(memory) {}
 
   void run() {
@@ -115,7 +115,7 @@ class Materializer {
   }
 
   const Graph& graph_;
-  const compile::Options& options_;
+  const driver::Options& options_;
   Memory& memory_;
   std::vector<Use> uses_;
   std::vector<Cost> costs_;
@@ -123,7 +123,7 @@ class Materializer {
 
 }  // namespace
 
-void materialize(const Graph& graph, const compile::Options& options, Memory& memory) {
+void materialize(const Graph& graph, const driver::Options& options, Memory& memory) {
   Materializer(graph, options, memory).run();
 }
 

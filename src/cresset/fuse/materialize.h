@@ -8,6 +8,6 @@ namespace cresset::fuse {
 
 // Gives memory to: results of extern calls, reductions and concatenations; what extern calls, outputs and mutations
 // need in memory; values used several times that cost more than a load; heavy values read by something larger.
-void materialize(const Graph& graph, const compile::Options& options, Memory& memory);
+void materialize(const Graph& graph, const driver::Options& options, Memory& memory);
 
 }  // namespace cresset::fuse

@@ -9,7 +9,7 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const compile::Options& options) : graph_(graph), options_(options) {
+  Planner(const Graph& graph, const driver::Options& options) : graph_(graph), options_(options) {
     plan_.memory = std::make_unique<Memory>(graph);
   }
 
@@ -73,13 +73,13 @@ class Planner {
   }
 
   const Graph& graph_;
-  const compile::Options& options_;
+  const driver::Options& options_;
   Plan plan_;
 };
 
 }  // namespace
 
-Plan plan(const Graph& graph, const compile::Options& options) { return Planner(graph, options).run(); }
+Plan plan(const Graph& graph, const driver::Options& options) { return Planner(graph, options).run(); }
 
 bool may_alias_arguments(const graph::Node& node) {
   const ops::OpDef* def = ops::find(node.op);

@@ -22,7 +22,7 @@ struct Plan {
 };
 
 // Every output, mutation value and extern argument of the plan has a place in memory; outputs have eager's strides.
-Plan plan(const Graph& graph, const compile::Options& options);
+Plan plan(const Graph& graph, const driver::Options& options);
 
 // Greedy best-first merging of kernels by bytes of memory traffic saved.
 void merge_units(const Build& build, std::vector<Unit>& units);

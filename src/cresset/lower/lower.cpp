@@ -17,7 +17,7 @@ using runtime::Launch;
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const compile::Options& options)
+  Lowering(const Graph& graph, const driver::Options& options)
       : graph_(graph), options_(options), plan_(fuse::plan(graph, options)), sizes_(graph.env()),
         slots_(graph, *plan_.memory, sizes_, out_.program) {}
 
@@ -119,7 +119,7 @@ class Lowering {
   }
 
   const Graph& graph_;
-  const compile::Options& options_;
+  const driver::Options& options_;
   fuse::Plan plan_;
   Lowered out_;
   SizeTable sizes_;
@@ -130,7 +130,7 @@ class Lowering {
 
 }  // namespace
 
-Result<Lowered> lower(const graph::Graph& graph, const compile::Options& options) {
+Result<Lowered> lower(const graph::Graph& graph, const driver::Options& options) {
   return Lowering(graph, options).run();
 }
 

@@ -16,6 +16,6 @@ struct Lowered {
   std::vector<std::unique_ptr<loop::Kernel>> kernels;  // Launch::kernel indexes these
 };
 
-Result<Lowered> lower(const graph::Graph& graph, const compile::Options& options);
+Result<Lowered> lower(const graph::Graph& graph, const driver::Options& options);
 
 }  // namespace cresset::lower

@@ -13,6 +13,6 @@ bool fold_constants(graph::Graph& graph);    // values known at compile time: fu
 bool remove_no_ops(graph::Graph& graph);     // x*1, x+0, views and casts that change nothing, permute chains
 
 // The pipeline, in order. Verifies between passes under CRESSET_VERIFY=1.
-void run(graph::Graph& graph, const compile::Options& options);
+void run(graph::Graph& graph, const driver::Options& options);
 
 }  // namespace cresset::passes

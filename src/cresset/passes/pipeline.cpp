@@ -34,7 +34,7 @@ void verify_after(const graph::Graph& graph, std::string_view stage) {
 
 }  // namespace
 
-void run(graph::Graph& graph, const compile::Options&) {
+void run(graph::Graph& graph, const driver::Options&) {
   const bool verify = option_flag(Option::VERIFY);
   if (verify) verify_after(graph, "capture");
   for (const Pass& pass : kPipeline) {

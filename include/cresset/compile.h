@@ -1,0 +1,92 @@
+// cresset for libtorch programs: the compiler without Python.
+//
+//   auto fast = cresset::compile([&](const std::vector<at::Tensor>& x) { return std::vector{model->forward(x[0])}; });
+//   at::Tensor y = fast({input})[0];
+//
+// The first call captures the function on stand-ins with symbolic sizes; later calls with tensors of other sizes run the
+// same compiled code. What cannot be captured runs as it is.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#if defined(__GNUC__)
+#define CRESSET_API __attribute__((visibility("default")))
+#else
+#define CRESSET_API
+#endif
+
+namespace cresset {
+
+using TensorFunction = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
+
+struct CompileSettings {
+  bool dynamic = true;          // false: specialize every size
+  bool fullgraph = false;       // true: throw std::runtime_error instead of running the function uncompiled
+  bool eager_rounding = false;  // round bf16 and fp16 after every operator, as eager does
+  // A number that changes whenever state that the function depends on beside its arguments changes (a module's training
+  // flag, say): a new value is a new variant. May be empty.
+  std::function<uint64_t()> state;
+};
+
+struct CompiledStats {
+  int64_t graphs = 0;            // compiled variants made
+  int64_t calls = 0;
+  int64_t eager_calls = 0;       // calls that ran the function itself
+  int64_t operators_captured = 0, kernels = 0, extern_calls = 0;
+  std::vector<std::string> recompiles;     // the guard that failed, one a recompile
+  std::vector<std::string> eager_reasons;  // why calls ran the function itself
+};
+
+// A compiled function. Copies share the compiled code. Safe to call from several threads.
+class CRESSET_API CompiledFunction {
+ public:
+  CompiledFunction(TensorFunction function, CompileSettings settings);
+  ~CompiledFunction();
+  CompiledFunction(const CompiledFunction&);
+  CompiledFunction& operator=(const CompiledFunction&);
+
+  // Equal to the function's own results, up to rounding. Throws what the function throws.
+  std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& inputs) const;
+  CompiledStats stats() const;
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// Compiles a function of tensors. It must not depend on tensor data in its control flow; see CompileSettings::state for
+// other things it may depend on.
+CRESSET_API CompiledFunction compile(TensorFunction function, CompileSettings settings = {});
+
+// Compiles a torch::nn module (anything with `->forward(at::Tensor...) -> at::Tensor` and `->modules()`): the training
+// flags of all its parts are guarded.
+template <class Module, class = std::enable_if_t<!std::is_convertible_v<Module, TensorFunction>>,
+          class = decltype(std::declval<Module&>()->modules())>
+CompiledFunction compile(Module module, CompileSettings settings = {}) {
+  settings.state = [module]() mutable {
+    uint64_t flags = 1469598103934665603ULL;  // FNV-1a over the training flags
+    for (const auto& part : module->modules()) flags = (flags ^ (part->is_training() ? 1 : 2)) * 1099511628211ULL;
+    return flags;
+  };
+  return compile(
+      [module](const std::vector<at::Tensor>& x) mutable -> std::vector<at::Tensor> {
+        if constexpr (std::is_invocable_v<decltype([](auto& m, const at::Tensor& a) -> decltype(m->forward(a)) {
+                                            return m->forward(a);
+                                          }),
+                                          Module&, const at::Tensor&>)
+          return {module->forward(x.at(0))};
+        else
+          return {module->forward(x.at(0), x.at(1))};
+      },
+      std::move(settings));
+}
+
+}  // namespace cresset

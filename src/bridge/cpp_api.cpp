@@ -1,0 +1,185 @@
+// include/cresset/compile.h: variants of a C++ function, guarded and run.
+#include <ATen/autocast_mode.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <mutex>
+#include <shared_mutex>
+#include <stdexcept>
+
+#include "base/log.h"
+#include "bridge/capture_kernel.h"
+#include "bridge/entry.h"
+#include "cresset/compile.h"
+
+namespace cresset {
+
+namespace {
+
+struct Surroundings {
+  uint64_t user = 0;
+  bool grad = false, inference = false, autocast = false;
+  c10::ScalarType autocast_dtype = c10::kFloat, default_dtype = c10::kFloat;
+  bool operator==(const Surroundings&) const = default;
+};
+
+struct Variant {
+  Surroundings surroundings;
+  std::unique_ptr<bridge::Entry> entry;  // null: runs eagerly
+  size_t arguments = 0;
+};
+
+}  // namespace
+
+struct CompiledFunction::State {
+  TensorFunction function;
+  CompileSettings settings;
+  std::shared_mutex mutex;  // of variants
+  std::vector<std::shared_ptr<Variant>> variants;
+  std::mutex stats_mutex;
+  CompiledStats stats;
+
+  Surroundings surroundings() const {
+    Surroundings s;
+    s.user = settings.state ? settings.state() : 0;
+    s.grad = c10::GradMode::is_enabled();
+    s.inference = c10::InferenceMode::is_enabled();
+    s.autocast = at::autocast::is_autocast_enabled(at::kCPU);
+    if (s.autocast) s.autocast_dtype = at::autocast::get_autocast_dtype(at::kCPU);
+    s.default_dtype = c10::get_default_dtype_as_scalartype();
+    return s;
+  }
+
+  std::shared_ptr<Variant> find(const Surroundings& now, const std::vector<at::Tensor>& inputs,
+                                std::vector<int64_t>& symbols, std::string* why) {
+    std::shared_lock lock(mutex);
+    for (const std::shared_ptr<Variant>& v : variants) {
+      if (!(v->surroundings == now)) continue;
+      if (v->entry == nullptr && v->arguments == inputs.size()) return v;
+      if (v->entry == nullptr) continue;
+      symbols.resize(v->entry->symbol_count());
+      if (v->entry->matches(inputs, {}, symbols.data(), why)) return v;
+    }
+    return nullptr;
+  }
+
+  std::shared_ptr<Variant> capture(const Surroundings& now, const std::vector<at::Tensor>& inputs);
+  std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs);
+};
+
+namespace {
+
+bool wants_gradients(bool grad_mode, const std::vector<at::Tensor>& tensors) {
+  return grad_mode && std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return t.requires_grad(); });
+}
+
+}  // namespace
+
+std::shared_ptr<Variant> CompiledFunction::State::capture(const Surroundings& now,
+                                                          const std::vector<at::Tensor>& inputs) {
+  auto variant = std::make_shared<Variant>();
+  variant->surroundings = now;
+  variant->arguments = inputs.size();
+  std::string reason;
+  bool raised = false;
+  bridge::install_capture_kernels();
+  auto session = std::make_shared<bridge::Capture>(settings.dynamic);
+  try {
+    std::vector<at::Tensor> stand_ins, results;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      stand_ins.push_back(session->add_input(inputs[i], "x" + std::to_string(i), {}));
+    {
+      bridge::Capture::Scope scope(*session);
+      results = function(stand_ins);
+    }
+    if (session->aborted().empty()) {
+      bridge::Captured captured = session->finish(results);
+      if (wants_gradients(now.grad, inputs) || wants_gradients(now.grad, captured.constants)) {
+        reason = "gradients are wanted: call it under torch::NoGradGuard to compile for inference";
+      } else {
+        const int64_t operators = captured.operators;
+        driver::Options options;
+        options.eager_rounding = settings.eager_rounding;
+        variant->entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options);
+        std::lock_guard lock(stats_mutex);
+        ++stats.graphs;
+        stats.operators_captured += operators;
+        stats.kernels += variant->entry->stats().kernels;
+        stats.extern_calls += variant->entry->stats().extern_calls;
+      }
+    }
+  } catch (const InternalError&) {
+    throw;
+  } catch (const std::exception& e) {
+    // Whatever is wrong, running the function itself shows it as it is.
+    raised = session->aborted().empty();
+    reason = e.what();
+  }
+  if (!session->aborted().empty()) reason = session->aborted();
+  if (variant->entry == nullptr) {
+    if (settings.fullgraph && !raised)
+      throw std::runtime_error("cresset: fullgraph was asked for, but the function cannot be captured whole: " + reason);
+    CRESSET_LOG(Recompiles, "runs eagerly: " + reason);
+    std::lock_guard lock(stats_mutex);
+    stats.eager_reasons.push_back(reason);
+  }
+  if (!raised) {
+    std::unique_lock lock(mutex);
+    variants.insert(variants.begin(), variant);
+  }
+  return variant;
+}
+
+std::vector<at::Tensor> CompiledFunction::State::call(const std::vector<at::Tensor>& inputs) {
+  if (bridge::Capture::current() != nullptr) return function(inputs);
+  const Surroundings now = surroundings();
+  std::vector<int64_t> symbols;
+  std::string why;
+  std::shared_ptr<Variant> variant = find(now, inputs, symbols, nullptr);
+  if (variant == nullptr) {
+    find(now, inputs, symbols, &why);
+    if (!why.empty()) {
+      std::lock_guard lock(stats_mutex);
+      stats.recompiles.push_back(why);
+    }
+    variant = capture(now, inputs);
+    if (variant->entry != nullptr) {
+      symbols.resize(variant->entry->symbol_count());
+      CRESSET_CHECK(variant->entry->matches(inputs, {}, symbols.data(), &why),
+                    "a new variant rejects the call it was made for: " + why);
+    }
+  }
+  {
+    std::lock_guard lock(stats_mutex);
+    ++stats.calls;
+    if (variant->entry == nullptr) ++stats.eager_calls;
+  }
+  if (variant->entry == nullptr) return function(inputs);
+  return variant->entry->run(inputs, symbols.data());
+}
+
+CompiledFunction::CompiledFunction(TensorFunction function, CompileSettings settings)
+    : state_(std::make_shared<State>()) {
+  state_->function = std::move(function);
+  state_->settings = std::move(settings);
+}
+CompiledFunction::~CompiledFunction() = default;
+CompiledFunction::CompiledFunction(const CompiledFunction&) = default;
+CompiledFunction& CompiledFunction::operator=(const CompiledFunction&) = default;
+
+std::vector<at::Tensor> CompiledFunction::operator()(const std::vector<at::Tensor>& inputs) const {
+  return state_->call(inputs);
+}
+
+CompiledStats CompiledFunction::stats() const {
+  std::lock_guard lock(state_->stats_mutex);
+  return state_->stats;
+}
+
+CompiledFunction compile(TensorFunction function, CompileSettings settings) {
+  bridge::configure_codegen();
+  return CompiledFunction(std::move(function), std::move(settings));
+}
+
+}  // namespace cresset
