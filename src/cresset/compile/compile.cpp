@@ -11,7 +11,7 @@
 #include "passes/passes.h"
 #include "runtime/verify.h"
 
-namespace cresset::compile {
+namespace cresset::driver {
 namespace {
 
 class Stopwatch {
@@ -78,4 +78,4 @@ Result<Compiled> compile(std::unique_ptr<graph::Graph> graph, const Options& opt
   return compiled;
 }
 
-}  // namespace cresset::compile
+}  // namespace cresset::driver

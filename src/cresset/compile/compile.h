@@ -9,7 +9,7 @@
 #include "graph/graph.h"
 #include "runtime/program.h"
 
-namespace cresset::compile {
+namespace cresset::driver {
 
 struct Stats {
   int64_t nodes_captured = 0, nodes_after_passes = 0;
@@ -25,4 +25,4 @@ struct Compiled {
 // Takes the graph over. Fallback only for code generation failures: whatever has no native form is an extern call.
 Result<Compiled> compile(std::unique_ptr<graph::Graph> graph, const Options& options);
 
-}  // namespace cresset::compile
+}  // namespace cresset::driver

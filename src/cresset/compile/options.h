@@ -1,11 +1,11 @@
 // Options of one compilation that change the code it produces: part of every cache key.
 #pragma once
 
-namespace cresset::compile {
+namespace cresset::driver {
 
 struct Options {
   bool eager_rounding = false;  // round bf16/fp16 after every operator, as eager does
   bool fuse = true;             // false: one kernel an operator (for bisecting)
 };
 
-}  // namespace cresset::compile
+}  // namespace cresset::driver

@@ -30,7 +30,9 @@ class Puller final : public ops::ElementContext {
       : build_(build), group_(group), limits_(limits),
         kernel_(std::make_unique<loop::Kernel>(build.graph.env_ptr())), scalars_(*kernel_) {
     kernel_->dims = group.dims;
-    for (const Root& root : group.roots) roots_.emplace(root.value, &root);
+    // A window of a value that another group stores is a copy: it loads.
+    for (const Root& root : group.roots)
+      if (root.into == root.value) roots_.emplace(root.value, &root);
   }
 
   ScalarId element(ValueId value, const Index& asked) override;
@@ -106,11 +108,8 @@ ScalarId Puller::compute(ValueId value, const Index& index) {
   const ops::OpDef* def = v.node.valid() ? native(graph(), v.node) : nullptr;
   if (def == nullptr || def->op_class == ops::OpClass::Concat) return fail(v.type.dtype);
   const bool reduces = def->op_class == ops::OpClass::Reduction;
-  if (reduces || def->heavy) {
-    const auto root = roots_.find(value);
-    const bool elsewhere = root != roots_.end() && root->second->index != index;
-    if (elsewhere || (reduces && root == roots_.end())) return fail(v.type.dtype);
-  }
+  const auto root = roots_.find(value);
+  if (root == roots_.end() ? reduces : root->second->index != index) return fail(v.type.dtype);
   const graph::Node& node = graph().node(v.node);
   const graph::Node* outer = std::exchange(node_, &node);
   ScalarId result;

@@ -1,7 +1,213 @@
+// Greedy best-first merging. Sizes' hints rank candidates; what may be merged is decided by building the kernel.
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "fuse/align.h"
 #include "fuse/plan.h"
 
 namespace cresset::fuse {
+namespace {
 
-void merge_units(const Build&, std::vector<Unit>&) {}
+constexpr BuildLimits kLimits{};
+// A value with more readers than this pairs only neighbours: a mask that every layer reads.
+constexpr size_t kAllPairs = 8;
+// Siblings must save at least this share of the smaller one's traffic.
+constexpr int64_t kSiblingShare = 8;
+// A kernel with fewer rows than kFewRows runs on few threads: pointwise work over more points than kManyPoints stays out.
+constexpr int64_t kFewRows = 8, kManyPoints = 1 << 15;
+
+struct Candidate {
+  int64_t saved;
+  uint32_t a, b;  // a before b
+  uint32_t version_a, version_b;
+  bool operator<(const Candidate& other) const {  // best first; ties: earlier units first
+    return std::tuple(saved, other.a, other.b) < std::tuple(other.saved, a, b);
+  }
+};
+
+class Merger {
+ public:
+  Merger(const Build& build, std::vector<Unit>& units)
+      : build_(build), graph_(build.graph), units_(units), version_(units.size(), 0), alive_(units.size(), true) {
+    for (uint32_t u = 0; u < units.size(); ++u) index(u);
+    for (ValueId v : graph_.outputs) kept_.insert(build.memory.find(v)->base);
+    for (const graph::Mutation& m : graph_.mutations) kept_.insert(build.memory.find(m.value)->base);
+  }
+
+  void run() {
+    for (uint32_t u = 0; u < units_.size(); ++u) propose(u, /*only_later=*/true);
+    while (!queue_.empty()) {
+      const Candidate c = queue_.top();
+      queue_.pop();
+      if (!alive_[c.a] || !alive_[c.b] || version_[c.a] != c.version_a || version_[c.b] != c.version_b) continue;
+      if (try_merge(c.a, c.b)) propose(c.a, /*only_later=*/false);
+    }
+    std::vector<Unit> left;
+    for (uint32_t u = 0; u < units_.size(); ++u)
+      if (alive_[u]) left.push_back(std::move(units_[u]));
+    units_ = std::move(left);
+  }
+
+ private:
+  bool is_kernel(uint32_t u) const { return alive_[u] && !units_[u].node.valid(); }
+  int64_t bytes(ValueId base) const {
+    const TensorType& type = graph_.type(base);
+    int64_t n = byte_size(type.dtype);
+    for (ExprId size : type.sizes) n *= graph_.env().hint_or(size, 64);
+    return n;
+  }
+  static bool contains(const std::vector<ValueId>& values, ValueId v) {
+    return std::find(values.begin(), values.end(), v) != values.end();
+  }
+
+  void index(uint32_t u) {
+    for (ValueId v : units_[u].reads) readers_[v].push_back(u);
+    for (ValueId v : units_[u].writes) writers_[v].push_back(u);
+  }
+  void unindex(uint32_t u) {
+    for (ValueId v : units_[u].reads) std::erase(readers_[v], u);
+    for (ValueId v : units_[u].writes) std::erase(writers_[v], u);
+  }
+
+  // Pairs of u with units that read what it writes, write what it reads, or read what it reads.
+  void propose(uint32_t u, bool only_later) {
+    if (!is_kernel(u)) return;
+    std::vector<uint32_t> near;
+    for (ValueId v : units_[u].writes) add_neighbours(near, u, readers_[v]);
+    for (ValueId v : units_[u].reads) add_neighbours(near, u, writers_[v]), add_neighbours(near, u, readers_[v]);
+    for (ValueId v : units_[u].writes) add_neighbours(near, u, writers_[v]);
+    std::sort(near.begin(), near.end());
+    near.erase(std::unique(near.begin(), near.end()), near.end());
+    for (uint32_t other : near) {
+      if (!is_kernel(other) || (only_later && other < u)) continue;
+      const int64_t saved = saving(u, other);
+      if (saved > 0) queue_.push({saved, std::min(u, other), std::max(u, other), version_[std::min(u, other)], version_[std::max(u, other)]});
+    }
+  }
+  static void add_neighbours(std::vector<uint32_t>& near, uint32_t u, const std::vector<uint32_t>& units) {
+    if (units.size() <= kAllPairs) {
+      near.insert(near.end(), units.begin(), units.end());
+      return;
+    }
+    std::vector<uint32_t> sorted = units;
+    std::sort(sorted.begin(), sorted.end());
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), u);
+    for (auto it = at; it != sorted.end() && it - at < 3; ++it) near.push_back(*it);
+    for (auto it = at; it != sorted.begin() && at - it < 2;) near.push_back(*--it);
+  }
+
+  // Bytes of memory traffic that a merged kernel does not make.
+  int64_t saving(uint32_t a, uint32_t b) const {
+    int64_t flow = 0, shared = 0;
+    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)})
+      for (ValueId v : units_[from].writes)
+        if (contains(units_[to].reads, v)) flow += bytes(v) * (needed_beside(v, a, b) ? 1 : 2);
+    for (ValueId v : units_[a].reads)
+      if (contains(units_[b].reads, v)) shared += bytes(v);
+    if (flow == 0 && shared * kSiblingShare < std::min(traffic(a), traffic(b))) return 0;
+    return flow + shared;
+  }
+  int64_t traffic(uint32_t u) const {
+    int64_t total = 0;
+    for (ValueId v : units_[u].reads) total += bytes(v);
+    for (ValueId v : units_[u].writes) total += bytes(v);
+    return total;
+  }
+  // Whether anything but a and b needs v in memory.
+  bool needed_beside(ValueId v, uint32_t a, uint32_t b) const {
+    if (kept_.count(v) != 0) return true;
+    const auto it = readers_.find(v);
+    if (it == readers_.end()) return false;
+    return std::any_of(it->second.begin(), it->second.end(), [&](uint32_t u) { return u != a && u != b; });
+  }
+
+  // Whether a path leads from `from` to `to` through a third unit.
+  bool reaches_around(uint32_t from, uint32_t to) {
+    std::vector<uint32_t> pending;
+    std::vector<bool> seen(units_.size(), false);
+    const auto push_users = [&](uint32_t u) {
+      for (ValueId v : units_[u].writes) {
+        const auto it = readers_.find(v);
+        if (it == readers_.end()) continue;
+        for (uint32_t user : it->second)
+          if (!seen[user]) seen[user] = true, pending.push_back(user);
+      }
+    };
+    seen[to] = seen[from] = true;
+    push_users(from);
+    seen[to] = false;
+    while (!pending.empty()) {
+      const uint32_t u = pending.back();
+      pending.pop_back();
+      if (u == to) return true;
+      push_users(u);
+    }
+    return false;
+  }
+
+  bool few_rows(const Group& group) const {
+    if (!group.has_inner()) return false;
+    int64_t rows = 1, points = 1;
+    for (const loop::Dim& dim : group.dims) {
+      const int64_t n = graph_.env().hint_or(dim.extent, 64);
+      points *= n;
+      if (dim.kind == loop::Dim::Kind::Outer) rows *= n;
+    }
+    return rows < kFewRows && points > kManyPoints;
+  }
+
+  bool try_merge(uint32_t a, uint32_t b) {
+    if (reaches_around(a, b) || reaches_around(b, a)) return false;
+    const Group &x = units_[a].group, &y = units_[b].group;
+    if (accept(a, b, align_in_order(graph_.env(), x, y))) return true;
+    for (ValueId v : units_[a].writes)
+      if (contains(units_[b].reads, v) && accept(a, b, align_through(build_, x, y, v))) return true;
+    for (ValueId v : units_[b].writes)
+      if (contains(units_[a].reads, v) && accept(a, b, align_through(build_, y, x, v))) return true;
+    return false;
+  }
+
+  // A concatenation is read from memory, so not by a kernel that writes a window of it.
+  static bool loads_what_it_stores(const Group& group, const BuiltKernel& built) {
+    return std::any_of(group.roots.begin(), group.roots.end(),
+                       [&](const Root& root) { return contains(built.reads, root.into); });
+  }
+
+  bool accept(uint32_t a, uint32_t b, std::optional<Group> group) {
+    if (!group) return false;
+    const bool was_parallel = !units_[a].group.has_inner() || !units_[b].group.has_inner();
+    if (was_parallel && few_rows(*group)) return false;
+    for (Root& root : group->roots) root.stored = root.into != root.value || needed_beside(root.value, a, b);
+    std::optional<BuiltKernel> built = build_kernel(build_, *group, &kLimits);
+    if (!built || loads_what_it_stores(*group, *built)) return false;
+    unindex(a);
+    unindex(b);
+    alive_[b] = false;
+    ++version_[a];
+    Unit& unit = units_[a];
+    unit.group = std::move(*group);
+    unit.reads = std::move(built->reads);
+    unit.writes.clear();
+    for (const Root& root : unit.group.roots)
+      if (root.stored && !contains(unit.writes, root.into)) unit.writes.push_back(root.into);
+    index(a);
+    return true;
+  }
+
+  const Build& build_;
+  const Graph& graph_;
+  std::vector<Unit>& units_;
+  std::vector<uint32_t> version_;
+  std::vector<bool> alive_;
+  std::unordered_map<ValueId, std::vector<uint32_t>> readers_, writers_;
+  std::unordered_set<ValueId> kept_;
+  std::priority_queue<Candidate> queue_;
+};
+
+}  // namespace
+
+void merge_units(const Build& build, std::vector<Unit>& units) { Merger(build, units).run(); }
 
 }  // namespace cresset::fuse
