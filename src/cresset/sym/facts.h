@@ -21,8 +21,8 @@ class Facts {
   Facts(const Facts&) = delete;
   Facts& operator=(const Facts&) = delete;
 
-  // A variable that equalities may replace (a size symbol), or may not (an index).
-  enum class Role : uint8_t { Symbol, Index };
+  // Equalities replace Unbacked symbols first, then Symbols, never an Index.
+  enum class Role : uint8_t { Index, Symbol, Unbacked };
   void declare(VarId var, Interval range, Role role);
   void declare_index(VarId var, ExprId extent);  // 0 <= var < extent
   void constrain(VarId var, Interval range);
@@ -84,6 +84,7 @@ class Facts {
   bool prove_by_extents(ExprId sum, int64_t bound, int depth);
   bool prove_by_floors(ExprId sum, int64_t bound, int depth);
   bool prove_by_cases(ExprId sum, int64_t bound, int depth);
+  bool prove_by_factoring(ExprId sum, int64_t bound);
   bool prove_by_bounds(ExprId sum, int64_t bound, int depth);
   // facts_range.cpp
   Interval range_of(ExprId simplified);

@@ -1,5 +1,6 @@
 // Taking a condition for true.
 #include <algorithm>
+#include <tuple>
 
 #include "sym/arith.h"
 #include "sym/facts.h"
@@ -33,27 +34,30 @@ void Facts::learn_simplified(ExprId condition) {
   }
 }
 
-// The variable to eliminate: alone in a term of coefficient 1 or -1. Solutions without negative terms are preferred (a
-// size written as a difference hides that it is not negative), then the youngest variable.
+// The variable to eliminate is alone in a term of coefficient 1 or -1. Data-dependent ones go first; then solutions
+// without negative terms are preferred (a size written as a difference hides that it is not negative); then the
+// youngest variable.
 void Facts::learn_equality(ExprId condition) {
   const ExprId sum = pool_.operands(condition)[0], value = pool_.operands(condition)[1];
   TermList terms;
   pool_.terms(sum, terms);
   VarId best;
   ExprId best_solution;
-  bool best_positive = false;
+  std::tuple<Role, bool, uint32_t> best_rank{};
   for (const Term& term : terms) {
     if ((term.coefficient != 1 && term.coefficient != -1) || !pool_.is_var(term.monomial)) continue;
     const VarId var = pool_.var_of(term.monomial);
+    const Role role = info(var).role;
     ExprPool::Affine parts;
-    if (info(var).role == Role::Index || !pool_.affine_in(sum, var, parts) || !pool_.is_const(parts.coefficient)) continue;
+    if (role == Role::Index || !pool_.affine_in(sum, var, parts) || !pool_.is_const(parts.coefficient)) continue;
     const ExprId difference = pool_.sub(value, parts.rest);
     const ExprId solution = term.coefficient == 1 ? difference : pool_.neg(difference);
     TermList solved;
     pool_.terms(solution, solved);
     const bool positive = std::all_of(solved.begin(), solved.end(), [](const Term& t) { return t.coefficient > 0; });
-    if (best.valid() && (best_positive > positive || (best_positive == positive && best > var))) continue;
-    best = var, best_solution = solution, best_positive = positive;
+    const std::tuple rank{role, positive, var.index};
+    if (best.valid() && rank < best_rank) continue;
+    best = var, best_solution = solution, best_rank = rank;
   }
   if (best.valid()) {
     conditions_.pop_back();  // absorbed

@@ -21,8 +21,37 @@ bool Facts::prove(ExprId sum, int64_t bound, int depth) {
   if (r.lo > bound) return false;
   if (depth == 0) proof_steps_ = kProofSteps;
   if (depth > kProofDepth || --proof_steps_ < 0) return false;
-  return prove_by_extents(sum, bound, depth) || prove_by_floors(sum, bound, depth) ||
+  return prove_by_factoring(sum, bound) || prove_by_extents(sum, bound, depth) || prove_by_floors(sum, bound, depth) ||
          prove_by_cases(sum, bound, depth) || prove_by_bounds(sum, bound, depth);
+}
+
+// sum = z*q + r for an atom z of several terms: the range of q sees those terms together.
+bool Facts::prove_by_factoring(ExprId sum, int64_t bound) {
+  TermList terms;
+  pool_.terms(sum, terms);
+  ExprList tried;
+  for (const Term& term : terms) {
+    ExprList atoms;
+    atoms.assign(pool_.factors(term.monomial));
+    for (const ExprId z : atoms) {
+      if (std::find(tried.begin(), tried.end(), z) != tried.end()) continue;
+      tried.push_back(z);
+      TermList inside, outside;
+      for (const Term& t : terms) {
+        ExprId rest;
+        if (t.monomial.valid() && pool_.monomial_quotient(t.monomial, z, rest)) {
+          inside.push_back({rest, t.coefficient});
+        } else {
+          outside.push_back(t);
+        }
+      }
+      if (inside.size() < 2) continue;
+      const Interval together = mul(range_of(z), range_of(pool_.from_terms(inside)));
+      const Interval r = add(together, range_of(pool_.from_terms(outside)));
+      if (r.hi != Interval::kPosInf && r.hi <= bound) return true;
+    }
+  }
+  return false;
 }
 
 // An index with a non-negative factor is at most extent - 1; with a non-positive one, at least 0. Youngest index first:

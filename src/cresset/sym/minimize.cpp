@@ -1,6 +1,9 @@
-// The guards to check at a call: the recorded ones, strongest first, each kept only if those before it do not imply it.
-// Every recorded guard was news when it was recorded, so there are few; one pass over them is enough.
+// The guards to check at a call: equalities, then the rest over the variables that these leave; strongest first, each
+// kept only if those before do not imply it. Every recorded guard was news when it was recorded, so there are few, and
+// one pass over them is enough.
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <tuple>
 
 #include "sym/shape_env.h"
@@ -19,38 +22,124 @@ void guard_declared_range(ExprPool& pool, const Symbol& symbol, std::vector<Guar
   if (symbol.range.hi < natural.hi) out.push_back({pool.le(var, pool.constant(symbol.range.hi)), reason});
 }
 
-// Smaller is stronger: equalities remove variables, bounds make ranges, the rest profits from both.
+std::optional<ExprId> single_variable(const ExprPool& pool, ExprId condition) {
+  const Kind kind = pool[condition].kind;
+  if (kind != Kind::Le && kind != Kind::Ne) return std::nullopt;
+  const ExprId sum = pool.operands(condition)[0];
+  if (pool.is_var(sum)) return sum;
+  if (pool[sum].kind == Kind::Mul && pool.is_var(pool[sum].monomial)) return pool[sum].monomial;
+  return std::nullopt;
+}
+
+bool eliminates_a_variable(const ExprPool& pool, ExprId sum) {
+  TermList terms;
+  pool.terms(sum, terms);
+  return std::any_of(terms.begin(), terms.end(), [&](const Term& t) {
+    return (t.coefficient == 1 || t.coefficient == -1) && pool.is_var(t.monomial);
+  });
+}
+
+// Smaller is stronger: equalities remove variables, bounds make ranges, the rest profits from both. Within a kind, the
+// tighter bound or the larger divisor first.
 std::tuple<int, int64_t> strength(const ExprPool& pool, ExprId condition) {
   const Expr& e = pool[condition];
-  if (e.kind != Kind::Eq && e.kind != Kind::Le && e.kind != Kind::Ne) return {5, e.weight};
+  if (e.kind != Kind::Eq && e.kind != Kind::Le && e.kind != Kind::Ne) return {6, e.weight};
   const ExprId sum = pool.operands(condition)[0];
   const int64_t bound = pool.const_value(pool.operands(condition)[1]);
-  if (e.kind == Kind::Ne) return {4, e.weight};
-  if (e.kind == Kind::Eq) return {pool.is_var(sum) ? 0 : 1, e.weight};
-  const bool one_var = pool[sum].kind == Kind::Var || (pool[sum].kind == Kind::Mul && pool.is_var(pool[sum].monomial));
-  return {one_var ? 2 : 3, bound};
+  if (e.kind == Kind::Ne) return {5, e.weight};
+  if (e.kind == Kind::Le) return {single_variable(pool, condition) ? 3 : 4, bound};
+  if (eliminates_a_variable(pool, sum)) return {pool.is_var(sum) ? 0 : 1, e.weight};
+  const bool remainder = pool[sum].kind == Kind::Mod && pool.is_const(pool.operands(sum)[1]);
+  return {2, remainder ? -pool.const_value(pool.operands(sum)[1]) : e.weight};
+}
+
+bool is_equality(const ExprPool& pool, const GuardFact& guard) { return pool[guard.condition].kind == Kind::Eq; }
+
+// The guards that concern one variable only, merged: the ends of its range, each with the reason that set it, and the
+// values excluded within.
+class VariableBounds {
+ public:
+  explicit VariableBounds(Interval range) : range_(range) {}
+
+  void add(const ExprPool& pool, const GuardFact& guard) {
+    const ExprId sum = pool.operands(guard.condition)[0];
+    const int64_t bound = pool.const_value(pool.operands(guard.condition)[1]);
+    if (pool[guard.condition].kind == Kind::Ne) {
+      excluded_.emplace(bound, guard.reason);
+    } else if (pool.is_var(sum)) {
+      if (bound < range_.hi) range_.hi = bound, above_ = guard.reason;
+    } else {
+      if (-bound > range_.lo) range_.lo = -bound, below_ = guard.reason;
+    }
+  }
+
+  void emit(ExprPool& pool, ExprId var, std::vector<GuardFact>& out) {
+    for (auto it = excluded_.find(range_.lo); it != excluded_.end(); it = excluded_.find(range_.lo)) {
+      ++range_.lo, below_ = it->second;
+    }
+    for (auto it = excluded_.find(range_.hi); it != excluded_.end(); it = excluded_.find(range_.hi)) {
+      --range_.hi, above_ = it->second;
+    }
+    if (below_) out.push_back({pool.ge(var, pool.constant(range_.lo)), *below_});
+    if (above_) out.push_back({pool.le(var, pool.constant(range_.hi)), *above_});
+    for (const auto& [value, reason] : excluded_) {
+      if (range_.contains(value)) out.push_back({pool.ne(var, pool.constant(value)), reason});
+    }
+  }
+
+ private:
+  Interval range_;
+  std::optional<Reason> below_, above_;
+  std::map<int64_t, Reason> excluded_;
+};
+
+// `guards` over the variables that equalities left, single-variable ones merged.
+std::vector<GuardFact> merge_bounds(ExprPool& pool, Facts& facts, std::vector<GuardFact> guards) {
+  std::vector<GuardFact> merged;
+  std::map<ExprId, VariableBounds> bounds;
+  for (GuardFact& guard : guards) {
+    guard.condition = facts.simplify(guard.condition);
+    if (pool.is_const(guard.condition, 1)) continue;
+    if (const std::optional<ExprId> var = single_variable(pool, guard.condition)) {
+      bounds.try_emplace(*var, facts.range(*var)).first->second.add(pool, guard);
+    } else {
+      merged.push_back(std::move(guard));
+    }
+  }
+  for (auto& [var, bound] : bounds) bound.emit(pool, var, merged);
+  return merged;
+}
+
+// Keeps, strongest first, what those before do not imply.
+void keep_news(const ExprPool& pool, Facts& facts, std::vector<GuardFact> guards, std::vector<GuardFact>& kept) {
+  std::stable_sort(guards.begin(), guards.end(), [&pool](const GuardFact& a, const GuardFact& b) {
+    return strength(pool, a.condition) < strength(pool, b.condition);
+  });
+  for (GuardFact& guard : guards) {
+    guard.condition = facts.simplify(guard.condition);
+    if (pool.is_const(guard.condition, 1)) continue;
+    facts.learn(guard.condition);
+    kept.push_back(std::move(guard));
+  }
 }
 
 }  // namespace
 
 std::vector<GuardFact> ShapeEnv::minimized_guards() {
-  std::vector<GuardFact> candidates;
+  std::vector<GuardFact> equalities, others, kept;
   Facts facts(pool_);
   for (const Symbol& symbol : symbols_) {
-    facts.declare(symbol.var, symbol.hint ? natural_range(symbol) : symbol.range, Facts::Role::Symbol);
-    if (symbol.hint) guard_declared_range(pool_, symbol, candidates);
+    if (symbol.hint) {
+      facts.declare(symbol.var, natural_range(symbol), Facts::Role::Symbol);
+      guard_declared_range(pool_, symbol, others);
+    } else {
+      facts.declare(symbol.var, symbol.range, Facts::Role::Unbacked);
+    }
   }
-  candidates.insert(candidates.end(), guards_.begin(), guards_.end());
-  std::stable_sort(candidates.begin(), candidates.end(), [this](const GuardFact& a, const GuardFact& b) {
-    return strength(pool_, a.condition) < strength(pool_, b.condition);
-  });
-  std::vector<GuardFact> kept;
-  for (GuardFact& guard : candidates) {
-    guard.condition = facts.simplify(guard.condition);
-    if (pool_.is_const(guard.condition, 1)) continue;
-    facts.learn(guard.condition);
-    kept.push_back(std::move(guard));
-  }
+  for (const GuardFact& guard : guards_) (is_equality(pool_, guard) ? equalities : others).push_back(guard);
+  keep_news(pool_, facts, std::move(equalities), kept);
+  others = merge_bounds(pool_, facts, std::move(others));
+  keep_news(pool_, facts, std::move(others), kept);
   return kept;
 }
 

@@ -43,6 +43,11 @@ class Builder {
     return it->second;
   }
 
+  uint32_t push_scaled(uint32_t operand, int64_t coefficient) {
+    if (coefficient == 1) return operand;
+    return push({Kind::Mul, operand, emit_constant(coefficient), 0});
+  }
+
   uint32_t emit_var(VarId var) {
     const auto it = slot_of_.find(var);
     CRESSET_CHECK(it != slot_of_.end(), "a size program's variable has no slot");
@@ -67,6 +72,8 @@ class Builder {
       case Kind::Le:
         return emit_relation(e.kind, pool_.operands(id)[0], pool_.const_value(pool_.operands(id)[1]));
       case Kind::Mul:
+        if (e.value == 1) return emit_chain(Kind::Mul, pool_.operands(id));
+        return push_scaled(emit(e.monomial), e.value);
       case Kind::FloorDiv:
       case Kind::Mod:
       case Kind::Min:
@@ -88,13 +95,6 @@ class Builder {
     return result;
   }
 
-  uint32_t emit_monomial(ExprId monomial) {
-    if (const auto it = register_of_.find(monomial); it != register_of_.end()) return it->second;
-    const uint32_t result = emit_chain(Kind::Mul, pool_.factors(monomial));
-    register_of_.emplace(monomial, result);
-    return result;
-  }
-
   // Starts from a term that needs no multiplication, then one multiply-add a term.
   uint32_t emit_sum(const TermList& terms) {
     if (terms.empty()) return emit_constant(0);
@@ -102,19 +102,13 @@ class Builder {
     for (size_t i = terms.size(); i-- > 0;) {
       if (terms[i].coefficient == 1 || !terms[i].monomial.valid()) first = i;
     }
-    uint32_t result;
-    if (!terms[first].monomial.valid()) {
-      result = emit_constant(terms[first].coefficient);
-    } else {
-      result = emit_monomial(terms[first].monomial);
-      if (terms[first].coefficient != 1) {
-        result = push({Kind::Mul, result, emit_constant(terms[first].coefficient), 0});
-      }
-    }
+    uint32_t result = terms[first].monomial.valid()
+                          ? push_scaled(emit(terms[first].monomial), terms[first].coefficient)
+                          : emit_constant(terms[first].coefficient);
     for (size_t i = 0; i < terms.size(); ++i) {
       if (i == first) continue;
       const bool is_constant = !terms[i].monomial.valid();
-      const uint32_t operand = is_constant ? emit_constant(terms[i].coefficient) : emit_monomial(terms[i].monomial);
+      const uint32_t operand = is_constant ? emit_constant(terms[i].coefficient) : emit(terms[i].monomial);
       result = push({Kind::Add, result, operand, is_constant ? 1 : terms[i].coefficient});
     }
     return result;
