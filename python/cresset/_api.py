@@ -171,7 +171,7 @@ def explain(function, **settings):
         if isinstance(target, torch.nn.Module):
             module = target
             target = types.MethodType(type(module).__call__, module)
-        fresh = _C.compile(target, **{**_check_options(None, None, None, None), "dynamic": True, "fullgraph": False, **settings})
+        fresh = _C.compile(target, **{**_check_options(None, None, None, None), "dynamic": True, "fullgraph": False, "keep_text": True, **settings})
         before = _C.stats()
         fresh(*args, **kwargs)
         after = _C.stats()

@@ -24,13 +24,15 @@ TensorGuard guard_for(const at::Tensor& t, std::string name) {
 
 }  // namespace
 
-Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options)
+Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options,
+             bool keep_text)
     : captured_(std::move(captured)), env_(captured_.graph->env_ptr()), symbols_(captured_.symbols) {
   if (option_flag(Option::VERIFY)) {
     const std::string broken = graph::verify(*captured_.graph);
     CRESSET_CHECK(broken.empty(), broken);
   }
   CRESSET_LOG(Graph, graph::print(*captured_.graph));
+  if (keep_text) graph_text_ = graph::print(*captured_.graph);
   make_tensor_guards(inputs);
   std::unique_ptr<graph::Graph> graph = std::move(captured_.graph);
   captured_.graph = nullptr;

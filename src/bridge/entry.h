@@ -31,7 +31,8 @@ class Entry {
  public:
   // Compiles a finished capture. `inputs`: the real tensors it was captured with. Throws InternalError when code
   // generation fails.
-  Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options);
+  Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options,
+        bool keep_text = false);
 
   // Fills `symbols` (symbol_count() values) and says whether this entry serves these tensors and integers. On a miss
   // and when `why` is given, it receives the first guard that fails, for people.

@@ -8,6 +8,7 @@
 
 #include "bridge/capture_kernel.h"
 #include "bridge/sym_node.h"
+#include "frontend/errors.h"
 #include "frontend/location.h"
 
 namespace cresset::frontend {
@@ -165,14 +166,16 @@ class CaptureRun {
     const std::shared_ptr<sym::ShapeEnv> env = captured.graph->env_ptr();
     std::unordered_map<sym::VarId, uint32_t> slots;
     for (uint32_t i = 0; i < captured.symbols.size(); ++i) slots.emplace(captured.symbols[i].var, i);
+    check_marks(*env);
     totals.operators_captured += captured.operators;
     totals.shape_rule_entries += captured.shape_rule_entries;
     totals.generic_rule_entries += captured.generic_rule_entries;
     std::vector<at::Tensor> inputs(leaves_.tensors.begin(), leaves_.tensors.end());
     {
       py::gil_scoped_release no_gil;
-      variant_.entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code);
+      variant_.entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text);
     }
+    check_marks(*env);
     variant_.numbers = sym::SizeProgram::compile(env->pool(), builder_->numbers, slots);
     variant_.symbol_count = variant_.entry->symbol_count();
     count(totals);
@@ -181,6 +184,22 @@ class CaptureRun {
   static Totals& mutable_totals();
 
  private:
+  // A dimension that the user marked dynamic must not have been pinned.
+  static void check_marks(const sym::ShapeEnv& env) {
+    if (env.violations().empty()) return;
+    std::string message = "cresset: dimensions marked dynamic would have to be static:";
+    for (const sym::Violation& v : env.violations()) {
+      const sym::Symbol* symbol = env.symbol(v.var);
+      message += "\n  " + (symbol != nullptr ? symbol->source : "?") + " would be pinned to " + std::to_string(v.value) +
+                 " by the guard " + env.to_string(v.condition);
+      if (!v.reason.op.empty()) message += ", asked by " + v.reason.op;
+      if (!v.reason.location.empty()) message += " at " + v.reason.location;
+    }
+    message += "\nremedy: change these lines so that they hold for any size, or use cresset.maybe_mark_dynamic or no mark";
+    set_error("ConstraintError", message);
+    throw PythonError{};
+  }
+
   void refuse(std::string why) { variant_.eager_reason = std::move(why); }
 
   PyRef evaluate(PyObject* args, PyObject* kwargs) {

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "bridge/capture.h"
 #include "frontend/capture_run.h"
+#include "frontend/errors.h"
 
 namespace cresset::frontend {
 namespace {
@@ -39,13 +40,6 @@ std::string name_of(PyObject* function) {
   }
   const char* text = PyUnicode_AsUTF8(name.get());
   return text != nullptr ? text : "?";
-}
-
-void set_error(const char* type_name, const std::string& message) {
-  PyRef module = PyRef::steal(PyImport_ImportModule("cresset"));
-  PyRef type = module ? PyRef::steal(PyObject_GetAttrString(module.get(), type_name)) : PyRef();
-  if (!type) PyErr_Clear();
-  PyErr_SetString(type ? type.get() : PyExc_RuntimeError, message.c_str());
 }
 
 bool requires_grad(const CallLeaves& leaves) {

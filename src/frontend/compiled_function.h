@@ -19,6 +19,7 @@ struct CompileOptions {
   bool dynamic = true;
   bool fullgraph = false;
   driver::Options code;
+  bool keep_text = false;  // keep the graph's text, for cresset.explain
   int64_t entry_limit = 64;
 };
 

@@ -33,12 +33,13 @@ py::dict stats() {
   return out;
 }
 
-py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse) {
+py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse, bool keep_text) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
   options.code.eager_rounding = eager_rounding;
   options.code.fuse = fuse;
+  options.keep_text = keep_text;
   PyObject* made = frontend::new_compiled_function(function.ptr(), options);
   if (made == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(made);
@@ -82,7 +83,7 @@ PYBIND11_MODULE(_C, m) {
   m.doc() = "cresset's native module";
   frontend::add_compiled_function_type(m.ptr());
   m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
-        py::arg("eager_rounding"), py::arg("fuse"));
+        py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false);
   m.def("variants", &variants);
   m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
   m.def("stats", &stats);
