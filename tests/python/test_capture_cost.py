@@ -1,0 +1,98 @@
+"""What capture costs and counts: rules run once a node, time grows with operators and no faster, phases add up."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from models import MODELS, REAL
+
+import cresset
+
+
+def chain(length: int):
+    def function(x, y):
+        for i in range(length):
+            x = torch.relu(x + y) * 0.5 if i % 2 else x.sigmoid() - y.t().t()
+        return x
+
+    return function
+
+
+def captured(function, *args) -> dict:
+    cresset.reset()
+    compiled = cresset.compile(function)
+    with torch.no_grad():
+        compiled(*args)
+    return cresset.stats()
+
+
+def best_capture_ms(function, *args, rounds: int = 3) -> dict:
+    return min((captured(function, *args) for _ in range(rounds)), key=lambda stats: stats["ms_capture"])
+
+
+def test_a_shape_rule_runs_once_a_node():
+    for length in (10, 100):
+        stats = captured(chain(length), torch.randn(4, 4), torch.randn(4, 4))
+        entries = stats["shape_rule_entries"] + stats["generic_rule_entries"]
+        assert entries <= stats["operators_captured"] + 2
+        assert stats["generic_rule_entries"] == 0
+
+
+def test_time_is_linear_in_operators():
+    x, y = torch.randn(4, 4), torch.randn(4, 4)
+    captured(chain(10), x, y)  # first use of everything
+    short, long = best_capture_ms(chain(100), x, y), best_capture_ms(chain(800), x, y)
+    per_short = short["ms_capture"] / short["operators_captured"]
+    per_long = long["ms_capture"] / long["operators_captured"]
+    assert per_long < 2 * per_short, f"{1e3 * per_short:.1f} us an operator at 100 steps, {1e3 * per_long:.1f} at 800"
+
+
+def test_microseconds_an_operator(summary):
+    """The aim is 20; the assertion leaves room for a busy machine."""
+    x, y = torch.randn(8, 16), torch.randn(8, 16)
+    captured(chain(10), x, y)
+    stats = best_capture_ms(chain(400), x, y)
+    cost = 1e3 * stats["ms_capture"] / stats["operators_captured"]
+    summary.append(f"capture: {cost:.1f} us an operator over {stats['operators_captured']} operators")
+    assert cost < 100
+
+
+def test_bert_base_counts(summary):
+    model = MODELS["bert"]
+    module = model.build(REAL)
+    inputs = model.inputs(module, 2, 16)
+    cresset.reset()
+    compiled = cresset.compile(module)
+    with torch.no_grad():
+        module(**inputs)
+        begin = time.perf_counter()
+        compiled(**inputs)
+        first = time.perf_counter() - begin
+    stats = cresset.stats()
+    summary.append(
+        f"BERT base: {stats['operators_captured']} operators, {1e3 * stats['ms_capture'] / stats['operators_captured']:.1f} us each, "
+        f"{stats['kernels']} kernels, {stats['extern_calls']} extern calls, first call {first:.2f} s"
+    )
+    assert 200 < stats["operators_captured"] < 900
+    assert stats["generic_rule_entries"] == 0, "every operator of BERT has a native rule"
+
+
+def test_phases_add_up_to_the_first_call():
+    x = torch.randn(16, 16)
+    cresset.reset()
+    compiled = cresset.compile(chain(200))
+    with torch.no_grad():
+        begin = time.perf_counter()
+        compiled(x, x)
+        wall = 1e3 * (time.perf_counter() - begin)
+    stats = cresset.stats()
+    assert 0 < stats["ms_capture"] + stats["ms_lowering"] + stats["ms_codegen"] <= wall
+
+
+def test_compiling_again_finds_its_kernels():
+    function = lambda x: torch.tanh(x) * 3.25 + x.cos()  # noqa: E731
+    x = torch.randn(33)
+    first, second = captured(function, x), captured(function, x)
+    assert second["kernels"] == first["kernels"]
+    assert second["ms_codegen"] <= max(first["ms_codegen"], 1.0)

@@ -1,0 +1,143 @@
+"""Accuracy against fp64, at sizes other than the ones compiled for: big and split reductions, odd tails, extreme values."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import assert_same, error
+
+import cresset
+
+REDUCTIONS = {
+    "sum": lambda x: x.sum(),
+    "mean": lambda x: x.mean(),
+    "sum_rows": lambda x: x.view(-1, 10).sum(0),
+    "sum_columns": lambda x: x.view(10, -1).sum(1),
+    "norm": lambda x: x.norm(),
+    "var": lambda x: x.var(),
+    "logsumexp": lambda x: x.logsumexp(0),
+    "max": lambda x: x.max(),
+    "softmax": lambda x: torch.softmax(x.view(10, -1), -1),
+    "layer_norm": lambda x: F.layer_norm(x.view(10, -1), (x.numel() // 10,)),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("first", [10, 1_000_000], ids=["small_first", "large_first"])
+@torch.no_grad()
+def test_reductions_at_other_sizes(name, first):
+    """Compiled at one size, right at every other; not less accurate than eager."""
+    function = REDUCTIONS[name]
+    compiled = cresset.compile(function)
+    compiled(torch.randn(first) + 0.5)
+    for n in (10, 30, 1_000, 70_000, 1_000_000, 20):
+        x = torch.randn(n) + 0.5
+        exact = function(x.double())
+        ours, theirs = error(compiled(x), exact), error(function(x), exact)
+        assert ours <= max(2 * theirs, 3e-6), f"{n}: {ours:.2g} off, eager {theirs:.2g}"
+
+
+@pytest.mark.parametrize(
+    "shape", [(2048, 2), (2, 2048), (1, 1), (17, 1), (1, 17), (15, 31), (16, 32), (17, 33), (3, 0)]
+)
+@torch.no_grad()
+def test_extents_and_tails(shape):
+    def function(x, y):
+        z = x * 2 + y.t()
+        return z, z.sum(0), z.sum(1), z.t().contiguous(), z.amax() if z.numel() else z.sum()
+
+    compiled = cresset.compile(function)
+    args = torch.randn(shape), torch.randn(shape[::-1])
+    assert_same(compiled(*args), function(*args))
+
+
+@torch.no_grad()
+def test_every_tail_length():
+    function = lambda x: (x.exp() * 2, x.sum(-1), x.softmax(-1), x.bfloat16())  # noqa: E731
+    compiled = cresset.compile(function)
+    for n in range(70):
+        x = torch.randn(2, n)
+        assert_same(compiled(x), function(x), tolerance=1e-5)
+
+
+EXTREME = torch.tensor([0.0, -0.0, 1e-45, -1e-45, 1e-38, 3e38, -3e38, float("inf"), -float("inf"), float("nan"), 88.8, -103.9, 1e10, -1e10, 0.5, 1.0, -1.0])  # fmt: skip
+FUNCTIONS = [
+    "exp", "log", "log1p", "expm1", "tanh", "sigmoid", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "erf", "abs", "neg", "sign",
+    "floor", "ceil", "round", "trunc", "relu", "square", "exp2", "log2", "log10", "atan", "asinh", "frac", "isnan", "isinf",
+    "isfinite", "logical_not", "tan", "sinh", "cosh", "acosh", "atanh", "asin", "acos", "lgamma", "digamma", "erfc", "erfinv",
+    "sgn", "signbit", "deg2rad", "nan_to_num", "logit", "sinc", "i0", "positive",
+]  # fmt: skip
+ACTIVATIONS = ["gelu", "silu", "softplus", "elu", "hardswish", "hardsigmoid", "mish", "leaky_relu", "selu", "relu6", "logsigmoid", "celu", "hardtanh", "softsign", "tanhshrink", "softshrink", "hardshrink"]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS + ACTIVATIONS)
+@torch.no_grad()
+def test_special_values(name, dtype):
+    function = getattr(torch, name) if name in FUNCTIONS else getattr(F, name)
+    # Twice around, so that vectors and tails both see each value.
+    x = EXTREME.repeat(2).to(dtype)
+    torch.testing.assert_close(cresset.compile(lambda x: function(x))(x), function(x), equal_nan=True)
+
+
+BINARY = ["add", "sub", "mul", "div", "pow", "fmod", "remainder", "maximum", "minimum", "fmax", "fmin", "atan2", "hypot", "copysign", "floor_divide", "logaddexp", "xlogy", "nextafter", "heaviside", "eq", "lt", "logical_and"]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", BINARY)
+@torch.no_grad()
+def test_special_pairs(name, dtype):
+    function = getattr(torch, name)
+    x = EXTREME.to(dtype)
+    a, b = (t.contiguous() for t in torch.broadcast_tensors(x[:, None], x[None, :]))
+    torch.testing.assert_close(cresset.compile(lambda x, y: function(x, y))(a, b), function(a, b), equal_nan=True)
+
+
+@torch.no_grad()
+def test_bf16_is_no_further_from_fp64_than_eager():
+    def function(x, w):
+        h = F.gelu(x @ w) * 1.3 + x.mean(-1, keepdim=True)
+        return F.layer_norm(torch.softmax(h, -1) + h, h.shape[-1:])
+
+    compiled = cresset.compile(function)
+    for n in (3, 64, 5):
+        x, w = torch.randn(n, 48).bfloat16(), (torch.randn(48, 48) / 7).bfloat16()
+        exact = function(x.double(), w.double())
+        assert error(compiled(x, w), exact) <= max(1.5 * error(function(x, w), exact), 5e-3)
+
+
+@torch.no_grad()
+def test_eager_rounding_is_eager_exactly():
+    def function(x, y):
+        return ((x * 3.1 + y) * x - y).abs() * 0.7 + x
+
+    compiled = cresset.compile(function, options={"eager_rounding": True})
+    for dtype in (torch.bfloat16, torch.float16):
+        x, y = torch.randn(1000).to(dtype), torch.randn(1000).to(dtype)
+        assert torch.equal(compiled(x, y), function(x, y))
+
+
+@torch.no_grad()
+def test_indices_near_the_end_of_32_bits():
+    """Byte offsets beyond 2**31: addresses are 64 bits wide."""
+    x = torch.zeros(1 << 29, dtype=torch.float32)
+    x[-1] = 3
+    compiled = cresset.compile(lambda x: (x[-5:] * 2, x.amax()))
+    tail, top = compiled(x)
+    assert tail[-1] == 6 and top == 3
+
+
+@torch.no_grad()
+def test_threads_do_not_change_elementwise_results():
+    function = lambda x: torch.sin(x) * x + 1  # noqa: E731
+    compiled = cresset.compile(function)
+    x = torch.randn(1 << 18)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        one = compiled(x)
+        torch.set_num_threads(2)
+        assert torch.equal(compiled(x), one)
+    finally:
+        torch.set_num_threads(threads)
