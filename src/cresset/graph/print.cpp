@@ -1,0 +1,155 @@
+// Text of a graph. Values are numbered by first definition, so the text does not depend on what passes left behind.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "graph/graph.h"
+#include "graph/text.h"
+
+namespace cresset::graph {
+
+std::string text::quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+namespace {
+
+template <class... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+
+class Printer {
+ public:
+  explicit Printer(const Graph& graph) : graph_(graph), names_(graph.env().names()), numbers_(graph.value_count()) {}
+
+  std::string print() {
+    for (const sym::Symbol& symbol : graph_.env().symbols()) print_symbol(symbol);
+    for (const ValueId v : graph_.inputs) print_leaf(v, "input");
+    for (const ValueId v : graph_.constants) print_leaf(v, "constant");
+    for (const NodeId id : graph_.order) print_node(graph_.node(id));
+    for (const Mutation& m : graph_.mutations)
+      out_ += fmt::format("mutate {} {} = {}\n", m.is_constant ? "constant" : "input", m.input, value(m.value));
+    out_ += "return";
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) out_ += (i == 0 ? " " : ", ") + value(graph_.outputs[i]);
+    out_ += '\n';
+    return std::move(out_);
+  }
+
+ private:
+  static std::string bound(int64_t b) {
+    if (b == sym::Interval::kNegInf) return "-inf";
+    return b == sym::Interval::kPosInf ? "inf" : fmt::format("{}", b);
+  }
+
+  void print_symbol(const sym::Symbol& s) {
+    out_ += fmt::format("symbol {} {} [{}, {}] {} {}\n", s.name, s.hint ? fmt::format("{}", *s.hint) : "?",
+                        bound(s.range.lo), bound(s.range.hi), text::word(text::kPolicies, s.policy),
+                        text::quoted(s.source));
+  }
+
+  void print_leaf(ValueId v, std::string_view what) {
+    out_ += fmt::format("{} = {} {}\n", definition(v), what, text::quoted(graph_.value(v).name));
+  }
+
+  void print_node(const Node& node) {
+    for (size_t i = 0; i < node.results.size(); ++i) out_ += (i == 0 ? "" : ", ") + definition(node.results[i]);
+    if (!node.results.empty()) out_ += " = ";
+    out_ += op_name(node.op);
+    out_ += '(';
+    for (size_t i = 0; i < node.args.size(); ++i) out_ += (i == 0 ? "" : ", ") + argument(node.args[i]);
+    out_ += ')';
+    const std::string& location = graph_.locations[node.location];
+    if (!location.empty()) out_ += "  # " + location;
+    out_ += '\n';
+  }
+
+  std::string definition(ValueId v) {
+    if (numbers_[v.index] == 0) numbers_[v.index] = ++defined_;
+    const TensorType& type = graph_.type(v);
+    std::string out = fmt::format("{}: {}", value(v), to_string(type.dtype));
+    if (type.device != Device{}) out += "@" + device(type.device);
+    return out + exprs(type.sizes) + exprs(type.strides);
+  }
+
+  // "%3", or "%?17" for a value that nothing printed so far defines: a broken graph.
+  std::string value(ValueId v) const {
+    if (v.index >= numbers_.size() || numbers_[v.index] == 0) return fmt::format("%?{}", v.index);
+    return fmt::format("%{}", numbers_[v.index] - 1);
+  }
+
+  static std::string device(Device d) {
+    std::string out(text::word(text::kDevices, d.kind));
+    if (d.index >= 0) out += fmt::format(":{}", d.index);
+    return out;
+  }
+
+  std::string expr(ExprId e) const { return sym::to_string(graph_.pool(), e, names_); }
+  std::string exprs(const std::vector<ExprId>& list) const {
+    return "[" + joined(list, [&](ExprId e) { return expr(e); }) + "]";
+  }
+
+  template <class List, class F>
+  static std::string joined(const List& list, F&& f) {
+    std::string out;
+    for (const auto& item : list) {
+      if (!out.empty()) out += ", ";
+      out += f(item);
+    }
+    return out;
+  }
+
+  // A double is told from an integer by a point, an exponent or a word.
+  static std::string number(double d) {
+    if (std::isnan(d)) return "nan";
+    std::string out = fmt::format("{}", d);
+    if (out.find_first_of(".einf") == std::string::npos) out += ".0";
+    return out;
+  }
+  static std::string truth(bool b) { return b ? "true" : "false"; }
+
+  std::string argument(const Arg& arg) const {
+    return std::visit(
+        Overloaded{
+            [](None) -> std::string { return "none"; },
+            [&](ValueId v) { return value(v); },
+            [&](const std::vector<OptionalValue>& list) {
+              return "tensors(" + joined(list, [&](OptionalValue v) { return v ? value(*v) : "none"; }) + ")";
+            },
+            [&](ExprId e) { return expr(e); },
+            [&](const std::vector<ExprId>& list) { return exprs(list); },
+            [](double d) { return number(d); },
+            [](bool b) { return truth(b); },
+            [](const std::vector<double>& list) { return "floats(" + joined(list, number) + ")"; },
+            [](const std::vector<bool>& list) { return "bools(" + joined(list, truth) + ")"; },
+            [](const std::string& s) { return text::quoted(s); },
+            [](DType d) { return fmt::format("dtype:{}", to_string(d)); },
+            [](Device d) { return "device:" + device(d); },
+            [](MemoryFormat f) { return fmt::format("format:{}", text::word(text::kFormats, f)); },
+            [](StridedLayout) -> std::string { return "layout:strided"; },
+        },
+        arg);
+  }
+
+  const Graph& graph_;
+  sym::VarNames names_;
+  std::vector<uint32_t> numbers_;  // printed number + 1; 0: not yet defined
+  uint32_t defined_ = 0;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print(const Graph& graph) { return Printer(graph).print(); }
+
+}  // namespace cresset::graph
