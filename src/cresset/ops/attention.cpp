@@ -7,14 +7,6 @@ namespace {
 
 using graph::TensorType;
 
-// Both results are computed with the heads inside the sequence and returned transposed.
-TensorType transposed_heads(ShapeContext& shapes, const TensorType& like, Sizes inner, DType dtype) {
-  TensorType out = contiguous_like(shapes, like, std::move(inner), dtype);
-  std::swap(out.sizes[1], out.sizes[2]);
-  std::swap(out.strides[1], out.strides[2]);
-  return out;
-}
-
 Result<Types> flash_attention_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType &query = args.tensor(0), &key = args.tensor(1), &value = args.tensor(2);
   if (query.rank() != 4 || key.rank() != 4 || value.rank() != 4) return shapes.invalid("needs tensors of 4 dimensions");
@@ -25,11 +17,13 @@ Result<Types> flash_attention_shape(ShapeContext& shapes, const OpArgs& args) {
   if (!shapes.require_equal(query.sizes[0], key.sizes[0]) || !shapes.require_equal(query.sizes[0], value.sizes[0]))
     return shapes.invalid("the batch sizes differ");
   if (!shapes.require_equal(key.sizes[2], value.sizes[2])) return shapes.invalid("key and value differ in length");
-  const Sizes inner{query.sizes[0], query.sizes[2], query.sizes[1], query.sizes[3]};
-  Types out;
-  out.push_back(transposed_heads(shapes, query, inner, query.dtype));
-  out.push_back(transposed_heads(shapes, query, Sizes(inner.begin(), inner.begin() + 3), compute_dtype(query.dtype)));
-  return out;
+  TensorType output = with_shape(query, query.sizes, shapes.like_strides(query));
+  // The logarithms are computed with the heads innermost and returned transposed.
+  TensorType logsumexp =
+      contiguous_like(shapes, query, {query.sizes[0], query.sizes[2], query.sizes[1]}, compute_dtype(query.dtype));
+  std::swap(logsumexp.sizes[1], logsumexp.sizes[2]);
+  std::swap(logsumexp.strides[1], logsumexp.strides[2]);
+  return Types{std::move(output), std::move(logsumexp)};
 }
 
 constexpr OpDef kRows[] = {

@@ -135,10 +135,8 @@ Result<Types> expand_shape(ShapeContext& shapes, const OpArgs& args) {
       continue;
     }
     if (pool.is_const(target[i], -1)) return shapes.invalid("-1 is not allowed for a new leading dimension");
-    const bool last = i + 1 == target.size();
-    out.strides[i] = !pool.is_const(target[i], 1) ? pool.constant(0)
-                     : last                       ? pool.constant(1)
-                                                  : pool.mul(out.sizes[i + 1], out.strides[i + 1]);
+    const bool kept = self.rank() > 0 && pool.is_const(target[i], 1);
+    out.strides[i] = kept ? pool.mul(out.sizes[i + 1], out.strides[i + 1]) : pool.constant(0);
   }
   return one(std::move(out));
 }
