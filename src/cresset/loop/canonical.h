@@ -14,6 +14,7 @@ class CanonicalNames {
  public:
   explicit CanonicalNames(const Kernel& kernel);
   const std::vector<VarId>& symbols() const { return symbols_; }
+  void set_name(VarId var, std::string name) { fixed_[var] = std::move(name); }
   std::string text(ExprId expr);  // mentions new symbols when it meets them
 
  private:

@@ -1,0 +1,19 @@
+// Fewer, longer loops: drops dimensions of extent 1, orders dimensions by stride, merges neighbours that every address
+// walks as one.
+#pragma once
+
+#include "codegen/schedule.h"
+
+namespace cresset::codegen {
+
+// Every index expression of a kernel, rewritten together.
+struct IndexSpace {
+  std::vector<Loop> outer, inner;
+  std::vector<ExprId> scalar;  // by scalar, invalid when it has none
+  std::vector<ExprId> store;   // by store
+  ExprId position;             // row-major over inner dims; invalid when nothing needs it
+};
+
+IndexSpace collapsed_space(const loop::Kernel& kernel);
+
+}  // namespace cresset::codegen

@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/LLVMContext.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "base/log.h"
+#include "base/options.h"
+#include "codegen/codegen.h"
+#include "codegen/disk_cache.h"
+#include "codegen/emit_kernel.h"
+#include "codegen/jit.h"
+#include "codegen/target.h"
+#include "sym/size_program.h"
+
+namespace cresset::codegen {
+namespace {
+
+constexpr int kCodeVersion = 1;  // change when equal keys would give other code
+
+class CpuKernel : public CompiledKernel {
+ public:
+  CpuKernel(KernelFn fn, sym::SizeProgram sizes) : fn_(fn), sizes_(std::move(sizes)) {}
+  KernelFn fn() const override { return fn_; }
+  int64_t work_items(const int64_t* symbols) const override { return run(symbols)[0]; }
+  int64_t item_cost(const int64_t* symbols) const override { return run(symbols)[1]; }
+  int64_t scratch_bytes(const int64_t* symbols) const override { return run(symbols)[2]; }
+
+ private:
+  std::array<int64_t, 3> run(const int64_t* symbols) const {
+    std::array<int64_t, 3> out{};
+    sizes_.run(symbols, out.data());
+    return out;
+  }
+  KernelFn fn_;
+  sym::SizeProgram sizes_;
+};
+
+// One kernel on its way to code.
+struct Job {
+  const loop::Kernel* kernel = nullptr;
+  Schedule schedule;
+  std::string key;   // canonical text, schedule, target: decides the code
+  std::string hash;  // of the key; names the function and the file
+  std::unique_ptr<llvm::MemoryBuffer> object;
+  bool from_disk = false;
+};
+
+std::string function_name(const Job& job) { return "cresset_" + job.hash; }
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+sym::SizeProgram size_program(const Job& job) {
+  std::unordered_map<VarId, uint32_t> slots;
+  const std::vector<VarId> symbols = job.kernel->size_symbols();
+  for (size_t i = 0; i < symbols.size(); ++i) slots[symbols[i]] = static_cast<uint32_t>(i);
+  const ExprId outputs[] = {job.schedule.work_items, job.schedule.item_cost, job.schedule.scratch_bytes};
+  return sym::SizeProgram::compile(job.kernel->env().pool(), outputs, slots);
+}
+
+}  // namespace
+
+struct CpuCodegen::Impl {
+  std::mutex mutex;  // held over a whole compile(): programs that compile at the same time share their kernels
+  CpuOptions options;
+  Target target;
+  std::unique_ptr<Jit> jit;
+  std::vector<std::unique_ptr<ObjectCompiler>> compilers;  // one a worker thread
+  std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> kernels;
+  CodegenStats stats;
+
+  void set_up();
+  std::string key_of(const Job& job) const;
+  Job make_job(const loop::Kernel& kernel);
+  void make_object(Job& job, ObjectCompiler& compiler) const;
+  void make_objects(std::vector<Job>& jobs);
+  void read_from_disk(std::vector<Job>& jobs) const;
+  Result<std::shared_ptr<const CompiledKernel>> load(Job& job);
+  DiskCache disk() const { return DiskCache(uses_disk() ? default_cache_folder() : ""); }
+  bool uses_disk() const { return options.from_disk_cache && !option_flag(Option::NO_DISK_CACHE); }
+};
+
+void CpuCodegen::Impl::set_up() {
+  if (!target.triple.empty()) return;
+  const int bits = options.vector_bits != 0 ? options.vector_bits : static_cast<int>(option_int(Option::VECTOR_BITS));
+  target = host_target(bits);
+  compilers.clear();
+  compilers.push_back(std::make_unique<ObjectCompiler>(target));
+  if (jit == nullptr) jit = std::make_unique<Jit>(target.triple);
+  jit->set_resolver(options.resolver);
+}
+
+std::string CpuCodegen::Impl::key_of(const Job& job) const {
+  return fmt::format("{}\n{}\nversion {} llvm {} cpu {} features {} bits {} library {}\n",
+                     loop::canonical_text(*job.kernel), schedule_text(*job.kernel, job.schedule), kCodeVersion,
+                     LLVM_VERSION_STRING, target.cpu, target.features, target.vector_bits, options.resolver != nullptr);
+}
+
+Job CpuCodegen::Impl::make_job(const loop::Kernel& kernel) {
+  Job job;
+  job.kernel = &kernel;
+  job.schedule = make_schedule(kernel, target.vector_bits);
+  job.key = key_of(job);
+  job.hash = content_hash(job.key);
+  return job;
+}
+
+void CpuCodegen::Impl::make_object(Job& job, ObjectCompiler& compiler) const {
+  llvm::LLVMContext context;
+  llvm::Module module("kernel", context);
+  compiler.prepare(module);
+  emit_kernel(*job.kernel, job.schedule, {options.resolver, target.vector_bits}, function_name(job), module);
+  job.object = compiler.compile(module);
+}
+
+void CpuCodegen::Impl::read_from_disk(std::vector<Job>& jobs) const {
+  if (!uses_disk()) return;
+  for (Job& job : jobs) {
+    job.object = disk().read(job.hash);
+    job.from_disk = job.object != nullptr;
+  }
+}
+
+void CpuCodegen::Impl::make_objects(std::vector<Job>& jobs) {
+  std::vector<Job*> missing;
+  for (Job& job : jobs)
+    if (job.object == nullptr) missing.push_back(&job);
+  if (missing.empty()) return;
+  constexpr size_t kJobsWorthAThread = 4, kMostThreads = 8;
+  const size_t threads = std::min({kMostThreads, std::max<size_t>(1, std::thread::hardware_concurrency()),
+                                   (missing.size() + kJobsWorthAThread - 1) / kJobsWorthAThread});
+  while (compilers.size() < threads) compilers.push_back(std::make_unique<ObjectCompiler>(target));
+  std::atomic<size_t> next = 0;
+  std::vector<std::exception_ptr> failures(threads);
+  auto work = [&](size_t which) {
+    try {
+      for (size_t i = next++; i < missing.size(); i = next++) make_object(*missing[i], *compilers[which]);
+    } catch (...) {
+      failures[which] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> pool;
+  for (size_t i = 1; i < threads; ++i) pool.emplace_back(work, i);
+  work(0);
+  for (std::thread& thread : pool) thread.join();
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+Result<std::shared_ptr<const CompiledKernel>> CpuCodegen::Impl::load(Job& job) {
+  std::string bytes;
+  if (!job.from_disk && uses_disk()) bytes = job.object->getBuffer().str();
+  std::string error;
+  KernelFn fn = jit->load(std::move(job.object), function_name(job), error);
+  if (fn == nullptr && job.from_disk) {  // made where other library functions existed
+    job.from_disk = false;
+    make_object(job, *compilers[0]);
+    fn = jit->load(std::move(job.object), function_name(job), error);
+  }
+  if (fn == nullptr) return Fallback{FallbackReason::CodegenFailed, "linking a kernel: " + error, ""};
+  if (!bytes.empty()) disk().write(job.hash, bytes);
+  ++(job.from_disk ? stats.disk_hits : stats.kernels_compiled);
+  return std::shared_ptr<const CompiledKernel>(std::make_shared<CpuKernel>(fn, size_program(job)));
+}
+
+CpuCodegen::CpuCodegen() : impl_(std::make_unique<Impl>()) {}
+CpuCodegen::~CpuCodegen() = default;
+
+CpuCodegen& CpuCodegen::get() {
+  static CpuCodegen* codegen = new CpuCodegen();  // never destroyed: code may run until the process ends
+  return *codegen;
+}
+
+void CpuCodegen::configure(CpuOptions options) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->options = options;
+  impl_->target = {};
+}
+
+Result<std::vector<std::shared_ptr<const CompiledKernel>>> CpuCodegen::compile(
+    const std::vector<const loop::Kernel*>& kernels) {
+  std::lock_guard lock(impl_->mutex);
+  const auto start = std::chrono::steady_clock::now();
+  impl_->set_up();
+  impl_->stats.kernels_requested += static_cast<int64_t>(kernels.size());
+  std::vector<std::string> keys;
+  std::vector<Job> jobs;
+  std::unordered_map<std::string, size_t> pending;
+  for (const loop::Kernel* kernel : kernels) {
+    CRESSET_LOG(Kernels, loop::print(*kernel));
+    Job job = impl_->make_job(*kernel);
+    keys.push_back(job.key);
+    const bool known = impl_->kernels.count(job.key) != 0 || pending.count(job.key) != 0;
+    impl_->stats.memory_hits += known;
+    if (known) continue;
+    pending.emplace(job.key, jobs.size());
+    jobs.push_back(std::move(job));
+  }
+  impl_->read_from_disk(jobs);
+  impl_->make_objects(jobs);
+  for (Job& job : jobs) {
+    CRESSET_TRY(std::shared_ptr<const CompiledKernel> compiled, impl_->load(job));
+    impl_->kernels.emplace(job.key, std::move(compiled));
+  }
+  std::vector<std::shared_ptr<const CompiledKernel>> out;
+  for (const std::string& key : keys) out.push_back(impl_->kernels.at(key));
+  impl_->stats.milliseconds += milliseconds_since(start);
+  return out;
+}
+
+CodegenStats CpuCodegen::stats() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->stats;
+}
+
+void CpuCodegen::clear_memory_cache() {
+  std::lock_guard lock(impl_->mutex);
+  impl_->kernels.clear();
+}
+
+}  // namespace cresset::codegen

@@ -1,0 +1,154 @@
+#include "codegen/emit_index.h"
+
+#include <algorithm>
+
+namespace cresset::codegen {
+
+using llvm::Value;
+using sym::Kind;
+
+bool IndexEmitter::is_vector(ExprId expr) const {
+  std::vector<VarId> vars;
+  s_.kernel.env().pool().collect_vars(expr, vars);
+  const VarId vector = s_.schedule.loops[s_.schedule.vector].var;
+  for (VarId var : vars) {
+    if (var == vector) return true;
+    for (const loop::Binding& b : s_.kernel.bindings)
+      if (b.var == var && EmitState::is_vector(s_.value(b.scalar))) return true;
+  }
+  return false;
+}
+
+Value* IndexEmitter::variable(VarId var) {
+  for (const loop::Binding& b : s_.kernel.bindings)
+    if (b.var == var) return s_.value(b.scalar);
+  auto it = s_.vars.find(var);
+  CRESSET_CHECK(it != s_.vars.end(), "an index mentions a variable that has no value here");
+  if (var != s_.schedule.loops[s_.schedule.vector].var || s_.lanes == 1) return it->second;
+  return s_.ir.CreateAdd(s_.splat(it->second), s_.iota());
+}
+
+// The deepest loop that an expression varies with, for grouping what is invariant.
+uint16_t IndexEmitter::depth_of(ExprId expr) const {
+  std::vector<VarId> vars;
+  s_.kernel.env().pool().collect_vars(expr, vars);
+  uint16_t depth = 0;
+  for (VarId var : vars) {
+    for (size_t k = 0; k < s_.schedule.loops.size(); ++k)
+      if (s_.schedule.loops[k].var == var) depth = std::max(depth, s_.schedule.loop_depth(k));
+    for (const loop::Binding& b : s_.kernel.bindings)
+      if (b.var == var) depth = std::max(depth, s_.schedule.depth[b.scalar.index]);
+  }
+  return depth;
+}
+
+Value* IndexEmitter::emit(const IndexForm& form) {
+  if (!form.coefficient.valid() || s_.lanes == 1 || is_vector(form.coefficient)) return emit(form.expr);
+  if (s_.kernel.env().pool().is_const(form.coefficient, 0)) return emit(form.rest);
+  Value* coefficient = emit(form.coefficient);
+  Value* start = s_.vars.at(s_.schedule.loops[s_.schedule.vector].var);
+  Value* steps = s_.ir.CreateMul(s_.splat(coefficient), s_.iota());
+  Value* rest = emit(form.rest);
+  if (EmitState::is_vector(rest)) steps = s_.ir.CreateAdd(steps, rest), rest = s_.i64(0);
+  return s_.ir.CreateAdd(s_.splat(s_.ir.CreateAdd(rest, s_.ir.CreateMul(coefficient, start))), steps);
+}
+
+IndexEmitter::Access IndexEmitter::access(const IndexForm& form, Value*& offset) {
+  if (!is_vector(form.expr) || s_.lanes == 1) {
+    offset = emit(form.expr);
+    return Access::Uniform;
+  }
+  const bool unit = form.coefficient.valid() && s_.kernel.env().pool().is_const(form.coefficient, 1);
+  if (unit && !is_vector(form.rest)) {
+    offset = s_.ir.CreateAdd(emit(form.rest), s_.vars.at(s_.schedule.loops[s_.schedule.vector].var));
+    return Access::Contiguous;
+  }
+  offset = s_.splat(emit(form));
+  return Access::Scattered;
+}
+
+Value* IndexEmitter::emit(ExprId id) {
+  const sym::ExprPool& pool = s_.kernel.env().pool();
+  const sym::Expr& e = pool[id];
+  if (e.kind == Kind::Const) return s_.i64(e.value);
+  if (e.kind == Kind::Var) return variable(VarId{static_cast<uint32_t>(e.value)});
+  return fold_operands(id);
+}
+
+Value* IndexEmitter::fold_operands(ExprId id) {
+  const sym::ExprPool& pool = s_.kernel.env().pool();
+  std::vector<ExprId> operands(pool.operands(id).begin(), pool.operands(id).end());
+  const Kind kind = pool[id].kind;
+  if (kind == Kind::Not)
+    return s_.ir.CreateXor(truth(emit(operands[0])), s_.constant_int_like(truth(emit(operands[0])), 1));
+  if (kind == Kind::Add || kind == Kind::Mul) {  // invariant parts first: they are hoisted whole
+    std::stable_sort(operands.begin(), operands.end(), [&](ExprId a, ExprId b) { return depth_of(a) < depth_of(b); });
+  }
+  Value* out = emit(operands[0]);
+  for (size_t i = 1; i < operands.size(); ++i) {
+    Value* next = emit(operands[i]);
+    if (EmitState::is_vector(out) || EmitState::is_vector(next)) out = s_.splat(out), next = s_.splat(next);
+    out = combine(id, out, next);
+  }
+  return out;
+}
+
+Value* IndexEmitter::truth(Value* v) {
+  return s_.ir.CreateZExt(s_.ir.CreateICmpNE(v, s_.constant_int_like(v, 0)), v->getType());
+}
+
+Value* IndexEmitter::relation(llvm::CmpInst::Predicate predicate, Value* a, Value* b) {
+  return s_.ir.CreateZExt(s_.ir.CreateICmp(predicate, a, b), a->getType());
+}
+
+Value* IndexEmitter::combine(ExprId id, Value* a, Value* b) {
+  switch (s_.kernel.env().pool()[id].kind) {
+    case Kind::Add:
+      return s_.ir.CreateAdd(a, b);
+    case Kind::Mul:
+      return s_.ir.CreateMul(a, b);
+    case Kind::FloorDiv:
+    case Kind::Mod:
+      return division(id, a, b);
+    case Kind::Min:
+      return s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+    case Kind::Max:
+      return s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b);
+    case Kind::Eq:
+      return relation(llvm::CmpInst::ICMP_EQ, a, b);
+    case Kind::Ne:
+      return relation(llvm::CmpInst::ICMP_NE, a, b);
+    case Kind::Lt:
+      return relation(llvm::CmpInst::ICMP_SLT, a, b);
+    case Kind::Le:
+      return relation(llvm::CmpInst::ICMP_SLE, a, b);
+    case Kind::And:
+      return s_.ir.CreateAnd(truth(a), truth(b));
+    case Kind::Or:
+      return s_.ir.CreateOr(truth(a), truth(b));
+    case Kind::Const:
+    case Kind::Var:
+    case Kind::Not:
+      break;
+  }
+  CRESSET_CHECK(false, "not an operator of two operands");
+}
+
+// Lanes past a mask and code hoisted out of empty loops may see a divisor of 0, which must not trap.
+Value* IndexEmitter::division(ExprId id, Value* a, Value* b) {
+  const auto& proved = s_.schedule.unsigned_division;
+  const bool is_unsigned = std::binary_search(proved.begin(), proved.end(), id);
+  const bool is_mod = s_.kernel.env().pool()[id].kind == Kind::Mod;
+  Value* zero = s_.constant_int_like(b, 0);
+  if (!llvm::isa<llvm::Constant>(b)) b = s_.ir.CreateSelect(s_.ir.CreateICmpEQ(b, zero), s_.constant_int_like(b, 1), b);
+  if (is_unsigned) return is_mod ? s_.ir.CreateURem(a, b) : s_.ir.CreateUDiv(a, b);
+  Value* quotient = s_.ir.CreateSDiv(a, b);
+  Value* remainder = s_.ir.CreateSub(a, s_.ir.CreateMul(quotient, b));
+  Value* inexact = s_.ir.CreateICmpNE(remainder, zero);
+  Value* signs_differ = s_.ir.CreateICmpSLT(s_.ir.CreateXor(remainder, b), zero);
+  Value* adjust = s_.ir.CreateAnd(inexact, signs_differ);
+  if (is_mod) return s_.ir.CreateSelect(adjust, s_.ir.CreateAdd(remainder, b), remainder);
+  return s_.ir.CreateSub(quotient, s_.ir.CreateZExt(adjust, quotient->getType()));
+}
+
+}  // namespace cresset::codegen

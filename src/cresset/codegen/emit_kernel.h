@@ -1,0 +1,65 @@
+// A kernel's function: the loop nest of its schedule around scalars, folds and stores.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "codegen/emit_reduce.h"
+
+namespace cresset::codegen {
+
+struct EmitOptions {
+  SymbolResolver resolver = nullptr;
+  int vector_bits = 128;
+};
+
+// Adds a KernelFn called `name` to `module`. Reads the kernel's expression pool, never writes it: emission of different
+// kernels may run at the same time even when they share a pool.
+void emit_kernel(const loop::Kernel& kernel, const Schedule& schedule, const EmitOptions& options,
+                 const std::string& name, llvm::Module& module);
+
+class KernelEmitter {
+ public:
+  KernelEmitter(const loop::Kernel& kernel, const Schedule& schedule, const EmitOptions& options, llvm::Module& module);
+  void emit(const std::string& name);
+
+ private:
+  using Body = std::function<void(llvm::Value*)>;
+  void prologue(llvm::Function* function);
+  void item(llvm::Value* number);
+  void vector_outer(llvm::Value* begin, llvm::Value* end);
+  void row();
+  void reduction_pass(uint16_t pass);
+  void store_pass();
+
+  // The inner loops from `k` on, around `body` (which folds or stores).
+  void inner_nest(size_t k, uint16_t pass);
+  void sequential_loop(size_t k, uint16_t pass);
+  void vector_loop(size_t k, uint16_t pass);
+  void body(uint16_t pass);
+  void end_runs(int lanes);
+
+  void compute_level(uint16_t depth, uint16_t stage);  // row scalars and outer ones
+  void compute_inside(uint16_t depth, uint16_t pass);  // point scalars of one pass
+  llvm::Value* spill_pointer(size_t spill);
+  llvm::Value* inner_position(uint16_t depth);
+  void for_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* step, const Body& body);
+  void for_runs(llvm::Value* begin, llvm::Value* end, int64_t step, int lanes, const Body& body);
+  void with_lanes(int lanes, llvm::Value* mask, const std::function<void()>& body);
+  llvm::Value* tail_mask(llvm::Value* start, llvm::Value* end, int lanes);
+  llvm::Value* extent(size_t loop) { return extents_[loop]; }
+  int wide_lanes() const { return schedule_.width * schedule_.unroll; }
+  bool runs_wanted() const;
+
+  const loop::Kernel& kernel_;
+  const Schedule& schedule_;
+  EmitState s_;
+  IndexEmitter index_;
+  MemoryEmitter memory_;
+  ScalarEmitter scalars_;
+  ReduceEmitter reduces_;
+  std::vector<llvm::Value*> extents_;      // by loop
+  std::vector<Accumulator> accumulators_;  // of the pass being emitted; for one reduction, widest first
+};
+
+}  // namespace cresset::codegen

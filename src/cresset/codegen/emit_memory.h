@@ -1,0 +1,28 @@
+// Loads and stores: contiguous, uniform, gathered; conversions between memory and register types.
+#pragma once
+
+#include "codegen/emit_index.h"
+
+namespace cresset::codegen {
+
+class MemoryEmitter {
+ public:
+  MemoryEmitter(EmitState& state, IndexEmitter& index) : s_(state), index_(index) {}
+
+  llvm::Value* load(const loop::Scalar& scalar, const IndexForm& form);
+  void store(const loop::Store& store, const IndexForm& form);
+
+  llvm::Value* from_memory(DType dtype, llvm::Value* v);
+  llvm::Value* to_memory(DType dtype, llvm::Value* v);
+  llvm::Value* round_to(DType narrow, llvm::Value* v);  // f32 -> f32 with the precision of f16/bf16
+
+ private:
+  llvm::Value* bf16_bits(llvm::Value* f32);
+  llvm::Value* lane_mask(llvm::Value* extra);  // mask of the body and a load's own; nullptr: all lanes
+  llvm::Value* uniform_load(llvm::Type* type, llvm::Value* pointer, llvm::Value* condition, llvm::Align align);
+
+  EmitState& s_;
+  IndexEmitter& index_;
+};
+
+}  // namespace cresset::codegen

@@ -1,0 +1,51 @@
+// Accumulators of reductions: what folds into what, across lanes, loops and levels.
+#pragma once
+
+#include "codegen/emit_scalar.h"
+
+namespace cresset::codegen {
+
+// One reduction's running value in one lane count. Kept in stack slots that mem2reg removes.
+struct Accumulator {
+  ScalarId reduce;
+  int lanes = 1;
+  llvm::AllocaInst* value = nullptr;
+  llvm::AllocaInst* index = nullptr;  // ArgMax, ArgMin: i64
+  llvm::AllocaInst* total = nullptr;  // float Sum: what finished runs of `value` added up to, so that no chain of
+                                      // additions is long and rounding errors stay at those of a blocked sum
+};
+
+class ReduceEmitter {
+ public:
+  ReduceEmitter(EmitState& state, ScalarEmitter& scalars) : s_(state), scalars_(scalars) {}
+
+  Accumulator start(ScalarId reduce, int lanes);
+  // Folds the operand's current value (lanes as in the state; masked lanes stay out) at `position`.
+  void fold(const Accumulator& accumulator, llvm::Value* position);
+  void end_run(const Accumulator& accumulator);
+  static bool wants_runs(const loop::Kernel& kernel, ScalarId reduce);
+
+  // The result over all lanes of the accumulators of one reduction (of different lane counts).
+  llvm::Value* across_lanes(const std::vector<Accumulator>& parts);
+  // The result in each lane.
+  llvm::Value* in_lanes(const Accumulator& accumulator);
+
+ private:
+  struct Pair {
+    llvm::Value* value;
+    llvm::Value* index;
+  };
+  Pair read(const Accumulator& accumulator);
+  Pair combine(const loop::Scalar& reduce, Pair a, Pair b);
+  Pair halve(const loop::Scalar& reduce, Pair v);
+  llvm::Value* beats(const loop::Scalar& reduce, Pair a, Pair b);
+  llvm::Value* result(const loop::Scalar& reduce, Pair v);
+  llvm::Constant* identity(const loop::Scalar& reduce, llvm::Type* type);
+  llvm::AllocaInst* slot(llvm::Type* type);
+  DType operand_dtype(const loop::Scalar& reduce) const { return s_.scalar(reduce.a).dtype; }
+
+  EmitState& s_;
+  ScalarEmitter& scalars_;
+};
+
+}  // namespace cresset::codegen

@@ -1,0 +1,307 @@
+#include "codegen/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "codegen/collapse.h"
+#include "loop/canonical.h"
+
+namespace cresset::codegen {
+namespace {
+
+using loop::Kernel;
+using loop::Op;
+using loop::Scalar;
+
+constexpr int64_t kPointwiseBlock = 4096;  // elements in a work item of a pointwise kernel
+
+bool is_heavy(Op op) {
+  return (op >= Op::Exp && op <= Op::Lgamma && op != Op::Sqrt && op != Op::Rsqrt) || op == Op::Pow || op == Op::Atan2 ||
+         op == Op::Hypot;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Kernel& kernel, int vector_bits) : kernel_(kernel), env_(kernel.env()), pool_(env_.pool()) {
+    out_.width = vector_bits / 32;
+  }
+
+  Schedule run() {
+    out_.analysis = loop::analyze(kernel_);
+    space_ = collapsed_space(kernel_);
+    choose_vector_loop();
+    find_live();
+    find_levels();
+    plan_passes();
+    choose_unroll();
+    size_work();
+    prove_unsigned();
+    return std::move(out_);
+  }
+
+ private:
+  size_t count() const { return kernel_.scalars.size(); }
+  const Scalar& scalar(size_t i) const { return kernel_.scalars[i]; }
+
+  // Bytes accessed with unit stride along `loop`; a store counts double, since scattering costs more than gathering.
+  double unit_stride_bytes(const Loop& loop) {
+    double votes = 0;
+    auto vote = [&](ExprId e, DType dtype, double weight) {
+      sym::ExprPool::Affine form;
+      if (!e.valid() || !pool_.uses_var(e, loop.var) || !pool_.affine_in(e, loop.var, form)) return;
+      if (pool_.is_const(form.coefficient, 1)) votes += weight * static_cast<double>(byte_size(dtype));
+    };
+    for (size_t i = 0; i < count(); ++i)
+      if (scalar(i).op == Op::Load) vote(space_.scalar[i], kernel_.buffers[scalar(i).buffer.index].dtype, 1);
+    for (size_t i = 0; i < kernel_.stores.size(); ++i)
+      vote(space_.store[i], kernel_.buffers[kernel_.stores[i].buffer.index].dtype, 2);
+    return votes;
+  }
+
+  double score(const Loop& loop) {
+    const double filled = static_cast<double>(env_.hint_or(loop.extent, 4096)) / out_.width;
+    return (unit_stride_bytes(loop) + 0.01) * std::min(1.0, filled);
+  }
+
+  void choose_vector_loop() {
+    if (space_.outer.empty() && space_.inner.empty()) add_dummy_loop();
+    const Loop* best = nullptr;
+    double best_score = -1;
+    for (const auto* list : {&space_.inner, &space_.outer}) {
+      for (auto it = list->rbegin(); it != list->rend(); ++it) {
+        const double s = score(*it);
+        if (s > best_score) best = &*it, best_score = s;
+      }
+    }
+    const Loop vector = *best;
+    for (const Loop& loop : space_.outer)
+      if (loop.var != vector.var) out_.loops.push_back(loop);
+    if (!vector.inner) out_.loops.push_back(vector);
+    out_.vector = out_.loops.size() - 1;
+    for (const Loop& loop : space_.inner)
+      if (loop.var != vector.var) out_.loops.push_back(loop);
+    if (!vector.inner) return;
+    out_.vector = out_.loops.size();
+    out_.loops.push_back(vector);
+  }
+
+  void add_dummy_loop() {
+    const ExprId one = pool_.constant(1);
+    space_.outer.push_back({pool_.var_of(env_.new_index_var(one)), one, false});
+  }
+
+  void find_live() {
+    out_.live.assign(count(), 0);
+    auto mark = [&](ScalarId s) { out_.live[s.index] = 1; };
+    for (const loop::Store& s : kernel_.stores) {
+      mark(s.value);
+      loop::for_each_bound_scalar(kernel_, s.address, mark);
+    }
+    for (size_t i = count(); i-- > 0;)
+      if (out_.live[i]) loop::for_each_operand(kernel_, scalar(i), mark);
+  }
+
+  VarId vector_var() const { return out_.loops[out_.vector].var; }
+
+  IndexForm index_form(ExprId e) {
+    IndexForm out{e, {}, {}};
+    sym::ExprPool::Affine form;
+    if (!e.valid() || !pool_.affine_in(e, vector_var(), form)) return out;
+    out.coefficient = form.coefficient;
+    out.rest = form.rest;
+    return out;
+  }
+
+  // Depth and vector-ness of an expression from its variables.
+  void levels_of(ExprId e, uint16_t& depth, bool& vector) {
+    if (!e.valid()) return;
+    std::vector<VarId> vars;
+    pool_.collect_vars(e, vars);
+    for (VarId var : vars) {
+      for (size_t k = 0; k < out_.loops.size(); ++k)
+        if (out_.loops[k].var == var) depth = std::max(depth, out_.loop_depth(k));
+      vector |= var == vector_var();
+      for (const loop::Binding& b : kernel_.bindings) {
+        if (b.var != var) continue;
+        depth = std::max(depth, out_.depth[b.scalar.index]);
+        vector |= out_.is_vector[b.scalar.index] != 0;
+      }
+    }
+  }
+
+  void find_levels() {
+    out_.depth.assign(count(), 0);
+    out_.is_vector.assign(count(), 0);
+    for (size_t i = 0; i < count(); ++i) {
+      uint16_t depth = 0;
+      bool vector = false;
+      for (ScalarId operand : {scalar(i).a, scalar(i).b, scalar(i).c}) {
+        if (!operand.valid()) continue;
+        depth = std::max(depth, out_.depth[operand.index]);
+        vector |= out_.is_vector[operand.index] != 0;
+      }
+      levels_of(space_.scalar[i], depth, vector);
+      if (scalar(i).op == Op::Reduce) {
+        depth = out_.row_depth();
+        vector &= !out_.vector_is_inner();
+      }
+      out_.depth[i] = depth;
+      out_.is_vector[i] = vector;
+      out_.scalar_index.push_back(index_form(space_.scalar[i]));
+    }
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+      uint16_t depth = out_.depth[kernel_.stores[i].value.index];
+      bool vector = false;
+      levels_of(space_.store[i], depth, vector);
+      out_.store_in_row.push_back(depth <= out_.row_depth());
+      out_.store_index.push_back(index_form(space_.store[i]));
+    }
+    out_.position = index_form(space_.position);
+  }
+
+  // Scalars needed inside the inner loops of one pass, closed over operands.
+  std::vector<uint8_t> needed_in(uint16_t pass) {
+    std::vector<uint8_t> need(count(), 0);
+    auto mark = [&](ScalarId s) { need[s.index] = 1; };
+    if (pass == out_.analysis.stages) {
+      for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+        if (out_.store_in_row[i]) continue;
+        mark(kernel_.stores[i].value);
+        loop::for_each_bound_scalar(kernel_, kernel_.stores[i].address, mark);
+      }
+    } else {
+      for (size_t i = 0; i < count(); ++i)
+        if (out_.live[i] && scalar(i).op == Op::Reduce && out_.analysis.stage[i] == pass + 1) mark(scalar(i).a);
+    }
+    for (size_t i = count(); i-- > 0;) {
+      if (out_.depth[i] <= out_.row_depth()) need[i] = 0;
+      if (!need[i] || reloaded_in(i, pass)) continue;
+      loop::for_each_operand(kernel_, scalar(i), mark);
+    }
+    return need;
+  }
+
+  bool reloaded_in(size_t i, uint16_t pass) const {
+    for (size_t k = 0; k < out_.spilled.size(); ++k)
+      if (out_.spilled[k].index == i) return pass > out_.spilled_first[k];
+    return false;
+  }
+
+  // Values that are expensive to compute and needed in more than one pass go through scratch. Spilling one may make
+  // the recomputation of another unnecessary, so they are taken one at a time, latest in dependence order first.
+  void plan_passes() {
+    for (size_t i = count(); i-- > 0;) {
+      if (!out_.live[i] || !out_.is_vector[i] || !is_heavy(scalar(i).op)) continue;
+      std::vector<uint16_t> passes;
+      for (uint16_t p = 0; p <= out_.analysis.stages; ++p)
+        if (needed_in(p)[i]) passes.push_back(p);
+      if (passes.size() < 2) continue;
+      out_.spilled.push_back({static_cast<uint32_t>(i)});
+      out_.spilled_first.push_back(passes[0]);
+    }
+    for (uint16_t p = 0; p <= out_.analysis.stages; ++p) out_.needed.push_back(needed_in(p));
+  }
+
+  // Several vectors at once give independent chains of dependent folds; heavy bodies have parallelism of their own and
+  // would only spill registers.
+  void choose_unroll() {
+    int cost = 0;
+    for (size_t i = 0; i < count(); ++i)
+      if (out_.live[i] && scalar(i).op != Op::Const) cost += is_heavy(scalar(i).op) ? 8 : 1;
+    const bool reduces = out_.analysis.stages > 0;
+    out_.unroll = cost <= 10 ? (reduces ? 4 : 2) : cost <= 24 ? 2 : 1;
+    const std::optional<int64_t> extent = env_.hint(out_.loops[out_.vector].extent);
+    while (out_.unroll > 1 && extent && *extent < out_.width * out_.unroll) out_.unroll /= 2;
+    if (pool_.is_const(out_.loops[out_.vector].extent, 1)) out_.width = out_.unroll = 1;
+  }
+
+  ExprId product_of(bool inner, bool with_vector) {
+    ExprId out = pool_.constant(1);
+    for (size_t k = 0; k < out_.loops.size(); ++k)
+      if (out_.loops[k].inner == inner && (with_vector || k != out_.vector)) out = pool_.mul(out, out_.loops[k].extent);
+    return out;
+  }
+
+  void size_work() {
+    const Loop& vector = out_.loops[out_.vector];
+    const bool pointwise = out_.first_inner() == out_.loops.size();
+    out_.block = pointwise ? kPointwiseBlock : static_cast<int64_t>(out_.width) * out_.unroll;
+    int64_t weight = 1;
+    for (size_t i = 0; i < count(); ++i)
+      if (out_.live[i] && is_heavy(scalar(i).op)) weight += 4;
+    const ExprId inner = product_of(/*inner=*/true, /*with_vector=*/true);
+    const ExprId block = pool_.constant(out_.block), passes = pool_.constant(weight * (out_.analysis.stages + 1));
+    out_.work_items = product_of(/*inner=*/false, /*with_vector=*/true);
+    out_.item_cost = pool_.mul(inner, passes);
+    if (!vector.inner) {
+      out_.work_items = pool_.mul(product_of(false, false), pool_.ceil_div(vector.extent, block));
+      out_.item_cost = pool_.mul(out_.item_cost, pool_.min(vector.extent, block));
+    }
+    const int64_t lanes = static_cast<int64_t>(out_.width) * out_.unroll;
+    const ExprId slots =
+        vector.inner ? pool_.add(inner, pool_.constant(lanes)) : pool_.mul(inner, pool_.constant(lanes));
+    out_.scratch_bytes = pool_.mul(slots, pool_.constant(8 * static_cast<int64_t>(out_.spilled.size())));
+  }
+
+  void prove_unsigned() {
+    for (const IndexForm& form : out_.scalar_index) prove_unsigned(form.expr);
+    for (const IndexForm& form : out_.store_index) prove_unsigned(form.expr);
+    prove_unsigned(out_.position.expr);
+    std::sort(out_.unsigned_division.begin(), out_.unsigned_division.end());
+    auto last = std::unique(out_.unsigned_division.begin(), out_.unsigned_division.end());
+    out_.unsigned_division.erase(last, out_.unsigned_division.end());
+  }
+
+  void prove_unsigned(ExprId e) {
+    if (!e.valid()) return;
+    const sym::Kind kind = pool_[e].kind;
+    const std::vector<ExprId> operands(pool_.operands(e).begin(), pool_.operands(e).end());
+    for (ExprId operand : operands) prove_unsigned(operand);
+    if (kind != sym::Kind::FloorDiv && kind != sym::Kind::Mod) return;
+    if (env_.range(operands[0]).lo >= 0 && env_.range(operands[1]).lo >= 0) out_.unsigned_division.push_back(e);
+  }
+
+  const Kernel& kernel_;
+  sym::ShapeEnv& env_;
+  sym::ExprPool& pool_;
+  IndexSpace space_;
+  Schedule out_;
+};
+
+}  // namespace
+
+size_t Schedule::first_inner() const {
+  size_t k = 0;
+  while (k < loops.size() && !loops[k].inner) ++k;
+  return k;
+}
+
+uint16_t Schedule::loop_depth(size_t k) const {
+  if (k == vector && !vector_is_inner()) return 2;
+  if (!loops[k].inner) return 1;
+  return static_cast<uint16_t>(row_depth() + 1 + (k - first_inner()));
+}
+
+Schedule make_schedule(const Kernel& kernel, int vector_bits) { return Scheduler(kernel, vector_bits).run(); }
+
+std::string schedule_text(const Kernel& kernel, const Schedule& s) {
+  loop::CanonicalNames names(kernel);
+  for (size_t k = 0; k < s.loops.size(); ++k) names.set_name(s.loops[k].var, fmt::format("v{}", k));
+  std::string out = fmt::format("vector {} width {} unroll {} block {}\n", s.vector, s.width, s.unroll, s.block);
+  auto put = [&](ExprId e) { out += e.valid() ? names.text(e) + "\n" : "-\n"; };
+  for (const Loop& loop : s.loops) out += (loop.inner ? "i " : "o ") + names.text(loop.extent) + "\n";
+  for (const IndexForm& form : s.scalar_index) put(form.expr);
+  for (const IndexForm& form : s.store_index) put(form.expr);
+  put(s.position.expr);
+  for (size_t k = 0; k < s.spilled.size(); ++k)
+    out += fmt::format("spill %{} {}\n", s.spilled[k].index, s.spilled_first[k]);
+  std::vector<std::string> divisions;
+  for (ExprId e : s.unsigned_division) divisions.push_back(names.text(e));
+  std::sort(divisions.begin(), divisions.end());
+  for (const std::string& division : divisions) out += "u " + division + "\n";
+  return out;
+}
+
+}  // namespace cresset::codegen

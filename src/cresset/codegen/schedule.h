@@ -1,0 +1,74 @@
+// How a kernel runs on a CPU: loop order, what is vectorized, what a work item is. Plain data, decided from the kernel
+// before any code is emitted; equal (canonical kernel text, schedule text) give equal code.
+//
+// The nest, outside in: sequential outer loops, the vector loop when it is an outer one, sequential inner loops, the
+// vector loop when it is an inner one. Lanes run along the vector loop.
+//   Vector loop inner: a work item is one outer point; passes run over its inner points, lanes are folded at the end.
+//   Vector loop outer: a work item is a block of the vector loop for one point of the others; row scalars and
+//   accumulators are vectors. A pointwise kernel is the case with no inner loops.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "loop/analysis.h"
+#include "loop/kernel.h"
+
+namespace cresset::codegen {
+
+using loop::ExprId;
+using loop::ScalarId;
+using loop::VarId;
+
+struct Loop {
+  VarId var;
+  ExprId extent;
+  bool inner = false;
+};
+
+// An index expression as the emitter wants it. With a valid `coefficient`: expr == coefficient * v + rest for the
+// vector variable v, and neither part mentions v. Bound scalars may still make the parts vectors.
+struct IndexForm {
+  ExprId expr;
+  ExprId coefficient;
+  ExprId rest;
+};
+
+struct Schedule {
+  std::vector<Loop> loops;  // nest order
+  size_t vector = 0;        // index into loops
+  int width = 1;            // lanes of one machine vector (of 32-bit elements)
+  int unroll = 1;           // the main loop runs width * unroll lanes at once
+  int64_t block = 1;        // vector loop outer: elements of it in a work item
+
+  std::vector<IndexForm> scalar_index;  // by scalar: Load address or Size value, over the nest's variables
+  std::vector<IndexForm> store_index;   // by store
+  IndexForm position;                   // row-major position over the kernel's inner dims
+
+  // Depth d: computable inside loops of depth <= d. 0: before all items. 1: once an item. The vector loop and the inner
+  // loops follow, one depth each.
+  std::vector<uint16_t> depth;               // by scalar
+  std::vector<uint8_t> is_vector;            // by scalar: differs between lanes
+  std::vector<uint8_t> live;                 // by scalar
+  std::vector<std::vector<uint8_t>> needed;  // [pass][scalar]: computed inside the inner loops of that pass
+  std::vector<uint8_t> store_in_row;         // by store: happens once an outer point, after all passes
+  std::vector<ScalarId> spilled;             // kept in scratch from the first pass that computes them
+  std::vector<uint16_t> spilled_first;       // that pass
+  std::vector<ExprId> unsigned_division;     // FloorDiv/Mod nodes with operands proved >= 0 (sorted by id)
+  loop::Analysis analysis;
+
+  ExprId work_items, item_cost, scratch_bytes;  // over size symbols
+
+  bool vector_is_inner() const { return loops[vector].inner; }
+  uint16_t row_depth() const { return vector_is_inner() ? 1 : 2; }
+  size_t first_inner() const;              // index into loops; loops.size() when there are none
+  uint16_t loop_depth(size_t loop) const;  // of what is inside this loop
+};
+
+// `vector_bits`: of the machine. Creates variables in the kernel's environment.
+Schedule make_schedule(const loop::Kernel& kernel, int vector_bits);
+
+// What the schedule decided, over the kernel's canonical names.
+std::string schedule_text(const loop::Kernel& kernel, const Schedule& schedule);
+
+}  // namespace cresset::codegen

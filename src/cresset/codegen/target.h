@@ -1,0 +1,37 @@
+// The machine that code is made for, and the way from a module to an object file.
+#pragma once
+
+#include <llvm/IR/Module.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <memory>
+#include <string>
+
+namespace cresset::codegen {
+
+struct Target {
+  std::string triple, cpu, features;
+  int vector_bits = 128;
+};
+
+// The host, restricted to vectors of at most `vector_bits` (0: its widest).
+Target host_target(int vector_bits);
+
+// Turns modules into objects. Holds LLVM state that is costly to build; use from one thread at a time.
+class ObjectCompiler {
+ public:
+  explicit ObjectCompiler(const Target& target);
+  ~ObjectCompiler();
+  void prepare(llvm::Module& module) const;  // triple, data layout
+  std::unique_ptr<llvm::MemoryBuffer> compile(llvm::Module& module);
+
+ private:
+  void set_attributes(llvm::Module& module) const;
+  struct Passes;
+  Target target_;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  std::unique_ptr<Passes> passes_;
+};
+
+}  // namespace cresset::codegen
