@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "sym/arith.h"
 #include "sym/expr.h"
+#include "sym/print_order.h"
 
 namespace cresset::sym {
 namespace {
@@ -66,6 +67,7 @@ class Printer {
       case Kind::Mul: {
         TermList terms;
         pool_.terms(id, terms);
+        sort_by_structure(pool_, terms);
         print_sum(terms);
         return;
       }
@@ -76,7 +78,7 @@ class Printer {
       case Kind::Min:
       case Kind::Max:
         out_ += e.kind == Kind::Min ? "min(" : "max(";
-        print_chain(operands, ", ", kOr);
+        print_sorted(operands, ", ", kOr);
         out_ += ')';
         return;
       case Kind::Eq:
@@ -86,10 +88,10 @@ class Printer {
         print_relation(e.kind, operands[0], pool_.const_value(operands[1]));
         return;
       case Kind::And:
-        print_chain(operands, " and ", kRelation);
+        print_sorted(operands, " and ", kRelation);
         return;
       case Kind::Or:
-        print_chain(operands, " or ", kAnd);
+        print_sorted(operands, " or ", kAnd);
         return;
       case Kind::Not:
         out_ += "not ";
@@ -110,6 +112,13 @@ class Printer {
     }
   }
 
+  void print_sorted(std::span<const ExprId> operands, std::string_view separator, Precedence at_least) {
+    ExprList sorted;
+    sorted.assign(operands);
+    sort_by_structure(pool_, sorted);
+    print_chain(sorted, separator, at_least);
+  }
+
   // `tight`: a unary minus stands before, and binds closer than any operator of the term.
   void print_magnitude(const Term& term, bool tight) {
     const int64_t c = term.coefficient;
@@ -120,7 +129,7 @@ class Printer {
     }
     if (magnitude != 1) out_ += fmt::format("{}*", magnitude);
     const std::span<const ExprId> factors = pool_.factors(term.monomial);
-    print_chain(factors, "*", factors.size() == 1 && magnitude == 1 && !tight ? kProduct : kAtom);
+    print_sorted(factors, "*", factors.size() == 1 && magnitude == 1 && !tight ? kProduct : kAtom);
   }
 
   void print_sum(const TermList& terms) {
@@ -140,12 +149,14 @@ class Printer {
   void print_relation(Kind kind, ExprId sum, int64_t bound) {
     TermList all, left, right;
     pool_.terms(sum, all);
-    for (Term term : all) {
-      if (term.coefficient > 0) {
-        left.push_back(term);
-      } else {
-        right.push_back({term.monomial, saturating_neg(term.coefficient)});
-      }
+    sort_by_structure(pool_, all);
+    if (kind != Kind::Le && all[0].coefficient < 0) {  // an equation may be read from either side
+      for (Term& term : all) term.coefficient = saturating_neg(term.coefficient);
+      bound = saturating_neg(bound);
+    }
+    for (const Term& term : all) {
+      const Term magnitude{term.monomial, term.coefficient < 0 ? saturating_neg(term.coefficient) : term.coefficient};
+      (term.coefficient < 0 ? right : left).push_back(magnitude);
     }
     std::string_view op = kind == Kind::Eq ? " == " : kind == Kind::Ne ? " != " : " <= ";
     if (left.empty()) {  // -right <= bound

@@ -32,6 +32,9 @@ class SizeProgram {
   // Runs and returns the index of the first output equal to 0, or -1: the form guards are checked in.
   int64_t first_zero(const int64_t* slots) const;
 
+  // Expression `output`, read back from the instructions, over variables whose index is the slot.
+  ExprId decompile(ExprPool& pool, size_t output) const;
+
   const std::vector<Instr>& instrs() const { return instrs_; }
   const std::vector<uint32_t>& outputs() const { return outputs_; }
 

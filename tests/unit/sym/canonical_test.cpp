@@ -181,7 +181,19 @@ TEST_F(CanonicalForm, PrintsLikePython) {
   EXPECT_EQ(print((*this)("a < b")), "a < b");
   EXPECT_EQ(print((*this)("a >= 2")), "a >= 2");
   EXPECT_EQ(print((*this)("a + 2 <= b")), "a + 2 <= b");
-  EXPECT_EQ(print((*this)("a != 1 and b % 8 == 0")), "a != 1 and b % 8 == 0");
+  EXPECT_EQ(print((*this)("a != 1 and b % 8 == 0")), "b % 8 == 0 and a != 1");
+}
+
+TEST_F(CanonicalForm, TextDoesNotDependOnTheOrderOfBuilding) {
+  const char* const texts[] = {"a*b + a//2 + b + 1", "max(a + b, a % 3, 4)", "a*(b//2) + b*(a//2)", "b == a", "b != 2*a + 1",
+                               "a <= b and (b < 4 or a*a == b)"};
+  for (const char* text : texts) {
+    ExprPool other;
+    const VarIds ids{{"a", other.new_var()}, {"b", other.new_var()}};
+    ASSERT_TRUE(parse(other, "4*(b//2) + a*b*b + max(4, a % 3) + (a*b + b//2)//3", ids).ok());
+    (*this)("a"), (*this)("b");
+    EXPECT_EQ(print((*this)(text)), to_string(other, *parse(other, text, ids), {{ids.at("a"), "a"}, {ids.at("b"), "b"}}));
+  }
 }
 
 TEST_F(CanonicalForm, ParserRejects) {
