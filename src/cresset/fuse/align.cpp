@@ -1,0 +1,151 @@
+#include "fuse/align.h"
+
+#include <algorithm>
+
+namespace cresset::fuse {
+namespace {
+
+using loop::Dim;
+using Substitution = std::unordered_map<sym::VarId, ExprId>;
+
+std::vector<ExprId> extents_of(const std::vector<Dim>& dims) {
+  std::vector<ExprId> out;
+  for (const Dim& dim : dims) out.push_back(dim.extent);
+  return out;
+}
+
+void add_roots(sym::ShapeEnv& env, Group& to, const Group& from, const Substitution& substitution) {
+  for (Root root : from.roots) {
+    for (ExprId& e : root.index) e = env.simplify(env.pool().substitute(e, substitution));
+    to.roots.push_back(std::move(root));
+  }
+}
+
+// Matches runs of dimensions of two groups piece by piece, and collects the common domain.
+class Aligner {
+ public:
+  explicit Aligner(sym::ShapeEnv& env) : env_(env) {}
+
+  // `kinds` of the new dimensions come from b's.
+  bool match(const std::vector<Dim>& a, const std::vector<Dim>& b) {
+    const std::optional<Refinement> parts = refine(env_, extents_of(a), extents_of(b));
+    if (!parts) return false;
+    std::vector<Dim> dims(parts->extents.size());
+    for (size_t p = 0; p < dims.size(); ++p) dims[p].extent = parts->extents[p];
+    name_whole(a, parts->of_a, dims);
+    name_whole(b, parts->of_b, dims);
+    for (Dim& dim : dims)
+      if (!dim.var.valid()) dim.var = env_.pool().var_of(env_.new_index_var(dim.extent));
+    for (size_t d = 0; d < b.size(); ++d)
+      for (size_t p : parts->of_b[d]) dims[p].kind = b[d].kind;
+    express(a, parts->of_a, dims, of_a);
+    express(b, parts->of_b, dims, of_b);
+    common.insert(common.end(), dims.begin(), dims.end());
+    return true;
+  }
+
+  std::vector<Dim> common;
+  Substitution of_a, of_b;
+
+ private:
+  // A part that is a whole dimension keeps its variable.
+  static void name_whole(const std::vector<Dim>& from, const std::vector<std::vector<size_t>>& parts,
+                         std::vector<Dim>& dims) {
+    for (size_t d = 0; d < from.size(); ++d)
+      if (parts[d].size() == 1 && !dims[parts[d][0]].var.valid()) dims[parts[d][0]].var = from[d].var;
+  }
+  void express(const std::vector<Dim>& from, const std::vector<std::vector<size_t>>& parts,
+               const std::vector<Dim>& dims, Substitution& substitution) {
+    for (size_t d = 0; d < from.size(); ++d) {
+      std::vector<ExprId> vars, extents;
+      for (size_t p : parts[d]) vars.push_back(env_.pool().var(dims[p].var)), extents.push_back(dims[p].extent);
+      substitution[from[d].var] = combine(env_.pool(), vars, extents);
+    }
+  }
+  sym::ShapeEnv& env_;
+};
+
+struct Split {
+  std::vector<Dim> outer, inner;
+};
+Split split(const Group& group) {
+  Split out;
+  for (const Dim& dim : group.dims) (dim.kind == Dim::Kind::Outer ? out.outer : out.inner).push_back(dim);
+  return out;
+}
+
+Group joined(sym::ShapeEnv& env, const Aligner& aligner, const Group& a, const Group& b) {
+  Group out;
+  out.dims = aligner.common;
+  add_roots(env, out, a, aligner.of_a);
+  add_roots(env, out, b, aligner.of_b);
+  return out;
+}
+
+// `a` has no Inner dimensions.
+std::optional<Group> align_flat(sym::ShapeEnv& env, const Group& a, const Group& b, bool swapped) {
+  const auto finish = [&](const Aligner& aligner) {
+    Group out = joined(env, aligner, a, b);
+    if (swapped) std::rotate(out.roots.begin(), out.roots.begin() + static_cast<std::ptrdiff_t>(a.roots.size()), out.roots.end());
+    return out;
+  };
+  Aligner whole(env);
+  if (whole.match(a.dims, b.dims)) return finish(whole);
+  const Split sides = split(b);
+  Aligner rows(env);
+  if (sides.inner.empty() || !rows.match(a.dims, sides.outer)) return std::nullopt;
+  for (const Dim& dim : sides.inner) rows.common.push_back(dim);
+  return finish(rows);
+}
+
+// Whether each point of the domain, or of its rows, is one element of each root.
+bool covers(sym::ShapeEnv& env, const Graph& graph, const Group& group) {
+  const Split sides = split(group);
+  for (const Root& root : group.roots) {
+    const std::vector<ExprId>& sizes = graph.type(root.value).sizes;
+    if (!invert(env, group.dims, root.index, sizes, root.index) && !invert(env, sides.outer, root.index, sizes, root.index))
+      return false;
+  }
+  return true;
+}
+
+// Moves `flat` onto the domain of `fixed`, given where both have the same element.
+std::optional<Group> move_onto(const Graph& graph, const Group& flat, const Index& in_flat, const Group& fixed,
+                               const Index& in_fixed, const std::vector<ExprId>& sizes) {
+  const auto solution = invert(graph.env(), flat.dims, in_flat, sizes, in_fixed);
+  if (!solution) return std::nullopt;
+  Group moved;
+  moved.dims = fixed.dims;
+  add_roots(graph.env(), moved, flat, *solution);
+  if (!covers(graph.env(), graph, moved)) return std::nullopt;
+  moved.roots.insert(moved.roots.end(), fixed.roots.begin(), fixed.roots.end());
+  return moved;
+}
+
+}  // namespace
+
+std::optional<Group> align_in_order(sym::ShapeEnv& env, const Group& a, const Group& b) {
+  if (!a.has_inner()) return align_flat(env, a, b, false);
+  if (!b.has_inner()) return align_flat(env, b, a, true);
+  const Split x = split(a), y = split(b);
+  Aligner aligner(env);
+  if (!aligner.match(x.outer, y.outer) || !aligner.match(x.inner, y.inner)) return std::nullopt;
+  return joined(env, aligner, a, b);
+}
+
+std::optional<Group> align_through(const Build& build, const Group& producer, const Group& consumer, ValueId value) {
+  const Root* root = nullptr;
+  for (const Root& r : producer.roots)
+    if (r.value == value && r.into == value) root = &r;
+  if (root == nullptr) return std::nullopt;
+  const std::optional<Index> asked = asked_index(build, consumer, value);
+  if (!asked) return std::nullopt;
+  const std::vector<ExprId>& sizes = build.graph.type(value).sizes;
+  if (!producer.has_inner()) {
+    if (auto group = move_onto(build.graph, producer, root->index, consumer, *asked, sizes)) return group;
+  }
+  if (!consumer.has_inner()) return move_onto(build.graph, consumer, *asked, producer, root->index, sizes);
+  return std::nullopt;
+}
+
+}  // namespace cresset::fuse

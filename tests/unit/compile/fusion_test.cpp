@@ -1,0 +1,173 @@
+// Whole programs, fused against unfused, at several sizes of one compilation.
+#include "harness.h"
+
+namespace cresset::test {
+namespace {
+
+const std::vector<Symbols> kSizes = {
+    {{"B", 3}, {"S", 5}}, {{"B", 1}, {"S", 5}}, {{"B", 3}, {"S", 1}}, {{"B", 1}, {"S", 1}},
+    {{"B", 2}, {"S", 7}}, {{"B", 0}, {"S", 5}}, {{"B", 4}, {"S", 9}},
+};
+
+TEST(Fusion, SoftmaxIsOneKernel) {
+  GraphFixture f;
+  const ValueId x = f.input({f.size("B", 3), f.size("S", 5)});
+  f.graph->outputs = {f.softmax(x, -1)};
+  EXPECT_EQ(expect_fusion_agrees(f, kSizes), 1u);
+}
+
+TEST(Fusion, SoftmaxOverAnOuterDimensionIsOneKernel) {
+  GraphFixture f;
+  const ValueId x = f.input({f.size("B", 3), f.size("S", 5), f.number(6)});
+  f.graph->outputs = {f.softmax(x, 1)};
+  EXPECT_EQ(expect_fusion_agrees(f, kSizes), 1u);
+}
+
+TEST(Fusion, ResidualAndLayerNormAreOneKernel) {
+  GraphFixture f;
+  const ExprId b = f.size("B", 3), s = f.size("S", 5), h = f.number(16);
+  const ValueId x = f.input({b, s, h}), y = f.input({b, s, h}), w = f.input({h}), bias = f.input({h});
+  const ValueId sum = f.add(x, y);
+  f.graph->outputs = {sum, f.layer_norm(sum, h, w, bias)};
+  EXPECT_EQ(expect_fusion_agrees(f, kSizes), 1u);
+}
+
+TEST(Fusion, ALinearLayersBiasGeluAndNormFuseThroughReshapes) {
+  GraphFixture f;
+  const ExprId b = f.size("B", 3), s = f.size("S", 5), h = f.number(16);
+  const ValueId x = f.input({b, s, h}), weight = f.input({h, h}), bias = f.input({h}), gain = f.input({h});
+  const ValueId flat = f.view(x, {f.env->pool().mul(b, s), h});
+  const ValueId product = f.call("aten::addmm", {bias, flat, f.call("aten::t", weight), f.number(1), f.number(1)});
+  const ValueId back = f.view(product, {b, s, h});
+  f.graph->outputs = {f.layer_norm(f.add(f.gelu(back), x), h, gain, bias)};
+  EXPECT_EQ(expect_fusion_agrees(f, kSizes), 1u);
+}
+
+TEST(Fusion, AttentionNeedsNoCopies) {
+  GraphFixture f;
+  const ExprId b = f.size("B", 3), s = f.size("S", 5), heads = f.number(2), width = f.number(4);
+  sym::ExprPool& pool = f.env->pool();
+  const auto split = [&](ValueId v) { return f.permute(f.view(v, {b, s, heads, width}), {0, 2, 1, 3}); };
+  const ValueId q = split(f.input({b, s, f.number(8)})), k = split(f.input({b, s, f.number(8)}));
+  const ValueId mask = f.input({b, f.number(1), f.number(1), s});
+  const ExprId batch = pool.mul(b, heads);
+  const ValueId kt = f.permute(k, {0, 1, 3, 2});
+  const auto flatten = [&](ValueId v, ExprId m, ExprId n) {
+    return f.call("aten::reshape", {v, std::vector<ExprId>{batch, m, n}});
+  };
+  (void)flatten;
+  const ValueId q3 = f.view(f.call("aten::clone", {q, graph::MemoryFormat::Contiguous}), {batch, s, width});
+  const ValueId k3 = f.view(f.call("aten::clone", {kt, graph::MemoryFormat::Contiguous}), {batch, width, s});
+  const ValueId scores = f.view(f.call("aten::bmm", {q3, k3}), {b, heads, s, s});
+  f.graph->outputs = {f.softmax(f.add(scores, mask), -1)};
+  EXPECT_EQ(expect_fusion_agrees(f, kSizes), 3u);
+}
+
+TEST(Fusion, GroupNorm) {
+  GraphFixture f;
+  const ExprId b = f.size("B", 3), c = f.number(8), hw = f.number(6);
+  const ValueId x = f.input({b, c, hw}), w = f.input({c}), bias = f.input({c});
+  f.graph->outputs = {f.build.call_multi(
+      "aten::native_group_norm", {x, w, bias, b, c, hw, f.number(2), 1e-5})[0]};
+  EXPECT_EQ(expect_fusion_agrees(f, kSizes), 1u);
+}
+
+TEST(Fusion, ReshapeAndPermuteChains) {
+  GraphFixture f;
+  const ExprId b = f.size("B", 3), s = f.size("S", 5), n = f.number(12);
+  const ValueId x = f.input({b, s, n});
+  const ValueId a = f.permute(f.view(x, {b, s, f.number(3), f.number(4)}), {0, 2, 3, 1});
+  const ValueId r = f.call("aten::relu", a);
+  const ValueId back = f.permute(r, {0, 3, 1, 2});
+  f.graph->outputs = {f.add(f.call("aten::reshape", {back, std::vector<ExprId>{b, s, n}}), x), r};
+  expect_fusion_agrees(f, kSizes);
+}
+
+TEST(Fusion, ConcatenationWritesWindows) {
+  GraphFixture f;
+  const ExprId b = f.size("B", 3), s = f.size("S", 5);
+  const ValueId x = f.input({b, s}), y = f.input({b, f.number(2)});
+  const ValueId joined = f.call("aten::cat", {std::vector<graph::OptionalValue>{f.call("aten::relu", x), y, x}, f.number(1)});
+  f.graph->outputs = {f.call("aten::neg", joined), joined};
+  expect_fusion_agrees(f, kSizes);
+}
+
+TEST(Fusion, RotateHalf) {
+  GraphFixture f;
+  const ExprId b = f.size("B", 3), s = f.size("S", 5);
+  const ValueId x = f.input({b, s, f.number(8)}), cos = f.input({s, f.number(8)}), sin = f.input({s, f.number(8)});
+  const auto half = [&](int64_t from, int64_t to) {
+    return f.call("aten::slice.Tensor", {x, f.number(2), f.number(from), f.number(to), f.number(1)});
+  };
+  const ValueId rotated = f.call(
+      "aten::cat", {std::vector<graph::OptionalValue>{f.call("aten::neg", half(4, 8)), half(0, 4)}, f.number(-1)});
+  f.graph->outputs = {f.add(f.mul(x, cos), f.mul(rotated, sin))};
+  EXPECT_LE(expect_fusion_agrees(f, kSizes), 2u);
+}
+
+TEST(Fusion, SeveralReductionsOfOneTensor) {
+  GraphFixture f;
+  const ExprId b = f.size("B", 3), s = f.size("S", 5);
+  const ValueId x = f.input({b, s, f.number(4)});
+  f.graph->outputs = {f.sum(x, {1, 2}, false), f.call("aten::amax", {x, f.build.integers({1, 2}), true}),
+                      f.sum(f.mul(x, x), {1, 2}, false)};
+  EXPECT_EQ(expect_fusion_agrees(f, kSizes), 1u);
+}
+
+TEST(Fusion, BroadcastsOfHeavyValuesAreComputedOnce) {
+  GraphFixture f;
+  const ExprId b = f.size("B", 30), s = f.size("S", 50);
+  const ValueId x = f.input({b, s}), scale = f.input({s});
+  f.graph->outputs = {f.mul(x, f.call("aten::exp", scale))};
+  EXPECT_EQ(expect_fusion_agrees(f, {{{"B", 3}, {"S", 5}}}), 2u);
+}
+
+TEST(Fusion, OutputsKeepEagersStrides) {
+  GraphFixture f;
+  const ExprId b = f.size("B", 3), s = f.size("S", 5);
+  const ValueId x = f.input({b, s});
+  const ValueId y = f.call("aten::relu", f.permute(x, {1, 0}));
+  f.graph->outputs = {y, f.permute(y, {1, 0})};
+  passes::run(*f.graph, {});
+  const lower::Lowered lowered = lower_checked(*f.graph, {});
+  const Symbols symbols{{"B", 3}, {"S", 5}};
+  const std::vector<Array> out = Executor(*f.graph, lowered, symbols).run(random_inputs(*f.graph, symbols, 1));
+  EXPECT_EQ(out[0].strides, (std::vector<int64_t>{1, 5}));
+  EXPECT_EQ(out[1].strides, (std::vector<int64_t>{5, 1}));
+  EXPECT_EQ(out[0].memory, out[1].memory);
+}
+
+TEST(Fusion, MutationsHappenAfterEverythingRead) {
+  GraphFixture f;
+  const ExprId s = f.size("S", 5);
+  const ValueId x = f.input({s}), y = f.input({s});
+  f.graph->mutations = {{.input = 0, .value = y}, {.input = 1, .value = x}};
+  f.graph->outputs = {f.add(x, y), x};
+  passes::run(*f.graph, {});
+  const lower::Lowered lowered = lower_checked(*f.graph, {});
+  const Symbols symbols{{"S", 4}};
+  const std::vector<Array> inputs = random_inputs(*f.graph, symbols, 3);
+  const std::vector<double> before_x = inputs[0].values(), before_y = inputs[1].values();
+  const std::vector<Array> out = Executor(*f.graph, lowered, symbols).run(inputs);
+  EXPECT_EQ(inputs[0].values(), before_y);
+  EXPECT_EQ(inputs[1].values(), before_x);
+  EXPECT_EQ(out[1].values(), before_x);
+}
+
+TEST(MemoryPlan, AChainRunsInOneBlock) {
+  GraphFixture f;
+  const ExprId s = f.size("S", 50);
+  const ValueId x = f.input({s, s});
+  ValueId v = x;
+  for (int i = 0; i < 6; ++i) v = f.call("aten::mm", {f.call("aten::exp", v), x});
+  f.graph->outputs = {v};
+  passes::run(*f.graph, {});
+  const lower::Lowered lowered = lower_checked(*f.graph, {});
+  std::vector<int64_t> numbers(lowered.program.sizes.output_count());
+  const int64_t size = 16;
+  lowered.program.sizes.run(&size, numbers.data());
+  EXPECT_LE(numbers[lowered.program.arena_bytes.index], 2 * 16 * 16 * 4);
+}
+
+}  // namespace
+}  // namespace cresset::test
