@@ -13,10 +13,11 @@ namespace {
 struct Pass {
   std::string_view name;
   bool (*run)(graph::Graph&);
+  bool rounds_less = false;  // keeps more digits than eager between operators: not under eager_rounding
 };
 
 // Decomposition leaves casts, views and repeated subexpressions behind, so cleaning comes after it; the first cleaning
-// keeps decompositions from being made of dead nodes.
+// keeps decompositions from being made of dead nodes. Layouts are chosen last: nothing may undo them.
 constexpr Pass kPipeline[] = {
     {"dead_code", dead_code},
     {"decompose", decompose},
@@ -25,6 +26,8 @@ constexpr Pass kPipeline[] = {
     {"common_subexpressions", common_subexpressions},
     {"remove_no_ops", remove_no_ops},
     {"dead_code", dead_code},
+    {"extern_epilogue", extern_epilogue, /*rounds_less=*/true},
+    {"channels_last", channels_last},
 };
 
 void verify_after(const graph::Graph& graph, std::string_view stage) {
@@ -34,10 +37,11 @@ void verify_after(const graph::Graph& graph, std::string_view stage) {
 
 }  // namespace
 
-void run(graph::Graph& graph, const driver::Options&) {
+void run(graph::Graph& graph, const driver::Options& options) {
   const bool verify = option_flag(Option::VERIFY);
   if (verify) verify_after(graph, "capture");
   for (const Pass& pass : kPipeline) {
+    if (pass.rounds_less && options.eager_rounding) continue;
     const auto start = std::chrono::steady_clock::now();
     const bool changed = pass.run(graph);
     const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - start;

@@ -1,0 +1,120 @@
+// An activation right behind a matrix product or convolution joins the call: libraries apply it while the result is
+// still in registers. Only where the activation's result must be stored anyway, for another call or for the caller:
+// a kernel that reads it would compute it on the way, for nothing.
+#include <array>
+
+#include "passes/passes.h"
+#include "passes/rewriter.h"
+
+namespace cresset::passes {
+namespace {
+
+using graph::Arg;
+using graph::OpId;
+
+struct Activation {
+  std::string_view op, post;
+};
+constexpr std::array<Activation, 6> kActivations = {{
+    {"aten::relu", "relu"},
+    {"aten::silu", "silu"},
+    {"aten::sigmoid", "sigmoid"},
+    {"aten::tanh", "tanh"},
+    {"aten::hardswish", "hardswish"},
+    {"aten::hardsigmoid", "hardsigmoid"},
+}};
+
+// The epilogue's name for a node that is an activation; empty when it is none.
+std::string_view epilogue_of(const graph::Node& node) {
+  const std::string_view name = graph::op_name(node.op);
+  if (name == "aten::gelu") return std::get<std::string>(node.args[1]) == "tanh" ? "gelu_tanh" : "gelu";
+  for (const Activation& activation : kActivations)
+    if (activation.op == name) return activation.post;
+  return {};
+}
+
+class ExternEpilogue {
+ public:
+  explicit ExternEpilogue(Graph& graph) : graph_(graph), users_(graph.value_count()), leaves_(graph.value_count()) {
+    for (const NodeId id : graph.order)
+      Graph::for_each_value(graph.node(id).args, [&](ValueId v) { users_[v.index].push_back(id); });
+    for (const ValueId v : graph.outputs) leaves_[v.index] = true;
+    for (const graph::Mutation& m : graph.mutations) leaves_[m.value.index] = true;
+  }
+
+  bool run() {
+    return rewrite_nodes(graph_, [&](NodeId id, Replacements& replacements) {
+      const std::string_view post = epilogue_of(graph_.node(id));
+      if (post.empty() || !stored_anyway(graph_.node(id).results[0])) return;
+      const ValueId argument = std::get<ValueId>(graph_.node(id).args[0]);
+      if (fuse_into_producer(argument, post)) replacements.add(graph_.node(id).results[0], argument);
+    });
+  }
+
+ private:
+  static bool is_reshape(const graph::Node& node) {
+    static const OpId view = graph::op_id("aten::view"), unsafe_view = graph::op_id("aten::_unsafe_view");
+    return node.op == view || node.op == unsafe_view;
+  }
+
+  // Every reader, through views, is a call that takes its arguments in memory.
+  bool stored_anyway(ValueId v) const {
+    for (const NodeId user : users_[v.index]) {
+      const graph::Node& node = graph_.node(user);
+      const ops::OpDef* def = ops::find(node.op);
+      if (def == nullptr || def->op_class == ops::OpClass::Extern) continue;
+      if (def->op_class != ops::OpClass::View || !stored_anyway(node.results[0])) return false;
+    }
+    return true;
+  }
+
+  // `v`, seen through reshapes that nobody else reads, is the result of a product or convolution.
+  bool fuse_into_producer(ValueId v, std::string_view post) {
+    while (users_[v.index].size() == 1 && !leaves_[v.index] && graph_.value(v).node.valid()) {
+      graph::Node& producer = graph_.node(graph_.value(v).node);
+      if (!is_reshape(producer)) return fuse(producer, post);
+      v = std::get<ValueId>(producer.args[0]);
+    }
+    return false;
+  }
+
+  bool fuse(graph::Node& node, std::string_view post) {
+    static const OpId mm = graph::op_id("aten::mm"), addmm = graph::op_id("aten::addmm"),
+                      convolution = graph::op_id("aten::convolution");
+    const graph::TensorType& type = graph_.type(node.results[0]);
+    if (type.device.kind != graph::DeviceKind::Cpu || (type.dtype != DType::F32 && type.dtype != DType::BF16))
+      return false;
+    if (node.op == convolution) {
+      node.op = graph::op_id("prim::convolution_epilogue");
+      node.args.emplace_back(std::string(post));
+      return true;
+    }
+    const bool biased = node.op == addmm && is_one(node.args[3]) && is_one(node.args[4]);
+    if (!biased && node.op != mm) return false;
+    if (node.op == mm) node.args.insert(node.args.begin(), graph::None{});
+    node.args.resize(3);
+    node.args.emplace_back(std::string(post));
+    node.op = graph::op_id("prim::linear_epilogue");
+    return true;
+  }
+
+  bool is_one(const Arg& arg) const {
+    if (const auto* number = std::get_if<double>(&arg)) return *number == 1;
+    const auto* e = std::get_if<sym::ExprId>(&arg);
+    return e != nullptr && graph_.pool().is_const(*e, 1);
+  }
+
+  Graph& graph_;
+  std::vector<std::vector<NodeId>> users_;
+  std::vector<bool> leaves_;  // outputs and final contents of mutated inputs
+};
+
+}  // namespace
+
+bool extern_epilogue(Graph& graph) {
+  const bool changed = ExternEpilogue(graph).run();
+  if (changed) dead_code(graph);
+  return changed;
+}
+
+}  // namespace cresset::passes

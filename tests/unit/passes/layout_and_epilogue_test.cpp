@@ -1,0 +1,111 @@
+// Passes that serve the libraries: channels-last layouts, activations joined to calls.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "passes/passes.h"
+
+namespace cresset::passes {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::unique_ptr<graph::Graph> parse(std::string_view text) {
+  Result<std::unique_ptr<graph::Graph>> graph = graph::parse(text);
+  CRESSET_CHECK(graph.ok(), describe(graph.fallback()));
+  return std::move(graph).value();
+}
+
+std::string after(std::string_view text, bool (*pass)(graph::Graph&)) {
+  const auto graph = parse(text);
+  pass(*graph);
+  EXPECT_EQ(graph::verify(*graph), "");
+  return graph::print(*graph);
+}
+
+constexpr std::string_view kTwoConvolutions = R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
+%0: f32[s0, 3, 32, 32][3072, 1024, 32, 1] = input "x"
+%1: f32[8, 3, 3, 3][27, 9, 3, 1] = constant "w1"
+%2: f32[8, 8, 3, 3][72, 9, 3, 1] = constant "w2"
+%3: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::convolution(%0, %1, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+%4: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::relu(%3)
+%5: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::add.Tensor(%4, %3, 1)
+%6: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::convolution(%5, %2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+%7: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::relu(%6)
+return %7
+)crs";
+
+TEST(ChannelsLastPass, ConvertsOnceAndCarriesOn) {
+  const std::string text = after(kTwoConvolutions, channels_last);
+  EXPECT_THAT(text, HasSubstr("%3: f32[s0, 3, 32, 32][3072, 1, 96, 3] = aten::clone(%0, format:channels_last)"));
+  EXPECT_THAT(text, HasSubstr("%4: f32[s0, 8, 32, 32][8192, 1, 256, 8] = aten::convolution(%3,"));
+  EXPECT_THAT(text, HasSubstr("%6: f32[s0, 8, 32, 32][8192, 1, 256, 8] = aten::add.Tensor("));
+  EXPECT_EQ(text.find("aten::clone"), text.rfind("aten::clone"));
+}
+
+TEST(ChannelsLastPass, WhatLeavesKeepsEagersStrides) {
+  EXPECT_THAT(after(kTwoConvolutions, channels_last), HasSubstr("[8192, 1024, 32, 1] = aten::relu("));
+}
+
+TEST(ChannelsLastPass, AViewThatCannotBeTakenStaysAsItWas) {
+  const std::string text = after(R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
+%0: f32[s0, 3, 32, 32][3072, 1024, 32, 1] = input "x"
+%1: f32[8, 3, 3, 3][27, 9, 3, 1] = constant "w"
+%2: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::convolution(%0, %1, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+%3: f32[s0, 8192][8192, 1] = aten::view(%2, [s0, 8192])
+%4: f32[s0, 8192][8192, 1] = aten::relu(%3)
+return %4
+)crs",
+                                 channels_last);
+  EXPECT_THAT(text, HasSubstr("[s0, 8192][8192, 1] = aten::view("));
+}
+
+TEST(ChannelsLastPass, LeavesOtherGraphsAlone) {
+  const auto graph = parse(R"crs(%0: f32[4, 8][8, 1] = input "x"
+%1: f32[4, 8][8, 1] = aten::relu(%0)
+return %1
+)crs");
+  EXPECT_FALSE(channels_last(*graph));
+}
+
+TEST(ExternEpiloguePass, JoinsAnActivationThroughAReshape) {
+  const std::string text = after(R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
+%0: f32[s0, 8][8, 1] = input "x"
+%1: f32[8, 16][1, 8] = input "w"
+%2: f32[16][1] = input "b"
+%3: f32[s0, 16][16, 1] = aten::addmm(%2, %0, %1, 1, 1)
+%4: f32[s0, 4, 4][16, 4, 1] = aten::view(%3, [s0, 4, 4])
+%5: f32[s0, 4, 4][16, 4, 1] = aten::gelu(%4, "none")
+return %5
+)crs",
+                                 extern_epilogue);
+  EXPECT_THAT(text, HasSubstr("prim::linear_epilogue(%2, %0, %1, \"gelu\")"));
+  EXPECT_THAT(text, Not(HasSubstr("aten::gelu")));
+  EXPECT_THAT(text, HasSubstr("return %4"));
+}
+
+TEST(ExternEpiloguePass, NotWhenAKernelReadsTheActivation) {
+  const std::string text = after(R"crs(%0: f32[4, 8][8, 1] = input "x"
+%1: f32[8, 16][16, 1] = input "w"
+%2: f32[4, 16][16, 1] = aten::mm(%0, %1)
+%3: f32[4, 16][16, 1] = aten::silu(%2)
+%4: f32[4, 16][16, 1] = aten::exp(%3)
+return %4
+)crs",
+                                 extern_epilogue);
+  EXPECT_THAT(text, HasSubstr("aten::silu"));
+}
+
+TEST(ExternEpiloguePass, NotWhenTheProductIsReadElsewhere) {
+  const std::string text = after(R"crs(%0: f32[4, 8][8, 1] = input "x"
+%1: f32[8, 16][16, 1] = input "w"
+%2: f32[4, 16][16, 1] = aten::mm(%0, %1)
+%3: f32[4, 16][16, 1] = aten::relu(%2)
+return %3, %2
+)crs",
+                                 extern_epilogue);
+  EXPECT_THAT(text, HasSubstr("aten::relu"));
+}
+
+}  // namespace
+}  // namespace cresset::passes
