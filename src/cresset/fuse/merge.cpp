@@ -81,7 +81,7 @@ class Merger {
     std::sort(near.begin(), near.end());
     near.erase(std::unique(near.begin(), near.end()), near.end());
     for (uint32_t other : near) {
-      if (!is_kernel(other) || (only_later && other < u)) continue;
+      if (other == u || !is_kernel(other) || (only_later && other < u)) continue;
       const int64_t saved = saving(u, other);
       if (saved > 0) queue_.push({saved, std::min(u, other), std::max(u, other), version_[std::min(u, other)], version_[std::max(u, other)]});
     }
