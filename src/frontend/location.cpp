@@ -23,9 +23,20 @@ std::string describe(PyFrameObject* frame, PyCodeObject* code) {
          (name != nullptr ? name : "?");
 }
 
+class GilHeld {
+ public:
+  GilHeld() : state_(PyGILState_Ensure()) {}
+  ~GilHeld() { PyGILState_Release(state_); }
+
+ private:
+  PyGILState_STATE state_;
+};
+
 }  // namespace
 
+// torch's bindings give the GIL up before they dispatch.
 void LocationTracker::update(bridge::Capture& capture) {
+  const GilHeld gil;
   PyRef frame = PyRef::borrow((PyObject*)PyEval_GetFrame());
   while (frame) {
     auto* f = (PyFrameObject*)frame.get();
