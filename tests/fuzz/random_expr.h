@@ -38,21 +38,38 @@ inline std::optional<int64_t> meaning(const Tree& t, const std::vector<int64_t>&
   const std::optional<int64_t> b = meaning(*t.b, vars);
   if (!b) return std::nullopt;
   switch (t.op) {
-    case Op::Add: return *a + *b;
-    case Op::Sub: return *a - *b;
-    case Op::Mul: return *a * *b;
-    case Op::Div: return *b == 0 ? std::nullopt : std::optional(python_floor_div(*a, *b));
-    case Op::CeilDiv: return *b == 0 ? std::nullopt : std::optional(-python_floor_div(-*a, *b));
-    case Op::Mod: return *b == 0 ? std::nullopt : std::optional(*a - *b * python_floor_div(*a, *b));
-    case Op::Min: return *a < *b ? *a : *b;
-    case Op::Max: return *a < *b ? *b : *a;
-    case Op::Eq: return *a == *b;
-    case Op::Ne: return *a != *b;
-    case Op::Lt: return *a < *b;
-    case Op::Le: return *a <= *b;
-    case Op::And: return *a != 0 && *b != 0;
-    case Op::Or: return *a != 0 || *b != 0;
-    case Op::Const: case Op::Var: case Op::Not: break;
+    case Op::Add:
+      return *a + *b;
+    case Op::Sub:
+      return *a - *b;
+    case Op::Mul:
+      return *a * *b;
+    case Op::Div:
+      return *b == 0 ? std::nullopt : std::optional(python_floor_div(*a, *b));
+    case Op::CeilDiv:
+      return *b == 0 ? std::nullopt : std::optional(-python_floor_div(-*a, *b));
+    case Op::Mod:
+      return *b == 0 ? std::nullopt : std::optional(*a - *b * python_floor_div(*a, *b));
+    case Op::Min:
+      return *a < *b ? *a : *b;
+    case Op::Max:
+      return *a < *b ? *b : *a;
+    case Op::Eq:
+      return *a == *b;
+    case Op::Ne:
+      return *a != *b;
+    case Op::Lt:
+      return *a < *b;
+    case Op::Le:
+      return *a <= *b;
+    case Op::And:
+      return *a != 0 && *b != 0;
+    case Op::Or:
+      return *a != 0 || *b != 0;
+    case Op::Const:
+    case Op::Var:
+    case Op::Not:
+      break;
   }
   return std::nullopt;
 }
@@ -64,28 +81,45 @@ inline ExprId build(ExprPool& pool, const Tree& t, const std::vector<ExprId>& va
   if (t.op == Op::Not) return pool.logical_not(a);
   const ExprId b = build(pool, *t.b, vars);
   switch (t.op) {
-    case Op::Add: return pool.add(a, b);
-    case Op::Sub: return pool.sub(a, b);
-    case Op::Mul: return pool.mul(a, b);
-    case Op::Div: return pool.floor_div(a, b);
-    case Op::CeilDiv: return pool.ceil_div(a, b);
-    case Op::Mod: return pool.mod(a, b);
-    case Op::Min: return pool.min(a, b);
-    case Op::Max: return pool.max(a, b);
-    case Op::Eq: return pool.eq(a, b);
-    case Op::Ne: return pool.ne(a, b);
-    case Op::Lt: return pool.lt(a, b);
-    case Op::Le: return pool.le(a, b);
-    case Op::And: return pool.logical_and(a, b);
-    case Op::Or: return pool.logical_or(a, b);
-    case Op::Const: case Op::Var: case Op::Not: break;
+    case Op::Add:
+      return pool.add(a, b);
+    case Op::Sub:
+      return pool.sub(a, b);
+    case Op::Mul:
+      return pool.mul(a, b);
+    case Op::Div:
+      return pool.floor_div(a, b);
+    case Op::CeilDiv:
+      return pool.ceil_div(a, b);
+    case Op::Mod:
+      return pool.mod(a, b);
+    case Op::Min:
+      return pool.min(a, b);
+    case Op::Max:
+      return pool.max(a, b);
+    case Op::Eq:
+      return pool.eq(a, b);
+    case Op::Ne:
+      return pool.ne(a, b);
+    case Op::Lt:
+      return pool.lt(a, b);
+    case Op::Le:
+      return pool.le(a, b);
+    case Op::And:
+      return pool.logical_and(a, b);
+    case Op::Or:
+      return pool.logical_or(a, b);
+    case Op::Const:
+    case Op::Var:
+    case Op::Not:
+      break;
   }
   return a;
 }
 
 inline std::string text(const Tree& t) {
-  static const char* const kNames[] = {"", "", "+", "-", "*", "//", "ceildiv", "%", "min", "max", "==",
-                                       "!=", "<", "<=", "and", "or", "not"};
+  static const char* const kNames[] = {"",    "",   "+",  "-", "*",  "//",  "ceildiv", "%",  "min",
+                                       "max", "==", "!=", "<", "<=", "and", "or",      "not"};
   if (t.op == Op::Const) return std::to_string(t.value);
   if (t.op == Op::Var) return "x" + std::to_string(t.value);
   if (t.op == Op::Not) return "(not " + text(*t.a) + ")";
@@ -104,7 +138,7 @@ class RandomExpr {
   }
   TreePtr integer(int depth) {
     if (depth <= 0 || number(0, 9) == 0) return leaf();
-    static constexpr Op kOps[] = {Op::Add, Op::Add, Op::Add, Op::Sub, Op::Sub, Op::Mul, Op::Mul, Op::Mul,
+    static constexpr Op kOps[] = {Op::Add, Op::Add, Op::Add, Op::Sub, Op::Sub, Op::Mul, Op::Mul,    Op::Mul,
                                   Op::Div, Op::Div, Op::Mod, Op::Mod, Op::Min, Op::Max, Op::CeilDiv};
     const Op op = kOps[number(0, std::size(kOps) - 1)];
     const bool division = op == Op::Div || op == Op::Mod || op == Op::CeilDiv;

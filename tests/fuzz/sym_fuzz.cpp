@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
     std::string (*check)(uint64_t);
   } const properties[] = {{"canonical form", check_canonical_form},
                           {"facts", check_facts},
+                          {"index arithmetic", check_index_arithmetic},
                           {"minimized guards", check_minimized_guards}};
   int failures = 0;
   for (uint64_t seed = first; seed < first + cases && failures < 5; ++seed) {

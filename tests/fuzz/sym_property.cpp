@@ -179,6 +179,66 @@ std::string check_facts(uint64_t seed) {
   });
 }
 
+std::string check_index_arithmetic(uint64_t seed) {
+  RandomExpr random(seed, 1);
+  ShapeEnv env;
+  ExprPool& pool = env.pool();
+  std::vector<ExprId> sizes, extents, indices, questions;
+  for (int i = 0; i < 2; ++i) sizes.push_back(env.new_backed("s", 3));
+  if (random.number(0, 2) == 0) env.evaluate(pool.eq(sizes[0], sizes[1]), [] { return Reason{}; });
+  if (random.number(0, 2) == 0) env.evaluate(pool.ne(sizes[0], pool.constant(0)), [] { return Reason{}; });
+  for (int i = 0; i < 3; ++i) {
+    ExprId extent =
+        random.number(0, 2) ? sizes[static_cast<size_t>(random.number(0, 1))] : pool.constant(random.number(1, 4));
+    if (random.number(0, 3) == 0) extent = pool.mul(extent, pool.constant(random.number(2, 3)));
+    extents.push_back(extent);
+    indices.push_back(env.new_index_var(extent));
+  }
+  ExprId flat = pool.constant(0), stride = pool.constant(1);
+  std::vector<ExprId> divisors{pool.constant(random.number(2, 5)), sizes[0], sizes[1]};
+  for (int i = 0; i < 3; ++i) {
+    flat = pool.add(flat, pool.mul(indices[static_cast<size_t>(i)], stride));
+    stride = pool.mul(stride, extents[static_cast<size_t>(i)]);
+    divisors.push_back(stride);
+  }
+  if (random.number(0, 4) == 0) flat = pool.add(flat, pool.constant(random.number(-2, 3)));
+  const auto pick = [&] {
+    return divisors[static_cast<size_t>(random.number(0, static_cast<int64_t>(divisors.size()) - 1))];
+  };
+  for (int i = 0; i < 12; ++i) {
+    const ExprId base = i < 4 || random.number(0, 1) ? flat : questions[static_cast<size_t>(random.number(0, i - 1))];
+    const ExprId by = pick();
+    questions.push_back(random.number(0, 1) ? pool.floor_div(base, by) : pool.mod(base, by));
+    if (random.number(0, 3) == 0) questions.back() = pool.add(questions.back(), pool.mul(by, pool.floor_div(base, by)));
+    if (random.number(0, 5) == 0) questions.back() = pool.lt(base, by);
+  }
+  std::vector<ExprId> simplified;
+  for (const ExprId q : questions) simplified.push_back(env.simplify(q));
+  Values at(5);
+  for (at[0] = 0; at[0] <= 4; ++at[0]) {
+    for (at[1] = 0; at[1] <= 4; ++at[1]) {
+      bool guarded = true;
+      for (const GuardFact& g : env.guards()) guarded = guarded && value(pool, g.condition, at) == 1;
+      const int64_t e0 = *value(pool, extents[0], at), e1 = *value(pool, extents[1], at),
+                    e2 = *value(pool, extents[2], at);
+      if (!guarded) continue;
+      for (int64_t n = 0; n < e0 * e1 * e2; ++n) {
+        at[2] = n % e0, at[3] = n / e0 % e1, at[4] = n / e0 / e1;
+        for (size_t i = 0; i < questions.size(); ++i) {
+          const std::optional<int64_t> want = value(pool, questions[i], at), got = value(pool, simplified[i], at);
+          if (!want || want == got) continue;
+          const VarNames names = names_of(5);
+          return fmt::format("{} became {} = {} instead of {} at {}; extents {}, {}, {}",
+                             to_string(pool, questions[i], names), to_string(pool, simplified[i], names),
+                             got.value_or(-999999), *want, show(at), to_string(pool, extents[0], names),
+                             to_string(pool, extents[1], names), to_string(pool, extents[2], names));
+        }
+      }
+    }
+  }
+  return "";
+}
+
 std::string check_minimized_guards(uint64_t seed) {
   World world(seed, /*with_indices=*/false);
   ExprPool& pool = world.env.pool();

@@ -10,6 +10,8 @@ namespace cresset::sym::testing {
 std::string check_canonical_form(uint64_t seed);
 // Whatever ranges, guards and index bounds decide, simplify or bound agrees with brute force.
 std::string check_facts(uint64_t seed);
+// Index arithmetic of reshapes: flat indices over random extents, divided by their partial products and others.
+std::string check_index_arithmetic(uint64_t seed);
 // Minimized guards, compiled, accept exactly the sizes that all recorded guards accept.
 std::string check_minimized_guards(uint64_t seed);
 

@@ -40,11 +40,11 @@ using VarId = Id<struct VarTag>;
 
 struct Expr {
   Kind kind;
-  bool has_mod = false;   // a Mod, or a product with one
-  uint16_t depth = 0;     // longest path to a leaf; saturates
-  uint32_t weight = 1;    // nodes when written out as a tree; saturates
+  bool has_mod = false;  // a Mod, or a product with one
+  uint16_t depth = 0;    // longest path to a leaf; saturates
+  uint32_t weight = 1;   // nodes when written out as a tree; saturates
   uint32_t hash = 0;
-  uint32_t first = 0;     // operands: pool storage [first, first + count)
+  uint32_t first = 0;  // operands: pool storage [first, first + count)
   uint32_t count = 0;
   ExprId monomial;        // Mul: without its Const; others: itself
   int64_t value = 0;      // Const: the number; Var: the VarId's index; Mul: its Const, 1 without

@@ -29,16 +29,22 @@ void Facts::declare(VarId var, Interval range, Role role) {
 }
 
 void Facts::declare_index(VarId var, ExprId extent) {
-  extent = simplify(extent);
-  const Interval bound = range_of(extent);
-  const int64_t last = bound.hi == Interval::kPosInf ? Interval::kPosInf : bound.hi - 1;
-  declare(var, {0, std::max<int64_t>(last, 0)}, Role::Index);
+  declare(var, Interval::size(), Role::Index);
   info(var).extent = extent;
   extent_mask_ |= uint64_t{1} << (var.index % 64);
 }
 
 Interval Facts::declared_range(VarId var) const {
   return var.index < vars_.size() ? vars_[var.index].range : Interval::all();
+}
+
+ExprId Facts::extent(VarId var) {
+  const ExprId declared = info(var).extent;
+  if (!declared.valid()) return declared;
+  const int steps = proof_steps_;  // the caller may be in the middle of a proof
+  const ExprId current = simplify(declared);
+  proof_steps_ = steps;
+  return current;
 }
 
 void Facts::constrain(VarId var, Interval range) {
@@ -69,7 +75,8 @@ ExprId Facts::simplify_uncached(ExprId e) {
   if (pool_.is_var(e)) {
     const VarInfo v = info(pool_.var_of(e));
     if (v.replacement.valid()) return simplify(v.replacement);
-    return v.range.is_point() ? pool_.constant(v.range.lo) : e;
+    const Interval range = range_of(e);
+    return range.is_point() ? pool_.constant(range.lo) : e;
   }
   ExprList old_operands, new_operands;
   old_operands.assign(pool_.operands(e));

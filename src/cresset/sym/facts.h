@@ -35,13 +35,13 @@ class Facts {
   bool learn(ExprId condition);
 
   bool nonzero(ExprId e);
-  bool at_most(ExprId a, ExprId b);   // proves a <= b
+  bool at_most(ExprId a, ExprId b);    // proves a <= b
   bool less_than(ExprId a, ExprId b);  // proves a < b
 
  private:
   struct VarInfo {
     Interval range = Interval::all();
-    ExprId extent;       // of an index: exclusive bound
+    ExprId extent;       // of an index: exclusive bound, as declared
     ExprId replacement;  // mentions no replaced variable once simplified
     Role role = Role::Symbol;
   };
@@ -57,6 +57,7 @@ class Facts {
 
   VarInfo& info(VarId var);
   Memo& memo(ExprId e);
+  ExprId extent(VarId var);  // of an index, under what is known by now; invalid when it has none
   void changed() { ++epoch_; }
 
   // facts.cpp
@@ -89,6 +90,7 @@ class Facts {
   // facts_range.cpp
   Interval range_of(ExprId simplified);
   Interval range_uncached(ExprId e);
+  Interval var_range(VarId var);
   Interval product_range(ExprId monomial);
   // facts_learn.cpp
   void learn_simplified(ExprId condition);
@@ -108,15 +110,15 @@ class Facts {
   std::vector<Memo> memo_;
   uint32_t epoch_ = 1;
   uint64_t extent_mask_ = 0;  // var_mask of the indices that have an extent
-  int fuel_ = 0;       // bounds rule applications of one outermost simplify()
-  int proof_steps_ = 0;  // bounds the work of one proof
+  int fuel_ = 0;              // bounds rule applications of one outermost simplify()
+  int proof_steps_ = 0;       // bounds the work of one proof
   int nesting_ = 0;
 
-  std::unordered_map<ExprId, bool> truth_;                // canonical condition -> truth
-  std::vector<ExprId> conditions_;                        // learned and not absorbed into a replacement
-  std::unordered_map<ExprId, Interval> sum_range_;        // learned range of a sum without constant, or an atom
+  std::unordered_map<ExprId, bool> truth_;          // canonical condition -> truth
+  std::vector<ExprId> conditions_;                  // learned and not absorbed into a replacement
+  std::unordered_map<ExprId, Interval> sum_range_;  // learned range of a sum without constant, or an atom
   std::vector<Bound> bounds_;
-  std::unordered_multimap<ExprId, int64_t> exclusions_;   // sum != value
+  std::unordered_multimap<ExprId, int64_t> exclusions_;      // sum != value
   std::unordered_map<ExprId, ExprId> monomial_replacement_;  // keys: atoms that are no variables, and products
   std::vector<ExprId> product_keys_;                         // those keys that are products
   std::unordered_map<ExprId, int64_t> multiple_;             // monomial -> a number that divides it

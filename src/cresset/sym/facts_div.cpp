@@ -114,8 +114,7 @@ ExprId Facts::divide_by_part(ExprId a, ExprId b, bool is_mod) {
     TermList multiples, rest;
     for (const Term& term : dividend) {
       ExprId cofactor;
-      if (term.coefficient % part.coefficient == 0 &&
-          pool_.monomial_quotient(term.monomial, part.monomial, cofactor)) {
+      if (term.coefficient % part.coefficient == 0 && pool_.monomial_quotient(term.monomial, part.monomial, cofactor)) {
         multiples.push_back({cofactor, term.coefficient / part.coefficient});
       } else {
         rest.push_back(term);

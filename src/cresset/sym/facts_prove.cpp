@@ -62,7 +62,7 @@ bool Facts::prove_by_extents(ExprId sum, int64_t bound, int depth) {
   pool_.collect_vars(sum, vars);
   std::sort(vars.begin(), vars.end(), [](VarId a, VarId b) { return a > b; });
   for (const VarId var : vars) {
-    const ExprId extent = info(var).extent;
+    const ExprId extent = this->extent(var);
     ExprPool::Affine parts;
     if (!extent.valid() || !pool_.affine_in(sum, var, parts)) continue;
     const Interval factor = range_of(parts.coefficient);

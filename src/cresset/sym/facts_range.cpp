@@ -1,4 +1,6 @@
 // Ranges of expressions, term by term, narrowed by what was learned about sums.
+#include <algorithm>
+
 #include "base/check.h"
 #include "sym/facts.h"
 
@@ -44,6 +46,15 @@ Interval Facts::product_range(ExprId monomial) {
   return result;
 }
 
+Interval Facts::var_range(VarId var) {
+  const VarInfo v = info(var);
+  if (v.replacement.valid()) return intersect(v.range, range(v.replacement));
+  if (!v.extent.valid()) return v.range;
+  const Interval extents = range_of(extent(var));
+  if (extents.hi == Interval::kPosInf) return v.range;
+  return intersect(v.range, {0, std::max<int64_t>(extents.hi - 1, 0)});  // of no iterations, anything holds
+}
+
 Interval Facts::range_uncached(ExprId e) {
   const Kind kind = pool_[e].kind;
   ExprList operands;
@@ -56,10 +67,8 @@ Interval Facts::range_uncached(ExprId e) {
   switch (kind) {
     case Kind::Const:
       return number(pool_[e].value);
-    case Kind::Var: {
-      const VarInfo& v = info(pool_.var_of(e));
-      return v.replacement.valid() ? intersect(v.range, range(v.replacement)) : v.range;
-    }
+    case Kind::Var:
+      return var_range(pool_.var_of(e));
     case Kind::Add:
       return fold([](Interval a, Interval b) { return add(a, b); });
     case Kind::Mul:

@@ -67,9 +67,8 @@ void sort_by_structure(const ExprPool& pool, ExprList& list) {
 }
 
 void sort_by_structure(const ExprPool& pool, TermList& terms) {
-  std::sort(terms.begin(), terms.end(), [&pool](const Term& a, const Term& b) {
-    return compare_monomials(pool, a.monomial, b.monomial) < 0;
-  });
+  std::sort(terms.begin(), terms.end(),
+            [&pool](const Term& a, const Term& b) { return compare_monomials(pool, a.monomial, b.monomial) < 0; });
 }
 
 }  // namespace cresset::sym

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "sym/eval.h"
 
 namespace cresset::sym {
@@ -98,7 +99,16 @@ void ShapeEnv::constrain(VarId var, Interval range) {
 ExprId ShapeEnv::simplify(ExprId e) { return facts_.simplify(e); }
 
 void ShapeEnv::record_guard(ExprId condition, Reason reason) {
+  if (pool_[condition].kind == Kind::And) {  // each part on its own: some may be known, and failures name the part
+    ExprList parts;
+    parts.assign(pool_.operands(condition));
+    for (const ExprId part : parts) {
+      if (!known_true(part)) record_guard(part, reason);
+    }
+    return;
+  }
   ++counters_.guards_recorded;
+  CRESSET_LOG(Guards, fmt::format("guard {}  # {} {}", to_string(condition), reason.op, reason.location));
   guards_.push_back({condition, std::move(reason)});
   facts_.learn(condition);
   if (marked_count_ > 0) find_violations(guards_.back());

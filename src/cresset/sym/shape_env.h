@@ -18,9 +18,9 @@
 namespace cresset::sym {
 
 enum class Policy : uint8_t {
-  Dynamic,    // the default
+  Dynamic,        // the default
   MarkedDynamic,  // a promise: a guard that pins it is an error
-  Static,     // specialized at creation
+  Static,         // specialized at creation
 };
 
 struct Symbol {
@@ -65,7 +65,8 @@ class ShapeEnv {
 
   // A backed symbol. `range` defaults to [0, inf) (a size); a narrower one is guarded, since nothing else promises it.
   // Policy::Static: guards that the value is the hint, and returns that constant.
-  ExprId new_backed(std::string source, int64_t hint, Interval range = Interval::size(), Policy policy = Policy::Dynamic);
+  ExprId new_backed(std::string source, int64_t hint, Interval range = Interval::size(),
+                    Policy policy = Policy::Dynamic);
   ExprId new_unbacked(std::string source, Interval range = Interval::size());
   const Symbol* symbol(VarId var) const;  // nullptr for variables that are not symbols (loop variables)
   std::span<const Symbol> symbols() const { return symbols_; }

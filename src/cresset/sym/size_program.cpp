@@ -102,9 +102,8 @@ class Builder {
     for (size_t i = terms.size(); i-- > 0;) {
       if (terms[i].coefficient == 1 || !terms[i].monomial.valid()) first = i;
     }
-    uint32_t result = terms[first].monomial.valid()
-                          ? push_scaled(emit(terms[first].monomial), terms[first].coefficient)
-                          : emit_constant(terms[first].coefficient);
+    uint32_t result = terms[first].monomial.valid() ? push_scaled(emit(terms[first].monomial), terms[first].coefficient)
+                                                    : emit_constant(terms[first].coefficient);
     for (size_t i = 0; i < terms.size(); ++i) {
       if (i == first) continue;
       const bool is_constant = !terms[i].monomial.valid();

@@ -39,7 +39,7 @@ class SizeProgram {
   const std::vector<uint32_t>& outputs() const { return outputs_; }
 
  private:
-  std::vector<Instr> instrs_;     // instruction i writes register i
+  std::vector<Instr> instrs_;      // instruction i writes register i
   std::vector<uint32_t> outputs_;  // register of each output
 };
 

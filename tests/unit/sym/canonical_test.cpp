@@ -164,8 +164,8 @@ TEST_F(CanonicalForm, AffineParts) {
 
 TEST_F(CanonicalForm, SubstituteAndVariables) {
   const ExprId e = (*this)("(a + 3*b)//4 + max(a, c)");
-  const ExprId replaced = pool_.substitute(e, {{pool_.var_of((*this)("a")), (*this)("4*d")},
-                                               {pool_.var_of((*this)("b")), (*this)("0")}});
+  const ExprId replaced =
+      pool_.substitute(e, {{pool_.var_of((*this)("a")), (*this)("4*d")}, {pool_.var_of((*this)("b")), (*this)("0")}});
   EXPECT_EQ(replaced, (*this)("d + max(4*d, c)"));
   std::vector<VarId> vars;
   pool_.collect_vars(e, vars);
@@ -185,14 +185,15 @@ TEST_F(CanonicalForm, PrintsLikePython) {
 }
 
 TEST_F(CanonicalForm, TextDoesNotDependOnTheOrderOfBuilding) {
-  const char* const texts[] = {"a*b + a//2 + b + 1", "max(a + b, a % 3, 4)", "a*(b//2) + b*(a//2)", "b == a", "b != 2*a + 1",
-                               "a <= b and (b < 4 or a*a == b)"};
+  const char* const texts[] = {"a*b + a//2 + b + 1", "max(a + b, a % 3, 4)",          "a*(b//2) + b*(a//2)", "b == a",
+                               "b != 2*a + 1",       "a <= b and (b < 4 or a*a == b)"};
   for (const char* text : texts) {
     ExprPool other;
     const VarIds ids{{"a", other.new_var()}, {"b", other.new_var()}};
     ASSERT_TRUE(parse(other, "4*(b//2) + a*b*b + max(4, a % 3) + (a*b + b//2)//3", ids).ok());
     (*this)("a"), (*this)("b");
-    EXPECT_EQ(print((*this)(text)), to_string(other, *parse(other, text, ids), {{ids.at("a"), "a"}, {ids.at("b"), "b"}}));
+    EXPECT_EQ(print((*this)(text)),
+              to_string(other, *parse(other, text, ids), {{ids.at("a"), "a"}, {ids.at("b"), "b"}}));
   }
 }
 

@@ -1,7 +1,8 @@
+#include "sym/interval.h"
+
 #include <gtest/gtest.h>
 
 #include "sym/arith.h"
-#include "sym/interval.h"
 
 namespace cresset::sym {
 namespace {

@@ -22,8 +22,9 @@ class SizeProgramTest : public PoolTest {
 };
 
 TEST_F(SizeProgramTest, EveryKind) {
-  const SizeProgram p = compile({"a + 2*b - 3", "a*b", "a//b", "a % b", "min(a, b)", "max(a, b, 4)", "a == b", "a != b",
-                                 "a < b", "a <= b", "a == b or a < 3", "a != b and b > 0", "12", "a", "-a", "-5*a - b"});
+  const SizeProgram p =
+      compile({"a + 2*b - 3", "a*b", "a//b", "a % b", "min(a, b)", "max(a, b, 4)", "a == b", "a != b", "a < b",
+               "a <= b", "a == b or a < 3", "a != b and b > 0", "12", "a", "-a", "-5*a - b"});
   EXPECT_EQ(run(p, {7, 2}), (std::vector<int64_t>{8, 14, 3, 1, 2, 7, 0, 1, 0, 0, 0, 1, 12, 7, -7, -37}));
   EXPECT_EQ(run(p, {-7, 2}), (std::vector<int64_t>{-6, -14, -4, 1, -7, 4, 0, 1, 1, 1, 1, 1, 12, -7, 7, 33}));
   EXPECT_EQ(run(p, {2, 2}), (std::vector<int64_t>{3, 4, 1, 0, 2, 4, 1, 0, 0, 1, 1, 0, 12, 2, -2, -12}));
@@ -60,9 +61,8 @@ TEST_F(SizeProgramTest, AgreesWithTheEvaluator) {
     for (int64_t b = -6; b <= 6; ++b) {
       const std::vector<int64_t> got = run(p, {a, b});
       for (size_t i = 0; i < std::size(texts); ++i) {
-        const auto value = eval(pool_, (*this)(texts[i]), [&](VarId v) -> std::optional<int64_t> {
-          return v == ids_["a"] ? a : b;
-        });
+        const auto value =
+            eval(pool_, (*this)(texts[i]), [&](VarId v) -> std::optional<int64_t> { return v == ids_["a"] ? a : b; });
         EXPECT_EQ(got[i], *value) << texts[i] << " at " << a << ", " << b;
       }
     }

@@ -43,9 +43,7 @@ class EnvTest : public ::testing::Test {
   ExprId unbacked(std::string name, Interval range = Interval::size()) {
     return declare(name, env_.new_unbacked(name, range));
   }
-  ExprId index(std::string name, std::string_view extent) {
-    return declare(name, env_.new_index_var((*this)(extent)));
-  }
+  ExprId index(std::string name, std::string_view extent) { return declare(name, env_.new_index_var((*this)(extent))); }
   ExprId declare(const std::string& name, ExprId e) {
     if (env_.pool().is_var(e)) ids_[name] = env_.pool().var_of(e);
     return e;
