@@ -76,7 +76,7 @@ loop::ScalarId log_sigmoid(ElementContext& context, const OpArgs& args, size_t r
 
 Result<Types> log_sigmoid_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(Types types, (shape_of<1, kFloat, Out::Common>(shapes, args)));
-  types[0].strides = shapes.like_strides(args.tensor(0));
+  types[0].strides = shapes.contiguous_strides(types[0].sizes);
   types.push_back(types[0]);
   return types;
 }

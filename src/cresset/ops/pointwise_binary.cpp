@@ -19,20 +19,35 @@ S mul(S a, S b) { return a.dtype() == DType::Bool ? both(a, b) : a * b; }
 template <S (*F)(S, S), size_t Scaled>
 loop::ScalarId scaled(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   const DType dtype = context.result_type(0).dtype;
-  S operands[2] = {operand(context, args, 0, index, dtype), operand(context, args, 1, index, dtype)};
+  const DType number = compute_dtype(dtype);
+  S operands[2] = {operand(context, args, 0, index, dtype),
+                   operand(context, args, 1, index, args.is_tensor(1) ? dtype : number)};
   S& target = operands[Scaled];
   if (constant_number(args.graph(), args[2]) != 1.0) target = target * number_arg(context, args, 2, target);
   return F(operands[0], operands[1]).id;
 }
 
-template <unsigned Accepted>
+constexpr size_t kReversed[] = {1, 0};
+
+bool is_bool(const OpArgs& args, size_t i) {
+  return args.is_tensor(i) ? args.tensor(i).dtype == DType::Bool : std::holds_alternative<bool>(args[i]);
+}
+
+template <size_t Scaled>
 Result<Types> scaled_shape(ShapeContext& shapes, const OpArgs& args) {
-  CRESSET_TRY(Types types, (shape_of<2, Accepted, Out::Common>(shapes, args)));
+  const auto order = Scaled == 0 ? std::span<const size_t>(kReversed) : first_operands<2>();  // rsub is sub(other, self)
+  CRESSET_TRY(Types types, promoted_shape(shapes, args, order, kReal, Out::Common));
   const bool whole = !std::holds_alternative<double>(args[2]);
   if (types[0].dtype == DType::Bool && constant_number(args.graph(), args[2]) != 1.0)
     return shapes.unsupported("alpha on booleans");
   if (is_integral(types[0].dtype) && !whole) return shapes.invalid("a fractional alpha on integers");
   return types;
+}
+
+template <size_t Scaled>
+Result<Types> difference_shape(ShapeContext& shapes, const OpArgs& args) {
+  if (is_bool(args, 0) || is_bool(args, 1)) return shapes.invalid("subtraction of booleans");
+  return scaled_shape<Scaled>(shapes, args);
 }
 
 // (1 - weight) * self + weight * end, from the nearer end so that both ends are met exactly.
@@ -79,15 +94,14 @@ S logaddexp(S a, S b) {
   return select(both(unary(Op::IsInf, a), eq(a, b)), a, sum);
 }
 
-#define SCALED_TENSOR(name, accepted, function, operand_index)                                              \
-  OpDef {                                                                                                   \
-    .schema = "aten::" name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",              \
-    .op_class = OpClass::Pointwise, .shape = scaled_shape<accepted>, .element = scaled<function, operand_index> \
-  }
-#define SCALED_SCALAR(name, accepted, function, operand_index)                                              \
-  OpDef {                                                                                                   \
-    .schema = "aten::" name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",                 \
-    .op_class = OpClass::Pointwise, .shape = scaled_shape<accepted>, .element = scaled<function, operand_index> \
+#define SCALED(name, rule, function, scaled_operand)                                             \
+  OpDef{.schema = "aten::" name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", \
+        .op_class = OpClass::Pointwise,                                                          \
+        .shape = rule<scaled_operand>,                                                           \
+        .element = scaled<function, scaled_operand>},                                            \
+      OpDef {                                                                                    \
+    .schema = "aten::" name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",      \
+    .op_class = OpClass::Pointwise, .shape = rule<scaled_operand>, .element = scaled<function, scaled_operand> \
   }
 #define BINARY(text, accepted, out, function, is_heavy)                                  \
   OpDef {                                                                                \
@@ -96,14 +110,17 @@ S logaddexp(S a, S b) {
   }
 
 const OpDef kOps[] = {
-    SCALED_TENSOR("add", kReal, add, 1),
-    SCALED_SCALAR("add", kReal, add, 1),
-    SCALED_TENSOR("sub", kNumeric, sub, 1),
-    SCALED_SCALAR("sub", kNumeric, sub, 1),
-    SCALED_TENSOR("rsub", kNumeric, rsub, 0),
-    SCALED_SCALAR("rsub", kNumeric, rsub, 0),
-    BINARY("mul.Tensor(Tensor self, Tensor other)", kReal, Out::Common, mul, false),
-    BINARY("mul.Scalar(Tensor self, Scalar other)", kReal, Out::Common, mul, false),
+    SCALED("add", scaled_shape, add, 1),
+    SCALED("sub", difference_shape, sub, 1),
+    SCALED("rsub", difference_shape, rsub, 0),
+    {.schema = "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<2, kReal, Out::Common>,
+     .element = arithmetic2<mul>},
+    {.schema = "aten::mul.Scalar(Tensor self, Scalar other) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = shape_of<2, kReal, Out::Common>,
+     .element = arithmetic2<mul>},
     BINARY("maximum(Tensor self, Tensor other)", kReal, Out::Common, (extreme<Op::Maximum, true>), false),
     BINARY("minimum(Tensor self, Tensor other)", kReal, Out::Common, (extreme<Op::Minimum, false>), false),
     BINARY("fmax(Tensor self, Tensor other)", kReal, Out::Common, (extreme<Op::Fmax, true>), false),

@@ -52,7 +52,11 @@ Result<Types> copy_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(const std::vector<sym::ExprId> sizes, shapes.broadcast(out.sizes, source.sizes));
   for (size_t i = 0; i < sizes.size(); ++i)
     if (!shapes.require_equal(sizes[i], out.sizes[i])) return shapes.invalid("the source does not expand to self");
-  out.strides = shapes.like_strides(out);
+  // Gaps between elements survive, overlaps do not.
+  for (size_t i = 0; i < out.rank(); ++i) {
+    const bool one = shapes.pool().is_const(out.sizes[i], 1);
+    if (!one && shapes.pool().is_const(out.strides[i], 0)) out.strides = shapes.like_strides(args.tensor(0));
+  }
   return Types{std::move(out)};
 }
 

@@ -52,26 +52,26 @@ Result<Types> mode_shape(ShapeContext& shapes, const OpArgs& args) {
 }
 
 loop::ScalarId mode_element(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
-  if (args.is_none(2)) return element2<divide>(context, args, result, index);
-  return args.text(2) == "floor" ? element2<floor_divide>(context, args, result, index)
-                                 : element2<trunc_divide>(context, args, result, index);
+  if (args.is_none(2)) return arithmetic2<divide>(context, args, result, index);
+  return args.text(2) == "floor" ? arithmetic2<floor_divide>(context, args, result, index)
+                                 : arithmetic2<trunc_divide>(context, args, result, index);
 }
 
-#define WHOLE(text, function)                                             \
+#define WHOLE(text, rule)                                                 \
   OpDef {                                                                 \
     .schema = "aten::" text " -> Tensor", .op_class = OpClass::Pointwise, \
-    .shape = whole_shape, .element = element2<function>                   \
+    .shape = whole_shape, .element = rule                                 \
   }
 
 const OpDef kOps[] = {
     {.schema = "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<2, kReal, Out::Float>,
-     .element = element2<divide>},
+     .element = arithmetic2<divide>},
     {.schema = "aten::div.Scalar(Tensor self, Scalar other) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<2, kReal, Out::Float>,
-     .element = element2<divide>},
+     .element = arithmetic2<divide>},
     {.schema = "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = mode_shape,
@@ -80,13 +80,13 @@ const OpDef kOps[] = {
      .op_class = OpClass::Pointwise,
      .shape = mode_shape,
      .element = mode_element},
-    WHOLE("floor_divide(Tensor self, Tensor other)", floor_divide),
-    WHOLE("floor_divide.Scalar(Tensor self, Scalar other)", floor_divide),
-    WHOLE("remainder.Tensor(Tensor self, Tensor other)", apply2<Op::Remainder>),
-    WHOLE("remainder.Scalar(Tensor self, Scalar other)", apply2<Op::Remainder>),
-    WHOLE("remainder.Scalar_Tensor(Scalar self, Tensor other)", apply2<Op::Remainder>),
-    WHOLE("fmod.Tensor(Tensor self, Tensor other)", apply2<Op::Fmod>),
-    WHOLE("fmod.Scalar(Tensor self, Scalar other)", apply2<Op::Fmod>),
+    WHOLE("floor_divide(Tensor self, Tensor other)", arithmetic2<floor_divide>),
+    WHOLE("floor_divide.Scalar(Tensor self, Scalar other)", arithmetic2<floor_divide>),
+    WHOLE("remainder.Tensor(Tensor self, Tensor other)", element2<apply2<Op::Remainder>>),
+    WHOLE("remainder.Scalar(Tensor self, Scalar other)", element2<apply2<Op::Remainder>>),
+    WHOLE("remainder.Scalar_Tensor(Scalar self, Tensor other)", element2<apply2<Op::Remainder>>),
+    WHOLE("fmod.Tensor(Tensor self, Tensor other)", element2<apply2<Op::Fmod>>),
+    WHOLE("fmod.Scalar(Tensor self, Scalar other)", element2<apply2<Op::Fmod>>),
 };
 
 }  // namespace

@@ -85,6 +85,14 @@ loop::ScalarId element2(ElementContext& context, const OpArgs& args, size_t, con
   const S a = operand(context, args, 0, index, dtype);
   return F(a, operand(context, args, 1, index, dtype)).id;
 }
+// As element2, but a number keeps the precision that its tensor is computed in: eager does not round it to F16/BF16.
+template <S (*F)(S, S)>
+loop::ScalarId arithmetic2(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  const DType dtype = context.result_type(0).dtype;
+  const auto read = [&](size_t i) { return operand(context, args, i, index, args.is_tensor(i) ? dtype : compute_dtype(dtype)); };
+  const S a = read(0);
+  return F(a, read(1)).id;
+}
 // With further number arguments, read from `args` by the function itself.
 template <S (*F)(S, ElementContext&, const OpArgs&)>
 loop::ScalarId element1_with(ElementContext& context, const OpArgs& args, size_t, const Index& index) {

@@ -148,6 +148,7 @@ Result<Types> logsumexp_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   if (!is_float(self.dtype)) return unsupported_dtype(self.dtype, "logsumexp");
   CRESSET_TRY(const Dims dims, reduced_dims(shapes, args[1], self.rank()));
+  if (self.rank() > 0 && args.integers(1).empty()) return shapes.unsupported("logsumexp over no dimension");
   if (!require_elements(shapes, self, dims)) return shapes.unsupported("logsumexp of no elements");
   return Types{reduced_type(shapes, self, dims, args.flag(2), self.dtype)};
 }
