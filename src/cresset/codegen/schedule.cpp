@@ -155,7 +155,9 @@ class Scheduler {
       uint16_t depth = out_.depth[kernel_.stores[i].value.index];
       bool vector = false;
       levels_of(space_.store[i], depth, vector);
-      out_.store_in_row.push_back(depth <= out_.row_depth());
+      // A point store stays inside the inner loops even when nothing in it varies there: they may be empty.
+      const bool point = out_.analysis.store_is_point[i] != 0 && out_.first_inner() != out_.loops.size();
+      out_.store_in_row.push_back(depth <= out_.row_depth() && !point);
       out_.store_index.push_back(index_form(space_.store[i]));
     }
     out_.position = index_form(space_.position);

@@ -176,19 +176,13 @@ class Interpreter {
     }
   }
 
-  bool is_point(const Store& store) const {
-    if (analysis_.is_point[store.value.index]) return true;
-    bool point = false;
-    for (const Loop& loop : inner_) point |= kernel_.env().pool().uses_var(store.address, loop.var);
-    for_each_bound_scalar(kernel_, store.address, [&](ScalarId s) { point |= analysis_.is_point[s.index] != 0; });
-    return point;
-  }
-
   void store(bool point) {
-    for (const Store& s : kernel_.stores)
-      if (is_point(s) == point)
-        store_value(kernel_.buffers[s.buffer.index].dtype, buffers_[s.buffer.index], eval(s.address),
-                    values_[s.value.index]);
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+      const Store& s = kernel_.stores[i];
+      if ((analysis_.store_is_point[i] != 0) != point) continue;
+      store_value(kernel_.buffers[s.buffer.index].dtype, buffers_[s.buffer.index], eval(s.address),
+                  values_[s.value.index]);
+    }
   }
 
   void row() {

@@ -1,0 +1,136 @@
+// Addresses: strides, masks, indirect access, division, in-place stores, many dimensions.
+#include <gtest/gtest.h>
+
+#include "kernel_harness.h"
+
+namespace cresset::codegen {
+namespace {
+
+using loop::ExprId;
+using loop::Op;
+using loop::ScalarId;
+
+TEST(CodegenIndex, StridesOneZeroAndOthers) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::F64, DType::I64, DType::U8, DType::Bool}) {
+    KernelBuilder k;
+    const int64_t n = 45;
+    const ExprId i = k.outer(k.size(n)), step = k.size(3);
+    const auto x = k.input(dtype, 3 * n), y = k.input(dtype, 1), out = k.output(dtype, 2 * n);
+    k.data[out.index].assign(static_cast<size_t>(2 * n * byte_size(dtype)), 0);
+    const ScalarId a = k.load(x, k.pool.mul(i, step)), b = k.load(y, k.pool.constant(0));
+    k.store(out, k.pool.mul(i, k.pool.constant(2)), k.b.binary(dtype == DType::Bool ? Op::BitXor : Op::Add, a, b));
+    expect_same(k);
+  }
+}
+
+TEST(CodegenIndex, ReversedRows) {
+  KernelBuilder k;
+  const int64_t n = 77;
+  const ExprId size = k.size(n), i = k.outer(size);
+  const auto x = k.input(DType::F32, n), out = k.output(DType::F32, n);
+  k.store(out, i, k.load(x, k.pool.sub(k.pool.sub(size, i), k.pool.constant(1))));
+  expect_same(k);
+}
+
+TEST(CodegenIndex, MaskedLoadsPad) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::I64, DType::Bool}) {
+    KernelBuilder k;
+    const int64_t n = 50, pad = 9;
+    const ExprId size = k.size(n), total = k.pool.add(size, k.pool.constant(2 * pad));
+    const ExprId i = k.outer(total), from = k.pool.sub(i, k.pool.constant(pad));
+    const auto x = k.input(dtype, n), row = k.input(DType::F32, 1), out = k.output(dtype, n + 2 * pad);
+    const ScalarId at = k.b.size(from), zero = k.b.constant_int(DType::I64, 0);
+    const ScalarId inside =
+        k.b.binary(Op::BitAnd, k.b.binary(Op::Ge, at, zero), k.b.binary(Op::Lt, at, k.b.size(size)));
+    const ScalarId v = k.b.load(x, from, inside);
+    const ScalarId uniform = k.b.load(row, k.pool.constant(0), inside);
+    const ScalarId flag = k.b.binary(Op::Ne, uniform, k.b.constant(DType::F32, 0));
+    k.store(out, i, v);
+    k.store(k.output(DType::Bool, n + 2 * pad), i, flag);
+    expect_same(k);
+  }
+}
+
+TEST(CodegenIndex, EmbeddingLookup) {
+  KernelBuilder k;
+  const int64_t tokens = 13, width = 40, vocabulary = 29;
+  const ExprId cols = k.size(width), i = k.outer(k.size(tokens)), j = k.outer(cols);
+  const auto index = k.input(DType::I64, tokens), table = k.input(DType::F32, vocabulary * width),
+             out = k.output(DType::F32, tokens * width);
+  std::vector<int64_t> rows;
+  for (int64_t t = 0; t < tokens; ++t) rows.push_back((t * 11) % vocabulary);
+  set_data(k, index, rows);
+  const ExprId row = k.b.bind_index(k.load(index, i));
+  k.store(out, k.pool.add(k.pool.mul(i, cols), j), k.load(table, k.pool.add(k.pool.mul(row, cols), j)));
+  expect_same(k);
+}
+
+TEST(CodegenIndex, GatherAlongTheVectorAndScatter) {
+  KernelBuilder k;
+  const int64_t n = 150;
+  const ExprId i = k.outer(k.size(n));
+  const auto index = k.input(DType::I32, n), x = k.input(DType::F32, n), out = k.output(DType::F32, n);
+  std::vector<int32_t> order;
+  for (int64_t t = 0; t < n; ++t) order.push_back(static_cast<int32_t>((t * 67 + 5) % n));
+  set_data(k, index, order);
+  const ExprId at = k.b.bind_index(k.b.cast(k.load(index, i), DType::I64));
+  k.store(out, at, k.b.binary(Op::Add, k.load(x, at), k.load(x, i)));
+  expect_same(k);
+}
+
+TEST(CodegenIndex, FloorDivAndModOfLoopVariables) {
+  KernelBuilder k;
+  const int64_t n = 210;
+  const ExprId i = k.outer(k.size(n)), seven = k.size(7), shifted = k.pool.sub(i, k.pool.constant(100));
+  const auto x = k.input(DType::F32, n);
+  const ExprId swapped = k.pool.add(k.pool.mul(k.pool.mod(i, seven), k.pool.constant(30)), k.pool.floor_div(i, seven));
+  k.store(k.output(DType::F32, n), i, k.load(x, swapped));
+  k.store(k.output(DType::I64, n), i, k.b.size(k.pool.floor_div(shifted, k.pool.constant(8))));
+  k.store(k.output(DType::I64, n), i, k.b.size(k.pool.mod(shifted, k.pool.constant(8))));
+  k.store(k.output(DType::I64, n), i, k.b.size(k.pool.mod(shifted, seven)));
+  k.store(k.output(DType::I64, n), i, k.b.size(k.pool.min(shifted, k.pool.max(seven, k.pool.neg(i)))));
+  expect_same(k);
+}
+
+TEST(CodegenIndex, InPlace) {
+  KernelBuilder k;
+  const ExprId rows = k.size(4), cols = k.size(67), i = k.outer(rows), j = k.inner(cols);
+  const auto x = k.output(DType::F32, 4 * 67);
+  k.kernel.buffers[x.index].read = true;
+  const ExprId at = k.pool.add(k.pool.mul(i, cols), j);
+  const ScalarId v = k.load(x, at);
+  const ScalarId shifted = k.b.binary(Op::Sub, v, k.b.reduce(loop::Combine::Max, v));
+  k.store(x, at, shifted);
+  k.store(k.output(DType::F32, 4 * 67), at, v);  // the old value, stored after
+  expect_same(k);
+}
+
+TEST(CodegenIndex, FiveDimensionsPermuted) {
+  KernelBuilder k;
+  const int64_t e[5] = {2, 3, 4, 5, 6};
+  ExprId size[5], v[5];
+  for (int d = 0; d < 5; ++d) size[d] = k.size(e[d]);
+  for (int d = 0; d < 5; ++d) v[d] = k.outer(size[d]);
+  auto address = [&](std::vector<int> order) {
+    ExprId at = k.pool.constant(0);
+    for (int d : order) at = k.pool.add(k.pool.mul(at, size[d]), v[d]);
+    return at;
+  };
+  const auto x = k.input(DType::F32, 720), y = k.input(DType::F32, 720), out = k.output(DType::F32, 720);
+  k.store(out, address({0, 1, 2, 3, 4}),
+          k.b.binary(Op::Add, k.load(x, address({4, 2, 0, 1, 3})), k.load(y, address({0, 2, 1, 3, 4}))));
+  expect_same(k);
+}
+
+TEST(CodegenIndex, ChannelsLastCollapses) {
+  KernelBuilder k;
+  const ExprId n = k.size(2), c = k.size(5), hw = k.size(33);
+  const ExprId i = k.outer(n), j = k.outer(c), p = k.outer(hw);
+  const ExprId at = k.pool.add(k.pool.mul(k.pool.add(k.pool.mul(i, hw), p), c), j);
+  const auto x = k.input(DType::F32, 330), bias = k.input(DType::F32, 5), out = k.output(DType::F32, 330);
+  k.store(out, at, k.b.binary(Op::Add, k.load(x, at), k.load(bias, j)));
+  expect_same(k);
+}
+
+}  // namespace
+}  // namespace cresset::codegen
