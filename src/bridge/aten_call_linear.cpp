@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "bridge/aten_call_race.h"
+#include "bridge/aten_call_small.h"
 #include "bridge/epilogue.h"
 
 // Exported by libtorch_cpu without a public header. Weak: a torch without it is served by ATen's default.
@@ -28,7 +29,7 @@ using runtime::SizeRef;
 using runtime::TensorId;
 
 enum class Family : uint8_t { Mm, Addmm, Bmm, Baddbmm };
-enum class Way : uint8_t { Aten, OneDnnMatmul, OneDnnLinear };
+enum class Way : uint8_t { Aten, Small, OneDnnMatmul, OneDnnLinear };
 
 constexpr double kWorthRacing = 64.0 * 64.0 * 64.0;  // multiply-adds; below, ATen's small kernels win anyway
 
@@ -111,6 +112,8 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
     switch (way) {
       case Way::Aten:
         return "aten";
+      case Way::Small:
+        return "small";
       case Way::OneDnnMatmul:
         return "onednn_matmul";
       case Way::OneDnnLinear:
@@ -128,7 +131,17 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
       own = at::Tensor(at::detail::empty_strided_cpu(slot.sizes, slot.strides, slot.dtype));
     }
     at::Tensor out = planned ? context.planned(result_) : own;
-    way == Way::Aten ? run_aten(context, out) : run_onednn_matmul(context, out);
+    switch (way) {
+      case Way::Small:
+        run_small(context, out);
+        break;
+      case Way::OneDnnMatmul:
+        run_onednn_matmul(context, out);
+        break;
+      default:
+        run_aten(context, out);
+        break;
+    }
     if (args_.post != nullptr) args_.post->apply(out);
     if (!planned) context.adopt(result_, std::move(own), op_);
   }
@@ -153,6 +166,15 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
     }
   }
 
+  void run_small(const BoundContext& context, at::Tensor& out) const {
+    const BoundSlot& a = context.slot(args_.a);
+    const BoundSlot& b = context.slot(args_.b);
+    const auto data = [&](TensorId id) { return context.tensor(id).const_data_ptr<float>(); };
+    small_product(a.sizes[0], b.sizes[1], a.sizes[1], {data(args_.a), a.strides[0], 1},
+                  {data(args_.b), b.strides[0], b.strides[1]}, args_.bias.valid() ? data(args_.bias) : nullptr,
+                  out.mutable_data_ptr<float>(), context.slot(result_).strides[0]);
+  }
+
   void run_onednn_matmul(const BoundContext& context, at::Tensor& out) const {
     if (args_.bias.valid()) fill_rows(out, context.tensor(args_.bias));
     at::native::mkldnn_matmul(context.tensor(args_.a), context.tensor(args_.b), out, args_.bias.valid() ? 1.F : 0.F,
@@ -175,6 +197,23 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
     return static_cast<double>(context.slot(result_).numel) * static_cast<double>(a.sizes.back());
   }
 
+  bool row_bias(const BoundContext& context) const {
+    return !args_.bias.valid() || (context.slot(args_.bias).sizes.size() == 1 &&
+                                   context.slot(args_.bias).sizes[0] == context.slot(result_).sizes.back());
+  }
+
+  bool fits_small_product(const BoundContext& context, double work) const {
+    const BoundSlot& a = context.slot(args_.a);
+    const BoundSlot& b = context.slot(args_.b);
+    const BoundSlot& result = context.slot(result_);
+    const auto dense = [](const BoundSlot& slot, size_t d) { return slot.strides[d] == 1 || slot.sizes[d] <= 1; };
+    if (!row_bias(context)) return false;
+    const bool bias_dense = !args_.bias.valid() || dense(context.slot(args_.bias), 0);
+    return a.sizes.size() == 2 && work <= kSmallProduct && a.dtype == at::kFloat && b.dtype == at::kFloat &&
+           args_.beta.equal(1) && args_.alpha.equal(1) && bias_dense && dense(a, 1) && dense(result, 1) &&
+           (b.strides[1] == 1 || b.strides[0] == 1);
+  }
+
   std::vector<Way> ways(const BoundContext& context, double work) const {
     std::vector<Way> ways{Way::Aten};
     const BoundSlot& a = context.slot(args_.a);
@@ -182,12 +221,11 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
     const BoundSlot& result = context.slot(result_);
     const bool known_dtype = a.dtype == at::kFloat || a.dtype == at::kBFloat16;
     const bool plain = args_.beta.equal(1) && args_.alpha.equal(1);
+    if (fits_small_product(context, work)) return {Way::Small};
     if (work < kWorthRacing || !known_dtype || !plain || b.dtype != a.dtype) return ways;
     const bool dense = layout_letter(result) == 'n';
     if (at::native::mkldnn_matmul != nullptr && dense) ways.push_back(Way::OneDnnMatmul);
-    const bool row_bias = !args_.bias.valid() || (context.slot(args_.bias).sizes.size() == 1 &&
-                                                  context.slot(args_.bias).sizes[0] == result.sizes.back());
-    if (a.sizes.size() == 2 && dense && row_bias && layout_letter(a) == 'n' && linear_pointwise() != nullptr)
+    if (a.sizes.size() == 2 && dense && row_bias(context) && layout_letter(a) == 'n' && linear_pointwise() != nullptr)
       ways.push_back(Way::OneDnnLinear);
     return ways;
   }

@@ -20,7 +20,7 @@ namespace {
 using runtime::Home;
 using runtime::TensorId;
 
-constexpr int64_t kElementsPerThread = 16384;  // below this a thread costs more than it brings
+constexpr int64_t kElementsPerThread = 32768;  // below this a thread costs more than it brings
 
 char* element_zero(const at::Tensor& tensor) {
   return static_cast<char*>(const_cast<void*>(tensor.unsafeGetTensorImpl()->data()));

@@ -1,6 +1,9 @@
 // Extern calls: each kind of argument, out-variants, several results, lists, matrix products and convolutions.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <limits>
+
 #include "bridge/aten_call.h"
 #include "bridge/program_builder.h"
 
@@ -171,6 +174,24 @@ TEST(ExternCall, MatrixProductsThroughEveryLibrary) {
     const TensorId es = e.in(s, type), ep = e.in(p, type), eq = e.in(q.transpose(1, 2), type);
     e.expect("aten::baddbmm", {es, ep, eq, e.b.ref(1), e.b.ref(1)}, at::baddbmm(s, p, q.transpose(1, 2)), type,
              tolerance);
+  }
+}
+
+TEST(ExternCall, SmallProductsOfEveryLayout) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+           {1, 16, 16}, {3, 17, 33}, {5, 1, 7}, {2, 70, 9}, {1, 64, 64}, {4, 3, 1}, {0, 4, 4}, {3, 4, 0}}) {
+    const at::Tensor x = at::randn({m, k}), w = at::randn({k, n}), bias = at::randn({n});
+    if (k > 20) w.select(0, k - 10).select(0, 0).fill_(infinity);
+    for (const at::Tensor& b : {w, w.t().contiguous().t()}) {
+      OneCall plain;
+      const TensorId px = plain.in(x), pw = plain.in(b);
+      plain.expect("aten::mm", {px, pw}, at::mm(x, b), DType::F32, 1e-4);
+      OneCall biased;
+      const TensorId bb = biased.in(bias), bx = biased.in(x), bw = biased.in(b);
+      biased.expect("aten::addmm", {bb, bx, bw, biased.b.ref(1), biased.b.ref(1)}, at::addmm(bias, x, b), DType::F32,
+                    1e-4);
+    }
   }
 }
 
