@@ -8,7 +8,7 @@ PY_SOURCES := python tools bench tests examples
 PYTEST := $(PY) -m pytest -q -p no:cacheprovider
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-core test-python bench fmt lint golden golden-update fuzz size asan wheel clean
+.PHONY: help setup build demo test test-full test-core test-cpp test-python bench fmt lint golden golden-update fuzz size asan wheel clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
@@ -23,12 +23,19 @@ build: setup  ## compile everything into build/, the Python module into python/c
 demo: build  ## BERT, GPT-2 and ResNet-50 against eager and torch.compile; a few minutes
 	@$(PY) examples/demo.py
 
-test: test-core test-python  ## what CI runs
+test: test-core test-cpp test-python  ## what CI runs
 
 test-core: build
 	@ctest --preset $(PRESET) -j $(JOBS)
 	@$(PY) tools/check_layers.py
 	@$(PY) tools/size.py --check
+
+# The installed C++ package, used as a user would: found by CMake from another project, no Python in the process.
+test-cpp: build
+	@cmake --install $(BUILD) --component cpp --prefix $(BUILD)/installed >/dev/null
+	@cmake -G Ninja -S examples/cpp -B $(BUILD)/example -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=$(CURDIR)/$(BUILD)/installed >/dev/null
+	@cmake --build $(BUILD)/example
+	@$(BUILD)/example/example
 
 test-python: build
 	@$(PYTEST) tests/python
