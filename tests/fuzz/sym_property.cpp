@@ -101,6 +101,65 @@ struct World {
   std::vector<TreePtr> guards;
 };
 
+// Variables: two sizes, then an index for each of three extents made of them; a flat index over the extents.
+struct Reshape {
+  explicit Reshape(uint64_t seed) : random(seed, 1) {
+    ExprPool& pool = env.pool();
+    for (int i = 0; i < 2; ++i) sizes.push_back(env.new_backed("s", 3));
+    if (random.number(0, 2) == 0) env.evaluate(pool.eq(sizes[0], sizes[1]), [] { return Reason{}; });
+    if (random.number(0, 2) == 0) env.evaluate(sizes[0], [] { return Reason{}; });
+    divisors = {pool.constant(random.number(2, 5)), sizes[0], sizes[1]};
+    flat = pool.constant(random.number(0, 4) == 0 ? random.number(-2, 3) : 0);
+    ExprId stride = pool.constant(1);
+    for (int i = 0; i < 3; ++i) {
+      extents.push_back(random.number(0, 2) ? pick(sizes) : pool.constant(random.number(1, 4)));
+      if (random.number(0, 3) == 0) extents.back() = pool.mul(extents.back(), pool.constant(random.number(2, 3)));
+      flat = pool.add(flat, pool.mul(env.new_index_var(extents.back()), stride));
+      stride = pool.mul(stride, extents.back());
+      divisors.push_back(stride);
+    }
+  }
+
+  ExprId pick(const std::vector<ExprId>& from) {
+    return from[static_cast<size_t>(random.number(0, static_cast<int64_t>(from.size()) - 1))];
+  }
+
+  std::vector<ExprId> questions() {
+    ExprPool& pool = env.pool();
+    std::vector<ExprId> out;
+    for (int i = 0; i < 12; ++i) {
+      const ExprId base = i < 4 || random.number(0, 1) ? flat : pick(out), by = pick(divisors);
+      ExprId question = random.number(0, 1) ? pool.floor_div(base, by) : pool.mod(base, by);
+      if (random.number(0, 3) == 0) question = pool.add(question, pool.mul(by, pool.floor_div(base, by)));
+      out.push_back(random.number(0, 5) ? question : pool.lt(base, by));
+    }
+    return out;
+  }
+
+  template <class Visit>
+  std::string for_all_points(Visit&& visit) {
+    Values at(5);
+    for (at[0] = 0; at[0] <= 4; ++at[0]) {
+      for (at[1] = 0; at[1] <= 4; ++at[1]) {
+        bool guarded = true;
+        for (const GuardFact& g : env.guards()) guarded = guarded && value(env.pool(), g.condition, at) == 1;
+        int64_t e[3];
+        for (size_t i = 0; i < 3; ++i) e[i] = *value(env.pool(), extents[i], at);
+        for (int64_t n = 0; guarded && n < e[0] * e[1] * e[2]; ++n) {
+          at[2] = n % e[0], at[3] = n / e[0] % e[1], at[4] = n / e[0] / e[1];
+          if (std::string failure = visit(at); !failure.empty()) return failure;
+        }
+      }
+    }
+    return "";
+  }
+
+  RandomExpr random;
+  ShapeEnv env;
+  std::vector<ExprId> sizes, extents, divisors;
+  ExprId flat;
+};
+
 std::string guards_text(const World& world) {
   std::string out;
   for (const TreePtr& guard : world.guards) out += "\n  guard " + text(*guard);
@@ -180,63 +239,23 @@ std::string check_facts(uint64_t seed) {
 }
 
 std::string check_index_arithmetic(uint64_t seed) {
-  RandomExpr random(seed, 1);
-  ShapeEnv env;
-  ExprPool& pool = env.pool();
-  std::vector<ExprId> sizes, extents, indices, questions;
-  for (int i = 0; i < 2; ++i) sizes.push_back(env.new_backed("s", 3));
-  if (random.number(0, 2) == 0) env.evaluate(pool.eq(sizes[0], sizes[1]), [] { return Reason{}; });
-  if (random.number(0, 2) == 0) env.evaluate(pool.ne(sizes[0], pool.constant(0)), [] { return Reason{}; });
-  for (int i = 0; i < 3; ++i) {
-    ExprId extent =
-        random.number(0, 2) ? sizes[static_cast<size_t>(random.number(0, 1))] : pool.constant(random.number(1, 4));
-    if (random.number(0, 3) == 0) extent = pool.mul(extent, pool.constant(random.number(2, 3)));
-    extents.push_back(extent);
-    indices.push_back(env.new_index_var(extent));
-  }
-  ExprId flat = pool.constant(0), stride = pool.constant(1);
-  std::vector<ExprId> divisors{pool.constant(random.number(2, 5)), sizes[0], sizes[1]};
-  for (int i = 0; i < 3; ++i) {
-    flat = pool.add(flat, pool.mul(indices[static_cast<size_t>(i)], stride));
-    stride = pool.mul(stride, extents[static_cast<size_t>(i)]);
-    divisors.push_back(stride);
-  }
-  if (random.number(0, 4) == 0) flat = pool.add(flat, pool.constant(random.number(-2, 3)));
-  const auto pick = [&] {
-    return divisors[static_cast<size_t>(random.number(0, static_cast<int64_t>(divisors.size()) - 1))];
-  };
-  for (int i = 0; i < 12; ++i) {
-    const ExprId base = i < 4 || random.number(0, 1) ? flat : questions[static_cast<size_t>(random.number(0, i - 1))];
-    const ExprId by = pick();
-    questions.push_back(random.number(0, 1) ? pool.floor_div(base, by) : pool.mod(base, by));
-    if (random.number(0, 3) == 0) questions.back() = pool.add(questions.back(), pool.mul(by, pool.floor_div(base, by)));
-    if (random.number(0, 5) == 0) questions.back() = pool.lt(base, by);
-  }
+  Reshape reshape(seed);
+  const std::vector<ExprId> questions = reshape.questions();
   std::vector<ExprId> simplified;
-  for (const ExprId q : questions) simplified.push_back(env.simplify(q));
-  Values at(5);
-  for (at[0] = 0; at[0] <= 4; ++at[0]) {
-    for (at[1] = 0; at[1] <= 4; ++at[1]) {
-      bool guarded = true;
-      for (const GuardFact& g : env.guards()) guarded = guarded && value(pool, g.condition, at) == 1;
-      const int64_t e0 = *value(pool, extents[0], at), e1 = *value(pool, extents[1], at),
-                    e2 = *value(pool, extents[2], at);
-      if (!guarded) continue;
-      for (int64_t n = 0; n < e0 * e1 * e2; ++n) {
-        at[2] = n % e0, at[3] = n / e0 % e1, at[4] = n / e0 / e1;
-        for (size_t i = 0; i < questions.size(); ++i) {
-          const std::optional<int64_t> want = value(pool, questions[i], at), got = value(pool, simplified[i], at);
-          if (!want || want == got) continue;
-          const VarNames names = names_of(5);
-          return fmt::format("{} became {} = {} instead of {} at {}; extents {}, {}, {}",
-                             to_string(pool, questions[i], names), to_string(pool, simplified[i], names),
-                             got.value_or(-999999), *want, show(at), to_string(pool, extents[0], names),
-                             to_string(pool, extents[1], names), to_string(pool, extents[2], names));
-        }
-      }
+  for (const ExprId q : questions) simplified.push_back(reshape.env.simplify(q));
+  const ExprPool& pool = reshape.env.pool();
+  return reshape.for_all_points([&](const Values& at) -> std::string {
+    for (size_t i = 0; i < questions.size(); ++i) {
+      const std::optional<int64_t> want = value(pool, questions[i], at), got = value(pool, simplified[i], at);
+      if (!want || want == got) continue;
+      const VarNames names = names_of(5);
+      std::string extents;
+      for (const ExprId extent : reshape.extents) extents += " " + to_string(pool, extent, names);
+      return fmt::format("{} became {} = {} instead of {} at {}; extents{}", to_string(pool, questions[i], names),
+                         to_string(pool, simplified[i], names), got.value_or(-999999), *want, show(at), extents);
     }
-  }
-  return "";
+    return "";
+  });
 }
 
 std::string check_minimized_guards(uint64_t seed) {

@@ -179,8 +179,12 @@ ExprId Facts::simplify_extremum(ExprId e) {
 
 Interval Facts::range(ExprId e) { return range_of(simplify(e)); }
 
+ExprId Facts::truth_of(ExprId condition) {
+  return pool_.is_boolean(condition) ? condition : pool_.ne(condition, pool_.constant(0));
+}
+
 std::optional<bool> Facts::decide(ExprId condition) {
-  const ExprId simplified = simplify(condition);
+  const ExprId simplified = simplify(truth_of(condition));
   if (!pool_.is_const(simplified)) return std::nullopt;
   return pool_.const_value(simplified) != 0;
 }

@@ -59,6 +59,7 @@ class Facts {
   Memo& memo(ExprId e);
   ExprId extent(VarId var);  // of an index, under what is known by now; invalid when it has none
   void changed() { ++epoch_; }
+  ExprId truth_of(ExprId condition);  // condition != 0, unless it is a truth value already
 
   // facts.cpp
   ExprId simplify_uncached(ExprId e);

@@ -8,7 +8,7 @@
 namespace cresset::sym {
 
 bool Facts::learn(ExprId condition) {
-  const ExprId simplified = simplify(condition);
+  const ExprId simplified = simplify(truth_of(condition));
   if (pool_.is_const(simplified)) return pool_.const_value(simplified) != 0;
   learn_simplified(simplified);
   return true;

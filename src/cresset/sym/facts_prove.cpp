@@ -10,7 +10,9 @@ namespace {
 
 constexpr int kProofSteps = 48;
 constexpr int kProofDepth = 8;
-constexpr int kChainedBounds = 3;  // facts combined in one proof
+constexpr int kChainedBounds = 3;      // facts combined in one proof
+constexpr size_t kFactoredTerms = 16;  // sums longer than this are not searched for common factors
+constexpr size_t kRecentBounds = 128;  // facts tried in one step
 
 }  // namespace
 
@@ -29,6 +31,7 @@ bool Facts::prove(ExprId sum, int64_t bound, int depth) {
 bool Facts::prove_by_factoring(ExprId sum, int64_t bound) {
   TermList terms;
   pool_.terms(sum, terms);
+  if (terms.size() > kFactoredTerms) return false;
   ExprList tried;
   for (const Term& term : terms) {
     ExprList atoms;
@@ -76,7 +79,8 @@ bool Facts::prove_by_extents(ExprId sum, int64_t bound, int depth) {
 }
 
 // For c > 0:  c*(x // c) <= x  and  c*(x // c) >= x - c + 1, hence k*(x // c) + rest <= bound follows from
-// k*x + c*rest <= c*bound for k >= 0, and likewise from below. Also 0 <= x mod c < c.
+// k*x + c*rest <= c*bound for k >= 0, and likewise from below. For k = 1 and -1 nothing is lost, rest being whole:
+// x // c <= n  <=>  x <= c*n + c - 1  and  x // c >= n  <=>  x >= c*n. Also 0 <= x mod c < c.
 bool Facts::prove_by_floors(ExprId sum, int64_t bound, int depth) {
   TermList terms;
   pool_.terms(sum, terms);
@@ -101,7 +105,8 @@ bool Facts::prove_by_floors(ExprId sum, int64_t bound, int depth) {
         if (term.coefficient < 0 || range_of(x).lo < 0) continue;
         return prove(pool_.add(rest, pool_.mul(k, x)), bound, depth + 1);
       }
-      const ExprId most = term.coefficient > 0 ? x : pool_.sub(x, last);
+      const bool unit = !cofactor.valid() && (term.coefficient == 1 || term.coefficient == -1);
+      const ExprId most = (term.coefficient > 0) != unit ? x : pool_.sub(x, last);
       const ExprId others = pool_.mul(c, pool_.sub(rest, pool_.constant(bound)));
       return prove(pool_.add(others, pool_.mul(k, most)), 0, depth + 1);
     }
@@ -136,7 +141,8 @@ bool Facts::prove_by_bounds(ExprId sum, int64_t bound, int depth) {
   const uint64_t mask = pool_[sum].var_mask;
   TermList terms;
   pool_.terms(sum, terms);
-  for (size_t i = bounds_.size(); i-- > 0;) {
+  const size_t oldest = bounds_.size() > kRecentBounds ? bounds_.size() - kRecentBounds : 0;
+  for (size_t i = bounds_.size(); i-- > oldest;) {
     const Bound fact = bounds_[i];
     if ((pool_[fact.sum].var_mask & mask) == 0 || fact.sum == sum) continue;
     TermList fact_terms;

@@ -138,13 +138,15 @@ bool ExprPool::join_one(TermList& terms, size_t i, ExprId mod) {
   const Term term = terms[i];
   const ExprId y = operands(mod)[0], b = operands(mod)[1];
   if (exprs_[b.index].kind == Kind::Add) return false;
-  const ExprId q = floor_div(y, b);
-  if (is_const(q)) return false;
+  const ExprId quotient = floor_div(y, b);
+  if (is_const(quotient) || exprs_[quotient.index].kind == Kind::Add) return false;
+  const ExprId q = exprs_[quotient.index].monomial;
   const Term divisor = term_of(b);
   ExprId rest;
   if (!monomial_quotient(term.monomial, mod, rest)) return false;
   const ExprId outer = monomial_product(rest, divisor.monomial);
-  const int64_t coefficient = saturating_mul(term.coefficient, divisor.coefficient);
+  int64_t coefficient = saturating_mul(term.coefficient, divisor.coefficient);
+  coefficient = saturating_mul(coefficient, term_of(quotient).coefficient);
   for (size_t j = 0; j < terms.size(); ++j) {
     if (j == i || terms[j].coefficient != coefficient || !terms[j].monomial.valid()) continue;
     ExprId digit;
@@ -152,7 +154,9 @@ bool ExprPool::join_one(TermList& terms, size_t i, ExprId mod) {
     ExprId joined = y;
     const Expr& d = exprs_[digit.index];
     if (digit != q) {
-      if (d.kind != Kind::Mod || operands(digit)[0] != q || !is_const(b) || !is_const(operands(digit)[1])) continue;
+      if (quotient != q || d.kind != Kind::Mod || operands(digit)[0] != q || !is_const(b) ||
+          !is_const(operands(digit)[1]))
+        continue;
       joined = this->mod(y, mul(b, operands(digit)[1]));
     }
     const ExprId replacement = mul(scaled(rest, term.coefficient), joined);

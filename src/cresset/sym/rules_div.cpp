@@ -70,6 +70,7 @@ ExprId ExprPool::floor_div(ExprId a, ExprId b) {
 //   (g*r + k) // (g*c)   ->  (r + k // g) // c
 //   (x // d + k) // c    ->  (x + k*d) // (c*d)         for c > 0
 //   (x mod (d*c)) // c   ->  (x // c) mod d             for c, d > 0
+//   (-x) // c            ->  -((x + c - 1) // c)        so that rounding up has one form
 ExprId ExprPool::divide_by_constant(ExprId a, int64_t c) {
   if (c == 1) return a;
   TermList dividend;
@@ -94,6 +95,11 @@ ExprId ExprPool::divide_by_constant(ExprId a, int64_t c) {
       const ExprId d = constant(exprs_[m.index].value / c);
       return add(quotient, mod(divide_by_constant(x, c), d));
     }
+  }
+  if (rest[0].coefficient < 0) {
+    divide_coefficients(rest, -1);
+    rest.push_back({ExprId{}, c - 1 - k});
+    return sub(quotient, divide_by_constant(from_terms(rest), c));
   }
   if (k != 0) rest.push_back({ExprId{}, k});
   const ExprId operands[] = {from_terms(rest), constant(c)};

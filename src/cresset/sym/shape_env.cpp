@@ -72,6 +72,7 @@ std::optional<int64_t> ShapeEnv::specialize(ExprId e, const Reason& why) {
 }
 
 bool ShapeEnv::assume(ExprId condition, std::string message) {
+  if (!pool_.is_boolean(condition)) condition = pool_.ne(condition, pool_.constant(0));
   const ExprId simplified = simplify(condition);
   if (pool_.is_const(simplified)) return pool_.const_value(simplified) != 0;
   assertions_.push_back({condition, std::move(message)});
@@ -99,6 +100,7 @@ void ShapeEnv::constrain(VarId var, Interval range) {
 ExprId ShapeEnv::simplify(ExprId e) { return facts_.simplify(e); }
 
 void ShapeEnv::record_guard(ExprId condition, Reason reason) {
+  if (!pool_.is_boolean(condition)) condition = pool_.ne(condition, pool_.constant(0));
   if (pool_[condition].kind == Kind::And) {  // each part on its own: some may be known, and failures name the part
     ExprList parts;
     parts.assign(pool_.operands(condition));

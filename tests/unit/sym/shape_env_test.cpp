@@ -176,6 +176,65 @@ TEST_F(ShapeEnvTest, Comparisons) {
   EXPECT_EQ(known("s2 - s0 >= 0"), "true");
 }
 
+TEST_F(ShapeEnvTest, SizesOfVisionModels) {
+  size("h", 56), size("w", 53);
+  // a convolution with stride 2, kernel 3, padding 1, four times
+  EXPECT_EQ(simplified("(((h + 2 - 3)//2 + 1 + 2 - 3)//2 + 1 + 2 - 3)//2 + 1"), "(h + 7)//8");
+  // padding to windows of 7
+  EXPECT_EQ(simplified("(7 - w % 7) % 7"), "(-w) % 7");
+  EXPECT_EQ(known("(w + (7 - w % 7) % 7) % 7 == 0"), "true");
+  EXPECT_TRUE(env_.known_equal((*this)("(w + (7 - w % 7) % 7)//7*7"), (*this)("w + (-w) % 7")));
+  ask("h % 7 == 0");
+  EXPECT_EQ(simplified("(h//7)*7*(w//7)*7"), print((*this)("7*h*(w//7)")));
+  // halves
+  EXPECT_EQ(known("w - -(-w//2) >= 0"), "true");
+  EXPECT_EQ(known("(w + 1)//2 <= w"), "true");
+  EXPECT_EQ(known("2*(w//2) <= w"), "true");
+  EXPECT_EQ(known("3*(w//2) <= w"), "unknown");
+}
+
+TEST_F(ShapeEnvTest, SlicesAndPositions) {
+  size("s", 100), size("past", 20);
+  EXPECT_EQ(simplified("min(max(s, 0), 512)"), "min(s, 512)");
+  EXPECT_EQ(ask("s + past <= 512"), true);
+  EXPECT_EQ(simplified("min(s, 512)"), "s");
+  EXPECT_EQ(simplified("min(s + past, 512) - past"), "s");
+  EXPECT_EQ(known("s + past == 0"), "unknown");
+  EXPECT_EQ(ask("s >= 1"), true);
+  EXPECT_EQ(known("s + past == 0"), "false");
+  EXPECT_EQ(known("s + past != 0 and past < 512"), "true");
+}
+
+TEST_F(ShapeEnvTest, ExtentsFollowWhatIsLearnedLater) {
+  size("s0", 8), size("s1", 8);
+  index("v", "s1");
+  EXPECT_EQ(known("v < s0"), "unknown");
+  ask("s0 == s1");
+  EXPECT_EQ(known("v < s0"), "true");
+  EXPECT_EQ(simplified("v % s0"), "v");
+  ask("s0 == 8");
+  EXPECT_EQ(known("v <= 7"), "true");
+}
+
+TEST_F(ShapeEnvTest, NumbersAreTruthValuesAsInPython) {
+  size("s0", 8), size("s1", 4);
+  EXPECT_EQ(ask("s0 - s1"), true);
+  EXPECT_EQ(simplified("s0 - s1"), "s0 - s1");
+  EXPECT_EQ(known("s0 == s1"), "false");
+  EXPECT_EQ(ask("s0"), true);
+  EXPECT_EQ(known("s0 >= 1"), "true");
+  EXPECT_EQ(known("s0 + 1"), "true");
+}
+
+TEST_F(ShapeEnvTest, ConjunctionsBecomeGuardsPartByPart) {
+  size("s0", 8), size("s1", 4);
+  ask("s0 >= 2");
+  EXPECT_EQ(ask("s0 >= 1 and s1 == 4 and s0 <= 100"), true);
+  EXPECT_EQ(env_.guards().size(), 3u);
+  EXPECT_EQ(ask("s0 > 100 or s1 < 4"), false);
+  EXPECT_EQ(env_.guards().size(), 3u);
+}
+
 TEST_F(ShapeEnvTest, CommonFactorsLeaveRelations) {
   size("s0", 4), size("s1", 5), size("s2", 5);
   EXPECT_EQ(simplified("s0*s1 == s0*s2"), "s0*s1 == s0*s2");
