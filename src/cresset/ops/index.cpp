@@ -36,7 +36,9 @@ Result<Types> index_select_shape(ShapeContext& shapes, const OpArgs& args) {
 Result<Types> gather_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType &self = args.tensor(0), &index = args.tensor(2);
   CRESSET_TRY([[maybe_unused]] const int64_t dim, shapes.wrap_dim(args.integer(1), self.rank()));
-  if (!is_index(index)) return shapes.invalid("the index must be integers");
+  const bool empty =
+      shapes.proved(shapes.pool().eq(graph::numel(shapes.pool(), index.sizes), shapes.pool().constant(0)));
+  if (!is_index(index) && !empty) return shapes.invalid("the index must be integers");
   if (std::max<size_t>(self.rank(), 1) != std::max<size_t>(index.rank(), 1))
     return shapes.invalid("the index has another number of dimensions");
   return one(contiguous_like(shapes, self, index.sizes));

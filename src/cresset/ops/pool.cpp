@@ -183,17 +183,6 @@ constexpr OpDef kRows[] = {
     {.schema = "aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
      .op_class = kExtern,
      .shape = adaptive_max_shape<2>},
-    {.schema = "aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = upsample_shape<1>},
-    {.schema = "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? "
-               "scales_w=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = upsample_shape<2>},
-    {.schema = "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? "
-               "scales_h=None, float? scales_w=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = upsample_shape<3>},
     {.schema = "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? "
                "scales_w=None) -> Tensor",
      .op_class = kExtern,

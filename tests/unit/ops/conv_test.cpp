@@ -61,5 +61,16 @@ TEST_F(ConvTest, PoolsRoundAsEagerDoes) {
   EXPECT_EQ(graph_.type(both[1]).dtype, DType::I64);
 }
 
+TEST_F(ConvTest, NearestUpsamplingCopiesElements) {
+  const ExprId w = size("w", 2);
+  const ValueId x = input({n(1), n(1), w});
+  const ValueId twice = call("aten::upsample_nearest1d", {x, list({graph_.pool().mul(w, n(2))}), 2.0});
+  EXPECT_EQ(elements(twice), (std::vector<double>{0, 0, 1, 1}));
+  const loop::Kernel& kernel = Evaluator(graph_, twice).kernel();
+  EXPECT_TRUE(kernel.bindings.empty());  // index / 2, with nothing computed
+  EXPECT_EQ(elements(call("aten::upsample_nearest1d", {input({n(1), n(1), n(3)}), ints({5}), None{}})),
+            (std::vector<double>{0, 0, 1, 1, 2}));
+}
+
 }  // namespace
 }  // namespace cresset::ops::testing
