@@ -2,8 +2,9 @@
 //
 // Standard input holds cases separated by lines "---": a graph text whose last node states no results, then
 // "return". The file named by the first argument holds the inputs' contents, row-major, one after the other. For each
-// case one line goes to standard output: "ok <guards>" and, tab separated, each result's type under the hints, or
-// "fallback <reason>"; results are appended to the file named by the second argument.
+// case one line goes to standard output: "ok <guards>" and, tab separated, each result's type under the hints, the
+// contents being appended to the file named by the second argument; "shape <guards>" likewise, but no contents, for
+// operators that only ATen computes; or "fallback <reason>".
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -59,10 +60,9 @@ std::string run(std::string_view text, std::istream& contents, std::ostream& res
   if (!inferred.ok()) return "fallback " + describe(inferred.fallback());
   const size_t guards = graph.env().minimized_guards().size();
   const Result<ops::Interpreted> done = ops::interpret(graph, inputs);
-  if (!done.ok()) return "fallback " + describe(done.fallback());
-  std::string line = fmt::format("ok {}", guards);
-  for (size_t i = 0; i < done->outputs.size(); ++i) {
-    line += "\t" + describe_type(graph, graph.type(graph.outputs[i]));
+  std::string line = fmt::format("{} {}", done.ok() ? "ok" : "shape", guards);
+  for (const graph::ValueId v : graph.outputs) line += "\t" + describe_type(graph, graph.type(v));
+  for (size_t i = 0; done.ok() && i < done->outputs.size(); ++i) {
     const std::vector<std::byte>& data = done->outputs[i].data;
     results.write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size()));
   }
