@@ -2,6 +2,9 @@
 // by a guard where hints can decide (sizes then stay simple) and by min and max where only data can.
 #include "ops/view_slice.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 #include "ops/view_groups.h"
@@ -267,15 +270,40 @@ Result<Types> as_strided_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(args.tensor(0), args.integers(1), args.integers(2)));
 }
 
-// Right for an argument whose memory is row-major and starts at its first element: the lowering sees to that, or takes
-// the strides as they are.
+// The dimensions of a dense tensor from the outermost in memory; row-major when that cannot be told.
+std::vector<size_t> memory_order(sym::ShapeEnv& env, const TensorType& type) {
+  std::vector<size_t> order(type.rank());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<size_t> found;
+  std::vector<bool> used(type.rank(), false);
+  ExprId expected = env.pool().constant(1);
+  for (size_t step = 0; step < type.rank(); ++step) {
+    const auto next = std::find_if(order.rbegin(), order.rend(), [&](size_t dim) {
+      return !used[dim] && (is_one(env, type.sizes[dim]) || env.known_equal(type.strides[dim], expected));
+    });
+    if (next == order.rend()) return order;
+    used[*next] = true;
+    found.push_back(*next);
+    expected = env.pool().mul(expected, type.sizes[*next]);
+  }
+  return {found.rbegin(), found.rend()};
+}
+
+// Right for an argument that fills its memory, in whatever order of dimensions, and starts at its first element.
 Index as_strided_view(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  const TensorType& self = args.tensor(0);
   ExprPool& pool = context.pool();
   ExprId position = args.is_none(3) ? pool.constant(0) : args.integer(3);
   for (size_t i = 0; i < index.size(); ++i)
     if (!is_one(context.env(), args.integers(1)[i]))
       position = pool.add(position, pool.mul(index[i], args.integers(2)[i]));
-  return delinearize(context.env(), context.env().simplify(position), args.tensor(0).sizes);
+  const std::vector<size_t> order = memory_order(context.env(), self);
+  Sizes sizes;
+  for (const size_t dim : order) sizes.push_back(self.sizes[dim]);
+  const Index parts = delinearize(context.env(), context.env().simplify(position), sizes);
+  Index out(parts.size());
+  for (size_t k = 0; k < order.size(); ++k) out[order[k]] = parts[k];
+  return out;
 }
 
 constexpr OpDef kRows[] = {

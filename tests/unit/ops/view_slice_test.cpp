@@ -79,5 +79,11 @@ TEST_F(SliceTest, DiagonalUnfoldAsStrided) {
               ElementsAre(1, 5, 9, 2, 6, 10));
 }
 
+TEST_F(SliceTest, AsStridedWalksMemoryNotDimensions) {
+  const ExprId b = size("b", 2);
+  const ValueId last = strided_input({b, n(3), n(2), n(1)}, {n(6), n(1), n(3), n(3)});
+  EXPECT_THAT(elements(call("aten::as_strided", {last, ints({5}), ints({1}), None{}})), ElementsAre(0, 1, 2, 3, 4));
+}
+
 }  // namespace
 }  // namespace cresset::ops::testing
