@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
                           {"facts", check_facts},
                           {"index arithmetic", check_index_arithmetic},
                           {"minimized guards", check_minimized_guards}};
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a failure is seen even when the run is cut short
   int failures = 0;
   for (uint64_t seed = first; seed < first + cases && failures < 5; ++seed) {
     for (const auto& property : properties) {
