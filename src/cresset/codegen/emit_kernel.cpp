@@ -9,7 +9,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr int64_t kRunLength = 128;  // additions in a row before a running sum is put away
+constexpr int64_t kRunLength = 64;  // additions in a row before a running sum is put away
 
 }  // namespace
 
@@ -24,6 +24,7 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const Schedule& schedul
       reduces_(s_, scalars_) {
   s_.resolver = options.resolver;
   s_.vector_bits = options.vector_bits;
+  s_.has_fma = options.has_fma;
 }
 
 void KernelEmitter::for_loop(Value* begin, Value* end, Value* step, const Body& body) {
@@ -44,23 +45,29 @@ void KernelEmitter::for_loop(Value* begin, Value* end, Value* step, const Body& 
 
 bool KernelEmitter::runs_wanted() const {
   return std::any_of(accumulators_.begin(), accumulators_.end(),
-                     [](const Accumulator& a) { return a.total != nullptr; });
+                     [](const Accumulator& a) { return !a.totals.empty(); });
 }
 
 // An innermost loop; with float sums, cut into runs after which the sums of `lanes` lanes are put away.
 void KernelEmitter::for_runs(Value* begin, Value* end, int64_t step, int lanes, const Body& body) {
   if (!runs_wanted()) return for_loop(begin, end, s_.i64(step), body);
   const int64_t run = step * kRunLength;
-  for_loop(begin, end, s_.i64(run), [&](Value* start) {
-    Value* stop = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, s_.ir.CreateAdd(start, s_.i64(run)), end);
-    for_loop(start, stop, s_.i64(step), body);
-    end_runs(lanes);
-  });
+  auto cut = [&](Value* from, Value* to, int64_t length, size_t level,
+                 const std::function<void(Value*, Value*)>& inside) {
+    for_loop(from, to, s_.i64(length), [&](Value* start) {
+      inside(start, s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, s_.ir.CreateAdd(start, s_.i64(length)), to));
+      end_runs(lanes, level);
+    });
+  };
+  auto one_run = [&](Value* from, Value* to) { for_loop(from, to, s_.i64(step), body); };
+  auto runs = [&](Value* from, Value* to) { cut(from, to, run, 0, one_run); };
+  if (schedule_.sum_levels == 1) return runs(begin, end);
+  cut(begin, end, run * kRunLength, 1, runs);
 }
 
-void KernelEmitter::end_runs(int lanes) {
+void KernelEmitter::end_runs(int lanes, size_t level) {
   for (const Accumulator& accumulator : accumulators_)
-    if (accumulator.lanes == lanes) reduces_.end_run(accumulator);
+    if (accumulator.lanes == lanes) reduces_.end_run(accumulator, level);
 }
 
 void KernelEmitter::with_lanes(int lanes, Value* mask, const std::function<void()>& body) {
@@ -234,7 +241,7 @@ void KernelEmitter::vector_loop(size_t k, uint16_t pass) {
   for_runs(s_.i64(0), whole, wide, wide, [&](Value* v) { inside(v, wide, nullptr); });
   if (wide == 1) return;
   for_loop(whole, extent(k), s_.i64(width), [&](Value* v) { inside(v, width, tail_mask(v, extent(k), width)); });
-  end_runs(width);
+  end_runs(width, 0);
 }
 
 void KernelEmitter::body(uint16_t pass) {

@@ -11,6 +11,7 @@ namespace cresset::codegen {
 struct EmitOptions {
   SymbolResolver resolver = nullptr;
   int vector_bits = 128;
+  bool has_fma = false;  // fused multiply-add in hardware
 };
 
 // Adds a KernelFn called `name` to `module`. Reads the kernel's expression pool, never writes it: emission of different
@@ -37,7 +38,7 @@ class KernelEmitter {
   void sequential_loop(size_t k, uint16_t pass);
   void vector_loop(size_t k, uint16_t pass);
   void body(uint16_t pass);
-  void end_runs(int lanes);
+  void end_runs(int lanes, size_t level);
 
   void compute_level(uint16_t depth, uint16_t stage);  // row scalars and outer ones
   void compute_inside(uint16_t depth, uint16_t pass);  // point scalars of one pass

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "codegen/emit_approx.h"
+
 namespace cresset::codegen {
 namespace {
 
@@ -39,6 +41,12 @@ const MathName& names_of(Op op) {
 }  // namespace
 
 Value* MathEmitter::emit(Op op, std::vector<Value*> operands) {
+  if (s_.has_fma && operands[0]->getType()->getScalarType()->isFloatTy()) {
+    ApproxEmitter approx(s_);
+    if (op == Op::Exp) return approx.exp(operands[0]);
+    if (op == Op::Tanh) return approx.tanh(operands[0]);
+    if (op == Op::Erf) return approx.erf(operands[0]);
+  }
   if (!EmitState::is_vector(operands[0])) return call_scalar(op, operands);
   const int lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(operands[0]->getType())->getNumElements());
   const bool is_double = operands[0]->getType()->getScalarType()->isDoubleTy();

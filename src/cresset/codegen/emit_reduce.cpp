@@ -62,9 +62,9 @@ Accumulator ReduceEmitter::start(ScalarId id, int lanes) {
     out.index = slot(indices);
     s_.ir.CreateStore(llvm::ConstantInt::get(indices, kNoIndex), out.index);
   }
-  if (wants_runs(s_.kernel, id)) {
-    out.total = slot(type);
-    s_.ir.CreateStore(identity(reduce, type), out.total);
+  for (int level = 0; wants_runs(s_.kernel, id) && level < s_.schedule.sum_levels; ++level) {
+    out.totals.push_back(slot(type));
+    s_.ir.CreateStore(identity(reduce, type), out.totals.back());
   }
   return out;
 }
@@ -134,17 +134,18 @@ void ReduceEmitter::fold(const Accumulator& acc, Value* position) {
   if (arg) s_.ir.CreateStore(folded.index, acc.index);
 }
 
-void ReduceEmitter::end_run(const Accumulator& acc) {
-  if (acc.total == nullptr) return;
+void ReduceEmitter::end_run(const Accumulator& acc, size_t level) {
+  if (level >= acc.totals.size()) return;
   llvm::Type* type = acc.value->getAllocatedType();
-  Value* total = s_.ir.CreateLoad(type, acc.total);
-  s_.ir.CreateStore(s_.ir.CreateFAdd(total, s_.ir.CreateLoad(type, acc.value)), acc.total);
-  s_.ir.CreateStore(llvm::Constant::getNullValue(type), acc.value);
+  llvm::AllocaInst* from = level == 0 ? acc.value : acc.totals[level - 1];
+  Value* total = s_.ir.CreateLoad(type, acc.totals[level]);
+  s_.ir.CreateStore(s_.ir.CreateFAdd(total, s_.ir.CreateLoad(type, from)), acc.totals[level]);
+  s_.ir.CreateStore(llvm::Constant::getNullValue(type), from);
 }
 
 ReduceEmitter::Pair ReduceEmitter::read(const Accumulator& acc) {
-  end_run(acc);
-  llvm::AllocaInst* from = acc.total != nullptr ? acc.total : acc.value;
+  for (size_t level = 0; level < acc.totals.size(); ++level) end_run(acc, level);
+  llvm::AllocaInst* from = acc.totals.empty() ? acc.value : acc.totals.back();
   Pair out{s_.ir.CreateLoad(from->getAllocatedType(), from), nullptr};
   if (acc.index != nullptr) out.index = s_.ir.CreateLoad(acc.index->getAllocatedType(), acc.index);
   return out;

@@ -11,8 +11,9 @@ struct Accumulator {
   int lanes = 1;
   llvm::AllocaInst* value = nullptr;
   llvm::AllocaInst* index = nullptr;  // ArgMax, ArgMin: i64
-  llvm::AllocaInst* total = nullptr;  // float Sum: what finished runs of `value` added up to, so that no chain of
-                                      // additions is long and rounding errors stay at those of a blocked sum
+  // Float Sum: what finished runs of `value` added up to, and finished runs of those. No chain of additions is long, so
+  // rounding errors stay at those of a blocked sum.
+  std::vector<llvm::AllocaInst*> totals;
 };
 
 class ReduceEmitter {
@@ -22,7 +23,7 @@ class ReduceEmitter {
   Accumulator start(ScalarId reduce, int lanes);
   // Folds the operand's current value (lanes as in the state; masked lanes stay out) at `position`.
   void fold(const Accumulator& accumulator, llvm::Value* position);
-  void end_run(const Accumulator& accumulator);
+  void end_run(const Accumulator& accumulator, size_t level);  // 0: of values, 1: of totals
   static bool wants_runs(const loop::Kernel& kernel, ScalarId reduce);
 
   // The result over all lanes of the accumulators of one reduction (of different lane counts).

@@ -22,6 +22,7 @@ struct EmitState {
   llvm::IRBuilder<> ir;
   SymbolResolver resolver = nullptr;
   int vector_bits = 128;
+  bool has_fma = false;
 
   std::vector<llvm::Value*> values;              // by scalar: the value in the innermost scope that computed it
   std::unordered_map<VarId, llvm::Value*> vars;  // i64; the vector variable: its value in lane 0

@@ -15,7 +15,8 @@ using loop::Kernel;
 using loop::Op;
 using loop::Scalar;
 
-constexpr int64_t kPointwiseBlock = 4096;  // elements in a work item of a pointwise kernel
+constexpr int64_t kPointwiseBlock = 4096;    // elements in a work item of a pointwise kernel
+constexpr int64_t kLongReduction = 1 << 18;  // inner points from which float sums are put away twice
 
 bool is_heavy(Op op) {
   return (op >= Op::Exp && op <= Op::Lgamma && op != Op::Sqrt && op != Op::Rsqrt) || op == Op::Pow || op == Op::Atan2 ||
@@ -235,6 +236,7 @@ class Scheduler {
       if (out_.live[i] && is_heavy(scalar(i).op)) weight += 4;
     const ExprId inner = product_of(/*inner=*/true, /*with_vector=*/true);
     const ExprId block = pool_.constant(out_.block), passes = pool_.constant(weight * (out_.analysis.stages + 1));
+    out_.sum_levels = env_.hint_or(inner, 0) >= kLongReduction ? 2 : 1;
     out_.work_items = product_of(/*inner=*/false, /*with_vector=*/true);
     out_.item_cost = pool_.mul(inner, passes);
     if (!vector.inner) {
@@ -291,7 +293,8 @@ Schedule make_schedule(const Kernel& kernel, int vector_bits) { return Scheduler
 std::string schedule_text(const Kernel& kernel, const Schedule& s) {
   loop::CanonicalNames names(kernel);
   for (size_t k = 0; k < s.loops.size(); ++k) names.set_name(s.loops[k].var, fmt::format("v{}", k));
-  std::string out = fmt::format("vector {} width {} unroll {} block {}\n", s.vector, s.width, s.unroll, s.block);
+  std::string out = fmt::format("vector {} width {} unroll {} block {} sums {}\n", s.vector, s.width, s.unroll, s.block,
+                                s.sum_levels);
   auto put = [&](ExprId e) { out += e.valid() ? names.text(e) + "\n" : "-\n"; };
   for (const Loop& loop : s.loops) out += (loop.inner ? "i " : "o ") + names.text(loop.extent) + "\n";
   for (const IndexForm& form : s.scalar_index) put(form.expr);

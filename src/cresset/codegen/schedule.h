@@ -40,6 +40,7 @@ struct Schedule {
   int width = 1;            // lanes of one machine vector (of 32-bit elements)
   int unroll = 1;           // the main loop runs width * unroll lanes at once
   int64_t block = 1;        // vector loop outer: elements of it in a work item
+  int sum_levels = 1;       // how often running float sums are put away: see Accumulator
 
   std::vector<IndexForm> scalar_index;  // by scalar: Load address or Size value, over the nest's variables
   std::vector<IndexForm> store_index;   // by store

@@ -53,6 +53,7 @@ Target host_target(int vector_bits) {
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) out.features += (out.features.empty() ? "" : ",") + name;
   const int limit = widest(features);
+  out.has_fma = features.lookup("fma") || llvm::Triple(out.triple).isAArch64();
   out.vector_bits = vector_bits == 0 ? limit : std::min(vector_bits, limit);
   if (limit == 512 && out.vector_bits < 512) out.features += ",-avx512f";
   return out;

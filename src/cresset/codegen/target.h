@@ -13,6 +13,7 @@ namespace cresset::codegen {
 struct Target {
   std::string triple, cpu, features;
   int vector_bits = 128;
+  bool has_fma = false;
 };
 
 // The host, restricted to vectors of at most `vector_bits` (0: its widest).

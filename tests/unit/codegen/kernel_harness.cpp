@@ -92,7 +92,8 @@ void compare(const KernelBuilder& k, const Memory& expected, const Memory& got, 
     const DType dtype = k.kernel.buffers[i].dtype;
     const size_t used = static_cast<size_t>(k.elements[i] * byte_size(dtype));
     ASSERT_EQ(std::memcmp(expected.bytes[i].data() + used, got.bytes[i].data() + used, 64), 0)
-        << what << ": buffer " << i << " written past its end\n" << loop::print(k.kernel);
+        << what << ": buffer " << i << " written past its end\n"
+        << loop::print(k.kernel);
     if (!k.kernel.buffers[i].written) {
       ASSERT_EQ(expected.bytes[i], got.bytes[i]) << what << ": input " << i << " changed";
       continue;

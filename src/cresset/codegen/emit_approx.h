@@ -1,0 +1,36 @@
+// exp, tanh and erf of f32 as inline code, within 2 units in the last place, specials included. A call would spill
+// every vector register around it; these are the functions of activations and softmax.
+#pragma once
+
+#include <span>
+
+#include "codegen/emit_state.h"
+
+namespace cresset::codegen {
+
+class ApproxEmitter {
+ public:
+  explicit ApproxEmitter(EmitState& state) : s_(state) {}
+  llvm::Value* exp(llvm::Value* x);
+  llvm::Value* tanh(llvm::Value* x);
+  llvm::Value* erf(llvm::Value* x);
+
+ private:
+  struct Reduced {
+    llvm::Value* mantissa;  // in [0.7, 1.42]
+    llvm::Value* exponent;  // i32
+  };
+  Reduced exp_parts(llvm::Value* x);         // exp(x) = mantissa * 2^exponent, for |x| < 2^15
+  llvm::Value* exp_bounded(llvm::Value* x);  // for results within the normal numbers
+  llvm::Value* power_of_two(llvm::Value* exponent);
+  llvm::Value* horner(llvm::Value* x, std::span<const double> ascending);
+  llvm::Value* number(llvm::Value* like, double v) { return llvm::ConstantFP::get(like->getType(), v); }
+  llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
+  // Comparisons are ordered the way that lets a NaN through.
+  llvm::Value* at_most(llvm::Value* x, double limit);
+  llvm::Value* at_least(llvm::Value* x, double limit);
+
+  EmitState& s_;
+};
+
+}  // namespace cresset::codegen
