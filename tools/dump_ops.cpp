@@ -9,12 +9,18 @@ namespace {
 std::string_view text(cresset::ops::OpClass op_class) {
   using cresset::ops::OpClass;
   switch (op_class) {
-    case OpClass::Pointwise: return "pointwise";
-    case OpClass::View: return "view";
-    case OpClass::Reduction: return "reduction";
-    case OpClass::Concat: return "concat";
-    case OpClass::Composite: return "composite";
-    case OpClass::Extern: return "extern";
+    case OpClass::Pointwise:
+      return "pointwise";
+    case OpClass::View:
+      return "view";
+    case OpClass::Reduction:
+      return "reduction";
+    case OpClass::Concat:
+      return "concat";
+    case OpClass::Composite:
+      return "composite";
+    case OpClass::Extern:
+      return "extern";
   }
   return "?";
 }

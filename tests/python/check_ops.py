@@ -1,26 +1,29 @@
 """Runs operator rows through shape rule and reference interpreter and compares with eager: values, dtypes, strides.
 
-Usage: check_ops.py <path of run_ops> [operator name prefix ...]. Each sample runs with static sizes and, where its
-layout can be written with symbols, with one symbol a dimension. Samples that eager rejects must be refused.
+Each sample runs with static sizes and, where its layout can be written with symbols, with one symbol a dimension. What
+eager rejects must be refused. Sources of samples: op_samples.py, or the calls that reach the backend while torch's
+op_db or the model zoo runs.
 """
 
+import argparse
 import collections
-import itertools
+import contextlib
+import math
 import os
 import subprocess
 import sys
 import tempfile
 
+import op_samples
+import recorded_ops
 import torch
-
-from op_samples import samples
 
 DTYPES = {
     torch.bool: "bool", torch.uint8: "u8", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32",
     torch.int64: "i64", torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64",
 }  # fmt: skip
 FROM_TEXT = {text: dtype for dtype, text in DTYPES.items()}
-LIMIT = int(os.environ.get("CHECK_OPS_LIMIT", "25"))
+DTYPE_CODES = {0: torch.uint8, 3: torch.int32, 4: torch.int64, 6: torch.float32, 7: torch.float64}  # c10::ScalarType
 FORMATS = {
     torch.contiguous_format: "contiguous", torch.preserve_format: "preserve", torch.channels_last: "channels_last",
     torch.channels_last_3d: "channels_last_3d",
@@ -37,7 +40,7 @@ class Case:
         packet, _, overload = name.removeprefix("aten::").partition(".")
         self.op = getattr(getattr(torch.ops.aten, packet), overload or "default")
         self.values = self.filled(args)
-        words = [self.argument(value, arg.type) for value, arg in zip(self.values, self.op._schema.arguments)]
+        words = [self.argument(v, a.type, a.name == "dtype") for v, a in zip(self.values, self.op._schema.arguments)]
         self.text = "\n".join(self.header + self.leaves + [f"{name}({', '.join(words)})", "return"])
 
     def filled(self, args):
@@ -67,13 +70,15 @@ class Case:
         self.symbols += 1
         return f"s{self.symbols - 1}"
 
-    def argument(self, value, kind):
+    def argument(self, value, kind, argument_is_dtype):
         kind = str(kind)
         if value is None:
             return "none"
         if isinstance(value, torch.Tensor):
             return self.tensor(value)
-        if isinstance(value, torch.dtype) or (isinstance(value, int) and "ScalarType" in kind):
+        if isinstance(value, int) and argument_is_dtype:
+            return f"dtype:{DTYPES[DTYPE_CODES[value]]}"
+        if isinstance(value, torch.dtype):
             return f"dtype:{DTYPES[value]}"
         if isinstance(value, torch.memory_format):
             return f"format:{FORMATS[value]}"
@@ -118,19 +123,24 @@ def eager(case, dtype=None):
     keywords = {a.name: v for v, a in zip(values, arguments) if a.kwarg_only}
     try:
         out = case.op(*positional, **keywords)
-    except Exception as error:  # noqa: BLE001 - whatever eager raises
+    except Exception as error:
         return error
     return list(out) if isinstance(out, (tuple, list)) else [out]
 
 
 def raw(t):
     """Contents in row-major order."""
-    return t.contiguous().reshape(-1).clone().view(torch.uint8).numpy().tobytes() if t.numel() else b""
+    return (
+        t.reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8).numpy().tobytes()
+        if t.numel()
+        else b""
+    )
 
 
 def tolerance(dtype):
     return {torch.bfloat16: (1.6e-2, 1e-3), torch.float16: (2e-3, 1e-4), torch.float32: (2e-5, 2e-6)}.get(
-        dtype, (1e-9, 1e-10) if dtype == torch.float64 else (0, 0))
+        dtype, (1e-9, 1e-10) if dtype == torch.float64 else (0, 0)
+    )
 
 
 def nearer_than_eager(case, result, got, want):
@@ -141,38 +151,34 @@ def nearer_than_eager(case, result, got, want):
     return bool((got.double() - exact).abs().max() <= (want.double() - exact).abs().max())
 
 
-def compare(case, expected, kinds, blob, offset, problems, types_only=False):
-    label = describe(case)
+def compare(case, expected, kinds, contents, problems):
+    """`contents` None: only types are compared."""
+    label, offset = describe(case), 0
     if len(expected) != len(kinds):
         problems["results"].append(f"{label}: {len(kinds)} results, eager has {len(expected)}")
-        return offset, False
+        return
     for i, (want, kind) in enumerate(zip(expected, kinds)):
         dtype_text, sizes, strides = kind.split(" ")
         dtype = FROM_TEXT[dtype_text]
-        sizes = [int(s) for s in sizes.split(",") if s]
-        strides = [int(s) for s in strides.split(",") if s]
-        count = 1
-        for s in sizes:
-            count *= s
-        got = torch.empty(0, dtype=dtype)
-        if count and not types_only:
-            size = count * dtype.itemsize
-            got = torch.frombuffer(bytearray(blob[offset:offset + size]), dtype=dtype)
-            offset += size
-        got = want if types_only else got.reshape(sizes)
+        sizes, strides = ([int(s) for s in text.split(",") if s] for text in (sizes, strides))
+        size = math.prod(sizes) * dtype.itemsize
+        start, offset = offset, offset + size
         if want is None or dtype != want.dtype:
             problems["dtype"].append(f"{label}: {dtype}, eager {want if want is None else want.dtype}")
-        elif sizes != list(want.shape):
+            continue
+        if sizes != list(want.shape):
             problems["sizes"].append(f"{label}: {sizes}, eager {list(want.shape)}")
-        else:
-            if any(a != b for a, b, s in zip(strides, want.stride(), sizes) if s > 1 and want.numel()):
-                problems["strides"].append(f"{label}: {sizes} {strides}, eager {want.stride()}")
-            rtol, atol = tolerance(dtype)
-            close = torch.allclose(got.double(), want.double(), rtol=rtol, atol=atol, equal_nan=True)
-            if not close and not nearer_than_eager(case, i, got, want):
-                worst = (got.double() - want.double()).abs().max().item() if want.numel() else 0
-                problems["values"].append(f"{label}: differs by {worst}: {got.flatten()[:4].tolist()} eager {want.flatten()[:4].tolist()}")
-    return offset, True
+            continue
+        if any(a != b for a, b, s in zip(strides, want.stride(), sizes) if s > 1 and want.numel()):
+            problems["strides"].append(f"{label}: {sizes} {strides}, eager {want.stride()}")
+        if contents is None or not size:
+            continue
+        got = torch.frombuffer(bytearray(contents[start:offset]), dtype=dtype).reshape(sizes)
+        rtol, atol = tolerance(dtype)
+        close = torch.allclose(got.double(), want.double(), rtol=rtol, atol=atol, equal_nan=True)
+        if not close and not nearer_than_eager(case, i, got, want):
+            pair = f"{got.flatten()[:4].tolist()} eager {want.flatten()[:4].tolist()}"
+            problems["values"].append(f"{label}: off by {(got.double() - want.double()).abs().max().item()}: {pair}")
 
 
 def describe(case):
@@ -180,18 +186,28 @@ def describe(case):
         if isinstance(v, torch.Tensor):
             return f"{DTYPES[v.dtype]}{list(v.shape)}/{list(v.stride())}"
         return str(v)
+
     return f"{case.name}{'~' if case.symbolic else ''}({', '.join(short(v) for v in case.values)})"
 
 
-def build(prefixes):
-    for name, args in samples():
+SOURCES = {"samples": op_samples.samples, "opdb": recorded_ops.from_opdb, "models": recorded_ops.from_models}
+# Uninitialized memory has no values to compare; as_strided reads beyond the elements of its argument.
+TYPES_ONLY = {"empty.memory_format", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "as_strided"}
+
+
+def build(samples, prefixes):
+    for name, args in samples:
         if prefixes and not any(name.removeprefix("aten::").startswith(p) for p in prefixes):
             continue
         for symbolic in (False, True):
-            try:
+            with contextlib.suppress(NotImplementedError):
                 yield Case(name, args, symbolic)
-            except NotImplementedError:
-                pass
+
+
+def known_rows(tool):
+    dump = os.path.join(os.path.dirname(tool), "dump_ops")
+    lines = subprocess.run([dump], check=True, capture_output=True, text=True).stdout.splitlines()
+    return {line.split("\t")[1].split("(")[0] for line in lines}
 
 
 def run(tool, cases):
@@ -207,38 +223,57 @@ def run(tool, cases):
             return done.stdout.splitlines(), f.read()
 
 
-def main():
-    tool, prefixes = sys.argv[1], sys.argv[2:]
-    torch.manual_seed(0)
-    cases = list(build(prefixes))
-    lines, blob = run(tool, cases)
-    assert len(lines) == len(cases), (len(lines), len(cases))
+def contents_size(kinds):
+    total = 0
+    for dtype_text, sizes, _ in (kind.split(" ") for kind in kinds):
+        total += math.prod(int(s) for s in sizes.split(",") if s) * FROM_TEXT[dtype_text].itemsize
+    return total
+
+
+def check(cases, lines, blob):
+    """(problems by kind, refusals, number compared)."""
     problems, refused, good, offset = collections.defaultdict(list), collections.Counter(), 0, 0
     for case, line in zip(cases, lines):
-        want = eager(case)
         status, *kinds = line.split("\t")
-        if status.startswith("error"):
-            problems["error"].append(f"{describe(case)}: {status}")
-        elif status.startswith("fallback"):
+        word, _, rest = status.partition(" ")
+        if word == "error":
+            problems["error"].append(f"{describe(case)}: {rest}")
+            continue
+        want = eager(case)
+        if word == "fallback":
             if not isinstance(want, Exception):
-                refused[f"{case.name}: {status.removeprefix('fallback ')}"] += 1
-        elif isinstance(want, Exception):
+                refused[f"{case.name}: {rest}"] += 1
+            continue
+        if isinstance(want, Exception):
             problems["accepts"].append(f"{describe(case)}: eager says {str(want)[:100]}")
-            if status.startswith("shape"):
-                continue
-            sizes = [k.split(" ") for k in kinds]
-            for dtype_text, shape, _ in sizes:
-                count = 1
-                for s in shape.split(","):
-                    count *= int(s) if s else 1
-                offset += count * FROM_TEXT[dtype_text].itemsize
         else:
-            offset, _ = compare(case, want, kinds, blob, offset, problems, status.startswith("shape"))
+            contents = None if word == "shape" else blob[offset:]
+            types_only = case.name.removeprefix("aten::") in TYPES_ONLY
+            compare(case, want, kinds, None if types_only else contents, problems)
             good += 1
+        if word == "ok":
+            offset += contents_size(kinds)
+    return problems, refused, good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tool", help="path of run_ops")
+    parser.add_argument("prefixes", nargs="*", help="names of operators to check, without aten::")
+    parser.add_argument("--source", choices=SOURCES, default="samples")
+    parser.add_argument("--limit", type=int, default=25, help="problems of a kind to print")
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    rows = known_rows(options.tool)
+    samples = ((name, args) for name, args in SOURCES[options.source]() if name in rows)
+    cases = list(build(samples, options.prefixes))
+    lines, blob = run(options.tool, cases)
+    assert len(lines) == len(cases), (len(lines), len(cases))
+    problems, refused, good = check(cases, lines, memoryview(blob))
     for kind, found in problems.items():
         print(f"== {kind}: {len(found)}")
-        for text in itertools.islice(found, LIMIT):
-            print("  ", text)
+        for text in found[: options.limit]:
+            print("  ", text[:300])
     print("== refused though eager accepts (goes through ATen)")
     for text, count in sorted(refused.items()):
         print("  ", count, text)

@@ -31,14 +31,72 @@ def layouts(dtype=F32):
 
 
 def special(dtype=F32):
-    return torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.5, INF, -INF, NAN, 1e-30, 7.25, -88.0, 100.0], dtype=dtype)
+    return torch.tensor(
+        [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.5, INF, -INF, NAN, 1e-30, 7.25, -88.0, 100.0], dtype=dtype
+    )
 
 
-UNARY_FLOAT = """exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh
- atanh erf erfc lgamma sigmoid sinc special_entr logit reciprocal deg2rad rad2deg""".split()
-UNARY_SAME = """floor ceil trunc round frac neg abs sign sgn nan_to_num bitwise_not relu gelu silu mish hardsigmoid
- hardswish leaky_relu elu celu softplus hardshrink softshrink hardtanh log_sigmoid_forward""".split()
-UNARY_TEST = "logical_not isnan isinf isposinf isneginf signbit".split()
+UNARY_FLOAT = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+    "lgamma",
+    "sigmoid",
+    "sinc",
+    "special_entr",
+    "logit",
+    "reciprocal",
+    "deg2rad",
+    "rad2deg",
+]
+UNARY_SAME = [
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "frac",
+    "neg",
+    "abs",
+    "sign",
+    "sgn",
+    "nan_to_num",
+    "bitwise_not",
+    "relu",
+    "gelu",
+    "silu",
+    "mish",
+    "hardsigmoid",
+    "hardswish",
+    "leaky_relu",
+    "elu",
+    "celu",
+    "softplus",
+    "hardshrink",
+    "softshrink",
+    "hardtanh",
+    "log_sigmoid_forward",
+]
+UNARY_TEST = ["logical_not", "isnan", "isinf", "isposinf", "isneginf", "signbit"]
 
 
 def unary():
@@ -79,8 +137,10 @@ def pairs(dtype=F32, other=None):
     yield make((3, 4), dtype), make((4, 3), other).t()
     yield make((2, 3, 4, 5), dtype).contiguous(memory_format=torch.channels_last), make((3, 1, 1), other)
     yield make((3, 1, 1), dtype), make((2, 3, 4, 5), other).contiguous(memory_format=torch.channels_last)
-    yield (make((2, 3, 4, 5), dtype).contiguous(memory_format=torch.channels_last),
-           make((2, 3, 4, 5), other).contiguous(memory_format=torch.channels_last))
+    yield (
+        make((2, 3, 4, 5), dtype).contiguous(memory_format=torch.channels_last),
+        make((2, 3, 4, 5), other).contiguous(memory_format=torch.channels_last),
+    )
     yield make((2, 3, 4, 5), dtype).permute(2, 0, 3, 1), make((4, 2, 5, 3), other)
     yield make((3, 8), dtype)[:, ::2], make((3, 4), other)
     yield make((3, 1), dtype).expand(3, 4), make((3, 4), other).t().contiguous().t()
@@ -91,17 +151,79 @@ MIXED = [(F32, BF16), (I64, F32), (F32, I64), (I32, I64), (U8, I32), (BOOL, F32)
          (BF16, F16), (BOOL, BOOL), (U8, U8), (I64, I64), (BF16, BF16), (BF16, I64)]  # fmt: skip
 NUMBERS = [2, -3, 0.3, True, 2.0]
 
-TENSOR_TENSOR = """add.Tensor sub.Tensor rsub.Tensor mul.Tensor div.Tensor maximum minimum fmax fmin atan2 hypot
- copysign.Tensor xlogy.Tensor special_xlog1py logaddexp heaviside remainder.Tensor fmod.Tensor floor_divide
- pow.Tensor_Tensor eq.Tensor ne.Tensor lt.Tensor le.Tensor gt.Tensor ge.Tensor logical_and logical_or logical_xor
- bitwise_and.Tensor bitwise_or.Tensor bitwise_xor.Tensor bitwise_left_shift.Tensor bitwise_right_shift.Tensor
- nextafter""".split()
-TENSOR_SCALAR = """add.Scalar sub.Scalar rsub.Scalar mul.Scalar div.Scalar copysign.Scalar xlogy.Scalar_Other
- remainder.Scalar fmod.Scalar floor_divide.Scalar pow.Tensor_Scalar eq.Scalar ne.Scalar lt.Scalar le.Scalar gt.Scalar
- ge.Scalar bitwise_and.Scalar bitwise_or.Scalar bitwise_xor.Scalar bitwise_left_shift.Tensor_Scalar
- bitwise_right_shift.Tensor_Scalar clamp_min clamp_max special_xlog1py.other_scalar""".split()
-SCALAR_TENSOR = """xlogy.Scalar_Self remainder.Scalar_Tensor pow.Scalar bitwise_and.Scalar_Tensor
- bitwise_left_shift.Scalar_Tensor bitwise_right_shift.Scalar_Tensor special_xlog1py.self_scalar""".split()
+TENSOR_TENSOR = [
+    "add.Tensor",
+    "sub.Tensor",
+    "rsub.Tensor",
+    "mul.Tensor",
+    "div.Tensor",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "atan2",
+    "hypot",
+    "copysign.Tensor",
+    "xlogy.Tensor",
+    "special_xlog1py",
+    "logaddexp",
+    "heaviside",
+    "remainder.Tensor",
+    "fmod.Tensor",
+    "floor_divide",
+    "pow.Tensor_Tensor",
+    "eq.Tensor",
+    "ne.Tensor",
+    "lt.Tensor",
+    "le.Tensor",
+    "gt.Tensor",
+    "ge.Tensor",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "bitwise_and.Tensor",
+    "bitwise_or.Tensor",
+    "bitwise_xor.Tensor",
+    "bitwise_left_shift.Tensor",
+    "bitwise_right_shift.Tensor",
+    "nextafter",
+]
+TENSOR_SCALAR = [
+    "add.Scalar",
+    "sub.Scalar",
+    "rsub.Scalar",
+    "mul.Scalar",
+    "div.Scalar",
+    "copysign.Scalar",
+    "xlogy.Scalar_Other",
+    "remainder.Scalar",
+    "fmod.Scalar",
+    "floor_divide.Scalar",
+    "pow.Tensor_Scalar",
+    "eq.Scalar",
+    "ne.Scalar",
+    "lt.Scalar",
+    "le.Scalar",
+    "gt.Scalar",
+    "ge.Scalar",
+    "bitwise_and.Scalar",
+    "bitwise_or.Scalar",
+    "bitwise_xor.Scalar",
+    "bitwise_left_shift.Tensor_Scalar",
+    "bitwise_right_shift.Tensor_Scalar",
+    "clamp_min",
+    "clamp_max",
+    "special_xlog1py.other_scalar",
+]
+SCALAR_TENSOR = [
+    "xlogy.Scalar_Self",
+    "remainder.Scalar_Tensor",
+    "pow.Scalar",
+    "bitwise_and.Scalar_Tensor",
+    "bitwise_left_shift.Scalar_Tensor",
+    "bitwise_right_shift.Scalar_Tensor",
+    "special_xlog1py.self_scalar",
+]
 
 
 def binary():
@@ -290,8 +412,14 @@ def normalizations():
         yield "native_group_norm", (image.contiguous(memory_format=torch.channels_last), c, c, 2, 6, 20, 2, 1e-5)
         yield "native_group_norm", (make((2, 6), dtype), c, c, 2, 6, 1, 2, 1e-5)
         mean, variance = make((6,), weights), make((6,), weights, 0.5, 2)
-        for y in (image, image.contiguous(memory_format=torch.channels_last), image.permute(0, 1, 3, 2),
-                  make((5, 6), dtype), make((2, 6, 7), dtype), make((2, 6, 2, 3, 2), dtype)):
+        for y in (
+            image,
+            image.contiguous(memory_format=torch.channels_last),
+            image.permute(0, 1, 3, 2),
+            make((5, 6), dtype),
+            make((2, 6, 7), dtype),
+            make((2, 6, 2, 3, 2), dtype),
+        ):
             yield "native_batch_norm", (y, c, c, mean, variance, False, 0.1, 1e-5)
             yield "native_batch_norm", (y, None, None, mean, variance, False, 0.1, 1e-5)
             yield "native_batch_norm", (y, c, c, None, None, True, 0.1, 1e-5)

@@ -56,15 +56,15 @@ enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, Channels
 struct StridedLayout {
   bool operator==(const StridedLayout&) const = default;
 };
-using Arg = std::variant<None, ValueId, std::vector<OptionalValue>, ExprId, std::vector<ExprId>, double, bool,
-                         std::vector<double>, std::vector<bool>, std::string, DType, Device, MemoryFormat,
-                         StridedLayout>;
+using Arg =
+    std::variant<None, ValueId, std::vector<OptionalValue>, ExprId, std::vector<ExprId>, double, bool,
+                 std::vector<double>, std::vector<bool>, std::string, DType, Device, MemoryFormat, StridedLayout>;
 
 struct Node {
   OpId op;
-  std::vector<Arg> args;          // schema order, defaults filled in
-  std::vector<ValueId> results;   // a Tensor[] result contributes one value an element
-  uint32_t location = 0;          // index into Graph::locations
+  std::vector<Arg> args;         // schema order, defaults filled in
+  std::vector<ValueId> results;  // a Tensor[] result contributes one value an element
+  uint32_t location = 0;         // index into Graph::locations
 };
 
 struct Value {
@@ -72,13 +72,13 @@ struct Value {
   NodeId node;          // invalid: a graph input or constant
   uint32_t result = 0;  // which result of `node`; for inputs and constants their position
   enum class Kind : uint8_t { Input, Constant, Result } kind = Kind::Result;
-  std::string name;     // for people: "x", "layer.0.weight"; may be empty
+  std::string name;  // for people: "x", "layer.0.weight"; may be empty
 };
 
 struct Mutation {
   uint32_t input;  // position in Graph::inputs or, when is_constant, in Graph::constants
   bool is_constant = false;
-  ValueId value;   // final contents; same sizes and dtype as the input
+  ValueId value;  // final contents; same sizes and dtype as the input
 };
 
 class Graph {

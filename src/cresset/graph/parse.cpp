@@ -1,4 +1,6 @@
 // Reads the text that print() writes, a line at a time.
+#include "sym/parse.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -6,7 +8,6 @@
 
 #include "graph/graph.h"
 #include "graph/text.h"
-#include "sym/parse.h"
 
 namespace cresset::graph {
 namespace {
@@ -91,7 +92,8 @@ auto lookup(const Table& table, std::string_view text) -> std::optional<decltype
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text), graph_(std::make_unique<Graph>(std::make_shared<sym::ShapeEnv>())) {}
+  explicit Parser(std::string_view text)
+      : text_(text), graph_(std::make_unique<Graph>(std::make_shared<sym::ShapeEnv>())) {}
 
   Result<std::unique_ptr<Graph>> parse() {
     while (!text_.empty()) {

@@ -119,26 +119,26 @@ class Printer {
   static std::string truth(bool b) { return b ? "true" : "false"; }
 
   std::string argument(const Arg& arg) const {
-    return std::visit(
-        Overloaded{
-            [](None) -> std::string { return "none"; },
-            [&](ValueId v) { return value(v); },
-            [&](const std::vector<OptionalValue>& list) {
-              return "tensors(" + joined(list, [&](OptionalValue v) { return v ? value(*v) : "none"; }) + ")";
-            },
-            [&](ExprId e) { return expr(e); },
-            [&](const std::vector<ExprId>& list) { return exprs(list); },
-            [](double d) { return number(d); },
-            [](bool b) { return truth(b); },
-            [](const std::vector<double>& list) { return "floats(" + joined(list, number) + ")"; },
-            [](const std::vector<bool>& list) { return "bools(" + joined(list, truth) + ")"; },
-            [](const std::string& s) { return text::quoted(s); },
-            [](DType d) { return fmt::format("dtype:{}", to_string(d)); },
-            [](Device d) { return "device:" + device(d); },
-            [](MemoryFormat f) { return fmt::format("format:{}", text::word(text::kFormats, f)); },
-            [](StridedLayout) -> std::string { return "layout:strided"; },
-        },
-        arg);
+    return std::visit(Overloaded{
+                          [](None) -> std::string { return "none"; },
+                          [&](ValueId v) { return value(v); },
+                          [&](const std::vector<OptionalValue>& list) {
+                            return "tensors(" + joined(list, [&](OptionalValue v) { return v ? value(*v) : "none"; }) +
+                                   ")";
+                          },
+                          [&](ExprId e) { return expr(e); },
+                          [&](const std::vector<ExprId>& list) { return exprs(list); },
+                          [](double d) { return number(d); },
+                          [](bool b) { return truth(b); },
+                          [](const std::vector<double>& list) { return "floats(" + joined(list, number) + ")"; },
+                          [](const std::vector<bool>& list) { return "bools(" + joined(list, truth) + ")"; },
+                          [](const std::string& s) { return text::quoted(s); },
+                          [](DType d) { return fmt::format("dtype:{}", to_string(d)); },
+                          [](Device d) { return "device:" + device(d); },
+                          [](MemoryFormat f) { return fmt::format("format:{}", text::word(text::kFormats, f)); },
+                          [](StridedLayout) -> std::string { return "layout:strided"; },
+                      },
+                      arg);
   }
 
   const Graph& graph_;

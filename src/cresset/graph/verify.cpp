@@ -48,7 +48,8 @@ class Verifier {
     const size_t exprs = graph_.pool().size();
     for (const auto& list : {type.sizes, type.strides})
       for (const ExprId e : list)
-        require(e.index < exprs, [&] { return fmt::format("{} {} has a size or stride that is none", what, position); });
+        require(e.index < exprs,
+                [&] { return fmt::format("{} {} has a size or stride that is none", what, position); });
   }
 
   void node(NodeId id) {
@@ -78,7 +79,8 @@ class Verifier {
 
   void mutation(const Mutation& m) {
     const std::vector<ValueId>& targets = m.is_constant ? graph_.constants : graph_.inputs;
-    require(m.input < targets.size(), [&] { return fmt::format("a mutation of leaf {}, which does not exist", m.input); });
+    require(m.input < targets.size(),
+            [&] { return fmt::format("a mutation of leaf {}, which does not exist", m.input); });
     require(is_defined(m.value), [&] { return fmt::format("the mutation of leaf {} has no value", m.input); });
     if (m.input >= targets.size() || !is_defined(m.value)) return;
     const TensorType& target = graph_.type(targets[m.input]);

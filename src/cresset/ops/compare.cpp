@@ -31,24 +31,24 @@ loop::ScalarId connective(ElementContext& context, const OpArgs& args, size_t, c
   return F(a, a.with(context.operand(args, 1, index, DType::Bool))).id;
 }
 
-#define TEST(name, function)                                                                             \
-  OpDef {                                                                                                \
-    .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise,                   \
-    .shape = shape_of<1, kReal, Out::Bool>, .element = test1<function>                                   \
+#define TEST(name, function)                                                           \
+  OpDef {                                                                              \
+    .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise, \
+    .shape = shape_of<1, kReal, Out::Bool>, .element = test1<function>                 \
   }
-#define COMPARISON(name, function)                                                                       \
-  OpDef{.schema = "aten::" name ".Tensor(Tensor self, Tensor other) -> Tensor",                          \
-        .op_class = OpClass::Pointwise,                                                                  \
-        .shape = shape_of<2, kReal, Out::Bool>,                                                          \
-        .element = test2<function>},                                                                     \
-      OpDef {                                                                                            \
+#define COMPARISON(name, function)                                                                          \
+  OpDef{.schema = "aten::" name ".Tensor(Tensor self, Tensor other) -> Tensor",                             \
+        .op_class = OpClass::Pointwise,                                                                     \
+        .shape = shape_of<2, kReal, Out::Bool>,                                                             \
+        .element = test2<function>},                                                                        \
+      OpDef {                                                                                               \
     .schema = "aten::" name ".Scalar(Tensor self, Scalar other) -> Tensor", .op_class = OpClass::Pointwise, \
-    .shape = shape_of<2, kReal, Out::Bool>, .element = test2<function>                                   \
+    .shape = shape_of<2, kReal, Out::Bool>, .element = test2<function>                                      \
   }
-#define CONNECTIVE(name, function)                                                                       \
-  OpDef {                                                                                                \
-    .schema = "aten::" name "(Tensor self, Tensor other) -> Tensor", .op_class = OpClass::Pointwise,     \
-    .shape = shape_of<2, kReal, Out::Bool>, .element = connective<function>                              \
+#define CONNECTIVE(name, function)                                                                   \
+  OpDef {                                                                                            \
+    .schema = "aten::" name "(Tensor self, Tensor other) -> Tensor", .op_class = OpClass::Pointwise, \
+    .shape = shape_of<2, kReal, Out::Bool>, .element = connective<function>                          \
   }
 
 const OpDef kOps[] = {

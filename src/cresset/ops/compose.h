@@ -48,7 +48,8 @@ class Compose {
   }
   V view(V a, std::vector<sym::ExprId> sizes) { return builder_.call("aten::view", {a, std::move(sizes)}); }
   V full(const graph::TensorType& type, graph::Arg value) {
-    return builder_.call("aten::full", {type.sizes, std::move(value), type.dtype, graph::None{}, type.device, graph::None{}});
+    return builder_.call("aten::full",
+                         {type.sizes, std::move(value), type.dtype, graph::None{}, type.device, graph::None{}});
   }
   V call(std::string_view op, std::vector<graph::Arg> args) { return builder_.call(op, std::move(args)); }
   graph::Arg integer(int64_t v) { return builder_.integer(v); }

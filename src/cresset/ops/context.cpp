@@ -88,8 +88,8 @@ Result<std::vector<ExprId>> ShapeContext::broadcast(const std::vector<ExprId>& a
   for (size_t i = 0; i < shorter.size(); ++i) {
     const std::optional<ExprId> size = broadcast_size(*this, longer[offset + i], shorter[i]);
     if (!size)
-      return invalid(fmt::format("sizes {} and {} do not broadcast in dimension {}", env().to_string(longer[offset + i]),
-                                 env().to_string(shorter[i]), offset + i));
+      return invalid(fmt::format("sizes {} and {} do not broadcast in dimension {}",
+                                 env().to_string(longer[offset + i]), env().to_string(shorter[i]), offset + i));
     out[offset + i] = *size;
   }
   return out;
@@ -112,6 +112,15 @@ Fallback ShapeContext::unsupported(std::string why) const {
 }
 
 // ---- ElementContext
+
+ScalarId ElementContext::element_where(ScalarId, ValueId value, const std::vector<ExprId>& index) {
+  std::vector<ExprId> inside = index;
+  for (size_t i = 0; i < inside.size(); ++i) {
+    const ExprId last = pool().sub(graph().type(value).sizes[i], pool().constant(1));
+    inside[i] = env().simplify(pool().min(pool().max(inside[i], pool().constant(0)), last));
+  }
+  return element(value, inside);
+}
 
 ScalarId ElementContext::broadcast_element(ValueId value, const std::vector<ExprId>& index) {
   const TensorType& type = graph().type(value);
@@ -138,9 +147,9 @@ ScalarId ElementContext::number_operand(const OpArgs& args, size_t i, DType dtyp
   const graph::Arg& arg = args[i];
   ScalarId scalar;
   if (const double* number = std::get_if<double>(&arg)) {
-    scalar = is_float(held) ? scalars().constant(held, *number)
-                            : scalars().constant_int(held, held == DType::Bool ? *number != 0
-                                                                                : static_cast<int64_t>(*number));
+    scalar = is_float(held)
+                 ? scalars().constant(held, *number)
+                 : scalars().constant_int(held, held == DType::Bool ? *number != 0 : static_cast<int64_t>(*number));
   } else if (const bool* flag = std::get_if<bool>(&arg)) {
     scalar = is_float(held) ? scalars().constant(held, *flag) : scalars().constant_int(held, *flag);
   } else {

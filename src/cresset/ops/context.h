@@ -10,8 +10,8 @@
 namespace cresset::ops {
 
 // Read-only view of one call's arguments, by schema position. Where the schema says Tensor the argument may also be a
-// number (ExprId, double, bool): a "wrapped number" in ATen's sense, a 0-dim tensor that takes part in type promotion as
-// a Python scalar does.
+// number (ExprId, double, bool): a "wrapped number" in ATen's sense, a 0-dim tensor that takes part in type promotion
+// as a Python scalar does.
 class OpArgs {
  public:
   OpArgs(const graph::Graph& graph, const std::vector<graph::Arg>& args) : graph_(&graph), args_(&args) {}
@@ -32,7 +32,8 @@ class OpArgs {
   // A Python/ATen Scalar argument, whatever its kind.
   bool is_scalar(size_t i) const {
     const graph::Arg& a = (*args_)[i];
-    return std::holds_alternative<sym::ExprId>(a) || std::holds_alternative<double>(a) || std::holds_alternative<bool>(a);
+    return std::holds_alternative<sym::ExprId>(a) || std::holds_alternative<double>(a) ||
+           std::holds_alternative<bool>(a);
   }
   bool flag(size_t i) const { return std::get<bool>((*args_)[i]); }
   bool flag_or(size_t i, bool otherwise) const { return is_none(i) ? otherwise : flag(i); }
@@ -106,6 +107,10 @@ class ElementContext {
   virtual ~ElementContext() = default;
   // The element of `value` at `index` (one expression a dimension), as a scalar of compute_dtype(value's dtype).
   virtual loop::ScalarId element(graph::ValueId value, const std::vector<sym::ExprId>& index) = 0;
+  // The element where the bool `condition` holds. Elsewhere `index` may lie outside the value: nothing is read there
+  // and the result is unspecified. Unless overridden, by clamping the index: the value must not be empty then.
+  virtual loop::ScalarId element_where(loop::ScalarId condition, graph::ValueId value,
+                                       const std::vector<sym::ExprId>& index);
   virtual loop::ScalarBuilder& scalars() = 0;
   virtual const graph::Graph& graph() = 0;
   // The type of result `result` of the node being lowered.

@@ -112,8 +112,10 @@ void lower_reduction(OneNode& lower, const Graph& graph, const OpDef& def, const
   };
   Index operand(sizes.size()), index;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (!folded(d)) index.push_back(operand[d] = lower.add_dim(sizes[d], loop::Dim::Kind::Outer));
-    else if (reduction.keepdim) index.push_back(lower.pool().constant(0));
+    if (!folded(d))
+      index.push_back(operand[d] = lower.add_dim(sizes[d], loop::Dim::Kind::Outer));
+    else if (reduction.keepdim)
+      index.push_back(lower.pool().constant(0));
   }
   for (size_t d = 0; d < sizes.size(); ++d)
     if (folded(d)) operand[d] = lower.add_dim(sizes[d], loop::Dim::Kind::Inner);
@@ -130,7 +132,8 @@ class Interpreter {
     CRESSET_CHECK(ids.size() == tensors.size(), "one tensor for each input and constant");
     for (size_t i = 0; i < ids.size(); ++i) {
       const TensorType& type = graph_.type(ids[i]);
-      CRESSET_CHECK(type.rank() == tensors[i].sizes.size() && type.dtype == tensors[i].dtype, "a tensor of another type");
+      CRESSET_CHECK(type.rank() == tensors[i].sizes.size() && type.dtype == tensors[i].dtype,
+                    "a tensor of another type");
       for (size_t d = 0; d < type.rank(); ++d)
         if (graph_.pool().is_var(type.sizes[d])) symbols_[graph_.pool().var_of(type.sizes[d])] = tensors[i].sizes[d];
       values_[ids[i]] = tensors[i];
@@ -150,9 +153,12 @@ class Interpreter {
       case OpClass::Reduction:
         for (size_t r = 0; r < node.results.size(); ++r) run_kernel(node, r, *def, lower_reduction);
         return true;
-      case OpClass::Concat: return concatenate(node);
-      case OpClass::Composite: return decompose(id, *def);
-      case OpClass::Extern: return refuse(node, "is an extern call");
+      case OpClass::Concat:
+        return concatenate(node);
+      case OpClass::Composite:
+        return decompose(id, *def);
+      case OpClass::Extern:
+        return refuse(node, "is an extern call");
     }
     return refuse(node, "is of no class");
   }

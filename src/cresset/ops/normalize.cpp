@@ -110,7 +110,8 @@ Result<Types> group_norm_shape(ShapeContext& shapes, const OpArgs& args) {
   if (!shapes.require_equal(pool.mod(input.sizes[1], group), pool.constant(0)))
     return shapes.invalid("the channels do not divide into the groups");
   for (const size_t p : {1, 2})
-    if (!args.is_none(p) && !(args.tensor(p).rank() == 1 && shapes.require_equal(args.tensor(p).sizes[0], input.sizes[1])))
+    if (!args.is_none(p) &&
+        !(args.tensor(p).rank() == 1 && shapes.require_equal(args.tensor(p).sizes[0], input.sizes[1])))
       return shapes.invalid("a parameter is not one number a channel");
   TensorType out = input;
   out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);

@@ -9,7 +9,7 @@
 namespace cresset::ops {
 
 struct Normalized {
-  graph::ValueId value;              // (x - mean) / sqrt(variance + eps)
+  graph::ValueId value;                    // (x - mean) / sqrt(variance + eps)
   graph::ValueId mean, inverse_deviation;  // with the folded dimensions kept
 };
 Normalized normalize_over(Compose& c, graph::ValueId x, const std::vector<int64_t>& dims, double eps);

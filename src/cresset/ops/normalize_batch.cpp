@@ -14,12 +14,14 @@ using sym::ExprId;
 // Where an overload keeps its arguments: input is 0, weight 1, bias 2.
 struct Layout {
   size_t eps;
-  int training = -1;  // -1: inference
-  bool reserve = false;     // a fourth result, empty on the CPU
-  bool running = true;      // running_mean 3, running_var 4
+  int training = -1;     // -1: inference
+  bool reserve = false;  // a fourth result, empty on the CPU
+  bool running = true;   // running_mean 3, running_var 4
 };
 
-bool in_training(const OpArgs& args, Layout at) { return at.training >= 0 && args.flag(static_cast<size_t>(at.training)); }
+bool in_training(const OpArgs& args, Layout at) {
+  return at.training >= 0 && args.flag(static_cast<size_t>(at.training));
+}
 bool has_running(const OpArgs& args, Layout at) { return at.running && !args.is_none(3) && !args.is_none(4); }
 
 DType saved_dtype(const OpArgs& args, Layout at) {
@@ -39,7 +41,8 @@ Result<Types> batch_norm_shape(ShapeContext& shapes, const OpArgs& args) {
   if (training == running) return shapes.unsupported("batch norm that updates running statistics, or has none");
   if (input.rank() < 2) return shapes.invalid("batch norm needs a batch and channels");
   for (size_t i = 1; i <= (At.running ? 4u : 2u); ++i)
-    if (!is_per_channel(shapes, args, i, input.sizes[1])) return shapes.invalid("a parameter is not one number a channel");
+    if (!is_per_channel(shapes, args, i, input.sizes[1]))
+      return shapes.invalid("a parameter is not one number a channel");
   TensorType out = input;
   out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
   TensorType saved{saved_dtype(args, At), input.device, {}, {}};
@@ -68,8 +71,7 @@ ValueId with_running(Compose& c, const OpArgs& args, DType wide, double eps) {
   ValueId alpha = c.unary("aten::rsqrt", c.add(variance, eps));
   if (!args.is_none(1)) alpha = c.mul(alpha, c.cast(args.value(1), wide));
   const ValueId shift = c.mul(mean, alpha);
-  const ValueId beta =
-      args.is_none(2) ? c.unary("aten::neg", shift) : c.sub(c.cast(args.value(2), wide), shift);
+  const ValueId beta = args.is_none(2) ? c.unary("aten::neg", shift) : c.sub(c.cast(args.value(2), wide), shift);
   const ValueId x = c.cast(args.value(0), wide);
   return c.add(c.mul(x, c.view(alpha, sizes)), c.view(beta, sizes));
 }
@@ -111,10 +113,10 @@ constexpr Layout kInference{.eps = 6};
 constexpr Layout kInferenceReserve{.eps = 6, .reserve = true};
 constexpr Layout kNoStatistics{.eps = 5, .training = 3, .running = false};
 
-#define BATCH_NORM(text, at)                                                       \
-  OpDef {                                                                          \
-    .schema = "aten::" text, .op_class = OpClass::Composite,                       \
-    .shape = batch_norm_shape<at>, .decompose = composed<batch_norm_shape<at>, batch_norm_body<at>> \
+#define BATCH_NORM(text, at)                                                                \
+  OpDef {                                                                                   \
+    .schema = "aten::" text, .op_class = OpClass::Composite, .shape = batch_norm_shape<at>, \
+    .decompose = composed<batch_norm_shape<at>, batch_norm_body<at>>                        \
   }
 
 const OpDef kOps[] = {

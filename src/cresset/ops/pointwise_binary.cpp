@@ -35,7 +35,8 @@ bool is_bool(const OpArgs& args, size_t i) {
 
 template <size_t Scaled>
 Result<Types> scaled_shape(ShapeContext& shapes, const OpArgs& args) {
-  const auto order = Scaled == 0 ? std::span<const size_t>(kReversed) : first_operands<2>();  // rsub is sub(other, self)
+  const auto order =
+      Scaled == 0 ? std::span<const size_t>(kReversed) : first_operands<2>();  // rsub is sub(other, self)
   CRESSET_TRY(Types types, promoted_shape(shapes, args, order, kReal, Out::Common));
   const bool whole = !std::holds_alternative<double>(args[2]);
   if (types[0].dtype == DType::Bool && constant_number(args.graph(), args[2]) != 1.0)
@@ -85,28 +86,26 @@ S extreme(S a, S b) {
 
 S xlogy(S x, S y) { return select(is_nan(y), y, select(eq(x, 0), x.number(0), x * log(y))); }
 S xlog1py(S x, S y) { return select(is_nan(y), y, select(eq(x, 0), x.number(0), x * log1p(y))); }
-S heaviside(S x, S at_zero) {
-  return select(eq(x, 0), at_zero, gt(x, 0).cast(x.dtype()));
-}
+S heaviside(S x, S at_zero) { return select(eq(x, 0), at_zero, gt(x, 0).cast(x.dtype())); }
 // Equal infinities would give inf - inf.
 S logaddexp(S a, S b) {
   const S sum = maximum(a, b) + log1p(exp(-abs(a - b)));
   return select(both(unary(Op::IsInf, a), eq(a, b)), a, sum);
 }
 
-#define SCALED(name, rule, function, scaled_operand)                                             \
-  OpDef{.schema = "aten::" name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", \
-        .op_class = OpClass::Pointwise,                                                          \
-        .shape = rule<scaled_operand>,                                                           \
-        .element = scaled<function, scaled_operand>},                                            \
-      OpDef {                                                                                    \
-    .schema = "aten::" name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",      \
+#define SCALED(name, rule, function, scaled_operand)                                                           \
+  OpDef{.schema = "aten::" name ".Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",             \
+        .op_class = OpClass::Pointwise,                                                                        \
+        .shape = rule<scaled_operand>,                                                                         \
+        .element = scaled<function, scaled_operand>},                                                          \
+      OpDef {                                                                                                  \
+    .schema = "aten::" name ".Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",                    \
     .op_class = OpClass::Pointwise, .shape = rule<scaled_operand>, .element = scaled<function, scaled_operand> \
   }
-#define BINARY(text, accepted, out, function, is_heavy)                                  \
-  OpDef {                                                                                \
-    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Pointwise,                \
-    .shape = shape_of<2, accepted, out>, .element = element2<function>, .heavy = is_heavy \
+#define BINARY(text, accepted, out, function, is_heavy)                                                        \
+  OpDef {                                                                                                      \
+    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Pointwise, .shape = shape_of<2, accepted, out>, \
+    .element = element2<function>, .heavy = is_heavy                                                           \
   }
 
 const OpDef kOps[] = {

@@ -7,9 +7,7 @@ namespace {
 
 using loop::Op;
 
-S shift_count_ok(S count, int64_t bits) {
-  return both(ge(count, 0), lt(count, static_cast<double>(bits)));
-}
+S shift_count_ok(S count, int64_t bits) { return both(ge(count, 0), lt(count, static_cast<double>(bits))); }
 
 // Shifts by a negative count or by the width and more have the limit's value: no bits left, or copies of the sign.
 S shift_left(S a, S count) {
@@ -22,33 +20,36 @@ S shift_right(S a, S count) {
   return select(shift_count_ok(count, last), binary(Op::ShiftRight, a, count), sign);
 }
 
-#define BITWISE(name, op)                                                                          \
-  OpDef{.schema = "aten::bitwise_" name ".Tensor(Tensor self, Tensor other) -> Tensor",            \
-        .op_class = OpClass::Pointwise,                                                            \
-        .shape = shape_of<2, kBool | kInt, Out::Common>,                                           \
-        .element = element2<apply2<Op::op>>},                                                      \
-      OpDef{.schema = "aten::bitwise_" name ".Scalar(Tensor self, Scalar other) -> Tensor",        \
-            .op_class = OpClass::Pointwise,                                                        \
-            .shape = shape_of<2, kBool | kInt, Out::Common>,                                       \
-            .element = element2<apply2<Op::op>>},                                                  \
-      OpDef {                                                                                      \
-    .schema = "aten::bitwise_" name ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor",         \
-    .op_class = OpClass::Pointwise, .shape = shape_of<2, kBool | kInt, Out::Common>,               \
-    .element = element2<apply2<Op::op>>                                                            \
+#define BITWISE(name, op)                                                                   \
+  OpDef{.schema = "aten::bitwise_" name ".Tensor(Tensor self, Tensor other) -> Tensor",     \
+        .op_class = OpClass::Pointwise,                                                     \
+        .shape = shape_of < 2,                                                              \
+        kBool | kInt,                                                                       \
+        Out::Common >,                                                                      \
+        .element = element2<apply2<Op::op>>},                                               \
+      OpDef{.schema = "aten::bitwise_" name ".Scalar(Tensor self, Scalar other) -> Tensor", \
+            .op_class = OpClass::Pointwise,                                                 \
+            .shape = shape_of < 2,                                                          \
+            kBool | kInt,                                                                   \
+            Out::Common >,                                                                  \
+            .element = element2<apply2<Op::op>>},                                           \
+      OpDef {                                                                               \
+    .schema = "aten::bitwise_" name ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor",  \
+    .op_class = OpClass::Pointwise, .shape = shape_of < 2, kBool | kInt, Out::Common >,     \
+    .element = element2<apply2<Op::op>>                                                     \
   }
-#define SHIFT(name, function)                                                                      \
-  OpDef{.schema = "aten::bitwise_" name ".Tensor(Tensor self, Tensor other) -> Tensor",            \
-        .op_class = OpClass::Pointwise,                                                            \
-        .shape = shape_of<2, kInt, Out::Common>,                                                   \
-        .element = element2<function>},                                                            \
-      OpDef{.schema = "aten::bitwise_" name ".Tensor_Scalar(Tensor self, Scalar other) -> Tensor", \
-            .op_class = OpClass::Pointwise,                                                        \
-            .shape = shape_of<2, kInt, Out::Common>,                                               \
-            .element = element2<function>},                                                        \
-      OpDef {                                                                                      \
-    .schema = "aten::bitwise_" name ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor",         \
-    .op_class = OpClass::Pointwise, .shape = shape_of<2, kInt, Out::Common>,                       \
-    .element = element2<function>                                                                  \
+#define SHIFT(name, function)                                                                              \
+  OpDef{.schema = "aten::bitwise_" name ".Tensor(Tensor self, Tensor other) -> Tensor",                    \
+        .op_class = OpClass::Pointwise,                                                                    \
+        .shape = shape_of<2, kInt, Out::Common>,                                                           \
+        .element = element2<function>},                                                                    \
+      OpDef{.schema = "aten::bitwise_" name ".Tensor_Scalar(Tensor self, Scalar other) -> Tensor",         \
+            .op_class = OpClass::Pointwise,                                                                \
+            .shape = shape_of<2, kInt, Out::Common>,                                                       \
+            .element = element2<function>},                                                                \
+      OpDef {                                                                                              \
+    .schema = "aten::bitwise_" name ".Scalar_Tensor(Scalar self, Tensor other) -> Tensor",                 \
+    .op_class = OpClass::Pointwise, .shape = shape_of<2, kInt, Out::Common>, .element = element2<function> \
   }
 
 const OpDef kOps[] = {
@@ -59,7 +60,9 @@ const OpDef kOps[] = {
     SHIFT("right_shift", shift_right),
     {.schema = "aten::bitwise_not(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
-     .shape = shape_of<1, kBool | kInt, Out::Common>,
+     .shape = shape_of < 1,
+     kBool | kInt,
+     Out::Common >,
      .element = element1<apply1<Op::BitNot>>},
 };
 

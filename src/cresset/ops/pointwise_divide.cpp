@@ -57,11 +57,8 @@ loop::ScalarId mode_element(ElementContext& context, const OpArgs& args, size_t 
                                  : arithmetic2<trunc_divide>(context, args, result, index);
 }
 
-#define WHOLE(text, rule)                                                 \
-  OpDef {                                                                 \
-    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Pointwise, \
-    .shape = whole_shape, .element = rule                                 \
-  }
+#define WHOLE(text, rule) \
+  OpDef { .schema = "aten::" text " -> Tensor", .op_class = OpClass::Pointwise, .shape = whole_shape, .element = rule }
 
 const OpDef kOps[] = {
     {.schema = "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",

@@ -11,10 +11,14 @@ using sym::ExprId;
 
 bool accepts(unsigned accept, DType dtype) {
   switch (category(dtype)) {
-    case DTypeCategory::Bool: return (accept & kBool) != 0;
-    case DTypeCategory::Integer: return (accept & kInt) != 0;
-    case DTypeCategory::Float: return (accept & kFloat) != 0;
-    case DTypeCategory::Complex: return false;
+    case DTypeCategory::Bool:
+      return (accept & kBool) != 0;
+    case DTypeCategory::Integer:
+      return (accept & kInt) != 0;
+    case DTypeCategory::Float:
+      return (accept & kFloat) != 0;
+    case DTypeCategory::Complex:
+      return false;
   }
   return false;
 }
@@ -101,8 +105,8 @@ Result<Operands> collect(ShapeContext& shapes, const OpArgs& args, std::span<con
 
 }  // namespace
 
-Result<Types> pointwise_result(ShapeContext& shapes, const OpArgs& args, std::span<const size_t> operands,
-                               DType common, DType result, size_t kept) {
+Result<Types> pointwise_result(ShapeContext& shapes, const OpArgs& args, std::span<const size_t> operands, DType common,
+                               DType result, size_t kept) {
   CRESSET_TRY(const Operands seen, collect(shapes, args, operands, common, kept));
   TensorType out;
   out.dtype = result;

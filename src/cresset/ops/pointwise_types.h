@@ -23,8 +23,8 @@ DType number_dtype(const graph::Arg& arg, DType default_dtype);
 
 // The result of a TensorIterator over `operands`, computed in `common`, written as `result`. The first `kept` operands
 // enter in their own dtype (conditions), the others converted.
-Result<Types> pointwise_result(ShapeContext& shapes, const OpArgs& args, std::span<const size_t> operands,
-                               DType common, DType result, size_t kept = 0);
+Result<Types> pointwise_result(ShapeContext& shapes, const OpArgs& args, std::span<const size_t> operands, DType common,
+                               DType result, size_t kept = 0);
 // As promoted_shape, for operators that refuse tensors of different dtypes.
 Result<Types> same_dtype_shape(ShapeContext& shapes, const OpArgs& args, std::span<const size_t> operands,
                                unsigned accept);
@@ -89,7 +89,9 @@ loop::ScalarId element2(ElementContext& context, const OpArgs& args, size_t, con
 template <S (*F)(S, S)>
 loop::ScalarId arithmetic2(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   const DType dtype = context.result_type(0).dtype;
-  const auto read = [&](size_t i) { return operand(context, args, i, index, args.is_tensor(i) ? dtype : compute_dtype(dtype)); };
+  const auto read = [&](size_t i) {
+    return operand(context, args, i, index, args.is_tensor(i) ? dtype : compute_dtype(dtype));
+  };
   const S a = read(0);
   return F(a, read(1)).id;
 }

@@ -16,7 +16,9 @@ S sinc(S x) {
   const S product = std::numbers::pi * x;
   return select(eq(x, 0), x.number(1), unary(Op::Sin, product) / product);
 }
-S entropy(S x) { return select(is_nan(x), x, select(gt(x, 0), -x * log(x), select(eq(x, 0), x.number(0), x.number(-INFINITY)))); }
+S entropy(S x) {
+  return select(is_nan(x), x, select(gt(x, 0), -x * log(x), select(eq(x, 0), x.number(0), x.number(-INFINITY))));
+}
 S deg2rad(S x) { return x * (std::numbers::pi / 180); }
 S rad2deg(S x) { return x * (180 / std::numbers::pi); }
 
@@ -42,10 +44,14 @@ S logit(S x, ElementContext& context, const OpArgs& args) {
 
 double greatest(DType dtype) {
   switch (dtype) {
-    case DType::F16: return 65504.0;
-    case DType::BF16: return 0x1.FEp127;
-    case DType::F32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
+    case DType::F16:
+      return 65504.0;
+    case DType::BF16:
+      return 0x1.FEp127;
+    case DType::F32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
   }
 }
 
@@ -59,9 +65,9 @@ loop::ScalarId nan_to_num(ElementContext& context, const OpArgs& args, size_t, c
   return select(is_nan(x), value(1, 0), finite).id;
 }
 
-#define FLOAT_UNARY(name, op)                                                               \
-  OpDef {                                                                                   \
-    .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise,      \
+#define FLOAT_UNARY(name, op)                                                                   \
+  OpDef {                                                                                       \
+    .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise,          \
     .shape = shape_of<1, kReal, Out::Float>, .element = element1<apply1<Op::op>>, .heavy = true \
   }
 #define ROUNDING(name, op)                                                             \

@@ -128,26 +128,25 @@ constexpr Layout kDim{.dim = 1, .keepdim = 2};
 constexpr Layout kDims{.dim = 1, .keepdim = 2, .empty_means_all = false};
 constexpr Layout kCountDim{.dim = 1};
 
-#define FOLD(text, at, combine, function)                                          \
-  OpDef {                                                                          \
-    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Reduction,          \
-    .shape = fold_shape<at>, .element = function<at>, .reduction = fold_reduction<at, Combine::combine> \
+#define FOLD(text, at, combine, function)                                                          \
+  OpDef {                                                                                          \
+    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Reduction, .shape = fold_shape<at>, \
+    .element = function<at>, .reduction = fold_reduction<at, Combine::combine>                     \
   }
-#define TRUTH(text, at, combine)                                                   \
-  OpDef {                                                                          \
-    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Reduction,          \
-    .shape = truth_shape<at>, .element = truth_element, .reduction = truth_reduction<at, Combine::combine> \
+#define TRUTH(text, at, combine)                                                                    \
+  OpDef {                                                                                           \
+    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Reduction, .shape = truth_shape<at>, \
+    .element = truth_element, .reduction = truth_reduction<at, Combine::combine>                    \
   }
-#define EXTREME(text, at, combine, position)                                       \
-  OpDef {                                                                          \
-    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Reduction,          \
-    .shape = extreme_shape<at, position>, .element = extreme_element,              \
-    .reduction = extreme_reduction<at, Combine::combine>                           \
+#define EXTREME(text, at, combine, position)                                                                    \
+  OpDef {                                                                                                       \
+    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Reduction, .shape = extreme_shape<at, position>, \
+    .element = extreme_element, .reduction = extreme_reduction<at, Combine::combine>                            \
   }
-#define COUNT(text, at)                                                            \
-  OpDef {                                                                          \
-    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Reduction,          \
-    .shape = count_shape<at>, .element = count_element, .reduction = count_reduction<at> \
+#define COUNT(text, at)                                                                             \
+  OpDef {                                                                                           \
+    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Reduction, .shape = count_shape<at>, \
+    .element = count_element, .reduction = count_reduction<at>                                      \
   }
 
 const OpDef kOps[] = {

@@ -102,9 +102,7 @@ Result<Values> variance_body(Compose& c, const OpArgs& args) {
 
 // ---- norms
 
-double norm_order(const OpArgs& args) {
-  return args.is_none(1) ? 2.0 : constant_number(args.graph(), args[1]).value();
-}
+double norm_order(const OpArgs& args) { return args.is_none(1) ? 2.0 : constant_number(args.graph(), args[1]).value(); }
 
 template <int DimArg, int KeepdimArg, int DtypeArg>
 struct Norm {
@@ -202,10 +200,10 @@ Result<Values> aminmax_body(Compose& c, const OpArgs& args) {
                 c.fold("aten::amax", args.value(0), dims, args.flag(2))};
 }
 
-#define COMPOSITE(text, shape_rule, body)                                  \
-  OpDef {                                                                  \
-    .schema = "aten::" text, .op_class = OpClass::Composite,               \
-    .shape = shape_rule, .decompose = composed<shape_rule, body>           \
+#define COMPOSITE(text, shape_rule, body)                                         \
+  OpDef {                                                                         \
+    .schema = "aten::" text, .op_class = OpClass::Composite, .shape = shape_rule, \
+    .decompose = composed<shape_rule, body>                                       \
   }
 
 using MeanAll = Mean<-1, -1, 1>;

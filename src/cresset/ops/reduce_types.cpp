@@ -38,8 +38,7 @@ Result<std::vector<int64_t>> reduced_dims(ShapeContext& shapes, const graph::Arg
   return dims;
 }
 
-std::vector<int64_t> reduced_dims(const graph::Graph& graph, const graph::Arg& dim, size_t rank,
-                                  bool empty_means_all) {
+std::vector<int64_t> reduced_dims(const graph::Graph& graph, const graph::Arg& dim, size_t rank, bool empty_means_all) {
   std::vector<int64_t> dims;
   const auto add = [&](ExprId e) {
     const int64_t d = graph.pool().const_value(e);

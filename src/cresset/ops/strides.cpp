@@ -16,10 +16,10 @@ using sym::ExprId;
 // ---- comparing strides
 //
 // Strides of a dense tensor, in whatever order, are products of sizes, each a multiple of the next smaller one, so
-// that which is greater is the same for all sizes above 1. Where a size is 1 the comparison may come out equal, but then
-// only the stride of a dimension of size 1 depends on it, which addresses nothing. So the order is read off at sample
-// points with all sizes above 1; a guard is recorded only when samples or hints disagree (free strides, overlapping
-// windows), because then the order truly depends on the values.
+// that which is greater is the same for all sizes above 1. Where a size is 1 the comparison may come out equal, but
+// then only the stride of a dimension of size 1 depends on it, which addresses nothing. So the order is read off at
+// sample points with all sizes above 1; a guard is recorded only when samples or hints disagree (free strides,
+// overlapping windows), because then the order truly depends on the values.
 
 enum class Order : uint8_t { Less, Equal, Greater };
 
@@ -42,13 +42,26 @@ double fold(const sym::ShapeEnv& env, sym::Kind kind, std::span<const ExprId> op
   for (const ExprId operand : operands.subspan(1)) {
     const double b = sample_value(env, operand, sample);
     switch (kind) {
-      case sym::Kind::Add: out += b; break;
-      case sym::Kind::Mul: out *= b; break;
-      case sym::Kind::FloorDiv: out = b == 0 ? 0 : std::floor(out / b); break;
-      case sym::Kind::Mod: out = b == 0 ? 0 : out - b * std::floor(out / b); break;
-      case sym::Kind::Min: out = std::min(out, b); break;
-      case sym::Kind::Max: out = std::max(out, b); break;
-      default: return 0;  // a relation is no stride
+      case sym::Kind::Add:
+        out += b;
+        break;
+      case sym::Kind::Mul:
+        out *= b;
+        break;
+      case sym::Kind::FloorDiv:
+        out = b == 0 ? 0 : std::floor(out / b);
+        break;
+      case sym::Kind::Mod:
+        out = b == 0 ? 0 : out - b * std::floor(out / b);
+        break;
+      case sym::Kind::Min:
+        out = std::min(out, b);
+        break;
+      case sym::Kind::Max:
+        out = std::max(out, b);
+        break;
+      default:
+        return 0;  // a relation is no stride
     }
   }
   return out;
@@ -180,7 +193,8 @@ std::vector<ExprId> ShapeContext::contiguous_strides(const std::vector<ExprId>& 
 std::vector<ExprId> ShapeContext::strides_for(MemoryFormat format, const std::vector<ExprId>& sizes) {
   switch (format) {
     case MemoryFormat::Contiguous:
-    case MemoryFormat::Preserve: return contiguous_strides(sizes);
+    case MemoryFormat::Preserve:
+      return contiguous_strides(sizes);
     case MemoryFormat::ChannelsLast:
       if (sizes.size() == 4) return strides_in_order(pool(), sizes, {1, 3, 2, 0});
       return sizes.size() == 3 ? strides_in_order(pool(), sizes, {0, 2, 1}) : contiguous_strides(sizes);

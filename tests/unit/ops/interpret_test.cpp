@@ -79,7 +79,8 @@ TEST_F(OpsInterpret, ComparesNumbersInTheTensorsPrecision) {
 
 TEST_F(OpsInterpret, ReducesTheNamedDimensions) {
   const auto x = input(floats({2, 3}, {1, 5, 3, 4, 2, 6}));
-  EXPECT_EQ(values<float>(run("aten::sum.dim_IntList", {x, ns({-1}), false, graph::None{}})), (std::vector<float>{9, 12}));
+  EXPECT_EQ(values<float>(run("aten::sum.dim_IntList", {x, ns({-1}), false, graph::None{}})),
+            (std::vector<float>{9, 12}));
   EXPECT_EQ(values<float>(run("aten::amax", {x, ns({0}), true})), (std::vector<float>{4, 5, 6}));
   EXPECT_EQ(values<int64_t>(run("aten::argmax", {x, graph::None{}, false})), (std::vector<int64_t>{5}));
   EXPECT_EQ(values<int64_t>(run("aten::max.dim", {x, n(1), false}, 1)), (std::vector<int64_t>{1, 2}));

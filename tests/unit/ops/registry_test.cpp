@@ -14,15 +14,21 @@ TEST(OpRegistry, EveryRowIsWhole) {
     SCOPED_TRACE(std::string(def->schema));
     EXPECT_NE(def->shape, nullptr);
     switch (def->op_class) {
-      case OpClass::Pointwise: EXPECT_NE(def->element, nullptr); break;
-      case OpClass::View: break;  // as_strided and its kin are resolved by the lowering
+      case OpClass::Pointwise:
+        EXPECT_NE(def->element, nullptr);
+        break;
+      case OpClass::View:
+        break;  // as_strided and its kin are resolved by the lowering
       case OpClass::Reduction:
         EXPECT_NE(def->reduction, nullptr);
         EXPECT_NE(def->element, nullptr);
         break;
-      case OpClass::Composite: EXPECT_NE(def->decompose, nullptr); break;
+      case OpClass::Composite:
+        EXPECT_NE(def->decompose, nullptr);
+        break;
       case OpClass::Concat:
-      case OpClass::Extern: break;
+      case OpClass::Extern:
+        break;
     }
   }
 }
