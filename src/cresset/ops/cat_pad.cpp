@@ -1,6 +1,5 @@
 // Results that read their argument at a shifted, wrapped or mirrored place, or not at all: pad, roll, flip, repeat,
-// tril, triu, slice_scatter, select_scatter. Pointwise: an element outside the argument is read at the nearest place
-// inside and then not used, so that no load leaves its tensor.
+// tril, triu, slice_scatter, select_scatter. Pointwise: what lies outside the argument is not loaded.
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 #include "ops/view_groups.h"
@@ -16,7 +15,7 @@ using loop::ScalarId;
 using sym::ExprId;
 using sym::ExprPool;
 
-// lo <= index < hi as a scalar; an invalid id when that is certain for every index.
+// Whether an index lies in the argument, as a scalar; invalid when that is certain for every index.
 struct Window {
   ScalarId inside;
   bool certain() const { return !inside.valid(); }
@@ -26,21 +25,15 @@ void add_condition(ScalarBuilder& scalars, Window& window, ScalarId condition) {
   window.inside = window.certain() ? condition : scalars.binary(Op::BitAnd, window.inside, condition);
 }
 
-// Restricts `index` to [0, size), noting in `window` when it had to be.
-ExprId clamp_index(ElementContext& context, ExprId index, ExprId size, Window& window) {
+// Demands 0 <= index < size, where that is not certain.
+void demand_inside(ElementContext& context, ExprId index, ExprId size, Window& window) {
   ExprPool& pool = context.pool();
   ScalarBuilder& scalars = context.scalars();
   const ExprId zero = pool.constant(0), last = pool.sub(size, pool.constant(1));
-  ExprId out = index;
-  if (!context.env().known_true(pool.ge(index, zero))) {
+  if (!context.env().known_true(pool.ge(index, zero)))
     add_condition(scalars, window, scalars.binary(Op::Ge, scalars.size(index), scalars.size(zero)));
-    out = pool.max(out, zero);
-  }
-  if (!context.env().known_true(pool.le(index, last))) {
+  if (!context.env().known_true(pool.le(index, last)))
     add_condition(scalars, window, scalars.binary(Op::Le, scalars.size(index), scalars.size(last)));
-    out = pool.min(out, last);
-  }
-  return context.env().simplify(out);
 }
 
 // ---- constant_pad_nd(self, pad, value): pad lists (before, after) from the last dimension on
@@ -69,7 +62,7 @@ Result<Types> pad_shape(ShapeContext& shapes, const OpArgs& args) {
     sizes.push_back(shapes.env().simplify(pool.add(self.sizes[dim], pool.add(pad.before, pad.after))));
     if (!shapes.require(pool.ge(sizes[dim], zero))) return shapes.invalid("the padding leaves a negative size");
     for (const ExprId amount : {pad.before, pad.after}) only_cuts = only_cuts && shapes.decide(pool.le(amount, zero));
-    // Elements are clamped into the argument, which must have some.
+    // Where indices are clamped (element_where), there must be an element to clamp to.
     if (sizes[dim] != self.sizes[dim] && !shapes.decide(pool.ge(self.sizes[dim], pool.constant(1))))
       return shapes.unsupported("padding an empty tensor");
   }
@@ -87,10 +80,11 @@ ScalarId pad_element(ElementContext& context, const OpArgs& args, size_t result,
   for (size_t dim = 0; dim < index.size(); ++dim) {
     const Pad pad = pad_of(pool, args, dim);
     if (pool.is_const(pad.before, 0) && pool.is_const(pad.after, 0)) continue;
-    from[dim] = clamp_index(context, pool.sub(index[dim], pad.before), self.sizes[dim], window);
+    from[dim] = context.env().simplify(pool.sub(index[dim], pad.before));
+    demand_inside(context, from[dim], self.sizes[dim], window);
   }
-  const ScalarId inner = context.element(args.value(0), from);
-  if (window.certain()) return inner;
+  if (window.certain()) return context.element(args.value(0), from);
+  const ScalarId inner = context.element_where(window.inside, args.value(0), from);
   const ScalarId outer = context.number_operand(args, 2, context.result_type(result).dtype);
   return context.scalars().select(window.inside, inner, outer);
 }
@@ -229,13 +223,14 @@ ScalarId slice_scatter_element(ElementContext& context, const OpArgs& args, size
   const ExprId offset = pool.sub(index[dim], slice_start(context.env(), args, self.sizes[dim], 3));
   Window window;
   Index from = index;
-  from[dim] = clamp_index(context, context.env().simplify(pool.floor_div(offset, step)), src.sizes[dim], window);
+  from[dim] = context.env().simplify(pool.floor_div(offset, step));
+  demand_inside(context, from[dim], src.sizes[dim], window);
   if (!pool.is_const(step, 1)) {
     const ScalarId remainder = scalars.size(pool.mod(offset, step));
     add_condition(scalars, window, scalars.binary(Op::Eq, remainder, scalars.constant_int(DType::I64, 0)));
   }
-  const ScalarId inner = context.element(args.value(1), from);
-  if (window.certain()) return inner;
+  if (window.certain()) return context.element(args.value(1), from);
+  const ScalarId inner = context.element_where(window.inside, args.value(1), from);
   return scalars.select(window.inside, inner, context.element(args.value(0), index));
 }
 

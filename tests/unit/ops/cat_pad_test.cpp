@@ -54,7 +54,8 @@ TEST_F(PadTest, PadsAndCuts) {
 TEST_F(PadTest, PadOfNothingReadsWithoutConditions) {
   const ValueId x = input({size("b", 2), n(3)});
   const ValueId y = call("aten::constant_pad_nd", {x, ints({0, 0, 0, 0}), 0.0});
-  const loop::Kernel& kernel = Evaluator(graph_, y).kernel();
+  const Evaluator evaluator(graph_, y);
+  const loop::Kernel& kernel = evaluator.kernel();
   for (const loop::Scalar& scalar : kernel.scalars) EXPECT_NE(scalar.op, loop::Op::Select);
 }
 

@@ -66,7 +66,8 @@ TEST_F(ConvTest, NearestUpsamplingCopiesElements) {
   const ValueId x = input({n(1), n(1), w});
   const ValueId twice = call("aten::upsample_nearest1d", {x, list({graph_.pool().mul(w, n(2))}), 2.0});
   EXPECT_EQ(elements(twice), (std::vector<double>{0, 0, 1, 1}));
-  const loop::Kernel& kernel = Evaluator(graph_, twice).kernel();
+  const Evaluator evaluator(graph_, twice);
+  const loop::Kernel& kernel = evaluator.kernel();
   EXPECT_TRUE(kernel.bindings.empty());  // index / 2, with nothing computed
   EXPECT_EQ(elements(call("aten::upsample_nearest1d", {input({n(1), n(1), n(3)}), ints({5}), None{}})),
             (std::vector<double>{0, 0, 1, 1, 2}));
