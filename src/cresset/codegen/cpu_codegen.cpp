@@ -20,7 +20,7 @@
 namespace cresset::codegen {
 namespace {
 
-constexpr int kCodeVersion = 2;  // change when equal keys would give other code
+constexpr int kCodeVersion = 4;  // change when equal keys would give other code
 
 class CpuKernel : public CompiledKernel {
  public:
@@ -115,8 +115,8 @@ void CpuCodegen::Impl::make_object(Job& job, ObjectCompiler& compiler) const {
   llvm::LLVMContext context;
   llvm::Module module("kernel", context);
   compiler.prepare(module);
-  emit_kernel(*job.kernel, job.schedule, {options.resolver, target.vector_bits, target.has_fma}, function_name(job),
-              module);
+  emit_kernel(*job.kernel, job.schedule, {options.resolver, target.vector_bits, target.has_fma, target.has_scalef},
+              function_name(job), module);
   job.object = compiler.compile(module);
 }
 

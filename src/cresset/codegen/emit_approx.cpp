@@ -1,5 +1,8 @@
 #include "codegen/emit_approx.h"
 
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
 namespace cresset::codegen {
 
 using llvm::Value;
@@ -57,7 +60,7 @@ ApproxEmitter::Reduced ApproxEmitter::exp_parts(Value* x) {
   r = fma(whole, number(x, -kLn2Low), r);
   Value* tail = fma(horner(r, kExp), s_.ir.CreateFMul(r, r), r);
   Value* exponent = s_.ir.CreateSub(s_.ir.CreateBitCast(shifted, bits), s_.ir.CreateBitCast(number(x, kRounder), bits));
-  return {s_.ir.CreateFAdd(tail, number(x, 1)), exponent};
+  return {s_.ir.CreateFAdd(tail, number(x, 1)), whole, exponent};
 }
 
 Value* ApproxEmitter::power_of_two(Value* exponent) {
@@ -66,8 +69,29 @@ Value* ApproxEmitter::power_of_two(Value* exponent) {
   return s_.ir.CreateBitCast(bits, bits->getType()->getWithNewType(s_.ir.getFloatTy()));
 }
 
+Value* ApproxEmitter::scale(const Reduced& parts) {
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(parts.mantissa->getType());
+  constexpr unsigned kWidth = 16;
+  if (!s_.has_scalef || type == nullptr || type->getNumElements() % kWidth != 0) return nullptr;
+  auto slice = [&](Value* v, unsigned start) {
+    std::vector<int> lanes(kWidth);
+    for (unsigned i = 0; i < kWidth; ++i) lanes[i] = static_cast<int>(start + i);
+    return type->getNumElements() == kWidth ? v : s_.ir.CreateShuffleVector(v, lanes);
+  };
+  std::vector<Value*> pieces;
+  for (unsigned start = 0; start < type->getNumElements(); start += kWidth) {
+    Value* mantissa = slice(parts.mantissa, start);
+    Value* everywhere = s_.ir.getInt16(0xffff);
+    Value* as_set = s_.ir.getInt32(4);  // the rounding mode in force
+    pieces.push_back(s_.ir.CreateIntrinsic(Intrinsic::x86_avx512_mask_scalef_ps_512, {},
+                                           {mantissa, slice(parts.whole, start), mantissa, everywhere, as_set}));
+  }
+  return llvm::concatenateVectors(s_.ir, pieces);
+}
+
 Value* ApproxEmitter::exp_bounded(Value* x) {
   const Reduced parts = exp_parts(x);
+  if (Value* scaled = scale(parts)) return scaled;
   return s_.ir.CreateFMul(parts.mantissa, power_of_two(parts.exponent));
 }
 
@@ -75,6 +99,7 @@ Value* ApproxEmitter::exp_bounded(Value* x) {
 // normal number, so that overflow and subnormal results are rounded once.
 Value* ApproxEmitter::exp(Value* x) {
   const Reduced parts = exp_parts(at_least(at_most(x, 89), -104));
+  if (Value* scaled = scale(parts)) return scaled;
   Value* half = s_.ir.CreateAShr(parts.exponent, s_.constant_int_like(parts.exponent, 1));
   Value* rest = s_.ir.CreateSub(parts.exponent, half);
   return s_.ir.CreateFMul(s_.ir.CreateFMul(parts.mantissa, power_of_two(half)), power_of_two(rest));

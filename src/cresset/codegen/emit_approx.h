@@ -18,10 +18,12 @@ class ApproxEmitter {
  private:
   struct Reduced {
     llvm::Value* mantissa;  // in [0.7, 1.42]
-    llvm::Value* exponent;  // i32
+    llvm::Value* whole;     // the exponent, as a float...
+    llvm::Value* exponent;  // ... and as an i32
   };
   Reduced exp_parts(llvm::Value* x);         // exp(x) = mantissa * 2^exponent, for |x| < 2^15
   llvm::Value* exp_bounded(llvm::Value* x);  // for results within the normal numbers
+  llvm::Value* scale(const Reduced& parts);  // mantissa * 2^exponent, rounded once, where the machine can
   llvm::Value* power_of_two(llvm::Value* exponent);
   llvm::Value* horner(llvm::Value* x, std::span<const double> ascending);
   llvm::Value* number(llvm::Value* like, double v) { return llvm::ConstantFP::get(like->getType(), v); }

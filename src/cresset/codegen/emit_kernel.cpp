@@ -25,6 +25,7 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const Schedule& schedul
   s_.resolver = options.resolver;
   s_.vector_bits = options.vector_bits;
   s_.has_fma = options.has_fma;
+  s_.has_scalef = options.has_scalef;
 }
 
 void KernelEmitter::for_loop(Value* begin, Value* end, Value* step, const Body& body) {
@@ -136,19 +137,29 @@ void KernelEmitter::item(Value* number) {
     Value* block = s_.i64(schedule_.block);
     Value* blocks = s_.ir.CreateUDiv(s_.ir.CreateAdd(extent(schedule_.vector), s_.i64(schedule_.block - 1)), block);
     blocks = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::umax, blocks, s_.i64(1));
-    const bool alone = schedule_.first_inner() == 1;
+    const bool alone = schedule_.vector == 0;
     begin = s_.ir.CreateMul(alone ? number : s_.ir.CreateURem(number, blocks), block);
     if (!alone) number = s_.ir.CreateUDiv(number, blocks);
     end = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, s_.ir.CreateAdd(begin, block), extent(schedule_.vector));
   }
   const size_t outer = vector.inner ? schedule_.first_inner() : schedule_.vector;
+  if (schedule_.has_tile()) {
+    Value* rows =
+        s_.ir.CreateUDiv(s_.ir.CreateAdd(extent(schedule_.tile), s_.i64(schedule_.width - 1)), s_.i64(schedule_.width));
+    rows = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::umax, rows, s_.i64(1));
+    s_.vars[schedule_.loops[schedule_.tile].var] =
+        s_.ir.CreateMul(s_.ir.CreateURem(number, rows), s_.i64(schedule_.width));
+    number = s_.ir.CreateUDiv(number, rows);
+  }
   for (size_t k = outer; k-- > 0;) {
+    if (k == schedule_.tile) continue;
     Value* divisor = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::umax, extent(k), s_.i64(1));
     s_.vars[schedule_.loops[k].var] = k == 0 ? number : s_.ir.CreateURem(number, divisor);
     if (k != 0) number = s_.ir.CreateUDiv(number, divisor);
   }
   compute_level(1, 0);
   if (vector.inner) return row();
+  if (schedule_.has_tile()) return tiles(begin, end);
   vector_outer(begin, end);
 }
 
@@ -171,6 +182,86 @@ void KernelEmitter::vector_outer(Value* begin, Value* end) {
   if (wide == 1) return;
   const int width = schedule_.width;
   for_loop(whole, end, s_.i64(width), [&](Value* v) { run(v, width, tail_mask(v, end, width)); });
+}
+
+// Blocks of the vector loop by `width` points of the tile loop: first the crossing loads are turned over into memory of
+// their own, then the points are computed as ever.
+void KernelEmitter::tiles(Value* begin, Value* end) {
+  const VarId row_var = schedule_.loops[schedule_.tile].var, vector_var = schedule_.loops[schedule_.vector].var;
+  const int width = schedule_.width;
+  Value* first_row = s_.vars[row_var];
+  Value* row_count = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, s_.i64(width),
+                                                 s_.ir.CreateSub(extent(schedule_.tile), first_row));
+  for_loop(begin, end, s_.i64(width), [&](Value* v) {
+    s_.vars[vector_var] = v;
+    s_.vars[row_var] = first_row;
+    Value* column_count = s_.ir.CreateSub(end, v);
+    for (uint32_t i = 0; i < kernel_.scalars.size(); ++i)
+      if (schedule_.tiled[i])
+        turn_over({i}, s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, column_count, s_.i64(width)));
+    Value* mask = tail_mask(v, end, width);
+    for_loop(s_.i64(0), row_count, s_.i64(1), [&](Value* row_in_tile) {
+      tile_row_ = row_in_tile;
+      s_.vars[row_var] = s_.ir.CreateAdd(first_row, row_in_tile);
+      with_lanes(width, mask, [&] {
+        compute_level(2, 0);
+        row();
+      });
+    });
+    s_.vars[row_var] = first_row;
+  });
+}
+
+// Loads `count` vectors along the tile loop, one a point of the vector loop, and leaves their transpose in tile memory.
+// Past the end the last vector is loaded again: nobody reads those lanes.
+void KernelEmitter::turn_over(ScalarId id, Value* count) {
+  const loop::Scalar& load = kernel_[id];
+  const int width = schedule_.width;
+  const DType dtype = kernel_.buffers[load.buffer.index].dtype;
+  llvm::Type* element = s_.memory_type(dtype);
+  llvm::Type* type = s_.widened(element, width);
+  const llvm::Align align(static_cast<uint64_t>(byte_size(dtype)));
+  const IndexForm& form = schedule_.scalar_index[id.index];
+  const Loop& tile = schedule_.loops[schedule_.tile];
+  Value* mask = tail_mask(s_.vars[tile.var], extent(schedule_.tile), width);
+  Value* base = s_.ir.CreateGEP(element, s_.buffers[load.buffer.index], index_.emit(form.expr));
+  Value* step = index_.emit(form.coefficient);
+  Value* last = s_.ir.CreateSub(count, s_.i64(1));
+  std::vector<Value*> rows;
+  for (int i = 0; i < width; ++i) {
+    Value* point = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, s_.i64(i), last);
+    Value* pointer = s_.ir.CreateGEP(element, base, s_.ir.CreateMul(point, step));
+    rows.push_back(s_.ir.CreateMaskedLoad(type, pointer, align, mask, llvm::Constant::getNullValue(type)));
+  }
+  transpose(rows);
+  tile_memory_.resize(kernel_.scalars.size());
+  BasicBlock& entry = s_.ir.GetInsertBlock()->getParent()->getEntryBlock();
+  if (tile_memory_[id.index] == nullptr) {
+    llvm::AllocaInst* memory = llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(llvm::ArrayType::get(type, width));
+    memory->setAlignment(llvm::Align(64));
+    tile_memory_[id.index] = memory;
+  }
+  for (int i = 0; i < width; ++i)
+    s_.ir.CreateAlignedStore(rows[i], s_.ir.CreateConstGEP1_64(type, tile_memory_[id.index], static_cast<uint64_t>(i)),
+                             align);
+}
+
+// Swaps the off-diagonal halves of ever smaller squares.
+void KernelEmitter::transpose(std::vector<Value*>& rows) {
+  const int width = static_cast<int>(rows.size());
+  for (int d = width / 2; d >= 1; d /= 2) {
+    std::vector<int> upper, lower;
+    for (int lane = 0; lane < width; ++lane) {
+      upper.push_back((lane & d) == 0 ? lane : width + lane - d);
+      lower.push_back((lane & d) == 0 ? lane + d : width + lane);
+    }
+    for (int i = 0; i < width; ++i) {
+      if ((i & d) != 0) continue;
+      Value *a = rows[i], *b = rows[i + d];
+      rows[i] = s_.ir.CreateShuffleVector(a, b, upper);
+      rows[i + d] = s_.ir.CreateShuffleVector(a, b, lower);
+    }
+  }
 }
 
 void KernelEmitter::row() {
@@ -256,10 +347,19 @@ void KernelEmitter::body(uint16_t pass) {
     if (!schedule_.store_in_row[i]) memory_.store(kernel_.stores[i], schedule_.store_index[i]);
 }
 
+Value* KernelEmitter::compute(ScalarId id) {
+  if (!schedule_.tiled[id.index]) return scalars_.emit(id);
+  const DType dtype = kernel_.buffers[kernel_[id].buffer.index].dtype;
+  llvm::Type* type = s_.widened(s_.memory_type(dtype), schedule_.width);
+  Value* pointer = s_.ir.CreateGEP(type, tile_memory_[id.index], tile_row_);
+  return memory_.from_memory(
+      dtype, s_.ir.CreateAlignedLoad(type, pointer, llvm::Align(static_cast<uint64_t>(byte_size(dtype)))));
+}
+
 void KernelEmitter::compute_level(uint16_t depth, uint16_t stage) {
   for (uint32_t i = 0; i < kernel_.scalars.size(); ++i) {
     if (!schedule_.live[i] || schedule_.depth[i] != depth || schedule_.analysis.stage[i] != stage) continue;
-    if (kernel_.scalars[i].op != loop::Op::Reduce) s_.values[i] = scalars_.emit({i});
+    if (kernel_.scalars[i].op != loop::Op::Reduce) s_.values[i] = compute({i});
   }
 }
 

@@ -11,7 +11,8 @@ namespace cresset::codegen {
 struct EmitOptions {
   SymbolResolver resolver = nullptr;
   int vector_bits = 128;
-  bool has_fma = false;  // fused multiply-add in hardware
+  bool has_fma = false;     // fused multiply-add in hardware
+  bool has_scalef = false;  // AVX-512
 };
 
 // Adds a KernelFn called `name` to `module`. Reads the kernel's expression pool, never writes it: emission of different
@@ -29,6 +30,9 @@ class KernelEmitter {
   void prologue(llvm::Function* function);
   void item(llvm::Value* number);
   void vector_outer(llvm::Value* begin, llvm::Value* end);
+  void tiles(llvm::Value* begin, llvm::Value* end);
+  void turn_over(ScalarId load, llvm::Value* row_count);
+  void transpose(std::vector<llvm::Value*>& rows);
   void row();
   void reduction_pass(uint16_t pass);
   void store_pass();
@@ -40,6 +44,7 @@ class KernelEmitter {
   void body(uint16_t pass);
   void end_runs(int lanes, size_t level);
 
+  llvm::Value* compute(ScalarId id);
   void compute_level(uint16_t depth, uint16_t stage);  // row scalars and outer ones
   void compute_inside(uint16_t depth, uint16_t pass);  // point scalars of one pass
   llvm::Value* spill_pointer(size_t spill);
@@ -60,6 +65,8 @@ class KernelEmitter {
   ScalarEmitter scalars_;
   ReduceEmitter reduces_;
   std::vector<llvm::Value*> extents_;      // by loop
+  llvm::Value* tile_row_ = nullptr;        // of the point being emitted
+  std::vector<llvm::Value*> tile_memory_;  // by scalar: width x width elements of a load turned over
   std::vector<Accumulator> accumulators_;  // of the pass being emitted; for one reduction, widest first
 };
 

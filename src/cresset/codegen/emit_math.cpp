@@ -1,6 +1,7 @@
 #include "codegen/emit_math.h"
 
 #include <fmt/format.h>
+#include <llvm/Analysis/VectorUtils.h>
 
 #include "codegen/emit_approx.h"
 
@@ -104,17 +105,7 @@ Value* MathEmitter::call_by_vector(const char* name, int width, const std::vecto
     for (Value* operand : operands) arguments.push_back(lanes == width ? operand : slice(operand, start, width));
     parts.push_back(s_.ir.CreateCall(callee, arguments));
   }
-  while (parts.size() > 1) {  // lanes and width are powers of two
-    std::vector<Value*> joined;
-    for (size_t i = 0; i < parts.size(); i += 2) {
-      const int n = static_cast<int>(llvm::cast<llvm::FixedVectorType>(parts[i]->getType())->getNumElements());
-      std::vector<int> order;
-      for (int k = 0; k < 2 * n; ++k) order.push_back(k);
-      joined.push_back(s_.ir.CreateShuffleVector(parts[i], parts[i + 1], order));
-    }
-    parts = std::move(joined);
-  }
-  return parts[0];
+  return llvm::concatenateVectors(s_.ir, parts);
 }
 
 }  // namespace cresset::codegen

@@ -23,6 +23,7 @@ struct EmitState {
   SymbolResolver resolver = nullptr;
   int vector_bits = 128;
   bool has_fma = false;
+  bool has_scalef = false;  // AVX-512's x * 2^n, for vectors of 16
 
   std::vector<llvm::Value*> values;              // by scalar: the value in the innermost scope that computed it
   std::unordered_map<VarId, llvm::Value*> vars;  // i64; the vector variable: its value in lane 0

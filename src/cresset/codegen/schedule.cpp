@@ -34,6 +34,7 @@ class Scheduler {
     space_ = collapsed_space(kernel_);
     choose_vector_loop();
     find_live();
+    choose_tile();
     find_levels();
     plan_passes();
     choose_unroll();
@@ -102,6 +103,37 @@ class Scheduler {
     }
     for (size_t i = count(); i-- > 0;)
       if (out_.live[i]) loop::for_each_operand(kernel_, scalar(i), mark);
+  }
+
+  // Whether load i walks loop `along` one element at a time, and the vector loop in larger steps.
+  bool crosses(size_t i, const Loop& along) {
+    constexpr int64_t kWidestElement = 4;
+    const Scalar& s = scalar(i);
+    sym::ExprPool::Affine by_vector, by_tile;
+    if (!out_.live[i] || s.op != Op::Load || s.a.valid()) return false;
+    if (byte_size(kernel_.buffers[s.buffer.index].dtype) > kWidestElement) return false;
+    bool indirect = false;
+    loop::for_each_bound_scalar(kernel_, s.expr, [&](ScalarId) { indirect = true; });
+    const ExprId e = space_.scalar[i];
+    if (indirect || !pool_.affine_in(e, vector_var(), by_vector) || !pool_.affine_in(e, along.var, by_tile))
+      return false;
+    const bool steps = !pool_.is_const(by_vector.coefficient, 0) && !pool_.is_const(by_vector.coefficient, 1);
+    return steps && pool_.is_const(by_tile.coefficient, 1) && !pool_.uses_var(by_vector.coefficient, along.var);
+  }
+
+  void choose_tile() {
+    out_.tiled.assign(count(), 0);
+    if (out_.first_inner() != out_.loops.size()) return;
+    size_t most = 0;
+    for (size_t k = 0; k < out_.vector; ++k) {
+      const bool short_loop = env_.hint_or(out_.loops[k].extent, 4096) < out_.width / 2;
+      size_t found = 0;
+      for (size_t i = 0; i < count(); ++i) found += crosses(i, out_.loops[k]);
+      if (short_loop || found <= most) continue;
+      most = found;
+      out_.tile = k;
+    }
+    for (size_t i = 0; i < count() && out_.has_tile(); ++i) out_.tiled[i] = crosses(i, out_.loops[out_.tile]);
   }
 
   VarId vector_var() const { return out_.loops[out_.vector].var; }
@@ -215,6 +247,7 @@ class Scheduler {
       if (out_.live[i] && scalar(i).op != Op::Const) cost += is_heavy(scalar(i).op) ? 8 : 1;
     const bool reduces = out_.analysis.stages > 0;
     out_.unroll = cost <= 10 ? (reduces ? 4 : 2) : cost <= 24 ? 2 : 1;
+    if (out_.has_tile()) out_.unroll = 1;
     const std::optional<int64_t> extent = env_.hint(out_.loops[out_.vector].extent);
     while (out_.unroll > 1 && extent && *extent < out_.width * out_.unroll) out_.unroll /= 2;
     if (pool_.is_const(out_.loops[out_.vector].extent, 1)) out_.width = out_.unroll = 1;
@@ -227,7 +260,22 @@ class Scheduler {
     return out;
   }
 
+  // A tile's work item: `width` points of the tile loop by a block of the vector loop.
+  void size_tiles() {
+    constexpr int64_t kTilesInItem = 16;
+    out_.block = out_.width * kTilesInItem;
+    ExprId others = pool_.constant(1);
+    for (size_t k = 0; k < out_.loops.size(); ++k)
+      if (k != out_.vector && k != out_.tile) others = pool_.mul(others, out_.loops[k].extent);
+    const ExprId width = pool_.constant(out_.width), block = pool_.constant(out_.block);
+    const ExprId columns = out_.loops[out_.vector].extent, rows = out_.loops[out_.tile].extent;
+    out_.work_items = pool_.mul(others, pool_.mul(pool_.ceil_div(rows, width), pool_.ceil_div(columns, block)));
+    out_.item_cost = pool_.mul(pool_.min(rows, width), pool_.min(columns, block));
+    out_.scratch_bytes = pool_.constant(0);
+  }
+
   void size_work() {
+    if (out_.has_tile()) return size_tiles();
     const Loop& vector = out_.loops[out_.vector];
     const bool pointwise = out_.first_inner() == out_.loops.size();
     out_.block = pointwise ? kPointwiseBlock : static_cast<int64_t>(out_.width) * out_.unroll;
@@ -283,7 +331,7 @@ size_t Schedule::first_inner() const {
 }
 
 uint16_t Schedule::loop_depth(size_t k) const {
-  if (k == vector && !vector_is_inner()) return 2;
+  if ((k == vector || k == tile) && !vector_is_inner()) return 2;
   if (!loops[k].inner) return 1;
   return static_cast<uint16_t>(row_depth() + 1 + (k - first_inner()));
 }

@@ -44,7 +44,14 @@ struct Schedule {
 
   std::vector<IndexForm> scalar_index;  // by scalar: Load address or Size value, over the nest's variables
   std::vector<IndexForm> store_index;   // by store
-  IndexForm position;                   // row-major position over the kernel's inner dims
+  // Loads that run along another outer loop than the stores do (a transpose): square tiles of `width` points of the
+  // tile loop by as many of the vector loop are loaded along the former and turned over in registers. Pointwise kernels
+  // only.
+  size_t tile = kNoTile;       // index into loops
+  std::vector<uint8_t> tiled;  // by scalar: a load that is turned over
+  static constexpr size_t kNoTile = ~size_t{0};
+
+  IndexForm position;  // row-major position over the kernel's inner dims
 
   // Depth d: computable inside loops of depth <= d. 0: before all items. 1: once an item. The vector loop and the inner
   // loops follow, one depth each.
@@ -60,6 +67,7 @@ struct Schedule {
 
   ExprId work_items, item_cost, scratch_bytes;  // over size symbols
 
+  bool has_tile() const { return tile != kNoTile; }
   bool vector_is_inner() const { return loops[vector].inner; }
   uint16_t row_depth() const { return vector_is_inner() ? 1 : 2; }
   size_t first_inner() const;              // index into loops; loops.size() when there are none

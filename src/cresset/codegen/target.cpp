@@ -55,6 +55,7 @@ Target host_target(int vector_bits) {
   const int limit = widest(features);
   out.has_fma = features.lookup("fma") || llvm::Triple(out.triple).isAArch64();
   out.vector_bits = vector_bits == 0 ? limit : std::min(vector_bits, limit);
+  out.has_scalef = limit == 512 && out.vector_bits == 512;
   if (limit == 512 && out.vector_bits < 512) out.features += ",-avx512f";
   return out;
 }
@@ -74,6 +75,9 @@ struct ObjectCompiler::Passes {
     pipeline.addPass(llvm::SimplifyCFGPass());
     pipeline.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
     pipeline.addPass(llvm::EarlyCSEPass());
+    llvm::MCContext* context = nullptr;
+    const bool failed = machine->addPassesToEmitMC(emit, context, stream, /*DisableVerify=*/true);
+    CRESSET_CHECK(!failed, "the target emits no objects");
   }
 
   llvm::LoopAnalysisManager loops;
@@ -82,6 +86,11 @@ struct ObjectCompiler::Passes {
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder;
   llvm::FunctionPassManager pipeline;
+  // Instruction selection and emission, appending to `bytes`. Building these hundred passes takes longer than running
+  // them on a tiny kernel, so they are kept as well: each forgets the module when it is done with it.
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream{bytes};
+  llvm::legacy::PassManager emit;
 };
 
 ObjectCompiler::ObjectCompiler(const Target& target) : target_(target) {
@@ -105,11 +114,11 @@ void ObjectCompiler::prepare(llvm::Module& module) const {
 }
 
 void ObjectCompiler::set_attributes(llvm::Module& module) const {
-  for (llvm::Function& function : module) {
-    function.addFnAttr("prefer-vector-width", std::to_string(target_.vector_bits));
-    function.addFnAttr("min-legal-vector-width", std::to_string(target_.vector_bits));
-    function.addFnAttr("target-cpu", target_.cpu);
-    function.addFnAttr("target-features", target_.features);
+  const std::string width = std::to_string(target_.vector_bits);
+  for (llvm::Function& function : module) {  // processor and features are the target machine's own
+    if (function.isDeclaration()) continue;
+    function.addFnAttr("prefer-vector-width", width);
+    function.addFnAttr("min-legal-vector-width", width);
   }
 }
 
@@ -120,13 +129,10 @@ std::unique_ptr<llvm::MemoryBuffer> ObjectCompiler::compile(llvm::Module& module
     if (!function.isDeclaration()) passes_->pipeline.run(function, passes_->functions);
   passes_->functions.clear();
   passes_->modules.clear();
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager emit;
-  llvm::MCContext* context = nullptr;
-  CRESSET_CHECK(!machine_->addPassesToEmitMC(emit, context, stream, /*DisableVerify=*/true), "no object emission");
-  emit.run(module);
-  return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(bytes), /*RequiresNullTerminator=*/false);
+  passes_->bytes.clear();
+  passes_->emit.run(module);
+  llvm::SmallVector<char, 0> object(passes_->bytes.begin(), passes_->bytes.end());
+  return std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), /*RequiresNullTerminator=*/false);
 }
 
 }  // namespace cresset::codegen

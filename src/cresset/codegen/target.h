@@ -13,7 +13,8 @@ namespace cresset::codegen {
 struct Target {
   std::string triple, cpu, features;
   int vector_bits = 128;
-  bool has_fma = false;
+  bool has_fma = false;     // fused multiply-add in hardware
+  bool has_scalef = false;  // AVX-512's x * 2^n on the vectors in use
 };
 
 // The host, restricted to vectors of at most `vector_bits` (0: its widest).

@@ -122,6 +122,23 @@ TEST(CodegenIndex, FiveDimensionsPermuted) {
   expect_same(k);
 }
 
+// [n, c, h * w] to [n, h * w, c] with a bias on each side: tiles, with tails in both directions.
+TEST(CodegenIndex, TransposeOfPlanes) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::I32, DType::U8, DType::F64}) {
+    for (auto [channels, area] : {std::pair<int64_t, int64_t>{3, 50}, {16, 16}, {37, 65}, {70, 300}, {8, 0}}) {
+      KernelBuilder k;
+      const ExprId n = k.size(2), c = k.size(channels), hw = k.size(area);
+      const ExprId i = k.outer(n), p = k.outer(hw), j = k.outer(c);
+      const auto x = k.input(dtype, 2 * channels * area), bias = k.input(dtype, channels), spot = k.input(dtype, area),
+                 out = k.output(dtype, 2 * channels * area);
+      const ExprId from = k.pool.add(k.pool.mul(k.pool.add(k.pool.mul(i, c), j), hw), p);
+      const ExprId to = k.pool.add(k.pool.mul(k.pool.add(k.pool.mul(i, hw), p), c), j);
+      k.store(out, to, k.b.binary(Op::Add, k.b.binary(Op::Add, k.load(x, from), k.load(bias, j)), k.load(spot, p)));
+      expect_same(k);
+    }
+  }
+}
+
 TEST(CodegenIndex, ChannelsLastCollapses) {
   KernelBuilder k;
   const ExprId n = k.size(2), c = k.size(5), hw = k.size(33);
