@@ -72,8 +72,37 @@ Group group_of(const Graph& graph, ValueId value, const Layout& layout) {
   return pointwise_group(graph, value, value, layout);
 }
 
-Group window_group(const Graph& graph, ValueId value, ValueId into, Layout window) {
-  return pointwise_group(graph, value, into, window);
+std::vector<ConcatPart> concat_parts(const Graph& graph, const graph::Node& node) {
+  const ops::OpArgs args(graph, node.args);
+  const size_t rank = graph.type(node.results[0]).rank();
+  int64_t dim = args.constant(1);
+  if (dim < 0) dim += static_cast<int64_t>(rank);
+  std::vector<ConcatPart> parts;
+  ExprId start = graph.pool().constant(0);
+  for (const graph::OptionalValue& value : args.values(0)) {
+    const std::vector<ExprId>& sizes = graph.type(*value).sizes;
+    if (sizes.size() != rank) continue;  // ATen lets an empty 1-d tensor stand anywhere
+    parts.push_back({*value, static_cast<size_t>(dim), start});
+    start = graph.pool().add(start, sizes[static_cast<size_t>(dim)]);
+  }
+  return parts;
+}
+
+Group window_group(const Graph& graph, const ConcatPart& part, ValueId whole, const Layout& layout) {
+  sym::ExprPool& pool = graph.pool();
+  const Layout window{layout.strides, pool.add(layout.offset, pool.mul(part.start, layout.strides[part.dim]))};
+  return pointwise_group(graph, part.value, whole, window);
+}
+
+Group section_group(const Graph& graph, ValueId value, const ConcatPart& part, const Layout& layout) {
+  Group group;
+  std::vector<ExprId> sizes = graph.type(value).sizes;
+  const std::vector<size_t> order = memory_order(graph, sizes, layout);
+  sizes[part.dim] = graph.type(part.value).sizes[part.dim];
+  Index index = add_dims(graph, group, sizes, order, Dim::Kind::Outer);
+  index[part.dim] = graph.env().simplify(graph.pool().add(index[part.dim], part.start));
+  group.roots.push_back({value, std::move(index), value, layout});
+  return group;
 }
 
 }  // namespace cresset::fuse

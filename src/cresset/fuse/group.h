@@ -26,9 +26,19 @@ struct Group {
   bool has_inner() const { return !dims.empty() && dims.back().kind == loop::Dim::Kind::Inner; }
 };
 
+// The arguments of a concatenation and where they lie in the result.
+struct ConcatPart {
+  ValueId value;
+  size_t dim;
+  ExprId start;
+};
+std::vector<ConcatPart> concat_parts(const Graph& graph, const graph::Node& node);
+
 // The group that computes one value and nothing else. For a reduction the reduced dimensions are Inner.
 Group group_of(const Graph& graph, ValueId value, const Layout& layout);
-// The group that copies `value` into a window of `into`.
-Group window_group(const Graph& graph, ValueId value, ValueId into, Layout window);
+// The group that copies an argument of a concatenation into its window.
+Group window_group(const Graph& graph, const ConcatPart& part, ValueId whole, const Layout& layout);
+// The group that computes the elements of a pointwise `value` that read this part of a concatenation.
+Group section_group(const Graph& graph, ValueId value, const ConcatPart& part, const Layout& layout);
 
 }  // namespace cresset::fuse

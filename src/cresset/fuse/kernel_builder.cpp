@@ -14,11 +14,12 @@ using loop::ScalarId;
 struct ElementKey {
   ValueId value;
   Index index;
+  ScalarId mask;  // invalid: unconditional
   bool operator==(const ElementKey&) const = default;
 };
 struct ElementKeyHash {
   size_t operator()(const ElementKey& key) const {
-    size_t h = key.value.index;
+    size_t h = key.value.index * 31u + key.mask.index;
     for (ExprId e : key.index) h = h * 1000003u + e.index;
     return h;
   }
@@ -32,10 +33,11 @@ class Puller final : public ops::ElementContext {
     kernel_->dims = group.dims;
     // A window of a value that another group stores is a copy: it loads.
     for (const Root& root : group.roots)
-      if (root.into == root.value) roots_.emplace(root.value, &root);
+      if (root.into == root.value) roots_[root.value].push_back(&root);
   }
 
   ScalarId element(ValueId value, const Index& asked) override;
+  ScalarId element_where(ScalarId condition, ValueId value, const Index& index) override;
   loop::ScalarBuilder& scalars() override { return scalars_; }
   const Graph& graph() override { return build_.graph; }
   const TensorType& result_type(size_t result) override { return graph().type(node_->results[result]); }
@@ -50,6 +52,9 @@ class Puller final : public ops::ElementContext {
  private:
   ScalarId compute(ValueId value, const Index& index);
   ScalarId reduce(const ops::OpDef& def, const graph::Node& node, size_t result, const Index& index);
+  ScalarId pick_part(const graph::Node& node, const Index& index);
+  bool may_compute(ValueId value, const Index& index, bool reduces) const;
+  bool is_root_at(ValueId value, const Index& index) const;
   ScalarId load(const Place& place, const Index& index);
   ScalarId round(ScalarId scalar, DType dtype);
   loop::BufferId buffer(ValueId base);
@@ -71,10 +76,11 @@ class Puller final : public ops::ElementContext {
   const BuildLimits* limits_;
   std::unique_ptr<loop::Kernel> kernel_;
   loop::ScalarBuilder scalars_;
-  std::unordered_map<ValueId, const Root*> roots_;
+  std::unordered_map<ValueId, std::vector<const Root*>> roots_;  // several: windows of one value
   std::unordered_map<ElementKey, ScalarId, ElementKeyHash> memo_;
   std::vector<ValueId> buffers_, reads_;
   const graph::Node* node_ = nullptr;  // being lowered
+  ScalarId mask_;                      // of loads; invalid: none
   size_t reductions_ = 0;
   bool failed_ = false;
   ValueId watched_;
@@ -84,7 +90,13 @@ class Puller final : public ops::ElementContext {
 ScalarId Puller::element(ValueId value, const Index& asked) {
   const TensorType& type = graph().type(value);
   if (failed_ || over_limit()) return fail(type.dtype);
-  ElementKey key{value, asked};
+  if (mask_.valid() && is_root_at(value, asked)) {  // computed at every point of the group anyhow
+    const ScalarId outer = std::exchange(mask_, ScalarId{});
+    const ScalarId result = element(value, asked);
+    mask_ = outer;
+    return result;
+  }
+  ElementKey key{value, asked, mask_};
   for (size_t d = 0; d < asked.size(); ++d)
     key.index[d] = pool().is_const(env().simplify(type.sizes[d]), 1) ? pool().constant(0) : env().simplify(asked[d]);
   if (auto it = memo_.find(key); it != memo_.end()) return it->second;
@@ -103,19 +115,33 @@ ScalarId Puller::element(ValueId value, const Index& asked) {
   return result;
 }
 
+bool Puller::is_root_at(ValueId value, const Index& index) const {
+  const auto roots = roots_.find(value);
+  return roots != roots_.end() && std::any_of(roots->second.begin(), roots->second.end(),
+                                              [&](const Root* root) { return root->index == index; });
+}
+
+ScalarId Puller::element_where(ScalarId condition, ValueId value, const Index& index) {
+  const ScalarId both = mask_.valid() ? scalars_.binary(loop::Op::BitAnd, mask_, condition) : condition;
+  const ScalarId outer = std::exchange(mask_, both);
+  const ScalarId result = element(value, index);
+  mask_ = outer;
+  return result;
+}
+
 ScalarId Puller::compute(ValueId value, const Index& index) {
   const graph::Value& v = graph().value(value);
   const ops::OpDef* def = v.node.valid() ? native(graph(), v.node) : nullptr;
-  if (def == nullptr || def->op_class == ops::OpClass::Concat) return fail(v.type.dtype);
-  const bool reduces = def->op_class == ops::OpClass::Reduction;
-  const auto root = roots_.find(value);
-  if (root == roots_.end() ? reduces : root->second->index != index) return fail(v.type.dtype);
+  const bool reduces = def != nullptr && def->op_class == ops::OpClass::Reduction;
+  if (def == nullptr || !may_compute(value, index, reduces)) return fail(v.type.dtype);
   const graph::Node& node = graph().node(v.node);
   const graph::Node* outer = std::exchange(node_, &node);
   ScalarId result;
   if (def->op_class == ops::OpClass::View) {
     const Index mapped = view_index(*this, graph(), node, v.result, index);
     result = element(std::get<ValueId>(node.args[0]), mapped);
+  } else if (def->op_class == ops::OpClass::Concat) {
+    result = pick_part(node, index);
   } else if (reduces) {
     result = round(reduce(*def, node, v.result, index), v.type.dtype);
   } else {
@@ -123,6 +149,27 @@ ScalarId Puller::compute(ValueId value, const Index& index) {
   }
   node_ = outer;
   return result;
+}
+
+// A value of the group is computed once: at its own index. A reduction has no other place at all.
+bool Puller::may_compute(ValueId value, const Index& index, bool reduces) const {
+  const auto roots = roots_.find(value);
+  if (roots == roots_.end()) return !reduces;
+  return std::any_of(roots->second.begin(), roots->second.end(), [&](const Root* root) { return root->index == index; });
+}
+
+// An element of a concatenation that is in no memory: the index must provably lie in one part.
+ScalarId Puller::pick_part(const graph::Node& node, const Index& index) {
+  const DType dtype = graph().type(node.results[0]).dtype;
+  for (const ConcatPart& part : concat_parts(graph(), node)) {
+    const ExprId inside = env().simplify(pool().sub(index[part.dim], part.start));
+    const ExprId size = graph().type(part.value).sizes[part.dim];
+    if (!env().known_true(pool().ge(inside, pool().constant(0))) || !env().known_true(pool().lt(inside, size))) continue;
+    Index in_part = index;
+    in_part[part.dim] = inside;
+    return scalars_.cast(element(part.value, in_part), compute_dtype(dtype));
+  }
+  return fail(dtype);
 }
 
 ScalarId Puller::reduce(const ops::OpDef& def, const graph::Node& node, size_t result, const Index& index) {
@@ -171,7 +218,8 @@ ScalarId Puller::load(const Place& place, const Index& index) {
   const loop::BufferId id = buffer(place.base);
   if (!kernel_->buffers[id.index].read) reads_.push_back(place.base);
   kernel_->buffers[id.index].read = true;
-  return scalars_.load(id, address(env(), place.layout, index));
+  const std::optional<ScalarId> mask = mask_.valid() ? std::optional(mask_) : std::nullopt;
+  return scalars_.load(id, address(env(), place.layout, index), mask);
 }
 
 bool Puller::run() {

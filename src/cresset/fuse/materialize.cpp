@@ -19,14 +19,16 @@ struct Cost {
   uint32_t operations = 0;
   bool heavy = false;
   std::vector<ValueId> reads;  // distinct bases
+  ValueId concat;              // a concatenation in no memory that is read element by element
 };
 
 class Materializer {
  public:
-  Materializer(const Graph& graph, const driver::Options& options, Memory& memory)
-      : graph_(graph), options_(options), memory_(memory) {}
+  Materializer(const Graph& graph, const driver::Options& options, const std::unordered_set<ValueId>& stored,
+               Memory& memory)
+      : graph_(graph), options_(options), stored_(stored), memory_(memory) {}
 
-  void run() {
+  Sections run() {
     for (graph::NodeId id : graph_.order) own_results(id);
     for (graph::NodeId id : graph_.order)
       if (native(graph_, id) == nullptr)
@@ -36,13 +38,14 @@ class Materializer {
     uses_ = count_uses(graph_, [&](ValueId v) { return memory_.owns(v); });
     costs_.resize(graph_.value_count());
     for (graph::NodeId id : graph_.order) weigh(id);
+    return std::move(sections_);
   }
 
  private:
   void own_results(graph::NodeId id) {
     const ops::OpDef* def = native(graph_, id);
-    const bool inlines = def != nullptr && (def->op_class == ops::OpClass::Pointwise || def->op_class == ops::OpClass::View);
-    if (inlines) return;
+    const bool decided_later = def != nullptr && def->op_class != ops::OpClass::Reduction;
+    if (decided_later) return;
     // ATen decides the strides of what it allocates.
     for (ValueId v : graph_.node(id).results)
       def == nullptr ? memory_.own(v, {graph_.type(v).strides, graph_.pool().constant(0)}) : memory_.own(v);
@@ -84,47 +87,99 @@ class Materializer {
   void weigh(graph::NodeId id) {
     const ops::OpDef* def = native(graph_, id);
     if (def == nullptr) return;
-    if (def->op_class != ops::OpClass::Pointwise) return;
     const graph::Node& node = graph_.node(id);
-    Cost cost{.operations = 1, .heavy = def->heavy, .reads = {}};
+    switch (def->op_class) {
+      case ops::OpClass::Pointwise: return weigh_pointwise(node, *def);
+      case ops::OpClass::Concat:
+        Graph::for_each_value(node.args, [&](const ValueId& v) { store_concat_of(v); });
+        return weigh_concat(node);
+      case ops::OpClass::Reduction:
+        return Graph::for_each_value(node.args, [&](const ValueId& v) { store_concat_of(v); });
+      case ops::OpClass::View:  // a copy, or an element of something else
+        for (ValueId result : node.results)
+          if (memory_.owns(result)) store_concat_of(std::get<ValueId>(node.args[0]));
+        return;
+      case ops::OpClass::Composite:
+      case ops::OpClass::Extern: return;
+    }
+  }
+  void weigh_concat(const graph::Node& node) {
+    const ValueId value = node.results[0];
+    if (memory_.owns(value)) return;
+    if (!options_.fuse || uses_[value.index].count != 1 || stored_.count(value) != 0) return memory_.own(value);
+    Cost cost{.operations = 1, .heavy = false, .reads = {}, .concat = value};
+    Graph::for_each_value(node.args, [&](const ValueId& part) {  // a section has one part
+      const Cost& inlined = costs_[root_of(part).index];
+      cost.operations = std::max(cost.operations, inlined.operations + 1);
+      cost.heavy |= inlined.heavy;
+    });
+    cost.reads.push_back(value);
+    costs_[value.index] = std::move(cost);
+  }
+  void weigh_pointwise(const graph::Node& node, const ops::OpDef& def) {
+    Cost cost{.operations = 1, .heavy = def.heavy, .reads = {}, .concat = {}};
     Graph::for_each_value(node.args, [&](const ValueId& v) { add_argument(cost, v); });
     for (ValueId result : node.results) {
+      const bool owned = memory_.owns(result) || is_worth_storing(cost, uses_[result.index]);
+      if (owned && !memory_.owns(result)) memory_.own(result);
+      if (owned && cost.concat.valid()) add_sections(result, cost.concat);
       costs_[result.index] = cost;
-      if (!memory_.owns(result) && is_worth_storing(cost, uses_[result.index])) memory_.own(result);
     }
+  }
+  void add_sections(ValueId value, ValueId concat) {
+    if (node_results(value) == 1 && graph_.type(value).sizes == graph_.type(concat).sizes)
+      sections_[value] = concat;
+    else
+      memory_.own(concat);
+  }
+  size_t node_results(ValueId value) const { return graph_.node(graph_.value(value).node).results.size(); }
+  // Whatever concatenation the element of `value` would read is stored after all.
+  void store_concat_of(ValueId value) {
+    const ValueId root = root_of(value);
+    if (memory_.owns(root)) return;
+    const ValueId concat = costs_[root.index].concat;
+    if (concat.valid()) memory_.own(concat);
   }
   void add_argument(Cost& cost, ValueId value) {
     const ValueId root = root_of(value);
-    if (memory_.owns(root)) {
-      if (std::find(cost.reads.begin(), cost.reads.end(), root) == cost.reads.end()) cost.reads.push_back(root);
-      return;
-    }
+    if (memory_.owns(root)) return add_read(cost, root);
     const Cost& inlined = costs_[root.index];
     cost.operations += inlined.operations;
     cost.heavy |= inlined.heavy;
-    for (ValueId v : inlined.reads)
-      if (std::find(cost.reads.begin(), cost.reads.end(), v) == cost.reads.end()) cost.reads.push_back(v);
+    for (ValueId v : inlined.reads) add_read(cost, v);
+    if (!inlined.concat.valid() || memory_.owns(inlined.concat)) return;
+    if (cost.concat.valid() || root != value)
+      memory_.own(inlined.concat);  // one at a time, and not through views
+    else
+      cost.concat = inlined.concat;
+  }
+  static void add_read(Cost& cost, ValueId base) {
+    if (std::find(cost.reads.begin(), cost.reads.end(), base) == cost.reads.end()) cost.reads.push_back(base);
   }
   bool is_worth_storing(const Cost& cost, const Use& use) const {
     if (!options_.fuse) return use.count > 0;
     if (cost.reads.size() > kMostReads || cost.operations > kMostOperations) return true;
     if (cost.heavy && use.expanded) return true;
     if (use.count < 2) return false;
+    if (cost.concat.valid()) return true;
     if (cost.heavy || cost.reads.size() > 1) return true;
     return cost.operations > (cost.reads.empty() ? kCheapOperationsWithoutReads : kCheapOperations);
   }
 
   const Graph& graph_;
   const driver::Options& options_;
+  const std::unordered_set<ValueId>& stored_;
   Memory& memory_;
+  Sections sections_;
   std::vector<Use> uses_;
   std::vector<Cost> costs_;
 };
 
 }  // namespace
 
-void materialize(const Graph& graph, const driver::Options& options, Memory& memory) {
-  Materializer(graph, options, memory).run();
+Sections materialize(const Graph& graph, const driver::Options& options, const std::unordered_set<ValueId>& stored,
+                     Memory& memory) {
+  return Materializer(graph, options, stored, memory).run();
 }
 
 }  // namespace cresset::fuse

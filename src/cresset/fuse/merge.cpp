@@ -188,7 +188,8 @@ class Merger {
     ++version_[a];
     Unit& unit = units_[a];
     unit.group = std::move(*group);
-    unit.reads = std::move(built->reads);
+    unit.reads = built->reads;
+    unit.built = std::move(*built);
     unit.writes.clear();
     for (const Root& root : unit.group.roots)
       if (root.stored && !contains(unit.writes, root.into)) unit.writes.push_back(root.into);

@@ -9,56 +9,57 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const driver::Options& options) : graph_(graph), options_(options) {
-    plan_.memory = std::make_unique<Memory>(graph);
-  }
+  Planner(const Graph& graph, const driver::Options& options) : graph_(graph), options_(options) {}
 
+  // Computing a value section by section can turn out to be impossible (a section reads another one's part); then the
+  // concatenation is stored, and everything is planned anew.
   Plan run() {
-    materialize(graph_, options_, *plan_.memory);
-    for (graph::NodeId id : graph_.order) add_units(id);
-    const Build build{graph_, *plan_.memory, options_};
-    for (Unit& unit : plan_.units) complete(build, unit);
-    if (options_.fuse) merge_units(build, plan_.units);
+    while (!attempt()) {
+    }
+    if (options_.fuse) merge_units({graph_, *plan_.memory, options_}, plan_.units);
     sort_units(graph_, plan_.units);
     return std::move(plan_);
   }
 
  private:
-  Layout layout_of(ValueId value) { return plan_.memory->find(value)->layout; }
+  bool attempt() {
+    plan_ = {std::make_unique<Memory>(graph_), {}};
+    sections_ = materialize(graph_, options_, stored_, *plan_.memory);
+    for (graph::NodeId id : graph_.order) add_units(id);
+    const size_t before = stored_.size();
+    for (Unit& unit : plan_.units) complete(unit);
+    return stored_.size() == before;
+  }
 
   void add_units(graph::NodeId id) {
     const graph::Node& node = graph_.node(id);
     const ops::OpDef* def = native(graph_, id);
     if (def == nullptr) {
-      plan_.units.push_back({.node = id, .group = {}, .reads = {}, .writes = node.results});
+      plan_.units.emplace_back();
+      plan_.units.back().node = id;
+      plan_.units.back().writes = node.results;
       return;
     }
-    if (def->op_class == ops::OpClass::Concat) return add_windows(node);
-    for (ValueId v : node.results)
-      if (plan_.memory->owns(v)) plan_.units.push_back({.node = {}, .group = group_of(graph_, v, layout_of(v)), .reads = {}, .writes = {}});
-  }
-
-  // Each argument of a concatenation is a kernel that writes its window.
-  void add_windows(const graph::Node& node) {
-    sym::ExprPool& pool = graph_.pool();
-    const ops::OpArgs args(graph_, node.args);
-    const ValueId whole = node.results[0];
-    const Layout layout = layout_of(whole);
-    const size_t rank = graph_.type(whole).rank();
-    int64_t dim = args.constant(1);
-    if (dim < 0) dim += static_cast<int64_t>(rank);
-    ExprId start = pool.constant(0);
-    for (const graph::OptionalValue& part : args.values(0)) {
-      const std::vector<ExprId>& sizes = graph_.type(*part).sizes;
-      if (sizes.size() != rank) continue;  // ATen lets an empty 1-d tensor stand anywhere
-      const size_t d = static_cast<size_t>(dim);
-      const Layout window{layout.strides, pool.add(layout.offset, pool.mul(start, layout.strides[d]))};
-      plan_.units.push_back({.node = {}, .group = window_group(graph_, *part, whole, window), .reads = {}, .writes = {}});
-      start = pool.add(start, sizes[d]);
+    for (ValueId v : node.results) {
+      if (!plan_.memory->owns(v)) continue;
+      const Layout& layout = plan_.memory->layout(v);
+      const auto section = sections_.find(v);
+      if (def->op_class == ops::OpClass::Concat) {
+        for (const ConcatPart& part : concat_parts(graph_, node)) add_kernel(window_group(graph_, part, v, layout));
+      } else if (section != sections_.end() && !plan_.memory->owns(section->second)) {
+        const graph::Node& concat = graph_.node(graph_.value(section->second).node);
+        for (const ConcatPart& part : concat_parts(graph_, concat)) add_kernel(section_group(graph_, v, part, layout));
+      } else {
+        add_kernel(group_of(graph_, v, layout));
+      }
     }
   }
+  void add_kernel(Group group) {
+    plan_.units.emplace_back();
+    plan_.units.back().group = std::move(group);
+  }
 
-  void complete(const Build& build, Unit& unit) {
+  void complete(Unit& unit) {
     if (unit.node.valid()) {
       Graph::for_each_value(graph_.node(unit.node).args, [&](const ValueId& v) {
         const ValueId base = plan_.memory->find(v)->base;
@@ -66,14 +67,22 @@ class Planner {
       });
       return;
     }
-    std::optional<BuiltKernel> built = build_kernel(build, unit.group, nullptr);
-    CRESSET_CHECK(built.has_value(), "a value by itself is always a kernel");
-    unit.reads = std::move(built->reads);
+    std::optional<BuiltKernel> built = build_kernel({graph_, *plan_.memory, options_}, unit.group, nullptr);
+    if (!built) {
+      const auto section = sections_.find(unit.group.roots[0].value);
+      CRESSET_CHECK(section != sections_.end(), "a value by itself is always a kernel");
+      stored_.insert(section->second);
+      return;
+    }
+    unit.reads = built->reads;
+    unit.built = std::move(*built);
     for (const Root& root : unit.group.roots) unit.writes.push_back(root.into);
   }
 
   const Graph& graph_;
   const driver::Options& options_;
+  std::unordered_set<ValueId> stored_;
+  Sections sections_;
   Plan plan_;
 };
 

@@ -14,6 +14,7 @@ struct Unit {
   graph::NodeId node;
   Group group;
   std::vector<ValueId> reads, writes;  // bases
+  BuiltKernel built;
 };
 
 struct Plan {

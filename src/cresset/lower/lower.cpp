@@ -24,7 +24,7 @@ class Lowering {
   Lowered run() {
     out_.program.locations = graph_.locations;
     find_homes();
-    for (const fuse::Unit& unit : plan_.units) unit.node.valid() ? add_call(unit) : add_launch(unit);
+    for (fuse::Unit& unit : plan_.units) unit.node.valid() ? add_call(unit) : add_launch(unit);
     finish();
     plan_memory(graph_.env(), aliases_, sizes_, out_);
     sizes_.finish(out_.program);
@@ -59,13 +59,10 @@ class Lowering {
     for (ValueId v : escaping) slots_.escape(v);
   }
 
-  void add_launch(const fuse::Unit& unit) {
-    std::optional<fuse::BuiltKernel> built =
-        fuse::build_kernel({graph_, *plan_.memory, options_}, unit.group, nullptr);
-    CRESSET_CHECK(built.has_value(), "a planned group builds");
+  void add_launch(fuse::Unit& unit) {
     Launch launch{.kernel = static_cast<uint32_t>(out_.kernels.size()), .buffers = {}, .symbols = {}};
-    for (ValueId v : built->buffers) launch.buffers.push_back(slots_.base(v));
-    out_.kernels.push_back(std::move(built->kernel));
+    for (ValueId v : unit.built.buffers) launch.buffers.push_back(slots_.base(v));
+    out_.kernels.push_back(std::move(unit.built.kernel));
     out_.program.steps.emplace_back(std::move(launch));
   }
 

@@ -114,6 +114,7 @@ void plan_memory(sym::ShapeEnv& env, const std::vector<Alias>& aliases, SizeTabl
   Program& program = lowered.program;
   const std::vector<Lifetime> lives = lifetimes(program, aliases);
   const std::vector<TensorId> shares = reuse_in_place(sizes, lives, lowered);
+  for (uint32_t t = 0; t < program.tensors.size(); ++t) program.tensors[t].continues = shares[t];
   ArenaPlanner(env, sizes, program, lives, shares).run();
   add_releases(program, lives);
   for (runtime::Step& step : program.steps) {
