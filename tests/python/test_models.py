@@ -47,10 +47,15 @@ def run_sweep(model: Model, scale: str, dtype: torch.dtype, shapes, **input_opti
         reference = double and seeded_call(model, double, reference_inputs(inputs))
         got = seeded_call(model, compiled, inputs)
         check_values(model, got, eager, reference, dtype)
+    check_compilations(model, shapes, **input_options)
+
+
+def check_compilations(model: Model, shapes, mask: bool = False, use_cache: bool | None = False) -> None:
     stats = cresset.stats()
-    assert list(stats["recompiles"]) == [], "one compilation serves every shape"
-    assert stats["graph_breaks"] == 0
-    assert stats["graphs"] == 1
+    expected = model.compilations(shapes, masked=mask, cached=use_cache is None)
+    assert stats["graphs"] == expected, list(stats["recompiles"])
+    assert len(stats["recompiles"]) == max(0, expected - 1)
+    assert (stats["graph_breaks"] == 0) != model.reads_data, stats["graph_break_reasons"]
 
 
 @names
