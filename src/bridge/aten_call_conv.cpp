@@ -1,8 +1,12 @@
 // Convolutions: ATen's choice of library, and oneDNN with the epilogue as its post-operation.
 #include <ATen/Parallel.h>
+#include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/convolution_ops.h>
+#include <ATen/ops/mm_cpu_dispatch.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "base/check.h"
 #include "bridge/aten_call_race.h"
@@ -15,7 +19,7 @@ using runtime::ExternCall;
 using runtime::SizeRef;
 using runtime::TensorId;
 
-enum class Way : uint8_t { Aten, OneDnn };
+enum class Way : uint8_t { Aten, OneDnn, LinearOneDnn, LinearAten };
 
 using ConvolutionPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                                         at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view,
@@ -86,17 +90,58 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     enter_race(key(context), ways(context), static_cast<double>(context.slot(result_).numel) * taps);
   }
 
-  static std::string_view name_of(Way way) { return way == Way::Aten ? "aten" : "onednn"; }
+  static std::string_view name_of(Way way) {
+    switch (way) {
+      case Way::Aten:
+        return "aten";
+      case Way::OneDnn:
+        return "onednn";
+      case Way::LinearOneDnn:
+        return "linear_onednn";
+      case Way::LinearAten:
+        return "linear_aten";
+    }
+    return "";
+  }
 
   void run_way(Way way, BoundContext& context) {
     const at::Tensor& input = context.tensor(args_.input);
     const at::Tensor& weight = context.tensor(args_.weight);
     std::optional<at::Tensor> bias;
     if (args_.bias.valid()) bias = context.tensor(args_.bias);
-    context.adopt(result_, way == Way::Aten ? run_aten(input, weight, bias) : run_onednn(input, weight, bias), op_);
+    context.adopt(result_, compute(way, input, weight, bias), op_);
   }
 
  private:
+  at::Tensor compute(Way way, const at::Tensor& input, const at::Tensor& weight,
+                     const std::optional<at::Tensor>& bias) const {
+    switch (way) {
+      case Way::Aten:
+        return run_aten(input, weight, bias);
+      case Way::OneDnn:
+        return run_onednn(input, weight, bias);
+      case Way::LinearOneDnn:
+      case Way::LinearAten:
+        return run_linear(way, input, weight, bias);
+    }
+    return {};
+  }
+
+  // Pixels times channels: with channels last neither image nor weight moves.
+  at::Tensor run_linear(Way way, const at::Tensor& input, const at::Tensor& weight,
+                        const std::optional<at::Tensor>& bias) const {
+    const at::Tensor pixels = input.permute({0, 2, 3, 1}).view({-1, input.size(1)});
+    const at::Tensor matrix = weight.view({weight.size(0), weight.size(1)});
+    at::Tensor out;
+    if (way == Way::LinearOneDnn) {
+      out = onednn_linear(pixels, matrix, bias, args_.post);
+    } else {
+      out = bias ? at::cpu::addmm(*bias, pixels, matrix.t()) : at::cpu::mm(pixels, matrix.t());
+      if (args_.post != nullptr) args_.post->apply(out);
+    }
+    return out.view({input.size(0), input.size(2), input.size(3), weight.size(0)}).permute({0, 3, 1, 2});
+  }
+
   at::Tensor run_aten(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias) const {
     at::Tensor out =
         at::_ops::convolution::call(input, weight, bias, c10::fromIntArrayRefSlow(args_.stride),
@@ -123,7 +168,22 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     if (!args_.transposed && known_dtype && batched && context.slot(result_).numel > 0 && input.numel > 0 &&
         convolution_pointwise() != nullptr)
       ways.push_back(Way::OneDnn);
+    if (ways.size() > 1 && is_linear(context)) {
+      if (has_onednn_linear()) ways.push_back(Way::LinearOneDnn);
+      ways.push_back(Way::LinearAten);
+    }
     return ways;
+  }
+
+  // One pixel a result, of an image with channels last.
+  bool is_linear(const BoundContext& context) const {
+    const BoundSlot& weight = context.slot(args_.weight);
+    const auto all = [](const std::vector<int64_t>& list, int64_t value) {
+      return std::all_of(list.begin(), list.end(), [&](int64_t n) { return n == value; });
+    };
+    return weight.sizes.size() == 4 && weight.sizes[2] == 1 && weight.sizes[3] == 1 && layout_letter(weight) == 'n' &&
+           args_.groups == 1 && all(args_.stride, 1) && all(args_.padding, 0) &&
+           channels_letter(context.slot(args_.input)) == 'c' && channels_letter(context.slot(result_)) == 'c';
   }
 
   std::string key(const BoundContext& context) const {

@@ -37,7 +37,6 @@ using LinearPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const s
                                    std::string_view, c10::List<std::optional<at::Scalar>>,
                                    std::optional<std::string_view>);
 
-// mkldnn::_linear_pointwise, when this torch has it with the signature known here.
 const c10::TypedOperatorHandle<LinearPointwise>* linear_pointwise() {
   static const auto found = []() -> std::optional<c10::TypedOperatorHandle<LinearPointwise>> {
     const auto op = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
@@ -184,12 +183,7 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
   void run_onednn_linear(BoundContext& context) const {
     std::optional<at::Tensor> bias;
     if (args_.bias.valid()) bias = context.tensor(args_.bias);
-    const bool post = args_.post != nullptr;
-    context.adopt(result_,
-                  linear_pointwise()->call(
-                      context.tensor(args_.a), context.tensor(args_.b).t(), bias, post ? args_.post->attribute : "none",
-                      c10::List<std::optional<at::Scalar>>(), post ? args_.post->algorithm : std::string_view()),
-                  op_);
+    context.adopt(result_, onednn_linear(context.tensor(args_.a), context.tensor(args_.b).t(), bias, args_.post), op_);
   }
 
   double multiply_adds(const BoundContext& context) const {
@@ -225,7 +219,7 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
     if (work < kWorthRacing || !known_dtype || !plain || b.dtype != a.dtype) return ways;
     const bool dense = layout_letter(result) == 'n';
     if (at::native::mkldnn_matmul != nullptr && dense) ways.push_back(Way::OneDnnMatmul);
-    if (a.sizes.size() == 2 && dense && row_bias(context) && layout_letter(a) == 'n' && linear_pointwise() != nullptr)
+    if (a.sizes.size() == 2 && dense && row_bias(context) && layout_letter(a) == 'n' && has_onednn_linear())
       ways.push_back(Way::OneDnnLinear);
     return ways;
   }
@@ -247,6 +241,15 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
 };
 
 }  // namespace
+
+bool has_onednn_linear() { return linear_pointwise() != nullptr; }
+
+at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias,
+                         const Epilogue* post) {
+  return linear_pointwise()->call(x, w, bias, post == nullptr ? "none" : post->attribute,
+                                  c10::List<std::optional<at::Scalar>>(),
+                                  post == nullptr ? std::string_view() : post->algorithm);
+}
 
 char layout_letter(const BoundSlot& slot) {
   const size_t rank = slot.sizes.size();

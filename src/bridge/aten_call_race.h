@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bridge/aten_call.h"
+#include "bridge/epilogue.h"
 #include "bridge/library_race.h"
 
 namespace cresset::bridge {
@@ -57,5 +58,10 @@ class RacedCall : public ExternKernel {
 // How a matrix lies in memory, for the key of a class: n rows, t columns, s otherwise.
 char layout_letter(const BoundSlot& slot);
 char dtype_letter(at::ScalarType dtype);
+
+// mkldnn::_linear_pointwise: post(x @ w.t() + bias), when this torch has it with the signature known here.
+bool has_onednn_linear();
+at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias,
+                         const Epilogue* post);
 
 }  // namespace cresset::bridge

@@ -108,6 +108,7 @@ void BoundContext::bind_slot(uint32_t index) {
   if (slot.home == Home::Arena) {
     roots_[index].arena_offset = size(slot.arena_offset);
     arena_roots_.push_back(index);
+    if (slot.continues.valid()) roots_[slot.continues.index].heir = index;
   }
   if (slot.home == Home::Arena || slot.home == Home::Fresh || slot.home == Home::Extern) owners_.push_back(index);
 }

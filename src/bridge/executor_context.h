@@ -37,6 +37,7 @@ struct BoundRoot {
   c10::intrusive_ptr<c10::StorageImpl> storage;       // of the wrappers; does not own the memory
   int64_t storage_shift = 0;                          // bytes from base to the storage's first byte, <= 0
   int64_t arena_offset = 0;
+  uint32_t heir = runtime::TensorId::kNone;  // the arena slot that continues this one's memory
   at::Tensor owner;  // Fresh, Extern and adopted results: keeps the memory
 };
 

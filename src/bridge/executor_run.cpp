@@ -110,11 +110,14 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
     result = std::move(copy);
     ++stats_.restride_copies;
   }
-  BoundRoot& root = roots_[id.index];
-  root.owner = std::move(result);
-  if (slot.home == Home::Fresh) slot.tensor = &root.owner;
   if (slot.home == Home::Arena) ++stats_.adopted;
-  set_root(id.index, element_zero(root.owner));
+  char* const base = element_zero(result);
+  uint32_t last = id.index;
+  set_root(last, base);
+  // What continues this memory in place moves with it, and keeps it.
+  while (roots_[last].heir != TensorId::kNone) set_root(last = roots_[last].heir, base);
+  roots_[last].owner = std::move(result);
+  if (slot.home == Home::Fresh) slot.tensor = &roots_[last].owner;
 }
 
 void BoundContext::run_launch(const BoundLaunch& launch, char* scratch) {

@@ -41,7 +41,7 @@ struct OneCall {
     b.call(op, args, {fresh});
     b.call(op, args, {returned});
     const auto executor = b.build({fresh, returned});
-    for (int round = 0; round < 12; ++round)  // every candidate of a race, and what follows it
+    for (int round = 0; round < 40; ++round)  // every candidate of a race, and what follows it
       for (const at::Tensor& got : executor->run(inputs, {})) {
         EXPECT_EQ(got.strides(), expected.strides()) << op;
         EXPECT_TRUE(at::allclose(got, expected, tolerance, tolerance)) << op << " round " << round;
@@ -204,6 +204,21 @@ TEST(ExternCall, ConvolutionsThroughEveryLibrary) {
     const TensorId ax = a.in(x), aw = a.in(w), ab = a.in(bias);
     a.expect("aten::convolution",
              {ax, aw, ab, a.b.refs({2, 2}), a.b.refs({1, 1}), a.b.refs({1, 1}), false, a.b.refs({0, 0}), a.b.ref(2)},
+             expected, DType::F32, 1e-3);
+  }
+}
+
+TEST(ExternCall, PointConvolutionsAsProducts) {
+  for (const bool biased : {false, true}) {
+    const at::Tensor x = at::randn({2, 24, 9, 7}).contiguous(at::MemoryFormat::ChannelsLast);
+    const at::Tensor w = at::randn({40, 24, 1, 1}), bias = at::randn({40});
+    const std::optional<at::Tensor> b = biased ? std::optional<at::Tensor>(bias) : std::nullopt;
+    const at::Tensor expected = at::relu(at::convolution(x, w, b, {1, 1}, {0, 0}, {1, 1}, false, {0, 0}, 1));
+    OneCall a;
+    const TensorId ax = a.in(x), aw = a.in(w), ab = a.in(bias);
+    a.expect("prim::convolution_epilogue",
+             {ax, aw, biased ? ExternArg(ab) : ExternArg(graph::None{}), a.b.refs({1, 1}), a.b.refs({0, 0}),
+              a.b.refs({1, 1}), false, a.b.refs({0, 0}), a.b.ref(1), std::string("relu")},
              expected, DType::F32, 1e-3);
   }
 }
