@@ -34,6 +34,12 @@ std::vector<graph::OptionalValue> tensors(Capture& capture, const c10::IValue& v
   return out;
 }
 
+// A Python number on its way as a tensor: it does not take part in type promotion within its category.
+bool is_number(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->is_wrapped_number() && TraceTensor::from(tensor) == nullptr &&
+         !tensor.is_complex();
+}
+
 }  // namespace
 
 graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type) {
@@ -41,6 +47,7 @@ graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type) {
   switch (type) {
     case ArgType::Tensor:
       if (!value.toTensor().defined()) return graph::None{};
+      if (is_number(value.toTensor())) return scalar(capture, value.toTensor().item());
       return value_of(capture, value.toTensor());
     case ArgType::TensorList:
     case ArgType::OptionalTensorList:

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/ScalarOps.h>
+
 #include "bridge/dtypes.h"
 
 namespace cresset::bridge {
@@ -23,14 +25,20 @@ c10::IValue to_torch(const graph::Arg& arg, ArgType type, TensorOf&& tensor, Int
         list.push_back(v ? std::optional<at::Tensor>(tensor(*v)) : std::nullopt);
       return list;
     }
-    c10::IValue operator()(sym::ExprId e) const { return integer(e); }
+    // A number where the schema has a tensor is a wrapped number.
+    c10::IValue number(const at::Scalar& v) const {
+      if (type != ArgType::Tensor) return v;
+      at::Tensor wrapped = at::native::wrapped_scalar_tensor(v);
+      return wrapped;
+    }
+    c10::IValue operator()(sym::ExprId e) const { return number(at::Scalar(static_cast<int64_t>(integer(e)))); }
     c10::IValue operator()(const std::vector<sym::ExprId>& es) const {
       c10::List<int64_t> list;
       for (const sym::ExprId e : es) list.push_back(integer(e));
       return list;
     }
-    c10::IValue operator()(double v) const { return v; }
-    c10::IValue operator()(bool v) const { return v; }
+    c10::IValue operator()(double v) const { return number(v); }
+    c10::IValue operator()(bool v) const { return number(v); }
     c10::IValue operator()(const std::vector<double>& v) const { return c10::List<double>(v); }
     c10::IValue operator()(const std::vector<bool>& v) const {
       c10::List<bool> list;

@@ -85,6 +85,8 @@ struct Convert {
   const BoundContext& context;
 
   bool wants(c10::TypeKind kind) const { return type.kind() == kind; }
+  // A number where the schema has a tensor: it takes no part in promotion within its category.
+  static c10::IValue wrapped_number(const at::Scalar& value) { return at::native::wrapped_scalar_tensor(value); }
   const c10::Type* element() const {
     const auto* list = type.castRaw<c10::ListType>();
     return list == nullptr ? nullptr : list->getElementType().get();
@@ -99,6 +101,7 @@ struct Convert {
   c10::IValue operator()(const TensorIdList& ids) const { return unsupported(ids); }
   c10::IValue operator()(SizeRef ref) const {
     const int64_t value = context.size(ref);
+    if (wants(c10::TypeKind::TensorType)) return wrapped_number(value);
     if (wants(c10::TypeKind::FloatType)) return static_cast<double>(value);
     if (wants(c10::TypeKind::BoolType)) return value != 0;
     if (element() != nullptr) return c10::List<int64_t>({value});
@@ -112,10 +115,12 @@ struct Convert {
     return c10::List<int64_t>(c10::ArrayRef<int64_t>(values));
   }
   c10::IValue operator()(double value) const {
+    if (wants(c10::TypeKind::TensorType)) return wrapped_number(value);
     if (wants(c10::TypeKind::IntType) || wants(c10::TypeKind::BoolType)) return unsupported(value);
     return value;
   }
   c10::IValue operator()(bool value) const {
+    if (wants(c10::TypeKind::TensorType)) return wrapped_number(value);
     if (wants(c10::TypeKind::IntType)) return static_cast<int64_t>(value);
     return value;
   }

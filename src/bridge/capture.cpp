@@ -188,6 +188,7 @@ at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, Out
 
 at::Tensor Capture::add_input(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
   reject_exotic(real);
+  real_inputs_.push_back(real);
   if (auto it = lifted_.find(real.unsafeGetTensorImpl()); it != lifted_.end()) {
     // The same tensor twice: one stand-in, but every argument position exists.
     const Geometry geometry = input_geometry(real, static_cast<uint32_t>(graph_->inputs.size()), name, marks);

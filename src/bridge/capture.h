@@ -51,12 +51,20 @@ struct OutputSpec {
   sym::ExprId offset;
 };
 
+// A number read from tensor data while capturing: `graph` computes it from the inputs and constants.
+struct DataRead {
+  std::unique_ptr<graph::Graph> graph;
+  at::Scalar expected;
+  std::string location;
+};
+
 struct Captured {
   std::unique_ptr<graph::Graph> graph;
   std::vector<at::Tensor> constants;
   std::vector<SymbolBinding> symbols;
   std::vector<InputLayout> input_layouts;
   std::vector<OutputSpec> outputs;
+  std::vector<DataRead> data_reads;
   int64_t operators = 0;
   int64_t shape_rule_entries = 0, generic_rule_entries = 0;
   double shape_rule_us = 0;
@@ -116,6 +124,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Appends a call; returns its result values. Shape rule, else the generic rule.
   std::vector<graph::ValueId> call(graph::OpId op, std::vector<graph::Arg> args);
 
+  // The number that a one-element value holds for the real arguments: runs the part of the graph before it. The captured
+  // program is then guarded by that number.
+  at::Scalar read_number(graph::ValueId value);
+
   void mark_aborted(std::string why) {
     if (aborted_.empty()) aborted_ = std::move(why);
   }
@@ -163,6 +175,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::unique_ptr<graph::Graph> graph_;
   std::vector<Storage> storages_;
   std::vector<at::Tensor> constants_;
+  std::vector<at::Tensor> real_inputs_;
+  std::vector<DataRead> data_reads_;
   std::vector<SymbolBinding> symbols_;
   std::vector<InputLayout> input_layouts_;
   std::unordered_map<c10::TensorImpl*, at::Tensor> lifted_;         // real -> stand-in

@@ -122,6 +122,7 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs) {
         {storage.position, storage.home == OutputSpec::Kind::Constant, storage.value});
   }
   out.graph = std::move(graph_);
+  out.data_reads = std::move(data_reads_);
   out.constants = std::move(constants_);
   out.symbols = std::move(symbols_);
   out.input_layouts = std::move(input_layouts_);

@@ -10,6 +10,7 @@
 #include "bridge/arguments.h"
 #include "bridge/capture.h"
 #include "bridge/sym_node.h"
+#include "bridge/symbolic_composites.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {
@@ -24,7 +25,9 @@ thread_local const OpEntry* current_op = nullptr;
 sym::Reason reason_now() {
   sym::Reason reason;
   if (current_op != nullptr) reason.op = current_op->name;
-  if (Capture* capture = Capture::current()) reason.location = capture->graph().locations[capture->graph().current_location];
+  Capture* capture = Capture::current();
+  if (capture != nullptr && current_op == nullptr && capture->locate) capture->locate(*capture);
+  if (capture != nullptr) reason.location = capture->graph().locations[capture->graph().current_location];
   return reason;
 }
 
@@ -101,7 +104,17 @@ class Call {
     return elements > 0 && elements * byte_size(type.dtype) <= kWatchedBytes;
   }
 
+  // item(), bool(tensor), int(tensor): the value now, and a guard that it is the same at later calls.
+  bool read_number() {
+    static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
+    if (entry_.functional != item) return false;
+    const Arg value = to_graph(capture_, argument(0), ArgType::Tensor);
+    finish({capture_.read_number(std::get<ValueId>(value))});
+    return true;
+  }
+
   void functional() {
+    if (read_number()) return;
     const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
     std::vector<at::Tensor> tensors;
     if (is_watchable_empty(results)) {
@@ -425,6 +438,7 @@ void install_capture_kernels() {
   static Registry* registry = nullptr;  // lives as long as the dispatcher
   std::call_once(once, [] {
     set_reason_provider(&reason_now);
+    install_symbolic_composites();
     registry = new Registry;
     // The registration handle would unregister on destruction; it is never destroyed.
     new c10::RegistrationHandleRAII(

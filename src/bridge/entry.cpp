@@ -41,6 +41,9 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
   stats_ = compiled->stats;
   small_ = compiled->program.steps.size() <= 2;
   // Lowering may ask questions of its own: all guards of all stages are in by now.
+  for (DataRead& read : captured_.data_reads)
+    data_guards_.emplace_back(std::move(read), captured_.constants, slot_map(symbols_));
+  captured_.data_reads.clear();
   make_shape_guards();
   make_outputs();
   const auto slots = slot_map(symbols_);
@@ -204,7 +207,14 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
     }
   }
   const int64_t failed = guard_program_.first_zero(symbols);
-  if (failed < 0) return true;
+  if (failed < 0) {
+    for (const DataGuard& guard : data_guards_) {
+      if (guard.holds(inputs, symbols)) continue;
+      if (why != nullptr) *why = "a number read from tensor data at " + guard.location() + " is another one";
+      return false;
+    }
+    return true;
+  }
   if (why != nullptr) *why = "expected " + guard_texts()[static_cast<size_t>(failed)];
   return false;
 }

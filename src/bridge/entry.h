@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bridge/capture.h"
+#include "bridge/data_read.h"
 #include "bridge/executor.h"
 #include "compile/compile.h"
 #include "sym/size_program.h"
@@ -79,6 +80,7 @@ class Entry {
   bool program_slots_identity_ = true;
   std::vector<Output> outputs_;
   std::vector<int32_t> returned_input_;
+  std::vector<DataGuard> data_guards_;
   bool mutates_ = false;
   bool small_ = false;
   driver::Stats stats_;

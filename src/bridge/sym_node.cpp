@@ -1,6 +1,7 @@
 #include "bridge/sym_node.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "bridge/tensor_geometry.h"
 
@@ -79,14 +80,18 @@ c10::SymNode SymNode::sub(const c10::SymNode& other) {
 }
 c10::SymNode SymNode::mul(const c10::SymNode& other) {
   if (involves_float(other)) {
-    // size * 2.0 and ratio * integer stay symbolic: interpolation by a whole scale factor.
+    // size * 2.0, size * 0.5, ratio * 1.5 stay symbolic: interpolation by a simple scale factor. A factor with few
+    // binary digits after the point is exact as a fraction, and so is floor of the product for any real size.
     SymNode* mine = ours(other);
     const bool other_plain = mine == nullptr || mine->type_ == Type::Float;
     if (type_ != Type::Float && other_plain && other->is_float()) {
-      const double factor = pinned(other);
-      if (factor == std::floor(factor) && std::abs(factor) < 1e9) {
-        const sym::ExprId scaled = pool().mul(expr_, pool().constant(static_cast<int64_t>(factor)));
-        return ratio(scaled, type_ == Type::Ratio ? denominator_ : pool().constant(1));
+      constexpr int64_t kDenominator = 1024;
+      const double scaled = pinned(other) * kDenominator;
+      if (scaled == std::floor(scaled) && std::abs(scaled) < 1e9) {
+        const int64_t numerator = static_cast<int64_t>(scaled), common = std::gcd(numerator, kDenominator);
+        const sym::ExprId below = pool().constant(kDenominator / common);
+        return ratio(pool().mul(expr_, pool().constant(numerator / common)),
+                     type_ == Type::Ratio ? pool().mul(denominator_, below) : below);
       }
     }
     return float_op(other, [](double a, double b) { return a * b; });

@@ -95,6 +95,27 @@ class CompilingFlag {
   PyRef module_;
 };
 
+// Tensor.new(sizes...) looks for a backend by the dispatch key, which trace tensors do not have; while one is captured
+// the method is done by torch.empty.
+class LegacyNew {
+ public:
+  LegacyNew() {
+    PyRef api = PyRef::steal(PyImport_ImportModule("cresset._capture_patches"));
+    guard_ = api ? PyRef::steal(PyObject_CallMethod(api.get(), "install", nullptr)) : PyRef();
+    PyErr_Clear();
+  }
+  ~LegacyNew() {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    if (guard_) PyRef::steal(PyObject_CallNoArgs(guard_.get()));
+    PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+  }
+
+ private:
+  PyRef guard_;
+};
+
 // The message of the pending Python exception, which is cleared.
 std::string take_python_error() {
   PyObject *type, *value, *trace;
@@ -209,6 +230,7 @@ class CaptureRun {
     try {
       bridge::Capture::Scope scope(*capture_);
       CompilingFlag compiling;
+      LegacyNew legacy_new;
       result = PyRef::steal(PyObject_Call(function_, args, kwargs));
     } catch (...) {
       capture_->locate = nullptr;

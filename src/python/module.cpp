@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "bridge/executor.h"
 #include "bridge/library_race.h"
+#include "frontend/capture_run.h"
 #include "frontend/compiled_function.h"
 
 namespace py = pybind11;
@@ -88,6 +89,7 @@ PYBIND11_MODULE(_C, m) {
   m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
   m.def("stats", &stats);
   m.def("reset_stats", &frontend::reset_totals);
+  m.def("is_capturing", &frontend::is_capturing);
   m.def("trim_memory", &bridge::trim_memory);
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
   bridge::configure_codegen();

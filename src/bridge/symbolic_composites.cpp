@@ -1,0 +1,64 @@
+#include "bridge/symbolic_composites.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include "bridge/op_entry.h"
+#include "bridge/trace_tensor.h"
+
+namespace cresset::bridge {
+namespace {
+
+// upsample_*.vec(input, output_size?, [align_corners,] scale_factors?): gives the base operator the output size, computed
+// as floor(size * scale), and each dimension's scale.
+void upsample_vec(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
+  const at::Tensor input = args[0].toTensor();
+  const c10::IValue& sizes = args[1];
+  const c10::IValue& scales = args[count - 1];
+  TORCH_CHECK(sizes.isNone() != scales.isNone(), "Must specify exactly one of output_size and scale_factors");
+  const int64_t spatial = input.dim() - 2;
+  std::vector<c10::SymInt> output;
+  if (!sizes.isNone()) {
+    TORCH_CHECK(static_cast<int64_t>(sizes.toListRef().size()) == spatial, "output_size has the wrong length");
+    for (const c10::IValue& v : sizes.toListRef()) output.push_back(v.toSymInt());
+  } else {
+    const std::vector<double> factors = scales.toDoubleVector();
+    TORCH_CHECK(static_cast<int64_t>(factors.size()) == spatial, "scale_factors has the wrong length");
+    for (int64_t d = 0; d < spatial; ++d) {
+      const c10::SymInt size = input.sym_size(d + 2);
+      if (std::optional<int64_t> known = size.maybe_as_int())
+        output.push_back(c10::SymInt(static_cast<int64_t>(static_cast<double>(*known) * factors[d])));
+      else
+        output.push_back(c10::SymInt(size.toSymNode()->sym_float()->mul(size.toSymNode()->wrap_float(factors[d]))->floor()));
+    }
+  }
+  torch::jit::drop(*stack, count);
+  stack->emplace_back(input);
+  stack->emplace_back(output);
+  if (count == 4) stack->push_back(args[2]);
+  for (int64_t d = 0; d < spatial; ++d)
+    stack->push_back(scales.isNone() ? c10::IValue() : c10::IValue(scales.toDoubleVector()[d]));
+  c10::Dispatcher::singleton().findSchemaOrThrow(op.operator_name().name.c_str(), "").callBoxed(stack);
+}
+
+}  // namespace
+
+void install_symbolic_composites() {
+  static auto* libraries = [] {
+    auto* made = new std::vector<std::unique_ptr<torch::Library>>;
+    for (const c10::DispatchKey key : {c10::DispatchKey::AutogradPrivateUse3, kTraceKey}) {
+      made->push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "aten", key, __FILE__, __LINE__));
+      for (const char* name : {"upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",
+                               "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "upsample_linear1d",
+                               "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d"})
+        made->back()->impl((std::string(name) + ".vec").c_str(),
+                           torch::CppFunction::makeFromBoxedFunction<&upsample_vec>());
+    }
+    return made;
+  }();
+  (void)libraries;
+}
+
+}  // namespace cresset::bridge
