@@ -43,6 +43,8 @@ struct TensorSlot {
   SizeRef offset{};                     // View: elements from base's element 0
   SizeRef bytes{};                      // Arena, Fresh: memory needed
   SizeRef arena_offset{};               // Arena: bytes, a multiple of 64
+  TensorId continues;                   // Arena: the tensor whose memory this one is: the launch that first writes this
+                                        // slot reads that tensor through it. At most one slot continues another.
   std::string name;                     // for people
 };
 
