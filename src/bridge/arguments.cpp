@@ -40,6 +40,11 @@ bool is_number(const at::Tensor& tensor) {
          !tensor.is_complex();
 }
 
+c10::IValue number_in(const at::Tensor& tensor) {
+  const Capture::StepAside aside;
+  return tensor.item();
+}
+
 }  // namespace
 
 graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type) {
@@ -47,7 +52,7 @@ graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type) {
   switch (type) {
     case ArgType::Tensor:
       if (!value.toTensor().defined()) return graph::None{};
-      if (is_number(value.toTensor())) return scalar(capture, value.toTensor().item());
+      if (is_number(value.toTensor())) return scalar(capture, number_in(value.toTensor()));
       return value_of(capture, value.toTensor());
     case ArgType::TensorList:
     case ArgType::OptionalTensorList:

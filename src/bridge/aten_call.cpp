@@ -1,5 +1,6 @@
 #include "bridge/aten_call.h"
 
+#include <ATen/ScalarOps.h>
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 
