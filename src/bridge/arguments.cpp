@@ -40,7 +40,9 @@ bool is_number(const at::Tensor& tensor) {
          !tensor.is_complex();
 }
 
-c10::IValue number_in(const at::Tensor& tensor) {
+c10::IValue number_in(Capture& capture, const at::Tensor& tensor) {
+  if (capture.symbolic_number)
+    if (std::optional<c10::SymInt> symbol = capture.symbolic_number(tensor)) return *symbol;
   const Capture::StepAside aside;
   return tensor.item();
 }
@@ -52,7 +54,7 @@ graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type) {
   switch (type) {
     case ArgType::Tensor:
       if (!value.toTensor().defined()) return graph::None{};
-      if (is_number(value.toTensor())) return scalar(capture, number_in(value.toTensor()));
+      if (is_number(value.toTensor())) return scalar(capture, number_in(capture, value.toTensor()));
       return value_of(capture, value.toTensor());
     case ArgType::TensorList:
     case ArgType::OptionalTensorList:

@@ -3,6 +3,7 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
 
 #include <chrono>
 
@@ -150,6 +151,17 @@ void collect_garbage() {
   PyErr_Clear();
 }
 
+// torch's argument parser turns a symbolic int that is given for a tensor into a tensor with the attribute
+// _wrapped_number.
+std::optional<c10::SymInt> symbolic_number(const at::Tensor& tensor) {
+  const py::gil_scoped_acquire gil;
+  PyRef python = PyRef::steal(THPVariable_Wrap(tensor));
+  PyRef number = python ? PyRef::steal(PyObject_GetAttrString(python.get(), "_wrapped_number")) : PyRef();
+  PyErr_Clear();
+  if (!number || !torch::is_symint(py::handle(number.get()))) return std::nullopt;
+  return py::cast<c10::SymInt>(py::handle(number.get()));
+}
+
 class CaptureRun {
  public:
   CaptureRun(PyObject* function, const CompileOptions& options, const CallLeaves& leaves, Variant& variant)
@@ -226,6 +238,7 @@ class CaptureRun {
   PyRef evaluate(PyObject* args, PyObject* kwargs) {
     LocationTracker locations;
     capture_->locate = [&](bridge::Capture& c) { locations.update(c); };
+    capture_->symbolic_number = &symbolic_number;
     PyRef result;
     try {
       bridge::Capture::Scope scope(*capture_);
