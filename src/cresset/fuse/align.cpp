@@ -86,7 +86,8 @@ Group joined(sym::ShapeEnv& env, const Aligner& aligner, const Group& a, const G
 std::optional<Group> align_flat(sym::ShapeEnv& env, const Group& a, const Group& b, bool swapped) {
   const auto finish = [&](const Aligner& aligner) {
     Group out = joined(env, aligner, a, b);
-    if (swapped) std::rotate(out.roots.begin(), out.roots.begin() + static_cast<std::ptrdiff_t>(a.roots.size()), out.roots.end());
+    if (swapped)
+      std::rotate(out.roots.begin(), out.roots.begin() + static_cast<std::ptrdiff_t>(a.roots.size()), out.roots.end());
     return out;
   };
   Aligner whole(env);
@@ -103,7 +104,8 @@ bool covers(sym::ShapeEnv& env, const Graph& graph, const Group& group) {
   const Split sides = split(group);
   for (const Root& root : group.roots) {
     const std::vector<ExprId>& sizes = graph.type(root.value).sizes;
-    if (!invert(env, group.dims, root.index, sizes, root.index) && !invert(env, sides.outer, root.index, sizes, root.index))
+    if (!invert(env, group.dims, root.index, sizes, root.index) &&
+        !invert(env, sides.outer, root.index, sizes, root.index))
       return false;
   }
   return true;

@@ -94,7 +94,8 @@ bool digits_of(sym::ShapeEnv& env, const std::vector<loop::Dim>& dims, ExprId e,
   if (!pool.is_const(e, 0)) return false;
   ExprId expected = pool.constant(1);
   while (!found.empty()) {
-    auto next = std::find_if(found.begin(), found.end(), [&](const Digit& d) { return env.known_equal(d.coefficient, expected); });
+    auto next = std::find_if(found.begin(), found.end(),
+                             [&](const Digit& d) { return env.known_equal(d.coefficient, expected); });
     if (next == found.end()) return false;
     expected = pool.mul(expected, dims[next->dim].extent);
     digits.push_back(*next);

@@ -15,8 +15,8 @@ namespace cresset::fuse {
 struct Root {
   ValueId value;
   Index index;
-  ValueId into;      // whose memory receives it: the value itself, or the concatenation it is a window of
-  Layout layout;     // of the destination
+  ValueId into;        // whose memory receives it: the value itself, or the concatenation it is a window of
+  Layout layout;       // of the destination
   bool stored = true;  // false: only the group itself uses it
 };
 

@@ -28,8 +28,11 @@ struct ElementKeyHash {
 class Puller final : public ops::ElementContext {
  public:
   Puller(const Build& build, const Group& group, const BuildLimits* limits)
-      : build_(build), group_(group), limits_(limits),
-        kernel_(std::make_unique<loop::Kernel>(build.graph.env_ptr())), scalars_(*kernel_) {
+      : build_(build),
+        group_(group),
+        limits_(limits),
+        kernel_(std::make_unique<loop::Kernel>(build.graph.env_ptr())),
+        scalars_(*kernel_) {
     kernel_->dims = group.dims;
     // A window of a value that another group stores is a copy: it loads.
     for (const Root& root : group.roots)
@@ -155,7 +158,8 @@ ScalarId Puller::compute(ValueId value, const Index& index) {
 bool Puller::may_compute(ValueId value, const Index& index, bool reduces) const {
   const auto roots = roots_.find(value);
   if (roots == roots_.end()) return !reduces;
-  return std::any_of(roots->second.begin(), roots->second.end(), [&](const Root* root) { return root->index == index; });
+  return std::any_of(roots->second.begin(), roots->second.end(),
+                     [&](const Root* root) { return root->index == index; });
 }
 
 // An element of a concatenation that is in no memory: the index must provably lie in one part.
@@ -164,7 +168,8 @@ ScalarId Puller::pick_part(const graph::Node& node, const Index& index) {
   for (const ConcatPart& part : concat_parts(graph(), node)) {
     const ExprId inside = env().simplify(pool().sub(index[part.dim], part.start));
     const ExprId size = graph().type(part.value).sizes[part.dim];
-    if (!env().known_true(pool().ge(inside, pool().constant(0))) || !env().known_true(pool().lt(inside, size))) continue;
+    if (!env().known_true(pool().ge(inside, pool().constant(0))) || !env().known_true(pool().lt(inside, size)))
+      continue;
     Index in_part = index;
     in_part[part.dim] = inside;
     return scalars_.cast(element(part.value, in_part), compute_dtype(dtype));

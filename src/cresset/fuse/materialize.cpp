@@ -89,7 +89,8 @@ class Materializer {
     if (def == nullptr) return;
     const graph::Node& node = graph_.node(id);
     switch (def->op_class) {
-      case ops::OpClass::Pointwise: return weigh_pointwise(node, *def);
+      case ops::OpClass::Pointwise:
+        return weigh_pointwise(node, *def);
       case ops::OpClass::Concat:
         Graph::for_each_value(node.args, [&](const ValueId& v) { store_concat_of(v); });
         return weigh_concat(node);
@@ -100,7 +101,8 @@ class Materializer {
           if (memory_.owns(result)) store_concat_of(std::get<ValueId>(node.args[0]));
         return;
       case ops::OpClass::Composite:
-      case ops::OpClass::Extern: return;
+      case ops::OpClass::Extern:
+        return;
     }
   }
   void weigh_concat(const graph::Node& node) {

@@ -9,12 +9,17 @@ const ops::OpDef* native(const Graph& graph, graph::NodeId node) {
   const ops::OpDef* def = ops::find(graph.node(node).op);
   if (def == nullptr) return nullptr;
   switch (def->op_class) {
-    case ops::OpClass::Pointwise: return def->element != nullptr ? def : nullptr;
-    case ops::OpClass::View: return def->view != nullptr ? def : nullptr;
-    case ops::OpClass::Reduction: return def->element != nullptr && def->reduction != nullptr ? def : nullptr;
-    case ops::OpClass::Concat: return def;
+    case ops::OpClass::Pointwise:
+      return def->element != nullptr ? def : nullptr;
+    case ops::OpClass::View:
+      return def->view != nullptr ? def : nullptr;
+    case ops::OpClass::Reduction:
+      return def->element != nullptr && def->reduction != nullptr ? def : nullptr;
+    case ops::OpClass::Concat:
+      return def;
     case ops::OpClass::Composite:
-    case ops::OpClass::Extern: return nullptr;
+    case ops::OpClass::Extern:
+      return nullptr;
   }
   return nullptr;
 }

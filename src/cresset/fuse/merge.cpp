@@ -15,7 +15,11 @@ constexpr BuildLimits kLimits{};
 constexpr size_t kAllPairs = 8;
 // Siblings must save at least this share of the smaller one's traffic.
 constexpr int64_t kSiblingShare = 8;
-// A kernel with fewer rows than kFewRows runs on few threads: pointwise work over more points than kManyPoints stays out.
+// Siblings this many extern calls apart stay apart: merged, the later one's result would lie in memory, out of the
+// caches, for as long.
+constexpr uint32_t kFarApart = 3;
+// A kernel with fewer rows than kFewRows runs on few threads: pointwise work over more points than kManyPoints stays
+// out.
 constexpr int64_t kFewRows = 8, kManyPoints = 1 << 15;
 
 struct Candidate {
@@ -31,7 +35,12 @@ class Merger {
  public:
   Merger(const Build& build, std::vector<Unit>& units)
       : build_(build), graph_(build.graph), units_(units), version_(units.size(), 0), alive_(units.size(), true) {
-    for (uint32_t u = 0; u < units.size(); ++u) index(u);
+    uint32_t calls = 0;
+    for (uint32_t u = 0; u < units.size(); ++u) {
+      index(u);
+      calls += units[u].node.valid();
+      span_.push_back({calls, calls});
+    }
     for (ValueId v : graph_.outputs) kept_.insert(build.memory.find(v)->base);
     for (const graph::Mutation& m : graph_.mutations) kept_.insert(build.memory.find(m.value)->base);
   }
@@ -83,7 +92,9 @@ class Merger {
     for (uint32_t other : near) {
       if (other == u || !is_kernel(other) || (only_later && other < u)) continue;
       const int64_t saved = saving(u, other);
-      if (saved > 0) queue_.push({saved, std::min(u, other), std::max(u, other), version_[std::min(u, other)], version_[std::max(u, other)]});
+      if (saved > 0)
+        queue_.push({saved, std::min(u, other), std::max(u, other), version_[std::min(u, other)],
+                     version_[std::max(u, other)]});
     }
   }
   static void add_neighbours(std::vector<uint32_t>& near, uint32_t u, const std::vector<uint32_t>& units) {
@@ -106,8 +117,11 @@ class Merger {
         if (contains(units_[to].reads, v)) flow += bytes(v) * (needed_beside(v, a, b) ? 1 : 2);
     for (ValueId v : units_[a].reads)
       if (contains(units_[b].reads, v)) shared += bytes(v);
-    if (flow == 0 && shared * kSiblingShare < std::min(traffic(a), traffic(b))) return 0;
+    if (flow == 0 && (far_apart(a, b) || shared * kSiblingShare < std::min(traffic(a), traffic(b)))) return 0;
     return flow + shared;
+  }
+  bool far_apart(uint32_t a, uint32_t b) const {
+    return std::max(span_[a].last, span_[b].last) - std::min(span_[a].first, span_[b].first) >= kFarApart;
   }
   int64_t traffic(uint32_t u) const {
     int64_t total = 0;
@@ -186,6 +200,7 @@ class Merger {
     unindex(b);
     alive_[b] = false;
     ++version_[a];
+    span_[a] = {std::min(span_[a].first, span_[b].first), std::max(span_[a].last, span_[b].last)};
     Unit& unit = units_[a];
     unit.group = std::move(*group);
     unit.reads = built->reads;
@@ -200,6 +215,10 @@ class Merger {
   const Build& build_;
   const Graph& graph_;
   std::vector<Unit>& units_;
+  struct Span {  // counted in extern calls before the unit
+    uint32_t first, last;
+  };
+  std::vector<Span> span_;
   std::vector<uint32_t> version_;
   std::vector<bool> alive_;
   std::unordered_map<ValueId, std::vector<uint32_t>> readers_, writers_;

@@ -45,7 +45,8 @@ class Printer {
     return out;
   }
   void call(const Unit& unit) {
-    out_ += fmt::format("{} = {} reads {}\n", names(unit.writes), graph::op_name(graph_.node(unit.node).op), names(unit.reads));
+    out_ += fmt::format("{} = {} reads {}\n", names(unit.writes), graph::op_name(graph_.node(unit.node).op),
+                        names(unit.reads));
   }
   void kernel(const Group& group, const Unit& unit) {
     out_ += fmt::format("kernel {} ({}) = {{{}}} reads {} writes {}\n", next_++, domain(group), roots(group),

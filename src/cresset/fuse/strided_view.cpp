@@ -52,7 +52,8 @@ std::optional<Layout> strided_reshape(sym::ShapeEnv& env, const std::vector<Expr
   }
   // A size-1 dimension has the stride that a contiguous neighbourhood would give it.
   for (size_t d = to.size(); d-- > 0;)
-    if (parts->of_b[d].empty() && d + 1 < to.size()) out.strides[d] = env.simplify(pool.mul(out.strides[d + 1], to[d + 1]));
+    if (parts->of_b[d].empty() && d + 1 < to.size())
+      out.strides[d] = env.simplify(pool.mul(out.strides[d + 1], to[d + 1]));
   return out;
 }
 
@@ -83,10 +84,18 @@ std::optional<Layout> probe(const Graph& graph, const graph::Node& node, size_t 
 
 bool is_reshape(graph::OpId op) {
   static const std::array kReshapes = {
-      graph::op_id("aten::view"),          graph::op_id("aten::reshape"),     graph::op_id("aten::_unsafe_view"),
-      graph::op_id("aten::unsqueeze"),     graph::op_id("aten::squeeze"),     graph::op_id("aten::squeeze.dim"),
-      graph::op_id("aten::squeeze.dims"),  graph::op_id("aten::_reshape_alias"), graph::op_id("aten::flatten.using_ints"),
-      graph::op_id("aten::unflatten.int"), graph::op_id("aten::view_copy"),   graph::op_id("aten::_reshape_copy"),
+      graph::op_id("aten::view"),
+      graph::op_id("aten::reshape"),
+      graph::op_id("aten::_unsafe_view"),
+      graph::op_id("aten::unsqueeze"),
+      graph::op_id("aten::squeeze"),
+      graph::op_id("aten::squeeze.dim"),
+      graph::op_id("aten::squeeze.dims"),
+      graph::op_id("aten::_reshape_alias"),
+      graph::op_id("aten::flatten.using_ints"),
+      graph::op_id("aten::unflatten.int"),
+      graph::op_id("aten::view_copy"),
+      graph::op_id("aten::_reshape_copy"),
   };
   for (graph::OpId reshape : kReshapes)
     if (reshape == op) return true;

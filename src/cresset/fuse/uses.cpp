@@ -23,7 +23,8 @@ class Counter {
   void visit(const graph::Node& node, const ops::OpDef* def) {
     if (def == nullptr) return;  // extern calls read memory
     switch (def->op_class) {
-      case ops::OpClass::View: return visit_view(node);
+      case ops::OpClass::View:
+        return visit_view(node);
       case ops::OpClass::Pointwise:
         for_each_argument(node, [&](ValueId v) { add(v, 1, numel_hint(graph_, node.results[0])); });
         return;
@@ -32,7 +33,8 @@ class Counter {
         for_each_argument(node, [&](ValueId v) { add(v, 1, numel_hint(graph_, v)); });
         return;
       case ops::OpClass::Composite:
-      case ops::OpClass::Extern: return;
+      case ops::OpClass::Extern:
+        return;
     }
   }
   template <class F>

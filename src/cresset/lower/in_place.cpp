@@ -95,8 +95,7 @@ class Reuser {
 
 }  // namespace
 
-std::vector<TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives,
-                                     Lowered& lowered) {
+std::vector<TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives, Lowered& lowered) {
   return Reuser(sizes, lives, lowered).run();
 }
 

@@ -9,7 +9,6 @@ namespace cresset::lower {
 // another arena tensor of the same dtype and size, both become one buffer of the kernel. Only kernels of one pass (no
 // Inner dimensions): a later pass would read what an earlier one wrote. Returns, by tensor, the one whose block it
 // shares (invalid: none).
-std::vector<runtime::TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives,
-                                              Lowered& lowered);
+std::vector<runtime::TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives, Lowered& lowered);
 
 }  // namespace cresset::lower

@@ -18,7 +18,10 @@ using runtime::Launch;
 class Lowering {
  public:
   Lowering(const Graph& graph, const driver::Options& options)
-      : graph_(graph), options_(options), plan_(fuse::plan(graph, options)), sizes_(graph.env()),
+      : graph_(graph),
+        options_(options),
+        plan_(fuse::plan(graph, options)),
+        sizes_(graph.env()),
         slots_(graph, *plan_.memory, sizes_, out_.program) {}
 
   Lowered run() {
@@ -69,12 +72,15 @@ class Lowering {
   void add_call(const fuse::Unit& unit) {
     const graph::Node& node = graph_.node(unit.node);
     ExternCall call{.op = node.op, .args = {}, .results = {}, .location = node.location};
-    for (const graph::Arg& arg : node.args) call.args.push_back(std::visit([&](const auto& a) { return convert(a); }, arg));
+    for (const graph::Arg& arg : node.args)
+      call.args.push_back(std::visit([&](const auto& a) { return convert(a); }, arg));
     for (ValueId v : node.results) call.results.push_back(slots_.base(v));
     out_.program.steps.emplace_back(std::move(call));
   }
   template <class T>
-  ExternArg convert(const T& arg) { return arg; }
+  ExternArg convert(const T& arg) {
+    return arg;
+  }
   ExternArg convert(ValueId v) { return slots_.value(v); }
   ExternArg convert(sym::ExprId e) { return sizes_.ref(e); }
   ExternArg convert(const std::vector<sym::ExprId>& es) { return sizes_.refs(es); }
@@ -85,7 +91,9 @@ class Lowering {
     return tensors;
   }
 
-  ValueId mutated(const graph::Mutation& m) const { return (m.is_constant ? graph_.constants : graph_.inputs)[m.input]; }
+  ValueId mutated(const graph::Mutation& m) const {
+    return (m.is_constant ? graph_.constants : graph_.inputs)[m.input];
+  }
   bool is_mutated(ValueId base) const {
     for (const graph::Mutation& m : graph_.mutations)
       if (mutated(m) == base && m.value != base) return true;

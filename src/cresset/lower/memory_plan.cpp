@@ -27,7 +27,11 @@ class ArenaPlanner {
  public:
   ArenaPlanner(sym::ShapeEnv& env, SizeTable& sizes, Program& program, const std::vector<Lifetime>& lives,
                const std::vector<TensorId>& shares)
-      : env_(env), sizes_(sizes), program_(program), lives_(lives), shares_(shares),
+      : env_(env),
+        sizes_(sizes),
+        program_(program),
+        lives_(lives),
+        shares_(shares),
         block_of_(program.tensors.size(), 0) {}
 
   void run() {

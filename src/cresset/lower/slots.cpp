@@ -37,10 +37,16 @@ TensorId Slots::base(ValueId owner) {
   const graph::Value& v = graph_.value(owner);
   TensorSlot slot = describe(owner, memory_.layout(owner));
   switch (v.kind) {
-    case graph::Value::Kind::Input: slot.home = Home::Input; break;
-    case graph::Value::Kind::Constant: slot.home = Home::Constant; break;
+    case graph::Value::Kind::Input:
+      slot.home = Home::Input;
+      break;
+    case graph::Value::Kind::Constant:
+      slot.home = Home::Constant;
+      break;
     case graph::Value::Kind::Result:
-      slot.home = extern_homed_.count(owner) != 0 ? Home::Extern : escaping_.count(owner) != 0 ? Home::Fresh : Home::Arena;
+      slot.home = extern_homed_.count(owner) != 0 ? Home::Extern
+                  : escaping_.count(owner) != 0   ? Home::Fresh
+                                                  : Home::Arena;
       break;
   }
   const bool held = v.kind != graph::Value::Kind::Result;

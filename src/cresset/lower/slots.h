@@ -19,8 +19,8 @@ class Slots {
  public:
   Slots(const Graph& graph, fuse::Memory& memory, SizeTable& sizes, runtime::Program& program);
 
-  TensorId base(ValueId owner);   // the memory itself
-  TensorId value(ValueId value);  // the memory or a view of it
+  TensorId base(ValueId owner);                      // the memory itself
+  TensorId value(ValueId value);                     // the memory or a view of it
   TensorId fresh(ValueId like, runtime::Home home);  // new memory for the value's type with eager's strides
 
   // Memory that outlives the call: it must not lie in the arena.

@@ -6,7 +6,9 @@ namespace {
 
 struct HashArg {
   template <class T>
-  size_t operator()(const Id<T>& id) const { return id.index; }
+  size_t operator()(const Id<T>& id) const {
+    return id.index;
+  }
   size_t operator()(graph::None) const { return 1; }
   size_t operator()(const std::vector<graph::OptionalValue>& values) const {
     size_t h = 2;
@@ -22,7 +24,9 @@ struct HashArg {
   size_t operator()(bool flag) const { return flag ? 5 : 4; }
   size_t operator()(DType dtype) const { return static_cast<size_t>(dtype); }
   template <class T>
-  size_t operator()(const T&) const { return 6; }  // rare kinds: equality tells them apart
+  size_t operator()(const T&) const {
+    return 6;
+  }  // rare kinds: equality tells them apart
 };
 
 size_t hash_of(const graph::Node& node) {

@@ -49,7 +49,8 @@ bool fold_constants(Graph& graph) {
     const ops::OpDef* def = ops::find(node.op);
     const bool views = def != nullptr && def->op_class == ops::OpClass::View;
     const bool folds = (views || node.op == cast) && node.results.size() == 1 &&
-                       std::holds_alternative<ValueId>(node.args[0]) && is_full(graph, std::get<ValueId>(node.args[0]), full);
+                       std::holds_alternative<ValueId>(node.args[0]) &&
+                       is_full(graph, std::get<ValueId>(node.args[0]), full);
     std::optional<Arg> fill;
     const graph::TensorType type = graph.type(node.results[0]);
     if (folds) {

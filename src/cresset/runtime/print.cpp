@@ -28,12 +28,18 @@ class Printer {
   }
   static std::string where(const TensorSlot& slot) {
     switch (slot.home) {
-      case Home::Input: return fmt::format("input {}", slot.position);
-      case Home::Constant: return fmt::format("constant {}", slot.position);
-      case Home::Arena: return fmt::format("arena at {} bytes {}", size(slot.arena_offset), size(slot.bytes));
-      case Home::Fresh: return fmt::format("fresh bytes {}", size(slot.bytes));
-      case Home::Extern: return "extern";
-      case Home::View: return fmt::format("view of {} at {}", name(slot.base), size(slot.offset));
+      case Home::Input:
+        return fmt::format("input {}", slot.position);
+      case Home::Constant:
+        return fmt::format("constant {}", slot.position);
+      case Home::Arena:
+        return fmt::format("arena at {} bytes {}", size(slot.arena_offset), size(slot.bytes));
+      case Home::Fresh:
+        return fmt::format("fresh bytes {}", size(slot.bytes));
+      case Home::Extern:
+        return "extern";
+      case Home::View:
+        return fmt::format("view of {} at {}", name(slot.base), size(slot.offset));
     }
     return "";
   }

@@ -49,16 +49,16 @@ struct TensorSlot {
 };
 
 using ExternArg = std::variant<graph::None, TensorId, std::vector<std::optional<TensorId>>, SizeRef,
-                               std::vector<SizeRef>, double, bool, std::vector<double>, std::vector<bool>,
-                               std::string, DType, graph::Device, graph::MemoryFormat, graph::StridedLayout>;
+                               std::vector<SizeRef>, double, bool, std::vector<double>, std::vector<bool>, std::string,
+                               DType, graph::Device, graph::MemoryFormat, graph::StridedLayout>;
 
 struct Launch {
   uint32_t kernel;                // index into Program::kernels
   std::vector<TensorId> buffers;  // Kernel::buffers order
   std::vector<SizeRef> symbols;   // Kernel::size_symbols() order
 };
-// An ATen operator. Results with home Arena/Fresh are written in place of an allocation; a result with home Extern takes
-// the tensor that the operator returns, restrided by copy if its strides are not the slot's.
+// An ATen operator. Results with home Arena/Fresh are written in place of an allocation; a result with home Extern
+// takes the tensor that the operator returns, restrided by copy if its strides are not the slot's.
 struct ExternCall {
   graph::OpId op;
   std::vector<ExternArg> args;    // schema order
@@ -83,13 +83,13 @@ struct SymbolSource {
 };
 
 struct Program {
-  std::vector<sym::VarId> symbols;     // slot i of the size program holds symbols[i]; the bridge knows their sources
+  std::vector<sym::VarId> symbols;  // slot i of the size program holds symbols[i]; the bridge knows their sources
   sym::SizeProgram sizes;
   std::vector<TensorSlot> tensors;
   std::vector<Step> steps;
-  std::vector<TensorId> inputs;        // invalid: unused input
-  std::vector<TensorId> constants;     // likewise
-  std::vector<TensorId> outputs;       // graph outputs, in order; may repeat, may be inputs, constants or views
+  std::vector<TensorId> inputs;     // invalid: unused input
+  std::vector<TensorId> constants;  // likewise
+  std::vector<TensorId> outputs;    // graph outputs, in order; may repeat, may be inputs, constants or views
   SizeRef arena_bytes{};
   std::vector<std::shared_ptr<const codegen::CompiledKernel>> kernels;
   std::vector<std::string> kernel_text;  // for people: printed loop kernels

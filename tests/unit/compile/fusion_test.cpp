@@ -63,8 +63,7 @@ TEST(Fusion, GroupNorm) {
   GraphFixture f;
   const ExprId b = f.size("B", 3), c = f.number(8), hw = f.number(6);
   const ValueId x = f.input({b, c, hw}), w = f.input({c}), bias = f.input({c});
-  f.graph->outputs = {f.build.call_multi(
-      "aten::native_group_norm", {x, w, bias, b, c, hw, f.number(2), 1e-5})[0]};
+  f.graph->outputs = {f.build.call_multi("aten::native_group_norm", {x, w, bias, b, c, hw, f.number(2), 1e-5})[0]};
   EXPECT_EQ(expect_fusion_agrees(f, kSizes), 1u);
 }
 
@@ -83,7 +82,8 @@ TEST(Fusion, ConcatenationWritesWindows) {
   GraphFixture f;
   const ExprId b = f.size("B", 3), s = f.size("S", 5);
   const ValueId x = f.input({b, s}), y = f.input({b, f.number(2)});
-  const ValueId joined = f.call("aten::cat", {std::vector<graph::OptionalValue>{f.call("aten::relu", x), y, x}, f.number(1)});
+  const ValueId joined =
+      f.call("aten::cat", {std::vector<graph::OptionalValue>{f.call("aten::relu", x), y, x}, f.number(1)});
   f.graph->outputs = {f.call("aten::neg", joined), joined};
   expect_fusion_agrees(f, kSizes);
 }

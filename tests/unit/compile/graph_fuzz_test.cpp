@@ -23,13 +23,18 @@ class RandomGraph {
  private:
   int pick(int n) { return static_cast<int>(rng_() % static_cast<uint32_t>(n)); }
   ValueId any() { return values_[static_cast<size_t>(pick(static_cast<int>(values_.size())))]; }
-  ValueId recent() { return pick(3) == 0 ? any() : values_[values_.size() - 1 - static_cast<size_t>(pick(std::min<int>(3, static_cast<int>(values_.size()))))]; }
+  ValueId recent() {
+    return pick(3) == 0 ? any()
+                        : values_[values_.size() - 1 -
+                                  static_cast<size_t>(pick(std::min<int>(3, static_cast<int>(values_.size()))))];
+  }
   const std::vector<ExprId>& sizes(ValueId v) { return f.graph->type(v).sizes; }
   void keep(ValueId v) { values_.push_back(v); }
 
   void add_inputs() {
     const std::vector<std::vector<ExprId>> shapes = {
-        {b_, s_, f.number(4)}, {b_, f.number(4), s_}, {s_, f.number(4)}, {f.number(4)}, {b_, s_}, {b_, f.number(1), s_}};
+        {b_, s_, f.number(4)}, {b_, f.number(4), s_}, {s_, f.number(4)}, {f.number(4)}, {b_, s_},
+        {b_, f.number(1), s_}};
     for (const auto& shape : shapes) {
       if (pick(3) == 0 && !values_.empty()) continue;
       if (shape.size() == 3 && pick(4) == 0) {  // channels-last memory
@@ -45,16 +50,23 @@ class RandomGraph {
   void step() {
     switch (pick(11)) {
       case 0:
-      case 1: return unary();
+      case 1:
+        return unary();
       case 2:
       case 3:
-      case 4: return binary();
-      case 5: return reduce();
-      case 6: return normalize();
+      case 4:
+        return binary();
+      case 5:
+        return reduce();
+      case 6:
+        return normalize();
       case 7:
-      case 8: return view();
-      case 9: return concatenate();
-      case 10: return multiply();
+      case 8:
+        return view();
+      case 9:
+        return concatenate();
+      case 10:
+        return multiply();
     }
   }
   void unary() {
@@ -107,13 +119,17 @@ class RandomGraph {
         for (int d = 0; d < rank; ++d) dims.insert(dims.begin() + pick(d + 1), d);
         return keep(f.permute(a, dims));
       }
-      case 1: return merge(a);
-      case 2: return split(a);
+      case 1:
+        return merge(a);
+      case 2:
+        return split(a);
       case 3:
         if (rank < 4) keep(f.call("aten::unsqueeze", {a, f.number(pick(rank + 1))}));
         return;
-      case 4: return expand(a);
-      case 5: return cut(a);
+      case 4:
+        return expand(a);
+      case 5:
+        return cut(a);
     }
   }
   ValueId dense(ValueId a) { return f.call("aten::clone", {a, graph::MemoryFormat::Contiguous}); }
@@ -184,8 +200,12 @@ TEST(GraphFuzz, FusedUnfusedAndReferenceAgree) {
     RandomGraph random(seed);
     const std::string text = graph::print(*random.f.graph);
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
-    expect_fusion_agrees(random.f, {{{"B", 3}, {"S", 5}}, {{"B", 1}, {"S", 5}}, {{"B", 2}, {"S", 1}},
-                                    {{"B", 0}, {"S", 4}}, {{"B", 4}, {"S", 7}}, {{"B", 7}, {"S", 0}}});
+    expect_fusion_agrees(random.f, {{{"B", 3}, {"S", 5}},
+                                    {{"B", 1}, {"S", 5}},
+                                    {{"B", 2}, {"S", 1}},
+                                    {{"B", 0}, {"S", 4}},
+                                    {{"B", 4}, {"S", 7}},
+                                    {{"B", 7}, {"S", 0}}});
     if (::testing::Test::HasFailure()) {
       std::cerr << "seed " << seed << "\n" << text;
       return;

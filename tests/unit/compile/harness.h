@@ -65,18 +65,25 @@ struct Array {
   }
   double number(int64_t e) const {
     switch (dtype) {
-      case DType::F32: return at<float>(e);
-      case DType::F64: return at<double>(e);
-      case DType::I64: return static_cast<double>(at<int64_t>(e));
-      case DType::I32: return at<int32_t>(e);
-      case DType::Bool: return at<uint8_t>(e);
+      case DType::F32:
+        return at<float>(e);
+      case DType::F64:
+        return at<double>(e);
+      case DType::I64:
+        return static_cast<double>(at<int64_t>(e));
+      case DType::I32:
+        return at<int32_t>(e);
+      case DType::Bool:
+        return at<uint8_t>(e);
       case DType::BF16: {
         const uint32_t bits = static_cast<uint32_t>(at<uint16_t>(e)) << 16;
         float f;
         std::memcpy(&f, &bits, 4);
         return f;
       }
-      default: ADD_FAILURE() << "dtype"; return 0;
+      default:
+        ADD_FAILURE() << "dtype";
+        return 0;
     }
   }
 };
@@ -91,7 +98,8 @@ inline std::vector<int64_t> row_major(const std::vector<int64_t>& sizes) {
 inline Array make_array(DType dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides) {
   int64_t span = 1;
   for (size_t d = 0; d < sizes.size(); ++d) span += std::max<int64_t>(sizes[d] - 1, 0) * strides[d];
-  auto memory = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(span * byte_size(dtype)) + 64, std::byte{0x7f});
+  auto memory =
+      std::make_shared<std::vector<std::byte>>(static_cast<size_t>(span * byte_size(dtype)) + 64, std::byte{0x7f});
   return {dtype, std::move(sizes), std::move(strides), std::move(memory), 0};
 }
 
@@ -168,7 +176,8 @@ class Executor {
   }
 
   std::vector<Array> run(const std::vector<Array>& inputs) {
-    if (!program_.tensors.empty()) arena_ = std::make_shared<std::vector<std::byte>>(arena_size() + 64, std::byte{0x7f});
+    if (!program_.tensors.empty())
+      arena_ = std::make_shared<std::vector<std::byte>>(arena_size() + 64, std::byte{0x7f});
     for (uint32_t t = 0; t < program_.tensors.size(); ++t) bind(t, inputs);
     for (const runtime::Step& step : program_.steps) std::visit([&](const auto& s) { perform(s); }, step);
     std::vector<Array> out;
@@ -192,7 +201,9 @@ class Executor {
     a = {slot.dtype, list(slot.sizes), list(slot.strides), nullptr, 0};
     switch (slot.home) {
       case runtime::Home::Input:
-      case runtime::Home::Constant: a = inputs.at(slot.position); break;
+      case runtime::Home::Constant:
+        a = inputs.at(slot.position);
+        break;
       case runtime::Home::Arena:
         a.memory = arena_;
         EXPECT_EQ(number(slot.arena_offset) % 64, 0);
@@ -200,7 +211,9 @@ class Executor {
         a.offset = number(slot.arena_offset) / byte_size(slot.dtype);
         break;
       case runtime::Home::Fresh:
-      case runtime::Home::Extern: a = make_array(slot.dtype, a.sizes, a.strides); break;
+      case runtime::Home::Extern:
+        a = make_array(slot.dtype, a.sizes, a.strides);
+        break;
       case runtime::Home::View:
         a.memory = arrays_.at(slot.base.index).memory;
         a.offset = arrays_.at(slot.base.index).offset + number(slot.offset);
@@ -228,14 +241,17 @@ class Executor {
     });
   }
   void perform(const runtime::Release& release) {
-    for (TensorId id : release.tensors)
-      std::fill(array(id).memory->begin(), array(id).memory->end(), std::byte{0x7f});
+    for (TensorId id : release.tensors) std::fill(array(id).memory->begin(), array(id).memory->end(), std::byte{0x7f});
   }
-  const Array& tensor(const runtime::ExternCall& call, size_t i) const { return array(std::get<TensorId>(call.args[i])); }
+  const Array& tensor(const runtime::ExternCall& call, size_t i) const {
+    return array(std::get<TensorId>(call.args[i]));
+  }
   void perform(const runtime::ExternCall& call) {
     const std::string_view name = graph::op_name(call.op);
-    if (name == "aten::mm" || name == "aten::bmm") return multiply(tensor(call, 0), tensor(call, 1), nullptr, array(call.results[0]));
-    if (name == "aten::addmm") return multiply(tensor(call, 1), tensor(call, 2), &tensor(call, 0), array(call.results[0]));
+    if (name == "aten::mm" || name == "aten::bmm")
+      return multiply(tensor(call, 0), tensor(call, 1), nullptr, array(call.results[0]));
+    if (name == "aten::addmm")
+      return multiply(tensor(call, 1), tensor(call, 2), &tensor(call, 0), array(call.results[0]));
     FAIL() << "no test code for " << name;
   }
   // [b,] m x k times [b,] k x n, plus a bias of n.
@@ -272,7 +288,9 @@ inline lower::Lowered lower_checked(const Graph& graph, const driver::Options& o
 // Random inputs of a graph for these sizes.
 inline std::vector<Array> random_inputs(const Graph& graph, const Symbols& symbols, uint32_t seed) {
   std::mt19937 rng(seed);
-  const auto value_of = [&](sym::VarId var) -> std::optional<int64_t> { return symbols.at(graph.env().symbol(var)->source); };
+  const auto value_of = [&](sym::VarId var) -> std::optional<int64_t> {
+    return symbols.at(graph.env().symbol(var)->source);
+  };
   std::vector<Array> inputs;
   for (ValueId v : graph.inputs) {
     std::vector<int64_t> sizes, strides;
@@ -343,7 +361,8 @@ inline size_t expect_fusion_agrees(GraphFixture& f, const std::vector<Symbols>& 
       EXPECT_EQ(got[o].strides, want[o].strides);
       const std::string what = "sizes " + std::to_string(s) + " output " + std::to_string(o);
       expect_near(want[o].values(), got[o].values(), tolerance, what + " against unfused", fused);
-      if (references[s]) expect_near((*references[s])[o], want[o].values(), tolerance, what + " unfused against reference", plain);
+      if (references[s])
+        expect_near((*references[s])[o], want[o].values(), tolerance, what + " unfused against reference", plain);
     }
     if (::testing::Test::HasFailure()) break;
   }

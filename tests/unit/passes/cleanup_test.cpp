@@ -1,0 +1,109 @@
+// Dead code, common subexpressions, no-ops, folding and decomposition: where they fire and where they must not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "passes/passes.h"
+
+namespace cresset::passes {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::string_view kInputs = R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
+%0: f32[s0, 8][8, 1] = input "x"
+)crs";
+
+std::string after(bool (*pass)(graph::Graph&), std::string_view body, bool* changed = nullptr) {
+  Result<std::unique_ptr<graph::Graph>> graph = graph::parse(std::string(kInputs) + std::string(body));
+  EXPECT_TRUE(graph.ok()) << (graph.ok() ? "" : describe(graph.fallback()));
+  if (!graph.ok()) return "";
+  const bool did = pass(**graph);
+  if (changed != nullptr) *changed = did;
+  EXPECT_EQ(graph::verify(**graph), "");
+  return graph::print(**graph);
+}
+
+TEST(DeadCode, DropsWhatNobodyUsesAndKeepsRandomNumbers) {
+  const std::string text = after(dead_code, R"crs(%1: f32[s0, 8][8, 1] = aten::relu(%0)
+%2: f32[s0, 8][8, 1] = aten::bernoulli.p(%0, 0.5, none)
+%3: f32[s0, 8][8, 1] = aten::neg(%0)
+return %3
+)crs");
+  EXPECT_THAT(text, Not(HasSubstr("aten::relu")));
+  EXPECT_THAT(text, HasSubstr("aten::bernoulli"));
+}
+
+TEST(CommonSubexpressions, MergesEqualNodes) {
+  const std::string text = after(common_subexpressions, R"crs(%1: f32[s0, 8][8, 1] = aten::relu(%0)
+%2: f32[s0, 8][8, 1] = aten::relu(%0)
+%3: f32[s0, 8][8, 1] = aten::mul.Tensor(%1, %2)
+return %3
+)crs");
+  EXPECT_THAT(text, HasSubstr("aten::mul.Tensor(%1, %1)"));
+}
+
+TEST(CommonSubexpressions, TwoOutputsStayTwoTensors) {
+  bool changed = true;
+  after(common_subexpressions, R"crs(%1: f32[s0, 8][8, 1] = aten::relu(%0)
+%2: f32[s0, 8][8, 1] = aten::relu(%0)
+%3: f32[8*s0][1] = aten::view(%2, [8*s0])
+return %1, %3
+)crs",
+        &changed);
+  EXPECT_FALSE(changed);
+}
+
+TEST(CommonSubexpressions, RandomNumbersAreDrawnTwice) {
+  bool changed = true;
+  after(common_subexpressions, R"crs(%1: f32[s0, 8][8, 1] = aten::bernoulli.p(%0, 0.5, none)
+%2: f32[s0, 8][8, 1] = aten::bernoulli.p(%0, 0.5, none)
+%3: f32[s0, 8][8, 1] = aten::mul.Tensor(%1, %2)
+return %3
+)crs",
+        &changed);
+  EXPECT_FALSE(changed);
+}
+
+TEST(RemoveNoOps, MultiplicationByOneAndIdentityViewsGo) {
+  const std::string text = after(remove_no_ops, R"crs(%1: f32[s0, 8][8, 1] = aten::mul.Tensor(%0, 1)
+%2: f32[s0, 8][8, 1] = aten::view(%1, [s0, 8])
+%3: f32[s0, 8][8, 1] = aten::permute(%2, [0, 1])
+%4: f32[s0, 8][8, 1] = aten::relu(%3)
+return %4
+)crs");
+  EXPECT_THAT(text, HasSubstr("aten::relu(%0)"));
+  EXPECT_THAT(text, Not(HasSubstr("aten::view")));
+}
+
+TEST(RemoveNoOps, AFloatPlusZeroStaysForTheSakeOfMinusZero) {
+  bool changed = true;
+  after(remove_no_ops, R"crs(%1: f32[s0, 8][8, 1] = aten::add.Tensor(%0, 0, 1)
+%2: f32[s0, 8][8, 1] = aten::relu(%1)
+return %2
+)crs",
+        &changed);
+  EXPECT_FALSE(changed);
+}
+
+TEST(RemoveNoOps, AnOutputNeverBecomesAnInput) {
+  bool changed = true;
+  after(remove_no_ops, R"crs(%1: f32[s0, 8][8, 1] = aten::mul.Tensor(%0, 1)
+return %1
+)crs",
+        &changed);
+  EXPECT_FALSE(changed);
+}
+
+TEST(Decompose, ReachesPrimitivesInPlace) {
+  const std::string text = after(decompose, R"crs(%1: f32[s0, 8][8, 1] = aten::_softmax(%0, -1, false)
+%2: f32[s0, 8][8, 1] = aten::relu(%1)
+return %2
+)crs");
+  EXPECT_THAT(text, Not(HasSubstr("_softmax")));
+  EXPECT_THAT(text, HasSubstr("aten::amax"));
+  EXPECT_LT(text.find("aten::exp"), text.find("aten::relu"));
+}
+
+}  // namespace
+}  // namespace cresset::passes
