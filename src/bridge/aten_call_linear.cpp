@@ -7,8 +7,6 @@
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "base/check.h"
 #include "bridge/aten_call_race.h"
 #include "bridge/aten_call_small.h"
@@ -84,19 +82,6 @@ std::optional<LinearArgs> parse(const ExternCall& call, const BoundContext& cont
   args.post = find_epilogue(std::get<std::string>(call.args[3]));
   CRESSET_CHECK(args.post != nullptr, "prim::linear_epilogue with an epilogue the bridge does not know");
   return args;
-}
-
-// out = bias repeated for every row, the two of them dense.
-void fill_rows(const at::Tensor& out, const at::Tensor& bias) {
-  if (bias.dim() != 1 || !bias.is_contiguous() || !out.is_contiguous()) {
-    out.copy_(bias.expand_as(out));
-    return;
-  }
-  const size_t row = bias.nbytes();
-  auto* to = static_cast<char*>(out.data_ptr());
-  const void* from = bias.const_data_ptr();
-  for (int64_t i = 0, rows = out.numel() / std::max<int64_t>(bias.numel(), 1); i < rows; ++i, to += row)
-    std::memcpy(to, from, row);
 }
 
 class LinearCall final : public RacedCall<LinearCall, Way> {
@@ -175,9 +160,10 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
   }
 
   void run_onednn_matmul(const BoundContext& context, at::Tensor& out) const {
-    if (args_.bias.valid()) fill_rows(out, context.tensor(args_.bias));
-    at::native::mkldnn_matmul(context.tensor(args_.a), context.tensor(args_.b), out, args_.bias.valid() ? 1.F : 0.F,
-                              1.F);
+    // Never with beta = 1: oneDNN's accumulation into the result corrupts memory for a float32 product of one row
+    // (seen with torch 2.13).
+    at::native::mkldnn_matmul(context.tensor(args_.a), context.tensor(args_.b), out, 0.F, 1.F);
+    if (args_.bias.valid()) out.add_(context.tensor(args_.bias));
   }
 
   void run_onednn_linear(BoundContext& context) const {
@@ -218,7 +204,9 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
     if (fits_small_product(context, work)) return {Way::Small};
     if (work < kWorthRacing || !known_dtype || !plain || b.dtype != a.dtype) return ways;
     const bool dense = layout_letter(result) == 'n';
-    if (at::native::mkldnn_matmul != nullptr && dense) ways.push_back(Way::OneDnnMatmul);
+    // Adding the bias afterwards would round a bfloat16 result twice.
+    const bool rounds_once = !args_.bias.valid() || a.dtype == at::kFloat;
+    if (at::native::mkldnn_matmul != nullptr && dense && rounds_once) ways.push_back(Way::OneDnnMatmul);
     if (a.sizes.size() == 2 && dense && row_bias(context) && layout_letter(a) == 'n' && has_onednn_linear())
       ways.push_back(Way::OneDnnLinear);
     return ways;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "bridge/aten_call.h"
 #include "bridge/program_builder.h"
@@ -174,6 +175,17 @@ TEST(ExternCall, MatrixProductsThroughEveryLibrary) {
     const TensorId es = e.in(s, type), ep = e.in(p, type), eq = e.in(q.transpose(1, 2), type);
     e.expect("aten::baddbmm", {es, ep, eq, e.b.ref(1), e.b.ref(1)}, at::baddbmm(s, p, q.transpose(1, 2)), type,
              tolerance);
+  }
+}
+
+TEST(ExternCall, ProductsOfOneRowOrColumn) {
+  for (const auto& [m, n] : std::vector<std::pair<int64_t, int64_t>>{{1, 1000}, {700, 1}, {2, 1000}}) {
+    const at::Tensor x = at::randn({m, 2048}), w = at::randn({n, 2048}) * 0.1, bias = at::randn({n});
+    for (const at::Tensor& b : {w.t(), w.t().contiguous()}) {
+      OneCall a;
+      const TensorId ab = a.in(bias), ax = a.in(x), aw = a.in(b);
+      a.expect("aten::addmm", {ab, ax, aw, a.b.ref(1), a.b.ref(1)}, at::addmm(bias, x, b), DType::F32, 1e-3);
+    }
   }
 }
 
