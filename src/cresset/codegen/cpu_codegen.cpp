@@ -20,7 +20,7 @@
 namespace cresset::codegen {
 namespace {
 
-constexpr int kCodeVersion = 4;  // change when equal keys would give other code
+constexpr int kCodeVersion = 5;  // change when equal keys would give other code
 
 class CpuKernel : public CompiledKernel {
  public:
@@ -194,8 +194,8 @@ Result<std::vector<std::shared_ptr<const CompiledKernel>>> CpuCodegen::compile(
   std::vector<Job> jobs;
   std::unordered_map<std::string, size_t> pending;
   for (const loop::Kernel* kernel : kernels) {
-    CRESSET_LOG(Kernels, loop::print(*kernel));
     Job job = impl_->make_job(*kernel);
+    CRESSET_LOG(Kernels, loop::print(*kernel) + describe(*kernel, job.schedule));
     keys.push_back(job.key);
     const bool known = impl_->kernels.count(job.key) != 0 || pending.count(job.key) != 0;
     impl_->stats.memory_hits += known;

@@ -28,7 +28,24 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const Schedule& schedul
   s_.has_scalef = options.has_scalef;
 }
 
+namespace {
+
+// Iterations of a loop whose bounds are constants; -1 when they are not.
+int64_t constant_trips(Value* begin, Value* end, Value* step) {
+  const auto* b = llvm::dyn_cast<llvm::ConstantInt>(begin);
+  const auto* e = llvm::dyn_cast<llvm::ConstantInt>(end);
+  const auto* s = llvm::dyn_cast<llvm::ConstantInt>(step);
+  if (b == nullptr || e == nullptr || s == nullptr) return -1;
+  const int64_t distance = e->getSExtValue() - b->getSExtValue();
+  return distance <= 0 ? 0 : (distance + s->getSExtValue() - 1) / s->getSExtValue();
+}
+
+}  // namespace
+
 void KernelEmitter::for_loop(Value* begin, Value* end, Value* step, const Body& body) {
+  const int64_t trips = constant_trips(begin, end, step);
+  if (trips == 0) return;
+  if (trips == 1) return body(begin);
   llvm::Function* function = s_.ir.GetInsertBlock()->getParent();
   BasicBlock* before = s_.ir.GetInsertBlock();
   BasicBlock* inside = BasicBlock::Create(s_.ir.getContext(), "loop", function);
@@ -51,7 +68,9 @@ bool KernelEmitter::runs_wanted() const {
 
 // An innermost loop; with float sums, cut into runs after which the sums of `lanes` lanes are put away.
 void KernelEmitter::for_runs(Value* begin, Value* end, int64_t step, int lanes, const Body& body) {
-  if (!runs_wanted()) return for_loop(begin, end, s_.i64(step), body);
+  const int64_t trips = constant_trips(begin, end, s_.i64(step));
+  const bool is_short = trips >= 0 && trips <= kRunLength;
+  if (!runs_wanted() || is_short) return for_loop(begin, end, s_.i64(step), body);
   const int64_t run = step * kRunLength;
   auto cut = [&](Value* from, Value* to, int64_t length, size_t level,
                  const std::function<void(Value*, Value*)>& inside) {

@@ -250,6 +250,10 @@ class Scheduler {
     if (out_.has_tile()) out_.unroll = 1;
     const std::optional<int64_t> extent = env_.hint(out_.loops[out_.vector].extent);
     while (out_.unroll > 1 && extent && *extent < out_.width * out_.unroll) out_.unroll /= 2;
+    // A constant extent, as hidden sizes are, often needs no tail at all.
+    const ExprId known = out_.loops[out_.vector].extent;
+    if (pool_.is_const(known) && pool_.const_value(known) % out_.width == 0 && out_.vector_is_inner())
+      while (pool_.const_value(known) % (out_.width * out_.unroll) != 0) out_.unroll /= 2;
     if (pool_.is_const(out_.loops[out_.vector].extent, 1)) out_.width = out_.unroll = 1;
   }
 
@@ -355,6 +359,16 @@ std::string schedule_text(const Kernel& kernel, const Schedule& s) {
   std::sort(divisions.begin(), divisions.end());
   for (const std::string& division : divisions) out += "u " + division + "\n";
   return out;
+}
+
+std::string describe(const Kernel& kernel, const Schedule& s) {
+  std::string out = "schedule:";
+  for (size_t k = 0; k < s.loops.size(); ++k) {
+    const char* lanes = k == s.vector ? "vector " : k == s.tile ? "tile " : "";
+    out += fmt::format(" {}{}[{}]", lanes, s.loops[k].inner ? "inner" : "outer",
+                       kernel.env().to_string(s.loops[k].extent));
+  }
+  return out + fmt::format("; {} x {} lanes, {} spilled\n", s.width, s.unroll, s.spilled.size());
 }
 
 }  // namespace cresset::codegen

@@ -80,4 +80,7 @@ Schedule make_schedule(const loop::Kernel& kernel, int vector_bits);
 // What the schedule decided, over the kernel's canonical names.
 std::string schedule_text(const loop::Kernel& kernel, const Schedule& schedule);
 
+// The gist of it, for people.
+std::string describe(const loop::Kernel& kernel, const Schedule& schedule);
+
 }  // namespace cresset::codegen

@@ -118,6 +118,24 @@ TEST(CodegenReduceMany, LayerNorm) {
 }
 
 // A tanh that two passes need goes through scratch; with the vector loop inside and outside.
+// Constant extents lose their tails, their loops, or both.
+TEST(CodegenReduceMany, ConstantExtents) {
+  for (int64_t n : {1, 3, 16, 40, 64, 80, 96, 768, 5000}) {
+    for (bool contiguous : {true, false}) {
+      KernelBuilder k;
+      const ExprId rows = k.size(3), cols = k.pool.constant(n);
+      const ExprId i = k.outer(rows), j = k.inner(cols);
+      const ExprId at = contiguous ? k.pool.add(k.pool.mul(i, cols), j) : k.pool.add(k.pool.mul(j, rows), i);
+      const ScalarId x = k.load(k.input(DType::F32, 3 * n), at);
+      const ScalarId most = k.b.reduce(Combine::Max, x);
+      const ScalarId total = k.b.reduce(Combine::Sum, k.b.binary(Op::Sub, x, most));
+      k.store(k.output(DType::I64, 3), i, k.b.reduce(Combine::ArgMin, x));
+      k.store(k.output(DType::F32, 3 * n), at, k.b.binary(Op::Add, x, total));
+      expect_same(k, {.ulps = 8, .absolute = 1e-4});
+    }
+  }
+}
+
 TEST(CodegenReduceMany, SpilledValues) {
   for (bool contiguous : {true, false}) {
     KernelBuilder k;
