@@ -8,7 +8,7 @@ PY_SOURCES := python tools bench tests examples
 PYTEST := $(PY) -m pytest -q -p no:cacheprovider
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-core test-cpp test-python bench fmt lint golden golden-update fuzz size asan wheel clean
+.PHONY: help setup build demo test test-full test-core test-cpp test-python bench fmt lint golden fuzz size asan wheel clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
@@ -52,10 +52,7 @@ bench: build  ## compile and run time against eager and torch.compile; BENCH='--
 	@$(PY) bench/run.py $(BENCH)
 
 golden: build  ## the golden text tests only
-	@ctest --preset $(PRESET) -R golden
-
-golden-update: build  ## rewrite the expectations of the golden tests from what the compiler does now
-	@CRESSET_GOLDEN_UPDATE=1 ctest --preset $(PRESET) -R golden
+	@$(BUILD)/tests/unit/compile_test --gtest_filter='*Golden*:*golden*'
 
 fuzz: build  ## random tensor programs against eager; FUZZ=n programs (default 300), SEED=s
 	@CRESSET_FUZZ=$(or $(FUZZ),300) CRESSET_FUZZ_SEED=$(or $(SEED),0) $(PYTEST) -s tests/python/test_fuzz.py
