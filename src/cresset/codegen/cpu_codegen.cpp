@@ -20,7 +20,7 @@
 namespace cresset::codegen {
 namespace {
 
-constexpr int kCodeVersion = 5;  // change when equal keys would give other code
+constexpr int kCodeVersion = 6;  // change when equal keys would give other code
 
 class CpuKernel : public CompiledKernel {
  public:

@@ -192,7 +192,7 @@ void KernelEmitter::vector_outer(Value* begin, Value* end) {
     });
   };
   const int wide = wide_lanes();
-  if (schedule_.first_inner() < schedule_.loops.size()) {  // one masked form of a long body
+  if (schedule_.masked) {
     for_loop(begin, end, s_.i64(wide), [&](Value* v) { run(v, wide, tail_mask(v, end, wide)); });
     return;
   }
@@ -347,6 +347,12 @@ void KernelEmitter::vector_loop(size_t k, uint16_t pass) {
       body(pass);
     });
   };
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(extent(k));
+  const bool has_tail = known == nullptr || known->getSExtValue() % wide != 0;
+  if (schedule_.masked && has_tail) {
+    for_runs(s_.i64(0), extent(k), wide, wide, [&](Value* v) { inside(v, wide, tail_mask(v, extent(k), wide)); });
+    return;
+  }
   Value* whole = s_.ir.CreateAnd(extent(k), s_.i64(-wide));
   for_runs(s_.i64(0), whole, wide, wide, [&](Value* v) { inside(v, wide, nullptr); });
   if (wide == 1) return;

@@ -243,8 +243,10 @@ class Scheduler {
   // would only spill registers.
   void choose_unroll() {
     int cost = 0;
-    for (size_t i = 0; i < count(); ++i)
-      if (out_.live[i] && scalar(i).op != Op::Const) cost += is_heavy(scalar(i).op) ? 8 : 1;
+    for (size_t i = 0; i < count(); ++i) {
+      if (!out_.live[i] || scalar(i).op == Op::Const) continue;
+      cost += is_heavy(scalar(i).op) ? 8 : 1;
+    }
     const bool reduces = out_.analysis.stages > 0;
     out_.unroll = cost <= 10 ? (reduces ? 4 : 2) : cost <= 24 ? 2 : 1;
     if (out_.has_tile()) out_.unroll = 1;
@@ -255,6 +257,10 @@ class Scheduler {
     if (pool_.is_const(known) && pool_.const_value(known) % out_.width == 0 && out_.vector_is_inner())
       while (pool_.const_value(known) % (out_.width * out_.unroll) != 0) out_.unroll /= 2;
     if (pool_.is_const(out_.loops[out_.vector].extent, 1)) out_.width = out_.unroll = 1;
+    // Masks are free next to a long body where the machine has mask registers; half the code compiles in half the time.
+    constexpr int kWidthWithMasks = 16;
+    const bool sequential_inside = !out_.vector_is_inner() && out_.first_inner() != out_.loops.size();
+    out_.masked = out_.width > 1 && (sequential_inside || (out_.unroll == 1 && out_.width == kWidthWithMasks));
   }
 
   ExprId product_of(bool inner, bool with_vector) {
@@ -345,8 +351,8 @@ Schedule make_schedule(const Kernel& kernel, int vector_bits) { return Scheduler
 std::string schedule_text(const Kernel& kernel, const Schedule& s) {
   loop::CanonicalNames names(kernel);
   for (size_t k = 0; k < s.loops.size(); ++k) names.set_name(s.loops[k].var, fmt::format("v{}", k));
-  std::string out = fmt::format("vector {} width {} unroll {} block {} sums {}\n", s.vector, s.width, s.unroll, s.block,
-                                s.sum_levels);
+  std::string out = fmt::format("vector {} width {} unroll {} masked {} block {} sums {}\n", s.vector, s.width,
+                                s.unroll, s.masked, s.block, s.sum_levels);
   auto put = [&](ExprId e) { out += e.valid() ? names.text(e) + "\n" : "-\n"; };
   for (const Loop& loop : s.loops) out += (loop.inner ? "i " : "o ") + names.text(loop.extent) + "\n";
   for (const IndexForm& form : s.scalar_index) put(form.expr);
@@ -368,7 +374,8 @@ std::string describe(const Kernel& kernel, const Schedule& s) {
     out += fmt::format(" {}{}[{}]", lanes, s.loops[k].inner ? "inner" : "outer",
                        kernel.env().to_string(s.loops[k].extent));
   }
-  return out + fmt::format("; {} x {} lanes, {} spilled\n", s.width, s.unroll, s.spilled.size());
+  return out +
+         fmt::format("; {} x {} lanes{}, {} spilled\n", s.width, s.unroll, s.masked ? " masked" : "", s.spilled.size());
 }
 
 }  // namespace cresset::codegen

@@ -39,6 +39,7 @@ struct Schedule {
   size_t vector = 0;        // index into loops
   int width = 1;            // lanes of one machine vector (of 32-bit elements)
   int unroll = 1;           // the main loop runs width * unroll lanes at once
+  bool masked = false;      // one masked form of the vector loop's body, instead of a main loop and a masked tail
   int64_t block = 1;        // vector loop outer: elements of it in a work item
   int sum_levels = 1;       // how often running float sums are put away: see Accumulator
 
