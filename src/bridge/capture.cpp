@@ -238,6 +238,10 @@ at::Tensor Capture::make_view(TraceTensor& parent, graph::OpId op, std::vector<g
   return make_tensor(parent.storage_id(), std::move(link), value, offset);
 }
 
+at::Tensor Capture::base_of(const TraceTensor& view) {
+  return make_tensor(view.storage_id(), nullptr, storages_[view.storage_id().index].value, env().pool().constant(0));
+}
+
 namespace {
 
 constexpr uint8_t kCanary = 0xA5;

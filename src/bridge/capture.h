@@ -118,6 +118,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   at::Tensor make_result(graph::ValueId value);  // over a fresh storage
   at::Tensor make_view(TraceTensor& parent, graph::OpId op, std::vector<graph::Arg> args, graph::ValueId value,
                        sym::ExprId offset);
+  // The whole storage that a view lies in, as it is now.
+  at::Tensor base_of(const TraceTensor& view);
   // An `empty` that is small and concrete: has real memory, so that what is written behind the dispatcher is seen.
   at::Tensor make_watched_empty(graph::ValueId value);
 

@@ -186,12 +186,22 @@ class Call {
     return capture_.make_view(parent, op, std::move(args), results[0], offset);
   }
 
+  // as_strided speaks of the storage, whatever view of it the argument is.
+  at::Tensor memory_behind(const at::Tensor& view, std::vector<Arg>& args) {
+    TraceTensor& trace = *TraceTensor::from(view);
+    if (trace.chain() == nullptr) return view;
+    if (std::holds_alternative<graph::None>(args[3])) args[3] = trace.offset();
+    at::Tensor base = capture_.base_of(trace);
+    args[0] = capture_.value_of(*TraceTensor::from(base));
+    return base;
+  }
+
   void view() {
     at::Tensor base = stand_in(0);
-    TraceTensor& parent = *TraceTensor::from(base);
     std::vector<Arg> args = arguments(count_);
     static const graph::OpId as_strided = graph::op_id("aten::as_strided");
-    if (entry_.functional == as_strided && parent.chain() != nullptr) abort_capture("as_strided of a view");
+    if (entry_.functional == as_strided) base = memory_behind(base, args);
+    TraceTensor& parent = *TraceTensor::from(base);
     if (arg_type(entry_.functional_handle->schema().returns()[0]) == ArgType::TensorList) return views(parent, args);
     if (entry_.functional_handle->schema().returns().size() != 1) abort_capture(entry_.name + " returns several views");
     finish({one_view(parent, entry_.functional, std::move(args))});
