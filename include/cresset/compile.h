@@ -64,19 +64,29 @@ class CRESSET_API CompiledFunction {
 
 // Compiles a function of tensors. It must not depend on tensor data in its control flow; see CompileSettings::state for
 // other things it may depend on.
-CRESSET_API CompiledFunction compile(TensorFunction function, CompileSettings settings = {});
+CRESSET_API CompiledFunction compile_function(TensorFunction function, CompileSettings settings);
+
+template <class T, class = void>
+struct IsModule : std::false_type {};
+template <class T>
+struct IsModule<T, std::void_t<decltype(std::declval<T&>()->modules())>> : std::true_type {};
+
+// A module holder must not even be tried as a function: asking whether it can be called does not compile.
+template <class Function, std::enable_if_t<!IsModule<Function>::value, int> = 0>
+CompiledFunction compile(Function function, CompileSettings settings = {}) {
+  return compile_function(TensorFunction(std::move(function)), std::move(settings));
+}
 
 // Compiles a torch::nn module (anything with `->forward(at::Tensor...) -> at::Tensor` and `->modules()`): the training
 // flags of all its parts are guarded.
-template <class Module, class = std::enable_if_t<!std::is_convertible_v<Module, TensorFunction>>,
-          class = decltype(std::declval<Module&>()->modules())>
+template <class Module, std::enable_if_t<IsModule<Module>::value, int> = 0>
 CompiledFunction compile(Module module, CompileSettings settings = {}) {
   settings.state = [module]() mutable {
     uint64_t flags = 1469598103934665603ULL;  // FNV-1a over the training flags
     for (const auto& part : module->modules()) flags = (flags ^ (part->is_training() ? 1 : 2)) * 1099511628211ULL;
     return flags;
   };
-  return compile(
+  return compile_function(
       [module](const std::vector<at::Tensor>& x) mutable -> std::vector<at::Tensor> {
         if constexpr (std::is_invocable_v<decltype([](auto& m, const at::Tensor& a) -> decltype(m->forward(a)) {
                                             return m->forward(a);

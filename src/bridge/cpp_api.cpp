@@ -177,7 +177,7 @@ CompiledStats CompiledFunction::stats() const {
   return state_->stats;
 }
 
-CompiledFunction compile(TensorFunction function, CompileSettings settings) {
+CompiledFunction compile_function(TensorFunction function, CompileSettings settings) {
   bridge::configure_codegen();
   return CompiledFunction(std::move(function), std::move(settings));
 }
