@@ -261,11 +261,10 @@ bool SymNode::guard_or_false(const char*, int64_t) {
   if (!hint || *hint == 0) return false;
   return guard_bool(__FILE__, __LINE__);
 }
+// ATen asks "is this size other than 1?" this way when it looks for strides: yes keeps a first call at batch 1 general.
 bool SymNode::guard_or_true(const char*, int64_t) {
   if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
-  const std::optional<int64_t> hint = env_->hint(expr_);
-  if (!hint || *hint != 0) return true;
-  return guard_bool(__FILE__, __LINE__);
+  return true;
 }
 bool SymNode::statically_known_true(const char*, int64_t) { return env_->known_true(expr_); }
 
