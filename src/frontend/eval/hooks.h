@@ -1,0 +1,252 @@
+// The evaluator of CPython bytecode and those who watch it: C types only, so that C and C++ sources share this header.
+//
+// While a thread is between cresset_eval_begin and cresset_eval_end, every Python frame that starts or is resumed in it
+// is evaluated here instead of in CPython's own loop, on the same interpreter frames. At each read and write of Python
+// state, branch and call the evaluator calls a hook of the table. Rules:
+//
+// - Reads are told after they happened, with the value that was read: no hook changes what a read gives.
+// - Writes are told before and after they happen for real.
+// - Calls, operators and truth are told before; the hook may answer in place of the operation.
+// - A null hook costs a compare. Hooks get borrowed references. A hook that returns a negative number has set a Python
+//   exception: it is raised at the current instruction, as if the operation had raised it.
+// - Inside a hook the frames are at rest: operands are still on the stack, all slots may be read, and replaced by equal
+//   objects (cresset_eval_image). Python code that a hook runs is evaluated by CPython, unseen by the hooks.
+#pragma once
+
+#include <Python.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CressetActivation CressetActivation;
+
+// What becomes of the value that a frame returns, other than being pushed on its caller's stack.
+typedef enum {
+  CRESSET_THEN_PUSH = 0,    // an ordinary call
+  CRESSET_THEN_INSTANCE,    // __init__: must be None; the instance, continuation_value, is pushed
+  CRESSET_THEN_DROP,        // __setattr__, __setitem__, __delitem__, ...: nothing is pushed
+  CRESSET_THEN_BRANCH,      // __bool__ or __len__ at a conditional jump: `continuation_operand` is the jump
+  CRESSET_THEN_NEXT,        // __next__ or a generator's frame in a for loop: StopIteration ends the loop
+  CRESSET_THEN_ITERATOR,    // __iter__: must be an iterator
+  CRESSET_THEN_BOOL,        // __contains__: truth of the result, inverted if continuation_operand
+  CRESSET_THEN_ATTRIBUTE,   // __getattribute__: AttributeError asks __getattr__; continuation_value is the owner
+  CRESSET_THEN_REFLECTED,   // a binary operator's method: NotImplemented asks the other operand
+  CRESSET_THEN_RETURN_TO_C  // the frame was entered from C
+} CressetContinuation;
+
+// One frame that is being evaluated. The list runs from the innermost frame outwards and is valid while a hook runs.
+struct CressetActivation {
+  CressetActivation* caller;  // NULL in the outermost; frames that CPython evaluates in between are left out
+  void* frame;                // _PyInterpreterFrame*
+  PyObject* function;         // PyFunctionObject; its code may have been replaced since: use `code`
+  PyCodeObject* code;
+  int instruction;         // offset, in code units, of the instruction in progress (not of its EXTENDED_ARG)
+  int stack_depth;         // values on the stack, operands of the instruction in progress included
+  uint8_t entered_from_c;  // a C function lies between this frame and `caller`: no resuming across it
+  uint8_t is_generator;    // the frame of a generator or coroutine; `generator` is that object
+  uint8_t continuation;    // CressetContinuation
+  uint8_t leave;           // set by cresset_eval_leave
+  int continuation_operand;
+  PyObject* continuation_value;  // owned; may be NULL
+  PyObject* generator;           // borrowed; may be NULL
+  void* user;                    // the session's own; NULL when the frame starts
+};
+
+// ---- Reads ----------------------------------------------------------------------------------------------------------
+
+typedef enum {
+  CRESSET_IN_GLOBALS = 0,
+  CRESSET_IN_BUILTINS,
+  CRESSET_IN_LOCALS,   // a class body or module: LOAD_NAME found it in f_locals
+  CRESSET_IN_NOTHING,  // NameError; value is NULL
+} CressetNamespace;
+
+typedef enum {
+  CRESSET_AT_INSTANCE = 0,  // in the owner's own __dict__ (or inline values)
+  CRESSET_AT_MODULE,        // in the __dict__ of the module `owner`
+  CRESSET_AT_SLOT,          // a __slots__ member or a C structure member of the instance; `found` is the descriptor
+  CRESSET_AT_GETSET,        // computed by a C getter (tensor.shape, __class__, __dict__); `found` is the descriptor
+  CRESSET_AT_TYPE,          // `found` in `holder`, a class of type(owner)'s MRO, and bound (a method) or given as it is
+  CRESSET_AT_CLASS,         // the owner is a class: `found` in `holder`, a class of the owner's own MRO
+  CRESSET_AT_PYTHON,   // Python code is about to compute it: property, __get__, __getattr__, __getattribute__, which
+                       // is `found`; `value` is NULL, the call is told as calls are
+  CRESSET_AT_SUPER,    // the owner is a super object: `found` in `holder`
+  CRESSET_AT_FOREIGN,  // the type's own C tp_getattro found it: nothing more is known
+  CRESSET_AT_NOWHERE,  // AttributeError; value is NULL
+} CressetAttributePlace;
+
+typedef struct {
+  PyObject* owner;
+  PyObject* name;
+  PyObject* value;       // what the program gets; for a method call, the unbound function (`unbound` is set)
+  PyObject* found;       // the raw entry of the MRO, before binding; NULL if none
+  PyTypeObject* holder;  // whose __dict__ `found` is in; NULL if none
+  CressetAttributePlace place;
+  uint8_t unbound;  // LOAD_METHOD did not make the bound method
+  uint8_t asked;    // hasattr / getattr with a default: a miss is no exception
+} CressetAttributeRead;
+
+// ---- Writes ---------------------------------------------------------------------------------------------------------
+
+typedef enum {
+  CRESSET_WRITE_ATTRIBUTE = 0,  // owner.key = value
+  CRESSET_WRITE_GLOBAL,         // owner is the globals dictionary
+  CRESSET_WRITE_NAME,           // owner is f_locals (class body, module)
+  CRESSET_WRITE_CELL,           // owner is the cell; key is NULL
+  CRESSET_WRITE_ITEM,           // owner[key] = value
+  CRESSET_WRITE_IN_PLACE,       // owner op= value; key is NULL; `operation` is the BINARY_OP argument (NB_INPLACE_*)
+} CressetWriteKind;
+
+typedef struct {
+  CressetWriteKind kind;
+  PyObject* owner;
+  PyObject* key;
+  PyObject* value;  // NULL: deleted
+  int operation;
+} CressetWrite;
+
+// ---- Operations that a hook may answer ------------------------------------------------------------------------------
+
+typedef enum {
+  CRESSET_FAIL = -1,   // an exception is set
+  CRESSET_RUN = 0,     // do it for real (the hook may have ended a piece first)
+  CRESSET_RESULT = 1,  // *result, a new reference, is the result
+  CRESSET_NATIVE = 2,  // calls and frames only: do it in CPython's evaluator, callees included, unseen by the hooks
+} CressetAction;
+
+typedef struct {
+  PyObject* callable;
+  PyObject* const* args;  // positional, then the values of kwnames; a method's self is the first
+  Py_ssize_t nargs;       // positional ones
+  PyObject* kwnames;      // tuple or NULL
+  uint8_t evaluated;      // a Python function that will be evaluated here (not a C function)
+} CressetCall;
+
+typedef enum {
+  CRESSET_OP_BINARY = 0,  // operation: NB_*; operands left, right. In-place ones are told as writes too
+  CRESSET_OP_UNARY,       // operation: '+', '-', '~' ('!' is told as truth)
+  CRESSET_OP_COMPARE,     // operation: Py_LT ... Py_GE
+  CRESSET_OP_SUBSCRIPT,   // container[key]
+  CRESSET_OP_CONTAINS,    // operands container, item; *result is a bool
+  CRESSET_OP_FORMAT,  // f"{value!r:spec}"; operands value, spec or NULL; operation: the conversion (0, 's', 'r', 'a')
+  CRESSET_OP_ITER,    // iter(value)
+  CRESSET_OP_NEXT,    // next(iterator) in a for loop
+  CRESSET_OP_UNPACK,  // a, b = value; operation: the number of names; only for what is no exact tuple or list
+  CRESSET_OP_HASH,    // a value becomes a key of a dict or set display; the result is ignored
+} CressetOperatorKind;
+
+typedef struct {
+  CressetOperatorKind kind;
+  int operation;
+  PyObject* operands[2];  // the second may be NULL
+} CressetOperator;
+
+// ---- The table ------------------------------------------------------------------------------------------------------
+
+typedef struct CressetEvalHooks {
+  void* session;
+
+  // Reads: 0, or -1 with an exception set.
+  int (*read_name)(void*, CressetActivation*, CressetNamespace where, PyObject* mapping, PyObject* name,
+                   PyObject* value);
+  int (*read_cell)(void*, CressetActivation*, PyObject* cell, int slot, PyObject* value);  // slot: index in localsplus
+  int (*read_attribute)(void*, CressetActivation*, const CressetAttributeRead*);
+  // list, tuple, dict, str and subclasses that keep their C accessor; value is NULL where there was none.
+  int (*read_item)(void*, CressetActivation*, PyObject* container, PyObject* key, PyObject* value);
+  int (*read_length)(void*, CressetActivation*, PyObject* container,
+                     Py_ssize_t length);  // len, truth, unpack, patterns
+  int (*read_iterator)(void*, CressetActivation*, PyObject* iterable, PyObject* iterator);  // after iter(iterable)
+  int (*read_next)(void*, CressetActivation*, PyObject* iterator, PyObject* value);         // value NULL: exhausted
+  int (*read_contains)(void*, CressetActivation*, PyObject* container, PyObject* item, int result);
+  int (*read_compare)(void*, CressetActivation*, PyObject* left, PyObject* right, int operation, PyObject* result);
+  int (*read_is)(void*, CressetActivation*, PyObject* left, PyObject* right, int result);
+  // A parameter took its value from function.__defaults__[index] (keyword NULL) or __kwdefaults__[keyword]. The
+  // activation is the caller's.
+  int (*read_default)(void*, CressetActivation*, PyObject* function, Py_ssize_t index, PyObject* keyword,
+                      PyObject* value);
+
+  // Writes: 0, or -1 with an exception set. after_write is not called when the write raised.
+  int (*before_write)(void*, CressetActivation*, const CressetWrite*);
+  int (*after_write)(void*, CressetActivation*, const CressetWrite*);
+
+  // Truth of a value that is not a bool, None, int, float, str, or an exact list, tuple, dict, set (those are told by
+  // read_length where their length is asked). Answer: 0 or 1, CRESSET_TRUTH_RUN to ask the object, -1 with an
+  // exception.
+  int (*truth)(void*, CressetActivation*, PyObject* value);
+
+  // Every call of the program. The stack still holds callable and arguments. When it is `evaluated`, enter_frame
+  // follows.
+  CressetAction (*before_call)(void*, CressetActivation*, const CressetCall*, PyObject** result);
+  // After a call that is not `evaluated`; result is NULL when it raised. 0, or -1 with an exception set.
+  int (*after_call)(void*, CressetActivation*, const CressetCall*, PyObject* result);
+  // Not told when all operands are exact int, float, bool, str, None.
+  CressetAction (*before_operator)(void*, CressetActivation*, const CressetOperator*, PyObject** result);
+
+  // A frame starts or is resumed (activation->instruction < 0: it starts). CRESSET_RUN or CRESSET_NATIVE.
+  CressetAction (*enter_frame)(void*, CressetActivation*);
+  // It returned, yielded, or raised (value NULL, an exception set: leave it set). 0, or -1 with an exception set.
+  int (*leave_frame)(void*, CressetActivation*, PyObject* value);
+} CressetEvalHooks;
+
+#define CRESSET_TRUTH_RUN 2
+
+// ---- Entry points ---------------------------------------------------------------------------------------------------
+
+// NULL if the running CPython can be evaluated; else why not, in one sentence.
+const char* cresset_eval_unsupported(void);
+
+// Starts and ends evaluating new frames of this thread. Nests: the innermost table is told. 0, or -1 with an exception.
+int cresset_eval_begin(const CressetEvalHooks* hooks);
+void cresset_eval_end(void);
+// In between, lets frames of this thread run in CPython's evaluator (code of ours that is no part of the program).
+void cresset_eval_pause(void);
+void cresset_eval_unpause(void);
+
+// Calls with every frame evaluated; between begin and end. args: tuple; kwargs: dict or NULL.
+PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs);
+
+// The innermost activation of this thread, or NULL.
+CressetActivation* cresset_eval_current(void);
+
+typedef enum {
+  CRESSET_LEAVE_FRAME =
+      0,              // this frame goes on in CPython's evaluator at the next instruction; its callees are evaluated
+  CRESSET_LEAVE_ALL,  // so do all frames of this thread, until cresset_eval_end
+} CressetLeave;
+void cresset_eval_leave(CressetActivation* activation, CressetLeave what);
+
+// What a frame is made of. Pointers into live frames are borrowed, valid while the hook runs; slots may be replaced
+// there (the old reference released, the new one owned by the frame).
+typedef struct {
+  PyObject* function;
+  PyCodeObject* code;
+  PyObject* names;   // f_locals of class bodies and modules; NULL in functions
+  PyObject** slots;  // localsplus: parameters, locals, cells, free variables; entries may be NULL
+  int slot_count;
+  PyObject** stack;  // from the bottom; entries may be NULL
+  int stack_depth;
+  int last;              // evaluation goes on at the code unit after this one; -1: at the start
+  uint8_t continuation;  // as in the activation
+  int continuation_operand;
+  PyObject* continuation_value;
+  PyObject* generator;  // the generator whose frame this is (it must be suspended, or NULL)
+} CressetFrameImage;
+
+// Fills `image` from a live frame. For a frame with a callee in progress, `last` is the end of its call. For the
+// innermost one, CRESSET_BEFORE gives the state in which the instruction in progress has not begun (prefixes and
+// KW_NAMES will be evaluated again), CRESSET_AFTER the state after it, operands popped, its result not yet pushed.
+typedef enum { CRESSET_BEFORE = 0, CRESSET_AFTER } CressetPoint;
+void cresset_eval_image(const CressetActivation* activation, CressetPoint point, CressetFrameImage* image);
+
+// Rebuilds frames, outermost first, and evaluates the innermost, then, with what it returns, the one around it, to the
+// end of the outermost, whose result is returned. References of the images are copied, not stolen. `value`: pushed on
+// the innermost stack before it goes on; may be NULL. `exception`: raised there instead; may be NULL.
+// natively: in CPython's evaluator (callees are evaluated here only if the thread is between begin and end).
+PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObject* value, PyObject* exception,
+                              int natively);
+
+#ifdef __cplusplus
+}
+#endif
