@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "bridge/tensor_geometry.h"
+#include "sym/general_sizes.h"
 
 namespace cresset::bridge {
 namespace {
@@ -40,9 +41,7 @@ sym::ExprId SymNode::expr_of(const Env& env, const c10::SymInt& value) {
   return env->pool().constant(node->guard_int(__FILE__, __LINE__));
 }
 
-c10::SymNode SymNode::make(Type type, sym::ExprId expr) const {
-  return c10::make_intrusive<SymNode>(env_, type, expr);
-}
+c10::SymNode SymNode::make(Type type, sym::ExprId expr) const { return c10::make_intrusive<SymNode>(env_, type, expr); }
 c10::SymNode SymNode::ratio(sym::ExprId numerator, sym::ExprId denominator) const {
   return c10::make_intrusive<SymNode>(env_, Type::Ratio, numerator, denominator);
 }
@@ -107,8 +106,7 @@ c10::SymNode SymNode::floordiv(const c10::SymNode& other) {
   return make(Type::Int, pool().floor_div(expr_, operand(other)));
 }
 c10::SymNode SymNode::mod(const c10::SymNode& other) {
-  if (involves_float(other))
-    return float_op(other, [](double a, double b) { return a - b * std::floor(a / b); });
+  if (involves_float(other)) return float_op(other, [](double a, double b) { return a - b * std::floor(a / b); });
   return make(Type::Int, pool().mod(expr_, operand(other)));
 }
 c10::SymNode SymNode::pow(const c10::SymNode& other) {
@@ -221,8 +219,7 @@ c10::SymNode SymNode::is_channels_last_strides_3d(c10::ArrayRef<c10::SymNode> si
 }
 c10::SymNode SymNode::is_non_overlapping_and_dense(c10::ArrayRef<c10::SymNode> sizes,
                                                    c10::ArrayRef<c10::SymNode> strides) {
-  return wrap_bool(
-      geometry::is_non_overlapping_and_dense(*env_, expressions(env_, sizes), expressions(env_, strides)));
+  return wrap_bool(geometry::is_non_overlapping_and_dense(*env_, expressions(env_, sizes), expressions(env_, strides)));
 }
 
 int64_t SymNode::guard_int(const char*, int64_t) {
@@ -249,22 +246,25 @@ double SymNode::guard_float(const char*, int64_t) {
   return static_cast<double>(*numerator) / static_cast<double>(*denominator);
 }
 
-// The next four may answer without a guard. The caller is right with either answer, so only what is proved counts:
-// sizes stay unconstrained, 0 and 1 among them.
+// The next four may answer without a guard: the caller is right with either answer. One that only sizes 0 and 1 could
+// change is that of a general size, which keeps a first call at batch 1 general. Others are decided by the hint, with a
+// guard: whether a reshape is a view is seen by who writes to the result.
 bool SymNode::guard_size_oblivious(const char* file, int64_t line) {
   if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
+  if (const std::optional<bool> known = sym::known_for_general_sizes(*env_, expr_)) return *known;
   return guard_bool(file, line);
 }
-bool SymNode::guard_or_false(const char*, int64_t) {
+bool SymNode::guard_or_false(const char* file, int64_t line) {
   if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
   const std::optional<int64_t> hint = env_->hint(expr_);
   if (!hint || *hint == 0) return false;
-  return guard_bool(__FILE__, __LINE__);
+  if (!sym::known_for_general_sizes(*env_, expr_).value_or(true)) return false;
+  return guard_bool(file, line);
 }
-// ATen asks "is this size other than 1?" this way when it looks for strides: yes keeps a first call at batch 1 general.
-bool SymNode::guard_or_true(const char*, int64_t) {
+bool SymNode::guard_or_true(const char* file, int64_t line) {
   if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
-  return true;
+  if (!env_->hint(expr_) || sym::known_for_general_sizes(*env_, expr_).value_or(false)) return true;
+  return guard_bool(file, line);
 }
 bool SymNode::statically_known_true(const char*, int64_t) { return env_->known_true(expr_); }
 

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "sym/general_sizes.h"
 #include "sym_fixture.h"
 
 namespace cresset::sym::testing {
@@ -33,6 +34,19 @@ TEST_F(ShapeEnvTest, BoundaryGuardsMoveTheRange) {
   EXPECT_EQ(known("s0*s0 >= 4"), "true");
   EXPECT_EQ(known("s0 == 2"), "unknown");
   EXPECT_THAT(minimized(), UnorderedElementsAre("s0 >= 2"));
+}
+
+TEST_F(ShapeEnvTest, GeneralSizesAreNeitherZeroNorOne) {
+  size("s0", 1), size("s1", 8);
+  const auto general = [&](const char* text) { return known_for_general_sizes(env_, (*this)(text)); };
+  EXPECT_EQ(general("s0 == 1"), false);
+  EXPECT_EQ(general("s0*s1 != s1"), true);
+  EXPECT_EQ(general("s0 >= 1"), true);
+  EXPECT_EQ(general("s0 == s1"), std::nullopt);
+  EXPECT_EQ(general("s1 != 6"), std::nullopt);
+  EXPECT_THAT(env_.guards(), IsEmpty());
+  ask("s0 == 1");
+  EXPECT_EQ(general("s0 == 1"), true);
 }
 
 TEST_F(ShapeEnvTest, ExclusionsInEitherOrderMoveTheRange) {
