@@ -151,6 +151,13 @@ class Call {
     const int64_t d = capture_.env().pool().const_value(capture_.env().simplify(std::get<sym::ExprId>(arg)));
     return static_cast<size_t>(d < 0 ? d + static_cast<int64_t>(parent.type().rank()) : d);
   }
+  // As above for arguments that no shape rule has seen: the operator itself raises on what it rejects.
+  size_t checked_dim(const TraceTensor& parent, const Arg& arg) {
+    const size_t d = dim(parent, arg);
+    if (d < parent.type().rank()) return d;
+    generic_check();
+    abort_capture(entry_.name + " along a dimension that is not there");
+  }
   bool negative(sym::ExprId e) {
     sym::ExprPool& pool = capture_.env().pool();
     const std::optional<bool> answer =
@@ -214,11 +221,11 @@ class Call {
     sym::ExprPool& pool = capture_.env().pool();
     c10::List<at::Tensor> out;
     if (entry_.functional == unbind) {
-      const size_t d = dim(parent, args[1]);
+      const size_t d = checked_dim(parent, args[1]);
       const int64_t n = pin(parent.type().sizes[d]);
       for (int64_t i = 0; i < n; ++i) out.push_back(select(parent, args[0], d, pool.constant(i)));
     } else if (entry_.functional == split || entry_.functional == split_sizes) {
-      const size_t d = dim(parent, args[2]);
+      const size_t d = checked_dim(parent, args[2]);
       sym::ExprId start = pool.constant(0);
       for (const sym::ExprId size : pieces(parent, args, d)) {
         const sym::ExprId end = pool.add(start, size);

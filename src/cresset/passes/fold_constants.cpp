@@ -52,8 +52,9 @@ bool fold_constants(Graph& graph) {
                        std::holds_alternative<ValueId>(node.args[0]) &&
                        is_full(graph, std::get<ValueId>(node.args[0]), full);
     std::optional<Arg> fill;
-    const graph::TensorType type = graph.type(node.results[0]);
+    graph::TensorType type;
     if (folds) {
+      type = graph.type(node.results[0]);
       const Arg& given = graph.node(graph.value(std::get<ValueId>(node.args[0])).node).args[kFillValue];
       fill = views ? std::optional<Arg>(given) : cast_fill(graph, given, type.dtype);
     }
