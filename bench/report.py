@@ -38,13 +38,19 @@ def us_per_operator(row: dict) -> float | None:
     return 1e3 * row["first"]["cresset"]["ms_capture"] / captured if captured else None
 
 
+def compile_seconds(side: dict | None) -> float | None:
+    """The first call less one more call: what compiling took, however slow the model runs on the machine."""
+    again = dig(side, "again_seconds")
+    return None if again is None else max(side["seconds"] - again, 1e-3)
+
+
 def model_rows(results: dict) -> dict[str, dict]:
     return results.get("models", {})
 
 
 def compile_table(results: dict) -> Table:
     table = Table(title="First call, seconds (cold caches; warm: a second process)")
-    for column in ("model", "ops", "us/op", "cresset", "torch.compile", "ratio", "warm", "torch warm", "RSS +MB", "torch RSS +MB", "kernels", "extern"):  # fmt: skip
+    for column in ("model", "ops", "us/op", "cresset", "torch.compile", "ratio", "less a run", "torch less a run", "warm", "torch warm", "RSS +MB", "torch RSS +MB", "kernels", "extern"):  # fmt: skip
         table.add_column(column, justify="left" if column == "model" else "right")
     for name, row in model_rows(results).items():
         ours, theirs = dig(row, "first", "cresset"), dig(row, "first", "inductor")
@@ -55,6 +61,8 @@ def compile_table(results: dict) -> Table:
             text(dig(ours, "seconds")),
             text(dig(theirs, "seconds")),
             text(ratio(dig(theirs, "seconds"), dig(ours, "seconds")), "{:.1f}x"),
+            text(compile_seconds(ours)),
+            text(compile_seconds(theirs)),
             text(dig(row, "warm", "cresset", "seconds")),
             text(dig(row, "warm", "inductor", "seconds")),
             text(ratio(dig(ours, "rss_above_eager"), 1 << 20), "{:.0f}"),
@@ -121,6 +129,9 @@ def compile_bounds(results: dict) -> list[Bound]:
     def first_ratio(row):
         return ratio(dig(row, "first", "inductor", "seconds"), dig(row, "first", "cresset", "seconds"))
 
+    def compile_ratio(row):
+        return ratio(compile_seconds(dig(row, "first", "inductor")), compile_seconds(dig(row, "first", "cresset")))
+
     def warm_share(row):
         return ratio(dig(row, "warm", "cresset", "seconds"), dig(row, "first", "cresset", "seconds"))
 
@@ -134,6 +145,7 @@ def compile_bounds(results: dict) -> list[Bound]:
         Bound("hrnet_w18, first call, s", seconds("hrnet_w18"), 3, True),
         Bound("hrnet_w18, times faster than torch.compile", first_ratio(models.get("hrnet_w18", {})), 40),
         Bound("first call, geometric mean, times faster", mean(_gathered(results, first_ratio)), 25),
+        Bound("first call less a run, geometric mean, times faster", mean(_gathered(results, compile_ratio)), 25),
         Bound("second process, share of the cold first call (worst)", max(_gathered(results, warm_share), default=None), 1 / 3, True),
         Bound("capture, us an operator (worst)", max(_gathered(results, us_per_operator), default=None), 20, True),
         Bound("resident set while compiling, MB above eager (worst)", max(_gathered(results, rss), default=None), 300, True, "{:.0f}"),

@@ -78,7 +78,9 @@ def first(request) -> dict:
     compiled = compile_with(request["compiler"], module)
     seeded_call(model, compiled, inputs)
     seconds = time.perf_counter() - begin
-    answer = {"seconds": seconds, "eager_seconds": eager, "rss_above_eager": peak_rss() - before}
+    rss = peak_rss() - before
+    again = min(timed(lambda: seeded_call(model, compiled, inputs)) for _ in range(2))
+    answer = {"seconds": seconds, "again_seconds": again, "eager_seconds": eager, "rss_above_eager": rss}
     return {**answer, **(cresset_stats() if request["compiler"].startswith("cresset") else {})}
 
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lower/generalize.h"
 #include "lower/in_place.h"
 #include "lower/lifetimes.h"
 
@@ -124,8 +125,9 @@ void plan_memory(sym::ShapeEnv& env, const std::vector<Alias>& aliases, SizeTabl
   for (runtime::Step& step : program.steps) {
     auto* launch = std::get_if<Launch>(&step);
     if (launch == nullptr) continue;
-    for (sym::VarId var : lowered.kernels[launch->kernel]->size_symbols())
-      launch->symbols.push_back(sizes.ref(env.pool().var(var)));
+    GeneralKernel general = generalize(*lowered.kernels[launch->kernel]);
+    lowered.kernels[launch->kernel] = std::move(general.kernel);
+    launch->symbols = sizes.refs(general.arguments);
   }
 }
 

@@ -1,0 +1,23 @@
+// Kernels without sizes: loops are collapsed, and every extent, stride and offset becomes a parameter of the kernel, in
+// an environment of its own. Layers that differ in sizes only (channels, heads, resolution) then share one compilation.
+//
+// What stays a number, because the code is better for it: unit and other tiny coefficients, extents of short loops
+// (windows, which are unrolled), and divisors. Parameters keep their sign (>= 0, >= 1) and a hint, nothing else.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "loop/kernel.h"
+
+namespace cresset::lower {
+
+struct GeneralKernel {
+  std::unique_ptr<loop::Kernel> kernel;
+  std::vector<sym::ExprId> arguments;  // over the given kernel's environment: kernel->size_symbols(), in that order
+};
+
+// Computes what `kernel` computes, over the same buffers, when its parameters are given the arguments' values.
+GeneralKernel generalize(const loop::Kernel& kernel);
+
+}  // namespace cresset::lower
