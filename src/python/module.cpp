@@ -6,6 +6,7 @@
 #include "bridge/library_race.h"
 #include "frontend/capture_run.h"
 #include "frontend/compiled_function.h"
+#include "frontend/eval/debug.h"
 
 namespace py = pybind11;
 using namespace cresset;
@@ -92,5 +93,6 @@ PYBIND11_MODULE(_C, m) {
   m.def("is_capturing", &frontend::is_capturing);
   m.def("trim_memory", &bridge::trim_memory);
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
+  if (cresset_eval_add_functions(m.ptr()) < 0) throw py::error_already_set();
   bridge::configure_codegen();
 }

@@ -29,9 +29,11 @@ typedef enum {
   CRESSET_THEN_DROP,        // __setattr__, __setitem__, __delitem__, ...: nothing is pushed
   CRESSET_THEN_BRANCH,      // __bool__ or __len__ at a conditional jump: `continuation_operand` is the jump
   CRESSET_THEN_NEXT,        // __next__ or a generator's frame in a for loop: StopIteration ends the loop
+  CRESSET_THEN_SEND,        // a generator or coroutine under yield from, await
   CRESSET_THEN_ITERATOR,    // __iter__: must be an iterator
   CRESSET_THEN_BOOL,        // __contains__: truth of the result, inverted if continuation_operand
-  CRESSET_THEN_ATTRIBUTE,   // __getattribute__: AttributeError asks __getattr__; continuation_value is the owner
+  CRESSET_THEN_ATTRIBUTE,   // a property, __getattr__, ...: an AttributeError gets the name, or asks __getattr__;
+                            // continuation_value is the owner, the operand twice the name's index, + 1 to ask
   CRESSET_THEN_REFLECTED,   // a binary operator's method: NotImplemented asks the other operand
   CRESSET_THEN_RETURN_TO_C  // the frame was entered from C
 } CressetContinuation;
@@ -184,6 +186,9 @@ typedef struct CressetEvalHooks {
   // Not told when all operands are exact int, float, bool, str, None.
   CressetAction (*before_operator)(void*, CressetActivation*, const CressetOperator*, PyObject** result);
 
+  // Before every instruction (prefixes and KW_NAMES belong to what follows them). Slow; for tests and debuggers.
+  int (*step)(void*, CressetActivation*);
+
   // A frame starts or is resumed (activation->instruction < 0: it starts). CRESSET_RUN or CRESSET_NATIVE.
   CressetAction (*enter_frame)(void*, CressetActivation*);
   // It returned, yielded, or raised (value NULL, an exception set: leave it set). 0, or -1 with an exception set.
@@ -232,6 +237,7 @@ typedef struct {
   int continuation_operand;
   PyObject* continuation_value;
   PyObject* generator;  // the generator whose frame this is (it must be suspended, or NULL)
+  PyObject* handled;    // innermost frame: the exception being handled (what a bare `raise` raises); may be NULL
 } CressetFrameImage;
 
 // Fills `image` from a live frame. For a frame with a callee in progress, `last` is the end of its call. For the

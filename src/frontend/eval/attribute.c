@@ -1,0 +1,278 @@
+// Attribute look-up that tells where the value was found, and stops where Python code would have to run.
+#include "frontend/eval/helpers.h"
+#include "frontend/eval/known.h"
+
+// property objects as CPython 3.11 lays them out.
+typedef struct {
+  PyObject_HEAD PyObject* get;
+  PyObject* set;
+  PyObject* del;
+} PropertyObject;
+
+// The index of an interned name among the shared keys of a class's instances; -1 if it is not there. Names of attribute
+// instructions are interned, and so are the keys, so identity decides.
+static Py_ssize_t shared_index(PyDictKeysObject* keys, PyObject* name) {
+  if (keys->dk_kind == DICT_KEYS_GENERAL) return -1;
+  const PyDictUnicodeEntry* entries = DK_UNICODE_ENTRIES(keys);
+  for (Py_ssize_t i = 0; i < keys->dk_nentries; i++) {
+    if (entries[i].me_key == name) return i;
+  }
+  return -1;
+}
+
+// What the instance's own dictionary or inline values hold under the name, borrowed; NULL if nothing. Does not make the
+// dictionary. An interned name only.
+static PyObject* instance_value(PyObject* owner, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(owner);
+  PyObject* dict = NULL;
+  if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
+    PyDictValues* values = *_PyObject_ValuesPointer(owner);
+    if (values != NULL) {
+      const Py_ssize_t index = shared_index(((PyHeapTypeObject*)type)->ht_cached_keys, name);
+      return index < 0 ? NULL : values->values[index];
+    }
+    dict = *_PyObject_ManagedDictPointer(owner);
+  } else if (type->tp_dictoffset != 0) {
+    PyObject** place = _PyObject_GetDictPtr(owner);
+    dict = place != NULL ? *place : NULL;
+  }
+  if (dict == NULL) return NULL;
+  return _PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject*)name)->hash);
+}
+
+static PyTypeObject* holder_of(PyTypeObject* type, PyObject* name) {
+  PyObject* mro = type->tp_mro;
+  for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
+    PyTypeObject* base = (PyTypeObject*)PyTuple_GET_ITEM(mro, i);
+    if (PyDict_Contains(base->tp_dict, name) == 1) return base;
+  }
+  PyErr_Clear();
+  return NULL;
+}
+
+static void set_found(CressetAttributeRead* read, PyTypeObject* type, PyObject* found, CressetAttributePlace place) {
+  if (read == NULL) return;
+  read->place = place;
+  read->found = found;
+  read->holder = found != NULL ? holder_of(type, read->name) : NULL;
+}
+
+static void give(AttributeResult* result, CressetAttributeRead* read, PyObject* value) {
+  result->value = value;
+  if (read == NULL) return;
+  read->value = value;
+  if (value == NULL && read->place != CRESSET_AT_PYTHON) {
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_AttributeError)) read->place = CRESSET_AT_NOWHERE;
+  }
+}
+
+static void stop_at_python(AttributeResult* result, CressetAttributeRead* read, PyTypeObject* type, PyObject* found,
+                           PyObject* function, int with_name) {
+  set_found(read, type, found, CRESSET_AT_PYTHON);
+  result->python = Py_NewRef(function);
+  result->with_name = with_name;
+}
+
+static CressetAttributePlace descriptor_place(PyObject* descriptor) {
+  if (Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) return CRESSET_AT_SLOT;
+  if (Py_IS_TYPE(descriptor, &PyGetSetDescr_Type)) return CRESSET_AT_GETSET;
+  return CRESSET_AT_TYPE;
+}
+
+// object.__getattribute__. 1 when nothing was found: no exception is set.
+static int load_generic(PyObject* owner, PyObject* name, int method, CressetAttributeRead* read,
+                        AttributeResult* result) {
+  PyTypeObject* type = Py_TYPE(owner);
+  PyObject* found = _PyType_Lookup(type, name);
+  descrgetfunc get = NULL;
+  if (found != NULL) {
+    Py_INCREF(found);
+    get = Py_TYPE(found)->tp_descr_get;
+    if (get != NULL && PyDescr_IsData(found)) {
+      if (Py_IS_TYPE(found, &PyProperty_Type) && ((PropertyObject*)found)->get != NULL &&
+          PyFunction_Check(((PropertyObject*)found)->get)) {
+        stop_at_python(result, read, type, found, ((PropertyObject*)found)->get, 0);
+      } else {
+        set_found(read, type, found, descriptor_place(found));
+        give(result, read, get(found, owner, (PyObject*)type));
+      }
+      Py_DECREF(found);
+      return 0;
+    }
+  }
+  PyObject* own = instance_value(owner, name);
+  if (own != NULL) {
+    Py_INCREF(own);
+    set_found(read, type, NULL, CRESSET_AT_INSTANCE);
+    if (read != NULL) read->found = NULL;
+    give(result, read, own);
+    Py_XDECREF(found);
+    return 0;
+  }
+  if (found == NULL) return 1;
+  set_found(read, type, found, CRESSET_AT_TYPE);
+  if (method && (Py_TYPE(found)->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR)) {
+    result->unbound = 1;
+    if (read != NULL) read->unbound = 1;
+    give(result, read, found);
+    return 0;
+  }
+  if (get == NULL) {
+    give(result, read, found);
+    return 0;
+  }
+  give(result, read, get(found, owner, (PyObject*)type));
+  Py_DECREF(found);
+  return 0;
+}
+
+void cresset_name_attribute_error(PyObject* owner, PyObject* name) {
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return;
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
+  PyErr_NormalizeException(&type, &error, &traceback);
+  if (Py_IS_TYPE(error, (PyTypeObject*)PyExc_AttributeError)) {
+    PyAttributeErrorObject* attribute = (PyAttributeErrorObject*)error;
+    if (attribute->name == NULL && attribute->obj == NULL) {
+      attribute->name = Py_NewRef(name);
+      attribute->obj = Py_NewRef(owner);
+    }
+  }
+  PyErr_Restore(type, error, traceback);
+}
+
+static void no_attribute(PyObject* owner, PyObject* name) {
+  PyObject* value = PyObject_GenericGetAttr(owner, name);  // says it in CPython's own words
+  if (value != NULL) {                                     // it came into being meanwhile
+    Py_DECREF(value);
+    PyErr_SetObject(PyExc_AttributeError, name);
+  }
+  cresset_name_attribute_error(owner, name);
+}
+
+// A class with __getattr__ or __getattribute__ in Python.
+static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttributeRead* read,
+                        AttributeResult* result) {
+  PyTypeObject* type = Py_TYPE(owner);
+  PyObject* all = _PyType_Lookup(type, cresset_names.__getattribute__);
+  PyObject* missing = _PyType_Lookup(type, cresset_names.__getattr__);
+  if (all == cresset_known.object_getattribute || all == NULL) {
+    if (load_generic(owner, name, method, read, result) == 0) {
+      if (result->value != NULL || missing == NULL) return;
+      if (result->python != NULL) {
+        result->then_missing = 1;
+        return;
+      }
+      // A descriptor that raised AttributeError asks __getattr__ too.
+      if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return;
+      PyErr_Clear();
+    }
+    if (missing != NULL && PyFunction_Check(missing)) {
+      stop_at_python(result, read, type, missing, missing, 1);
+      return;
+    }
+  } else if (missing == NULL && PyFunction_Check(all)) {
+    stop_at_python(result, read, type, all, all, 1);
+    return;
+  }
+  if (read != NULL) read->place = CRESSET_AT_FOREIGN;
+  give(result, read, PyObject_GetAttr(owner, name));
+}
+
+static void place_of_class_attribute(PyTypeObject* owner, CressetAttributeRead* read) {
+  PyObject* meta = _PyType_Lookup(Py_TYPE(owner), read->name);
+  if (meta != NULL && Py_TYPE(meta)->tp_descr_get != NULL && PyDescr_IsData(meta)) {
+    set_found(read, Py_TYPE(owner), meta, descriptor_place(meta));
+    return;
+  }
+  PyObject* own = _PyType_Lookup(owner, read->name);
+  if (own != NULL) {
+    set_found(read, owner, own, CRESSET_AT_CLASS);
+  } else {
+    set_found(read, Py_TYPE(owner), meta, CRESSET_AT_TYPE);
+  }
+}
+
+static void place_of_super_attribute(PyObject* owner, CressetAttributeRead* read) {
+  typedef struct {
+    PyObject_HEAD PyTypeObject* type;
+    PyObject* object;
+    PyTypeObject* object_type;
+  } SuperObject;
+  const SuperObject* self = (const SuperObject*)owner;
+  read->place = CRESSET_AT_SUPER;
+  PyObject* mro = self->object_type != NULL ? self->object_type->tp_mro : NULL;
+  if (mro == NULL) return;
+  int behind = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
+    PyTypeObject* base = (PyTypeObject*)PyTuple_GET_ITEM(mro, i);
+    if (behind) {
+      PyObject* found = PyDict_GetItemWithError(base->tp_dict, read->name);
+      if (found != NULL) {
+        read->found = found;
+        read->holder = base;
+        return;
+      }
+    }
+    behind |= base == self->type;
+  }
+}
+
+static void find_place(PyObject* owner, CressetAttributeRead* read) {
+  getattrofunc load = Py_TYPE(owner)->tp_getattro;
+  if (load == cresset_known.module_getattr) {
+    PyObject* value = PyDict_GetItemWithError(PyModule_GetDict(owner), read->name);
+    read->place = value != NULL ? CRESSET_AT_MODULE : CRESSET_AT_FOREIGN;
+  } else if (load == cresset_known.type_getattr) {
+    place_of_class_attribute((PyTypeObject*)owner, read);
+  } else if (load == cresset_known.super_getattr) {
+    place_of_super_attribute(owner, read);
+  } else {
+    read->place = CRESSET_AT_FOREIGN;
+  }
+}
+
+void cresset_load_attribute(PyObject* owner, PyObject* name, int method, CressetAttributeRead* read,
+                            AttributeResult* result) {
+  *result = (AttributeResult){0};
+  if (read != NULL) *read = (CressetAttributeRead){.owner = owner, .name = name};
+  getattrofunc load = Py_TYPE(owner)->tp_getattro;
+  if (load == PyObject_GenericGetAttr) {
+    if (load_generic(owner, name, method, read, result) == 0) {
+      if (result->value == NULL && result->python == NULL) cresset_name_attribute_error(owner, name);
+      return;
+    }
+    no_attribute(owner, name);
+    give(result, read, NULL);
+  } else if (load == cresset_known.getattr) {
+    load_hooked(owner, name, method, read, result);
+  } else {
+    if (read != NULL) find_place(owner, read);
+    give(result, read, PyObject_GetAttr(owner, name));
+  }
+}
+
+PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name) {
+  PyTypeObject* type = Py_TYPE(owner);
+  if (type->tp_setattro == cresset_known.setattr) {
+    PyObject* setter = _PyType_Lookup(type, cresset_names.__setattr__);
+    *with_name = 1;
+    return setter != NULL && PyFunction_Check(setter) ? Py_NewRef(setter) : NULL;
+  }
+  if (type->tp_setattro != PyObject_GenericSetAttr) return NULL;
+  PyObject* found = _PyType_Lookup(type, name);
+  if (found == NULL || !Py_IS_TYPE(found, &PyProperty_Type)) return NULL;
+  PyObject* setter = ((PropertyObject*)found)->set;
+  *with_name = 0;
+  return setter != NULL && PyFunction_Check(setter) ? Py_NewRef(setter) : NULL;
+}
+
+PyObject* cresset_python_method(PyObject* object, PyObject* name) {
+  PyObject* found = _PyType_Lookup(Py_TYPE(object), name);
+  return found != NULL && PyFunction_Check(found) ? found : NULL;
+}
+
+PyObject* cresset_missing_attribute(PyObject* owner) {
+  PyObject* missing = _PyType_Lookup(Py_TYPE(owner), cresset_names.__getattr__);
+  return Py_XNewRef(missing);
+}

@@ -1,0 +1,163 @@
+// Callables taken apart, and arguments bound to parameters. Calls that do not fit are left to CPython, which says why.
+#include "frontend/eval/helpers.h"
+#include "frontend/eval/known.h"
+
+void cresset_release_callee(Callee* callee) {
+  Py_CLEAR(callee->partial_args);
+  Py_CLEAR(callee->partial_dict);
+  Py_CLEAR(callee->instance);
+}
+
+static int prepend(Callee* callee, PyObject* argument) {
+  if (callee->head_count == kMaxHead || callee->partial_args != NULL) return 0;
+  for (int i = callee->head_count; i > 0; i--) callee->head[i] = callee->head[i - 1];
+  callee->head[0] = argument;
+  callee->head_count++;
+  return 1;
+}
+
+static int resolve_class(PyTypeObject* type, Callee* callee) {
+  if (type == &PyType_Type || type->tp_new == NULL || type->tp_new == cresset_known.make ||
+      type->tp_init != cresset_known.init || type->tp_vectorcall != NULL || callee->head_count > 0 ||
+      callee->partial_args != NULL) {
+    return 0;
+  }
+  PyObject* init = _PyType_Lookup(type, cresset_names.__init__);
+  if (init == NULL || !PyFunction_Check(init)) return 0;
+  callee->make = type;
+  callee->function = init;
+  return 1;
+}
+
+static int resolve_partial(PyObject* partial, Callee* callee, PyObject** callable) {
+  if (callee->partial_args != NULL || callee->head_count > 0) return 0;
+  PyObject* function = PyObject_GetAttr(partial, cresset_names.func);
+  callee->partial_args = PyObject_GetAttr(partial, cresset_names.args);
+  callee->partial_dict = PyObject_GetAttr(partial, cresset_names.keywords);
+  Py_XDECREF(function);  // the partial holds it
+  if (function == NULL || callee->partial_args == NULL || callee->partial_dict == NULL) return -1;
+  *callable = function;
+  // Only a plain function or method inside: what else a partial may hold is seldom.
+  if (PyMethod_Check(function) && PyFunction_Check(PyMethod_GET_FUNCTION(function))) {
+    callee->head[callee->head_count++] = PyMethod_GET_SELF(function);
+    *callable = PyMethod_GET_FUNCTION(function);
+  }
+  return PyFunction_Check(*callable) && PyDict_CheckExact(callee->partial_dict);
+}
+
+// One step; 1: *callable is what to look at next; 0: C code calls it.
+static int resolve_step(PyObject** callable, Callee* callee) {
+  PyObject* object = *callable;
+  if (PyMethod_Check(object)) {
+    *callable = PyMethod_GET_FUNCTION(object);
+    return prepend(callee, PyMethod_GET_SELF(object));
+  }
+  if (Py_IS_TYPE(object, cresset_known.partial)) return resolve_partial(object, callee, callable);
+  if (Py_TYPE(object)->tp_call != cresset_known.call) return 0;
+  PyObject* method = _PyType_Lookup(Py_TYPE(object), cresset_names.__call__);
+  if (method == NULL || !PyFunction_Check(method)) return 0;
+  *callable = method;
+  return prepend(callee, object);
+}
+
+int cresset_resolve(PyObject* callable, Callee* callee) {
+  callee->function = NULL;
+  callee->head_count = 0;
+  callee->partial_args = callee->partial_dict = callee->instance = NULL;
+  callee->make = NULL;
+  int resolved = 1;
+  for (int steps = 0; resolved == 1 && !PyFunction_Check(callable); steps++) {
+    if (PyType_Check(callable) && Py_TYPE(callable)->tp_call == cresset_known.type_call) {
+      resolved = resolve_class((PyTypeObject*)callable, callee);
+      callable = callee->function;
+      break;
+    }
+    resolved = steps < kMaxHead ? resolve_step(&callable, callee) : 0;
+  }
+  if (resolved == 1 && code_is_generator((PyCodeObject*)function_code(callable)) && callee->make == NULL) resolved = 0;
+  if (resolved == 1) {
+    callee->function = callable;
+  } else {
+    cresset_release_callee(callee);
+  }
+  return resolved;
+}
+
+static PyObject* keywords_as_dict(PyObject* const* values, PyObject* names) {
+  PyObject* dict = PyDict_New();
+  for (Py_ssize_t i = 0; dict != NULL && i < PyTuple_GET_SIZE(names); i++) {
+    if (PyDict_SetItem(dict, PyTuple_GET_ITEM(names, i), values[i]) < 0) Py_CLEAR(dict);
+  }
+  return dict;
+}
+
+int cresset_make_instance(Callee* callee, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  PyTypeObject* type = callee->make;
+  // object.__new__ looks at the arguments only where __init__ is object's.
+  const int plain = type->tp_new == PyBaseObject_Type.tp_new;
+  PyObject* tuple = PyTuple_New(plain ? 0 : nargs);
+  if (tuple == NULL) return -1;
+  for (Py_ssize_t i = 0; !plain && i < nargs; i++) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
+  PyObject* keywords = NULL;
+  if (!plain && kwnames != NULL && (keywords = keywords_as_dict(args + nargs, kwnames)) == NULL) {
+    Py_DECREF(tuple);
+    return -1;
+  }
+  callee->instance = type->tp_new(type, tuple, keywords);
+  Py_DECREF(tuple);
+  Py_XDECREF(keywords);
+  if (callee->instance == NULL) return -1;
+  if (!PyObject_TypeCheck(callee->instance, type)) return 0;
+  PyObject* init = _PyType_Lookup(Py_TYPE(callee->instance), cresset_names.__init__);
+  if (init != callee->function || code_is_generator((PyCodeObject*)function_code(init))) {
+    // __new__ gave an instance of a subclass, or the class changed meanwhile.
+    PyObject* done = cresset_call_init(callee, args, nargs, kwnames);
+    Py_XSETREF(callee->instance, done);
+    return done != NULL ? 0 : -1;
+  }
+  callee->head[callee->head_count++] = callee->instance;
+  return 1;
+}
+
+PyObject* cresset_call_init(const Callee* callee, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  PyObject* tuple = PyTuple_New(nargs);
+  PyObject* keywords = kwnames != NULL ? keywords_as_dict(args + nargs, kwnames) : NULL;
+  int failed = tuple == NULL || (kwnames != NULL && keywords == NULL);
+  if (!failed) {
+    for (Py_ssize_t i = 0; i < nargs; i++) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
+    failed = Py_TYPE(callee->instance)->tp_init(callee->instance, tuple, keywords);
+  }
+  Py_XDECREF(tuple);
+  Py_XDECREF(keywords);
+  return failed ? NULL : Py_NewRef(callee->instance);
+}
+
+int cresset_flatten_call(PyObject* args, PyObject* kwargs, PyObject*** flat, PyObject** kwnames) {
+  const Py_ssize_t nargs = PyTuple_GET_SIZE(args), count = PyDict_GET_SIZE(kwargs);
+  *flat = NULL;
+  *kwnames = NULL;
+  PyObject* names = PyTuple_New(count);
+  // One more in front: vectorcall may borrow the slot before the arguments.
+  PyObject** values = PyMem_Malloc(sizeof(PyObject*) * (size_t)(nargs + count + 1));
+  if (names == NULL || values == NULL) {
+    Py_XDECREF(names);
+    PyMem_Free(values);
+    PyErr_NoMemory();
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < nargs; i++) values[i] = PyTuple_GET_ITEM(args, i);
+  Py_ssize_t position = 0, i = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(kwargs, &position, &key, &value)) {
+    if (!PyUnicode_Check(key)) {
+      Py_DECREF(names);
+      PyMem_Free(values);
+      return 0;
+    }
+    PyTuple_SET_ITEM(names, i, Py_NewRef(key));
+    values[nargs + i++] = value;
+  }
+  *flat = values;
+  *kwnames = names;
+  return 0;
+}

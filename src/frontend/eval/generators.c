@@ -1,0 +1,134 @@
+// Generators and awaiting.
+#include "frontend/eval/helpers.h"
+#include "frontend/eval/known.h"
+
+int cresset_leave_generator(PyThreadState* tstate, Frame* frame, int failed) {
+  PyGenObject* generator = _PyFrame_GetGenerator(frame);
+  tstate->exc_info = generator->gi_exc_state.previous_item;
+  generator->gi_exc_state.previous_item = NULL;
+  frame->previous = NULL;
+  if (!failed && generator->gi_frame_state == FRAME_SUSPENDED) return 1;
+  if (failed && PyErr_ExceptionMatches(PyExc_StopIteration)) {
+    _PyErr_FormatFromCause(PyExc_RuntimeError, PyCoro_CheckExact(generator) ? "coroutine raised StopIteration"
+                                                                            : "generator raised StopIteration");
+  }
+  generator->gi_frame_state = FRAME_CLEARED;
+  Py_CLEAR(generator->gi_exc_state.exc_value);
+  clear_frame(tstate, frame);
+  return 0;
+}
+
+// A generator made by a function that types.coroutine marked is awaitable as it is.
+static int is_coroutine(PyObject* object) {
+  if (PyCoro_CheckExact(object)) return 1;
+  return PyGen_CheckExact(object) && (((PyGenObject*)object)->gi_code->co_flags & CO_ITERABLE_COROUTINE) != 0;
+}
+
+static PyObject* await_method(PyObject* object) {
+  unaryfunc await = Py_TYPE(object)->tp_as_async != NULL ? Py_TYPE(object)->tp_as_async->am_await : NULL;
+  if (await == NULL) {
+    PyErr_Format(PyExc_TypeError, "object %.100s can't be used in 'await' expression", Py_TYPE(object)->tp_name);
+    return NULL;
+  }
+  PyObject* iterator = await(object);
+  if (iterator == NULL) return NULL;
+  if (is_coroutine(iterator)) {
+    PyErr_SetString(PyExc_TypeError, "__await__() returned a coroutine");
+  } else if (!PyIter_Check(iterator)) {
+    PyErr_Format(PyExc_TypeError, "__await__() returned non-iterator of type '%.100s'", Py_TYPE(iterator)->tp_name);
+  } else {
+    return iterator;
+  }
+  Py_DECREF(iterator);
+  return NULL;
+}
+
+static PyObject* awaitable_iterator(PyObject* object) {
+  return is_coroutine(object) ? Py_NewRef(object) : await_method(object);
+}
+
+PyObject* cresset_awaitable(PyObject* object, int after_with) {
+  PyObject* iterator = awaitable_iterator(object);
+  if (iterator == NULL) {
+    PyTypeObject* type = Py_TYPE(object);
+    if (after_with != 0 && (type->tp_as_async == NULL || type->tp_as_async->am_await == NULL)) {
+      PyErr_Format(PyExc_TypeError, "'async with' received an object from %s that does not implement __await__: %.100s",
+                   after_with == 1 ? "__aenter__" : "__aexit__", type->tp_name);
+    }
+    return NULL;
+  }
+  if (!PyCoro_CheckExact(iterator)) return iterator;
+  PyObject* awaited = PyObject_GetAttr(iterator, cresset_names.cr_await);
+  if (awaited == Py_None) {
+    Py_DECREF(awaited);
+    return iterator;
+  }
+  if (awaited != NULL) {
+    Py_DECREF(awaited);
+    PyErr_SetString(PyExc_RuntimeError, "coroutine is being awaited already");
+  }
+  Py_DECREF(iterator);
+  return NULL;
+}
+
+PyObject* cresset_async_iterator(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type->tp_as_async == NULL || type->tp_as_async->am_aiter == NULL) {
+    PyErr_Format(PyExc_TypeError, "'async for' requires an object with __aiter__ method, got %.100s", type->tp_name);
+    return NULL;
+  }
+  PyObject* iterator = type->tp_as_async->am_aiter(object);
+  if (iterator == NULL) return NULL;
+  PyTypeObject* made = Py_TYPE(iterator);
+  if (made->tp_as_async != NULL && made->tp_as_async->am_anext != NULL) return iterator;
+  PyErr_Format(PyExc_TypeError,
+               "'async for' received an object from __aiter__ that does not implement __anext__: %.100s",
+               made->tp_name);
+  Py_DECREF(iterator);
+  return NULL;
+}
+
+PyObject* cresset_async_next(PyObject* iterator) {
+  PyTypeObject* type = Py_TYPE(iterator);
+  if (PyAsyncGen_CheckExact(iterator)) return type->tp_as_async->am_anext(iterator);
+  if (type->tp_as_async == NULL || type->tp_as_async->am_anext == NULL) {
+    PyErr_Format(PyExc_TypeError, "'async for' requires an iterator with __anext__ method, got %.100s", type->tp_name);
+    return NULL;
+  }
+  PyObject* next = type->tp_as_async->am_anext(iterator);
+  if (next == NULL) return NULL;
+  PyObject* awaitable = awaitable_iterator(next);
+  if (awaitable == NULL) {
+    _PyErr_FormatFromCause(PyExc_TypeError, "'async for' received an invalid object from __anext__: %.100s",
+                           Py_TYPE(next)->tp_name);
+  }
+  Py_DECREF(next);
+  return awaitable;
+}
+
+PyObject* cresset_wrap_async_value(PyObject* value) {
+  typedef struct {
+    PyObject_HEAD PyObject* value;
+  } WrappedValue;
+  WrappedValue* wrapped = PyObject_GC_New(WrappedValue, &_PyAsyncGenWrappedValue_Type);
+  if (wrapped == NULL) {
+    Py_DECREF(value);
+    return NULL;
+  }
+  wrapped->value = value;
+  PyObject_GC_Track(wrapped);
+  return (PyObject*)wrapped;
+}
+
+PyObject* cresset_special(PyObject* object, PyObject* name, const char* protocol, const char* missed) {
+  PyObject* method = _PyObject_LookupSpecial(object, name);
+  if (method != NULL || PyErr_Occurred()) return method;
+  if (missed != NULL) {
+    PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the %s protocol (missed %s method)",
+                 Py_TYPE(object)->tp_name, protocol, missed);
+  } else {
+    PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the %s protocol", Py_TYPE(object)->tp_name,
+                 protocol);
+  }
+  return NULL;
+}

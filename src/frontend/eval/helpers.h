@@ -1,0 +1,123 @@
+// What opcodes need that is long or rare. All return NULL, 0 or -1 with an exception set unless said otherwise.
+#pragma once
+
+#include "frontend/eval/state.h"
+
+// ---- names.c: messages of failed look-ups
+// -----------------------------------------------------------------------------
+void cresset_unbound_local(PyCodeObject* code, int slot);
+void cresset_unbound_cell(PyCodeObject* code, int slot);
+void cresset_undefined_name(PyObject* name);
+// A name in a mapping that may be a dict or not. New reference; NULL without exception when it is not there.
+PyObject* cresset_mapping_get(PyObject* mapping, PyObject* name);
+// Globals, then builtins. New reference; NULL with NameError.
+PyObject* cresset_global(Frame* frame, PyObject* name, CressetNamespace* where);
+
+// ---- raise.c --------------------------------------------------------------------------------------------------------
+// `raise exc from cause`; steals both. 1: an exception was raised again, no traceback entry is due; 0: an exception is
+// set.
+int cresset_raise(PyThreadState* tstate, PyObject* exception, PyObject* cause);
+int cresset_check_except_type(PyObject* type);
+void cresset_restore_exception(PyObject* value);  // steals; keeps its traceback
+// Both borrow their arguments. Instructions of `except*`, done by CPython itself.
+PyObject* cresset_prepare_reraise_star(PyObject* original, PyObject* raised);
+int cresset_match_exception_group(PyObject* value, PyObject* type, PyObject** match, PyObject** rest);
+void cresset_add_traceback(PyThreadState* tstate, Frame* frame);
+
+// ---- unpack.c
+// --------------------------------------------------------------------------------------------------------- Writes
+// `before` items, then a list and `after` items if after >= 0, downwards from `end`, new references. 0 or -1.
+int cresset_unpack(PyObject* iterable, int before, int after, PyObject** end);
+int cresset_list_extend(PyObject* list, PyObject* iterable);
+int cresset_dict_update(PyObject* dict, PyObject* mapping);
+int cresset_merge_keywords(PyObject* function, PyObject* dict, PyObject* mapping);
+PyObject* cresset_star_arguments(PyObject* function, PyObject* iterable);
+// A subclass of a builtin container that subscripts as that does.
+int cresset_keeps_subscript(PyObject* container);
+PyObject* cresset_format(PyObject* value, PyObject* spec, int conversion);
+
+// ---- match.c
+// ---------------------------------------------------------------------------------------------------------- Tuples;
+// NULL without exception when the pattern does not match (match_keys: None).
+PyObject* cresset_match_class(PyObject* subject, PyObject* type, Py_ssize_t positional, PyObject* names);
+PyObject* cresset_match_keys(PyObject* mapping, PyObject* keys);
+
+// ---- import.c
+// ---------------------------------------------------------------------------------------------------------
+PyObject* cresset_import_name(PyThreadState* tstate, Frame* frame, PyObject* name, PyObject* from, PyObject* level);
+PyObject* cresset_import_from(PyObject* module, PyObject* name);
+int cresset_import_star(PyObject* names, PyObject* module);
+int cresset_setup_annotations(Frame* frame);
+int cresset_print_expression(PyObject* value);
+
+// ---- generators.c
+// ----------------------------------------------------------------------------------------------------------
+PyObject* cresset_awaitable(PyObject* object, int after_with);  // after_with: 0, 1 (__aenter__), 2 (__aexit__)
+PyObject* cresset_async_iterator(PyObject* object);
+PyObject* cresset_async_next(PyObject* iterator);
+PyObject* cresset_wrap_async_value(PyObject* value);  // steals
+// A generator whose frame ran in the loop of its consumer is put back: suspended (1 is returned), or finished and
+// cleared. failed: an exception is set.
+int cresset_leave_generator(PyThreadState* tstate, Frame* frame, int failed);
+PyObject* cresset_special(PyObject* object, PyObject* name, const char* protocol, const char* missed);
+
+// ---- attribute.c
+// ------------------------------------------------------------------------------------------------------ Loading
+// owner.name. Where Python code has to run for it, that code is named instead of run.
+typedef struct {
+  PyObject* value;   // new reference; NULL: an exception is set, or `python` says what to call
+  PyObject* python;  // new reference or NULL: function to call with (owner) or (owner, name)
+  int with_name;     // pass the name too
+  int then_missing;  // if it raises AttributeError, __getattr__ is to be asked
+  int unbound;       // value is a function to be called with the owner as first argument
+} AttributeResult;
+// method: an unbound function may be given. told: fill in `read` for the hook (without it, `read` may be NULL).
+void cresset_load_attribute(PyObject* owner, PyObject* name, int method, CressetAttributeRead* read,
+                            AttributeResult* result);
+// What CPython adds to an AttributeError, for its suggestions; the exception may be another.
+void cresset_name_attribute_error(PyObject* owner, PyObject* name);
+PyObject* cresset_missing_attribute(PyObject* owner);  // type(owner).__getattr__, new reference
+// The Python function that owner.name = value has to run, new reference, NULL if C code does it; *with_name: it takes
+// (owner, name, value), else (owner, value).
+PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name);
+// The Python function that type(object) defines for a special method, borrowed; NULL if it is no plain function.
+PyObject* cresset_python_method(PyObject* object, PyObject* name);
+
+// ---- call.c
+// -----------------------------------------------------------------------------------------------------------
+enum { kMaxHead = 4 };
+// A callable taken apart until a Python function is reached.
+typedef struct {
+  PyObject* function;        // borrowed; a PyFunctionObject
+  PyObject* head[kMaxHead];  // arguments in front of the call's own, borrowed
+  int head_count;
+  PyObject* partial_args;  // of functools.partial: in front of the call's own, behind head; owned or NULL
+  PyObject* partial_dict;  // owned or NULL
+  PyTypeObject* make;      // a class to be instantiated: function is its __init__
+  PyObject* instance;      // made by cresset_make_instance; owned
+} Callee;
+// 1: `callee` says how to evaluate the call; 0: call it as C does; -1: an exception is set. Has no effects.
+int cresset_resolve(PyObject* callable, Callee* callee);
+// The new instance goes in front of head. 1: run __init__; 0: it is not to be run, `instance` is the result; -1.
+int cresset_make_instance(Callee* callee, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+void cresset_release_callee(Callee* callee);
+
+PyObject* cresset_call_init(const Callee* callee, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+// Keywords of f(*args, **kwargs) as vectorcall has them: *flat (PyMem) holds all values, *kwnames their names. *flat is
+// NULL if a keyword is no string: the callee will say so. 0 or -1.
+int cresset_flatten_call(PyObject* args, PyObject* kwargs, PyObject*** flat, PyObject** kwnames);
+
+typedef struct {
+  PyObject* const* head;
+  Py_ssize_t head_count;
+  PyObject* partial_args;  // NULL or tuple, between head and args
+  PyObject* const* args;
+  Py_ssize_t nargs;
+  PyObject* kwnames;       // NULL or tuple; values behind args[nargs]
+  PyObject* partial_dict;  // NULL or dict: keywords that kwnames override
+} CallArguments;
+// A frame for the call, arguments bound. NULL without exception: they do not fit (call it as C does, for the message).
+Frame* cresset_bind(PyThreadState* tstate, PyObject* function, const CallArguments* call);
+// read_default for each parameter that takes its default; after cresset_bind.
+int cresset_tell_defaults(const CressetEvalHooks* hooks, CressetActivation* activation, PyObject* function,
+                          const CallArguments* call);

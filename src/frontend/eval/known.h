@@ -1,0 +1,48 @@
+// Names and slot functions of CPython that the evaluator recognizes. Slot functions written in Python (`__call__`,
+// `__getattr__`, ...) are C functions that libpython does not export: they are read off a class that defines them all.
+#pragma once
+
+#include "frontend/eval/cpython_311.h"
+
+typedef struct {
+  ternaryfunc call;       // tp_call of a class with a Python __call__
+  getattrofunc getattr;   // tp_getattro with a Python __getattr__ or __getattribute__
+  setattrofunc setattr;   // tp_setattro with a Python __setattr__ or __delattr__
+  binaryfunc getitem;     // mp_subscript
+  objobjargproc setitem;  // mp_ass_subscript
+  getiterfunc iter;
+  iternextfunc next;
+  inquiry truth;        // nb_bool
+  lenfunc length;       // mp_length
+  objobjproc contains;  // sq_contains
+  descrgetfunc descr_get;
+  initproc init;
+  newfunc make;                 // tp_new with a Python __new__
+  getattrofunc type_getattr;    // of classes
+  getattrofunc module_getattr;  // of modules
+  getattrofunc super_getattr;
+  ternaryfunc type_call;  // tp_call of `type`
+  PyTypeObject* partial;  // functools.partial
+  PyObject* object_getattribute;
+  PyObject* object_init;
+} KnownSlots;
+
+#define CRESSET_KNOWN_NAMES(X)                                                                                        \
+  X(__call__)                                                                                                         \
+  X(__init__) X(__new__) X(__getattr__) X(__getattribute__) X(__setattr__) X(__delattr__) X(__getitem__)              \
+      X(__setitem__) X(__delitem__) X(__iter__) X(__next__) X(__bool__) X(__len__) X(__contains__) X(__get__)         \
+          X(__enter__) X(__exit__) X(__aenter__) X(__aexit__) X(__build_class__) X(__import__) X(__name__) X(__all__) \
+              X(__dict__) X(__spec__) X(__annotations__) X(__match_args__) X(get) X(cr_await) X(displayhook) X(func)  \
+                  X(args) X(keywords)
+
+typedef struct {
+#define X(name) PyObject* name;
+  CRESSET_KNOWN_NAMES(X)
+#undef X
+} KnownNames;
+
+extern KnownSlots cresset_known;
+extern KnownNames cresset_names;
+
+// Fills both; once. -1 with an exception set.
+int cresset_known_init(void);

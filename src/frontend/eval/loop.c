@@ -1,0 +1,136 @@
+// The loop: CPython 3.11's opcodes on CPython's own frames. What an opcode does stands in ops_*.h, a file a family,
+// which are parts of the one function below: dispatch goes from one to the next without passing a common point.
+//
+// Invariants. `frame` is the current frame and on top of the thread's frame stack; `sp` points above the top value;
+// frame->prev_instr is the instruction in progress, next_instr - 1 except after RERAISE. frame->stacktop is -1 while
+// values move, so that the collector does not see them. `activation` mirrors `frame`. At a call of a Python function
+// there is no C call: the frames of one run form a chain from `frame` to the one that is_entry.
+#include "frontend/eval/helpers.h"
+#include "frontend/eval/known.h"
+#include "frontend/eval/loop_macros.h"
+
+static binaryfunc const kBinary[] = {
+    [NB_ADD] = PyNumber_Add,
+    [NB_AND] = PyNumber_And,
+    [NB_FLOOR_DIVIDE] = PyNumber_FloorDivide,
+    [NB_LSHIFT] = PyNumber_Lshift,
+    [NB_MATRIX_MULTIPLY] = PyNumber_MatrixMultiply,
+    [NB_MULTIPLY] = PyNumber_Multiply,
+    [NB_REMAINDER] = PyNumber_Remainder,
+    [NB_OR] = PyNumber_Or,
+    [NB_POWER] = NULL,
+    [NB_RSHIFT] = PyNumber_Rshift,
+    [NB_SUBTRACT] = PyNumber_Subtract,
+    [NB_TRUE_DIVIDE] = PyNumber_TrueDivide,
+    [NB_XOR] = PyNumber_Xor,
+    [NB_INPLACE_ADD] = PyNumber_InPlaceAdd,
+    [NB_INPLACE_AND] = PyNumber_InPlaceAnd,
+    [NB_INPLACE_FLOOR_DIVIDE] = PyNumber_InPlaceFloorDivide,
+    [NB_INPLACE_LSHIFT] = PyNumber_InPlaceLshift,
+    [NB_INPLACE_MATRIX_MULTIPLY] = PyNumber_InPlaceMatrixMultiply,
+    [NB_INPLACE_MULTIPLY] = PyNumber_InPlaceMultiply,
+    [NB_INPLACE_REMAINDER] = PyNumber_InPlaceRemainder,
+    [NB_INPLACE_OR] = PyNumber_InPlaceOr,
+    [NB_INPLACE_POWER] = NULL,
+    [NB_INPLACE_RSHIFT] = PyNumber_InPlaceRshift,
+    [NB_INPLACE_SUBTRACT] = PyNumber_InPlaceSubtract,
+    [NB_INPLACE_TRUE_DIVIDE] = PyNumber_InPlaceTrueDivide,
+    [NB_INPLACE_XOR] = PyNumber_InPlaceXor,
+};
+
+static PyObject* binary_operation(int operation, PyObject* left, PyObject* right) {
+  if (operation == NB_POWER) return PyNumber_Power(left, right, Py_None);
+  if (operation == NB_INPLACE_POWER) return PyNumber_InPlacePower(left, right, Py_None);
+  return kBinary[operation](left, right);
+}
+
+// Values of these types have operators and truth that nobody has to be told of.
+static inline int is_plain(PyObject* value) {
+  PyTypeObject* type = Py_TYPE(value);
+  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type ||
+         value == Py_None;
+}
+
+static const CressetEvalHooks kNoHooks;
+
+// size: switch
+PyObject* cresset_run_frames(PyThreadState* tstate, EvalState* state, Frame* outermost, Frame* innermost,
+                             RunMode mode) {
+#include "frontend/eval/loop_labels.h"
+  const CressetEvalHooks* hooks = state->level != NULL && state->level->hooks != NULL ? state->level->hooks : &kNoHooks;
+  CressetActivation* activation = state->current;
+  Frame* frame = innermost;
+  PyObject **sp, **locals;
+  PyObject *names, *consts;
+  Unit *first_instr, *next_instr;
+  PyObject* kwnames = NULL;  // of the next CALL; borrowed
+  int opcode, oparg;
+  unsigned divert = 0;
+
+  // A call in the making: see ops_call.h.
+  PyObject* callable = NULL;
+  PyObject** call_args = NULL;
+  PyObject** call_base = NULL;                     // the stack is cut back to here
+  PyObject *call_tuple = NULL, *call_dict = NULL;  // CALL_FUNCTION_EX
+  PyObject** flat_args = NULL;
+  Py_ssize_t call_nargs = 0;
+  PyObject* implicit_args[3];
+  PyObject* result = NULL;
+  int then = CRESSET_THEN_PUSH, then_operand = 0;
+  PyObject* then_value = NULL;
+
+  _PyCFrame cframe;
+  _PyCFrame* outer_cframe = tstate->cframe;
+  cframe.use_tracing = outer_cframe->use_tracing;
+  cframe.previous = outer_cframe;
+  cframe.current_frame = innermost;
+  tstate->cframe = &cframe;
+  outermost->is_entry = true;
+  outermost->previous = outer_cframe->current_frame;
+
+  if (mode == RUN_START) goto start_frame;
+  if (mode == RUN_RESUMED) goto enter_quietly;
+  if (UNLIKELY(_Py_EnterRecursiveCallTstate(tstate, ""))) {
+    goto unwound;
+  }
+  LOAD_FRAME();
+  TELL_ENTER();
+  mode = RUN_START;
+  goto error;
+
+enter_quietly:
+  if (UNLIKELY(_Py_EnterRecursiveCallTstate(tstate, ""))) goto unwound;
+  goto resume_frame;
+
+start_frame:
+  if (UNLIKELY(_Py_EnterRecursiveCallTstate(tstate, ""))) goto unwound;
+  LOAD_FRAME();
+  TELL_ENTER();
+  NEXT();
+
+resume_frame:
+  LOAD_FRAME();
+  NEXT();
+
+#include "frontend/eval/ops_stack.h"
+//
+#include "frontend/eval/ops_names.h"
+//
+#include "frontend/eval/ops_operators.h"
+//
+#include "frontend/eval/ops_attributes.h"
+//
+#include "frontend/eval/ops_build.h"
+//
+#include "frontend/eval/ops_branch.h"
+//
+#include "frontend/eval/ops_iterate.h"
+//
+#include "frontend/eval/ops_call.h"
+//
+#include "frontend/eval/ops_exceptions.h"
+//
+#include "frontend/eval/ops_generators.h"
+//
+#include "frontend/eval/loop_exits.h"
+}

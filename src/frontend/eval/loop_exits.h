@@ -1,0 +1,203 @@
+// Part of cresset_run_frames: how an instruction, a frame and the loop end.
+op_unknown : PyErr_Format(PyExc_SystemError, "unknown opcode %d", opcode);
+goto error;
+
+// The session asked to leave this frame, or a trace function was set: CPython's own evaluator goes on with it. A frame
+// may be entered at any instruction; what follows KW_NAMES is never looked at here.
+op_divert : {
+  if (UNLIKELY(hooks->step != NULL && !activation->leave && !cframe.use_tracing)) {
+    (void)AT_REST();
+    const int told = hooks->step(hooks->session, activation);
+    MOVING();
+    if (told < 0) goto error;
+    if (!activation->leave) goto* targets[opcode];
+  }
+  next_instr--;
+  frame->prev_instr = next_instr - 1;
+  SAVE_STACK();
+  _Py_LeaveRecursiveCallTstate(tstate);
+  const bool was_entry = frame->is_entry;
+  Frame* previous = frame->previous;
+  cframe.current_frame = previous;
+  result = cresset_native_frame(tstate, frame, 0);
+  cframe.current_frame = frame;
+  frame->is_entry = was_entry;
+  frame->previous = previous;
+  if (UNLIKELY(hooks->leave_frame != NULL)) goto tell_left;
+  goto left;
+}
+
+error : cresset_add_traceback(tstate, frame);
+unwind : {
+  kwnames = NULL;
+  Handler handler;
+  // Not prev_instr: RERAISE has set it back to where the exception came from.
+  if (!cresset_find_handler(frame->f_code, (int)(next_instr - first_instr) - 1, &handler)) {
+    PyObject** bottom = frame_stack(frame);
+    while (sp > bottom) {
+      PyObject* value = POP();
+      Py_XDECREF(value);
+    }
+    SAVE_STACK();
+    _Py_LeaveRecursiveCallTstate(tstate);
+    goto unwound;
+  }
+  PyObject** level = frame_stack(frame) + handler.depth;
+  while (sp > level) {
+    PyObject* value = POP();
+    Py_XDECREF(value);
+  }
+  if (handler.push_last) {
+    PyObject* last = PyLong_FromLong(frame_last(frame));
+    if (last == NULL) goto unwind;
+    PUSH(last);
+  }
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyException_SetTraceback(value, traceback != NULL ? traceback : Py_None);
+  Py_XDECREF(traceback);
+  Py_XDECREF(type);
+  PUSH(value);
+  next_instr = first_instr + handler.target;
+  NEXT();
+}
+
+returned : SAVE_STACK();
+_Py_LeaveRecursiveCallTstate(tstate);
+if (LIKELY(hooks->leave_frame == NULL)) goto left;
+goto tell_left;
+unwound : result = NULL;
+if (LIKELY(hooks->leave_frame == NULL)) goto left;
+tell_left : {
+  activation->instruction = (int)(frame->prev_instr - frame_code(frame));
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (state->level != NULL) state->level->paused++;
+  const int told = hooks->leave_frame(hooks->session, activation, result);
+  if (state->level != NULL) state->level->paused--;
+  if (told < 0) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    Py_CLEAR(result);
+    if (frame->owner == FRAME_OWNED_BY_GENERATOR) _PyFrame_GetGenerator(frame)->gi_frame_state = FRAME_EXECUTING;
+  } else {
+    PyErr_Restore(type, value, traceback);
+  }
+}
+
+left : {
+  then = activation->continuation;
+  then_operand = activation->continuation_operand;
+  then_value = activation->continuation_value;
+  pop_activation(state);
+  activation = state->current;
+  if (frame->is_entry) {
+    tstate->cframe = outer_cframe;
+    outer_cframe->use_tracing = cframe.use_tracing;
+    return result;
+  }
+  Frame* gone = frame;
+  frame = cframe.current_frame = gone->previous;
+  if (LIKELY(gone->owner == FRAME_OWNED_BY_THREAD)) {
+    drop_frame(tstate, gone);
+    LOAD_FRAME();
+    goto apply;
+  }
+  const int yielded = cresset_leave_generator(tstate, gone, result == NULL);
+  LOAD_FRAME();
+  oparg = then_operand;
+  if (then == CRESSET_THEN_SEND) {
+    if (result == NULL) goto error;
+    if (!yielded) goto sent_return;
+    PUSH(result);
+    NEXT();
+  }
+  if (result != NULL && !yielded) {
+    Py_CLEAR(result);
+    goto end_of_loop;
+  }
+  if (result == NULL) goto error;
+  PUSH(result);
+  TELL(read_next, SECOND(), result);
+  NEXT();
+}
+
+// What a called frame gave, NULL with an exception set, goes where `then` says.
+apply : if (LIKELY(then == CRESSET_THEN_PUSH && result != NULL)) {
+  PUSH(result);
+  NEXT();
+}
+switch (then) {
+  case CRESSET_THEN_DROP:
+    if (result == NULL) goto error;
+    Py_DECREF(result);
+    NEXT();
+  case CRESSET_THEN_INSTANCE:
+    if (result != NULL && result != Py_None) {
+      PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(result)->tp_name);
+      Py_CLEAR(result);
+    }
+    if (result == NULL) {
+      Py_CLEAR(then_value);
+      goto error;
+    }
+    Py_DECREF(result);
+    PUSH(then_value);
+    then_value = NULL;
+    NEXT();
+  case CRESSET_THEN_BRANCH:
+    if (result != NULL && !PyBool_Check(result)) {
+      PyErr_Format(PyExc_TypeError, "__bool__ should return bool, returned %.200s", Py_TYPE(result)->tp_name);
+      Py_CLEAR(result);
+    }
+    if (result == NULL) goto error;
+    opcode = _Py_OPCODE(*frame->prev_instr);
+    oparg = then_operand;
+    then_operand = result == Py_True;
+    Py_DECREF(result);
+    goto branch;
+  case CRESSET_THEN_ATTRIBUTE: {
+    PyObject* name = PyTuple_GET_ITEM(names, then_operand / 2);
+    if (result != NULL) {
+      Py_CLEAR(then_value);
+      PUSH(result);
+      NEXT();
+    }
+    if ((then_operand & 1) && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+      PyErr_Clear();
+      callable = cresset_missing_attribute(then_value);
+      if (callable != NULL) {
+        // The owner rests on the stack for the call, its own reference in then_value again.
+        PUSH(Py_NewRef(then_value));
+        implicit_args[0] = then_value;
+        implicit_args[1] = name;
+        call_nargs = 2;
+        call_base = sp - 1;
+        then_operand &= ~1;
+        goto implicit_call_owned;
+      }
+      PyErr_SetObject(PyExc_AttributeError, name);
+    }
+    cresset_name_attribute_error(then_value, name);
+    Py_CLEAR(then_value);
+    goto error;
+  }
+  case CRESSET_THEN_ITERATOR:
+    if (result != NULL && !PyIter_Check(result)) {
+      PyErr_Format(PyExc_TypeError, "iter() returned non-iterator of type '%.100s'", Py_TYPE(result)->tp_name);
+      Py_CLEAR(result);
+    }
+    if (result == NULL) goto error;
+    PUSH(result);
+    NEXT();
+  case CRESSET_THEN_NEXT:
+    oparg = then_operand;
+    if (result == NULL) goto end_of_loop;
+    PUSH(result);
+    TELL(read_next, SECOND(), result);
+    NEXT();
+  default:
+    goto error;
+}

@@ -1,0 +1,156 @@
+// The vocabulary of ops_*.h. Names are those of cresset_run_frames' variables.
+#pragma once
+
+#define OP(name) op_##name:
+#define PUSH(value)              \
+  do {                           \
+    PyObject* pushed_ = (value); \
+    *sp++ = pushed_;             \
+  } while (0)
+#define POP() (*--sp)
+#define TOP() (sp[-1])
+#define SECOND() (sp[-2])
+#define THIRD() (sp[-3])
+#define PEEK(n) (sp[-(n)])
+#define SKIP(count) (next_instr += (count))
+#define CACHES(OPCODE) INLINE_CACHE_ENTRIES_##OPCODE
+
+// Or'ed to each opcode: 255 sends it to op_divert.
+#define DIVERTED() (activation->leave | (hooks->step != NULL) ? 255u : 0u)
+#define LOAD_FRAME()                     \
+  do {                                   \
+    PyCodeObject* code_ = frame->f_code; \
+    names = code_->co_names;             \
+    consts = code_->co_consts;           \
+    first_instr = _PyCode_CODE(code_);   \
+    next_instr = frame->prev_instr + 1;  \
+    locals = frame->localsplus;          \
+    sp = locals + frame->stacktop;       \
+    frame->stacktop = -1;                \
+    divert = DIVERTED();                 \
+  } while (0)
+#define SAVE_STACK() (frame->stacktop = (int)(sp - frame->localsplus))
+
+#define FETCH()                       \
+  do {                                \
+    frame->prev_instr = next_instr;   \
+    const Unit unit_ = *next_instr++; \
+    opcode = _Py_OPCODE(unit_);       \
+    oparg = _Py_OPARG(unit_);         \
+  } while (0)
+#define NEXT()                                                     \
+  do {                                                             \
+    FETCH();                                                       \
+    goto* targets[(unsigned)opcode | cframe.use_tracing | divert]; \
+  } while (0)
+
+// Hooks see the frame at rest.
+#define AT_REST()                                                          \
+  (SAVE_STACK(), activation->stack_depth = (int)(sp - frame_stack(frame)), \
+   activation->instruction = (int)(frame->prev_instr - first_instr),       \
+   state->level != NULL ? state->level->paused++ : 0)
+#define MOVING() (state->level != NULL ? state->level->paused-- : 0, frame->stacktop = -1, divert = DIVERTED())
+// Tells a hook; its refusal raises.
+#define TELL(hook, ...)                                                       \
+  do {                                                                        \
+    if (UNLIKELY(hooks->hook != NULL)) {                                      \
+      (void)AT_REST();                                                        \
+      const int told_ = hooks->hook(hooks->session, activation, __VA_ARGS__); \
+      MOVING();                                                               \
+      if (told_ < 0) goto error;                                              \
+    }                                                                         \
+  } while (0)
+// Asks a hook that may answer; `answer` is its action.
+#define ASK(answer, hook, ...)                                     \
+  do {                                                             \
+    (void)AT_REST();                                               \
+    answer = hooks->hook(hooks->session, activation, __VA_ARGS__); \
+    MOVING();                                                      \
+  } while (0)
+// A frame starts, is resumed, or (with an exception set) is thrown into.
+#define TELL_ENTER()                                                                 \
+  do {                                                                               \
+    if (UNLIKELY(hooks->enter_frame != NULL)) {                                      \
+      PyObject *type_, *value_, *traceback_;                                         \
+      PyErr_Fetch(&type_, &value_, &traceback_);                                     \
+      (void)AT_REST();                                                               \
+      const CressetAction entered_ = hooks->enter_frame(hooks->session, activation); \
+      MOVING();                                                                      \
+      if (entered_ < 0) {                                                            \
+        Py_XDECREF(type_);                                                           \
+        Py_XDECREF(value_);                                                          \
+        Py_XDECREF(traceback_);                                                      \
+        goto error;                                                                  \
+      }                                                                              \
+      PyErr_Restore(type_, value_, traceback_);                                      \
+      if (entered_ == CRESSET_NATIVE && mode != RUN_THROWING) {                      \
+        activation->leave = 1;                                                       \
+        divert = 255;                                                                \
+      }                                                                              \
+    }                                                                                \
+  } while (0)
+// Before an operator on values that are not all plain numbers and strings. `result` when the hook gave it.
+#define BEFORE_OPERATOR(KIND, OPERATION, LEFT, RIGHT, GIVEN)              \
+  do {                                                                    \
+    if (UNLIKELY(hooks->before_operator != NULL)) {                       \
+      const CressetOperator operator_ = {KIND, OPERATION, {LEFT, RIGHT}}; \
+      CressetAction action_;                                              \
+      ASK(action_, before_operator, &operator_, &result);                 \
+      if (action_ < 0) goto error;                                        \
+      if (action_ == CRESSET_RESULT) goto GIVEN;                          \
+    }                                                                     \
+  } while (0)
+
+#define CHECK_ATTENTION()                         \
+  do {                                            \
+    if (UNLIKELY(wants_attention(tstate))) {      \
+      if (cresset_attend(tstate) < 0) goto error; \
+    }                                             \
+  } while (0)
+#define REPLACE_LOCAL(slot, value) \
+  do {                             \
+    PyObject* old_ = locals[slot]; \
+    locals[slot] = (value);        \
+    Py_XDECREF(old_);              \
+  } while (0)
+
+// Integers of at most one digit: their value and comparison need no call.
+#define IS_MEDIUM(number) ((size_t)(Py_SIZE(number) + 1) < 3)
+#define MEDIUM_VALUE(number) ((long)Py_SIZE(number) * (long)((PyLongObject*)(number))->ob_digit[0])
+#define COMPARE_NUMBERS(a, b, operation) \
+  ((operation) == Py_LT   ? (a) < (b)    \
+   : (operation) == Py_LE ? (a) <= (b)   \
+   : (operation) == Py_EQ ? (a) == (b)   \
+   : (operation) == Py_NE ? (a) != (b)   \
+   : (operation) == Py_GT ? (a) > (b)    \
+                          : (a) >= (b))
+#define IS_CONTAINER(value) (PyList_CheckExact(value) || PyDict_CheckExact(value) || PyTuple_CheckExact(value))
+
+// Like TELL, with an exception set that the hook does not see.
+#define TELL_MISSING(hook, ...)                                               \
+  do {                                                                        \
+    if (UNLIKELY(hooks->hook != NULL)) {                                      \
+      PyObject *type_, *value_, *traceback_;                                  \
+      PyErr_Fetch(&type_, &value_, &traceback_);                              \
+      (void)AT_REST();                                                        \
+      const int told_ = hooks->hook(hooks->session, activation, __VA_ARGS__); \
+      MOVING();                                                               \
+      if (told_ < 0) {                                                        \
+        Py_XDECREF(type_);                                                    \
+        Py_XDECREF(value_);                                                   \
+        Py_XDECREF(traceback_);                                               \
+        goto error;                                                           \
+      }                                                                       \
+      PyErr_Restore(type_, value_, traceback_);                               \
+    }                                                                         \
+  } while (0)
+// After a call: names and values of f(*args, **kwargs) were made for it.
+#define CLEAR_FLAT_ARGS()    \
+  do {                       \
+    if (flat_args != NULL) { \
+      PyMem_Free(flat_args); \
+      flat_args = NULL;      \
+      Py_DECREF(kwnames);    \
+    }                        \
+    kwnames = NULL;          \
+  } while (0)

@@ -1,0 +1,136 @@
+// Part of cresset_run_frames: attributes. Python code that computes one (property, __getattr__, __setattr__) gets its
+// frame in this loop.
+OP(LOAD_ATTR) {
+  PyObject* owner = TOP();
+  PyObject* name = PyTuple_GET_ITEM(names, oparg);
+  SKIP(CACHES(LOAD_ATTR));
+  AttributeResult found;
+  if (UNLIKELY(hooks->read_attribute != NULL)) {
+    CressetAttributeRead read;
+    (void)AT_REST();
+    if (state->level != NULL) state->level->paused--;
+    cresset_load_attribute(owner, name, 0, &read, &found);
+    if (state->level != NULL) state->level->paused++;
+    MOVING();
+    if (found.value != NULL) {
+      TOP() = found.value;
+      (void)AT_REST();
+      const int told = hooks->read_attribute(hooks->session, activation, &read);
+      MOVING();
+      Py_DECREF(owner);  // kept until the hook has seen it
+      if (told < 0) goto error;
+      NEXT();
+    }
+    TELL_MISSING(read_attribute, &read);
+  } else {
+    cresset_load_attribute(owner, name, 0, NULL, &found);
+  }
+  if (LIKELY(found.value != NULL)) {
+    TOP() = found.value;
+    Py_DECREF(owner);
+    NEXT();
+  }
+  if (found.python == NULL) goto error;
+  callable = found.python;
+  implicit_args[0] = owner;
+  implicit_args[1] = name;
+  call_nargs = 1 + found.with_name;
+  call_base = sp - 1;
+  then = CRESSET_THEN_ATTRIBUTE;
+  then_operand = 2 * oparg + found.then_missing;
+  then_value = Py_NewRef(owner);
+  goto implicit_call_owned;
+}
+
+OP(LOAD_METHOD) {
+  PyObject* owner = TOP();
+  PyObject* name = PyTuple_GET_ITEM(names, oparg);
+  SKIP(CACHES(LOAD_METHOD));
+  AttributeResult found;
+  if (UNLIKELY(hooks->read_attribute != NULL)) {
+    CressetAttributeRead read;
+    (void)AT_REST();
+    if (state->level != NULL) state->level->paused--;
+    cresset_load_attribute(owner, name, 1, &read, &found);
+    if (state->level != NULL) state->level->paused++;
+    MOVING();
+    if (found.value != NULL) {
+      (void)AT_REST();
+      const int told = hooks->read_attribute(hooks->session, activation, &read);
+      MOVING();
+      if (told < 0) {
+        Py_DECREF(found.value);
+        goto error;
+      }
+    } else {
+      TELL_MISSING(read_attribute, &read);
+    }
+  } else {
+    cresset_load_attribute(owner, name, 1, NULL, &found);
+  }
+  if (LIKELY(found.value != NULL)) {
+    if (found.unbound) {
+      TOP() = found.value;
+      PUSH(owner);
+    } else {
+      TOP() = NULL;
+      PUSH(found.value);
+      Py_DECREF(owner);
+    }
+    NEXT();
+  }
+  if (found.python == NULL) goto error;
+  callable = found.python;
+  // The NULL that says "no method" comes to lie under what the call gives.
+  PUSH(owner);
+  PEEK(2) = NULL;
+  implicit_args[0] = owner;
+  implicit_args[1] = name;
+  call_nargs = 1 + found.with_name;
+  call_base = sp - 1;
+  then = CRESSET_THEN_ATTRIBUTE;
+  then_operand = 2 * oparg + found.then_missing;
+  then_value = Py_NewRef(owner);
+  goto implicit_call_owned;
+}
+
+OP(STORE_ATTR) {
+  PyObject* owner = TOP();
+  PyObject* value = SECOND();
+  PyObject* name = PyTuple_GET_ITEM(names, oparg);
+  SKIP(CACHES(STORE_ATTR));
+  int with_name = 0;
+  callable = cresset_python_setter(owner, name, &with_name);
+  if (callable != NULL) {
+    implicit_args[0] = owner;
+    implicit_args[1] = with_name ? name : value;
+    implicit_args[2] = value;
+    call_nargs = 2 + with_name;
+    call_base = sp - 2;
+    then = CRESSET_THEN_DROP;
+    then_value = NULL;
+    goto implicit_call_owned;
+  }
+  const CressetWrite write = {CRESSET_WRITE_ATTRIBUTE, owner, name, value, 0};
+  TELL(before_write, &write);
+  const int failed = PyObject_SetAttr(owner, name, value);
+  if (failed == 0) TELL(after_write, &write);
+  sp -= 2;
+  Py_DECREF(value);
+  Py_DECREF(owner);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(DELETE_ATTR) {
+  PyObject* owner = TOP();
+  PyObject* name = PyTuple_GET_ITEM(names, oparg);
+  const CressetWrite write = {CRESSET_WRITE_ATTRIBUTE, owner, name, NULL, 0};
+  TELL(before_write, &write);
+  const int failed = PyObject_SetAttr(owner, name, NULL);
+  if (failed == 0) TELL(after_write, &write);
+  sp--;
+  Py_DECREF(owner);
+  if (failed) goto error;
+  NEXT();
+}

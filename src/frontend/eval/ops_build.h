@@ -1,0 +1,337 @@
+// Part of cresset_run_frames: displays, unpacking, functions, imports, patterns.
+OP(BUILD_TUPLE) {
+  PyObject* tuple = PyTuple_New(oparg);
+  if (tuple == NULL) goto error;
+  for (int i = oparg; --i >= 0;) PyTuple_SET_ITEM(tuple, i, POP());
+  PUSH(tuple);
+  NEXT();
+}
+
+OP(BUILD_LIST) {
+  PyObject* list = PyList_New(oparg);
+  if (list == NULL) goto error;
+  for (int i = oparg; --i >= 0;) PyList_SET_ITEM(list, i, POP());
+  PUSH(list);
+  NEXT();
+}
+
+OP(LIST_TO_TUPLE) {
+  PyObject* list = TOP();
+  PyObject* tuple = PyList_AsTuple(list);
+  if (tuple == NULL) goto error;
+  TOP() = tuple;
+  Py_DECREF(list);
+  NEXT();
+}
+
+OP(BUILD_SET) {
+  PyObject* set = PySet_New(NULL);
+  if (set == NULL) goto error;
+  int failed = 0;
+  for (int i = oparg; i > 0; i--) {
+    PyObject* item = PEEK(i);
+    if (failed == 0) failed = PySet_Add(set, item);
+    Py_DECREF(item);
+  }
+  sp -= oparg;
+  if (failed) {
+    Py_DECREF(set);
+    goto error;
+  }
+  PUSH(set);
+  NEXT();
+}
+
+OP(BUILD_MAP) {
+  PyObject* dict = _PyDict_NewPresized(oparg);
+  if (dict == NULL) goto error;
+  for (int i = oparg; i > 0; i--) {
+    if (PyDict_SetItem(dict, PEEK(2 * i), PEEK(2 * i - 1)) < 0) {
+      Py_DECREF(dict);
+      goto error;
+    }
+  }
+  for (int i = 2 * oparg; i > 0; i--) {
+    PyObject* value = POP();
+    Py_DECREF(value);
+  }
+  PUSH(dict);
+  NEXT();
+}
+
+OP(BUILD_CONST_KEY_MAP) {
+  PyObject* keys = TOP();
+  if (!PyTuple_CheckExact(keys) || PyTuple_GET_SIZE(keys) != oparg) {
+    PyErr_SetString(PyExc_SystemError, "bad BUILD_CONST_KEY_MAP keys argument");
+    goto error;
+  }
+  PyObject* dict = _PyDict_NewPresized(oparg);
+  if (dict == NULL) goto error;
+  for (int i = 0; i < oparg; i++) {
+    if (PyDict_SetItem(dict, PyTuple_GET_ITEM(keys, i), PEEK(oparg + 1 - i)) < 0) {
+      Py_DECREF(dict);
+      goto error;
+    }
+  }
+  for (int i = oparg + 1; i > 0; i--) {
+    PyObject* value = POP();
+    Py_DECREF(value);
+  }
+  PUSH(dict);
+  NEXT();
+}
+
+OP(BUILD_STRING) {
+  PyObject* empty = PyUnicode_New(0, 0);
+  PyObject* text = _PyUnicode_JoinArray(empty, sp - oparg, oparg);
+  Py_DECREF(empty);
+  if (text == NULL) goto error;
+  for (int i = oparg; i > 0; i--) {
+    PyObject* value = POP();
+    Py_DECREF(value);
+  }
+  PUSH(text);
+  NEXT();
+}
+
+OP(BUILD_SLICE) {
+  PyObject* step = oparg == 3 ? POP() : NULL;
+  PyObject* stop = POP();
+  PyObject* start = TOP();
+  PyObject* slice = PySlice_New(start, stop, step);
+  Py_DECREF(start);
+  Py_DECREF(stop);
+  Py_XDECREF(step);
+  TOP() = slice;
+  if (slice == NULL) {
+    sp--;
+    goto error;
+  }
+  NEXT();
+}
+
+OP(LIST_APPEND) {
+  PyObject* value = POP();
+  const int failed = PyList_Append(PEEK(oparg), value);
+  Py_DECREF(value);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(SET_ADD) {
+  PyObject* value = POP();
+  const int failed = PySet_Add(PEEK(oparg), value);
+  Py_DECREF(value);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(MAP_ADD) {
+  PyObject* value = TOP();
+  PyObject* key = SECOND();
+  sp -= 2;
+  const int failed = PyDict_SetItem(PEEK(oparg), key, value);
+  Py_DECREF(key);
+  Py_DECREF(value);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(LIST_EXTEND) {
+  BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
+  PyObject* iterable = POP();
+  const int failed = cresset_list_extend(PEEK(oparg), iterable);
+  Py_DECREF(iterable);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(SET_UPDATE) {
+  BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
+  PyObject* iterable = POP();
+  const int failed = _PySet_Update(PEEK(oparg), iterable);
+  Py_DECREF(iterable);
+  if (failed < 0) goto error;
+  NEXT();
+}
+
+OP(DICT_UPDATE) {
+  BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
+  PyObject* mapping = POP();
+  const int failed = cresset_dict_update(PEEK(oparg), mapping);
+  Py_DECREF(mapping);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(DICT_MERGE) {
+  PyObject* mapping = POP();
+  const int failed = cresset_merge_keywords(PEEK(2 + oparg), PEEK(oparg), mapping);
+  Py_DECREF(mapping);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(UNPACK_SEQUENCE) {
+  PyObject* sequence = TOP();
+  SKIP(CACHES(UNPACK_SEQUENCE));
+  PyObject** items = NULL;
+  if (PyTuple_CheckExact(sequence) && PyTuple_GET_SIZE(sequence) == oparg) {
+    items = ((PyTupleObject*)sequence)->ob_item;
+  } else if (PyList_CheckExact(sequence) && PyList_GET_SIZE(sequence) == oparg) {
+    items = ((PyListObject*)sequence)->ob_item;
+  } else if (!PyTuple_CheckExact(sequence) && !PyList_CheckExact(sequence)) {
+    BEFORE_OPERATOR(CRESSET_OP_UNPACK, oparg, sequence, NULL, unpack_given);
+    goto unpack;
+  unpack_given:
+    TOP() = result;  // a sequence in place of the value
+    Py_DECREF(sequence);
+    sequence = result;
+  }
+  if (items != NULL) {
+    TELL(read_length, sequence, oparg);
+    sp--;
+    for (int i = oparg; --i >= 0;) PUSH(Py_NewRef(items[i]));
+    Py_DECREF(sequence);
+    NEXT();
+  }
+unpack:
+  if (cresset_unpack(sequence, oparg, -1, sp - 1 + oparg) < 0) {
+    goto error;  // the sequence is still on the stack: nothing was left above it
+  }
+  sp += oparg - 1;
+  Py_DECREF(sequence);
+  NEXT();
+}
+
+OP(UNPACK_EX) {
+  const int before = oparg & 0xFF, after = oparg >> 8;
+  PyObject* sequence = TOP();
+  if (cresset_unpack(sequence, before, after, sp + before + after) < 0) goto error;
+  sp += before + after;
+  Py_DECREF(sequence);
+  NEXT();
+}
+
+OP(MAKE_FUNCTION) {
+  PyObject* code = POP();
+  PyFunctionObject* function = (PyFunctionObject*)PyFunction_New(code, frame->f_globals);
+  Py_DECREF(code);
+  if (function == NULL) goto error;
+  if (oparg & 8) function->func_closure = POP();
+  if (oparg & 4) function->func_annotations = POP();
+  if (oparg & 2) function->func_kwdefaults = POP();
+  if (oparg & 1) function->func_defaults = POP();
+  PUSH((PyObject*)function);
+  NEXT();
+}
+
+OP(LOAD_BUILD_CLASS) {
+  PyObject* build = cresset_mapping_get(frame->f_builtins, cresset_names.__build_class__);
+  if (build == NULL) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_NameError, "__build_class__ not found");
+    goto error;
+  }
+  PUSH(build);
+  NEXT();
+}
+
+OP(LOAD_ASSERTION_ERROR) {
+  PUSH(Py_NewRef(PyExc_AssertionError));
+  NEXT();
+}
+
+OP(SETUP_ANNOTATIONS) {
+  if (cresset_setup_annotations(frame) < 0) goto error;
+  NEXT();
+}
+
+OP(PRINT_EXPR) {
+  PyObject* value = POP();
+  const int failed = cresset_print_expression(value);
+  Py_DECREF(value);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(IMPORT_NAME) {
+  PyObject* name = PyTuple_GET_ITEM(names, oparg);
+  PyObject* module = cresset_import_name(tstate, frame, name, TOP(), SECOND());
+  if (module == NULL) goto error;
+  PyObject* from = POP();
+  PyObject* level = TOP();
+  TOP() = module;
+  Py_DECREF(from);
+  Py_DECREF(level);
+  NEXT();
+}
+
+OP(IMPORT_FROM) {
+  PyObject* value = cresset_import_from(TOP(), PyTuple_GET_ITEM(names, oparg));
+  if (value == NULL) goto error;
+  PUSH(value);
+  if (UNLIKELY(hooks->read_attribute != NULL)) {
+    const CressetAttributeRead read = {.owner = SECOND(),
+                                       .name = PyTuple_GET_ITEM(names, oparg),
+                                       .value = value,
+                                       .place = PyModule_Check(SECOND()) ? CRESSET_AT_MODULE : CRESSET_AT_FOREIGN};
+    TELL(read_attribute, &read);
+  }
+  NEXT();
+}
+
+OP(IMPORT_STAR) {
+  PyObject* module = POP();
+  // Only at module level or in a class body: the names are a mapping.
+  const int failed = cresset_import_star(frame->f_locals, module);
+  Py_DECREF(module);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(GET_LEN) {
+  const Py_ssize_t length = PyObject_Length(TOP());
+  if (length < 0) goto error;
+  PyObject* number = PyLong_FromSsize_t(length);
+  if (number == NULL) goto error;
+  PUSH(number);
+  TELL(read_length, SECOND(), length);
+  NEXT();
+}
+
+OP(MATCH_MAPPING) {
+  PUSH(Py_NewRef((Py_TYPE(TOP())->tp_flags & Py_TPFLAGS_MAPPING) ? Py_True : Py_False));
+  NEXT();
+}
+
+OP(MATCH_SEQUENCE) {
+  PUSH(Py_NewRef((Py_TYPE(TOP())->tp_flags & Py_TPFLAGS_SEQUENCE) ? Py_True : Py_False));
+  NEXT();
+}
+
+OP(MATCH_CLASS) {
+  PyObject* attributes = cresset_match_class(THIRD(), SECOND(), oparg, TOP());
+  if (attributes == NULL) {
+    if (PyErr_Occurred()) goto error;
+    attributes = Py_NewRef(Py_None);
+  }
+  PyObject* keywords = POP();
+  PyObject* type = POP();
+  PyObject* subject = TOP();
+  TOP() = attributes;
+  Py_DECREF(keywords);
+  Py_DECREF(type);
+  Py_DECREF(subject);
+  NEXT();
+}
+
+OP(MATCH_KEYS) {
+  PyObject* values = cresset_match_keys(SECOND(), TOP());
+  if (values == NULL) goto error;
+  PUSH(values);
+  NEXT();
+}
+
+refused_answer : Py_CLEAR(result);
+PyErr_SetString(PyExc_SystemError, "this operator takes no answer from a hook");
+goto error;

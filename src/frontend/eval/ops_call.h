@@ -1,0 +1,249 @@
+// Part of cresset_run_frames: calls. A callable that comes down to a Python function gets its frame in this loop; all
+// else is called as C does.
+OP(KW_NAMES) {
+  kwnames = PyTuple_GET_ITEM(consts, oparg);
+  FETCH();  // no look at `divert`: CPython keeps kwnames between these instructions too
+  goto* targets[opcode];
+}
+
+OP(PRECALL) {
+  SKIP(CACHES(PRECALL));
+  if (kwnames == NULL) NEXT();
+  FETCH();
+  goto* targets[opcode];
+}
+
+OP(CALL) {
+  call_base = sp - oparg - 2;
+  call_nargs = oparg + (*call_base != NULL);
+  call_args = sp - call_nargs;
+  callable = call_args[-1];
+  SKIP(CACHES(CALL));
+  if (LIKELY(PyFunction_Check(callable) && kwnames == NULL && hooks->before_call == NULL)) {
+    PyFunctionObject* function = (PyFunctionObject*)callable;
+    PyCodeObject* code = (PyCodeObject*)function->func_code;
+    const int special = CO_VARARGS | CO_VARKEYWORDS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_OPTIMIZED;
+    if (LIKELY((code->co_flags & special) == CO_OPTIMIZED && code->co_argcount == call_nargs &&
+               code->co_kwonlyargcount == 0)) {
+      Frame* called = push_frame(tstate, function, code, NULL);  // takes the reference of the stack
+      sp = call_base;
+      if (UNLIKELY(called == NULL)) {
+        while (call_nargs > 0) Py_DECREF(call_args[--call_nargs]);
+        goto error;
+      }
+      int i = 0;
+      for (; i < call_nargs; i++) called->localsplus[i] = call_args[i];
+      for (; i < code->co_nlocalsplus; i++) called->localsplus[i] = NULL;
+      then = CRESSET_THEN_PUSH;
+      then_value = NULL;
+      innermost = called;
+      goto enter_function;
+    }
+  }
+  if (kwnames != NULL) call_nargs -= PyTuple_GET_SIZE(kwnames);
+  call_tuple = NULL;
+  goto call;
+}
+
+OP(CALL_FUNCTION_EX) {
+  if (oparg & 1) {
+    if (!PyDict_CheckExact(TOP())) {
+      PyObject* dict = PyDict_New();
+      if (dict == NULL) goto error;
+      if (cresset_merge_keywords(THIRD(), dict, TOP()) < 0) {
+        Py_DECREF(dict);
+        goto error;
+      }
+      PyObject* mapping = TOP();
+      TOP() = dict;
+      Py_DECREF(mapping);
+    }
+    call_dict = TOP();
+  } else {
+    call_dict = NULL;
+  }
+  PyObject** place = sp - ((oparg & 1) ? 2 : 1);
+  if (!PyTuple_CheckExact(*place)) {
+    PyObject* tuple = cresset_star_arguments(place[-1], *place);
+    if (tuple == NULL) goto error;
+    Py_SETREF(*place, tuple);
+  }
+  call_tuple = *place;
+  call_base = place - 2;
+  callable = place[-1];
+  call_nargs = PyTuple_GET_SIZE(call_tuple);
+  call_args = ((PyTupleObject*)call_tuple)->ob_item;
+  if (call_dict != NULL && PyDict_GET_SIZE(call_dict) > 0) {
+    if (cresset_flatten_call(call_tuple, call_dict, &flat_args, &kwnames) < 0) goto error;
+    if (flat_args != NULL) call_args = flat_args;
+  }
+  goto call;
+}
+
+// callable, call_args, call_nargs, kwnames; call_tuple and call_dict if it was f(*args, **kwargs), and then kwnames
+// and flat_args are owned, NULL if the keywords are not all strings.
+call : {
+  const int resolvable =
+      call_tuple == NULL || call_dict == NULL || flat_args != NULL || PyDict_GET_SIZE(call_dict) == 0;
+  Callee callee;
+  const int resolved = resolvable ? cresset_resolve(callable, &callee) : 0;
+  if (resolved < 0) goto call_failed;
+  CressetAction action = CRESSET_RUN;
+  if (UNLIKELY(hooks->before_call != NULL)) {
+    const CressetCall told = {callable, call_args, call_nargs, kwnames, (uint8_t)resolved};
+    ASK(action, before_call, &told, &result);
+    if (action < 0) {
+      if (resolved) cresset_release_callee(&callee);
+      goto call_failed;
+    }
+    if (action == CRESSET_RESULT) {
+      if (resolved) cresset_release_callee(&callee);
+      goto call_result;
+    }
+  }
+  if (resolved && action == CRESSET_RUN) {
+    const int made = callee.make != NULL ? cresset_make_instance(&callee, call_args, call_nargs, kwnames) : 1;
+    if (made <= 0) {
+      result = callee.instance;
+      callee.instance = NULL;
+      cresset_release_callee(&callee);
+      goto call_result;
+    }
+    const CallArguments arguments = {callee.head, callee.head_count, callee.partial_args, call_args,
+                                     call_nargs,  kwnames,           callee.partial_dict};
+    innermost = cresset_bind(tstate, callee.function, &arguments);
+    if (innermost != NULL && UNLIKELY(hooks->read_default != NULL)) {
+      (void)AT_REST();
+      const int told = cresset_tell_defaults(hooks, activation, callee.function, &arguments);
+      MOVING();
+      if (told < 0) {
+        drop_frame(tstate, innermost);
+        cresset_release_callee(&callee);
+        goto call_failed;
+      }
+    }
+    if (LIKELY(innermost != NULL)) {
+      then = callee.instance != NULL ? CRESSET_THEN_INSTANCE : CRESSET_THEN_PUSH;
+      then_value = callee.instance;
+      callee.instance = NULL;
+      cresset_release_callee(&callee);
+      CLEAR_FLAT_ARGS();
+      while (sp > call_base) {
+        PyObject* value = POP();
+        Py_XDECREF(value);
+      }
+      goto enter_function;
+    }
+    if (PyErr_Occurred()) {
+      cresset_release_callee(&callee);
+      goto call_failed;
+    }
+    if (callee.instance != NULL) {  // __init__ does not take these arguments: it says so itself
+      result = cresset_call_init(&callee, call_args, call_nargs, kwnames);
+      cresset_release_callee(&callee);
+      goto call_result;
+    }
+  }
+  if (resolved) cresset_release_callee(&callee);
+  activation->instruction = (int)(frame->prev_instr - first_instr);
+  activation->stack_depth = (int)(sp - frame_stack(frame));
+  if (UNLIKELY(action == CRESSET_NATIVE)) cresset_eval_pause();
+  result = call_tuple != NULL
+               ? PyObject_Call(callable, call_tuple, call_dict)
+               : PyObject_Vectorcall(callable, call_args, (size_t)call_nargs | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
+  if (UNLIKELY(action == CRESSET_NATIVE)) cresset_eval_unpause();
+  if (UNLIKELY(hooks->after_call != NULL)) {
+    const CressetCall told = {callable, call_args, call_nargs, kwnames, 0};
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    int agreed;
+    ASK(agreed, after_call, &told, result);
+    if (agreed < 0) {
+      Py_CLEAR(result);
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(traceback);
+    } else {
+      PyErr_Restore(type, value, traceback);
+    }
+  }
+}
+call_result : CLEAR_FLAT_ARGS();
+while (sp > call_base) {
+  PyObject* value = POP();
+  Py_XDECREF(value);
+}
+if (UNLIKELY(result == NULL)) goto error;
+PUSH(result);
+CHECK_ATTENTION();
+NEXT();
+call_failed : CLEAR_FLAT_ARGS();
+goto error;
+
+// A call that the program's text does not show: callable(*implicit_args[:call_nargs]), operands above call_base being
+// dropped, its result going where `then` says.
+implicit_call : Py_INCREF(callable);
+then_value = NULL;
+implicit_call_owned : {
+  CressetAction action = CRESSET_RUN;
+  if (UNLIKELY(hooks->before_call != NULL)) {
+    const CressetCall told = {callable, implicit_args, call_nargs, NULL, 1};
+    ASK(action, before_call, &told, &result);
+    if (action < 0) {
+      Py_DECREF(callable);
+      Py_CLEAR(then_value);
+      goto error;
+    }
+  }
+  if (action == CRESSET_RUN) {
+    const CallArguments arguments = {NULL, 0, NULL, implicit_args, call_nargs, NULL, NULL};
+    innermost = cresset_bind(tstate, callable, &arguments);
+    if (LIKELY(innermost != NULL)) {
+      Py_DECREF(callable);
+      while (sp > call_base) {
+        PyObject* value = POP();
+        Py_XDECREF(value);
+      }
+      goto enter_function;
+    }
+    if (PyErr_Occurred()) {
+      Py_DECREF(callable);
+      Py_CLEAR(then_value);
+      goto error;
+    }
+  }
+  if (action != CRESSET_RESULT) {
+    if (action == CRESSET_NATIVE) cresset_eval_pause();
+    result = PyObject_Vectorcall(callable, implicit_args, (size_t)call_nargs, NULL);
+    if (action == CRESSET_NATIVE) cresset_eval_unpause();
+  }
+  Py_DECREF(callable);
+  while (sp > call_base) {
+    PyObject* value = POP();
+    Py_XDECREF(value);
+  }
+  goto apply;
+}
+
+// `innermost` is the new frame, the stack holds no operands of the call any more; then, then_operand, then_value.
+enter_function : {
+  frame->prev_instr = next_instr - 1;
+  activation->instruction = (int)(frame->prev_instr - first_instr);
+  activation->stack_depth = (int)(sp - frame_stack(frame));
+  CressetActivation* entered = push_activation(state, innermost);
+  if (UNLIKELY(entered == NULL)) {
+    drop_frame(tstate, innermost);
+    Py_CLEAR(then_value);
+    kwnames = NULL;
+    goto error;
+  }
+  entered->continuation = (uint8_t)then;
+  entered->continuation_operand = then_operand;
+  entered->continuation_value = then_value;
+  kwnames = NULL;
+  SAVE_STACK();
+  innermost->previous = frame;
+  activation = entered;
+  frame = cframe.current_frame = innermost;
+  goto start_frame;
+}

@@ -1,0 +1,136 @@
+// Part of cresset_run_frames: raising, handling, with.
+OP(RAISE_VARARGS) {
+  PyObject* cause = oparg == 2 ? POP() : NULL;
+  PyObject* exception = oparg >= 1 ? POP() : NULL;
+  if (cresset_raise(tstate, exception, cause)) goto unwind;
+  goto error;
+}
+
+OP(RERAISE) {
+  if (oparg) {
+    PyObject* last = PEEK(oparg + 1);
+    if (!PyLong_Check(last)) {
+      PyErr_SetString(PyExc_SystemError, "lasti is not an int");
+      goto error;
+    }
+    frame->prev_instr = first_instr + PyLong_AsLong(last);
+  }
+  cresset_restore_exception(POP());
+  goto unwind;
+}
+
+OP(PUSH_EXC_INFO) {
+  PyObject* value = POP();
+  _PyErr_StackItem* handled = tstate->exc_info;
+  PUSH(handled->exc_value != NULL ? handled->exc_value : Py_NewRef(Py_None));
+  Py_INCREF(value);
+  PUSH(value);
+  handled->exc_value = value;
+  NEXT();
+}
+
+OP(POP_EXCEPT) {
+  _PyErr_StackItem* handled = tstate->exc_info;
+  PyObject* old = handled->exc_value;
+  handled->exc_value = POP();
+  Py_XDECREF(old);
+  NEXT();
+}
+
+OP(CHECK_EXC_MATCH) {
+  PyObject* type = TOP();
+  if (cresset_check_except_type(type) < 0) goto error;
+  const int matches = PyErr_GivenExceptionMatches(SECOND(), type);
+  TOP() = Py_NewRef(matches ? Py_True : Py_False);
+  Py_DECREF(type);
+  NEXT();
+}
+
+OP(CHECK_EG_MATCH) {
+  PyObject *match, *rest;
+  if (cresset_match_exception_group(SECOND(), TOP(), &match, &rest) < 0) goto error;
+  PyObject* type = POP();
+  Py_DECREF(type);
+  if (match == Py_None) {  // nothing of it: the group stays as it is
+    Py_DECREF(rest);
+    PUSH(match);
+  } else {
+    PyObject* whole = TOP();
+    TOP() = rest;
+    Py_DECREF(whole);
+    PUSH(match);
+    PyErr_SetHandledException(match);
+  }
+  NEXT();
+}
+
+OP(PREP_RERAISE_STAR) {
+  PyObject* raised = cresset_prepare_reraise_star(SECOND(), TOP());
+  if (raised == NULL) goto error;
+  PyObject* list = POP();
+  PyObject* original = TOP();
+  TOP() = raised;
+  Py_DECREF(list);
+  Py_DECREF(original);
+  NEXT();
+}
+
+OP(WITH_EXCEPT_START) {
+  // The stack: __exit__, the last instruction, the exception handled before, the exception.
+  PyObject* value = TOP();
+  PyObject* exit = PEEK(4);
+  PyObject* traceback = PyException_GetTraceback(value);
+  Py_XDECREF(traceback);  // the exception keeps it
+  PyObject* arguments[4] = {NULL, PyExceptionInstance_Class(value), value, traceback != NULL ? traceback : Py_None};
+  result = PyObject_Vectorcall(exit, arguments + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+  if (result == NULL) goto error;
+  PUSH(result);
+  NEXT();
+}
+
+OP(BEFORE_WITH) {
+  PyObject* manager = TOP();
+  PyObject* enter = cresset_special(manager, cresset_names.__enter__, "context manager", NULL);
+  if (enter == NULL) goto error;
+  PyObject* exit = cresset_special(manager, cresset_names.__exit__, "context manager", "__exit__");
+  if (exit == NULL) {
+    Py_DECREF(enter);
+    goto error;
+  }
+  TOP() = exit;
+  Py_DECREF(manager);
+  if (PyMethod_Check(enter) && PyFunction_Check(PyMethod_GET_FUNCTION(enter))) {
+    callable = Py_NewRef(PyMethod_GET_FUNCTION(enter));
+    // The manager must outlive the operand that held it.
+    PUSH(enter);
+    implicit_args[0] = PyMethod_GET_SELF(enter);
+    call_nargs = 1;
+    call_base = sp - 1;
+    then = CRESSET_THEN_PUSH;
+    then_value = NULL;
+    goto implicit_call_owned;
+  }
+  result = PyObject_CallNoArgs(enter);
+  Py_DECREF(enter);
+  if (result == NULL) goto error;
+  PUSH(result);
+  NEXT();
+}
+
+OP(BEFORE_ASYNC_WITH) {
+  PyObject* manager = TOP();
+  PyObject* enter = cresset_special(manager, cresset_names.__aenter__, "asynchronous context manager", NULL);
+  if (enter == NULL) goto error;
+  PyObject* exit = cresset_special(manager, cresset_names.__aexit__, "asynchronous context manager", "__aexit__");
+  if (exit == NULL) {
+    Py_DECREF(enter);
+    goto error;
+  }
+  TOP() = exit;
+  Py_DECREF(manager);
+  result = PyObject_CallNoArgs(enter);
+  Py_DECREF(enter);
+  if (result == NULL) goto error;
+  PUSH(result);
+  NEXT();
+}

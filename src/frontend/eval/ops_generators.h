@@ -1,0 +1,61 @@
+// Part of cresset_run_frames: yielding, awaiting.
+OP(RETURN_GENERATOR) {
+  // Frames of generator functions are run by CPython up to here (state.c, cresset_bind).
+  PyErr_SetString(PyExc_SystemError, "the evaluator does not make generators");
+  goto error;
+}
+
+OP(YIELD_VALUE) {
+  result = POP();
+  _PyFrame_GetGenerator(frame)->gi_frame_state = FRAME_SUSPENDED;
+  goto returned;
+}
+
+OP(RETURN_VALUE) {
+  result = POP();
+  goto returned;
+}
+
+OP(ASYNC_GEN_WRAP) {
+  PyObject* wrapped = cresset_wrap_async_value(POP());
+  if (wrapped == NULL) goto error;
+  PUSH(wrapped);
+  NEXT();
+}
+
+OP(GET_AWAITABLE) {
+  PyObject* iterator = cresset_awaitable(TOP(), oparg);
+  if (iterator == NULL) goto error;
+  PyObject* object = TOP();
+  TOP() = iterator;
+  Py_DECREF(object);
+  NEXT();
+}
+
+OP(GET_AITER) {
+  PyObject* iterator = cresset_async_iterator(TOP());
+  if (iterator == NULL) goto error;
+  PyObject* object = TOP();
+  TOP() = iterator;
+  Py_DECREF(object);
+  NEXT();
+}
+
+OP(GET_ANEXT) {
+  PyObject* awaitable = cresset_async_next(TOP());
+  if (awaitable == NULL) goto error;
+  PUSH(awaitable);
+  NEXT();
+}
+
+OP(END_ASYNC_FOR) {
+  PyObject* value = POP();
+  if (PyErr_GivenExceptionMatches(value, PyExc_StopAsyncIteration)) {
+    PyObject* iterator = POP();
+    Py_DECREF(value);
+    Py_DECREF(iterator);
+    NEXT();
+  }
+  cresset_restore_exception(value);
+  goto unwind;
+}

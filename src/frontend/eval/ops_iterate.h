@@ -1,0 +1,147 @@
+// Part of cresset_run_frames: iteration. Frames of generators and of Python's __next__ and __iter__ run in this loop.
+OP(GET_ITER) {
+  PyObject* iterable = TOP();
+  if (!IS_CONTAINER(iterable)) {
+    BEFORE_OPERATOR(CRESSET_OP_ITER, 0, iterable, NULL, iterator_given);
+    if (Py_TYPE(iterable)->tp_iter == cresset_known.iter) {
+      callable = cresset_python_method(iterable, cresset_names.__iter__);
+      if (callable != NULL) {
+        implicit_args[0] = iterable;
+        call_nargs = 1;
+        call_base = sp - 1;
+        then = CRESSET_THEN_ITERATOR;
+        goto implicit_call;
+      }
+    }
+  }
+  result = PyObject_GetIter(iterable);
+  if (result != NULL && UNLIKELY(hooks->read_iterator != NULL)) {
+    int told;
+    ASK(told, read_iterator, iterable, result);
+    if (told < 0) Py_CLEAR(result);
+  }
+iterator_given:
+  if (result == NULL) goto error;
+  TOP() = result;
+  Py_DECREF(iterable);
+  NEXT();
+}
+
+OP(GET_YIELD_FROM_ITER) {
+  PyObject* iterable = TOP();
+  if (PyCoro_CheckExact(iterable)) {
+    if (!(frame->f_code->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE))) {
+      PyErr_SetString(PyExc_TypeError, "cannot 'yield from' a coroutine object in a non-coroutine generator");
+      goto error;
+    }
+  } else if (!PyGen_CheckExact(iterable)) {
+    PyObject* iterator = PyObject_GetIter(iterable);
+    if (iterator == NULL) goto error;
+    TOP() = iterator;
+    Py_DECREF(iterable);
+  }
+  NEXT();
+}
+
+OP(FOR_ITER) {
+  PyObject* iterator = TOP();
+  PyTypeObject* type = Py_TYPE(iterator);
+  if (type == &PyGen_Type && ((PyGenObject*)iterator)->gi_frame_state < FRAME_EXECUTING) {
+    then = CRESSET_THEN_NEXT;
+    then_operand = oparg;
+    implicit_args[0] = Py_None;
+    goto enter_generator;
+  }
+  if (UNLIKELY(hooks->before_operator != NULL) && type != &PyListIter_Type && type != &PyTupleIter_Type &&
+      type != &PyRangeIter_Type) {
+    BEFORE_OPERATOR(CRESSET_OP_NEXT, 0, iterator, NULL, next_given);
+  }
+  if (type->tp_iternext == cresset_known.next) {
+    callable = cresset_python_method(iterator, cresset_names.__next__);
+    if (callable != NULL) {
+      implicit_args[0] = iterator;
+      call_nargs = 1;
+      call_base = sp;
+      then = CRESSET_THEN_NEXT;
+      then_operand = oparg;
+      goto implicit_call;
+    }
+  }
+  result = type->tp_iternext(iterator);
+next_given:
+  if (LIKELY(result != NULL)) {
+    PUSH(result);
+    TELL(read_next, iterator, result);
+    NEXT();
+  }
+end_of_loop:
+  if (PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_StopIteration)) goto error;
+    PyErr_Clear();
+  }
+  TELL(read_next, TOP(), NULL);
+  {
+    PyObject* exhausted = POP();
+    Py_DECREF(exhausted);
+  }
+  SKIP(oparg);
+  NEXT();
+}
+
+OP(SEND) {
+  PyObject* value = TOP();
+  PyObject* receiver = SECOND();
+  if ((PyGen_CheckExact(receiver) || PyCoro_CheckExact(receiver)) &&
+      ((PyGenObject*)receiver)->gi_frame_state < FRAME_EXECUTING &&
+      (value == Py_None || ((PyGenObject*)receiver)->gi_frame_state == FRAME_SUSPENDED)) {
+    then = CRESSET_THEN_SEND;
+    then_operand = oparg;
+    implicit_args[0] = value;
+    goto enter_generator;
+  }
+  const PySendResult sent = PyIter_Send(receiver, value, &result);
+  if (sent == PYGEN_ERROR) goto error;
+  sp--;
+  Py_DECREF(value);
+  if (sent == PYGEN_RETURN) goto sent_return;
+  PUSH(result);
+  NEXT();
+sent_return: {
+  PyObject* finished = TOP();
+  TOP() = result;
+  Py_DECREF(finished);
+  SKIP(oparg);
+  NEXT();
+}
+}
+
+// Resumes the generator on the stack (FOR_ITER: on top; SEND: under the value that is sent) with implicit_args[0].
+enter_generator : {
+  PyGenObject* generator = (PyGenObject*)(then == CRESSET_THEN_SEND ? SECOND() : TOP());
+  Frame* resumed = (Frame*)generator->gi_iframe;
+  frame->prev_instr = next_instr - 1;
+  activation->instruction = (int)(frame->prev_instr - first_instr);
+  CressetActivation* entered = push_activation(state, resumed);
+  if (entered == NULL) goto error;
+  if (then == CRESSET_THEN_SEND) {
+    sp--;  // the value moves over
+    resumed->localsplus[resumed->stacktop++] = implicit_args[0];
+  } else {
+    resumed->localsplus[resumed->stacktop++] = Py_NewRef(Py_None);
+  }
+  activation->stack_depth = (int)(sp - frame_stack(frame));
+  SAVE_STACK();
+  entered->is_generator = 1;
+  entered->generator = (PyObject*)generator;
+  entered->instruction = frame_last(resumed);
+  entered->continuation = (uint8_t)then;
+  entered->continuation_operand = then_operand;
+  activation = entered;
+  generator->gi_exc_state.previous_item = tstate->exc_info;
+  tstate->exc_info = &generator->gi_exc_state;
+  generator->gi_frame_state = FRAME_EXECUTING;
+  resumed->is_entry = false;
+  resumed->previous = frame;
+  frame = cframe.current_frame = resumed;
+  goto start_frame;
+}

@@ -1,0 +1,297 @@
+// Part of cresset_run_frames: arithmetic, comparison, subscripts, formatting.
+OP(BINARY_OP) {
+  PyObject* left = SECOND();
+  PyObject* right = TOP();
+  SKIP(CACHES(BINARY_OP));
+  if (PyLong_CheckExact(left) && PyLong_CheckExact(right) && IS_MEDIUM(left) && IS_MEDIUM(right)) {
+    const long a = MEDIUM_VALUE(left), b = MEDIUM_VALUE(right);
+    switch (oparg) {
+      case NB_ADD:
+      case NB_INPLACE_ADD:
+        result = PyLong_FromLong(a + b);
+        goto binary_done;
+      case NB_SUBTRACT:
+      case NB_INPLACE_SUBTRACT:
+        result = PyLong_FromLong(a - b);
+        goto binary_done;
+      case NB_MULTIPLY:
+      case NB_INPLACE_MULTIPLY:
+        result = PyLong_FromLong(a * b);
+        goto binary_done;
+      default:
+        break;
+    }
+  } else if (PyFloat_CheckExact(left) && PyFloat_CheckExact(right)) {
+    const double a = PyFloat_AS_DOUBLE(left), b = PyFloat_AS_DOUBLE(right);
+    switch (oparg) {
+      case NB_ADD:
+      case NB_INPLACE_ADD:
+        result = PyFloat_FromDouble(a + b);
+        goto binary_done;
+      case NB_SUBTRACT:
+      case NB_INPLACE_SUBTRACT:
+        result = PyFloat_FromDouble(a - b);
+        goto binary_done;
+      case NB_MULTIPLY:
+      case NB_INPLACE_MULTIPLY:
+        result = PyFloat_FromDouble(a * b);
+        goto binary_done;
+      default:
+        break;
+    }
+  } else if ((oparg == NB_ADD || oparg == NB_INPLACE_ADD) && PyUnicode_CheckExact(left) &&
+             PyUnicode_CheckExact(right)) {
+    goto add_strings;
+  }
+  if (UNLIKELY((hooks->before_operator != NULL || hooks->before_write != NULL || hooks->after_write != NULL) &&
+               !(is_plain(left) && is_plain(right)))) {
+    goto told_binary_op;
+  }
+  result = binary_operation(oparg, left, right);
+binary_done:
+  sp[-2] = result;
+  sp--;
+  Py_DECREF(left);
+  Py_DECREF(right);
+  if (UNLIKELY(result == NULL)) {
+    sp--;
+    goto error;
+  }
+  NEXT();
+
+told_binary_op:
+  BEFORE_OPERATOR(CRESSET_OP_BINARY, oparg, left, right, binary_done);
+  if (oparg >= NB_INPLACE_ADD) {
+    const CressetWrite write = {CRESSET_WRITE_IN_PLACE, left, NULL, right, oparg};
+    TELL(before_write, &write);
+    result = binary_operation(oparg, left, right);
+    if (result != NULL && hooks->after_write != NULL) {
+      int told;
+      ASK(told, after_write, &write);
+      if (told < 0) Py_CLEAR(result);
+    }
+  } else {
+    result = binary_operation(oparg, left, right);
+  }
+  goto binary_done;
+
+add_strings: {
+  // `s += t`, `s = s + t`: with no other reference to s it grows in place, as everybody's loops rely on.
+  const Unit next_unit = *next_instr;
+  if (cresset_base_opcode[_Py_OPCODE(next_unit)] == STORE_FAST && locals[_Py_OPARG(next_unit)] == left && !divert) {
+    locals[_Py_OPARG(next_unit)] = NULL;
+    Py_DECREF(left);
+    sp--;
+    PyUnicode_Append(&TOP(), right);  // takes the reference in TOP, which becomes NULL on failure
+    Py_DECREF(right);
+    if (UNLIKELY(TOP() == NULL)) {
+      sp--;
+      goto error;
+    }
+    NEXT();
+  }
+  result = PyUnicode_Concat(left, right);
+  goto binary_done;
+}
+}
+
+#define UNARY(OPCODE, SIGN, FUNCTION)                                                       \
+  op_##OPCODE : {                                                                           \
+    PyObject* value = TOP();                                                                \
+    if (!is_plain(value)) BEFORE_OPERATOR(CRESSET_OP_UNARY, SIGN, value, NULL, unary_done); \
+    result = FUNCTION(value);                                                               \
+    goto unary_done;                                                                        \
+  }
+UNARY(UNARY_POSITIVE, '+', PyNumber_Positive)
+UNARY(UNARY_NEGATIVE, '-', PyNumber_Negative)
+UNARY(UNARY_INVERT, '~', PyNumber_Invert)
+#undef UNARY
+unary_done : {
+  PyObject* value = POP();
+  Py_DECREF(value);
+  if (result == NULL) goto error;
+  PUSH(result);
+  NEXT();
+}
+
+OP(COMPARE_OP) {
+  PyObject* left = SECOND();
+  PyObject* right = TOP();
+  SKIP(CACHES(COMPARE_OP));
+  if (PyLong_CheckExact(left) && PyLong_CheckExact(right) && IS_MEDIUM(left) && IS_MEDIUM(right)) {
+    const long a = MEDIUM_VALUE(left), b = MEDIUM_VALUE(right);
+    const int holds = COMPARE_NUMBERS(a, b, oparg);
+    result = Py_NewRef(holds ? Py_True : Py_False);
+  } else if (PyFloat_CheckExact(left) && PyFloat_CheckExact(right)) {
+    const double a = PyFloat_AS_DOUBLE(left), b = PyFloat_AS_DOUBLE(right);
+    const int holds = COMPARE_NUMBERS(a, b, oparg);
+    result = Py_NewRef(holds ? Py_True : Py_False);
+  } else {
+    if (!(is_plain(left) && is_plain(right))) BEFORE_OPERATOR(CRESSET_OP_COMPARE, oparg, left, right, compare_done);
+    result = PyObject_RichCompare(left, right, oparg);
+  }
+  if (result != NULL && UNLIKELY(hooks->read_compare != NULL)) {
+    int told;
+    ASK(told, read_compare, left, right, oparg, result);
+    if (told < 0) Py_CLEAR(result);
+  }
+compare_done:
+  sp[-2] = result;
+  sp--;
+  Py_DECREF(left);
+  Py_DECREF(right);
+  if (UNLIKELY(result == NULL)) {
+    sp--;
+    goto error;
+  }
+  NEXT();
+}
+
+OP(IS_OP) {
+  const int holds = (SECOND() == TOP()) ^ oparg;
+  TELL(read_is, SECOND(), TOP(), holds);
+  PyObject* right = POP();
+  PyObject* left = TOP();
+  TOP() = Py_NewRef(holds ? Py_True : Py_False);
+  Py_DECREF(left);
+  Py_DECREF(right);
+  NEXT();
+}
+
+OP(CONTAINS_OP) {
+  PyObject* item = SECOND();
+  PyObject* container = TOP();
+  BEFORE_OPERATOR(CRESSET_OP_CONTAINS, oparg, container, item, contains_given);
+  const int contains = PySequence_Contains(container, item);
+  if (contains < 0) goto error;
+  TELL(read_contains, container, item, contains);
+  result = Py_NewRef((contains ^ oparg) ? Py_True : Py_False);
+  goto contains_done;
+contains_given:
+  if (oparg) Py_SETREF(result, Py_NewRef(result == Py_True ? Py_False : Py_True));
+contains_done:
+  sp--;
+  TOP() = result;
+  Py_DECREF(item);
+  Py_DECREF(container);
+  NEXT();
+}
+
+OP(BINARY_SUBSCR) {
+  PyObject* container = SECOND();
+  PyObject* key = TOP();
+  SKIP(CACHES(BINARY_SUBSCR));
+  if (PyLong_CheckExact(key) && IS_MEDIUM(key) && MEDIUM_VALUE(key) >= 0) {
+    const Py_ssize_t index = MEDIUM_VALUE(key);
+    if (PyList_CheckExact(container) && index < PyList_GET_SIZE(container)) {
+      result = Py_NewRef(PyList_GET_ITEM(container, index));
+      goto subscript_read;
+    }
+    if (PyTuple_CheckExact(container) && index < PyTuple_GET_SIZE(container)) {
+      result = Py_NewRef(PyTuple_GET_ITEM(container, index));
+      goto subscript_read;
+    }
+  }
+  if (!IS_CONTAINER(container)) {
+    BEFORE_OPERATOR(CRESSET_OP_SUBSCRIPT, 0, container, key, subscript_done);
+    if (Py_TYPE(container)->tp_as_mapping != NULL &&
+        Py_TYPE(container)->tp_as_mapping->mp_subscript == cresset_known.getitem) {
+      callable = cresset_python_method(container, cresset_names.__getitem__);
+      if (callable != NULL) {
+        implicit_args[0] = container;
+        implicit_args[1] = key;
+        call_nargs = 2;
+        call_base = sp - 2;
+        then = CRESSET_THEN_PUSH;
+        goto implicit_call;
+      }
+    }
+  }
+  result = PyObject_GetItem(container, key);
+subscript_read:
+  if (UNLIKELY(hooks->read_item != NULL) && (IS_CONTAINER(container) || cresset_keeps_subscript(container))) {
+    if (result != NULL || PyErr_ExceptionMatches(PyExc_LookupError)) {
+      PyObject *type, *value, *traceback;
+      PyErr_Fetch(&type, &value, &traceback);
+      int told;
+      ASK(told, read_item, container, key, result);
+      if (told < 0) {
+        Py_CLEAR(result);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+      } else {
+        PyErr_Restore(type, value, traceback);
+      }
+    }
+  }
+subscript_done:
+  sp[-2] = result;
+  sp--;
+  Py_DECREF(container);
+  Py_DECREF(key);
+  if (UNLIKELY(result == NULL)) {
+    sp--;
+    goto error;
+  }
+  NEXT();
+}
+
+OP(STORE_SUBSCR) {
+  PyObject* key = TOP();
+  PyObject* container = SECOND();
+  PyObject* value = THIRD();
+  SKIP(CACHES(STORE_SUBSCR));
+  if (Py_TYPE(container)->tp_as_mapping != NULL &&
+      Py_TYPE(container)->tp_as_mapping->mp_ass_subscript == cresset_known.setitem) {
+    callable = cresset_python_method(container, cresset_names.__setitem__);
+    if (callable != NULL) {
+      implicit_args[0] = container;
+      implicit_args[1] = key;
+      implicit_args[2] = value;
+      call_nargs = 3;
+      call_base = sp - 3;
+      then = CRESSET_THEN_DROP;
+      goto implicit_call;
+    }
+  }
+  const CressetWrite write = {CRESSET_WRITE_ITEM, container, key, value, 0};
+  TELL(before_write, &write);
+  const int failed = PyObject_SetItem(container, key, value);
+  if (failed == 0) TELL(after_write, &write);
+  sp -= 3;
+  Py_DECREF(value);
+  Py_DECREF(container);
+  Py_DECREF(key);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(DELETE_SUBSCR) {
+  PyObject* key = TOP();
+  PyObject* container = SECOND();
+  const CressetWrite write = {CRESSET_WRITE_ITEM, container, key, NULL, 0};
+  TELL(before_write, &write);
+  const int failed = PyObject_DelItem(container, key);
+  if (failed == 0) TELL(after_write, &write);
+  sp -= 2;
+  Py_DECREF(container);
+  Py_DECREF(key);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(FORMAT_VALUE) {
+  PyObject* spec = (oparg & 4) ? TOP() : NULL;
+  PyObject* value = PEEK(spec != NULL ? 2 : 1);
+  const int conversion = (oparg & 3) == 1 ? 's' : (oparg & 3) == 2 ? 'r' : (oparg & 3) == 3 ? 'a' : 0;
+  if (!is_plain(value)) BEFORE_OPERATOR(CRESSET_OP_FORMAT, conversion, value, spec, format_done);
+  result = cresset_format(value, spec, conversion);
+format_done:
+  sp -= spec != NULL ? 2 : 1;
+  Py_DECREF(value);
+  Py_XDECREF(spec);
+  if (result == NULL) goto error;
+  PUSH(result);
+  NEXT();
+}

@@ -1,0 +1,94 @@
+// Part of cresset_run_frames: constants, locals, the stack, jumps without a condition.
+OP(NOP) { NEXT(); }
+
+OP(RESUME) {
+  if (oparg < 2) CHECK_ATTENTION();  // not in the middle of an await or yield from
+  NEXT();
+}
+
+OP(LOAD_FAST) {
+  PyObject* value = locals[oparg];
+  if (UNLIKELY(value == NULL)) goto unbound_local;
+  Py_INCREF(value);
+  PUSH(value);
+  NEXT();
+}
+
+OP(LOAD_CLOSURE) {
+  PyObject* value = locals[oparg];
+  if (UNLIKELY(value == NULL)) goto unbound_local;
+  Py_INCREF(value);
+  PUSH(value);
+  NEXT();
+}
+
+OP(LOAD_CONST) {
+  PyObject* value = PyTuple_GET_ITEM(consts, oparg);
+  Py_INCREF(value);
+  PUSH(value);
+  NEXT();
+}
+
+OP(STORE_FAST) {
+  PyObject* value = POP();
+  REPLACE_LOCAL(oparg, value);
+  NEXT();
+}
+
+OP(DELETE_FAST) {
+  if (UNLIKELY(locals[oparg] == NULL)) goto unbound_local;
+  REPLACE_LOCAL(oparg, NULL);
+  NEXT();
+}
+
+OP(POP_TOP) {
+  PyObject* value = POP();
+  Py_DECREF(value);
+  NEXT();
+}
+
+OP(PUSH_NULL) {
+  PUSH(NULL);
+  NEXT();
+}
+
+OP(COPY) {
+  PyObject* value = PEEK(oparg);
+  Py_XINCREF(value);
+  PUSH(value);
+  NEXT();
+}
+
+OP(SWAP) {
+  PyObject* value = TOP();
+  TOP() = PEEK(oparg);
+  PEEK(oparg) = value;
+  NEXT();
+}
+
+OP(EXTENDED_ARG) {
+  // No look at `divert`: a frame is left between instructions, and the prefix is a part of the next one.
+  const int high = oparg << 8;
+  FETCH();
+  oparg |= high;
+  goto* targets[opcode];
+}
+
+OP(JUMP_FORWARD) {
+  SKIP(oparg);
+  NEXT();
+}
+
+OP(JUMP_BACKWARD) {
+  SKIP(-oparg);
+  CHECK_ATTENTION();
+  NEXT();
+}
+
+OP(JUMP_BACKWARD_NO_INTERRUPT) {
+  SKIP(-oparg);
+  NEXT();
+}
+
+unbound_local : cresset_unbound_local(frame->f_code, oparg);
+goto error;

@@ -1,0 +1,7 @@
+// Hooks that write down what they are told: for tests.
+#pragma once
+
+#include <Python.h>
+
+PyObject* cresset_eval_record(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
+PyObject* cresset_eval_break_at(PyObject* self, PyObject* const* args, Py_ssize_t nargs);

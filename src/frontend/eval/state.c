@@ -1,0 +1,148 @@
+// Beginning and ending evaluation in a thread, and the hook of PEP 523.
+#include "frontend/eval/state.h"
+
+#include "frontend/eval/known.h"
+
+_Thread_local EvalState cresset_eval_state;
+
+// Under the GIL: how many levels exist in all threads, and which evaluator was there before the first.
+static int installed_levels;
+static _PyFrameEvalFunction previous_evaluator;
+
+CressetActivation* cresset_next_chunk(EvalState* state) {
+  ActivationChunk* chunk = state->chunk != NULL ? state->chunk->next : NULL;
+  if (chunk == NULL) {
+    chunk = PyMem_Calloc(1, sizeof(ActivationChunk));
+    if (chunk == NULL) {
+      PyErr_NoMemory();
+      return NULL;
+    }
+    chunk->previous = state->chunk;
+    if (state->chunk != NULL) state->chunk->next = chunk;
+  }
+  state->chunk = chunk;
+  state->end = chunk->items + kActivationsInChunk;
+  return chunk->items;
+}
+
+void cresset_previous_chunk(EvalState* state) {
+  state->chunk = state->chunk->previous;
+  state->end = state->chunk->items + kActivationsInChunk;
+}
+
+static void free_chunks(EvalState* state) {
+  ActivationChunk* chunk = state->chunk;
+  while (chunk != NULL && chunk->next != NULL) chunk = chunk->next;
+  while (chunk != NULL) {
+    ActivationChunk* previous = chunk->previous;
+    PyMem_Free(chunk);
+    chunk = previous;
+  }
+  state->chunk = NULL;
+  state->end = NULL;
+}
+
+PyObject* cresset_native_frame(PyThreadState* tstate, Frame* frame, int throwing) {
+  _PyFrameEvalFunction run = previous_evaluator != NULL ? previous_evaluator : _PyEval_EvalFrameDefault;
+  return run(tstate, frame, throwing);
+}
+
+// A generator function's own frame does nothing but make the generator: no code of the program runs in it.
+static int only_makes_generator(Frame* frame) {
+  return frame->owner == FRAME_OWNED_BY_THREAD && code_is_generator(frame->f_code) &&
+         frame->prev_instr < frame_code(frame) + frame->f_code->_co_firsttraceable;
+}
+
+static PyObject* evaluate_from_c(PyThreadState* tstate, Frame* frame, int throwing) {
+  EvalState* state = &cresset_eval_state;
+  const EvalLevel* level = state->level;
+  if (level == NULL || level->paused || level->left || tstate->cframe->use_tracing || only_makes_generator(frame)) {
+    return cresset_native_frame(tstate, frame, throwing);
+  }
+  CressetActivation* activation = push_activation(state, frame);
+  if (activation == NULL) {
+    PyErr_Clear();
+    return cresset_native_frame(tstate, frame, throwing);
+  }
+  activation->entered_from_c = 1;
+  activation->continuation = CRESSET_THEN_RETURN_TO_C;
+  if (frame->owner == FRAME_OWNED_BY_GENERATOR) {
+    activation->is_generator = 1;
+    activation->generator = (PyObject*)_PyFrame_GetGenerator(frame);
+    activation->instruction = frame_last(frame);
+  }
+  return cresset_run_frames(tstate, state, frame, frame, throwing ? RUN_THROWING : RUN_START);
+}
+
+static void install(PyInterpreterState* interpreter) {
+  if (installed_levels++ > 0) return;
+  previous_evaluator = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+  if (previous_evaluator == _PyEval_EvalFrameDefault) previous_evaluator = NULL;
+  _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate_from_c);
+}
+
+static void uninstall(PyInterpreterState* interpreter) {
+  if (--installed_levels > 0) return;
+  _PyInterpreterState_SetEvalFrameFunc(interpreter,
+                                       previous_evaluator != NULL ? previous_evaluator : _PyEval_EvalFrameDefault);
+  previous_evaluator = NULL;
+}
+
+const char* cresset_eval_unsupported(void) {
+  if ((Py_Version >> 16) != (PY_VERSION_HEX >> 16))
+    return "the module was built for another CPython than the one running";
+  return NULL;
+}
+
+int cresset_eval_begin(const CressetEvalHooks* hooks) {
+  const char* why = cresset_eval_unsupported();
+  if (why != NULL) {
+    PyErr_SetString(PyExc_RuntimeError, why);
+    return -1;
+  }
+  if (cresset_known_init() < 0) return -1;
+  EvalState* state = &cresset_eval_state;
+  EvalLevel* level = PyMem_Calloc(1, sizeof(EvalLevel));
+  if (level == NULL || (state->chunk == NULL && cresset_next_chunk(state) == NULL)) {
+    PyMem_Free(level);
+    PyErr_NoMemory();
+    return -1;
+  }
+  level->hooks = hooks;
+  level->outer = state->level;
+  state->level = level;
+  install(PyInterpreterState_Get());
+  return 0;
+}
+
+void cresset_eval_end(void) {
+  EvalState* state = &cresset_eval_state;
+  EvalLevel* level = state->level;
+  if (level == NULL) return;
+  uninstall(PyInterpreterState_Get());
+  state->level = level->outer;
+  PyMem_Free(level);
+  // Frames may still be evaluated (an end inside the program): their activations stay.
+  if (state->level == NULL && state->current == NULL) free_chunks(state);
+}
+
+void cresset_eval_pause(void) {
+  if (cresset_eval_state.level != NULL) cresset_eval_state.level->paused++;
+}
+
+void cresset_eval_unpause(void) {
+  if (cresset_eval_state.level != NULL) cresset_eval_state.level->paused--;
+}
+
+CressetActivation* cresset_eval_current(void) { return cresset_eval_state.current; }
+
+PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs) {
+  return PyObject_Call(callable, args, kwargs);
+}
+
+void cresset_eval_leave(CressetActivation* activation, CressetLeave what) {
+  activation->leave = 1;
+  if (what == CRESSET_LEAVE_FRAME) return;
+  if (cresset_eval_state.level != NULL) cresset_eval_state.level->left = 1;
+  for (CressetActivation* a = activation; a != NULL; a = a->caller) a->leave = 1;
+}

@@ -1,0 +1,71 @@
+// What a thread knows about its evaluation, and what the loop and its helpers share. C sources of this folder only.
+#pragma once
+
+#include "frontend/eval/cpython_311.h"
+#include "frontend/eval/hooks.h"
+
+enum { kActivationsInChunk = 64 };
+
+typedef struct ActivationChunk {
+  struct ActivationChunk* previous;
+  struct ActivationChunk* next;
+  CressetActivation items[kActivationsInChunk];
+} ActivationChunk;
+
+// One level of cresset_eval_begin. `depth` counts the pauses; `left` is set by CRESSET_LEAVE_ALL.
+typedef struct EvalLevel {
+  struct EvalLevel* outer;
+  const CressetEvalHooks* hooks;
+  int paused;
+  int left;
+} EvalLevel;
+
+typedef struct {
+  EvalLevel* level;  // NULL: this thread's frames are CPython's own business
+  CressetActivation* current;
+  ActivationChunk* chunk;
+  CressetActivation* end;  // of the chunk
+} EvalState;
+
+extern _Thread_local EvalState cresset_eval_state;
+
+CressetActivation* cresset_next_chunk(EvalState* state);
+void cresset_previous_chunk(EvalState* state);
+
+// CPython's evaluator, or whoever replaced it before us.
+PyObject* cresset_native_frame(PyThreadState* tstate, Frame* frame, int throwing);
+
+// The loop. `outermost` has no activation below it that this call runs; the frames from `innermost` to it are linked.
+typedef enum { RUN_START = 0, RUN_RESUMED, RUN_THROWING } RunMode;
+PyObject* cresset_run_frames(PyThreadState* tstate, EvalState* state, Frame* outermost, Frame* innermost, RunMode mode);
+
+static inline CressetActivation* push_activation(EvalState* state, Frame* frame) {
+  CressetActivation* previous = state->current;
+  CressetActivation* next = previous == NULL ? state->end - kActivationsInChunk : previous + 1;
+  if (UNLIKELY(next == state->end)) {
+    next = cresset_next_chunk(state);
+    if (next == NULL) return NULL;
+  }
+  next->caller = previous;
+  next->frame = frame;
+  next->function = (PyObject*)frame->f_func;
+  next->code = frame->f_code;
+  next->instruction = -1;
+  next->stack_depth = 0;
+  next->entered_from_c = 0;
+  next->is_generator = 0;
+  next->continuation = CRESSET_THEN_PUSH;
+  next->leave = 0;
+  next->continuation_operand = 0;
+  next->continuation_value = NULL;
+  next->generator = NULL;
+  next->user = NULL;
+  state->current = next;
+  return next;
+}
+
+static inline void pop_activation(EvalState* state) {
+  CressetActivation* gone = state->current;
+  state->current = gone->caller;
+  if (UNLIKELY(gone == state->chunk->items && state->chunk->previous != NULL)) cresset_previous_chunk(state);
+}

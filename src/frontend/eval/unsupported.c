@@ -1,0 +1,48 @@
+// The evaluator's interface where the running CPython has no evaluator: nothing begins, and the reason is told.
+#include "frontend/eval/debug.h"
+#include "frontend/eval/hooks.h"
+
+const char* cresset_eval_unsupported(void) {
+  return "bytecode is evaluated on CPython 3.11 only; functions are traced on this version";
+}
+
+int cresset_eval_begin(const CressetEvalHooks* hooks) {
+  (void)hooks;
+  PyErr_SetString(PyExc_RuntimeError, cresset_eval_unsupported());
+  return -1;
+}
+
+void cresset_eval_end(void) {}
+void cresset_eval_pause(void) {}
+void cresset_eval_unpause(void) {}
+
+PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs) {
+  return PyObject_Call(callable, args, kwargs);
+}
+
+CressetActivation* cresset_eval_current(void) { return NULL; }
+void cresset_eval_leave(CressetActivation* activation, CressetLeave what) { (void)activation, (void)what; }
+
+void cresset_eval_image(const CressetActivation* activation, CressetPoint point, CressetFrameImage* image) {
+  (void)activation, (void)point;
+  *image = (CressetFrameImage){0};
+}
+
+PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObject* value, PyObject* exception,
+                              int natively) {
+  (void)images, (void)count, (void)value, (void)exception, (void)natively;
+  PyErr_SetString(PyExc_RuntimeError, cresset_eval_unsupported());
+  return NULL;
+}
+
+static PyObject* eval_unsupported(PyObject* self, PyObject* unused) {
+  (void)self, (void)unused;
+  return PyUnicode_FromString(cresset_eval_unsupported());
+}
+
+static PyMethodDef functions[] = {
+    {"_eval_unsupported", eval_unsupported, METH_NOARGS, "Why this interpreter cannot be evaluated, or None."},
+    {NULL, NULL, 0, NULL},
+};
+
+int cresset_eval_add_functions(PyObject* module) { return PyModule_AddFunctions(module, functions); }
