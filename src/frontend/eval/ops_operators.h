@@ -48,9 +48,13 @@ OP(BINARY_OP) {
     goto told_binary_op;
   }
   result = binary_operation(oparg, left, right);
-binary_done:
-  sp[-2] = result;
-  sp--;
+  goto binary_done;
+}
+
+binary_done : {
+  PyObject* right = POP();
+  PyObject* left = TOP();
+  TOP() = result;
   Py_DECREF(left);
   Py_DECREF(right);
   if (UNLIKELY(result == NULL)) {
@@ -58,24 +62,30 @@ binary_done:
     goto error;
   }
   NEXT();
+}
 
-told_binary_op:
+told_binary_op : {
+  PyObject* left = SECOND();
+  PyObject* right = TOP();
   BEFORE_OPERATOR(CRESSET_OP_BINARY, oparg, left, right, binary_done);
-  if (oparg >= NB_INPLACE_ADD) {
-    const CressetWrite write = {CRESSET_WRITE_IN_PLACE, left, NULL, right, oparg};
-    TELL(before_write, &write);
+  if (oparg < NB_INPLACE_ADD) {
     result = binary_operation(oparg, left, right);
-    if (result != NULL && hooks->after_write != NULL) {
-      int told;
-      ASK(told, after_write, &write);
-      if (told < 0) Py_CLEAR(result);
-    }
-  } else {
-    result = binary_operation(oparg, left, right);
+    goto binary_done;
+  }
+  const CressetWrite write = {CRESSET_WRITE_IN_PLACE, left, NULL, right, oparg};
+  TELL(before_write, &write);
+  result = binary_operation(oparg, left, right);
+  if (result != NULL && hooks->after_write != NULL) {
+    int told;
+    ASK(told, after_write, &write);
+    if (told < 0) Py_CLEAR(result);
   }
   goto binary_done;
+}
 
-add_strings: {
+add_strings : {
+  PyObject* left = SECOND();
+  PyObject* right = TOP();
   // `s += t`, `s = s + t`: with no other reference to s it grows in place, as everybody's loops rely on.
   const Unit next_unit = *next_instr;
   if (cresset_base_opcode[_Py_OPCODE(next_unit)] == STORE_FAST && locals[_Py_OPARG(next_unit)] == left && !divert) {
@@ -92,7 +102,6 @@ add_strings: {
   }
   result = PyUnicode_Concat(left, right);
   goto binary_done;
-}
 }
 
 #define UNARY(OPCODE, SIGN, FUNCTION)                                                       \
