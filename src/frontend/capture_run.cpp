@@ -282,7 +282,10 @@ class CaptureRun {
   void check_escapes(StandIns& stand_ins) {
     std::unordered_map<c10::TensorImpl*, int> kept;
     for (const PyRef& t : stand_ins.tensors) kept[THPVariable_Unpack(t.get()).unsafeGetTensorImpl()] = 1;
-    for (const at::Tensor& t : builder_->tensors) kept[t.unsafeGetTensorImpl()] = 1;
+    for (const at::Tensor& t : builder_->tensors) {
+      kept[t.unsafeGetTensorImpl()] = 1;
+      if (t.is_view()) kept[t._base().unsafeGetTensorImpl()] = 1;  // autograd's view keeps its base
+    }
     const auto expected = [&] { return static_cast<int64_t>(kept.size()) + capture_->lifted_constants(); };
     if (capture_->live_tensors() <= expected()) return;
     collect_garbage();

@@ -284,3 +284,17 @@ def test_importing_loads_none_of_the_replaced_stack():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: (x + 1).view(-1), lambda x: (x * 2).t(), lambda x: [(x + 1)[0], x[1:]], lambda x: (x + 1).view(-1)[2:]],
+    ids=["view", "transpose", "select_and_slice", "view_of_view"],
+)
+def test_views_of_intermediates_are_captured(function):
+    x = torch.randn(3, 4)
+    with torch.no_grad():
+        expected, got = function(x), cresset.compile(function)(x)
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
+    for a, b in zip(expected, got):
+        assert torch.equal(a, b) and a.stride() == b.stride()
