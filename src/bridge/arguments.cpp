@@ -42,7 +42,7 @@ bool is_number(const at::Tensor& tensor) {
 
 c10::IValue number_in(Capture& capture, const at::Tensor& tensor) {
   if (capture.symbolic_number)
-    if (std::optional<c10::SymInt> symbol = capture.symbolic_number(tensor)) return *symbol;
+    if (const std::optional<at::Scalar> number = capture.symbolic_number(tensor)) return *number;
   const Capture::StepAside aside;
   return tensor.item();
 }

@@ -143,9 +143,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   DType default_dtype;
   // Called before an operator is recorded: sets the graph's current location. May be empty.
   std::function<void(Capture&)> locate;
-  // The symbolic size that a wrapped number stands for, if it does: torch's Python binding keeps it beside the tensor,
+  // The symbolic number that a wrapped number stands for, if it does: torch's Python binding keeps it beside the tensor,
   // whose own contents mean nothing then. May be empty.
-  std::function<std::optional<c10::SymInt>(const at::Tensor&)> symbolic_number;
+  std::function<std::optional<at::Scalar>(const at::Tensor&)> symbolic_number;
   Captured counters;  // only the counters are used while capturing
 
  private:

@@ -119,27 +119,54 @@ c10::SymNode SymNode::pow_by_natural(const c10::SymNode& other) {
   return make(Type::Int, result);
 }
 
+// this (relation) other <=> mine (relation) theirs, for quotients of positive sizes and whole numbers.
+std::optional<SymNode::Compared> SymNode::cross_multiplied(const c10::SymNode& other) {
+  if (!involves_float(other)) return std::nullopt;
+  const auto* theirs = dynamic_cast<SymNode*>(other.get());
+  if (theirs == nullptr || (type_ != Type::Ratio && theirs->type_ != Type::Ratio)) return std::nullopt;
+  const std::optional<Quotient> a = quotient(), b = theirs->quotient();
+  if (!a || !b) return std::nullopt;
+  const sym::ExprId zero = pool().constant(0);
+  for (const sym::ExprId divisor : {a->denominator, b->denominator})
+    if (!env_->evaluate(pool().gt(divisor, zero), [] { return current_reason(); }).value_or(false)) return std::nullopt;
+  return Compared{pool().mul(a->numerator, b->denominator), pool().mul(b->numerator, a->denominator)};
+}
+
+std::optional<SymNode::Quotient> SymNode::quotient() const {
+  if (type_ == Type::Ratio) return Quotient{expr_, denominator_};
+  if (type_ != Type::Float) return Quotient{expr_, pool().constant(1)};
+  constexpr double kExact = 1 << 30;
+  if (value_ != std::floor(value_) || std::abs(value_) > kExact) return std::nullopt;
+  return Quotient{pool().constant(static_cast<int64_t>(value_)), pool().constant(1)};
+}
+
 c10::SymNode SymNode::eq(const c10::SymNode& other) {
+  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().eq(c->mine, c->theirs));
   if (involves_float(other)) return wrap_bool(pinned(clone()) == pinned(other));
   return make(Type::Bool, pool().eq(expr_, operand(other)));
 }
 c10::SymNode SymNode::ne(const c10::SymNode& other) {
+  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().ne(c->mine, c->theirs));
   if (involves_float(other)) return wrap_bool(pinned(clone()) != pinned(other));
   return make(Type::Bool, pool().ne(expr_, operand(other)));
 }
 c10::SymNode SymNode::gt(const c10::SymNode& other) {
+  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().gt(c->mine, c->theirs));
   if (involves_float(other)) return wrap_bool(pinned(clone()) > pinned(other));
   return make(Type::Bool, pool().gt(expr_, operand(other)));
 }
 c10::SymNode SymNode::lt(const c10::SymNode& other) {
+  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().lt(c->mine, c->theirs));
   if (involves_float(other)) return wrap_bool(pinned(clone()) < pinned(other));
   return make(Type::Bool, pool().lt(expr_, operand(other)));
 }
 c10::SymNode SymNode::le(const c10::SymNode& other) {
+  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().le(c->mine, c->theirs));
   if (involves_float(other)) return wrap_bool(pinned(clone()) <= pinned(other));
   return make(Type::Bool, pool().le(expr_, operand(other)));
 }
 c10::SymNode SymNode::ge(const c10::SymNode& other) {
+  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().ge(c->mine, c->theirs));
   if (involves_float(other)) return wrap_bool(pinned(clone()) >= pinned(other));
   return make(Type::Bool, pool().ge(expr_, operand(other)));
 }
@@ -238,12 +265,25 @@ bool SymNode::guard_bool(const char*, int64_t) {
 
 double SymNode::guard_float(const char*, int64_t) {
   if (type_ == Type::Float) return value_;
+  if (type_ == Type::Ratio)
+    if (const std::optional<double> whole = whole_ratio()) return *whole;
   const std::optional<int64_t> numerator = env_->specialize(expr_, current_reason());
   if (!numerator) data_dependent(*env_, expr_);
   if (type_ != Type::Ratio) return static_cast<double>(*numerator);
   const std::optional<int64_t> denominator = env_->specialize(denominator_, current_reason());
   if (!denominator) data_dependent(*env_, denominator_);
   return static_cast<double>(*numerator) / static_cast<double>(*denominator);
+}
+
+// A ratio that is a whole number by the hints is guarded as numerator == whole * denominator, which leaves both free.
+std::optional<double> SymNode::whole_ratio() {
+  const std::optional<int64_t> n = env_->hint(expr_), d = env_->hint(denominator_);
+  if (!n || !d || *d == 0 || *n % *d != 0) return std::nullopt;
+  const auto why = [] { return current_reason(); };
+  const sym::ExprId zero = pool().constant(0), multiple = pool().mul(denominator_, pool().constant(*n / *d));
+  if (!env_->evaluate(pool().ne(denominator_, zero), why).value_or(false)) return std::nullopt;
+  if (!env_->evaluate(pool().eq(expr_, multiple), why).value_or(false)) return std::nullopt;
+  return static_cast<double>(*n / *d);
 }
 
 // The next four may answer without a guard: the caller is right with either answer. One that only sizes 0 and 1 could

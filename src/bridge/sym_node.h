@@ -100,6 +100,15 @@ class SymNode final : public c10::SymNodeImpl {
   template <class F>
   c10::SymNode float_op(const c10::SymNode& other, F&& f);
   double pinned(const c10::SymNode& node) const;
+  struct Quotient {
+    sym::ExprId numerator, denominator;
+  };
+  struct Compared {
+    sym::ExprId mine, theirs;
+  };
+  std::optional<Quotient> quotient() const;
+  std::optional<Compared> cross_multiplied(const c10::SymNode& other);
+  std::optional<double> whole_ratio();
 
   Env env_;
   Type type_;

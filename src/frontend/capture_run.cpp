@@ -151,15 +151,19 @@ void collect_garbage() {
   PyErr_Clear();
 }
 
-// torch's argument parser turns a symbolic int that is given for a tensor into a tensor with the attribute
-// _wrapped_number.
-std::optional<c10::SymInt> symbolic_number(const at::Tensor& tensor) {
+// torch's argument parser turns a symbolic number that is given for a tensor into a tensor with the attribute
+// _wrapped_number; the tensor's own contents mean nothing. Floats are specialized, with a guard.
+std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   const py::gil_scoped_acquire gil;
   PyRef python = PyRef::steal(THPVariable_Wrap(tensor));
   PyRef number = python ? PyRef::steal(PyObject_GetAttrString(python.get(), "_wrapped_number")) : PyRef();
   PyErr_Clear();
-  if (!number || !torch::is_symint(py::handle(number.get()))) return std::nullopt;
-  return py::cast<c10::SymInt>(py::handle(number.get()));
+  if (!number) return std::nullopt;
+  const py::handle handle(number.get());
+  if (torch::is_symint(handle)) return py::cast<c10::SymInt>(handle);
+  if (torch::is_symfloat(handle)) return py::cast<c10::SymFloat>(handle).guard_float(__FILE__, __LINE__);
+  if (torch::is_symbool(handle)) return py::cast<c10::SymBool>(handle).guard_bool(__FILE__, __LINE__);
+  return std::nullopt;
 }
 
 class CaptureRun {
@@ -223,12 +227,13 @@ class CaptureRun {
     std::string message = "cresset: dimensions marked dynamic would have to be static:";
     for (const sym::Violation& v : env.violations()) {
       const sym::Symbol* symbol = env.symbol(v.var);
-      message += "\n  " + (symbol != nullptr ? symbol->source : "?") + " would be pinned to " + std::to_string(v.value) +
-                 " by the guard " + env.to_string(v.condition);
+      message += "\n  " + (symbol != nullptr ? symbol->source : "?") + " would be pinned to " +
+                 std::to_string(v.value) + " by the guard " + env.to_string(v.condition);
       if (!v.reason.op.empty()) message += ", asked by " + v.reason.op;
       if (!v.reason.location.empty()) message += " at " + v.reason.location;
     }
-    message += "\nremedy: change these lines so that they hold for any size, or use cresset.maybe_mark_dynamic or no mark";
+    message +=
+        "\nremedy: change these lines so that they hold for any size, or use cresset.maybe_mark_dynamic or no mark";
     set_error("ConstraintError", message);
     throw PythonError{};
   }
@@ -289,8 +294,7 @@ class CaptureRun {
     const auto expected = [&] { return static_cast<int64_t>(kept.size()) + capture_->lifted_constants(); };
     if (capture_->live_tensors() <= expected()) return;
     collect_garbage();
-    if (capture_->live_tensors() > expected())
-      refuse("the call stores a tensor where it outlives the call");
+    if (capture_->live_tensors() > expected()) refuse("the call stores a tensor where it outlives the call");
   }
 
   void count(Totals& totals) const {

@@ -94,3 +94,18 @@ def test_sizes_needed_equal_are_guarded():
     compiled = cresset.compile(function)
     for shapes in (((4,), (4,)), ((6,), (6,)), ((4,), (1,)), ((1,), (5,)), ((7,), (7,)), ((4,), (5,))):
         assert_same_call(function, compiled, torch.ones(shapes[0]), torch.ones(shapes[1]))
+
+
+def test_quotients_of_sizes_as_numbers():
+    """Relative positions as multi-scale vision transformers make them: a float of sizes scales an integer range."""
+
+    def function(x, table):
+        rows, columns = x.shape
+        down, up = max(columns / rows, 1.0), max(rows / columns, 1.0)
+        distance = torch.arange(rows).unsqueeze(-1) * down - torch.arange(columns).unsqueeze(0) * up
+        distance += (columns - 1) * up
+        return distance, table[distance.long()]
+
+    compiled, table = cresset.compile(function), torch.randn(64, 3)
+    for rows, columns in ((8, 8), (5, 5), (12, 12), (4, 8), (8, 4), (6, 12), (3, 5)):
+        assert_same_call(function, compiled, torch.ones(rows, columns), table)
