@@ -67,8 +67,9 @@ static void give(AttributeResult* result, CressetAttributeRead* read, PyObject* 
 }
 
 static void stop_at_python(AttributeResult* result, CressetAttributeRead* read, PyTypeObject* type, PyObject* found,
-                           PyObject* function, int with_name) {
+                           PyObject* function, int with_name, PyObject* defined_as) {
   set_found(read, type, found, CRESSET_AT_PYTHON);
+  if (read != NULL) read->holder = holder_of(type, defined_as);
   result->python = Py_NewRef(function);
   result->with_name = with_name;
 }
@@ -91,7 +92,7 @@ static int load_generic(PyObject* owner, PyObject* name, int method, CressetAttr
     if (get != NULL && PyDescr_IsData(found)) {
       if (Py_IS_TYPE(found, &PyProperty_Type) && ((PropertyObject*)found)->get != NULL &&
           PyFunction_Check(((PropertyObject*)found)->get)) {
-        stop_at_python(result, read, type, found, ((PropertyObject*)found)->get, 0);
+        stop_at_python(result, read, type, found, ((PropertyObject*)found)->get, 0, name);
       } else {
         set_found(read, type, found, descriptor_place(found));
         give(result, read, get(found, owner, (PyObject*)type));
@@ -168,11 +169,11 @@ static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttr
       PyErr_Clear();
     }
     if (missing != NULL && PyFunction_Check(missing)) {
-      stop_at_python(result, read, type, missing, missing, 1);
+      stop_at_python(result, read, type, missing, missing, 1, cresset_names.__getattr__);
       return;
     }
   } else if (missing == NULL && PyFunction_Check(all)) {
-    stop_at_python(result, read, type, all, all, 1);
+    stop_at_python(result, read, type, all, all, 1, cresset_names.__getattribute__);
     return;
   }
   if (read != NULL) read->place = CRESSET_AT_FOREIGN;
