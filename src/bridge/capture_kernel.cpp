@@ -1,6 +1,7 @@
 #include "bridge/capture_kernel.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
 #include <atomic>
@@ -456,6 +457,10 @@ void install_capture_kernels() {
   std::call_once(once, [] {
     set_reason_provider(&reason_now);
     install_symbolic_composites();
+    // torch gives its own backends' autograd keys a fallback; without one, operators that have no autograd kernel (most
+    // custom ones) would have nothing to run on a trace tensor.
+    static torch::Library autograd(torch::Library::IMPL, "_", c10::DispatchKey::AutogradPrivateUse3, __FILE__, __LINE__);
+    autograd.fallback(torch::autograd::basicAutogradNotImplementedFallback());
     registry = new Registry;
     // The registration handle would unregister on destruction; it is never destroyed.
     new c10::RegistrationHandleRAII(

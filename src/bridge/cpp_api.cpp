@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "bridge/capture_kernel.h"
 #include "bridge/entry.h"
+#include "bridge/generic_rule.h"
 #include "cresset/compile.h"
 
 namespace cresset {
@@ -71,7 +72,8 @@ struct CompiledFunction::State {
 namespace {
 
 bool wants_gradients(bool grad_mode, const std::vector<at::Tensor>& tensors) {
-  return grad_mode && std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return t.requires_grad(); });
+  return grad_mode &&
+         std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return t.requires_grad(); });
 }
 
 }  // namespace
@@ -119,7 +121,8 @@ std::shared_ptr<Variant> CompiledFunction::State::capture(const Surroundings& no
   if (!session->aborted().empty()) reason = session->aborted();
   if (variant->entry == nullptr) {
     if (settings.fullgraph && !raised)
-      throw std::runtime_error("cresset: fullgraph was asked for, but the function cannot be captured whole: " + reason);
+      throw std::runtime_error("cresset: fullgraph was asked for, but the function cannot be captured whole: " +
+                               reason);
     CRESSET_LOG(Recompiles, "runs eagerly: " + reason);
     std::lock_guard lock(stats_mutex);
     stats.eager_reasons.push_back(reason);
@@ -156,7 +159,14 @@ std::vector<at::Tensor> CompiledFunction::State::call(const std::vector<at::Tens
     if (variant->entry == nullptr) ++stats.eager_calls;
   }
   if (variant->entry == nullptr) return function(inputs);
-  return variant->entry->run(inputs, symbols.data());
+  try {
+    return variant->entry->run(inputs, symbols.data());
+  } catch (const bridge::PredictionError& e) {  // before anything was written: capture again with pinned sizes
+    bridge::note_unpredictable(e.op());
+    const std::unique_lock lock(mutex);
+    std::erase(variants, variant);
+  }
+  return function(inputs);
 }
 
 CompiledFunction::CompiledFunction(TensorFunction function, CompileSettings settings)

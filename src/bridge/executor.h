@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <mutex>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "compile/compile.h"
@@ -12,6 +14,16 @@
 namespace cresset::bridge {
 
 class BoundContext;
+
+// An operator returned other sizes than its shape rule said. Nothing was written to the call's inputs.
+class PredictionError : public std::runtime_error {
+ public:
+  PredictionError(std::string op, const std::string& what) : std::runtime_error(what), op_(std::move(op)) {}
+  const std::string& op() const { return op_; }
+
+ private:
+  std::string op_;
+};
 
 struct ExecutorStats {
   int64_t calls = 0;

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "bridge/aten_call.h"
+#include "bridge/executor.h"
 #include "bridge/executor_context.h"
 #include "bridge/thread_pool.h"
 
@@ -45,9 +46,9 @@ bool owns_memory(const at::Tensor& tensor) {
 
 void check_result(const at::Tensor& result, const BoundSlot& slot, std::string_view op) {
   CRESSET_CHECK(result.defined(), fmt::format("{} returned no tensor where one was expected", op));
-  CRESSET_CHECK(result.sizes() == c10::IntArrayRef(slot.sizes),
-                fmt::format("{} returned sizes [{}], expected [{}]", op, fmt::join(result.sizes(), ", "),
-                            fmt::join(slot.sizes, ", ")));
+  if (result.sizes() != c10::IntArrayRef(slot.sizes))
+    throw PredictionError(std::string(op), fmt::format("{} returned sizes [{}], expected [{}]", op,
+                                                       fmt::join(result.sizes(), ", "), fmt::join(slot.sizes, ", ")));
   CRESSET_CHECK(result.scalar_type() == slot.dtype,
                 fmt::format("{} returned dtype {}, expected {}", op, c10::toString(result.scalar_type()),
                             c10::toString(slot.dtype)));

@@ -1,49 +1,25 @@
 #include "bridge/generic_rule.h"
 
+#include <algorithm>
+#include <mutex>
+#include <unordered_set>
+
 #include "bridge/arguments.h"
 #include "bridge/dtypes.h"
+#include "bridge/predict_sizes.h"
 #include "bridge/sym_node.h"
+#include "sym/eval.h"
 
 namespace cresset::bridge {
 namespace {
 
-// Meta tensors standing for graph values, sizes pinned to their hints.
-class MetaArguments {
- public:
-  explicit MetaArguments(Capture& capture) : capture_(capture) {}
+using sym::ExprId;
+using sym::VarId;
 
-  int64_t pin(sym::ExprId e) const {
-    const std::optional<int64_t> value = capture_.env().specialize(e, current_reason());
-    if (!value) abort_capture("an operator without a native rule on data-dependent sizes");
-    return *value;
-  }
-  at::Tensor tensor(graph::ValueId id) {
-    if (auto it = made_.find(id); it != made_.end()) return it->second;
-    const graph::TensorType& type = capture_.graph().type(id);
-    std::vector<int64_t> sizes, strides;
-    for (const sym::ExprId e : type.sizes) sizes.push_back(pin(e));
-    for (const sym::ExprId e : type.strides) strides.push_back(pin(e));
-    device = type.device;
-    return made_[id] = at::detail::empty_strided_meta(sizes, strides, to_torch(type.dtype));
-  }
-
-  graph::Device device;
-
- private:
-  Capture& capture_;
-  std::unordered_map<graph::ValueId, at::Tensor> made_;
+// What a meta kernel answers for one choice of sizes.
+struct MetaResult {
+  std::vector<at::Tensor> tensors;
 };
-
-graph::TensorType type_of(Capture& capture, const at::Tensor& meta, graph::Device device) {
-  graph::TensorType type;
-  const std::optional<DType> dtype = from_torch(meta.scalar_type());
-  if (!dtype) abort_capture("a result dtype that graphs do not represent");
-  type.dtype = *dtype;
-  type.device = device;
-  for (const int64_t s : meta.sizes()) type.sizes.push_back(capture.env().pool().constant(s));
-  for (const int64_t s : meta.strides()) type.strides.push_back(capture.env().pool().constant(s));
-  return type;
-}
 
 bool has_meta_kernel(const c10::OperatorHandle& handle) {
   return handle.hasKernelForDispatchKey(c10::DispatchKey::Meta) ||
@@ -52,45 +28,185 @@ bool has_meta_kernel(const c10::OperatorHandle& handle) {
          handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
-}  // namespace
-
-std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args) {
+c10::OperatorHandle checked_operator(graph::OpId op) {
   const std::optional<c10::OperatorHandle> handle = find_operator(op);
   const std::string name(graph::op_name(op));
   if (!handle) abort_capture("unknown operator " + name);
   if (!has_meta_kernel(*handle)) abort_capture(name + " has neither a native rule nor a meta kernel");
-  const c10::FunctionSchema& schema = handle->schema();
-  for (const c10::Argument& r : schema.returns()) {
+  for (const c10::Argument& r : handle->schema().returns()) {
     const ArgType type = arg_type(r);
     if (type != ArgType::Tensor && type != ArgType::TensorList)
       abort_capture(name + " returns a number that only data can give");
   }
-  MetaArguments metas(capture);
-  torch::jit::Stack stack;
-  for (size_t i = 0; i < args.size(); ++i) {
-    const ArgType type = arg_type(schema.arguments()[i]);
-    if (std::holds_alternative<graph::Device>(args[i])) {
-      metas.device = std::get<graph::Device>(args[i]);
-      stack.emplace_back(c10::Device(c10::kMeta));
-      continue;
-    }
-    stack.push_back(to_torch(
-        args[i], type, [&](graph::ValueId v) { return metas.tensor(v); },
-        [&](sym::ExprId e) { return metas.pin(e); }));
-    // A factory's device argument left open means CPU here, and meta for the inference of its result.
-    if (type == ArgType::Device && stack.back().isNone()) stack.back() = c10::Device(c10::kMeta);
+  return *handle;
+}
+
+// Runs the operator's meta kernel on tensors of given sizes.
+class MetaCall {
+ public:
+  MetaCall(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args)
+      : capture_(capture), handle_(checked_operator(op)), args_(args) {
+    gather();
   }
-  Capture::StepAside aside;
-  handle->callBoxed(stack);
-  std::vector<graph::TensorType> types;
-  for (const c10::IValue& v : stack) {
-    if (v.isTensor()) {
-      if (v.toTensor().defined()) types.push_back(type_of(capture, v.toTensor(), metas.device));
-    } else {
-      for (const at::Tensor& t : v.toTensorVector()) types.push_back(type_of(capture, t, metas.device));
+
+  const std::vector<ExprId>& sizes() const { return sizes_; }  // distinct, simplified: all that the call depends on
+  const graph::Device& device() const { return device_; }
+  // No value: the meta kernel rejects such sizes.
+  MetaResult run(const std::function<int64_t(ExprId)>& value) const {
+    std::unordered_map<graph::ValueId, at::Tensor> made;
+    const auto tensor = [&](graph::ValueId id) {
+      if (const auto known = made.find(id); known != made.end()) return known->second;
+      const graph::TensorType& type = capture_.graph().type(id);
+      std::vector<int64_t> sizes, strides;
+      for (const ExprId e : type.sizes) sizes.push_back(value(e));
+      for (const ExprId e : type.strides) strides.push_back(value(e));
+      return made[id] = at::detail::empty_strided_meta(sizes, strides, to_torch(type.dtype));
+    };
+    const c10::FunctionSchema& schema = handle_.schema();
+    torch::jit::Stack stack;
+    for (size_t i = 0; i < args_.size(); ++i) {
+      const ArgType type = arg_type(schema.arguments()[i]);
+      if (std::holds_alternative<graph::Device>(args_[i])) {
+        stack.emplace_back(c10::Device(c10::kMeta));
+        continue;
+      }
+      stack.push_back(to_torch(args_[i], type, tensor, value));
+      // A factory's device argument left open means CPU here, and meta for the inference of its result.
+      if (type == ArgType::Device && stack.back().isNone()) stack.back() = c10::Device(c10::kMeta);
+    }
+    Capture::StepAside aside;
+    handle_.callBoxed(stack);
+    MetaResult out;
+    for (const c10::IValue& v : stack) {
+      if (v.isTensor()) {
+        if (v.toTensor().defined()) out.tensors.push_back(v.toTensor());
+      } else {
+        for (const at::Tensor& t : v.toTensorVector()) out.tensors.push_back(t);
+      }
+    }
+    return out;
+  }
+
+ private:
+  void add_size(ExprId e) {
+    e = capture_.env().simplify(e);
+    if (std::find(sizes_.begin(), sizes_.end(), e) == sizes_.end()) sizes_.push_back(e);
+  }
+  void add_tensor(graph::ValueId id) {
+    const graph::TensorType& type = capture_.graph().type(id);
+    device_ = type.device;
+    for (const ExprId e : type.sizes) add_size(e);
+    for (const ExprId e : type.strides) add_size(e);
+  }
+  void gather() {
+    for (const graph::Arg& arg : args_) {
+      if (const auto* value = std::get_if<graph::ValueId>(&arg)) add_tensor(*value);
+      if (const auto* e = std::get_if<ExprId>(&arg)) add_size(*e);
+      if (const auto* es = std::get_if<std::vector<ExprId>>(&arg))
+        std::for_each(es->begin(), es->end(), [&](ExprId e) { add_size(e); });
+      if (const auto* device = std::get_if<graph::Device>(&arg)) device_ = *device;
+      if (const auto* values = std::get_if<std::vector<graph::OptionalValue>>(&arg))
+        for (const graph::OptionalValue& v : *values)
+          if (v) add_tensor(*v);
     }
   }
-  return types;
+
+  Capture& capture_;
+  c10::OperatorHandle handle_;
+  const std::vector<graph::Arg>& args_;
+  std::vector<ExprId> sizes_;
+  graph::Device device_;
+};
+
+int64_t pin(Capture& capture, ExprId e) {
+  const std::optional<int64_t> value = capture.env().specialize(e, current_reason());
+  if (!value) abort_capture("an operator without a native rule on data-dependent sizes");
+  return *value;
+}
+
+std::mutex unpredictable_mutex;
+std::unordered_set<std::string>& unpredictable() {
+  static auto* names = new std::unordered_set<std::string>();
+  return *names;
+}
+
+class GenericRule {
+ public:
+  GenericRule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args)
+      : capture_(capture), call_(capture, op, args), exact_(is_unpredictable(graph::op_name(op))) {}
+
+  std::vector<graph::TensorType> run() {
+    const MetaResult base = call_.run([&](ExprId e) { return exact_ ? pin(capture_, e) : hint(e); });
+    if (exact_) return types(base, nullptr);
+    SizePredictor predictor(capture_.env(), call_.sizes());
+    for (const SizePredictor::Point& point : predictor.points()) {
+      try {
+        predictor.observe(point, shapes(call_.run([&](ExprId e) { return predictor.value(point, e).value(); })));
+      } catch (const std::exception&) {  // sizes that the operator rejects say nothing about the others
+      }
+    }
+    if (!predictor.fit(shapes(base))) {
+      for (const ExprId e : call_.sizes()) pin(capture_, e);
+      return types(base, nullptr);
+    }
+    return types(base, &predictor);
+  }
+
+ private:
+  static bool is_unpredictable(std::string_view name) {
+    const std::lock_guard lock(unpredictable_mutex);
+    return unpredictable().count(std::string(name)) != 0;
+  }
+
+  int64_t hint(ExprId e) const {
+    const std::optional<int64_t> value = capture_.env().hint(capture_.env().simplify(e));
+    if (!value) abort_capture("an operator without a native rule on data-dependent sizes");
+    return *value;
+  }
+
+  static std::vector<int64_t> shapes(const MetaResult& result) {
+    std::vector<int64_t> out;
+    for (const at::Tensor& t : result.tensors) {
+      out.insert(out.end(), t.sizes().begin(), t.sizes().end());
+      out.insert(out.end(), t.strides().begin(), t.strides().end());
+    }
+    return out;
+  }
+
+  std::vector<graph::TensorType> types(const MetaResult& base, const SizePredictor* predictor) {
+    std::vector<graph::TensorType> out;
+    size_t next = 0;
+    const auto number = [&](int64_t value) {
+      const size_t i = next++;
+      return predictor != nullptr ? predictor->expression(i) : capture_.env().pool().constant(value);
+    };
+    for (const at::Tensor& t : base.tensors) {
+      graph::TensorType type;
+      const std::optional<DType> dtype = from_torch(t.scalar_type());
+      if (!dtype) abort_capture("a result dtype that graphs do not represent");
+      type.dtype = *dtype;
+      type.device = call_.device();
+      for (const int64_t s : t.sizes()) type.sizes.push_back(number(s));
+      for (const int64_t s : t.strides()) type.strides.push_back(number(s));
+      out.push_back(std::move(type));
+    }
+    return out;
+  }
+
+  Capture& capture_;
+  MetaCall call_;
+  bool exact_;
+};
+
+}  // namespace
+
+std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args) {
+  return GenericRule(capture, op, args).run();
+}
+
+void note_unpredictable(std::string_view op) {
+  const std::lock_guard lock(unpredictable_mutex);
+  unpredictable().emplace(op);
 }
 
 }  // namespace cresset::bridge

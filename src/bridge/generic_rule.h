@@ -1,14 +1,21 @@
 // Tier 2 of shape inference: operators without a native rule.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "bridge/capture.h"
 
 namespace cresset::bridge {
 
-// Result types of an operator from its meta kernel. The sizes it looks at are pinned by guards. An exception that the
-// meta kernel raises is eager's own and passes through. Aborts the capture when the operator has no meta kernel.
+// Result types of an operator from its meta kernel, which is asked for several choices of sizes: where every answer is
+// the same function of the sizes (see predict_sizes.h), that function is the result's size; otherwise all sizes are
+// pinned by guards. A function found so is a prediction: the executor compares it with what the operator returns
+// (PredictionError). An exception that the meta kernel raises for the caller's own sizes is eager's and passes through.
+// Aborts the capture when the operator has no meta kernel.
 std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args);
+
+// A prediction for this operator was wrong: from now on its sizes are pinned.
+void note_unpredictable(std::string_view op);
 
 }  // namespace cresset::bridge

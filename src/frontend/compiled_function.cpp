@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "bridge/capture.h"
+#include "bridge/generic_rule.h"
 #include "frontend/capture_run.h"
 #include "frontend/errors.h"
 
@@ -210,11 +211,25 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
       }
       return call_eager(args, nargsf, kwnames);
     }
-    return run(*variant, leaves, symbols.data(), packed.args.get(), packed.kwargs.get());
+    try {
+      return run(*variant, leaves, symbols.data(), packed.args.get(), packed.kwargs.get());
+    } catch (const bridge::PredictionError& e) {
+      forget(variant, e);
+      return call_eager(args, nargsf, kwnames);
+    }
   } catch (const PythonError&) {
     return nullptr;
   }
   END_HANDLE_TH_ERRORS
+}
+
+// A predicted size was wrong before anything was written: the next call captures again, with that operator's sizes pinned.
+void CompiledFunction::forget(const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error) {
+  bridge::note_unpredictable(error.op());
+  std::erase(variants_, variant);
+  const std::string line = name_of(function_.get()) + ": " + error.what();
+  live_totals().recompiles.push_back(line);
+  CRESSET_LOG(Recompiles, line);
 }
 
 void CompiledFunction::clear_variants() {

@@ -70,6 +70,7 @@ class CompiledFunction {
   std::shared_ptr<Variant> find(const TorchState& state, PyObject* args, PyObject* kwargs, CallLeaves& leaves,
                                 c10::SmallVectorImpl<int64_t>& symbols, std::string* why);
   std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs);
+  void forget(const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
   void learn_varying_ints(PyObject* args, PyObject* kwargs);
 
   PyRef function_;

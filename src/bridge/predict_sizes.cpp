@@ -1,0 +1,116 @@
+#include "bridge/predict_sizes.h"
+
+#include <algorithm>
+
+#include "sym/eval.h"
+
+namespace cresset::bridge {
+
+using sym::ExprId;
+using sym::VarId;
+
+namespace {
+
+constexpr int64_t kSteps[] = {24, 7};  // one that keeps most divisibilities, one that keeps none
+
+// The hint moved by `step`, upwards or, where the range ends, downwards.
+int64_t moved(int64_t hint, int64_t step, sym::Interval range) {
+  if (hint + step <= range.hi) return hint + step;
+  return std::max(range.lo, hint - step);
+}
+
+}  // namespace
+
+SizePredictor::SizePredictor(sym::ShapeEnv& env, const std::vector<ExprId>& sizes) : env_(env), sizes_(sizes) {
+  for (const ExprId e : sizes_) env_.pool().collect_vars(e, vars_);
+  std::sort(vars_.begin(), vars_.end());
+  vars_.erase(std::unique(vars_.begin(), vars_.end()), vars_.end());
+  for (const VarId var : vars_) hints_[var] = env_.hint_or(env_.pool().var(var), 0);
+  int64_t spread = 0;
+  for (const int64_t step : kSteps) {
+    Point all = hints_;
+    for (const VarId var : vars_) {
+      const sym::Interval range = env_.range(env_.pool().var(var));
+      Point one = hints_;
+      one[var] = moved(hints_[var], step, range);
+      points_.push_back(std::move(one));
+      all[var] = moved(hints_[var], step * (2 + spread++ % 3), range);
+    }
+    if (vars_.size() > 1) points_.push_back(std::move(all));
+  }
+}
+
+std::optional<int64_t> SizePredictor::value(const Point& point, ExprId e) const {
+  return sym::eval(env_.pool(), env_.simplify(e), [&](VarId var) -> std::optional<int64_t> {
+    const auto at = point.find(var);
+    return at == point.end() ? std::nullopt : std::optional<int64_t>(at->second);
+  });
+}
+
+void SizePredictor::observe(const Point& point, std::vector<int64_t> numbers) {
+  seen_.push_back({point, std::move(numbers)});
+}
+
+bool SizePredictor::observed_enough() const {
+  return std::all_of(vars_.begin(), vars_.end(), [&](VarId var) {
+    return std::any_of(seen_.begin(), seen_.end(),
+                       [&](const Observation& o) { return o.point.at(var) != hints_.at(var); });
+  });
+}
+
+bool SizePredictor::agrees(ExprId e, size_t i) const {
+  return std::all_of(seen_.begin(), seen_.end(),
+                     [&](const Observation& o) { return value(o.point, e) == o.numbers[i]; });
+}
+
+bool SizePredictor::fit(const std::vector<int64_t>& base) {
+  for (const Observation& o : seen_)
+    if (o.numbers.size() != base.size()) return false;
+  if (!observed_enough()) return false;
+  for (size_t i = 0; i < base.size(); ++i) {
+    const ExprId e = candidate(i, base[i]);
+    if (!e.valid()) return false;
+    expressions_.push_back(e);
+  }
+  return true;
+}
+
+ExprId SizePredictor::candidate(size_t i, int64_t base) {
+  const auto fits = [&](ExprId e) { return value(hints_, e) == base && agrees(e, i); };
+  if (const ExprId e = env_.pool().constant(base); fits(e)) return e;
+  for (const ExprId e : sizes_)
+    if (fits(e)) return e;
+  if (const ExprId e = affine(i, base); e.valid()) return e;
+  std::vector<ExprId> known = sizes_;
+  known.insert(known.end(), expressions_.begin(), expressions_.end());
+  for (const ExprId a : known) {
+    for (const ExprId b : known) {
+      sym::ExprPool& pool = env_.pool();
+      for (const ExprId e : {pool.min(a, b), pool.max(a, b), pool.mul(a, b)})
+        if (fits(e)) return e;
+    }
+  }
+  return {};
+}
+
+// base + sum of slope * (symbol - hint), slopes from the points that move one symbol.
+ExprId SizePredictor::affine(size_t i, int64_t base) {
+  sym::ExprPool& pool = env_.pool();
+  ExprId e = pool.constant(base);
+  for (const VarId var : vars_) {
+    for (const Observation& o : seen_) {
+      const int64_t step = o.point.at(var) - hints_.at(var);
+      const bool alone =
+          std::all_of(vars_.begin(), vars_.end(), [&](VarId v) { return v == var || o.point.at(v) == hints_.at(v); });
+      if (!alone || step == 0) continue;
+      const int64_t change = o.numbers[i] - base;
+      if (change % step != 0) return {};
+      const ExprId distance = pool.sub(pool.var(var), pool.constant(hints_.at(var)));
+      e = pool.add(e, pool.mul(pool.constant(change / step), distance));
+      break;
+    }
+  }
+  return value(hints_, e) == base && agrees(e, i) ? e : ExprId{};
+}
+
+}  // namespace cresset::bridge

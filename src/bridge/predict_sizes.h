@@ -1,0 +1,51 @@
+// Finds how an operator's result sizes follow from its arguments' sizes, by asking for a few more sizes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "sym/shape_env.h"
+
+namespace cresset::bridge {
+
+// Accepted: a constant, one of the arguments' sizes, an affine function of the size symbols, or the product, least or
+// greatest of two sizes (the arguments' or those found for earlier dimensions).
+// Each must agree with every observation, of which there is at least one for every symbol and one that moves them all.
+class SizePredictor {
+ public:
+  using Point = std::unordered_map<sym::VarId, int64_t>;
+
+  // `sizes`: expressions that the call depends on, simplified, with hints.
+  SizePredictor(sym::ShapeEnv& env, const std::vector<sym::ExprId>& sizes);
+
+  const std::vector<Point>& points() const { return points_; }  // the sizes to try
+  // No value: a division by zero there.
+  std::optional<int64_t> value(const Point& point, sym::ExprId e) const;
+  void observe(const Point& point, std::vector<int64_t> numbers);
+
+  // `base`: the numbers for the hints. False when some number follows no accepted function, or too little was observed.
+  bool fit(const std::vector<int64_t>& base);
+  sym::ExprId expression(size_t i) const { return expressions_[i]; }  // of number i, after fit()
+
+ private:
+  struct Observation {
+    Point point;
+    std::vector<int64_t> numbers;
+  };
+  bool observed_enough() const;
+  bool agrees(sym::ExprId e, size_t i) const;
+  sym::ExprId candidate(size_t i, int64_t base);
+  sym::ExprId affine(size_t i, int64_t base);
+
+  sym::ShapeEnv& env_;
+  std::vector<sym::ExprId> sizes_;
+  std::vector<sym::VarId> vars_;
+  Point hints_;
+  std::vector<Point> points_;
+  std::vector<Observation> seen_;
+  std::vector<sym::ExprId> expressions_;
+};
+
+}  // namespace cresset::bridge

@@ -1,0 +1,62 @@
+"""Operators without a native shape rule: their sizes follow from a few answers of the meta kernel, and are checked."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from compare import assert_same_call
+
+import cresset
+
+ROWS = [
+    ("histc", lambda x: torch.histc(x, bins=4, min=0, max=3) * 2),
+    ("cdist", lambda x: torch.cdist(x, x * 2) + 1),
+    ("qr", lambda x: torch.linalg.qr(x)[1].abs() + 1),
+    ("svdvals", lambda x: torch.linalg.svdvals(x) + 1),
+    ("renorm", lambda x: torch.renorm(x, 2, 0, 1.0) * 2),
+]
+
+
+@pytest.mark.parametrize("function", [row[1] for row in ROWS], ids=[row[0] for row in ROWS])
+def test_one_compilation(function):
+    compiled = cresset.compile(function)
+    for n in (6, 2, 9, 17, 24):  # from 25 rows on, ATen computes distances another way
+        assert_same_call(function, compiled, torch.rand(n, 5))
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
+
+
+def _library(name):
+    library = torch.library.Library("cresset_test", "FRAGMENT")
+    library.define(f"{name}(Tensor x) -> Tensor")
+    return library
+
+
+def test_a_wrong_prediction_is_noticed_and_not_made_again():
+    """At most 100 rows are kept: nothing that small sizes can tell."""
+    library = _library("head")
+    library.impl("head", lambda x: x[:100].clone(), "CPU")
+    library.impl("head", lambda x: x.new_empty((min(x.size(0), 100), x.size(1))), "Meta")
+
+    def function(x):
+        x.add_(1)
+        return torch.ops.cresset_test.head(x) * 2
+
+    compiled = cresset.compile(function)
+    for rows in (6, 8, 300, 300, 7):
+        x = torch.rand(rows, 3)
+        y = x.clone()
+        expected, got = function(x), compiled(y)
+        torch.testing.assert_close(got, expected)
+        torch.testing.assert_close(x, y)  # written once, whatever happened
+    assert any("head" in str(reason) for reason in cresset.stats()["recompiles"])
+
+
+def test_sizes_that_follow_nothing_simple_are_pinned():
+    library = _library("triangle")
+    library.impl("triangle", lambda x: x.new_zeros(x.size(0) * (x.size(0) - 1) // 2), "CPU")
+    library.impl("triangle", lambda x: x.new_empty(x.size(0) * (x.size(0) - 1) // 2), "Meta")
+    function = lambda x: torch.ops.cresset_test.triangle(x) + 1  # noqa: E731
+    compiled = cresset.compile(function)
+    for rows in (6, 8, 6):
+        assert_same_call(function, compiled, torch.rand(rows))
+    assert cresset.stats()["graphs"] == 2
