@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import traceback
+import types
 
 COUNTER = 0
 LIMIT = 0
@@ -275,6 +277,108 @@ def generator_raises():
     return out
 
 
+def generators_handle():
+    def careful():
+        try:
+            yield 1
+            raise KeyError("inner")
+        except KeyError:
+            yield 2
+            try:
+                raise
+            except KeyError as error:
+                yield repr(error)
+
+    out = []
+    try:
+        raise ValueError("outer")
+    except ValueError:
+        for x in careful():
+            out.append(x)
+        try:
+            raise
+        except ValueError as error:
+            out.append(repr(error))
+    machine = careful()
+    out.append(next(machine))
+    try:
+        machine.throw(RuntimeError("thrown"))
+    except RuntimeError as error:
+        out.append(repr(error))
+    try:
+        next(machine)
+    except StopIteration as stop:
+        out.append(stop.value)
+    return out
+
+
+def context_functions():
+    out = []
+
+    @contextlib.contextmanager
+    def tagged(name):
+        out.append("enter " + name)
+        try:
+            yield name
+        except KeyError:
+            out.append("caught")
+        finally:
+            out.append("exit " + name)
+
+    with tagged("a") as a, tagged("b"):
+        out.append(a)
+        raise KeyError
+    return out
+
+
+def coroutines():
+    class Step:
+        def __await__(self):
+            got = yield "step"
+            return got
+
+    async def inner(n):
+        return n + await Step()
+
+    async def outer():
+        async with Manager() as m:
+            total = m
+            async for i in numbers():
+                total += i + await inner(i)
+        return total
+
+    class Manager:
+        async def __aenter__(self):
+            return 10
+
+        async def __aexit__(self, *error):
+            return False
+
+    async def numbers():
+        for i in range(3):
+            yield i
+
+    steps = []
+    coroutine = outer()
+    value = None
+    while True:
+        try:
+            steps.append(coroutine.send(value))
+        except StopIteration as stop:
+            return steps, stop.value
+        value = 5
+
+
+def modules():
+    class Lazy(types.ModuleType):
+        def __getattr__(self, name):
+            return "lazy " + name
+
+    lazy = Lazy("lazy")
+    lazy.there = 1
+    return lazy.there, lazy.absent, lazy.__name__
+
+
 def comprehensions():
     n = 3
     return [i * n for i in range(4)], {i: [j for j in range(i)] for i in range(3)}, {i % 2 for i in range(5)}
@@ -381,6 +485,10 @@ ALL = [
     global_counter,
     generators,
     generator_raises,
+    generators_handle,
+    context_functions,
+    coroutines,
+    modules,
     comprehensions,
     classes,
     calls,
@@ -388,6 +496,9 @@ ALL = [
     callbacks_from_c,
     imports,
 ]
+
+# A copy of frames cannot stand for a generator that the heap refers to as well: contextlib keeps it in an attribute.
+RESUMABLE = [program for program in ALL if program is not context_functions]
 
 
 def reads_a_global():
@@ -406,6 +517,12 @@ def reads_attributes():
 
 def breaks_on_truth():
     return 1 if Everything(7) else 2
+
+
+def leaves_with():
+    with Everything(1):
+        pass
+    return 1 in Everything(1), next(generator_of_squares(1))
 
 
 def takes_defaults():
@@ -442,6 +559,15 @@ EVENTS = [
         ],
     ),
     (breaks_on_truth, [("truth", repr(Everything)), ("enter", "__bool__", 0), ("leave", "__bool__", True)]),
+    (
+        leaves_with,
+        [
+            ("enter", "__enter__", 0),
+            ("enter", "__exit__", 0),
+            ("enter", "__contains__", 0),
+            ("enter", "generator_of_squares", 0),
+        ],
+    ),
     (takes_defaults, [("default", -1, "scale", 2), ("enter", "__init__", 0)]),
     (reads_items, [("item", repr(dict), "k", "(1, 2)"), ("item", repr(tuple), 1, 2)]),
     (

@@ -151,14 +151,23 @@ static void no_attribute(PyObject* owner, PyObject* name) {
   cresset_name_attribute_error(owner, name);
 }
 
+// Whether `all`, the class's __getattribute__, looks where object's does. A module's asks a function of the module too.
+static int is_generic(PyObject* owner, PyObject* all) {
+  if (all == cresset_known.object_getattribute || all == NULL) return 1;
+  if (all != cresset_known.module_getattribute || !PyModule_Check(owner)) return 0;
+  PyObject* names = PyModule_GetDict(owner);  // NULL before __init__
+  return names == NULL || PyDict_Contains(names, cresset_names.__getattr__) == 0;
+}
+
 // A class with __getattr__ or __getattribute__ in Python.
 static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttributeRead* read,
                         AttributeResult* result) {
   PyTypeObject* type = Py_TYPE(owner);
   PyObject* all = _PyType_Lookup(type, cresset_names.__getattribute__);
   PyObject* missing = _PyType_Lookup(type, cresset_names.__getattr__);
-  if (all == cresset_known.object_getattribute || all == NULL) {
+  if (is_generic(owner, all)) {
     if (load_generic(owner, name, method, read, result) == 0) {
+      if (read != NULL && read->place == CRESSET_AT_INSTANCE && PyModule_Check(owner)) read->place = CRESSET_AT_MODULE;
       if (result->value != NULL || missing == NULL) return;
       if (result->python != NULL) {
         result->then_missing = 1;

@@ -24,12 +24,13 @@ typedef struct CressetActivation CressetActivation;
 
 // What becomes of the value that a frame returns, other than being pushed on its caller's stack.
 typedef enum {
-  CRESSET_THEN_PUSH = 0,    // an ordinary call
-  CRESSET_THEN_INSTANCE,    // __init__: must be None; the instance, continuation_value, is pushed
-  CRESSET_THEN_DROP,        // __setattr__, __setitem__, __delitem__, ...: nothing is pushed
-  CRESSET_THEN_BRANCH,      // __bool__ or __len__ at a conditional jump: `continuation_operand` is the jump
-  CRESSET_THEN_NEXT,        // __next__ or a generator's frame in a for loop: StopIteration ends the loop
-  CRESSET_THEN_SEND,        // a generator or coroutine under yield from, await
+  CRESSET_THEN_PUSH = 0,  // an ordinary call
+  CRESSET_THEN_INSTANCE,  // __init__: must be None; the instance, continuation_value, is pushed
+  CRESSET_THEN_DROP,      // __setattr__, __setitem__, __delitem__, ...: nothing is pushed
+  CRESSET_THEN_BRANCH,    // __bool__ or __len__ at a conditional jump: `continuation_operand` is the jump
+  CRESSET_THEN_NEXT,      // __next__ or a generator's frame in a for loop: StopIteration ends the loop
+  CRESSET_THEN_SEND,      // a generator or coroutine under yield from, await
+  CRESSET_THEN_STEP,  // a generator's frame under next(g) or g.send(x); the operand: how much of the stack is the call
   CRESSET_THEN_ITERATOR,    // __iter__: must be an iterator
   CRESSET_THEN_BOOL,        // __contains__: truth of the result, inverted if continuation_operand
   CRESSET_THEN_ATTRIBUTE,   // a property, __getattr__, ...: an AttributeError gets the name, or asks __getattr__;
@@ -236,8 +237,10 @@ typedef struct {
   uint8_t continuation;  // as in the activation
   int continuation_operand;
   PyObject* continuation_value;
-  PyObject* generator;  // the generator whose frame this is (it must be suspended, or NULL)
-  PyObject* handled;    // innermost frame: the exception being handled (what a bare `raise` raises); may be NULL
+  PyObject* generator;  // the generator whose frame this is; NULL in functions. To cresset_eval_resume: a suspended
+                        // one, whose own frame goes on; slots and stack are not looked at
+  PyObject* handled;    // the exception being handled (what a bare `raise` raises) in the innermost frame, and in those
+                        // that called a generator; else NULL
 } CressetFrameImage;
 
 // Fills `image` from a live frame. For a frame with a callee in progress, `last` is the end of its call. For the
@@ -245,6 +248,12 @@ typedef struct {
 // KW_NAMES will be evaluated again), CRESSET_AFTER the state after it, operands popped, its result not yet pushed.
 typedef enum { CRESSET_BEFORE = 0, CRESSET_AFTER } CressetPoint;
 void cresset_eval_image(const CressetActivation* activation, CressetPoint point, CressetFrameImage* image);
+
+// The same of a generator, coroutine or asynchronous generator that is not running. 0, or -1 when it runs or is
+// finished.
+int cresset_eval_generator_image(PyObject* generator, CressetFrameImage* image);
+// A new suspended generator from an image of one (suspended, or running). `generator` of the image is not looked at.
+PyObject* cresset_eval_rebuild_generator(const CressetFrameImage* image);
 
 // Rebuilds frames, outermost first, and evaluates the innermost, then, with what it returns, the one around it, to the
 // end of the outermost, whose result is returned. References of the images are copied, not stolen. `value`: pushed on

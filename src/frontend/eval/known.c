@@ -47,6 +47,10 @@ static void read_slots(const PyTypeObject* probe) {
   cresset_known.super_getattr = PySuper_Type.tp_getattro;
   cresset_known.type_call = PyType_Type.tp_call;
   cresset_known.object_getattribute = PyDict_GetItem(PyBaseObject_Type.tp_dict, cresset_names.__getattribute__);
+  cresset_known.module_getattribute = PyDict_GetItem(PyModule_Type.tp_dict, cresset_names.__getattribute__);
+  cresset_known.next_function = Py_XNewRef(PyDict_GetItem(PyEval_GetBuiltins(), cresset_names.next));
+  cresset_known.generator_send = PyDict_GetItem(PyGen_Type.tp_dict, cresset_names.send);
+  cresset_known.coroutine_send = PyDict_GetItem(PyCoro_Type.tp_dict, cresset_names.send);
   cresset_known.object_init = PyDict_GetItem(PyBaseObject_Type.tp_dict, cresset_names.__init__);
 }
 

@@ -51,6 +51,18 @@ static inline int is_plain(PyObject* value) {
          value == Py_None;
 }
 
+// next(g), g.send(x): the generator's frame can run in the loop.
+static inline int steps_generator(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
+  if (callable == cresset_known.next_function) {
+    if (nargs != 1) return 0;
+  } else if ((callable != cresset_known.generator_send && callable != cresset_known.coroutine_send) || nargs != 2) {
+    return 0;
+  }
+  if (!PyGen_CheckExact(args[0]) && !(PyCoro_CheckExact(args[0]) && callable == cresset_known.coroutine_send)) return 0;
+  const int8_t frame_state = ((PyGenObject*)args[0])->gi_frame_state;
+  return frame_state == FRAME_SUSPENDED || (frame_state == FRAME_CREATED && (nargs == 1 || args[1] == Py_None));
+}
+
 static const CressetEvalHooks kNoHooks;
 
 // size: switch
@@ -74,7 +86,7 @@ PyObject* cresset_run_frames(PyThreadState* tstate, EvalState* state, Frame* out
   PyObject *call_tuple = NULL, *call_dict = NULL;  // CALL_FUNCTION_EX
   PyObject** flat_args = NULL;
   Py_ssize_t call_nargs = 0;
-  PyObject* implicit_args[3];
+  PyObject* implicit_args[4];
   PyObject* result = NULL;
   int then = CRESSET_THEN_PUSH, then_operand = 0;
   PyObject* then_value = NULL;

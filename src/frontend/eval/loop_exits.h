@@ -114,6 +114,18 @@ left : {
     PUSH(result);
     NEXT();
   }
+  if (then == CRESSET_THEN_STEP) {
+    if (result != NULL && !yielded) {
+      if (result == Py_None) {
+        PyErr_SetNone(PyExc_StopIteration);
+      } else {
+        _PyGen_SetStopIterationValue(result);
+      }
+      Py_CLEAR(result);
+    }
+    call_base = sp - then_operand;
+    goto call_result;
+  }
   if (result != NULL && !yielded) {
     Py_CLEAR(result);
     goto end_of_loop;
@@ -129,6 +141,7 @@ apply : if (LIKELY(then == CRESSET_THEN_PUSH && result != NULL)) {
   PUSH(result);
   NEXT();
 }
+// size: switch
 switch (then) {
   case CRESSET_THEN_DROP:
     if (result == NULL) goto error;
@@ -184,6 +197,13 @@ switch (then) {
     Py_CLEAR(then_value);
     goto error;
   }
+  case CRESSET_THEN_BOOL: {
+    const int truth = result != NULL ? PyObject_IsTrue(result) : -1;
+    Py_CLEAR(result);
+    if (truth < 0) goto error;
+    PUSH(Py_NewRef((truth ^ then_operand) ? Py_True : Py_False));
+    NEXT();
+  }
   case CRESSET_THEN_ITERATOR:
     if (result != NULL && !PyIter_Check(result)) {
       PyErr_Format(PyExc_TypeError, "iter() returned non-iterator of type '%.100s'", Py_TYPE(result)->tp_name);
@@ -198,6 +218,10 @@ switch (then) {
     PUSH(result);
     TELL(read_next, SECOND(), result);
     NEXT();
+  case CRESSET_THEN_PUSH:
+    goto error;
   default:
+    Py_XDECREF(result);
+    PyErr_Format(PyExc_SystemError, "nothing is known of continuation %d", then);
     goto error;
 }

@@ -88,9 +88,10 @@ call : {
   Callee callee;
   const int resolved = resolvable ? cresset_resolve(callable, &callee) : 0;
   if (resolved < 0) goto call_failed;
+  const int steps = call_tuple == NULL && kwnames == NULL && steps_generator(callable, call_args, call_nargs);
   CressetAction action = CRESSET_RUN;
   if (UNLIKELY(hooks->before_call != NULL)) {
-    const CressetCall told = {callable, call_args, call_nargs, kwnames, (uint8_t)resolved};
+    const CressetCall told = {callable, call_args, call_nargs, kwnames, (uint8_t)(resolved || steps)};
     ASK(action, before_call, &told, &result);
     if (action < 0) {
       if (resolved) cresset_release_callee(&callee);
@@ -143,6 +144,13 @@ call : {
       cresset_release_callee(&callee);
       goto call_result;
     }
+  }
+  if (steps && action == CRESSET_RUN) {
+    then = CRESSET_THEN_STEP;
+    then_operand = (int)(sp - call_base);
+    implicit_args[0] = call_nargs == 2 ? call_args[1] : Py_None;
+    implicit_args[1] = call_args[0];
+    goto enter_generator;
   }
   if (resolved) cresset_release_callee(&callee);
   activation->instruction = (int)(frame->prev_instr - first_instr);

@@ -81,8 +81,19 @@ OP(WITH_EXCEPT_START) {
   PyObject* exit = PEEK(4);
   PyObject* traceback = PyException_GetTraceback(value);
   Py_XDECREF(traceback);  // the exception keeps it
-  PyObject* arguments[4] = {NULL, PyExceptionInstance_Class(value), value, traceback != NULL ? traceback : Py_None};
-  result = PyObject_Vectorcall(exit, arguments + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+  implicit_args[1] = PyExceptionInstance_Class(value);
+  implicit_args[2] = value;
+  implicit_args[3] = traceback != NULL ? traceback : Py_None;
+  if (PyMethod_Check(exit) && PyFunction_Check(PyMethod_GET_FUNCTION(exit))) {
+    callable = PyMethod_GET_FUNCTION(exit);
+    implicit_args[0] = PyMethod_GET_SELF(exit);
+    call_nargs = 4;
+    call_base = sp;
+    then = CRESSET_THEN_PUSH;
+    goto implicit_call;
+  }
+  implicit_args[0] = NULL;
+  result = PyObject_Vectorcall(exit, implicit_args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
   if (result == NULL) goto error;
   PUSH(result);
   NEXT();

@@ -115,9 +115,12 @@ sent_return: {
 }
 }
 
-// Resumes the generator on the stack (FOR_ITER: on top; SEND: under the value that is sent) with implicit_args[0].
+// Resumes the generator on the stack (FOR_ITER: on top; SEND: under the value that is sent; next() and send():
+// implicit_args[1]) with implicit_args[0].
 enter_generator : {
-  PyGenObject* generator = (PyGenObject*)(then == CRESSET_THEN_SEND ? SECOND() : TOP());
+  PyGenObject* generator = (PyGenObject*)(then == CRESSET_THEN_SEND   ? SECOND()
+                                          : then == CRESSET_THEN_STEP ? implicit_args[1]
+                                                                      : TOP());
   Frame* resumed = (Frame*)generator->gi_iframe;
   frame->prev_instr = next_instr - 1;
   activation->instruction = (int)(frame->prev_instr - first_instr);
@@ -127,7 +130,7 @@ enter_generator : {
     sp--;  // the value moves over
     resumed->localsplus[resumed->stacktop++] = implicit_args[0];
   } else {
-    resumed->localsplus[resumed->stacktop++] = Py_NewRef(Py_None);
+    resumed->localsplus[resumed->stacktop++] = Py_NewRef(implicit_args[0]);
   }
   activation->stack_depth = (int)(sp - frame_stack(frame));
   SAVE_STACK();

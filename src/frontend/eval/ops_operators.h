@@ -171,6 +171,19 @@ OP(CONTAINS_OP) {
   PyObject* item = SECOND();
   PyObject* container = TOP();
   BEFORE_OPERATOR(CRESSET_OP_CONTAINS, oparg, container, item, contains_given);
+  PySequenceMethods* sequence = Py_TYPE(container)->tp_as_sequence;
+  if (sequence != NULL && sequence->sq_contains == cresset_known.contains) {
+    callable = cresset_python_method(container, cresset_names.__contains__);
+    if (callable != NULL) {
+      implicit_args[0] = container;
+      implicit_args[1] = item;
+      call_nargs = 2;
+      call_base = sp - 2;
+      then = CRESSET_THEN_BOOL;
+      then_operand = oparg;
+      goto implicit_call;
+    }
+  }
   const int contains = PySequence_Contains(container, item);
   if (contains < 0) goto error;
   TELL(read_contains, container, item, contains);
@@ -251,6 +264,19 @@ OP(STORE_SUBSCR) {
   PyObject* container = SECOND();
   PyObject* value = THIRD();
   SKIP(CACHES(STORE_SUBSCR));
+  if (PyList_CheckExact(container) && PyLong_CheckExact(key) && IS_MEDIUM(key) && hooks->before_write == NULL &&
+      hooks->after_write == NULL) {
+    const Py_ssize_t index = MEDIUM_VALUE(key);
+    if (index >= 0 && index < PyList_GET_SIZE(container)) {
+      PyObject* old = PyList_GET_ITEM(container, index);
+      PyList_SET_ITEM(container, index, value);
+      sp -= 3;
+      Py_DECREF(old);
+      Py_DECREF(key);
+      Py_DECREF(container);
+      NEXT();
+    }
+  }
   if (Py_TYPE(container)->tp_as_mapping != NULL &&
       Py_TYPE(container)->tp_as_mapping->mp_ass_subscript == cresset_known.setitem) {
     callable = cresset_python_method(container, cresset_names.__setitem__);

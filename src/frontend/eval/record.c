@@ -165,15 +165,50 @@ typedef struct {
   int refused;
 } Break;
 
+static PyObject** copy_values(PyObject** values, int count, PyObject* keep) {
+  PyObject* copy = PyBytes_FromStringAndSize((const char*)values, (Py_ssize_t)sizeof(PyObject*) * count);
+  if (copy == NULL || PyList_Append(keep, copy) < 0) Py_FatalError("out of memory in a test");
+  Py_DECREF(copy);
+  return (PyObject**)PyBytes_AS_STRING(copy);
+}
+
+static void replace(PyObject** values, int count, PyObject* old, PyObject* new) {
+  for (int i = 0; i < count; i++) {
+    if (values[i] == old) values[i] = new;
+  }
+}
+
+// Running generators are copied, and their copies take their places in all frames. `keep` owns what is made.
+static int copy_generators(CressetFrameImage* images, int count, PyObject* keep) {
+  for (int i = 0; i < count; i++) {
+    images[i].slots = copy_values(images[i].slots, images[i].slot_count, keep);
+    images[i].stack = copy_values(images[i].stack, images[i].stack_depth, keep);
+  }
+  for (int i = count - 1; i > 0; i--) {
+    PyObject* original = images[i].generator;
+    if (original == NULL) continue;
+    PyObject* copy = cresset_eval_rebuild_generator(&images[i]);
+    if (copy == NULL) return -1;
+    PyList_Append(keep, copy);
+    Py_DECREF(copy);
+    images[i].generator = copy;
+    for (int k = 0; k < i; k++) {
+      replace(images[k].slots, images[k].slot_count, original, copy);
+      replace(images[k].stack, images[k].stack_depth, original, copy);
+    }
+  }
+  return 0;
+}
+
 // Resumes copies of the frames of `activation`, up to the one that was entered from C.
 static void finish_copies(Break* wanted, CressetActivation* activation) {
-  CressetFrameImage images[kMaxFrames];
+  CressetFrameImage all[kMaxFrames];
   int count = 0;
   CressetActivation* a = activation;
   wanted->where = PyList_New(0);
   for (; a != NULL && count < kMaxFrames; a = a->caller) {
     PyList_Append(wanted->where, a->code->co_name);
-    cresset_eval_image(a, CRESSET_BEFORE, &images[kMaxFrames - ++count]);
+    cresset_eval_image(a, CRESSET_BEFORE, &all[kMaxFrames - ++count]);
     if (a->entered_from_c) break;
   }
   // Only a chain that ends where the test's call began is the whole of it.
@@ -181,12 +216,16 @@ static void finish_copies(Break* wanted, CressetActivation* activation) {
     wanted->refused = 1;
     return;
   }
-  wanted->result = cresset_eval_resume(&images[kMaxFrames - count], count, NULL, NULL, wanted->natively);
+  CressetFrameImage* images = &all[kMaxFrames - count];
+  PyObject* copies = PyList_New(0);
+  if (copy_generators(images, count, copies) == 0) {
+    wanted->result = cresset_eval_resume(images, count, NULL, NULL, wanted->natively);
+  }
+  Py_DECREF(copies);
   if (wanted->result == NULL) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    wanted->refused = PyErr_GivenExceptionMatches(value, PyExc_NotImplementedError);
     wanted->result = value;
     Py_XDECREF(type);
     Py_XDECREF(traceback);

@@ -77,61 +77,129 @@ static int operands(PyCodeObject* code, int instruction) {
   }
 }
 
-void cresset_eval_image(const CressetActivation* activation, CressetPoint point, CressetFrameImage* image) {
-  Frame* frame = activation->frame;
-  *image = (CressetFrameImage){
-      .function = activation->function,
-      .code = activation->code,
+// Each generator has its own exception being handled; the frames between two generators share one.
+static PyObject* handled_by(const CressetActivation* activation) {
+  const _PyErr_StackItem* item = PyThreadState_Get()->exc_info;
+  int innermost_of_level = 1;
+  for (const CressetActivation* a = cresset_eval_state.current; a != activation; a = a->caller) {
+    innermost_of_level = a->is_generator;
+    if (a->is_generator) item = item->previous_item;
+  }
+  return innermost_of_level ? item->exc_value : NULL;
+}
+
+static CressetFrameImage image_of(Frame* frame, int stack_depth) {
+  return (CressetFrameImage){
+      .function = (PyObject*)frame->f_func,
+      .code = frame->f_code,
       .names = frame->f_locals,
       .slots = frame->localsplus,
-      .slot_count = activation->code->co_nlocalsplus,
+      .slot_count = frame->f_code->co_nlocalsplus,
       .stack = frame_stack(frame),
-      .stack_depth = activation->stack_depth,
-      .continuation = activation->continuation,
-      .continuation_operand = activation->continuation_operand,
-      .continuation_value = activation->continuation_value,
-      .generator = activation->generator,
+      .stack_depth = stack_depth,
+      .last = -1,
   };
-  const int has_callee = activation != cresset_eval_state.current;
-  if (!has_callee) image->handled = _PyErr_GetTopmostException(PyThreadState_Get())->exc_value;
+}
+
+void cresset_eval_image(const CressetActivation* activation, CressetPoint point, CressetFrameImage* image) {
+  *image = image_of(activation->frame, activation->stack_depth);
+  image->continuation = activation->continuation;
+  image->continuation_operand = activation->continuation_operand;
+  image->continuation_value = activation->continuation_value;
+  image->generator = activation->generator;
+  image->handled = handled_by(activation);
+  if (activation->instruction < 0) return;
   int first, last, calls = 0;
-  if (activation->instruction < 0) {
-    image->last = -1;
-    return;
-  }
   instruction_extent(activation->code, activation->instruction, &first, &last, &calls);
+  const int has_callee = activation != cresset_eval_state.current;
   if (!has_callee && point == CRESSET_AFTER) {
     image->stack_depth -= operands(activation->code, activation->instruction);
   }
   image->last = has_callee || point == CRESSET_AFTER ? last : first - 1;
 }
 
-// A frame on the data stack with the image's contents; activation included.
-static Frame* rebuild_frame(PyThreadState* tstate, EvalState* state, const CressetFrameImage* image) {
-  PyFunctionObject* function = (PyFunctionObject*)Py_NewRef(image->function);
-  Frame* frame = push_frame(tstate, function, image->code, Py_XNewRef(image->names));
-  if (frame == NULL) return NULL;
+static int is_generator(PyObject* object) {
+  return PyGen_CheckExact(object) || PyCoro_CheckExact(object) || PyAsyncGen_CheckExact(object);
+}
+
+int cresset_eval_generator_image(PyObject* object, CressetFrameImage* image) {
+  PyGenObject* generator = (PyGenObject*)object;
+  if (!is_generator(object) || generator->gi_frame_state >= FRAME_EXECUTING) return -1;
+  Frame* frame = (Frame*)generator->gi_iframe;
+  *image = image_of(frame, frame->stacktop - frame->f_code->co_nlocalsplus);
+  image->generator = object;
+  image->handled = generator->gi_exc_state.exc_value;
+  image->last = frame_last(frame);
+  return 0;
+}
+
+// Copies slots and stack of the image into a frame that holds none.
+static void fill_frame(Frame* frame, const CressetFrameImage* image) {
   for (int i = 0; i < image->slot_count; i++) frame->localsplus[i] = Py_XNewRef(image->slots[i]);
   PyObject** stack = frame_stack(frame);
   for (int i = 0; i < image->stack_depth; i++) stack[i] = Py_XNewRef(image->stack[i]);
   frame->stacktop = image->slot_count + image->stack_depth;
   frame->prev_instr = frame_code(frame) + image->last;
-  CressetActivation* activation = push_activation(state, frame);
-  if (activation == NULL) {
-    drop_frame(tstate, frame);
+}
+
+PyObject* cresset_eval_rebuild_generator(const CressetFrameImage* image) {
+  if (!code_is_generator(image->code)) {
+    PyErr_SetString(PyExc_TypeError, "the image is of no generator's frame");
     return NULL;
   }
+  // CPython makes the generator: the code runs up to there with empty slots.
+  PyThreadState* tstate = PyThreadState_Get();
+  Frame* frame =
+      push_frame(tstate, (PyFunctionObject*)Py_NewRef(image->function), image->code, Py_XNewRef(image->names));
+  if (frame == NULL) return NULL;
+  for (int i = 0; i < image->slot_count; i++) frame->localsplus[i] = NULL;
+  PyObject* made = _PyEval_EvalFrameDefault(tstate, frame, 0);
+  drop_frame(tstate, frame);
+  if (made == NULL) return NULL;
+  PyGenObject* generator = (PyGenObject*)made;
+  Frame* own = (Frame*)generator->gi_iframe;
+  const int started = frame_code(own) + image->last > own->prev_instr;
+  for (int i = 0; i < own->stacktop; i++) Py_CLEAR(own->localsplus[i]);
+  fill_frame(own, image);
+  if (started) {
+    generator->gi_frame_state = FRAME_SUSPENDED;
+    generator->gi_exc_state.exc_value = Py_XNewRef(image->handled);
+  }
+  return made;
+}
+
+static int enter_activation(EvalState* state, Frame* frame, const CressetFrameImage* image) {
+  CressetActivation* activation = push_activation(state, frame);
+  if (activation == NULL) return -1;
   activation->instruction = image->last;
   activation->stack_depth = image->stack_depth;
   activation->continuation = image->continuation;
   activation->continuation_operand = image->continuation_operand;
   activation->continuation_value = Py_XNewRef(image->continuation_value);
-  return frame;
+  activation->is_generator = image->generator != NULL;
+  activation->generator = image->generator;
+  return 0;
 }
 
-static void raise_again(PyObject* exception) {
-  PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(exception)), Py_NewRef(exception),
-                PyException_GetTraceback(exception));
+// A frame on the data stack with the image's contents, activation included; or the frame of its generator.
+static Frame* rebuild_frame(PyThreadState* tstate, EvalState* state, const CressetFrameImage* image) {
+  if (image->generator != NULL) {
+    PyGenObject* generator = (PyGenObject*)image->generator;
+    Frame* frame = (Frame*)generator->gi_iframe;
+    if (enter_activation(state, frame, image) < 0) return NULL;
+    generator->gi_exc_state.previous_item = tstate->exc_info;
+    tstate->exc_info = &generator->gi_exc_state;
+    generator->gi_frame_state = FRAME_EXECUTING;
+    frame->is_entry = false;
+    return frame;
+  }
+  PyFunctionObject* function = (PyFunctionObject*)Py_NewRef(image->function);
+  Frame* frame = push_frame(tstate, function, image->code, Py_XNewRef(image->names));
+  if (frame == NULL) return NULL;
+  fill_frame(frame, image);
+  if (enter_activation(state, frame, image) == 0) return frame;
+  drop_frame(tstate, frame);
+  return NULL;
 }
 
 static void drop_rebuilt(PyThreadState* tstate, EvalState* state, int count) {
@@ -139,24 +207,33 @@ static void drop_rebuilt(PyThreadState* tstate, EvalState* state, int count) {
     CressetActivation* activation = state->current;
     Py_CLEAR(activation->continuation_value);
     Frame* frame = activation->frame;
+    const int in_generator = activation->is_generator;
     pop_activation(state);
-    drop_frame(tstate, frame);
+    if (in_generator) {
+      cresset_leave_generator(tstate, frame, 1);
+    } else {
+      drop_frame(tstate, frame);
+    }
   }
 }
 
-PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObject* value, PyObject* exception,
-                              int natively) {
-  PyThreadState* tstate = PyThreadState_Get();
-  EvalState* state = &cresset_eval_state;
-  if (cresset_known_init() < 0 || (state->chunk == NULL && cresset_next_chunk(state) == NULL)) return NULL;
-  Frame* outermost = NULL;
+static int check_images(const CressetFrameImage* images, int count) {
+  for (int i = 0; i < count; i++) {
+    PyObject* generator = images[i].generator;
+    if (generator == NULL) continue;
+    if (i == 0 || !is_generator(generator) || ((PyGenObject*)generator)->gi_frame_state >= FRAME_EXECUTING) {
+      PyErr_SetString(PyExc_ValueError, "a generator's frame goes on in a suspended generator, for a caller's frame");
+      return -1;
+    }
+  }
+  return count > 0 ? 0 : -1;
+}
+
+// All frames, linked; the innermost, or NULL. What each level handles is put in place.
+static Frame* rebuild_all(PyThreadState* tstate, EvalState* state, const CressetFrameImage* images, int count,
+                          int natively) {
   Frame* innermost = NULL;
   for (int i = 0; i < count; i++) {
-    if (images[i].generator != NULL) {
-      PyErr_SetString(PyExc_NotImplementedError, "frames of generators are not rebuilt");
-      drop_rebuilt(tstate, state, i);
-      return NULL;
-    }
     Frame* frame = rebuild_frame(tstate, state, &images[i]);
     if (frame == NULL) {
       drop_rebuilt(tstate, state, i);
@@ -165,26 +242,44 @@ PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObje
     // Asked for by `natively`: the loop leaves each frame as soon as it comes to it.
     state->current->leave = (uint8_t)(natively != 0);
     if (i == 0) {
-      outermost = frame;
       state->current->entered_from_c = 1;
       state->current->continuation = CRESSET_THEN_RETURN_TO_C;
       Py_CLEAR(state->current->continuation_value);
     } else {
       frame->previous = innermost;
-      // All but the innermost are in a call: the recursion they count for.
-      tstate->recursion_remaining--;
+      tstate->recursion_remaining--;  // the frame around it is in a call
+    }
+    const int last_of_level = i + 1 == count || images[i + 1].generator != NULL;
+    if (last_of_level && (i == 0 || images[i].generator == NULL || images[i].handled != NULL)) {
+      Py_XSETREF(tstate->exc_info->exc_value, Py_XNewRef(images[i].handled));
     }
     innermost = frame;
   }
-  if (value != NULL) innermost->localsplus[innermost->stacktop++] = Py_NewRef(value);
-  if (exception != NULL) raise_again(exception);
-  // Handlers take back what they handle; what was handled before stays with the caller.
-  _PyErr_StackItem* handled = tstate->exc_info;
-  PyObject* before = handled->exc_value;
-  handled->exc_value = Py_XNewRef(images[count - 1].handled);
-  PyObject* result =
-      cresset_run_frames(tstate, state, outermost, innermost, exception != NULL ? RUN_THROWING : RUN_RESUMED);
-  Py_XSETREF(handled->exc_value, before);
-  drop_frame(tstate, outermost);  // as a caller in C does
+  return innermost;
+}
+
+PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObject* value, PyObject* exception,
+                              int natively) {
+  PyThreadState* tstate = PyThreadState_Get();
+  EvalState* state = &cresset_eval_state;
+  if (cresset_known_init() < 0 || (state->chunk == NULL && cresset_next_chunk(state) == NULL)) return NULL;
+  if (check_images(images, count) < 0) return NULL;
+  _PyErr_StackItem* base = tstate->exc_info;
+  PyObject* before = Py_XNewRef(base->exc_value);
+  Frame* innermost = rebuild_all(tstate, state, images, count, natively);
+  PyObject* result = NULL;
+  if (innermost != NULL) {
+    Frame* outermost = innermost;
+    for (int i = 1; i < count; i++) outermost = outermost->previous;
+    if (value != NULL) innermost->localsplus[innermost->stacktop++] = Py_NewRef(value);
+    if (exception != NULL) {
+      PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(exception)), Py_NewRef(exception),
+                    PyException_GetTraceback(exception));
+    }
+    const RunMode mode = exception != NULL ? RUN_THROWING : RUN_RESUMED;
+    result = cresset_run_frames(tstate, state, outermost, innermost, mode);
+    drop_frame(tstate, outermost);  // as a caller in C does
+  }
+  Py_XSETREF(base->exc_value, before);
   return result;
 }

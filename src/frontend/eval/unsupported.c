@@ -28,6 +28,18 @@ void cresset_eval_image(const CressetActivation* activation, CressetPoint point,
   *image = (CressetFrameImage){0};
 }
 
+int cresset_eval_generator_image(PyObject* generator, CressetFrameImage* image) {
+  (void)generator;
+  *image = (CressetFrameImage){0};
+  return -1;
+}
+
+PyObject* cresset_eval_rebuild_generator(const CressetFrameImage* image) {
+  (void)image;
+  PyErr_SetString(PyExc_RuntimeError, cresset_eval_unsupported());
+  return NULL;
+}
+
 PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObject* value, PyObject* exception,
                               int natively) {
   (void)images, (void)count, (void)value, (void)exception, (void)natively;
