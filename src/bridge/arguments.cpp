@@ -37,7 +37,7 @@ std::vector<graph::OptionalValue> tensors(Capture& capture, const c10::IValue& v
 // A Python number on its way as a tensor: it does not take part in type promotion within its category.
 bool is_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number() && TraceTensor::from(tensor) == nullptr &&
-         !tensor.is_complex();
+         !tensor.is_complex();  // a complex one is a constant that keeps being a number
 }
 
 c10::IValue number_in(Capture& capture, const at::Tensor& tensor) {

@@ -8,13 +8,17 @@
 
 #include "bridge/dtypes.h"
 #include "bridge/generic_rule.h"
+#include "bridge/random_watch.h"
 #include "bridge/sym_node.h"
+#include "ops/complex.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {
 namespace {
 
 thread_local Capture* current_capture = nullptr;
+
+constexpr const char* kSeeds = "the call seeds torch's random numbers, or saves or restores their state";
 
 }  // namespace
 
@@ -27,9 +31,11 @@ Capture* Capture::current() { return current_capture; }
 
 Capture::Scope::Scope(Capture& capture)
     : previous_(current_capture),
+      capture_(capture),
       saved_(c10::impl::tls_local_dispatch_key_set()),
       autocast_cache_(at::autocast::is_autocast_cache_enabled()) {
   current_capture = &capture;
+  if (previous_ == nullptr) capture.random_ = std::make_unique<RandomWatch>();
   // Autocast would keep casts of parameters in a process-wide cache, and find real ones there.
   at::autocast::set_autocast_cache_enabled(false);
   c10::impl::LocalDispatchKeySet keys = saved_;
@@ -43,6 +49,13 @@ Capture::Scope::~Scope() {
   c10::impl::_force_tls_local_dispatch_key_set(saved_);
   at::autocast::set_autocast_cache_enabled(autocast_cache_);
   current_capture = previous_;
+  if (previous_ != nullptr) return;
+  if (capture_.random_->disturbed()) capture_.mark_aborted(kSeeds);
+  capture_.random_.reset();
+}
+
+void Capture::note_random_operator() {
+  if (random_ != nullptr && random_->disturbed()) abort_capture(kSeeds);
 }
 
 Capture::StepAside::StepAside() : saved_(c10::impl::tls_local_dispatch_key_set()) {
@@ -120,17 +133,15 @@ Capture::Geometry Capture::input_geometry(const at::Tensor& real, uint32_t posit
   out.type.device = *from_torch(real.device());
   for (int64_t d = 0; d < real.dim(); ++d) {
     const DimMark mark = d < static_cast<int64_t>(marks.size()) ? marks[d] : DimMark{};
-    const bool fixed = mark.policy == sym::Policy::Static ||
-                       (!dynamic_ && mark.policy != sym::Policy::MarkedDynamic);
+    const bool fixed = mark.policy == sym::Policy::Static || (!dynamic_ && mark.policy != sym::Policy::MarkedDynamic);
     if (fixed) {
       out.type.sizes.push_back(pool.constant(real.size(d)));
       continue;
     }
-    const sym::ExprId size =
-        env().new_backed(c10::str(name, ".size(", d, ")"), real.size(d), mark.range, mark.policy);
+    const sym::ExprId size = env().new_backed(c10::str(name, ".size(", d, ")"), real.size(d), mark.range, mark.policy);
     if (pool.is_var(size))
-      symbols_.push_back({pool.var_of(size),
-                          {runtime::SymbolSource::Kind::InputSize, position, static_cast<uint32_t>(d)}});
+      symbols_.push_back(
+          {pool.var_of(size), {runtime::SymbolSource::Kind::InputSize, position, static_cast<uint32_t>(d)}});
     out.type.sizes.push_back(size);
   }
   out.type.strides.assign(real.dim(), pool.constant(0));
@@ -323,10 +334,21 @@ void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   }
 }
 
+namespace {
+
+// Shape rules promote real dtypes only; those of views, copies and extents never look at one.
+bool applies(const ops::OpDef& def, const graph::Graph& graph, const std::vector<graph::Arg>& args) {
+  if (!ops::takes_complex(graph, args)) return true;
+  const std::string_view name = ops::name_of(def);
+  return def.op_class == ops::OpClass::View || name == "aten::_to_copy" || name == "aten::clone";
+}
+
+}  // namespace
+
 std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
   ++counters.operators;
   const std::string_view name = graph::op_name(op);
-  if (const ops::OpDef* def = ops::find(op); def != nullptr && def->shape != nullptr) {
+  if (const ops::OpDef* def = ops::find(op); def != nullptr && def->shape != nullptr && applies(*def, *graph_, args)) {
     ++counters.shape_rule_entries;
     ops::ShapeContext context(*graph_, name);
     context.default_dtype = default_dtype;

@@ -19,6 +19,8 @@
 namespace cresset::bridge {
 
 // Capture cannot go on: what was asked needs data, or has no place in a graph. The call is run by eager instead.
+class RandomWatch;
+
 class CaptureAbort : public c10::Error {
  public:
   using c10::Error::Error;
@@ -46,7 +48,8 @@ struct SymbolBinding {
 struct OutputSpec {
   enum class Kind : uint8_t { GraphOutput, Input, Constant } kind;
   uint32_t position = 0;
-  bool is_view = false;  // sizes, strides, offset (from the base's first element) apply
+  bool is_view = false;  // what follows applies; the offset is from the base's first element, in elements of `dtype`
+  DType dtype = DType::F32;
   std::vector<sym::ExprId> sizes, strides;
   sym::ExprId offset;
 };
@@ -86,6 +89,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
    private:
     Capture* previous_;
+    Capture& capture_;
     c10::impl::LocalDispatchKeySet saved_;
     bool autocast_cache_;
   };
@@ -120,6 +124,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
                        sym::ExprId offset);
   // The whole storage that a view lies in, as it is now.
   at::Tensor base_of(const TraceTensor& view);
+  // The real tensor behind a constant.
+  const at::Tensor& constant(const graph::Value& value) const { return constants_[value.result]; }
   // An `empty` that is small and concrete: has real memory, so that what is written behind the dispatcher is seen.
   at::Tensor make_watched_empty(graph::ValueId value);
 
@@ -133,6 +139,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void mark_aborted(std::string why) {
     if (aborted_.empty()) aborted_ = std::move(why);
   }
+  // An operator that draws random numbers is about to be recorded.
+  void note_random_operator();
   const std::string& aborted() const { return aborted_; }  // why; empty: still good
 
   int64_t lifted_constants() const { return static_cast<int64_t>(graph_->constants.size()); }
@@ -188,6 +196,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::unordered_map<const void*, StorageId> storage_of_memory_;    // real StorageImpl -> storage
   std::unordered_map<c10::TensorImpl*, std::string> names_;
   std::string aborted_;
+  std::unique_ptr<RandomWatch> random_;  // while a scope is open
   std::unique_ptr<std::atomic<int64_t>> live_ = std::make_unique<std::atomic<int64_t>>(0);
 };
 

@@ -34,6 +34,12 @@ bool is_identity(OpId op) {
   return op == v.alias || op == v.detach || op == v.lift_fresh;
 }
 
+// Views that eager computes when they are read.
+bool is_lazy(OpId op) {
+  static const OpId conj = graph::op_id("aten::conj_physical"), neg = graph::op_id("aten::neg");
+  return op == conj || op == neg;
+}
+
 // The dims argument of the permutation that undoes a permute, transpose or t.
 std::vector<int64_t> inverse_permutation(const sym::ExprPool& pool, const ViewChain& link) {
   const ViewOps& v = view_ops();
@@ -94,6 +100,8 @@ OutputSpec Capture::output_of(const at::Tensor& output, std::unordered_map<uint3
   const at::Tensor tensor = TraceTensor::from(output) != nullptr ? output : lift(output);
   TraceTensor& trace = *TraceTensor::from(tensor);
   value_of(trace);
+  for (const ViewChain* link = trace.chain().get(); link != nullptr; link = link->parent.get())
+    if (is_lazy(link->op)) abort_capture("a lazily conjugated or negated result");
   Storage& storage = storages_[trace.storage_id().index];
   OutputSpec spec;
   spec.kind = storage.home;
@@ -104,6 +112,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, std::unordered_map<uint3
     spec.position = it->second;
   }
   const graph::TensorType& base = graph_->type(storage.value);
+  spec.dtype = trace.type().dtype;
   spec.is_view = trace.chain() != nullptr || base.sizes != trace.type().sizes || base.strides != trace.type().strides;
   spec.sizes = trace.type().sizes;
   spec.strides = trace.type().strides;
@@ -118,8 +127,7 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs) {
   for (Storage& storage : storages_) {
     settle_watched(storage);
     if (storage.home == OutputSpec::Kind::GraphOutput || storage.version == 0) continue;
-    graph_->mutations.push_back(
-        {storage.position, storage.home == OutputSpec::Kind::Constant, storage.value});
+    graph_->mutations.push_back({storage.position, storage.home == OutputSpec::Kind::Constant, storage.value});
   }
   out.graph = std::move(graph_);
   out.data_reads = std::move(data_reads_);

@@ -42,6 +42,7 @@ class Call {
   ~Call() { current_op = outer_op_; }
 
   void run() {
+    if (entry_.random) capture_.note_random_operator();
     switch (entry_.op_class) {
       case OpEntry::Class::Functional:
         return functional();
@@ -81,7 +82,8 @@ class Call {
     for (size_t i = 0; i < returns.size(); ++i) {
       if (arg_type(returns[i]) == ArgType::TensorList) {
         const size_t take = tensors.size() - next - (returns.size() - i - 1);
-        out.emplace_back(c10::List<at::Tensor>(std::vector<at::Tensor>(tensors.begin() + next, tensors.begin() + next + take)));
+        out.emplace_back(
+            c10::List<at::Tensor>(std::vector<at::Tensor>(tensors.begin() + next, tensors.begin() + next + take)));
         next += take;
       } else {
         out.emplace_back(next < tensors.size() ? tensors[next] : at::Tensor());
@@ -147,6 +149,20 @@ class Call {
     if (op == diagonal) return diagonal_offset(parent, args);
     return parent.offset();
   }
+  // Counted in elements of the view, which may be of another size than the parent's.
+  sym::ExprId rescaled(sym::ExprId offset, DType from, DType to) {
+    sym::ExprPool& pool = capture_.env().pool();
+    if (byte_size(from) == byte_size(to)) return offset;
+    return pool.floor_div(pool.mul(offset, pool.constant(byte_size(from))), pool.constant(byte_size(to)));
+  }
+  // Eager computes these views when they are read; here they are values of their own, remade when the parent is
+  // written.
+  graph::OpId view_op() const {
+    static const graph::OpId conj = graph::op_id("aten::_conj"), neg = graph::op_id("aten::_neg_view"),
+                             conj_physical = graph::op_id("aten::conj_physical"), negated = graph::op_id("aten::neg");
+    if (entry_.functional == conj) return conj_physical;
+    return entry_.functional == neg ? negated : entry_.functional;
+  }
 
   size_t dim(const TraceTensor& parent, const Arg& arg) const {
     const int64_t d = capture_.env().pool().const_value(capture_.env().simplify(std::get<sym::ExprId>(arg)));
@@ -191,7 +207,8 @@ class Call {
     const OpEntry* outer = std::exchange(current_op, &entry_);
     const sym::ExprId offset = op == entry_.functional ? view_offset(parent, args) : parent.offset();
     current_op = outer;
-    return capture_.make_view(parent, op, std::move(args), results[0], offset);
+    const DType dtype = capture_.graph().type(results[0]).dtype;
+    return capture_.make_view(parent, op, std::move(args), results[0], rescaled(offset, parent.type().dtype, dtype));
   }
 
   // as_strided speaks of the storage, whatever view of it the argument is.
@@ -212,7 +229,7 @@ class Call {
     TraceTensor& parent = *TraceTensor::from(base);
     if (arg_type(entry_.functional_handle->schema().returns()[0]) == ArgType::TensorList) return views(parent, args);
     if (entry_.functional_handle->schema().returns().size() != 1) abort_capture(entry_.name + " returns several views");
-    finish({one_view(parent, entry_.functional, std::move(args))});
+    finish({one_view(parent, view_op(), std::move(args))});
   }
 
   // split, unbind and their kin: each result is a slice or a selection of the parent.
@@ -288,7 +305,8 @@ class Call {
     sym::ExprPool& pool = capture_.env().pool();
     const graph::NodeId node = capture_.graph().add_node(graph::op_id(op), args, {std::move(type)});
     const sym::ExprId offset = pool.add(parent.offset(), pool.mul(start, parent.type().strides[d]));
-    return capture_.make_view(parent, graph::op_id(op), std::move(args), capture_.graph().node(node).results[0], offset);
+    return capture_.make_view(parent, graph::op_id(op), std::move(args), capture_.graph().node(node).results[0],
+                              offset);
   }
 
   // Sizes must agree and the result's category must not exceed the target's; else eager raises.
@@ -296,17 +314,15 @@ class Call {
     graph::Graph& graph = capture_.graph();
     const graph::TensorType& type = graph.type(result);
     bool same = type.sizes.size() == target.type().sizes.size();
-    for (size_t d = 0; same && d < type.sizes.size(); ++d)
-      same = decide_equal(type.sizes[d], target.type().sizes[d]);
+    for (size_t d = 0; same && d < type.sizes.size(); ++d) same = decide_equal(type.sizes[d], target.type().sizes[d]);
     if (!same)
       TORCH_CHECK(false, "output with shape ", shape_text(target.type()), " doesn't match the broadcast shape ",
                   shape_text(type));
     if (type.dtype == target.type().dtype) return result;
     TORCH_CHECK(category(type.dtype) <= category(target.type().dtype), "result type ", to_torch(type.dtype),
                 " can't be cast to the desired output type ", to_torch(target.type().dtype));
-    return capture_.call(graph::op_id("aten::_to_copy"),
-                         {result, target.type().dtype, graph::None{}, graph::None{}, graph::None{}, false,
-                          graph::None{}})[0];
+    return capture_.call(graph::op_id("aten::_to_copy"), {result, target.type().dtype, graph::None{}, graph::None{},
+                                                          graph::None{}, false, graph::None{}})[0];
   }
   bool decide_equal(sym::ExprId a, sym::ExprId b) {
     if (capture_.env().known_equal(a, b)) return true;
@@ -437,8 +453,7 @@ class Registry : public c10::OpRegistrationListener {
     const std::string ns = name.name.substr(0, name.name.find("::"));
     if (ns == "profiler" || ns == "c10d" || ns == "_caffe2") return;
     auto& library = libraries_[ns];
-    if (!library)
-      library = std::make_unique<torch::Library>(torch::Library::IMPL, ns, kTraceKey, __FILE__, __LINE__);
+    if (!library) library = std::make_unique<torch::Library>(torch::Library::IMPL, ns, kTraceKey, __FILE__, __LINE__);
     const std::string full = qualified_name(name).substr(ns.size() + 2);
     library->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CaptureKernel>(handle)));
   }

@@ -24,8 +24,7 @@ TensorGuard guard_for(const at::Tensor& t, std::string name) {
 
 }  // namespace
 
-Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options,
-             bool keep_text)
+Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options, bool keep_text)
     : captured_(std::move(captured)), env_(captured_.graph->env_ptr()), symbols_(captured_.symbols) {
   if (option_flag(Option::VERIFY)) {
     const std::string broken = graph::verify(*captured_.graph);
@@ -49,7 +48,8 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
   const auto slots = slot_map(symbols_);
   for (const sym::VarId var : compiled->program.symbols) {
     const auto slot = slots.find(var);
-    CRESSET_CHECK(slot != slots.end(), "a program symbol that no argument gives: " + env_->to_string(env_->pool().var(var)));
+    CRESSET_CHECK(slot != slots.end(),
+                  "a program symbol that no argument gives: " + env_->to_string(env_->pool().var(var)));
     program_slots_.push_back(slot->second);
   }
   executor_ = std::make_unique<Executor>(std::move(*compiled), captured_.constants);
@@ -103,10 +103,10 @@ std::vector<std::string> Entry::guard_texts() const {
 void Entry::make_outputs() {
   std::vector<sym::ExprId> exprs;
   for (OutputSpec& spec : captured_.outputs) {
-    Output out{std::move(spec), static_cast<uint32_t>(exprs.size())};
-    returned_input_.push_back(out.spec.kind == OutputSpec::Kind::Input && !out.spec.is_view
-                                  ? static_cast<int32_t>(out.spec.position)
-                                  : -1);
+    const c10::ScalarType dtype = to_torch(spec.dtype);
+    Output out{std::move(spec), static_cast<uint32_t>(exprs.size()), dtype};
+    returned_input_.push_back(
+        out.spec.kind == OutputSpec::Kind::Input && !out.spec.is_view ? static_cast<int32_t>(out.spec.position) : -1);
     if (out.spec.is_view) {
       exprs.insert(exprs.end(), out.spec.sizes.begin(), out.spec.sizes.end());
       exprs.insert(exprs.end(), out.spec.strides.begin(), out.spec.strides.end());
@@ -167,7 +167,8 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
 bool Entry::overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const {
   const auto* memory = inputs[i].storage().unsafeGetStorageImpl();
   for (size_t j = 0; j < inputs.size(); ++j)
-    if (j != i && inputs[j].storage().unsafeGetStorageImpl() == memory && tensor_guards_[j].same_as != static_cast<int32_t>(i))
+    if (j != i && inputs[j].storage().unsafeGetStorageImpl() == memory &&
+        tensor_guards_[j].same_as != static_cast<int32_t>(i))
       return true;
   for (const at::Tensor& c : captured_.constants)
     if (c.storage().unsafeGetStorageImpl() == memory) return true;
@@ -227,7 +228,14 @@ at::Tensor Entry::output(const Output& out, c10::ArrayRef<at::Tensor> inputs, co
   if (!out.spec.is_view) return base;
   const size_t rank = out.spec.sizes.size();
   const int64_t* numbers = geometry + out.first;
-  return at::as_strided(base, {numbers, rank}, {numbers + rank, rank}, base.storage_offset() + numbers[2 * rank]);
+  const c10::IntArrayRef sizes(numbers, rank), strides(numbers + rank, rank);
+  if (out.dtype == base.scalar_type())
+    return at::as_strided(base, sizes, strides, base.storage_offset() + numbers[2 * rank]);
+  // A view as another dtype: over the same memory, counted in other elements.
+  const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
+  at::Tensor view = at::empty({0}, base.options().dtype(out.dtype));
+  const auto size = static_cast<int64_t>(view.element_size());
+  return view.set_(base.storage(), bytes / size + numbers[2 * rank], sizes, strides);
 }
 
 std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) {

@@ -59,6 +59,7 @@ class Entry {
   struct Output {
     OutputSpec spec;
     uint32_t first = 0;  // sizes, strides, offset in geometry_'s outputs
+    c10::ScalarType dtype;
   };
 
   void make_tensor_guards(const std::vector<at::Tensor>& inputs);

@@ -103,6 +103,7 @@ void BoundContext::copy_into(TensorId id, const at::Tensor& from) {
 void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   BoundSlot& slot = slots_[id.index];
   check_result(result, slot, op);
+  result = result.resolve_conj().resolve_neg();
   const bool agrees = strides_agree(result, slot);
   if (slot.home == Home::View || (!agrees && slot.home != Home::Extern)) return copy_into(id, result);
   if (!agrees || !owns_memory(result)) {

@@ -1,6 +1,7 @@
 #include "bridge/generic_rule.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <unordered_set>
 
@@ -41,11 +42,19 @@ c10::OperatorHandle checked_operator(graph::OpId op) {
   return *handle;
 }
 
+// Operators whose meta kernels give other sizes or strides than their kernels do: these are run, on zeros.
+bool must_run(std::string_view name) {
+  static constexpr std::array<std::string_view, 6> kNames = {
+      "aten::_fft_r2c",   "aten::_fft_c2r",       "aten::_fft_c2c",
+      "aten::linalg_eig", "aten::_embedding_bag", "aten::_embedding_bag_forward_only"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
 // Runs the operator's meta kernel on tensors of given sizes.
 class MetaCall {
  public:
   MetaCall(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args)
-      : capture_(capture), handle_(checked_operator(op)), args_(args) {
+      : capture_(capture), handle_(checked_operator(op)), args_(args), on_meta_(!must_run(graph::op_name(op))) {
     gather();
   }
 
@@ -60,19 +69,21 @@ class MetaCall {
       std::vector<int64_t> sizes, strides;
       for (const ExprId e : type.sizes) sizes.push_back(value(e));
       for (const ExprId e : type.strides) strides.push_back(value(e));
-      return made[id] = at::detail::empty_strided_meta(sizes, strides, to_torch(type.dtype));
+      at::Tensor& t = made[id] = empty(sizes, strides, to_torch(type.dtype));
+      t.unsafeGetTensorImpl()->set_wrapped_number(is_number(id));
+      return t;
     };
     const c10::FunctionSchema& schema = handle_.schema();
     torch::jit::Stack stack;
     for (size_t i = 0; i < args_.size(); ++i) {
       const ArgType type = arg_type(schema.arguments()[i]);
-      if (std::holds_alternative<graph::Device>(args_[i])) {
+      if (on_meta_ && std::holds_alternative<graph::Device>(args_[i])) {
         stack.emplace_back(c10::Device(c10::kMeta));
         continue;
       }
       stack.push_back(to_torch(args_[i], type, tensor, value));
       // A factory's device argument left open means CPU here, and meta for the inference of its result.
-      if (type == ArgType::Device && stack.back().isNone()) stack.back() = c10::Device(c10::kMeta);
+      if (on_meta_ && type == ArgType::Device && stack.back().isNone()) stack.back() = c10::Device(c10::kMeta);
     }
     Capture::StepAside aside;
     handle_.callBoxed(stack);
@@ -88,6 +99,18 @@ class MetaCall {
   }
 
  private:
+  at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) const {
+    if (on_meta_) return at::Tensor(at::detail::empty_strided_meta(sizes, strides, dtype));
+    const Capture::StepAside aside;
+    at::Tensor zeros(at::detail::empty_strided_cpu(sizes, strides, dtype));
+    return zeros.zero_();
+  }
+  // A Python number that came as a tensor: it takes no part in promotion within its category.
+  bool is_number(graph::ValueId id) const {
+    const graph::Value& value = capture_.graph().value(id);
+    return value.kind == graph::Value::Kind::Constant &&
+           capture_.constant(value).unsafeGetTensorImpl()->is_wrapped_number();
+  }
   void add_size(ExprId e) {
     e = capture_.env().simplify(e);
     if (std::find(sizes_.begin(), sizes_.end(), e) == sizes_.end()) sizes_.push_back(e);
@@ -114,6 +137,7 @@ class MetaCall {
   Capture& capture_;
   c10::OperatorHandle handle_;
   const std::vector<graph::Arg>& args_;
+  bool on_meta_;
   std::vector<ExprId> sizes_;
   graph::Device device_;
 };
@@ -133,7 +157,9 @@ std::unordered_set<std::string>& unpredictable() {
 class GenericRule {
  public:
   GenericRule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args)
-      : capture_(capture), call_(capture, op, args), exact_(is_unpredictable(graph::op_name(op))) {}
+      : capture_(capture),
+        call_(capture, op, args),
+        exact_(is_unpredictable(graph::op_name(op)) || must_run(graph::op_name(op))) {}
 
   std::vector<graph::TensorType> run() {
     const MetaResult base = call_.run([&](ExprId e) { return exact_ ? pin(capture_, e) : hint(e); });

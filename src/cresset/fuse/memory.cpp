@@ -1,13 +1,14 @@
 #include "fuse/memory.h"
 
 #include "fuse/strided_view.h"
+#include "ops/complex.h"
 #include "ops/op_def.h"
 
 namespace cresset::fuse {
 
 const ops::OpDef* native(const Graph& graph, graph::NodeId node) {
   const ops::OpDef* def = ops::find(graph.node(node).op);
-  if (def == nullptr) return nullptr;
+  if (def == nullptr || ops::touches_complex(graph, graph.node(node))) return nullptr;
   switch (def->op_class) {
     case ops::OpClass::Pointwise:
       return def->element != nullptr ? def : nullptr;

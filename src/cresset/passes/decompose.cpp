@@ -1,3 +1,4 @@
+#include "ops/complex.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -13,7 +14,8 @@ bool decompose(Graph& graph) {
     graph::Node& node = graph.node(id);
     if (!replacements.empty()) replacements.apply(node.args);
     const ops::OpDef* def = ops::find(node.op);
-    if (def == nullptr || def->op_class != ops::OpClass::Composite || def->decompose == nullptr) {
+    if (def == nullptr || def->op_class != ops::OpClass::Composite || def->decompose == nullptr ||
+        ops::touches_complex(graph, node)) {
       done.push_back(id);
       continue;
     }
