@@ -36,6 +36,8 @@ def _check_options(mode, options, dynamic, backend):
         raise TypeError(f"cresset.compile: dynamic must be None, True or False, got {dynamic!r}")
     if backend not in ("cresset", "inductor", None):
         raise ValueError(f"cresset.compile: unknown backend {backend!r}; cresset compiles with its own")
+    if options is not None and not isinstance(options, dict):
+        raise TypeError(f"cresset.compile: options must be a dict, got {type(options).__name__}")
     chosen = {name: default for name, (default, _) in _OPTIONS.items()}
     for name, value in (options or {}).items():
         if name not in _OPTIONS:
@@ -65,7 +67,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="cresset", mod
             compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable
         )
     if not callable(model):
-        raise TypeError(f"cresset.compile: expected a function or a module, got {type(model).__name__}")
+        raise TypeError(f"cresset.compile: expected a callable (a function or a module), got {type(model).__name__}")
     if disable:
         return model
     settings = {"dynamic": dynamic is not False, "fullgraph": bool(fullgraph), **chosen}
@@ -137,6 +139,8 @@ def reset():
 class Explanation:
     """What compiling a function for one call gave: variants with their graphs, guards, kernels and reasons."""
 
+    GRAPH_LINES = 60  # of each variant, when printed
+
     def __init__(self, name, variants, counters):
         self.name = name
         self.variants = variants
@@ -158,6 +162,10 @@ class Explanation:
                 f"code generation {v['ms_codegen']:.1f} ms"
             )
             lines += [f"    guard: {g}" for g in v["guards"]] or ["    no guards on sizes"]
+            graph = v["graph"].splitlines()
+            lines += [f"    {line}" for line in graph[: self.GRAPH_LINES]]
+            if len(graph) > self.GRAPH_LINES:
+                lines.append(f"    ... {len(graph) - self.GRAPH_LINES} more lines in .variants[{i}]['graph']")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -10,6 +10,7 @@
 #include "bridge/generic_rule.h"
 #include "bridge/random_watch.h"
 #include "bridge/sym_node.h"
+#include "bridge/tensor_geometry.h"
 #include "ops/complex.h"
 #include "ops/op_def.h"
 
@@ -313,6 +314,37 @@ graph::ValueId Capture::value_of(TraceTensor& tensor) {
   return tensor.value;
 }
 
+namespace {
+
+bool decided(sym::ShapeEnv& env, sym::ExprId condition) {
+  return env.evaluate(condition, [] { return current_reason(); }).value_or(false);
+}
+
+}  // namespace
+
+bool Capture::starts_storage(const TraceTensor& tensor) {
+  const Storage& storage = storages_[tensor.storage_id().index];
+  if (storage.real_offset != 0) return false;
+  if (storage.home == OutputSpec::Kind::Input) input_layouts_[storage.position].at_start = true;
+  return true;
+}
+
+// As ATen decides it: by the ranges of memory of tensors that fill theirs; others are let pass.
+bool Capture::overlaps_partly(const TraceTensor& target, const TraceTensor& read) {
+  if (target.storage_id() != read.storage_id()) return false;
+  const graph::TensorType &a = target.type(), &b = read.type();
+  if (target.offset() == read.offset() && a.sizes == b.sizes && a.strides == b.strides) return false;
+  if (!geometry::is_non_overlapping_and_dense(env(), a.sizes, a.strides) ||
+      !geometry::is_non_overlapping_and_dense(env(), b.sizes, b.strides))
+    return false;
+  sym::ExprPool& pool = env().pool();
+  const sym::ExprId a_begin = target.offset(), a_end = pool.add(a_begin, geometry::numel(env(), a.sizes));
+  const sym::ExprId b_begin = read.offset(), b_end = pool.add(b_begin, geometry::numel(env(), b.sizes));
+  if (decided(env(), pool.le(a_end, b_begin)) || decided(env(), pool.le(b_end, a_begin))) return false;
+  const bool same_range = decided(env(), pool.logical_and(pool.eq(a_begin, b_begin), pool.eq(a_end, b_end)));
+  return !same_range || a.strides != b.strides;
+}
+
 std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::Arg> args,
                                             std::vector<graph::TensorType> types) {
   const graph::NodeId node = graph_->add_node(op, std::move(args), std::move(types));
@@ -343,10 +375,29 @@ bool applies(const ops::OpDef& def, const graph::Graph& graph, const std::vector
   return def.op_class == ops::OpClass::View || name == "aten::_to_copy" || name == "aten::clone";
 }
 
+// Tensors of several devices meet only in copies and indexing; a CPU number goes anywhere. Eager raises on the rest.
+void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args) {
+  std::optional<graph::Device> found;
+  for (const graph::Arg& arg : args) {
+    const auto* value = std::get_if<graph::ValueId>(&arg);
+    if (value == nullptr) continue;
+    const graph::TensorType& type = graph.type(*value);
+    if (type.rank() == 0 && type.device.kind == graph::DeviceKind::Cpu) continue;
+    if (!found) found = type.device;
+    if (*found == type.device) continue;
+    const std::string_view name = graph::op_name(op);
+    if (name.find("copy") != std::string_view::npos || name.find("index") != std::string_view::npos) return;
+    abort_capture(c10::str(std::string(name), " on tensors of several devices"));
+  }
+}
+
 }  // namespace
 
 std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
   ++counters.operators;
+  check_devices(*graph_, op, args);
+  bool refused = false;
+  std::string invalid;
   const std::string_view name = graph::op_name(op);
   if (const ops::OpDef* def = ops::find(op); def != nullptr && def->shape != nullptr && applies(*def, *graph_, args)) {
     ++counters.shape_rule_entries;
@@ -355,10 +406,15 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
     Result<ops::Types> types = def->shape(context, ops::OpArgs(*graph_, args));
     if (types.ok()) return append(op, std::move(args), std::move(*types));
     if (types.fallback().reason == FallbackReason::DataDependent) abort_capture(describe(types.fallback()));
+    if (types.fallback().reason == FallbackReason::InvalidArguments) invalid = describe(types.fallback());
+    refused = true;
   }
   ++counters.generic_rule_entries;
   std::vector<graph::TensorType> types = generic_rule(*this, op, args);
-  return append(op, std::move(args), std::move(types));
+  if (!invalid.empty()) abort_capture(invalid);  // eager raises, though its meta kernel does not
+  const std::vector<graph::ValueId> results = append(op, std::move(args), std::move(types));
+  if (refused) graph_->node(graph_->order.back()).through_aten = true;
+  return results;
 }
 
 }  // namespace cresset::bridge

@@ -35,8 +35,9 @@ struct DimMark {
 
 // How an input's strides are known at later calls: dense in some order, or free symbols.
 struct InputLayout {
-  bool dense = true;                  // strides follow from sizes, innermost dimension first in `order`
-  std::vector<uint8_t> order;         // dims, innermost first
+  bool dense = true;           // strides follow from sizes, innermost dimension first in `order`
+  std::vector<uint8_t> order;  // dims, innermost first
+  bool at_start = false;       // its storage must begin with it: offsets were counted from there
 };
 
 struct SymbolBinding {
@@ -122,6 +123,14 @@ class Capture : public std::enable_shared_from_this<Capture> {
   at::Tensor make_result(graph::ValueId value);  // over a fresh storage
   at::Tensor make_view(TraceTensor& parent, graph::OpId op, std::vector<graph::Arg> args, graph::ValueId value,
                        sym::ExprId offset);
+  // Whether writing `target` would overwrite part of `read` only, which eager refuses. Guards what it finds.
+  bool overlaps_partly(const TraceTensor& target, const TraceTensor& read);
+  // Whether the tensor lies in memory of the caller's, of which it may be a part.
+  bool is_callers(const TraceTensor& tensor) const {
+    return storages_[tensor.storage_id().index].home != OutputSpec::Kind::GraphOutput;
+  }
+  // Whether the caller's memory begins with the base of this tensor; when so, later calls are held to it.
+  bool starts_storage(const TraceTensor& tensor);
   // The whole storage that a view lies in, as it is now.
   at::Tensor base_of(const TraceTensor& view);
   // The real tensor behind a constant.
@@ -132,8 +141,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Appends a call; returns its result values. Shape rule, else the generic rule.
   std::vector<graph::ValueId> call(graph::OpId op, std::vector<graph::Arg> args);
 
-  // The number that a one-element value holds for the real arguments: runs the part of the graph before it. The captured
-  // program is then guarded by that number.
+  // The number that a one-element value holds for the real arguments: runs the part of the graph before it. The
+  // captured program is then guarded by that number.
   at::Scalar read_number(graph::ValueId value);
 
   void mark_aborted(std::string why) {
@@ -162,9 +171,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
     uint32_t version = 0;
     OutputSpec::Kind home = OutputSpec::Kind::GraphOutput;
     uint32_t position = 0;
-    at::Tensor watched;        // real memory given out for an `empty`
-    bool ambiguous = false;    // shares memory with another input in a way that is not modelled: must not be written
-    int64_t real_offset = 0;   // storage offset of the real base
+    at::Tensor watched;       // real memory given out for an `empty`
+    bool ambiguous = false;   // shares memory with another input in a way that is not modelled: must not be written
+    int64_t real_offset = 0;  // storage offset of the real base
   };
   struct Geometry {
     graph::TensorType type;
@@ -192,8 +201,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<DataRead> data_reads_;
   std::vector<SymbolBinding> symbols_;
   std::vector<InputLayout> input_layouts_;
-  std::unordered_map<c10::TensorImpl*, at::Tensor> lifted_;         // real -> stand-in
-  std::unordered_map<const void*, StorageId> storage_of_memory_;    // real StorageImpl -> storage
+  std::unordered_map<c10::TensorImpl*, at::Tensor> lifted_;       // real -> stand-in
+  std::unordered_map<const void*, StorageId> storage_of_memory_;  // real StorageImpl -> storage
   std::unordered_map<c10::TensorImpl*, std::string> names_;
   std::string aborted_;
   std::unique_ptr<RandomWatch> random_;  // while a scope is open

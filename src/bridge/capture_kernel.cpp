@@ -10,6 +10,7 @@
 
 #include "bridge/arguments.h"
 #include "bridge/capture.h"
+#include "bridge/generic_rule.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_composites.h"
 #include "ops/op_def.h"
@@ -214,11 +215,37 @@ class Call {
   // as_strided speaks of the storage, whatever view of it the argument is.
   at::Tensor memory_behind(const at::Tensor& view, std::vector<Arg>& args) {
     TraceTensor& trace = *TraceTensor::from(view);
+    // What lies around an argument is no part of the program.
+    if (capture_.is_callers(trace)) check_inside(trace, args);
     if (trace.chain() == nullptr) return view;
     if (std::holds_alternative<graph::None>(args[3])) args[3] = trace.offset();
     at::Tensor base = capture_.base_of(trace);
     args[0] = capture_.value_of(*TraceTensor::from(base));
     return base;
+  }
+
+  // Of a caller's tensor the program sees its own elements alone, and no more of the storage than the region that they
+  // fill; where that lies in the storage differs from call to call.
+  void check_inside(const TraceTensor& trace, const std::vector<Arg>& args) {
+    sym::ExprPool& pool = capture_.env().pool();
+    const at::Tensor base = capture_.base_of(trace);
+    sym::ExprId last = trace.offset(), empty = pool.constant(0);
+    if (const auto* offset = std::get_if<sym::ExprId>(&args[3])) {
+      if (!capture_.starts_storage(trace)) abort_capture("as_strided at an offset in an argument's storage");
+      last = *offset;
+    }
+    if (!base.unsafeGetTensorImpl()->is_non_overlapping_and_dense())
+      abort_capture("as_strided on an argument with gaps");
+    const auto &sizes = std::get<std::vector<sym::ExprId>>(args[1]),
+               &strides = std::get<std::vector<sym::ExprId>>(args[2]);
+    for (size_t d = 0; d < std::min(sizes.size(), strides.size()); ++d) {
+      last = pool.add(last, pool.mul(pool.sub(sizes[d], pool.constant(1)), strides[d]));
+      empty = pool.logical_or(empty, pool.eq(sizes[d], pool.constant(0)));
+    }
+    const sym::ExprId count = graph::numel(pool, TraceTensor::from(base)->type().sizes);
+    const std::optional<bool> inside =
+        capture_.env().evaluate(pool.logical_or(empty, pool.lt(last, count)), [] { return current_reason(); });
+    if (!inside.value_or(false)) abort_capture("as_strided beyond an argument");
   }
 
   void view() {
@@ -334,10 +361,22 @@ class Call {
     return c10::str(c10::IntArrayRef(sizes));
   }
 
+  // Eager refuses to write memory that it reads elsewhere in the same operator.
+  void check_overlap(const TraceTensor& target) {
+    for (size_t i = 0; i < count_; ++i) {
+      const TraceTensor* read = argument(i).isTensor() && argument(i).toTensor().defined()
+                                    ? TraceTensor::from(argument(i).toTensor())
+                                    : nullptr;
+      if (read != nullptr && read != &target && capture_.overlaps_partly(target, *read))
+        abort_capture(entry_.name + " writes memory that it reads elsewhere");
+    }
+  }
+
   void in_place() {
     at::Tensor self = argument(0).toTensor();
     at::Tensor target_tensor = stand_in(0);
     TraceTensor& target = *TraceTensor::from(target_tensor);
+    check_overlap(target);
     const size_t kept = entry_.functional_handle->schema().arguments().size();
     std::vector<Arg> args = arguments(std::min(count_, kept));
     if (args.size() < kept) append_defaults(args);
@@ -379,7 +418,10 @@ class Call {
   void write_out(size_t i, ValueId result) {
     at::Tensor target_tensor = stand_in(i);
     TraceTensor& target = *TraceTensor::from(target_tensor);
+    check_overlap(target);
     const graph::TensorType& type = capture_.graph().type(result);
+    // Which dtypes an out argument may have differs from operator to operator: its meta kernel knows.
+    if (type.dtype != target.type().dtype) (void)generic_rule(capture_, graph::op_id(entry_.name), arguments(count_));
     bool same = type.sizes.size() == target.type().sizes.size();
     for (size_t d = 0; same && d < type.sizes.size(); ++d) same = decide_equal(type.sizes[d], target.type().sizes[d]);
     if (same) return capture_.write(target, fit(result, target));

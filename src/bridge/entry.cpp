@@ -159,6 +159,7 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   if (t.scalar_type() != guard.dtype) return miss("expected dtype ", guard.dtype, ", got ", t.scalar_type());
   if (!sizes_match(guard, t)) return miss("expected sizes ", guard.sizes, " (-1: any), got ", t.sizes());
   if (!strides_match(guard, t)) return miss("expected another memory layout, got strides ", t.strides());
+  if (guard.layout.at_start && t.storage_offset() != 0) return miss("expected a tensor at the start of its storage");
   if (guard.same_as >= 0 && !inputs[static_cast<size_t>(guard.same_as)].is_same(t))
     return miss("expected the same tensor as ", tensor_guards_[static_cast<size_t>(guard.same_as)].name);
   return true;

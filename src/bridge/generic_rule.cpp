@@ -70,7 +70,7 @@ class MetaCall {
       for (const ExprId e : type.sizes) sizes.push_back(value(e));
       for (const ExprId e : type.strides) strides.push_back(value(e));
       at::Tensor& t = made[id] = empty(sizes, strides, to_torch(type.dtype));
-      t.unsafeGetTensorImpl()->set_wrapped_number(is_number(id));
+      if (is_number(id)) t.unsafeGetTensorImpl()->set_wrapped_number(true);
       return t;
     };
     const c10::FunctionSchema& schema = handle_.schema();

@@ -1,6 +1,9 @@
 #include "bridge/symbolic_composites.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/scaled_dot_product_attention_native.h>
+#include <ATen/ops/where.h>
 #include <torch/library.h>
 
 #include "bridge/op_entry.h"
@@ -9,8 +12,8 @@
 namespace cresset::bridge {
 namespace {
 
-// upsample_*.vec(input, output_size?, [align_corners,] scale_factors?): gives the base operator the output size, computed
-// as floor(size * scale), and each dimension's scale.
+// upsample_*.vec(input, output_size?, [align_corners,] scale_factors?): gives the base operator the output size,
+// computed as floor(size * scale), and each dimension's scale.
 void upsample_vec(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
@@ -31,7 +34,8 @@ void upsample_vec(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
       if (std::optional<int64_t> known = size.maybe_as_int())
         output.push_back(c10::SymInt(static_cast<int64_t>(static_cast<double>(*known) * factors[d])));
       else
-        output.push_back(c10::SymInt(size.toSymNode()->sym_float()->mul(size.toSymNode()->wrap_float(factors[d]))->floor()));
+        output.push_back(
+            c10::SymInt(size.toSymNode()->sym_float()->mul(size.toSymNode()->wrap_float(factors[d]))->floor()));
     }
   }
   torch::jit::drop(*stack, count);
@@ -43,6 +47,27 @@ void upsample_vec(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   c10::Dispatcher::singleton().findSchemaOrThrow(op.operator_name().name.c_str(), "").callBoxed(stack);
 }
 
+// ATen asks "is the mask's batch the query's, or else 1?", in this order: a mask of batch 1 would tell batch 1 apart
+// from all others. One that is expanded to the query's batch, without memory, is the same mask and asks nothing.
+std::optional<at::Tensor> expanded_mask(const at::Tensor& query, const std::optional<at::Tensor>& given) {
+  if (!given || !given->defined() || given->dim() != 4 || query.dim() != 4) return given;
+  if (given->sym_size(0).maybe_as_int() != 1 || query.sym_size(0).maybe_as_int() == 1) return given;
+  at::Tensor mask = *given;
+  if (mask.scalar_type() == at::kBool) {  // as ATen does it, before and not after it is expanded
+    const at::TensorOptions options = at::TensorOptions().dtype(query.scalar_type()).device(query.device());
+    mask = at::where(mask, at::scalar_tensor(0.0, options),
+                     at::scalar_tensor(-std::numeric_limits<double>::infinity(), options));
+  }
+  return mask.expand_symint({query.sym_size(0), -1, -1, -1});
+}
+
+at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                     const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
+                     bool grouped) {
+  return at::native::scaled_dot_product_attention(query, key, value, expanded_mask(query, mask), dropout, causal, scale,
+                                                  grouped);
+}
+
 }  // namespace
 
 void install_symbolic_composites() {
@@ -50,11 +75,13 @@ void install_symbolic_composites() {
     auto* made = new std::vector<std::unique_ptr<torch::Library>>;
     for (const c10::DispatchKey key : {c10::DispatchKey::AutogradPrivateUse3, kTraceKey}) {
       made->push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "aten", key, __FILE__, __LINE__));
-      for (const char* name : {"upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",
-                               "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "upsample_linear1d",
-                               "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d"})
+      for (const char* name :
+           {"upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",
+            "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "upsample_linear1d", "upsample_bilinear2d",
+            "upsample_bicubic2d", "upsample_trilinear3d"})
         made->back()->impl((std::string(name) + ".vec").c_str(),
                            torch::CppFunction::makeFromBoxedFunction<&upsample_vec>());
+      made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
     }
     return made;
   }();

@@ -200,6 +200,8 @@ class CaptureRun {
   void compile() {
     Totals& totals = mutable_totals();
     bridge::Captured captured = capture_->finish(builder_->tensors);
+    if (options_.fullgraph && !captured.data_reads.empty())
+      return refuse("what runs depends on a number read from tensor data at " + captured.data_reads[0].location);
     const std::shared_ptr<sym::ShapeEnv> env = captured.graph->env_ptr();
     std::unordered_map<sym::VarId, uint32_t> slots;
     for (uint32_t i = 0; i < captured.symbols.size(); ++i) slots.emplace(captured.symbols[i].var, i);

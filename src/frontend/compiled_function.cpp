@@ -78,7 +78,9 @@ std::shared_ptr<Variant> CompiledFunction::find(const TorchState& state, PyObjec
       symbols.resize(v.symbol_count);
       if (!v.entry->matches(leaves.tensors, leaves.ints, symbols.data(), why)) continue;
     }
-    if (i != 0) std::rotate(variants_.begin(), variants_.begin() + static_cast<long>(i), variants_.begin() + static_cast<long>(i) + 1);
+    if (i != 0)
+      std::rotate(variants_.begin(), variants_.begin() + static_cast<long>(i),
+                  variants_.begin() + static_cast<long>(i) + 1);
     return variants_[0];
   }
   return nullptr;
@@ -142,10 +144,11 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   if (static_cast<int64_t>(variants_.size()) > options_.entry_limit) {
     variants_.pop_back();
     if (!std::exchange(warned_limit_, true))
-      PyErr_WarnFormat(PyExc_RuntimeWarning, 2,
-                       "cresset: %s has more than %lld compiled variants; the least used one is dropped. Last reason: %s",
-                       name.c_str(), static_cast<long long>(options_.entry_limit),
-                       live_totals().recompiles.empty() ? "?" : live_totals().recompiles.back().c_str());
+      PyErr_WarnFormat(
+          PyExc_RuntimeWarning, 2,
+          "cresset: %s has more than %lld compiled variants; the least used one is dropped. Last reason: %s",
+          name.c_str(), static_cast<long long>(options_.entry_limit),
+          live_totals().recompiles.empty() ? "?" : live_totals().recompiles.back().c_str());
   }
   return variant;
 }
@@ -254,8 +257,7 @@ int CompiledFunction::visit(visitproc visit, void* arg) const {
 namespace {
 
 struct Object {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   CompiledFunction* state;
   PyObject* dict;
   PyObject* weakrefs;
@@ -308,7 +310,12 @@ PyObject* object_getattro(PyObject* self, PyObject* name) {
   return PyObject_GetAttr(((Object*)self)->state->function(), name);
 }
 
-PyGetSetDef getset[] = {{"__wrapped__", get_wrapped, nullptr, "the function that was compiled", nullptr},
+PyObject* get_doc(PyObject* self, void*) {
+  return PyObject_GetAttrString(((Object*)self)->state->function(), "__doc__");
+}
+
+PyGetSetDef getset[] = {{"__doc__", get_doc, nullptr, "the function's own words", nullptr},
+                        {"__wrapped__", get_wrapped, nullptr, "the function that was compiled", nullptr},
                         {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

@@ -55,6 +55,16 @@ VIEWS = table(
     ("squeeze", lambda x: x.squeeze(1).squeeze(), lambda: (a(3, 1, 1),)),
     ("view_dtype", lambda x: x.view(torch.int32) + 1, lambda: (a(3, 4),)),
     ("view_as_real", lambda x: torch.view_as_real(torch.view_as_complex(x)) * 2, lambda: (a(3, 2),)),
+    ("dtype_returned", lambda x: x.view(torch.int32), lambda: (a(3, 4),)),
+    ("wider_dtype_of_a_part", lambda x: x[1:].view(torch.float64), lambda: (a(3, 4),)),
+    ("bytes_of_a_part", lambda x: (x[1:].view(torch.uint8), x * 2), lambda: (a(3),)),
+    ("real_parts", lambda x: (torch.view_as_complex(x).real, torch.view_as_complex(x).imag * 2), lambda: (a(3, 2),)),
+    ("conjugate", lambda x: (torch.view_as_complex(x).conj() * 2j).real + 1, lambda: (a(3, 2),)),
+    ("conjugate_returned", lambda x: torch.view_as_complex(x).conj(), lambda: (a(3, 2),)),
+    ("complex_product", lambda x: torch.view_as_complex(x)[:, None] @ torch.view_as_complex(x)[None], lambda: (a(3, 2),)),
+    ("as_strided_of_a_part", lambda x: x.as_strided((2, 2), (2, 1), 1) + 1, lambda: (a(3, 4)[1:],)),
+    ("as_strided_over_gaps", lambda x: x.as_strided((6,), (1,)) + 1, lambda: (a(3, 4)[:, ::2],)),
+    ("as_strided_beyond", lambda x: x.as_strided((7,), (1,)) + 1, lambda: (a(9)[:3],)),
     ("channels_last", lambda x: x.contiguous(memory_format=torch.channels_last) + 1, lambda: (a(2, 3, 4, 5),)),
     ("detach", lambda x: x.detach() + x.data, lambda: (a(3),)),
     ("T_matmul", lambda x: x.T @ x, lambda: (a(3, 4),)),
@@ -145,6 +155,13 @@ def _overlapping(x):
     return x
 
 
+def _conjugate_then_write(x):
+    y = torch.view_as_complex(x)
+    z = y.conj()
+    y.mul_(1 + 2j)
+    return z + 1
+
+
 def _swap_halves(x):
     left = x[:2].clone()
     x[:2] = x[2:]
@@ -224,6 +241,8 @@ MUTATIONS = table(
     ("through_view", _write_through_view, lambda: (a(4, 3),)),
     ("alias_sees_write", _write_then_read_alias, lambda: (a(4, 3),)),
     ("overlap", _overlapping, lambda: (a(6),)),
+    ("side_by_side", lambda x: x[:2].add_(x[2:4]), lambda: (a(6),)),
+    ("conjugate_sees_write", _conjugate_then_write, lambda: (a(3, 2),)),
     ("swap_halves", _swap_halves, lambda: (a(4, 2),)),
     ("temporary", _temporary_in_place, lambda: (a(3, 3),)),
     ("two_views", _two_views, lambda: (a(3, 4),)),
@@ -356,6 +375,52 @@ def test_closures_and_globals_are_seen():
     torch.testing.assert_close(compiled(a(3)), a(3))
     weight.mul_(2)
     torch.testing.assert_close(compiled(a(3)), a(3) * 2)
+
+
+# ------------------------------------------------------------------------------------------------- random numbers
+
+
+def _seeds(x):
+    torch.manual_seed(3)
+    return x + torch.rand(3)
+
+
+def _forks(x):
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        y = torch.rand(3)
+    return x + y + torch.rand(3)
+
+
+def _forks_without_a_seed(x):
+    with torch.random.fork_rng():
+        y = torch.rand(3)
+    return x + y
+
+
+def _restores(x):
+    state = torch.get_rng_state()
+    y = torch.rand(3)
+    torch.set_rng_state(state)
+    return x + y + torch.rand(3)
+
+
+def _own_generator(x):
+    return x + torch.rand(3, generator=torch.Generator().manual_seed(5))
+
+
+@pytest.mark.parametrize(
+    "function", [_seeds, _forks, _forks_without_a_seed, _restores, _own_generator, lambda x: F.dropout(x) + torch.randn(3)]
+)
+@pytest.mark.parametrize("seed", [0, 3])
+def test_random_numbers_are_eagers(function, seed):
+    """Draws and the state they leave are eager's, whoever seeds and wherever."""
+    compiled = cresset.compile(function)
+    torch.manual_seed(seed)
+    expected = [function(a(3)) for _ in range(3)] + [torch.rand(2)]
+    torch.manual_seed(seed)
+    got = [compiled(a(3)) for _ in range(3)] + [torch.rand(2)]
+    torch.testing.assert_close(got, expected, rtol=0, atol=0)
 
 
 # ------------------------------------------------------------------------------------------------- bad input

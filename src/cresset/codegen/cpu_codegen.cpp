@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "codegen/code_version.h"
 #include "codegen/codegen.h"
 #include "codegen/disk_cache.h"
 #include "codegen/emit_kernel.h"
@@ -19,8 +20,6 @@
 
 namespace cresset::codegen {
 namespace {
-
-constexpr int kCodeVersion = 6;  // change when equal keys would give other code
 
 class CpuKernel : public CompiledKernel {
  public:

@@ -8,7 +8,7 @@ namespace cresset::fuse {
 
 const ops::OpDef* native(const Graph& graph, graph::NodeId node) {
   const ops::OpDef* def = ops::find(graph.node(node).op);
-  if (def == nullptr || ops::touches_complex(graph, graph.node(node))) return nullptr;
+  if (def == nullptr || graph.node(node).through_aten || ops::touches_complex(graph, graph.node(node))) return nullptr;
   switch (def->op_class) {
     case ops::OpClass::Pointwise:
       return def->element != nullptr ? def : nullptr;

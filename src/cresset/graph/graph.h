@@ -65,6 +65,7 @@ struct Node {
   std::vector<Arg> args;         // schema order, defaults filled in
   std::vector<ValueId> results;  // a Tensor[] result contributes one value an element
   uint32_t location = 0;         // index into Graph::locations
+  bool through_aten = false;     // the operator's own rules refused these arguments: it is called as it is
 };
 
 struct Value {
@@ -131,6 +132,7 @@ class Graph {
 
 // Text form; parse(print(g)) prints the same. One line a node:
 //   %3: f32[s0, 64][64, 1] = aten::relu(%2)  # model.py:42 in forward
+// An operator that is called through ATen whatever its rules say is followed by an exclamation mark.
 std::string print(const Graph& graph);
 Result<std::unique_ptr<Graph>> parse(std::string_view text);
 // Empty when the invariants hold, else the first violation, for people.

@@ -209,7 +209,9 @@ class Parser {
   }
 
   bool parse_node(Line& line, const std::vector<int64_t>& numbers, std::vector<TensorType> types) {
-    const std::string op(line.take_until("( "));
+    std::string op(line.take_until("( "));
+    const bool through_aten = op.ends_with('!');
+    if (through_aten) op.pop_back();
     if (!expect(!op.empty() && line.take("("), "an operator and (")) return false;
     std::vector<Arg> args;
     while (!line.take(")")) {
@@ -218,6 +220,7 @@ class Parser {
     }
     graph_->current_location = line.take("# ") ? graph_->add_location(std::string(line.rest())) : 0;
     const NodeId id = graph_->add_node(op_id(op), std::move(args), std::move(types));
+    graph_->node(id).through_aten = through_aten;
     for (size_t i = 0; i < numbers.size(); ++i) values_[numbers[i]] = graph_->node(id).results[i];
     return true;
   }

@@ -66,6 +66,7 @@ class Printer {
     for (size_t i = 0; i < node.results.size(); ++i) out_ += (i == 0 ? "" : ", ") + definition(node.results[i]);
     if (!node.results.empty()) out_ += " = ";
     out_ += op_name(node.op);
+    if (node.through_aten) out_ += '!';
     out_ += '(';
     for (size_t i = 0; i < node.args.size(); ++i) out_ += (i == 0 ? "" : ", ") + argument(node.args[i]);
     out_ += ')';

@@ -64,6 +64,12 @@ S softshrink(S x, ElementContext& context, const OpArgs& args) {
   return select(gt(x, lambda), x - lambda, select(lt(x, -lambda), x + lambda, x * 0.0));
 }
 
+Result<Types> softshrink_shape(ShapeContext& shapes, const OpArgs& args) {
+  const std::optional<double> lambda = constant_number(args.graph(), args[1]);
+  if (!lambda || !(*lambda >= 0)) return shapes.invalid("lambda must not be negative");
+  return shape_of<1, kFloat, Out::Common>(shapes, args);
+}
+
 S prelu(S x, S weight) { return select(gt(x, 0), x, weight * x); }
 
 // (log(sigmoid(x)), exp(-|x|)): the second is what the backward formula reads.
@@ -163,7 +169,7 @@ const OpDef kOps[] = {
      .element = element1_with<hardshrink>},
     {.schema = "aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
      .op_class = OpClass::Pointwise,
-     .shape = shape_of<1, kFloat, Out::Common>,
+     .shape = softshrink_shape,
      .element = element1_with<softshrink>},
     {.schema = "aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
      .op_class = OpClass::Pointwise,

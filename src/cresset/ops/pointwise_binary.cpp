@@ -126,7 +126,11 @@ const OpDef kOps[] = {
     BINARY("fmin(Tensor self, Tensor other)", kReal, Out::Common, (extreme<Op::Fmin, false>), false),
     BINARY("atan2(Tensor self, Tensor other)", kReal, Out::Float, apply2<Op::Atan2>, true),
     BINARY("hypot(Tensor self, Tensor other)", kFloat, Out::Common, apply2<Op::Hypot>, true),
-    BINARY("nextafter(Tensor self, Tensor other)", kFloat, Out::Common, apply2<Op::NextAfter>, false),
+    {.schema =
+         "aten::nextafter(Tensor self, Tensor other) -> Tensor",  // kernels hold bf16 as f32, whose next is nearer
+     .op_class = OpClass::Extern,
+     .shape = shape_of<2, kFloat, Out::Common>,
+     .planned_result = true},
     BINARY("copysign.Tensor(Tensor self, Tensor other)", kReal, Out::Float, apply2<Op::CopySign>, false),
     BINARY("copysign.Scalar(Tensor self, Scalar other)", kReal, Out::Float, apply2<Op::CopySign>, false),
     {.schema = "aten::heaviside(Tensor self, Tensor values) -> Tensor",

@@ -65,6 +65,32 @@ loop::ScalarId nan_to_num(ElementContext& context, const OpArgs& args, size_t, c
   return select(is_nan(x), value(1, 0), finite).id;
 }
 
+// Where the library's functions overflow early: exp(|x|) / 2 beyond the logarithm of the greatest number, and
+// log(2|x|) where the square of |x| is no number.
+S far_exp(S x) {
+  const S half = exp(abs(x) * 0.5);
+  return half * 0.5 * half;
+}
+S steep(S x) { return gt(abs(x), x.dtype() == DType::F64 ? 709 : 88); }
+S sinh(S x) {
+  const S magnitude = far_exp(x);
+  return select(steep(x), select(lt(x, 0), -magnitude, magnitude), unary(Op::Sinh, x));
+}
+S cosh(S x) { return select(steep(x), far_exp(x), unary(Op::Cosh, x)); }
+
+S huge(S x) { return gt(abs(x), x.dtype() == DType::F64 ? 1e150 : 1e18); }
+S far_log(S x) { return log(abs(x)) + std::numbers::ln2; }
+S asinh(S x) {
+  const S magnitude = far_log(x);
+  return select(huge(x), select(lt(x, 0), -magnitude, magnitude), unary(Op::Asinh, x));
+}
+S acosh(S x) { return select(gt(x, x.dtype() == DType::F64 ? 1e150 : 1e18), far_log(x), unary(Op::Acosh, x)); }
+
+#define FLOAT_FUNCTION(name, function)                                                    \
+  OpDef {                                                                                 \
+    .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise,    \
+    .shape = shape_of<1, kReal, Out::Float>, .element = element1<function>, .heavy = true \
+  }
 #define FLOAT_UNARY(name, op)                                                                   \
   OpDef {                                                                                       \
     .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise,          \
@@ -92,11 +118,11 @@ const OpDef kOps[] = {
     FLOAT_UNARY("asin", Asin),
     FLOAT_UNARY("acos", Acos),
     FLOAT_UNARY("atan", Atan),
-    FLOAT_UNARY("sinh", Sinh),
-    FLOAT_UNARY("cosh", Cosh),
+    FLOAT_FUNCTION("sinh", sinh),
+    FLOAT_FUNCTION("cosh", cosh),
     FLOAT_UNARY("tanh", Tanh),
-    FLOAT_UNARY("asinh", Asinh),
-    FLOAT_UNARY("acosh", Acosh),
+    FLOAT_FUNCTION("asinh", asinh),
+    FLOAT_FUNCTION("acosh", acosh),
     FLOAT_UNARY("atanh", Atanh),
     FLOAT_UNARY("erf", Erf),
     FLOAT_UNARY("erfc", Erfc),

@@ -10,6 +10,8 @@ using sym::ExprId;
 
 namespace {
 
+constexpr size_t kMaxDims = 64;
+
 std::vector<int64_t> all_dims(size_t rank) {
   std::vector<int64_t> dims(rank);
   std::iota(dims.begin(), dims.end(), 0);
@@ -26,6 +28,7 @@ Result<std::vector<int64_t>> reduced_dims(ShapeContext& shapes, const graph::Arg
     if (list->empty() && !empty_means_all) return std::vector<int64_t>{};
     named = *list;
   }
+  if (rank > kMaxDims) return shapes.invalid("more dimensions than ATen's dimension masks hold");
   if (named.empty()) return all_dims(rank);
   std::vector<int64_t> dims;
   for (const ExprId d : named) {

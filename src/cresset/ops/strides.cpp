@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "sym/general_sizes.h"
 
 namespace cresset::ops {
 namespace {
@@ -74,6 +75,13 @@ double sample_value(const sym::ShapeEnv& env, ExprId id, uint64_t sample) {
   return fold(env, e.kind, env.pool().operands(id), sample);
 }
 
+// Whether only sizes of 1 can make the strides equal. Free strides can be equal to anything.
+bool holds_in_general(sym::ShapeEnv& env, ExprId a, ExprId b, Order order) {
+  const ExprId less = order == Order::Less ? a : b, greater = order == Order::Less ? b : a;
+  const ExprId claim = order == Order::Equal ? env.pool().eq(a, b) : env.pool().lt(less, greater);
+  return sym::known_for_general_sizes(env, claim).value_or(false);
+}
+
 Order compare(ShapeContext& shapes, ExprId a, ExprId b) {
   if (a == b) return Order::Equal;
   sym::ShapeEnv& env = shapes.env();
@@ -84,7 +92,8 @@ Order compare(ShapeContext& shapes, ExprId a, ExprId b) {
     agree = order_of(sample_value(env, a, sample), sample_value(env, b, sample)) == first;
   if (agree) {
     const std::optional<int64_t> ha = env.hint(a), hb = env.hint(b);
-    if (!ha || !hb || *ha == *hb || *ha < 2 || *hb < 2) return first;
+    if (!ha || !hb || *ha < 2 || *hb < 2) return first;
+    if (*ha == *hb && holds_in_general(env, a, b, first)) return first;
     agree = order_of(static_cast<double>(*ha), static_cast<double>(*hb)) == first;
   }
   if (agree) return first;

@@ -13,6 +13,14 @@ constexpr int kProofDepth = 8;
 constexpr int kChainedBounds = 3;      // facts combined in one proof
 constexpr size_t kFactoredTerms = 16;  // sums longer than this are not searched for common factors
 constexpr size_t kRecentBounds = 128;  // facts tried in one step
+// A slice to the end has INT64_MAX for its end, which no proof may multiply. Coefficients within the first limit times
+// divisors, or facts, within the second fit in 64 bits.
+constexpr int64_t kGreatest = int64_t{1} << 40, kGreatestFactor = int64_t{1} << 20;
+
+bool within(const TermList& terms, int64_t limit) {
+  return std::all_of(terms.begin(), terms.end(),
+                     [&](const Term& t) { return -limit <= t.coefficient && t.coefficient <= limit; });
+}
 
 }  // namespace
 
@@ -23,6 +31,9 @@ bool Facts::prove(ExprId sum, int64_t bound, int depth) {
   if (r.lo > bound) return false;
   if (depth == 0) proof_steps_ = kProofSteps;
   if (depth > kProofDepth || --proof_steps_ < 0) return false;
+  TermList terms;
+  pool_.terms(sum, terms);
+  if (!within(terms, kGreatest) || bound < -kGreatest || bound > kGreatest) return false;
   return prove_by_factoring(sum, bound) || prove_by_extents(sum, bound, depth) || prove_by_floors(sum, bound, depth) ||
          prove_by_cases(sum, bound, depth) || prove_by_bounds(sum, bound, depth);
 }
@@ -94,7 +105,11 @@ bool Facts::prove_by_floors(ExprId sum, int64_t bound, int depth) {
       if (kind != Kind::FloorDiv && kind != Kind::Mod) continue;
       const ExprId x = pool_.operands(atom)[0], c = pool_.operands(atom)[1];
       ExprId cofactor;
-      if (range_of(c).lo < 1 || !pool_.monomial_quotient(term.monomial, atom, cofactor)) continue;
+      TermList divisor;
+      pool_.terms(c, divisor);
+      if (!within(divisor, kGreatestFactor) || range_of(c).lo < 1 ||
+          !pool_.monomial_quotient(term.monomial, atom, cofactor))
+        continue;
       if (cofactor.valid() && range_of(cofactor).lo < 0) continue;
       const ExprId rest = pool_.sub(sum, pool_.scaled(term.monomial, term.coefficient));
       const ExprId k = pool_.scaled(cofactor, term.coefficient);
@@ -147,6 +162,7 @@ bool Facts::prove_by_bounds(ExprId sum, int64_t bound, int depth) {
     if ((pool_[fact.sum].var_mask & mask) == 0 || fact.sum == sum) continue;
     TermList fact_terms;
     pool_.terms(fact.sum, fact_terms);
+    if (!within(fact_terms, kGreatestFactor)) continue;
     int64_t times = 0;
     for (const Term& f : fact_terms) {
       for (const Term& t : terms) {

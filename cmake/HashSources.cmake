@@ -1,0 +1,19 @@
+# Writes OUTPUT, which defines cresset::codegen::kCodeVersion: a hash of the files named in LIST, one a line. Run as a
+# script at build time, whenever one of them has changed.
+file(STRINGS ${LIST} sources)
+set(hashes "")
+foreach(source ${sources})
+  file(SHA256 ${source} hash)
+  string(APPEND hashes ${hash})
+endforeach()
+string(SHA256 hash "${hashes}")
+string(SUBSTRING ${hash} 0 16 hash)
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[
+#include "codegen/code_version.h"
+
+namespace cresset::codegen {
+
+const char* const kCodeVersion = "@hash@";
+
+}  // namespace cresset::codegen
+]] @ONLY)
