@@ -347,6 +347,10 @@ bool Capture::overlaps_partly(const TraceTensor& target, const TraceTensor& read
 
 std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::Arg> args,
                                             std::vector<graph::TensorType> types) {
+  for (const graph::TensorType& type : types)
+    for (const sym::ExprId size : type.sizes)
+      if (env().pool().is_const(size) && env().pool().const_value(size) < 0)
+        abort_capture("a result of negative size");
   const graph::NodeId node = graph_->add_node(op, std::move(args), std::move(types));
   return graph_->node(node).results;
 }

@@ -117,8 +117,26 @@ class Call {
     return true;
   }
 
+  // Its schema does not say so, but in training native_batch_norm writes the running statistics.
+  bool batch_norm_in_training() {
+    static const graph::OpId batch_norm = graph::op_id("aten::native_batch_norm"),
+                             functional = graph::op_id("aten::_native_batch_norm_legit_functional");
+    constexpr size_t kMean = 3, kVariance = 4, kTraining = 5;
+    if (entry_.functional != batch_norm || !argument(kTraining).toBool()) return false;
+    for (const size_t i : {kMean, kVariance})
+      if (argument(i).isNone() || !argument(i).toTensor().defined()) return false;
+    const at::Tensor mean = stand_in(kMean), variance = stand_in(kVariance);
+    const std::vector<ValueId> results = capture_.call(functional, arguments(count_));
+    capture_.write(*TraceTensor::from(mean), fit(results[3], *TraceTensor::from(mean)));
+    capture_.write(*TraceTensor::from(variance), fit(results[4], *TraceTensor::from(variance)));
+    std::vector<at::Tensor> tensors;
+    for (size_t i = 0; i < 3; ++i) tensors.push_back(capture_.make_result(results[i]));
+    finish(wrap(tensors));
+    return true;
+  }
+
   void functional() {
-    if (read_number()) return;
+    if (read_number() || batch_norm_in_training()) return;
     const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
     std::vector<at::Tensor> tensors;
     if (is_watchable_empty(results)) {

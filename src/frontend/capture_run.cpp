@@ -347,7 +347,11 @@ void capture_call(PyObject* function, PyObject* args, PyObject* kwargs, const Co
   }
   capturing = false;
   live_totals().ms_capture += now_ms() - begin;
-  if (variant.eager_reason.empty()) run.compile();
+  try {
+    if (variant.eager_reason.empty()) run.compile();
+  } catch (const bridge::CaptureAbort& e) {  // a result that has no place in a program
+    variant.eager_reason = e.what_without_backtrace();
+  }
 }
 
 }  // namespace cresset::frontend

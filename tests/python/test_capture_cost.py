@@ -27,7 +27,7 @@ def captured(function, *args) -> dict:
     return cresset.stats()
 
 
-def best_capture_ms(function, *args, rounds: int = 3) -> dict:
+def best_capture_ms(function, *args, rounds: int = 9) -> dict:
     return min((captured(function, *args) for _ in range(rounds)), key=lambda stats: stats["ms_capture"])
 
 
