@@ -122,9 +122,7 @@ def mark_static(tensor, dim=None):
 def stats():
     """What cresset has done since the process began or the last ``reset()``: a dict of counts and milliseconds."""
     out = _C.stats()
-    out["bytes_planned"] = sum(
-        row.get("bytes_planned", 0) for f in list(_compiled) for row in _C.variants(f)
-    )
+    out["bytes_planned"] = sum(row.get("bytes_planned", 0) for f in list(_compiled) for row in _C.variants(f))
     return out
 
 
@@ -179,7 +177,16 @@ def explain(function, **settings):
         if isinstance(target, torch.nn.Module):
             module = target
             target = types.MethodType(type(module).__call__, module)
-        fresh = _C.compile(target, **{**_check_options(None, None, None, None), "dynamic": True, "fullgraph": False, "keep_text": True, **settings})
+        fresh = _C.compile(
+            target,
+            **{
+                **_check_options(None, None, None, None),
+                "dynamic": True,
+                "fullgraph": False,
+                "keep_text": True,
+                **settings,
+            },
+        )
         before = _C.stats()
         fresh(*args, **kwargs)
         after = _C.stats()

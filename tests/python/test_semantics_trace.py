@@ -410,7 +410,8 @@ def _own_generator(x):
 
 
 @pytest.mark.parametrize(
-    "function", [_seeds, _forks, _forks_without_a_seed, _restores, _own_generator, lambda x: F.dropout(x) + torch.randn(3)]
+    "function",
+    [_seeds, _forks, _forks_without_a_seed, _restores, _own_generator, lambda x: F.dropout(x) + torch.randn(3)],
 )
 @pytest.mark.parametrize("seed", [0, 3])
 def test_random_numbers_are_eagers(function, seed):
