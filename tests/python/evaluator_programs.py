@@ -525,6 +525,14 @@ def leaves_with():
     return 1 in Everything(1), next(generator_of_squares(1))
 
 
+def takes_contents():
+    first, *rest = [1, 2]
+    a, b = (3, 4)
+    import types as imported
+
+    return [*(5, 6)], (lambda *args: args)(*[7]), first, rest, a, b, imported.__name__
+
+
 def takes_defaults():
     return Everything(7).scale
 
@@ -566,6 +574,15 @@ EVENTS = [
             ("enter", "__exit__", 0),
             ("enter", "__contains__", 0),
             ("enter", "generator_of_squares", 0),
+        ],
+    ),
+    (
+        takes_contents,
+        [
+            ("contents", repr(list)),
+            ("contents", repr(tuple)),
+            ("name", "modules", "types", repr(types)),
+            ("contents", repr(list)),
         ],
     ),
     (takes_defaults, [("default", -1, "scale", 2), ("enter", "__init__", 0)]),

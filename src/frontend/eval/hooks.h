@@ -34,8 +34,8 @@ typedef enum {
   CRESSET_THEN_ITERATOR,    // __iter__: must be an iterator
   CRESSET_THEN_BOOL,        // __contains__: truth of the result, inverted if continuation_operand
   CRESSET_THEN_ATTRIBUTE,   // a property, __getattr__, ...: an AttributeError gets the name, or asks __getattr__;
-                            // continuation_value is the owner, the operand twice the name's index, + 1 to ask
-  CRESSET_THEN_REFLECTED,   // a binary operator's method: NotImplemented asks the other operand
+                            // continuation_value is the owner; the operand: 4 * the name's index, + 1 to ask,
+                            // + 2 in LOAD_METHOD
   CRESSET_THEN_RETURN_TO_C  // the frame was entered from C
 } CressetContinuation;
 
@@ -64,6 +64,7 @@ typedef enum {
   CRESSET_IN_BUILTINS,
   CRESSET_IN_LOCALS,   // a class body or module: LOAD_NAME found it in f_locals
   CRESSET_IN_NOTHING,  // NameError; value is NULL
+  CRESSET_IN_MODULES,  // import: mapping is sys.modules, name as the statement has it, value what it gave
 } CressetNamespace;
 
 typedef enum {
@@ -158,6 +159,9 @@ typedef struct CressetEvalHooks {
   int (*read_attribute)(void*, CressetActivation*, const CressetAttributeRead*);
   // list, tuple, dict, str and subclasses that keep their C accessor; value is NULL where there was none.
   int (*read_item)(void*, CressetActivation*, PyObject* container, PyObject* key, PyObject* value);
+  // All items are about to be taken: unpacking, star arguments, displays with stars, mapping patterns. Told of exact
+  // lists, tuples, dicts and sets, and of what class patterns look into (their subject).
+  int (*read_contents)(void*, CressetActivation*, PyObject* container);
   int (*read_length)(void*, CressetActivation*, PyObject* container,
                      Py_ssize_t length);  // len, truth, unpack, patterns
   int (*read_iterator)(void*, CressetActivation*, PyObject* iterable, PyObject* iterator);  // after iter(iterable)
@@ -246,6 +250,7 @@ typedef struct {
 // Fills `image` from a live frame. For a frame with a callee in progress, `last` is the end of its call. For the
 // innermost one, CRESSET_BEFORE gives the state in which the instruction in progress has not begun (prefixes and
 // KW_NAMES will be evaluated again), CRESSET_AFTER the state after it, operands popped, its result not yet pushed.
+// A with statement's entry has no BEFORE once its call is told: the manager is gone from the stack, __exit__ is there.
 typedef enum { CRESSET_BEFORE = 0, CRESSET_AFTER } CressetPoint;
 void cresset_eval_image(const CressetActivation* activation, CressetPoint point, CressetFrameImage* image);
 

@@ -172,9 +172,10 @@ switch (then) {
     Py_DECREF(result);
     goto branch;
   case CRESSET_THEN_ATTRIBUTE: {
-    PyObject* name = PyTuple_GET_ITEM(names, then_operand / 2);
+    PyObject* name = PyTuple_GET_ITEM(names, then_operand / 4);
     if (result != NULL) {
       Py_CLEAR(then_value);
+      if (then_operand & 2) PUSH(NULL);  // LOAD_METHOD: not a method
       PUSH(result);
       NEXT();
     }

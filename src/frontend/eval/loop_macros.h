@@ -126,6 +126,9 @@
                           : (a) >= (b))
 #define IS_CONTAINER(value) (PyList_CheckExact(value) || PyDict_CheckExact(value) || PyTuple_CheckExact(value))
 
+#define TELL_CONTENTS(container) \
+  if (IS_CONTAINER(container) || PyAnySet_CheckExact(container)) TELL(read_contents, container)
+
 // Like TELL, with an exception set that the hook does not see.
 #define TELL_MISSING(hook, ...)                                               \
   do {                                                                        \

@@ -37,7 +37,7 @@ OP(LOAD_ATTR) {
   call_nargs = 1 + found.with_name;
   call_base = sp - 1;
   then = CRESSET_THEN_ATTRIBUTE;
-  then_operand = 2 * oparg + found.then_missing;
+  then_operand = 4 * oparg + found.then_missing;
   then_value = Py_NewRef(owner);
   goto implicit_call_owned;
 }
@@ -81,15 +81,12 @@ OP(LOAD_METHOD) {
   }
   if (found.python == NULL) goto error;
   callable = found.python;
-  // The NULL that says "no method" comes to lie under what the call gives.
-  PUSH(owner);
-  PEEK(2) = NULL;
   implicit_args[0] = owner;
   implicit_args[1] = name;
   call_nargs = 1 + found.with_name;
   call_base = sp - 1;
   then = CRESSET_THEN_ATTRIBUTE;
-  then_operand = 2 * oparg + found.then_missing;
+  then_operand = 4 * oparg + 2 + found.then_missing;
   then_value = Py_NewRef(owner);
   goto implicit_call_owned;
 }

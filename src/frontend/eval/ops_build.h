@@ -139,6 +139,7 @@ OP(MAP_ADD) {
 
 OP(LIST_EXTEND) {
   BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
+  TELL_CONTENTS(TOP());
   PyObject* iterable = POP();
   const int failed = cresset_list_extend(PEEK(oparg), iterable);
   Py_DECREF(iterable);
@@ -148,6 +149,7 @@ OP(LIST_EXTEND) {
 
 OP(SET_UPDATE) {
   BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
+  TELL_CONTENTS(TOP());
   PyObject* iterable = POP();
   const int failed = _PySet_Update(PEEK(oparg), iterable);
   Py_DECREF(iterable);
@@ -157,6 +159,7 @@ OP(SET_UPDATE) {
 
 OP(DICT_UPDATE) {
   BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
+  TELL_CONTENTS(TOP());
   PyObject* mapping = POP();
   const int failed = cresset_dict_update(PEEK(oparg), mapping);
   Py_DECREF(mapping);
@@ -165,6 +168,7 @@ OP(DICT_UPDATE) {
 }
 
 OP(DICT_MERGE) {
+  TELL_CONTENTS(TOP());
   PyObject* mapping = POP();
   const int failed = cresset_merge_keywords(PEEK(2 + oparg), PEEK(oparg), mapping);
   Py_DECREF(mapping);
@@ -175,6 +179,7 @@ OP(DICT_MERGE) {
 OP(UNPACK_SEQUENCE) {
   PyObject* sequence = TOP();
   SKIP(CACHES(UNPACK_SEQUENCE));
+  TELL_CONTENTS(sequence);
   PyObject** items = NULL;
   if (PyTuple_CheckExact(sequence) && PyTuple_GET_SIZE(sequence) == oparg) {
     items = ((PyTupleObject*)sequence)->ob_item;
@@ -207,6 +212,7 @@ unpack:
 OP(UNPACK_EX) {
   const int before = oparg & 0xFF, after = oparg >> 8;
   PyObject* sequence = TOP();
+  TELL_CONTENTS(sequence);
   if (cresset_unpack(sequence, before, after, sp + before + after) < 0) goto error;
   sp += before + after;
   Py_DECREF(sequence);
@@ -233,6 +239,7 @@ OP(LOAD_BUILD_CLASS) {
     goto error;
   }
   PUSH(build);
+  TELL(read_name, CRESSET_IN_BUILTINS, frame->f_builtins, cresset_names.__build_class__, build);
   NEXT();
 }
 
@@ -263,6 +270,7 @@ OP(IMPORT_NAME) {
   TOP() = module;
   Py_DECREF(from);
   Py_DECREF(level);
+  TELL(read_name, CRESSET_IN_MODULES, PyImport_GetModuleDict(), name, module);
   NEXT();
 }
 
@@ -310,6 +318,7 @@ OP(MATCH_SEQUENCE) {
 }
 
 OP(MATCH_CLASS) {
+  TELL(read_contents, THIRD());
   PyObject* attributes = cresset_match_class(THIRD(), SECOND(), oparg, TOP());
   if (attributes == NULL) {
     if (PyErr_Occurred()) goto error;
@@ -326,6 +335,7 @@ OP(MATCH_CLASS) {
 }
 
 OP(MATCH_KEYS) {
+  TELL_CONTENTS(SECOND());
   PyObject* values = cresset_match_keys(SECOND(), TOP());
   if (values == NULL) goto error;
   PUSH(values);

@@ -47,6 +47,7 @@ OP(CALL) {
 
 OP(CALL_FUNCTION_EX) {
   if (oparg & 1) {
+    TELL_CONTENTS(TOP());
     if (!PyDict_CheckExact(TOP())) {
       PyObject* dict = PyDict_New();
       if (dict == NULL) goto error;
@@ -63,6 +64,7 @@ OP(CALL_FUNCTION_EX) {
     call_dict = NULL;
   }
   PyObject** place = sp - ((oparg & 1) ? 2 : 1);
+  TELL_CONTENTS(*place);
   if (!PyTuple_CheckExact(*place)) {
     PyObject* tuple = cresset_star_arguments(place[-1], *place);
     if (tuple == NULL) goto error;

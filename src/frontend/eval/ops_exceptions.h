@@ -84,64 +84,36 @@ OP(WITH_EXCEPT_START) {
   implicit_args[1] = PyExceptionInstance_Class(value);
   implicit_args[2] = value;
   implicit_args[3] = traceback != NULL ? traceback : Py_None;
-  if (PyMethod_Check(exit) && PyFunction_Check(PyMethod_GET_FUNCTION(exit))) {
-    callable = PyMethod_GET_FUNCTION(exit);
-    implicit_args[0] = PyMethod_GET_SELF(exit);
-    call_nargs = 4;
-    call_base = sp;
-    then = CRESSET_THEN_PUSH;
-    goto implicit_call;
-  }
-  implicit_args[0] = NULL;
-  result = PyObject_Vectorcall(exit, implicit_args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-  if (result == NULL) goto error;
-  PUSH(result);
-  NEXT();
+  callable = exit;
+  call_args = implicit_args + 1;
+  call_nargs = 3;
+  call_base = sp;
+  call_tuple = NULL;
+  goto call;
 }
 
-OP(BEFORE_WITH) {
-  PyObject* manager = TOP();
-  PyObject* enter = cresset_special(manager, cresset_names.__enter__, "context manager", NULL);
-  if (enter == NULL) goto error;
-  PyObject* exit = cresset_special(manager, cresset_names.__exit__, "context manager", "__exit__");
-  if (exit == NULL) {
-    Py_DECREF(enter);
-    goto error;
+#define BEFORE_WITH_BLOCK(OPCODE, ENTER, EXIT, PROTOCOL)                             \
+  op_##OPCODE : {                                                                    \
+    PyObject* manager = TOP();                                                       \
+    PyObject* enter = cresset_special(manager, cresset_names.ENTER, PROTOCOL, NULL); \
+    if (enter == NULL) goto error;                                                   \
+    PyObject* exit = cresset_special(manager, cresset_names.EXIT, PROTOCOL, #EXIT);  \
+    if (exit == NULL) {                                                              \
+      Py_DECREF(enter);                                                              \
+      goto error;                                                                    \
+    }                                                                                \
+    TOP() = exit;                                                                    \
+    Py_DECREF(manager);                                                              \
+    PUSH(enter);                                                                     \
+    goto enter_block;                                                                \
   }
-  TOP() = exit;
-  Py_DECREF(manager);
-  if (PyMethod_Check(enter) && PyFunction_Check(PyMethod_GET_FUNCTION(enter))) {
-    callable = Py_NewRef(PyMethod_GET_FUNCTION(enter));
-    // The manager must outlive the operand that held it.
-    PUSH(enter);
-    implicit_args[0] = PyMethod_GET_SELF(enter);
-    call_nargs = 1;
-    call_base = sp - 1;
-    then = CRESSET_THEN_PUSH;
-    then_value = NULL;
-    goto implicit_call_owned;
-  }
-  result = PyObject_CallNoArgs(enter);
-  Py_DECREF(enter);
-  if (result == NULL) goto error;
-  PUSH(result);
-  NEXT();
-}
+BEFORE_WITH_BLOCK(BEFORE_WITH, __enter__, __exit__, "context manager")
+BEFORE_WITH_BLOCK(BEFORE_ASYNC_WITH, __aenter__, __aexit__, "asynchronous context manager")
+#undef BEFORE_WITH_BLOCK
 
-OP(BEFORE_ASYNC_WITH) {
-  PyObject* manager = TOP();
-  PyObject* enter = cresset_special(manager, cresset_names.__aenter__, "asynchronous context manager", NULL);
-  if (enter == NULL) goto error;
-  PyObject* exit = cresset_special(manager, cresset_names.__aexit__, "asynchronous context manager", "__aexit__");
-  if (exit == NULL) {
-    Py_DECREF(enter);
-    goto error;
-  }
-  TOP() = exit;
-  Py_DECREF(manager);
-  result = PyObject_CallNoArgs(enter);
-  Py_DECREF(enter);
-  if (result == NULL) goto error;
-  PUSH(result);
-  NEXT();
-}
+enter_block : callable = TOP();
+call_args = implicit_args + 1;  // none; vectorcall may borrow the slot in front
+call_nargs = 0;
+call_base = sp - 1;
+call_tuple = NULL;
+goto call;

@@ -19,7 +19,7 @@ static int note(void* events, const char* format, ...) {
 static PyObject* or_none(PyObject* value) { return value != NULL ? value : Py_None; }
 static const char* const kPlaces[] = {"instance", "module", "slot",  "getset",  "type",
                                       "class",    "python", "super", "foreign", "nowhere"};
-static const char* const kNamespaces[] = {"globals", "builtins", "locals", "nothing"};
+static const char* const kNamespaces[] = {"globals", "builtins", "locals", "nothing", "modules"};
 static const char* const kWrites[] = {"attribute", "global", "name", "cell", "item", "in_place"};
 static const char* const kOperators[] = {"binary", "unary", "compare", "subscript", "contains",
                                          "format", "iter",  "next",    "unpack",    "hash"};
@@ -41,6 +41,10 @@ static int on_attribute(void* s, CressetActivation* a, const CressetAttributeRea
 static int on_item(void* s, CressetActivation* a, PyObject* container, PyObject* key, PyObject* value) {
   (void)a;
   return note(s, "(sOOO)", "item", (PyObject*)Py_TYPE(container), key, or_none(value));
+}
+static int on_contents(void* s, CressetActivation* a, PyObject* container) {
+  (void)a;
+  return note(s, "(sO)", "contents", (PyObject*)Py_TYPE(container));
 }
 static int on_length(void* s, CressetActivation* a, PyObject* container, Py_ssize_t length) {
   (void)a;
@@ -110,6 +114,7 @@ static const CressetEvalHooks kRecorder = {
     .read_cell = on_cell,
     .read_attribute = on_attribute,
     .read_item = on_item,
+    .read_contents = on_contents,
     .read_length = on_length,
     .read_iterator = on_iterator,
     .read_next = on_next,
