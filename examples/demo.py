@@ -6,8 +6,8 @@ number of compilations it took, and the greatest difference from eager.
 
 from __future__ import annotations
 
-import os
 import copy
+import os
 import statistics
 import sys
 import tempfile

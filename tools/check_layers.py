@@ -32,7 +32,9 @@ ALLOWED = {
 }
 # What a folder on top of the core must not include.
 FORBIDDEN_ABOVE = {
-    "src/bridge": re.compile(r"^(Python\.h|pybind11/|torch/csrc/(?!api|autograd/autograd_not_implemented_fallback)|frontend/|python/)"),
+    "src/bridge": re.compile(
+        r"^(Python\.h|pybind11/|torch/csrc/(?!api|autograd/autograd_not_implemented_fallback)|frontend/|python/)"
+    ),
     "src/frontend": re.compile(r"^python/"),
 }
 FOREIGN = re.compile(r"^(torch/|ATen/|c10/|caffe2/|Python\.h|pybind11/|bridge/|frontend/|python/)")

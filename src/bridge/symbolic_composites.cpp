@@ -68,6 +68,12 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
                                                   grouped);
 }
 
+// max_pool1d without gradients reads the data itself; the form with indices is made of operators.
+void max_pool1d(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "").callBoxed(stack);
+  torch::jit::drop(*stack, 1);  // the indices
+}
+
 }  // namespace
 
 void install_symbolic_composites() {
@@ -82,6 +88,7 @@ void install_symbolic_composites() {
         made->back()->impl((std::string(name) + ".vec").c_str(),
                            torch::CppFunction::makeFromBoxedFunction<&upsample_vec>());
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
+      made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());
     }
     return made;
   }();

@@ -109,3 +109,25 @@ def test_quotients_of_sizes_as_numbers():
     compiled, table = cresset.compile(function), torch.randn(64, 3)
     for rows, columns in ((8, 8), (5, 5), (12, 12), (4, 8), (8, 4), (6, 12), (3, 5)):
         assert_same_call(function, compiled, torch.ones(rows, columns), table)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        torch.nn.MaxPool1d(2),
+        torch.nn.MaxPool1d(3, stride=2, padding=1, ceil_mode=True),
+        torch.nn.AvgPool1d(3, 2),
+        torch.nn.AdaptiveAvgPool1d(3),
+        torch.nn.AdaptiveMaxPool1d(2),
+        torch.nn.LPPool1d(2, 3),
+        torch.nn.Conv1d(4, 6, 3, padding=1),
+        torch.nn.ConvTranspose1d(4, 6, 3, stride=2),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_layers_of_one_dimension(layer):
+    compiled = cresset.compile(layer)
+    with torch.no_grad():
+        for batch, length in ((2, 12), (1, 9), (3, 30)):
+            assert_same_call(layer, compiled, torch.randn(batch, 4, length))
+    assert cresset.stats()["eager_calls"] == 0 and cresset.stats()["graphs"] == 1
