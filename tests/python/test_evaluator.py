@@ -114,6 +114,19 @@ def test_resume_at_every_instruction(program, natively):
     assert finished > step / 3, "most points can be resumed"
 
 
+@pytest.mark.parametrize("everything", [False, True], ids=["frame", "all"])
+@pytest.mark.parametrize("program", programs.ALL, ids=lambda p: p.__name__)
+def test_leave_at_every_instruction(program, everything):
+    """The frame, or all frames, go on in CPython's loop from any instruction: the result is the program's."""
+    expected = outcome(program)
+    step = seen = 0
+    while step <= seen:
+        seen, result = _C._eval_leave_at(step, everything, program)
+        assert repr(result) == expected, f"step {step}"
+        step += 1
+    assert step > 5
+
+
 @pytest.mark.parametrize(("program", "expected"), programs.EVENTS, ids=lambda p: getattr(p, "__name__", ""))
 def test_hooks_are_told(program, expected):
     _, events = _C._eval_record(program)

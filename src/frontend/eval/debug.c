@@ -31,6 +31,9 @@ static PyMethodDef functions[] = {
     {"_eval_break_at", (PyCFunction)(void (*)(void))cresset_eval_break_at, METH_FASTCALL,
      "_eval_break_at(count, natively, function, *args): evaluates a call, copies its frames at the count-th operation "
      "told and gives (result, result of resuming the copies)."},
+    {"_eval_leave_at", (PyCFunction)(void (*)(void))cresset_eval_leave_at, METH_FASTCALL,
+     "_eval_leave_at(count, all, function, *args) -> (steps seen, result): leaves the frame, or all of them, at the "
+     "count-th instruction."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-// Adds _eval_begin, _eval_end, _eval_unsupported, _eval_record and _eval_resume_everywhere to the module.
+// Adds _eval_begin, _eval_end, _eval_unsupported and what record.h has to the module.
 int cresset_eval_add_functions(PyObject* module);
 
 #ifdef __cplusplus

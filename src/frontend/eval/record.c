@@ -268,3 +268,29 @@ PyObject* cresset_eval_break_at(PyObject* self, PyObject* const* args, Py_ssize_
   }
   return Py_BuildValue("(sNN)", "finished", wanted.result, where);
 }
+
+// ---- Leaving
+// ----------------------------------------------------------------------------------------------------------
+
+static int on_leaving_step(void* s, CressetActivation* activation) {
+  Break* wanted = s;
+  if (wanted->steps++ == wanted->wanted) {
+    cresset_eval_leave(activation, wanted->natively ? CRESSET_LEAVE_ALL : CRESSET_LEAVE_FRAME);
+  }
+  return 0;
+}
+
+PyObject* cresset_eval_leave_at(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+  (void)self;
+  Break wanted = {0};
+  if (nargs < 3) {
+    PyErr_SetString(PyExc_TypeError, "expected a step, whether all frames are left, a function and its arguments");
+    return NULL;
+  }
+  wanted.wanted = PyLong_AsSsize_t(args[0]);
+  wanted.natively = PyObject_IsTrue(args[1]);
+  if (PyErr_Occurred()) return NULL;
+  const CressetEvalHooks hooks = {.session = &wanted, .step = on_leaving_step};
+  PyObject* result = run_with(&hooks, args + 2, nargs - 2);
+  return result != NULL ? Py_BuildValue("(nN)", wanted.steps, result) : NULL;
+}

@@ -5,3 +5,4 @@
 
 PyObject* cresset_eval_record(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
 PyObject* cresset_eval_break_at(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
+PyObject* cresset_eval_leave_at(PyObject* self, PyObject* const* args, Py_ssize_t nargs);
