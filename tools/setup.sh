@@ -25,7 +25,7 @@ find_python() {
 # ---- system packages: only what is missing, so that a second run needs neither root nor a network
 missing_packages() {
   local wanted=(g++ cmake ninja-build ccache mold git libgtest-dev libgmock-dev libfmt-dev nlohmann-json3-dev
-    libxxhash-dev libzstd-dev libbenchmark-dev)
+    libxxhash-dev libzstd-dev libbenchmark-dev libz3-dev)
   find_python >/dev/null || wanted+=(python3)
   # A Python that is not the distribution's brings its own headers and venv module.
   case "$(find_python || echo /usr/bin/python3)" in /usr/bin/*) wanted+=(python3-dev python3-venv) ;; esac

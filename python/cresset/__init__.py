@@ -21,18 +21,22 @@ from ._api import (
     stats,
     trace,
 )
+from ._shapes import check, shapes, solve
 
 __version__ = "0.1.0"
 __all__ = [
     "CaptureError",
     "ConstraintError",
     "Explanation",
+    "check",
     "compile",
     "explain",
     "mark_dynamic",
     "mark_static",
     "maybe_mark_dynamic",
     "reset",
+    "shapes",
+    "solve",
     "stats",
     "trace",
 ]

@@ -32,8 +32,8 @@ def _check_options(mode, options, dynamic, backend):
         raise ValueError(f"cresset.compile: unknown mode {mode!r}; expected one of {', '.join(map(repr, _MODES))}")
     if mode is not None and options is not None:
         raise ValueError("cresset.compile: give either mode or options, not both")
-    if dynamic not in (None, True, False):
-        raise TypeError(f"cresset.compile: dynamic must be None, True or False, got {dynamic!r}")
+    if dynamic not in (None, True, False, "auto"):
+        raise TypeError(f"cresset.compile: dynamic must be None, True, False or 'auto', got {dynamic!r}")
     if backend not in ("cresset", "inductor", None):
         raise ValueError(f"cresset.compile: unknown backend {backend!r}; cresset compiles with its own")
     if options is not None and not isinstance(options, dict):
@@ -53,7 +53,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="cresset", mod
     """Compiles a function or a module; usable as a function and as a decorator.
 
     The arguments mean what they mean for torch.compile. Input sizes are symbolic from the first call on
-    (``dynamic=False``: specialized). The first call captures the function; later calls that the guards accept run
+    (``dynamic=False``: specialized; ``"auto"``: specialized until they vary, which is remembered on disk). The first call captures the function; later calls that the guards accept run
     compiled code; others compile again. What cannot be captured runs eagerly, unless ``fullgraph=True``.
 
     Raises:
@@ -70,7 +70,12 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="cresset", mod
         raise TypeError(f"cresset.compile: expected a callable (a function or a module), got {type(model).__name__}")
     if disable:
         return model
-    settings = {"dynamic": dynamic is not False, "fullgraph": bool(fullgraph), **chosen}
+    settings = {
+        "dynamic": dynamic is not False,
+        "auto_dynamic": dynamic == "auto",
+        "fullgraph": bool(fullgraph),
+        **chosen,
+    }
     if isinstance(model, torch.nn.Module):
         return compile_module(model, settings, _register)
     if inspect.isclass(model):

@@ -8,7 +8,9 @@
 
 #include "bridge/dtypes.h"
 #include "bridge/generic_rule.h"
+#include "bridge/masked_assignment.h"
 #include "bridge/random_watch.h"
+#include "bridge/stages.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
 #include "ops/complex.h"
@@ -349,8 +351,7 @@ std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::A
                                             std::vector<graph::TensorType> types) {
   for (const graph::TensorType& type : types)
     for (const sym::ExprId size : type.sizes)
-      if (env().pool().is_const(size) && env().pool().const_value(size) < 0)
-        abort_capture("a result of negative size");
+      if (env().pool().is_const(size) && env().pool().const_value(size) < 0) abort_capture("a result of negative size");
   const graph::NodeId node = graph_->add_node(op, std::move(args), std::move(types));
   return graph_->node(node).results;
 }
@@ -400,6 +401,9 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
 std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
   ++counters.operators;
   check_devices(*graph_, op, args);
+  if (makes_data_dependent_sizes(op)) return call_data_dependent(op, std::move(args));
+  if (std::optional<graph::ValueId> chosen = masked_assignment(*this, op, args)) return {*chosen};
+  replace_masks(op, args);
   bool refused = false;
   std::string invalid;
   const std::string_view name = graph::op_name(op);
@@ -407,7 +411,7 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
     ++counters.shape_rule_entries;
     ops::ShapeContext context(*graph_, name);
     context.default_dtype = default_dtype;
-    Result<ops::Types> types = def->shape(context, ops::OpArgs(*graph_, args));
+    Result<ops::Types> types = shape_of(*def, context, args);
     if (types.ok()) return append(op, std::move(args), std::move(*types));
     if (types.fallback().reason == FallbackReason::DataDependent) abort_capture(describe(types.fallback()));
     if (types.fallback().reason == FallbackReason::InvalidArguments) invalid = describe(types.fallback());

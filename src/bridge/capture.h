@@ -14,6 +14,7 @@
 
 #include "bridge/trace_tensor.h"
 #include "graph/graph.h"
+#include "ops/op_def.h"
 #include "runtime/program.h"
 
 namespace cresset::bridge {
@@ -62,6 +63,14 @@ struct DataRead {
   std::string location;
 };
 
+// A call whose result sizes depend on data (bridge/stages.h). Its results are graph inputs beyond the caller's.
+struct DataDependentCall {
+  graph::OpId op;
+  std::vector<graph::Arg> args;
+  size_t position;             // nodes of Graph::order before it
+  std::vector<uint32_t> made;  // the inputs' positions
+};
+
 struct Captured {
   std::unique_ptr<graph::Graph> graph;
   std::vector<at::Tensor> constants;
@@ -69,6 +78,7 @@ struct Captured {
   std::vector<InputLayout> input_layouts;
   std::vector<OutputSpec> outputs;
   std::vector<DataRead> data_reads;
+  std::vector<DataDependentCall> data_calls;
   int64_t operators = 0;
   int64_t shape_rule_entries = 0, generic_rule_entries = 0;
   double shape_rule_us = 0;
@@ -141,6 +151,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Appends a call; returns its result values. Shape rule, else the generic rule.
   std::vector<graph::ValueId> call(graph::OpId op, std::vector<graph::Arg> args);
 
+  // As call(), for operators whose result sizes depend on data: the results' sizes are unbacked symbols.
+  std::vector<graph::ValueId> call_data_dependent(graph::OpId op, std::vector<graph::Arg> args);
+
   // The number that a one-element value holds for the real arguments: runs the part of the graph before it. The
   // captured program is then guarded by that number.
   at::Scalar read_number(graph::ValueId value);
@@ -160,8 +173,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   DType default_dtype;
   // Called before an operator is recorded: sets the graph's current location. May be empty.
   std::function<void(Capture&)> locate;
-  // The symbolic number that a wrapped number stands for, if it does: torch's Python binding keeps it beside the tensor,
-  // whose own contents mean nothing then. May be empty.
+  // The symbolic number that a wrapped number stands for, if it does: torch's Python binding keeps it beside the
+  // tensor, whose own contents mean nothing then. May be empty.
   std::function<std::optional<at::Scalar>(const at::Tensor&)> symbolic_number;
   Captured counters;  // only the counters are used while capturing
 
@@ -190,6 +203,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   graph::ValueId scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value);
   graph::ValueId parent_value(const Storage& storage, const ViewChain& link);
   OutputSpec output_of(const at::Tensor& output, std::unordered_map<uint32_t, uint32_t>& base_outputs);
+  Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
+  void replace_masks(graph::OpId op, std::vector<graph::Arg>& args);
+  void check_mask(const graph::TensorType& self, size_t first, const graph::TensorType& mask);
   std::vector<graph::ValueId> append(graph::OpId op, std::vector<graph::Arg> args,
                                      std::vector<graph::TensorType> types);
 
@@ -199,6 +215,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<at::Tensor> constants_;
   std::vector<at::Tensor> real_inputs_;
   std::vector<DataRead> data_reads_;
+  std::vector<DataDependentCall> data_calls_;
   std::vector<SymbolBinding> symbols_;
   std::vector<InputLayout> input_layouts_;
   std::unordered_map<c10::TensorImpl*, at::Tensor> lifted_;       // real -> stand-in

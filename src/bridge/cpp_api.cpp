@@ -161,6 +161,8 @@ std::vector<at::Tensor> CompiledFunction::State::call(const std::vector<at::Tens
   if (variant->entry == nullptr) return function(inputs);
   try {
     return variant->entry->run(inputs, symbols.data());
+  } catch (const bridge::AssumptionFailed&) {
+    return function(inputs);
   } catch (const bridge::PredictionError& e) {  // before anything was written: capture again with pinned sizes
     bridge::note_unpredictable(e.op());
     const std::unique_lock lock(mutex);

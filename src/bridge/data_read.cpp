@@ -65,6 +65,7 @@ bool DataGuard::holds(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) 
 
 at::Scalar Capture::read_number(graph::ValueId value) {
   if (graph_->type(value).device.kind != graph::DeviceKind::Cpu) abort_capture("a number read from a device");
+  if (!data_calls_.empty()) abort_capture("a number read from tensor data after a size that data made");
   constexpr size_t kMostReads = 16;
   if (data_reads_.size() >= kMostReads) abort_capture("more than 16 numbers read from tensor data");
   std::unordered_map<sym::VarId, uint32_t> slots;

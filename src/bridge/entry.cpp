@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "bridge/dtypes.h"
+#include "sym/explain.h"
 
 namespace cresset::bridge {
 namespace {
@@ -26,6 +27,7 @@ TensorGuard guard_for(const at::Tensor& t, std::string name) {
 
 Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options, bool keep_text)
     : captured_(std::move(captured)), env_(captured_.graph->env_ptr()), symbols_(captured_.symbols) {
+  env_->name_by_source();
   if (option_flag(Option::VERIFY)) {
     const std::string broken = graph::verify(*captured_.graph);
     CRESSET_CHECK(broken.empty(), broken);
@@ -35,16 +37,31 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
   make_tensor_guards(inputs);
   std::unique_ptr<graph::Graph> graph = std::move(captured_.graph);
   captured_.graph = nullptr;
-  Result<driver::Compiled> compiled = driver::compile(std::move(graph), options);
-  CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
-  stats_ = compiled->stats;
-  small_ = compiled->program.steps.size() <= 2;
+  make_executor(std::move(graph), options);
   // Lowering may ask questions of its own: all guards of all stages are in by now.
   for (DataRead& read : captured_.data_reads)
     data_guards_.emplace_back(std::move(read), captured_.constants, slot_map(symbols_));
   captured_.data_reads.clear();
   make_shape_guards();
   make_outputs();
+  validate();
+}
+
+void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Options& options) {
+  if (!captured_.data_calls.empty()) {
+    try {
+      staged_ = std::make_unique<StagedProgram>(std::move(graph), std::move(captured_.data_calls), symbols_,
+                                                tensor_guards_.size(), captured_.constants, options);
+    } catch (const InternalError& e) {  // a size that lowering must know and only data can give
+      abort_capture(e.what());
+    }
+    stats_ = staged_->stats();
+    return;
+  }
+  Result<driver::Compiled> compiled = driver::compile(std::move(graph), options);
+  CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
+  stats_ = compiled->stats;
+  small_ = compiled->program.steps.size() <= 2;
   const auto slots = slot_map(symbols_);
   for (const sym::VarId var : compiled->program.symbols) {
     const auto slot = slots.find(var);
@@ -98,6 +115,14 @@ std::vector<std::string> Entry::guard_texts() const {
     out.push_back(env_->to_string(g.condition) + (g.reason.op.empty() ? "" : "  asked by " + g.reason.op) +
                   (g.reason.location.empty() ? "" : " at " + g.reason.location));
   return out;
+}
+
+// A wrong step makes wrong answers: the compilation fails, with the step. What cannot be proved in time is only reported.
+void Entry::validate() {
+  if (env_->log() == nullptr) return;
+  validation_ = sym::validate(*env_, guards_);
+  CRESSET_LOG(Guards, "validation: " + validation_.text());
+  CRESSET_CHECK(validation_.ok(), "validation: " + validation_.text());
 }
 
 void Entry::make_outputs() {
@@ -195,7 +220,8 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
     const runtime::SymbolSource& source = symbols_[i].source;
     switch (source.kind) {
       case runtime::SymbolSource::Kind::InputSize:
-        symbols[i] = inputs[source.position].size(source.dim);
+        // beyond the caller's tensors: a size that the program makes when it runs
+        symbols[i] = source.position < inputs.size() ? inputs[source.position].size(source.dim) : 0;
         break;
       case runtime::SymbolSource::Kind::InputStride:
         symbols[i] = inputs[source.position].stride(source.dim);
@@ -217,7 +243,11 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
     }
     return true;
   }
-  if (why != nullptr) *why = "expected " + guard_texts()[static_cast<size_t>(failed)];
+  if (why != nullptr) {
+    std::unordered_map<sym::VarId, int64_t> values;
+    for (size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i].var] = symbols[i];
+    *why = sym::explain_failure(*env_, guards_[static_cast<size_t>(failed)], values);
+  }
   return false;
 }
 
@@ -239,10 +269,11 @@ at::Tensor Entry::output(const Output& out, c10::ArrayRef<at::Tensor> inputs, co
   return view.set_(base.storage(), bytes / size + numbers[2 * rank], sizes, strides);
 }
 
-std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) {
+std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) {
   c10::SmallVector<int64_t, 16> program_symbols(program_slots_.size());
   for (size_t i = 0; i < program_slots_.size(); ++i) program_symbols[i] = symbols[program_slots_[i]];
-  std::vector<at::Tensor> results = executor_->run(inputs, program_symbols);
+  std::vector<at::Tensor> results =
+      staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols);
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   if (!geometry.empty()) geometry_.run(symbols, geometry.data());
   std::vector<at::Tensor> out;

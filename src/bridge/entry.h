@@ -10,8 +10,10 @@
 #include "bridge/capture.h"
 #include "bridge/data_read.h"
 #include "bridge/executor.h"
+#include "bridge/stages.h"
 #include "compile/compile.h"
 #include "sym/size_program.h"
+#include "sym/validate.h"
 
 namespace cresset::bridge {
 
@@ -41,7 +43,9 @@ class Entry {
   size_t symbol_count() const { return symbols_.size(); }
 
   // Runs with what matches() filled in. Result i is captured output i.
-  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols);
+  // Fills in the symbols that data gives. Throws AssumptionFailed when data contradicts what was assumed of them: eager
+  // must run the call; nothing was written.
+  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols);
 
   // Output i is this input, the very tensor; -1 when it is not.
   int32_t returned_input(size_t i) const { return returned_input_[i]; }
@@ -53,7 +57,12 @@ class Entry {
   const Captured& captured() const { return captured_; }
   const std::string& graph_text() const { return graph_text_; }
   std::vector<std::string> guard_texts() const;
-  Executor& executor() { return *executor_; }
+  const sym::ValidationReport& validation() const { return validation_; }  // empty unless CRESSET_VALIDATE=1
+  const std::vector<SymbolBinding>& symbols() const { return symbols_; }
+  size_t tensor_count() const { return tensor_guards_.size(); }  // of a call
+  const std::shared_ptr<sym::ShapeEnv>& env() const { return env_; }
+  const std::vector<sym::GuardFact>& guards() const { return guards_; }  // the ones that a call checks
+  Executor& executor() { return staged_ != nullptr ? staged_->last() : *executor_; }
 
  private:
   struct Output {
@@ -65,6 +74,8 @@ class Entry {
   void make_tensor_guards(const std::vector<at::Tensor>& inputs);
   void make_shape_guards();
   void make_outputs();
+  void make_executor(std::unique_ptr<graph::Graph> graph, const driver::Options& options);
+  void validate();
   bool tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
                       std::string* why) const;
   bool overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const;
@@ -86,7 +97,9 @@ class Entry {
   bool small_ = false;
   driver::Stats stats_;
   std::string graph_text_;
+  sym::ValidationReport validation_;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<StagedProgram> staged_;  // instead of executor_, when sizes depend on data
 };
 
 }  // namespace cresset::bridge

@@ -19,6 +19,16 @@ SymNode* ours(const c10::SymNode& node) { return dynamic_cast<SymNode*>(node.get
   throw DataDependentError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text);
 }
 
+// Python raises for a zero divisor, so a compiled call must not meet one.
+sym::ExprId divisor(sym::ShapeEnv& env, sym::ExprId by) {
+  if (env.known_nonzero(by)) return by;
+  const sym::ExprId nonzero = env.pool().ne(by, env.pool().constant(0));
+  const std::optional<bool> answer = env.evaluate(nonzero, [] { return current_reason(); });
+  TORCH_CHECK(answer.value_or(true), "integer division or modulo by zero");
+  if (!answer) env.assume(nonzero, "a size made by data divides: " + env.to_string(nonzero));
+  return by;
+}
+
 }  // namespace
 
 sym::Reason current_reason() { return reason_provider != nullptr ? reason_provider() : sym::Reason{}; }
@@ -103,11 +113,11 @@ c10::SymNode SymNode::truediv(const c10::SymNode& other) {
 }
 c10::SymNode SymNode::floordiv(const c10::SymNode& other) {
   if (involves_float(other)) return float_op(other, [](double a, double b) { return std::floor(a / b); });
-  return make(Type::Int, pool().floor_div(expr_, operand(other)));
+  return make(Type::Int, pool().floor_div(expr_, divisor(*env_, operand(other))));
 }
 c10::SymNode SymNode::mod(const c10::SymNode& other) {
   if (involves_float(other)) return float_op(other, [](double a, double b) { return a - b * std::floor(a / b); });
-  return make(Type::Int, pool().mod(expr_, operand(other)));
+  return make(Type::Int, pool().mod(expr_, divisor(*env_, operand(other))));
 }
 c10::SymNode SymNode::pow(const c10::SymNode& other) {
   return float_op(other, [](double a, double b) { return std::pow(a, b); });

@@ -11,6 +11,7 @@
 #include "bridge/sym_node.h"
 #include "frontend/errors.h"
 #include "frontend/location.h"
+#include "sym/explain.h"
 
 namespace cresset::frontend {
 namespace {
@@ -57,15 +58,20 @@ struct StandIns {
   std::vector<PyRef> tensors, ints;
 };
 
-StandIns make_stand_ins(bridge::Capture& capture, const Variant& variant, const CallLeaves& leaves) {
+StandIns make_stand_ins(bridge::Capture& capture, const Variant& variant, const CallLeaves& leaves,
+                        const ShapeProfile* profile) {
   LeafNames names;
   names.collect(variant.args);
   names.collect(variant.kwargs);
   StandIns out;
   for (size_t i = 0; i < leaves.tensors.size(); ++i) {
     PyRef python = checked(THPVariable_Wrap(leaves.tensors[i]));
-    at::Tensor stand_in =
-        capture.add_input(leaves.tensors[i], names.tensors[i], marks_of(python.get(), leaves.tensors[i].dim()));
+    std::vector<bridge::DimMark> marks = marks_of(python.get(), leaves.tensors[i].dim());
+    if (profile != nullptr) {
+      marks.resize(static_cast<size_t>(leaves.tensors[i].dim()));
+      profile->mark_static(names.tensors[i], marks);
+    }
+    at::Tensor stand_in = capture.add_input(leaves.tensors[i], names.tensors[i], marks);
     out.tensors.push_back(checked(THPVariable_Wrap(std::move(stand_in))));
   }
   for (size_t i = 0; i < leaves.ints.size(); ++i) {
@@ -168,8 +174,10 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
 
 class CaptureRun {
  public:
-  CaptureRun(PyObject* function, const CompileOptions& options, const CallLeaves& leaves, Variant& variant)
+  CaptureRun(PyObject* function, const CompileOptions& options, const CallLeaves& leaves, Variant& variant,
+             ShapeProfile* profile)
       : function_(function),
+        profile_(profile),
         options_(options),
         leaves_(leaves),
         variant_(variant),
@@ -179,7 +187,7 @@ class CaptureRun {
     bridge::install_capture_kernels();
     for (const ModuleGuards::NamedTensor& t : variant_.modules.tensors())
       capture_->name_constant(THPVariable_Unpack(t.tensor), t.name);
-    StandIns stand_ins = make_stand_ins(*capture_, variant_, leaves_);
+    StandIns stand_ins = make_stand_ins(*capture_, variant_, leaves_, profile_);
     size_t next_tensor = 0, next_int = 0;
     PyRef traced_args = substitute(variant_.args, args, stand_ins.tensors, next_tensor, stand_ins.ints, next_int);
     PyRef traced_kwargs = substitute(variant_.kwargs, kwargs, stand_ins.tensors, next_tensor, stand_ins.ints, next_int);
@@ -217,6 +225,10 @@ class CaptureRun {
     check_marks(*env);
     variant_.numbers = sym::SizeProgram::compile(env->pool(), builder_->numbers, slots);
     variant_.symbol_count = variant_.entry->symbol_count();
+    if (profile_ != nullptr) {
+      profile_->note_outcome(*env);
+      profile_->save();
+    }
     count(totals);
   }
 
@@ -224,19 +236,9 @@ class CaptureRun {
 
  private:
   // A dimension that the user marked dynamic must not have been pinned.
-  static void check_marks(const sym::ShapeEnv& env) {
+  static void check_marks(sym::ShapeEnv& env) {
     if (env.violations().empty()) return;
-    std::string message = "cresset: dimensions marked dynamic would have to be static:";
-    for (const sym::Violation& v : env.violations()) {
-      const sym::Symbol* symbol = env.symbol(v.var);
-      message += "\n  " + (symbol != nullptr ? symbol->source : "?") + " would be pinned to " +
-                 std::to_string(v.value) + " by the guard " + env.to_string(v.condition);
-      if (!v.reason.op.empty()) message += ", asked by " + v.reason.op;
-      if (!v.reason.location.empty()) message += " at " + v.reason.location;
-    }
-    message +=
-        "\nremedy: change these lines so that they hold for any size, or use cresset.maybe_mark_dynamic or no mark";
-    set_error("ConstraintError", message);
+    set_error("ConstraintError", sym::explain_violations(env));
     throw PythonError{};
   }
 
@@ -303,6 +305,11 @@ class CaptureRun {
     const driver::Stats& s = variant_.entry->stats();
     ++totals.graphs;
     totals.nodes += s.nodes_captured;
+    totals.guards_asked += static_cast<int64_t>(variant_.entry->env()->guards().size());
+    totals.guards_checked += static_cast<int64_t>(variant_.entry->guards().size());
+    totals.steps_proved += variant_.entry->validation().proved;
+    totals.steps_not_proved += variant_.entry->validation().not_proved;
+    totals.ms_validation += variant_.entry->validation().ms;
     totals.kernels += s.kernels;
     totals.distinct_kernels += s.distinct_kernels;
     totals.extern_calls += s.extern_calls;
@@ -311,6 +318,7 @@ class CaptureRun {
   }
 
   PyObject* function_;
+  ShapeProfile* profile_;
   const CompileOptions& options_;
   const CallLeaves& leaves_;
   Variant& variant_;
@@ -333,9 +341,9 @@ void reset_totals() { CaptureRun::mutable_totals() = Totals{}; }
 Totals& live_totals() { return CaptureRun::mutable_totals(); }
 
 void capture_call(PyObject* function, PyObject* args, PyObject* kwargs, const CompileOptions& options,
-                  const CallLeaves& leaves, Variant& variant) {
+                  const CallLeaves& leaves, Variant& variant, ShapeProfile* profile) {
   const double begin = now_ms();
-  CaptureRun run(function, options, leaves, variant);
+  CaptureRun run(function, options, leaves, variant, profile);
   capturing = true;
   try {
     run.run(args, kwargs);

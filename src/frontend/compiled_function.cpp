@@ -134,7 +134,9 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   if (parameters_need_grad) {
     variant->eager_reason = "gradients are wanted: run under torch.no_grad() to compile for inference";
   } else {
-    capture_call(function_.get(), args, kwargs, options_, leaves, *variant);
+    if (options_.auto_dynamic && profile_ == nullptr) profile_ = std::make_unique<ShapeProfile>(function_.get());
+    if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
+    capture_call(function_.get(), args, kwargs, options_, leaves, *variant, profile_.get());
   }
   if (!variant->eager_reason.empty()) {
     record_break(*variant, name);
@@ -153,7 +155,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   return variant;
 }
 
-PyObject* CompiledFunction::run(Variant& variant, const CallLeaves& leaves, const int64_t* symbols, PyObject*,
+PyObject* CompiledFunction::run(Variant& variant, const CallLeaves& leaves, int64_t* symbols, PyObject*,
                                 PyObject*) {
   std::vector<at::Tensor> results;
   if (variant.entry->is_small()) {
@@ -218,6 +220,9 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
       return run(*variant, leaves, symbols.data(), packed.args.get(), packed.kwargs.get());
     } catch (const bridge::PredictionError& e) {
       forget(variant, e);
+      return call_eager(args, nargsf, kwnames);
+    } catch (const bridge::AssumptionFailed& e) {
+      CRESSET_LOG(Recompiles, name_of(function_.get()) + ": one call runs eagerly: " + e.what_without_backtrace());
       return call_eager(args, nargsf, kwnames);
     }
   } catch (const PythonError&) {

@@ -11,12 +11,14 @@
 #include "bridge/entry.h"
 #include "frontend/arg_spec.h"
 #include "frontend/recipe.h"
+#include "frontend/shape_profile.h"
 #include "frontend/state_guard.h"
 
 namespace cresset::frontend {
 
 struct CompileOptions {
   bool dynamic = true;
+  bool auto_dynamic = false;  // static first; a size is dynamic once it varied (frontend/shape_profile.h)
   bool fullgraph = false;
   driver::Options code;
   bool keep_text = false;  // keep the graph's text, for cresset.explain
@@ -41,6 +43,9 @@ struct Variant {
 struct Totals {  // process-wide, for cresset.stats()
   int64_t calls = 0, graphs = 0, graph_breaks = 0, eager_calls = 0;
   int64_t operators_captured = 0, shape_rule_entries = 0, generic_rule_entries = 0, nodes = 0;
+  int64_t guards_asked = 0, guards_checked = 0;
+  int64_t steps_proved = 0, steps_not_proved = 0;  // CRESSET_VALIDATE=1
+  double ms_validation = 0;
   int64_t kernels = 0, distinct_kernels = 0, extern_calls = 0, bytes_planned = 0;
   double ms_capture = 0, ms_lowering = 0, ms_codegen = 0, ms_shape_rules = 0;
   std::vector<std::string> recompiles, break_reasons;
@@ -66,7 +71,7 @@ class CompiledFunction {
 
  private:
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
-  PyObject* run(Variant& variant, const CallLeaves& leaves, const int64_t* symbols, PyObject* args, PyObject* kwargs);
+  PyObject* run(Variant& variant, const CallLeaves& leaves, int64_t* symbols, PyObject* args, PyObject* kwargs);
   std::shared_ptr<Variant> find(const TorchState& state, PyObject* args, PyObject* kwargs, CallLeaves& leaves,
                                 c10::SmallVectorImpl<int64_t>& symbols, std::string* why);
   std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs);
@@ -75,6 +80,7 @@ class CompiledFunction {
 
   PyRef function_;
   CompileOptions options_;
+  std::unique_ptr<ShapeProfile> profile_;  // made at the first capture, with auto_dynamic
   std::vector<std::shared_ptr<Variant>> variants_;  // most recently used first
   std::vector<std::string> varying_ints_;
   bool warned_limit_ = false;

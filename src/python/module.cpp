@@ -7,6 +7,7 @@
 #include "frontend/capture_run.h"
 #include "frontend/compiled_function.h"
 #include "frontend/eval/debug.h"
+#include "python/shapes.h"
 
 namespace py = pybind11;
 using namespace cresset;
@@ -26,6 +27,11 @@ py::dict stats() {
   out["shape_rule_entries"] = t.shape_rule_entries;
   out["generic_rule_entries"] = t.generic_rule_entries;
   out["nodes"] = t.nodes;
+  out["guards_asked"] = t.guards_asked;
+  out["guards_checked"] = t.guards_checked;
+  out["steps_proved"] = t.steps_proved;
+  out["steps_not_proved"] = t.steps_not_proved;
+  out["ms_validation"] = t.ms_validation;
   out["kernels"] = t.kernels;
   out["distinct_kernels"] = t.distinct_kernels;
   out["extern_calls"] = t.extern_calls;
@@ -35,10 +41,12 @@ py::dict stats() {
   return out;
 }
 
-py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse, bool keep_text) {
+py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse,
+                            bool keep_text, bool auto_dynamic) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
+  options.auto_dynamic = auto_dynamic;
   options.code.eager_rounding = eager_rounding;
   options.code.fuse = fuse;
   options.keep_text = keep_text;
@@ -85,7 +93,7 @@ PYBIND11_MODULE(_C, m) {
   m.doc() = "cresset's native module";
   frontend::add_compiled_function_type(m.ptr());
   m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
-        py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false);
+        py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false, py::arg("auto_dynamic") = false);
   m.def("variants", &variants);
   m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
   m.def("stats", &stats);
@@ -94,5 +102,6 @@ PYBIND11_MODULE(_C, m) {
   m.def("trim_memory", &bridge::trim_memory);
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
   if (cresset_eval_add_functions(m.ptr()) < 0) throw py::error_already_set();
+  python::init_shapes(m);
   bridge::configure_codegen();
 }

@@ -5,9 +5,11 @@
 #include "random_expr.h"
 #include "sym/eval.h"
 #include "sym/parse.h"
+#include "sym/prover.h"
 #include "sym/rebuild.h"
 #include "sym/shape_env.h"
 #include "sym/size_program.h"
+#include "sym/validate.h"
 
 namespace cresset::sym::testing {
 namespace {
@@ -34,7 +36,8 @@ VarNames names_of(size_t count) {
 
 // Variables are created first, so that variable i of the trees is VarId{i}.
 struct World {
-  explicit World(uint64_t seed, bool with_indices) : random(seed, kVars) {
+  explicit World(uint64_t seed, bool with_indices, bool keep_log = false) : random(seed, kVars) {
+    if (keep_log) env.keep_log();
     for (size_t i = 0; i < kVars; ++i) {
       const bool index = with_indices && i >= kVars - kIndices;
       if (index) {
@@ -283,6 +286,19 @@ std::string check_minimized_guards(uint64_t seed) {
     for (const ExprId c : conditions) list += "\n  check " + to_string(pool, c, names_of(World::kVars));
     return fmt::format("guards {} {}{}{}", got ? "accept" : "reject", show(at), list, guards_text(world));
   });
+}
+
+// Small limits: what Z3 cannot settle at once is left to the other properties, which try all points of a box.
+std::string check_proofs(uint64_t seed) {
+  if (!Prover::available()) return "";
+  World world(seed, /*with_indices=*/true, /*keep_log=*/true);
+  for (int64_t i = world.random.number(1, 3); i > 0; --i) world.add_guard();
+  for (int i = 0; i < 2; ++i) world.env.simplify(build(world.env.pool(), *world.random.integer(2), world.vars));
+  ValidationLimits limits;
+  limits.query_ms = 20;
+  limits.total_s = 0.25;
+  const ValidationReport report = validate(world.env, world.env.minimized_guards(), limits);
+  return report.ok() ? "" : report.text() + guards_text(world);
 }
 
 }  // namespace cresset::sym::testing

@@ -15,4 +15,7 @@ std::string check_index_arithmetic(uint64_t seed);
 // Minimized guards, compiled, accept exactly the sizes that all recorded guards accept.
 std::string check_minimized_guards(uint64_t seed);
 
+// Z3 refutes no step taken for random guards and expressions, nor that the minimized guards are the recorded ones.
+std::string check_proofs(uint64_t seed);
+
 }  // namespace cresset::sym::testing

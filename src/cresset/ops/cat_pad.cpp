@@ -1,5 +1,7 @@
 // Results that read their argument at a shifted, wrapped or mirrored place, or not at all: pad, roll, flip, repeat,
 // tril, triu, slice_scatter, select_scatter. Pointwise: what lies outside the argument is not loaded.
+#include <algorithm>
+
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 #include "ops/view_groups.h"
@@ -56,18 +58,19 @@ Result<Types> pad_shape(ShapeContext& shapes, const OpArgs& args) {
   const ExprId zero = pool.constant(0);
   if (pads.size() % 2 != 0 || pads.size() > 2 * self.rank()) return shapes.invalid("the padding does not fit");
   Sizes sizes;
-  bool only_cuts = true;
   for (size_t dim = 0; dim < self.rank(); ++dim) {
     const Pad pad = pad_of(pool, args, dim);
     sizes.push_back(shapes.env().simplify(pool.add(self.sizes[dim], pool.add(pad.before, pad.after))));
     if (!shapes.require(pool.ge(sizes[dim], zero))) return shapes.invalid("the padding leaves a negative size");
-    for (const ExprId amount : {pad.before, pad.after}) only_cuts = only_cuts && shapes.decide(pool.le(amount, zero));
     // Where indices are clamped (element_where), there must be an element to clamp to.
     if (sizes[dim] != self.sizes[dim] && !shapes.decide(pool.ge(self.sizes[dim], pool.constant(1))))
       return shapes.unsupported("padding an empty tensor");
   }
   TensorType out = with_shape(self, sizes, self.strides);
-  out.strides = only_cuts ? shapes.like_strides(out) : shapes.strides_for(shapes.suggest_format(self), sizes);
+  // What only cuts keeps its strides' order. Most often both are the same, and how much is padded need not be known.
+  const Sizes cut = shapes.like_strides(out), padded = shapes.strides_for(shapes.suggest_format(self), sizes);
+  const auto cuts = [&](ExprId amount) { return shapes.decide(pool.le(amount, zero)); };
+  out.strides = cut != padded && std::all_of(pads.begin(), pads.end(), cuts) ? cut : padded;
   if (category(out.dtype) == DTypeCategory::Complex) return shapes.unsupported("complex numbers");
   return one(std::move(out));
 }

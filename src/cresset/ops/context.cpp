@@ -28,8 +28,11 @@ sym::Reason reason_for(const graph::Graph& graph, std::string_view op) {
 }
 }  // namespace
 
+// What depends on data is taken to be false, which the program checks when it runs.
 bool ShapeContext::decide(ExprId condition) {
-  return env().evaluate(condition, [&] { return reason_for(graph_, op_); }).value_or(false);
+  if (std::optional<bool> known = env().evaluate(condition, [&] { return reason_for(graph_, op_); })) return *known;
+  env().assume(pool().logical_not(condition), fmt::format("{} takes {} to be false", op_, env().to_string(condition)));
+  return false;
 }
 
 // What depends on data cannot be guarded: it becomes an assertion that the program checks when it runs.

@@ -35,6 +35,7 @@ Result<ExprId> conv_extent(ShapeContext& shapes, const ConvArgs& conv, size_t i)
   const ExprId in = conv.input.sizes[i + 2], stride = spatial(conv.stride, i), one = pool.constant(1);
   const ExprId padding = pool.mul(pool.constant(2), spatial(conv.padding, i));
   const ExprId kernel = reach(pool, conv.weight.sizes[i + 2], spatial(conv.dilation, i));
+  if (!shapes.require(pool.ge(conv.weight.sizes[i + 2], one))) return shapes.invalid("the kernel is empty");
   ExprId out;
   if (conv.transposed) {
     out = pool.add(pool.mul(pool.sub(in, one), stride), pool.sub(kernel, padding));
@@ -57,6 +58,7 @@ Result<ExprId> conv_channels(ShapeContext& shapes, const ConvArgs& conv) {
     return shapes.invalid("the number of channels does not match the weight");
   if (!shapes.require_equal(pool.mod(first, conv.groups), pool.constant(0)))
     return shapes.invalid("the groups do not divide the channels");
+  if (!shapes.require(pool.ge(first, conv.groups))) return shapes.invalid("there are fewer channels than groups");
   return conv.transposed ? second : first;
 }
 

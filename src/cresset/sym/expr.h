@@ -59,6 +59,8 @@ struct Term {
 using TermList = SmallVector<Term, 24>;
 using ExprList = SmallVector<ExprId, 24>;
 
+class RewriteLog;
+
 // Owns expressions. Not thread safe: one pool belongs to one compilation.
 class ExprPool {
  public:
@@ -75,6 +77,9 @@ class ExprPool {
   ExprId var(VarId var);
   VarId new_var() { return VarId{next_var_++}; }
   uint32_t var_count() const { return next_var_; }
+  // Where steps are logged while validating; nullptr: nowhere. Outlives the pool.
+  void set_log(RewriteLog* log) { log_ = log; }
+  RewriteLog* log() const { return log_; }
 
   ExprId add(ExprId a, ExprId b);
   ExprId sub(ExprId a, ExprId b);
@@ -141,6 +146,12 @@ class ExprPool {
   void grow_table();
   Term term_of(ExprId id) const;
   static void collect(TermList& terms);  // sorts, adds up like terms, drops zeros
+  ExprId make_add(ExprId a, ExprId b);
+  ExprId make_sub(ExprId a, ExprId b);
+  ExprId make_mul(ExprId a, ExprId b);
+  ExprId make_floor_div(ExprId a, ExprId b);
+  ExprId make_mod(ExprId a, ExprId b);
+  ExprId make_not(ExprId a);
   ExprId build_sum(const TermList& collected);
   ExprId sum_of_collected(TermList& collected);
   void combine(ExprId a, ExprId b, int64_t b_scale, TermList& out) const;
@@ -157,6 +168,7 @@ class ExprPool {
   std::vector<ExprId> operands_;
   std::vector<uint32_t> table_;  // open addressing over exprs_: index + 1, 0 when free
   uint32_t next_var_ = 0;
+  RewriteLog* log_ = nullptr;
 };
 
 template <class NonZero>

@@ -9,6 +9,33 @@ namespace {
 constexpr int kFuel = 4000;
 constexpr int kMaxDepth = 200;  // deeper expressions are left as they are
 
+const char* rule_name(Kind kind) {
+  switch (kind) {
+    case Kind::Add:
+      return "sum under facts";
+    case Kind::Mul:
+      return "product under facts";
+    case Kind::FloorDiv:
+    case Kind::Mod:
+      return "division under facts";
+    case Kind::Min:
+    case Kind::Max:
+      return "extremum under facts";
+    case Kind::Eq:
+    case Kind::Ne:
+    case Kind::Lt:
+    case Kind::Le:
+      return "relation under facts";
+    case Kind::Const:
+    case Kind::Var:
+    case Kind::And:
+    case Kind::Or:
+    case Kind::Not:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
 
 Facts::VarInfo& Facts::info(VarId var) {
@@ -26,12 +53,24 @@ void Facts::declare(VarId var, Interval range, Role role) {
   VarInfo& v = info(var);
   v.range = range;
   v.role = role;
+  assume(Assumption::Kind::Range, pool_.var(var), range);
 }
 
 void Facts::declare_index(VarId var, ExprId extent) {
   declare(var, Interval::size(), Role::Index);
   info(var).extent = extent;
+  assume(Assumption::Kind::Extent, pool_.var(var), Interval::size(), extent);
   extent_mask_ |= uint64_t{1} << (var.index % 64);
+}
+
+RewriteLog* Facts::log() {
+  RewriteLog* steps = pool_.log();
+  if (steps != nullptr && base_ == RewriteStep::kNoBase) base_ = steps->new_base();
+  return steps;
+}
+
+void Facts::assume(Assumption::Kind kind, ExprId expr, Interval range, ExprId extent) {
+  if (RewriteLog* steps = log()) steps->assume(base_, {kind, expr, range, extent});
 }
 
 Interval Facts::declared_range(VarId var) const {
@@ -72,11 +111,21 @@ ExprId Facts::simplify(ExprId e) {
 
 ExprId Facts::simplify_uncached(ExprId e) {
   --fuel_;
+  const Next next = rewrite_once(e);
+  if (next.expr == e) return e;
+  if (RewriteLog* steps = log()) steps->rewrote(base_, next.rule, e, next.expr);
+  return simplify(next.expr);
+}
+
+Facts::Next Facts::rewrite_once(ExprId e) {
+  if (planted_rule_ != nullptr) {
+    if (const ExprId planted = planted_rule_(pool_, e); planted != e) return {planted, "planted"};
+  }
   if (pool_.is_var(e)) {
     const VarInfo v = info(pool_.var_of(e));
-    if (v.replacement.valid()) return simplify(v.replacement);
+    if (v.replacement.valid()) return {v.replacement, "learned equality"};
     const Interval range = range_of(e);
-    return range.is_point() ? pool_.constant(range.lo) : e;
+    return {range.is_point() ? pool_.constant(range.lo) : e, "range of one value"};
   }
   ExprList old_operands, new_operands;
   old_operands.assign(pool_.operands(e));
@@ -87,16 +136,17 @@ ExprId Facts::simplify_uncached(ExprId e) {
   }
   if (changed) {
     const ExprId rebuilt = rebuild(pool_, e, new_operands);
-    if (rebuilt != e) return simplify(rebuilt);
+    if (rebuilt != e) return {rebuilt, "operands simplified"};
   }
-  if (const auto it = truth_.find(e); it != truth_.end()) return pool_.constant(it->second);
-  if (const auto it = monomial_replacement_.find(e); it != monomial_replacement_.end()) return simplify(it->second);
-  const ExprId next = simplify_node(e);
-  if (next != e) return simplify(next);
+  if (const auto it = truth_.find(e); it != truth_.end()) return {pool_.constant(it->second), "learned condition"};
+  if (const auto it = monomial_replacement_.find(e); it != monomial_replacement_.end()) {
+    return {it->second, "learned value of a product"};
+  }
+  if (const ExprId next = simplify_node(e); next != e) return {next, rule_name(pool_[e].kind)};
   if (!pool_.is_boolean(e)) {
-    if (const Interval r = range_of(e); r.is_point()) return pool_.constant(r.lo);
+    if (const Interval r = range_of(e); r.is_point()) return {pool_.constant(r.lo), "range of one value"};
   }
-  return e;
+  return {e, ""};
 }
 
 ExprId Facts::simplify_node(ExprId e) {

@@ -12,6 +12,7 @@
 
 #include "sym/expr.h"
 #include "sym/interval.h"
+#include "sym/rewrite_log.h"
 
 namespace cresset::sym {
 
@@ -38,6 +39,9 @@ class Facts {
   bool at_most(ExprId a, ExprId b);    // proves a <= b
   bool less_than(ExprId a, ExprId b);  // proves a < b
 
+  // For tests of validation: an extra rewrite, right or wrong, tried first on every node.
+  void plant_rule(ExprId (*rule)(ExprPool&, ExprId)) { planted_rule_ = rule; }
+
  private:
   struct VarInfo {
     Interval range = Interval::all();
@@ -62,7 +66,14 @@ class Facts {
   ExprId truth_of(ExprId condition);  // condition != 0, unless it is a truth value already
 
   // facts.cpp
+  struct Next {
+    ExprId expr;
+    const char* rule;
+  };
   ExprId simplify_uncached(ExprId e);
+  Next rewrite_once(ExprId e);
+  RewriteLog* log();  // nullptr unless validating; the first call makes base_
+  void assume(Assumption::Kind kind, ExprId expr, Interval range, ExprId extent = {});
   ExprId simplify_node(ExprId e);  // operands are simplified
   ExprId simplify_sum(ExprId e);
   ExprId simplify_product(ExprId e);
@@ -114,6 +125,9 @@ class Facts {
   int fuel_ = 0;              // bounds rule applications of one outermost simplify()
   int proof_steps_ = 0;       // bounds the work of one proof
   int nesting_ = 0;
+  int learning_ = 0;  // nested learn(): what is learned follows from the outermost condition
+  uint32_t base_ = RewriteStep::kNoBase;
+  ExprId (*planted_rule_)(ExprPool&, ExprId) = nullptr;
 
   std::unordered_map<ExprId, bool> truth_;          // canonical condition -> truth
   std::vector<ExprId> conditions_;                  // learned and not absorbed into a replacement

@@ -8,9 +8,17 @@
 namespace cresset::sym {
 
 bool Facts::learn(ExprId condition) {
-  const ExprId simplified = simplify(truth_of(condition));
+  condition = truth_of(condition);
+  const ExprId simplified = simplify(condition);
   if (pool_.is_const(simplified)) return pool_.const_value(simplified) != 0;
+  if (learning_ == 0) {
+    assume(Assumption::Kind::Condition, condition, Interval::all());
+  } else if (RewriteLog* steps = log()) {
+    steps->rewrote(base_, "consequence of what was learned", condition, pool_.constant(1));
+  }
+  ++learning_;
   learn_simplified(simplified);
+  --learning_;
   return true;
 }
 
@@ -107,6 +115,19 @@ void Facts::apply_exclusions(ExprId sum) {
   }
 }
 
+namespace {
+
+// The ends of the range of something that `divisor` divides.
+void round_to_multiples(Interval& range, int64_t divisor) {
+  if (divisor <= 1 || range.empty()) return;
+  if (range.lo != Interval::kNegInf) {
+    range.lo = saturating_neg(saturating_mul(floor_div(saturating_neg(range.lo), divisor), divisor));
+  }
+  if (range.hi != Interval::kPosInf) range.hi = saturating_mul(floor_div(range.hi, divisor), divisor);
+}
+
+}  // namespace
+
 // Records sum <= bound; no consequences.
 void Facts::set_bound(ExprId sum, int64_t bound) {
   TermList terms;
@@ -119,6 +140,7 @@ void Facts::set_bound(ExprId sum, int64_t bound) {
     } else {
       r.lo = std::max(r.lo, saturating_neg(floor_div(bound, saturating_neg(terms[0].coefficient))));
     }
+    round_to_multiples(r, known_multiple(terms[0].monomial));
     return;
   }
   Interval& above = sum_range_[sum];
@@ -205,6 +227,10 @@ void Facts::learn_divisibility(ExprId mod) {
   const int64_t combined = saturating_mul(known / gcd(known, pool_.const_value(c)), pool_.const_value(c));
   if (combined != Interval::kPosInf) known = combined;
   changed();
+  if (!pool_.is_var(terms[0].monomial)) return;
+  const VarId var = pool_.var_of(terms[0].monomial);
+  round_to_multiples(info(var).range, known);
+  if (info(var).range.is_point()) refresh(var);
 }
 
 // `replaced` is gone from canonical forms: what was learned about expressions with it is learned again without it.

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <unordered_set>
 
 #include "sym/shape_env.h"
 
@@ -51,6 +52,22 @@ std::tuple<int, int64_t> strength(const ExprPool& pool, ExprId condition) {
   if (eliminates_a_variable(pool, sum)) return {pool.is_var(sum) ? 0 : 1, e.weight};
   const bool remainder = pool[sum].kind == Kind::Mod && pool.is_const(pool.operands(sum)[1]);
   return {2, remainder ? -pool.const_value(pool.operands(sum)[1]) : e.weight};
+}
+
+// What `condition` divides by: nothing may be said of a division by zero, so a call that makes one is refused.
+void guard_divisors(ExprPool& pool, const GuardFact& guard, std::vector<GuardFact>& out) {
+  std::vector<ExprId> work{guard.condition};
+  std::unordered_set<ExprId> seen;
+  while (!work.empty()) {
+    const ExprId e = work.back();
+    work.pop_back();
+    if (!seen.insert(e).second) continue;
+    const bool divides = pool[e].kind == Kind::FloorDiv || pool[e].kind == Kind::Mod;
+    for (const ExprId operand : pool.operands(e)) work.push_back(operand);
+    if (!divides || pool.is_const(pool.operands(e)[1])) continue;
+    const ExprId divisor = pool.operands(e)[1];
+    out.push_back({pool.ne(divisor, pool.constant(0)), guard.reason});
+  }
 }
 
 bool is_equality(const ExprPool& pool, const GuardFact& guard) { return pool[guard.condition].kind == Kind::Eq; }
@@ -136,6 +153,7 @@ std::vector<GuardFact> ShapeEnv::minimized_guards() {
       facts.declare(symbol.var, symbol.range, Facts::Role::Unbacked);
     }
   }
+  for (const GuardFact& guard : guards_) guard_divisors(pool_, guard, others);
   for (const GuardFact& guard : guards_) (is_equality(pool_, guard) ? equalities : others).push_back(guard);
   keep_news(pool_, facts, std::move(equalities), kept);
   others = merge_bounds(pool_, facts, std::move(others));

@@ -15,10 +15,15 @@ ExprId fold(std::span<const ExprId> operands, Combine&& combine) {
 }  // namespace
 
 ExprId rebuild(ExprPool& pool, ExprId id, std::span<const ExprId> operands) {
-  switch (pool[id].kind) {
+  const Kind kind = pool[id].kind;
+  return kind == Kind::Const || kind == Kind::Var ? id : rebuild(pool, kind, operands);
+}
+
+ExprId rebuild(ExprPool& pool, Kind kind, std::span<const ExprId> operands) {
+  switch (kind) {
     case Kind::Const:
     case Kind::Var:
-      return id;
+      break;
     case Kind::Add:
       return pool.sum(operands);
     case Kind::Mul:
@@ -46,7 +51,23 @@ ExprId rebuild(ExprPool& pool, ExprId id, std::span<const ExprId> operands) {
     case Kind::Not:
       return pool.logical_not(operands[0]);
   }
-  CRESSET_CHECK(false, "unknown kind");
+  CRESSET_CHECK(false, "a leaf is not rebuilt");
+}
+
+std::optional<ExprId> transfer(const ExprPool& from, ExprId id, ExprPool& to,
+                               const std::unordered_map<VarId, ExprId>& vars) {
+  if (from.is_const(id)) return to.constant(from.const_value(id));
+  if (from.is_var(id)) {
+    const auto it = vars.find(from.var_of(id));
+    return it == vars.end() ? std::nullopt : std::optional(it->second);
+  }
+  std::vector<ExprId> operands;
+  for (const ExprId operand : from.operands(id)) {
+    const std::optional<ExprId> there = transfer(from, operand, to, vars);
+    if (!there) return std::nullopt;
+    operands.push_back(*there);
+  }
+  return rebuild(to, from[id].kind, operands);
 }
 
 }  // namespace cresset::sym

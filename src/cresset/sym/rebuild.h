@@ -1,12 +1,20 @@
 // One step of every rewriting walk: the node `id` over new operands, canonical again.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <unordered_map>
 
 #include "sym/expr.h"
 
 namespace cresset::sym {
 
 ExprId rebuild(ExprPool& pool, ExprId id, std::span<const ExprId> operands);
+// A node of a kind that has operands.
+ExprId rebuild(ExprPool& pool, Kind kind, std::span<const ExprId> operands);
+
+// `id` of one pool in another; nullopt when it mentions a variable that `vars` lacks.
+std::optional<ExprId> transfer(const ExprPool& from, ExprId id, ExprPool& to,
+                               const std::unordered_map<VarId, ExprId>& vars);
 
 }  // namespace cresset::sym

@@ -99,7 +99,7 @@ void ExprPool::combine(ExprId a, ExprId b, int64_t b_scale, TermList& out) const
   }
 }
 
-ExprId ExprPool::add(ExprId a, ExprId b) {
+ExprId ExprPool::make_add(ExprId a, ExprId b) {
   if (is_const(a, 0)) return b;
   if (is_const(b, 0)) return a;
   TermList terms;
@@ -107,7 +107,7 @@ ExprId ExprPool::add(ExprId a, ExprId b) {
   return sum_of_collected(terms);
 }
 
-ExprId ExprPool::sub(ExprId a, ExprId b) {
+ExprId ExprPool::make_sub(ExprId a, ExprId b) {
   if (a == b) return constant(0);
   if (is_const(b, 0)) return a;
   TermList terms;

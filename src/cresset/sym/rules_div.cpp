@@ -42,7 +42,7 @@ void divide_coefficients(TermList& terms, int64_t by) {
 
 }  // namespace
 
-ExprId ExprPool::floor_div(ExprId a, ExprId b) {
+ExprId ExprPool::make_floor_div(ExprId a, ExprId b) {
   if (is_const(b)) {
     const int64_t c = exprs_[b.index].value;
     if (c > 0) return divide_by_constant(a, c);
@@ -108,7 +108,7 @@ ExprId ExprPool::divide_by_constant(ExprId a, int64_t c) {
 
 ExprId ExprPool::ceil_div(ExprId a, ExprId b) { return neg(floor_div(neg(a), b)); }
 
-ExprId ExprPool::mod(ExprId a, ExprId b) {
+ExprId ExprPool::make_mod(ExprId a, ExprId b) {
   if (is_const(b)) {
     const int64_t c = exprs_[b.index].value;
     if (c > 0) return modulo_constant(a, c);

@@ -30,10 +30,7 @@ ExprId ExprPool::junction(Kind kind, ExprId a, ExprId b) {
   return intern(kind, kept, 0);
 }
 
-ExprId ExprPool::logical_and(ExprId a, ExprId b) { return junction(Kind::And, a, b); }
-ExprId ExprPool::logical_or(ExprId a, ExprId b) { return junction(Kind::Or, a, b); }
-
-ExprId ExprPool::logical_not(ExprId a) {
+ExprId ExprPool::make_not(ExprId a) {
   const Expr e = exprs_[a.index];
   if (e.kind == Kind::And || e.kind == Kind::Or) {
     ExprList parts;

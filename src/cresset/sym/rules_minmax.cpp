@@ -29,7 +29,4 @@ ExprId ExprPool::extremum(Kind kind, ExprId a, ExprId b) {
   return intern(kind, kept, 0);
 }
 
-ExprId ExprPool::min(ExprId a, ExprId b) { return extremum(Kind::Min, a, b); }
-ExprId ExprPool::max(ExprId a, ExprId b) { return extremum(Kind::Max, a, b); }
-
 }  // namespace cresset::sym

@@ -45,7 +45,7 @@ bool ExprPool::monomial_quotient(ExprId a, ExprId b, ExprId& out) {
   return true;
 }
 
-ExprId ExprPool::mul(ExprId a, ExprId b) {
+ExprId ExprPool::make_mul(ExprId a, ExprId b) {
   if (is_const(a)) std::swap(a, b);
   if (is_const(b)) {
     const int64_t scale = exprs_[b.index].value;

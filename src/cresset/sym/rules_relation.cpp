@@ -13,6 +13,31 @@ bool holds(Kind kind, int64_t lhs, int64_t rhs) {
   return kind == Kind::Ne ? lhs != rhs : lhs <= rhs;
 }
 
+// k*r*x - k*r*c*(x // c)  is  k*r*(x mod c): divisibility is seen in the shorter form. Other sums stay.
+void fold_remainder(ExprPool& pool, TermList& difference) {
+  for (size_t i = 0; i < difference.size(); ++i) {
+    const Term term = difference[i];
+    ExprList atoms;
+    atoms.assign(pool.factors(term.monomial));
+    for (const ExprId atom : atoms) {
+      if (pool[atom].kind != Kind::FloorDiv || !pool.is_const(pool.operands(atom)[1])) continue;
+      const ExprId x = pool.operands(atom)[0], divisor = pool.operands(atom)[1];
+      const int64_t c = pool.const_value(divisor);
+      ExprId rest;
+      if (c <= 0 || term.coefficient % c != 0 || !pool.monomial_quotient(term.monomial, atom, rest)) continue;
+      const ExprId scale = pool.scaled(rest, -(term.coefficient / c));
+      TermList others;
+      for (size_t j = 0; j < difference.size(); ++j) {
+        if (j != i) others.push_back(difference[j]);
+      }
+      if (pool.from_terms(others) != pool.mul(scale, x)) continue;
+      difference.truncate(0);
+      pool.terms(pool.mul(scale, pool.mod(x, divisor)), difference);
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 // a + offset (kind) b, as  sum (kind) bound.
@@ -21,6 +46,7 @@ ExprId ExprPool::relation(Kind kind, ExprId a, ExprId b, int64_t offset) {
   combine(a, b, -1, difference);
   while (join_remainders(difference, [this](ExprId d) { return is_const(d) && !is_const(d, 0); })) {
   }
+  if (difference.size() > 1) fold_remainder(*this, difference);
   int64_t bound = saturating_neg(offset);
   if (!difference.empty() && !difference.back().monomial.valid()) {
     bound = saturating_add(bound, saturating_neg(difference.back().coefficient));
@@ -55,10 +81,5 @@ ExprId ExprPool::relation_of_boolean(Kind kind, ExprId boolean, bool negated, in
   if (at_zero == at_one) return constant(at_zero);
   return at_one ? boolean : logical_not(boolean);
 }
-
-ExprId ExprPool::eq(ExprId a, ExprId b) { return a == b ? constant(1) : relation(Kind::Eq, a, b, 0); }
-ExprId ExprPool::ne(ExprId a, ExprId b) { return a == b ? constant(0) : relation(Kind::Ne, a, b, 0); }
-ExprId ExprPool::lt(ExprId a, ExprId b) { return relation(Kind::Le, a, b, 1); }
-ExprId ExprPool::le(ExprId a, ExprId b) { return relation(Kind::Le, a, b, 0); }
 
 }  // namespace cresset::sym

@@ -6,9 +6,19 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "sym/eval.h"
 
 namespace cresset::sym {
+
+ShapeEnv::ShapeEnv() {
+  if (option_flag(Option::VALIDATE)) keep_log();
+}
+
+void ShapeEnv::keep_log() {
+  log_ = std::make_unique<RewriteLog>();
+  pool_.set_log(log_.get());
+}
 
 Symbol& ShapeEnv::add_symbol(Symbol symbol) {
   if (symbol_of_.size() <= symbol.var.index) symbol_of_.resize(symbol.var.index + 1, UINT32_MAX);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,7 +57,7 @@ struct RuntimeAssertion {
 
 class ShapeEnv {
  public:
-  ShapeEnv() = default;
+  ShapeEnv();  // with CRESSET_VALIDATE=1: keeps a log of every step for validate()
   ShapeEnv(const ShapeEnv&) = delete;
   ShapeEnv& operator=(const ShapeEnv&) = delete;
 
@@ -126,6 +127,13 @@ class ShapeEnv {
 
   std::string to_string(ExprId e) const;
   VarNames names() const;
+  // Gives symbols the names that sym/names.h derives from their sources. Call when all symbols exist.
+  void name_by_source();
+
+  // For validation and its tests.
+  void keep_log();  // before the first symbol
+  const RewriteLog* log() const { return log_.get(); }
+  Facts& facts() { return facts_; }
 
   struct Counters {
     int64_t evaluations = 0, static_answers = 0, guards_recorded = 0;
@@ -137,6 +145,7 @@ class ShapeEnv {
   void find_violations(const GuardFact& guard);
   Symbol& add_symbol(Symbol symbol);
 
+  std::unique_ptr<RewriteLog> log_;
   ExprPool pool_;
   Facts facts_{pool_};
   std::vector<Symbol> symbols_;

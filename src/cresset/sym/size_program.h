@@ -26,8 +26,8 @@ class SizeProgram {
                              const std::unordered_map<VarId, uint32_t>& slot_of);
 
   size_t output_count() const { return outputs_.size(); }
-  // `slots`: values of the variables. `out`: output_count() values. Division by zero yields 0 (a guard that divides is
-  // preceded by one that tests the divisor).
+  // `slots`: values of the variables. `out`: output_count() values. Division by zero yields 0 (guards that divide
+  // stand beside guards that their divisors are not zero).
   void run(const int64_t* slots, int64_t* out) const;
   // Runs and returns the index of the first output equal to 0, or -1: the form guards are checked in.
   int64_t first_zero(const int64_t* slots) const;

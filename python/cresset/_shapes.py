@@ -1,0 +1,167 @@
+"""Questions about sizes: what a compiled function accepts, and inputs that it accepts."""
+
+import types
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import _C
+
+
+def check(condition, message=None):
+    """States a fact about sizes or about numbers that tensor data gives. Where it does not hold, the call raises as eager
+    would; where it does, everything after may rely on it.
+
+    On an input's size it is checked before the compiled code runs; on a data-dependent size, as soon as that is known.
+    """
+    torch._check(condition, None if message is None else lambda: message)
+
+
+def _compile_apart(function):
+    from ._api import _check_options
+
+    target = function
+    if isinstance(target, torch.nn.Module):
+        target = types.MethodType(type(target).__call__, target)
+    target = getattr(target, "__wrapped__", target)
+    return _C.compile(target, **_check_options(None, None, None, None), dynamic=True, fullgraph=False)
+
+
+def _range_text(d):
+    if d["hint"] is None:
+        return "given by data"
+    low, high, step, remainder = d["low"], d["high"], d["step"], d["remainder"]
+    if low is not None and low == high:
+        return f"{low} only"
+    kind = (
+        "any size"
+        if step == 1
+        else f"multiples of {step}"
+        if remainder == 0
+        else f"{remainder} more than multiples of {step}"
+    )
+    if d["kind"] == "int" and step == 1:
+        kind = "any integer"
+    if high is not None:
+        return f"{kind} from {'-inf' if low is None else low} to {high}"
+    return kind if low in (None, 0) else f"{kind} from {low}"
+
+
+class Shapes:
+    """What is known of a function's sizes after it was compiled for one call; ``variants`` holds the facts."""
+
+    def __init__(self, name, variants):
+        self.name = name
+        self.variants = variants
+
+    def __str__(self):
+        lines = [f"cresset.shapes: {self.name}"]
+        for i, v in enumerate(self.variants):
+            if v["eager_reason"]:
+                lines.append(f"  variant {i}: runs eagerly: {v['eager_reason']}")
+                continue
+            width = max((len(d["source"]) for d in v["dimensions"]), default=0)
+            for d in v["dimensions"]:
+                if d["kind"] != "data":
+                    lines.append(f"  {d['source']:<{width}}  {d['name']:<6} {_range_text(d)}")
+            if v["guards"]:
+                lines.append(
+                    f"  checked at each call ({len(v['guards'])} of {len(v['asked'])} conditions that were asked):"
+                )
+                lines += [f"    {text}" for text, _ in v["guards"]]
+            if v["assertions"]:
+                lines.append("  checked while running:")
+                lines += [f"    {text}" for text in v["assertions"]]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def shapes(function):
+    """``shapes(f)(*args)`` compiles f for these arguments and returns its :class:`Shapes`: every dimension with the range
+    that the compiled code accepts, and the conditions between dimensions with the lines that asked for them."""
+
+    def run(*args, **kwargs):
+        compiled = _compile_apart(function)
+        compiled(*args, **kwargs)
+        return Shapes(getattr(function, "__qualname__", type(function).__name__), _C.shape_report(compiled))
+
+    return run
+
+
+class Sample:
+    """Inputs of one class of sizes: the smallest that its compiled variant accepts. ``error``: what eager raised for them."""
+
+    def __init__(self, args, kwargs, sizes, error=None):
+        self.args, self.kwargs, self.sizes, self.error = args, kwargs, sizes, error
+
+    def __repr__(self):
+        return f"Sample({self.sizes}{'' if self.error is None else f', error={self.error!r}'})"
+
+
+class Solved(list):
+    """The samples; ``status`` is "covered" when no other sizes exist, "limit" or "gave up" when there may be some."""
+
+    status = "gave up"
+
+
+def _tensor_like(tensor, shape):
+    if tensor.dtype == torch.bool:
+        return torch.rand(shape, device=tensor.device) > 0.5
+    if tensor.is_floating_point() or tensor.is_complex():
+        return torch.randn(shape, dtype=tensor.dtype, device=tensor.device)
+    low, high = (int(tensor.min()), int(tensor.max())) if tensor.numel() else (0, 1)
+    return torch.randint(low, high + 1, shape, dtype=tensor.dtype, device=tensor.device)
+
+
+def resized(args, kwargs, sizes):
+    """The same arguments with tensors of other sizes. ``sizes``: (kind, position, dimension, value), as the solver gives."""
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    shapes = {i: list(leaves[i].shape) for i in tensors}
+    for kind, position, dim, value in sizes:
+        if kind == "size":
+            shapes[tensors[position]][dim] = value
+    for i in tensors:
+        if shapes[i] != list(leaves[i].shape):
+            leaves[i] = _tensor_like(leaves[i], shapes[i])
+    return pytree.tree_unflatten(leaves, spec)
+
+
+def solve(function, *args, limit=16, **kwargs):
+    """Walks over the classes of input sizes that a function tells apart, starting from a call with these arguments.
+
+    Compiles the function, solves the guards for sizes that no variant accepts, calls it with them, and so on, until all
+    sizes are covered or ``limit`` classes were met. Returns :class:`Solved`, a list with one :class:`Sample` a class:
+    the smallest inputs of that class.
+    """
+    compiled = _compile_apart(function)
+    compiled(*args, **kwargs)
+    failures, attempts, status = [], 1, "limit"
+    while attempts < limit:
+        status, sizes = _C.sizes_outside(compiled, [f[2] for f in failures])
+        if status != "found":
+            break
+        attempts += 1
+        here = resized(args, kwargs, sizes)
+        try:
+            compiled(*here[0], **here[1])
+        except Exception as e:  # what eager makes of sizes that it rejects
+            failures.append((here, e, sizes))
+    out = Solved()
+    out.status = "limit" if status == "found" else status
+    names = {}
+    for row in reversed(_C.shape_report(compiled)):
+        if row["eager_reason"] or row["smallest"] is None:
+            continue
+        names |= {(d["kind"], d["position"], d["dim"]): d["source"] for d in row["dimensions"]}
+        smallest = row["smallest"]
+        if any(sorted(smallest) == sorted(sizes) for _, _, sizes in failures):
+            continue  # eager raises while it runs: the sample below says what
+        sample_args, sample_kwargs = resized(args, kwargs, smallest)
+        out.append(Sample(sample_args, sample_kwargs, {names[tuple(s[:3])]: s[3] for s in smallest}))
+    for (failed_args, failed_kwargs), error, sizes in failures:
+        out.append(
+            Sample(failed_args, failed_kwargs, {names.get(tuple(s[:3]), tuple(s[:3])): s[3] for s in sizes}, error)
+        )
+    return out

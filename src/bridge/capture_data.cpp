@@ -1,0 +1,71 @@
+// Operators under capture whose result sizes depend on data.
+#include "bridge/capture.h"
+#include "bridge/stages.h"
+#include "ops/op_def.h"
+
+namespace cresset::bridge {
+
+std::vector<graph::ValueId> Capture::call_data_dependent(graph::OpId op, std::vector<graph::Arg> args) {
+  if (graph_->type(std::get<graph::ValueId>(args[0])).device.kind != graph::DeviceKind::Cpu)
+    abort_capture(c10::str(std::string(graph::op_name(op)), " on a device"));
+  std::vector<std::pair<uint32_t, uint32_t>> fresh;
+  std::vector<graph::TensorType> types = data_dependent_types(*graph_, op, args, fresh);
+  DataDependentCall made{op, std::move(args), graph_->order.size(), {}};
+  std::vector<graph::ValueId> results;
+  for (graph::TensorType& type : types) {
+    made.made.push_back(static_cast<uint32_t>(graph_->inputs.size()));
+    results.push_back(graph_->add_input(std::move(type), std::string(graph::op_name(op))));
+  }
+  for (const auto& [result, dim] : fresh) {
+    const sym::ExprId size = graph_->type(results[result]).sizes[dim];
+    symbols_.push_back({env().pool().var_of(size), {runtime::SymbolSource::Kind::InputSize, made.made[result], dim}});
+  }
+  data_calls_.push_back(std::move(made));
+  return results;
+}
+
+// x[mask] is x[nonzero(mask)]: a mask among the indices becomes one index for each of its dimensions.
+void Capture::replace_masks(graph::OpId op, std::vector<graph::Arg>& args) {
+  static const graph::OpId index = graph::op_id("aten::index.Tensor"), nonzero = graph::op_id("aten::nonzero"),
+                           select = graph::op_id("aten::select.int");
+  if (op != index) return;
+  auto& indices = std::get<std::vector<graph::OptionalValue>>(args[1]);
+  std::vector<graph::OptionalValue> replaced;
+  for (const graph::OptionalValue& given : indices) {
+    const bool is_mask =
+        given && (graph_->type(*given).dtype == DType::Bool || graph_->type(*given).dtype == DType::U8);
+    if (!is_mask) {
+      replaced.push_back(given);
+      continue;
+    }
+    check_mask(graph_->type(std::get<graph::ValueId>(args[0])), replaced.size(), graph_->type(*given));
+    const graph::ValueId found = call(nonzero, {*given})[0];
+    for (size_t d = 0; d < graph_->type(*given).rank(); ++d)
+      replaced.push_back(
+          call(select, {found, env().pool().constant(1), env().pool().constant(static_cast<int64_t>(d))})[0]);
+  }
+  indices = std::move(replaced);
+}
+
+// A mask covers dimensions of the tensor from `first` on, size for size; eager raises otherwise.
+void Capture::check_mask(const graph::TensorType& self, size_t first, const graph::TensorType& mask) {
+  TORCH_CHECK_INDEX(first + mask.rank() <= self.rank(), "too many indices for tensor of dimension ", self.rank());
+  ops::ShapeContext context(*graph_, "aten::index.Tensor");
+  for (size_t d = 0; d < mask.rank(); ++d) {
+    TORCH_CHECK_INDEX(context.require_equal(mask.sizes[d], self.sizes[first + d]), "The shape of the mask at index ", d,
+                      " does not match the shape of the indexed tensor at index ", first + d);
+  }
+}
+
+// A rule that must know a number which only data can give ends the capture.
+Result<ops::Types> Capture::shape_of(const ops::OpDef& def, ops::ShapeContext& context,
+                                     const std::vector<graph::Arg>& args) {
+  if (data_calls_.empty()) return def.shape(context, ops::OpArgs(*graph_, args));
+  try {
+    return def.shape(context, ops::OpArgs(*graph_, args));
+  } catch (const InternalError& e) {
+    abort_capture(e.what());
+  }
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,322 @@
+#include "bridge/stages.h"
+
+#include <ATen/core/stack.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "bridge/arguments.h"
+#include "bridge/dtypes.h"
+
+namespace cresset::bridge {
+namespace {
+
+using graph::Arg;
+using graph::OpId;
+using graph::TensorType;
+using graph::ValueId;
+
+struct Producers {
+  OpId nonzero = graph::op_id("aten::nonzero"), masked_select = graph::op_id("aten::masked_select"),
+       unique2 = graph::op_id("aten::_unique2"), unique_dim = graph::op_id("aten::unique_dim"),
+       unique_consecutive = graph::op_id("aten::unique_consecutive"),
+       repeat_interleave = graph::op_id("aten::repeat_interleave.Tensor"),
+       item = graph::op_id("aten::_local_scalar_dense");
+};
+const Producers& producers() {
+  static const Producers all;
+  return all;
+}
+
+// Makes the result types of one call.
+class ResultTypes {
+ public:
+  ResultTypes(graph::Graph& graph, const std::vector<Arg>& args, std::vector<std::pair<uint32_t, uint32_t>>& fresh)
+      : graph_(graph), pool_(graph.pool()), args_(args), fresh_(fresh) {}
+
+  std::vector<TensorType> of(OpId op) {
+    const Producers& p = producers();
+    const TensorType& self = graph_.type(std::get<ValueId>(args_[0]));
+    device_ = self.device;
+    if (op == p.nonzero) {
+      const sym::ExprId found = count(0, 0);
+      at_most(found, graph::numel(pool_, self.sizes));
+      add(DType::I64, {found, pool_.constant(static_cast<int64_t>(self.rank()))});
+    } else if (op == p.masked_select) {
+      add(self.dtype, {count(0, 0)});
+    } else if (op == p.repeat_interleave) {
+      const auto* given = std::get_if<sym::ExprId>(&args_[1]);
+      add(DType::I64, {given != nullptr ? *given : count(0, 0)});
+    } else if (op == p.unique_dim) {
+      unique_along(self);
+    } else {
+      unique_values(self, op == p.unique2);
+    }
+    return std::move(types_);
+  }
+
+ private:
+  void unique_values(const TensorType& self, bool sorted_variant) {
+    const size_t flags = sorted_variant ? 2 : 1;
+    if (!sorted_variant && !std::holds_alternative<graph::None>(args_[3]))
+      abort_capture("unique_consecutive along a dimension");
+    const sym::ExprId found = distinct(0, 0, graph::numel(pool_, self.sizes));
+    const sym::ExprId none = pool_.constant(0);
+    add(self.dtype, {found});
+    add(DType::I64, std::get<bool>(args_[flags]) ? self.sizes : std::vector{none});
+    add(DType::I64, {std::get<bool>(args_[flags + 1]) ? found : none});
+  }
+  void unique_along(const TensorType& self) {
+    const sym::ExprId which = graph_.env().simplify(std::get<sym::ExprId>(args_[1]));
+    if (!pool_.is_const(which)) abort_capture("unique along a dimension that is not known");
+    const int64_t wrapped = pool_.const_value(which);
+    const size_t dim = static_cast<size_t>(wrapped < 0 ? wrapped + static_cast<int64_t>(self.rank()) : wrapped);
+    std::vector<sym::ExprId> sizes = self.sizes;
+    sizes.at(dim) = distinct(0, static_cast<uint32_t>(dim), self.sizes.at(dim));
+    const sym::ExprId found = sizes[dim];
+    add(self.dtype, std::move(sizes));
+    const sym::ExprId none = pool_.constant(0);
+    add(DType::I64, {std::get<bool>(args_[3]) ? self.sizes[dim] : none});
+    add(DType::I64, {std::get<bool>(args_[4]) ? found : none});
+  }
+
+  sym::ExprId count(uint32_t result, uint32_t dim) {
+    fresh_.emplace_back(result, dim);
+    return graph_.env().new_unbacked("a size made by data");
+  }
+  sym::ExprId distinct(uint32_t result, uint32_t dim, sym::ExprId of) {
+    const sym::ExprId found = count(result, dim);
+    at_most(found, of);
+    return found;
+  }
+  // What the operator promises, whatever the data.
+  void at_most(sym::ExprId found, sym::ExprId limit) { graph_.env().facts().learn(pool_.le(found, limit)); }
+
+  void add(DType dtype, std::vector<sym::ExprId> sizes) {
+    TensorType type;
+    type.dtype = dtype;
+    type.device = device_;
+    type.strides = graph::contiguous_strides(pool_, sizes);
+    type.sizes = std::move(sizes);
+    types_.push_back(std::move(type));
+  }
+
+  graph::Graph& graph_;
+  sym::ExprPool& pool_;
+  const std::vector<Arg>& args_;
+  std::vector<std::pair<uint32_t, uint32_t>>& fresh_;
+  graph::Device device_;
+  std::vector<TensorType> types_;
+};
+
+}  // namespace
+
+bool makes_data_dependent_sizes(OpId op) {
+  const Producers& p = producers();
+  return op == p.nonzero || op == p.masked_select || op == p.unique2 || op == p.unique_dim ||
+         op == p.unique_consecutive || op == p.repeat_interleave;
+}
+
+std::vector<TensorType> data_dependent_types(graph::Graph& graph, OpId op, const std::vector<Arg>& args,
+                                             std::vector<std::pair<uint32_t, uint32_t>>& fresh) {
+  return ResultTypes(graph, args, fresh).of(op);
+}
+
+// Cuts the graph: each part's inputs are the graph's and what earlier parts left, its outputs what later parts need.
+class StagedProgram::Cutter {
+ public:
+  Cutter(StagedProgram& out, const graph::Graph& graph, const std::vector<DataDependentCall>& calls)
+      : out_(out), graph_(graph), calls_(calls) {
+    for (uint32_t i = 0; i < graph.inputs.size(); ++i) out_.places_[graph.inputs[i]] = {false, i};
+    for (uint32_t i = 0; i < graph.constants.size(); ++i) out_.places_[graph.constants[i]] = {true, i};
+    out_.table_size_ = graph.inputs.size();
+    for (size_t part = 0; part <= calls.size(); ++part) {
+      for (size_t i = begin(part); i < end(part); ++i)
+        for (const ValueId v : graph.node(graph.order[i]).results) part_of_[v] = part;
+    }
+    find_kept();
+  }
+
+  // Part `part` as a graph of its own; null when nothing is computed in it.
+  std::unique_ptr<graph::Graph> cut(size_t part, Stage& stage) {
+    auto copy = std::make_unique<graph::Graph>(graph_);
+    const bool last = part == calls_.size();
+    copy->order.clear();
+    std::vector<ValueId> outputs = last ? graph_.outputs : needed_later(part);
+    if (!last) copy->mutations.clear();
+    if (!last && outputs.empty()) return nullptr;
+    std::unordered_set<ValueId> wanted(outputs.begin(), outputs.end());
+    for (const graph::Mutation& m : copy->mutations) wanted.insert(m.value);
+    std::vector<graph::NodeId> kept;
+    for (size_t i = end(part); i-- > begin(part);) {
+      const graph::Node& node = graph_.node(graph_.order[i]);
+      if (std::none_of(node.results.begin(), node.results.end(), [&](ValueId r) { return wanted.contains(r); }))
+        continue;
+      graph::Graph::for_each_value(node.args, [&](const ValueId& v) { wanted.insert(v); });
+      kept.push_back(graph_.order[i]);
+    }
+    copy->order.assign(kept.rbegin(), kept.rend());
+    for (uint32_t i = 0; i < graph_.inputs.size(); ++i) stage.inputs.push_back(i);
+    for (const ValueId v : kept_) {
+      if (part_of_.at(v) < part && wanted.contains(v)) become_input(*copy, v, stage);
+    }
+    if (!last) {
+      for (const ValueId v : outputs) stage.outputs.push_back(out_.places_.at(v).index);
+    }
+    copy->outputs = std::move(outputs);
+    return copy;
+  }
+
+ private:
+  size_t begin(size_t part) const { return part == 0 ? 0 : calls_[part - 1].position; }
+  size_t end(size_t part) const { return part == calls_.size() ? graph_.order.size() : calls_[part].position; }
+
+  // Values that a later part, or the operator that ends their own, reads.
+  void find_kept() {
+    std::unordered_set<ValueId> seen;
+    const auto use = [&](ValueId v, size_t part) {
+      const auto made = part_of_.find(v);
+      if (made == part_of_.end() || made->second >= part || !seen.insert(v).second) return;
+      kept_.push_back(v);
+      out_.places_[v] = {false, static_cast<uint32_t>(out_.table_size_++)};
+    };
+    for (size_t part = 0; part <= calls_.size(); ++part) {
+      for (size_t i = begin(part); i < end(part); ++i)
+        graph::Graph::for_each_value(graph_.node(graph_.order[i]).args, [&](const ValueId& v) { use(v, part); });
+      if (part < calls_.size())
+        graph::Graph::for_each_value(calls_[part].args, [&](const ValueId& v) { use(v, part + 1); });
+    }
+    for (const ValueId v : graph_.outputs) use(v, calls_.size());
+    for (const graph::Mutation& m : graph_.mutations) use(m.value, calls_.size());
+  }
+  std::vector<ValueId> needed_later(size_t part) const {
+    std::vector<ValueId> out;
+    for (const ValueId v : kept_)
+      if (part_of_.at(v) == part) out.push_back(v);
+    return out;
+  }
+  void become_input(graph::Graph& copy, ValueId v, Stage& stage) const {
+    graph::Value& value = copy.value(v);
+    value.node = graph::NodeId{};
+    value.kind = graph::Value::Kind::Input;
+    value.result = static_cast<uint32_t>(copy.inputs.size());
+    copy.inputs.push_back(v);
+    stage.inputs.push_back(out_.places_.at(v).index);
+  }
+
+  StagedProgram& out_;
+  const graph::Graph& graph_;
+  const std::vector<DataDependentCall>& calls_;
+  std::unordered_map<ValueId, size_t> part_of_;
+  std::vector<ValueId> kept_;
+};
+
+namespace {
+
+void add_up(driver::Stats& total, const driver::Stats& part) {
+  total.nodes_captured += part.nodes_captured;
+  total.kernels += part.kernels;
+  total.distinct_kernels += part.distinct_kernels;
+  total.extern_calls += part.extern_calls;
+  total.ms_passes += part.ms_passes;
+  total.ms_lower += part.ms_lower;
+  total.ms_codegen += part.ms_codegen;
+}
+
+}  // namespace
+
+StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<DataDependentCall> calls,
+                             const std::vector<SymbolBinding>& symbols, size_t real_inputs,
+                             const std::vector<at::Tensor>& constants, const driver::Options& options)
+    : env_(graph->env_ptr()), constants_(constants) {
+  std::unordered_map<sym::VarId, uint32_t> slots;
+  for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
+  Cutter cutter(*this, *graph, calls);
+  for (size_t part = 0; part <= calls.size(); ++part) {
+    Stage stage;
+    if (std::unique_ptr<graph::Graph> cut = cutter.cut(part, stage)) {
+      Result<driver::Compiled> compiled = driver::compile(std::move(cut), options);
+      CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
+      add_up(stats_, compiled->stats);
+      for (const sym::VarId var : compiled->program.symbols) stage.symbols.push_back(slots.at(var));
+      stage.executor = std::make_unique<Executor>(std::move(*compiled), constants_);
+    }
+    if (part < calls.size()) end_with(stage, std::move(calls[part]), symbols, real_inputs);
+    stages_.push_back(std::move(stage));
+  }
+  make_assertions(symbols, slots);
+}
+
+void StagedProgram::end_with(Stage& stage, DataDependentCall call, const std::vector<SymbolBinding>& symbols,
+                             size_t real_inputs) const {
+  stage.op = find_operator(call.op);
+  for (const c10::Argument& a : stage.op->schema().arguments()) stage.arg_types.push_back(arg_type(a));
+  stage.args = std::move(call.args);
+  stage.made = std::move(call.made);
+  for (uint32_t i = 0; i < symbols.size(); ++i) {
+    const runtime::SymbolSource& s = symbols[i].source;
+    const bool made_size = s.kind == runtime::SymbolSource::Kind::InputSize && s.position >= real_inputs;
+    if (made_size && std::find(stage.made.begin(), stage.made.end(), s.position) != stage.made.end())
+      stage.bindings.push_back({i, s.position, s.dim});
+  }
+}
+
+// Lowering may have asked for more: all assertions are in by now. Each is checked once all that it mentions is bound.
+void StagedProgram::make_assertions(const std::vector<SymbolBinding>& symbols,
+                                    const std::unordered_map<sym::VarId, uint32_t>& slots) {
+  std::vector<std::vector<sym::ExprId>> conditions(stages_.size());
+  for (const sym::RuntimeAssertion& assertion : env_->assertions()) {
+    std::vector<sym::VarId> vars;
+    env_->pool().collect_vars(assertion.condition, vars);
+    size_t when = 0;
+    for (size_t i = 0; i < stages_.size(); ++i)
+      for (const Binding& b : stages_[i].bindings)
+        if (std::find(vars.begin(), vars.end(), symbols[b.slot].var) != vars.end()) when = i;
+    conditions[when].push_back(assertion.condition);
+    stages_[when].messages.push_back(assertion.message);
+  }
+  for (size_t i = 0; i < stages_.size(); ++i)
+    stages_[i].assertions = sym::SizeProgram::compile(env_->pool(), conditions[i], slots);
+}
+
+void StagedProgram::call(const Stage& stage, std::vector<at::Tensor>& table, int64_t* symbols) const {
+  torch::jit::Stack stack;
+  const auto tensor = [&](ValueId v) {
+    const Place place = places_.at(v);
+    return place.is_constant ? constants_[place.index] : table[place.index];
+  };
+  const auto integer = [&](sym::ExprId e) { return env_->pool().const_value(e); };
+  for (size_t i = 0; i < stage.args.size(); ++i)
+    stack.push_back(to_torch(stage.args[i], stage.arg_types[i], tensor, integer));
+  stage.op->callBoxed(stack);
+  for (size_t i = 0; i < stage.made.size(); ++i) table[stage.made[i]] = stack.at(i).toTensor().contiguous();
+  for (const Binding& b : stage.bindings) symbols[b.slot] = table[b.place].size(b.dim);
+}
+
+void StagedProgram::check(const Stage& stage, const int64_t* symbols) const {
+  const int64_t failed = stage.assertions.first_zero(symbols);
+  if (failed < 0) return;
+  throw AssumptionFailed({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+                         "cresset: " + stage.messages[static_cast<size_t>(failed)]);
+}
+
+std::vector<at::Tensor> StagedProgram::run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) {
+  std::vector<at::Tensor> table(table_size_);
+  std::copy(inputs.begin(), inputs.end(), table.begin());
+  std::vector<at::Tensor> results;
+  for (const Stage& stage : stages_) {
+    if (stage.executor != nullptr) {
+      std::vector<at::Tensor> given;
+      std::vector<int64_t> values;
+      for (const uint32_t place : stage.inputs) given.push_back(table[place]);
+      for (const uint32_t slot : stage.symbols) values.push_back(symbols[slot]);
+      results = stage.executor->run(given, values);
+      for (size_t i = 0; i < stage.outputs.size(); ++i) table[stage.outputs[i]] = std::move(results[i]);
+    }
+    if (stage.op) call(stage, table, symbols);
+    check(stage, symbols);
+  }
+  return results;
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,92 @@
+// Programs with data-dependent sizes: a graph cut at the operators that make them.
+//
+// `nonzero` and its kin cannot say how large their result is before they ran. Capture gives the result as one more
+// graph input whose sizes are unbacked symbols, and notes where in the graph it is made. A call then runs in stages:
+// the part of the graph that the operator's arguments need, the operator itself through ATen, its sizes bound to their
+// symbols, the next part. Every part is an ordinary program: within it all sizes are known when it starts, so memory is
+// planned and kernels are launched as ever.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bridge/capture.h"
+#include "bridge/executor.h"
+#include "bridge/op_entry.h"
+#include "compile/compile.h"
+#include "sym/size_program.h"
+
+namespace cresset::bridge {
+
+// A decision that was taken while capturing, and that data made at run time contradicts. Nothing has been written yet:
+// the call is run by eager, which also raises what there is to raise.
+class AssumptionFailed : public c10::Error {
+ public:
+  using c10::Error::Error;
+};
+
+// Whether the operator's result sizes depend on data, in a way that stages can serve.
+bool makes_data_dependent_sizes(graph::OpId op);
+// Types of its results, with fresh unbacked symbols; `fresh` receives (result, dimension) of each. Aborts the capture
+// when an argument's kind is not served.
+std::vector<graph::TensorType> data_dependent_types(graph::Graph& graph, graph::OpId op,
+                                                    const std::vector<graph::Arg>& args,
+                                                    std::vector<std::pair<uint32_t, uint32_t>>& fresh);
+
+class StagedProgram {
+ public:
+  // Cuts and compiles. `slots`: where the value of each symbol stands in the array given to run().
+  StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<DataDependentCall> calls,
+                const std::vector<SymbolBinding>& symbols, size_t real_inputs, const std::vector<at::Tensor>& constants,
+                const driver::Options& options);
+
+  // Results of the graph; fills in the symbols that data gives. Throws AssumptionFailed.
+  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols);
+
+  Executor& last() { return *stages_.back().executor; }
+  const driver::Stats& stats() const { return stats_; }
+  size_t size() const { return stages_.size(); }
+
+ private:
+  // Where a tensor is at run time: constants, or the table of inputs, made tensors and values kept between stages.
+  struct Place {
+    bool is_constant = false;
+    uint32_t index = 0;
+  };
+  struct Binding {
+    uint32_t slot, place, dim;
+  };
+  struct Stage {
+    std::unique_ptr<Executor> executor;     // null: nothing to compute before the operator
+    std::vector<uint32_t> symbols;          // Program::symbols -> slots
+    std::vector<uint32_t> inputs, outputs;  // places in the table
+    // What follows, except in the last stage.
+    std::optional<c10::OperatorHandle> op;
+    std::vector<graph::Arg> args;
+    std::vector<ArgType> arg_types;
+    std::vector<uint32_t> made;
+    std::vector<Binding> bindings;
+    sym::SizeProgram assertions;
+    std::vector<std::string> messages;
+  };
+
+  class Cutter;
+  void end_with(Stage& stage, DataDependentCall call, const std::vector<SymbolBinding>& symbols,
+                size_t real_inputs) const;
+  void make_assertions(const std::vector<SymbolBinding>& symbols,
+                       const std::unordered_map<sym::VarId, uint32_t>& slots);
+  void call(const Stage& stage, std::vector<at::Tensor>& table, int64_t* symbols) const;
+  void check(const Stage& stage, const int64_t* symbols) const;
+
+  std::shared_ptr<sym::ShapeEnv> env_;
+  std::vector<at::Tensor> constants_;
+  std::unordered_map<graph::ValueId, Place> places_;  // of the operators' arguments
+  std::vector<Stage> stages_;
+  size_t table_size_ = 0;
+  driver::Stats stats_;
+};
+
+}  // namespace cresset::bridge

@@ -1,0 +1,67 @@
+// From guards to sizes: the smallest that they accept, random ones, the range of each, and sizes that others reject.
+//
+// A search over the variables, in the order of declaration, with narrowing (box.h) after every choice. It is bounded;
+// where it gives up, Z3 is asked when there is one.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "sym/box.h"
+#include "sym/prover.h"
+
+namespace cresset::sym {
+
+struct SolveLimits {
+  int64_t choices = 20000;  // values tried in one search
+  int64_t tries = 512;      // values tried for one variable under one choice of those before
+  int z3_ms = 1000;         // 0: Z3 is not asked
+};
+
+struct Solution {
+  enum class Status : uint8_t { Found, None, GaveUp } status = Status::GaveUp;
+  Assignment values;
+  bool by_z3 = false;
+
+  bool found() const { return status == Status::Found; }
+};
+
+// What is known of one variable: ends that are attained when `exact`, and x = remainder (mod step).
+struct ValidRange {
+  Interval ends;
+  bool exact_low = false, exact_high = false;
+  int64_t step = 1, remainder = 0;
+};
+
+class Solver {
+ public:
+  explicit Solver(ExprPool& pool, SolveLimits limits = {}) : pool_(pool), limits_(limits) {}
+
+  void declare(VarId var, Interval range);
+  void require(ExprId condition) { conditions_.push_back(condition); }
+  // At least one of these does not hold: what another variant accepts.
+  void exclude(std::span<const ExprId> conditions);
+
+  // The first in the order of declaration: the first variable is as small as it can be, then the second, ...
+  Solution smallest();
+  // Random values near the low end of each range; ends and 0, 1, 2 are met often.
+  Solution sample(uint64_t seed, int64_t spread = 64);
+  ValidRange valid_range(VarId var);
+
+ private:
+  enum class Order : uint8_t { Up, Down, Random };
+
+  Solution search(std::span<const VarId> order, Order how, uint64_t seed, int64_t spread);
+  Solution ask_z3();
+  Box start() const;
+
+  ExprPool& pool_;
+  SolveLimits limits_;
+  std::vector<VarId> vars_;
+  std::vector<Interval> ranges_;
+  std::vector<ExprId> conditions_;
+};
+
+}  // namespace cresset::sym

@@ -1,0 +1,210 @@
+// What compiled functions know of their sizes, for cresset.shapes and cresset.solve.
+#include "python/shapes.h"
+
+#include <pybind11/stl.h>
+
+#include <map>
+#include <tuple>
+
+#include "frontend/compiled_function.h"
+#include "sym/explain.h"
+#include "sym/rebuild.h"
+#include "sym/solve.h"
+
+namespace py = pybind11;
+
+namespace cresset::python {
+namespace {
+
+using bridge::SymbolBinding;
+using runtime::SymbolSource;
+using Key = std::tuple<int, uint32_t, uint32_t>;  // kind, position, dimension
+
+// Sizes that a solution may choose. Strides follow from sizes or stay as they are.
+const char* kind_name(const SymbolBinding& s, size_t tensors) {
+  if (s.source.kind == SymbolSource::Kind::IntArgument) return "int";
+  if (s.source.kind == SymbolSource::Kind::InputSize && s.source.position < tensors) return "size";
+  return s.source.kind == SymbolSource::Kind::InputSize ? "data" : "fixed";
+}
+
+Key key_of(const SymbolBinding& s) { return {static_cast<int>(s.source.kind), s.source.position, s.source.dim}; }
+
+sym::Interval natural(const sym::Symbol& s) { return s.range.lo >= 0 ? sym::Interval::size() : sym::Interval::all(); }
+
+// A solver over one variant's guards. What cannot be chosen stays at its hint.
+sym::Solver solver_of(bridge::Entry& entry) {
+  sym::ShapeEnv& env = *entry.env();
+  sym::Solver solver(env.pool());
+  for (const SymbolBinding& s : entry.symbols()) {
+    const sym::Symbol* symbol = env.symbol(s.var);
+    if (symbol == nullptr || !symbol->hint) continue;
+    const bool chosen = std::string(kind_name(s, entry.tensor_count())) != "fixed";
+    solver.declare(s.var, chosen ? natural(*symbol) : sym::Interval::point(*symbol->hint));
+  }
+  for (const sym::GuardFact& guard : entry.guards()) solver.require(guard.condition);
+  return solver;
+}
+
+py::object end_of_range(int64_t end) {
+  const bool infinite = end == sym::Interval::kNegInf || end == sym::Interval::kPosInf;
+  return infinite ? py::object(py::none()) : py::object(py::int_(end));
+}
+
+py::dict dimension(bridge::Entry& entry, const SymbolBinding& s, sym::Solver& solver) {
+  const sym::Symbol& symbol = *entry.env()->symbol(s.var);
+  py::dict row;
+  row["source"] = symbol.source;
+  row["name"] = symbol.name;
+  row["kind"] = kind_name(s, entry.tensor_count());
+  row["position"] = s.source.position;
+  row["dim"] = s.source.dim;
+  row["hint"] = symbol.hint ? py::object(py::int_(*symbol.hint)) : py::object(py::none());
+  if (!symbol.hint) return row;
+  const sym::ValidRange range = solver.valid_range(s.var);
+  row["low"] = end_of_range(range.ends.lo);
+  row["high"] = end_of_range(range.ends.hi);
+  row["step"] = range.step;
+  row["remainder"] = range.remainder;
+  return row;
+}
+
+py::list assigned(bridge::Entry& entry, const sym::Assignment& values) {
+  py::list out;
+  for (const SymbolBinding& s : entry.symbols()) {
+    const auto it = values.find(s.var);
+    if (it == values.end()) continue;
+    out.append(py::make_tuple(kind_name(s, entry.tensor_count()), s.source.position, s.source.dim, it->second));
+  }
+  return out;
+}
+
+frontend::CompiledFunction& state_of(const py::object& object) {
+  frontend::CompiledFunction* state = frontend::as_compiled_function(object.ptr());
+  if (state == nullptr) throw py::type_error("expected a function compiled by cresset");
+  return *state;
+}
+
+py::list shape_report(const py::object& function) {
+  py::list out;
+  for (const auto& variant : state_of(function).variants()) {
+    py::dict row;
+    row["eager_reason"] = variant->eager_reason;
+    if (variant->entry != nullptr) {
+      bridge::Entry& entry = *variant->entry;
+      sym::Solver solver = solver_of(entry);
+      py::list dimensions, guards, asked, assertions;
+      for (const SymbolBinding& s : entry.symbols()) dimensions.append(dimension(entry, s, solver));
+      for (const sym::GuardFact& guard : entry.guards()) {
+        std::vector<sym::VarId> vars;
+        entry.env()->pool().collect_vars(guard.condition, vars);
+        guards.append(py::make_tuple(sym::describe(*entry.env(), guard), vars.size()));
+      }
+      for (const sym::GuardFact& guard : entry.env()->guards()) asked.append(sym::describe(*entry.env(), guard));
+      for (const sym::RuntimeAssertion& a : entry.env()->assertions()) assertions.append(a.message);
+      row["dimensions"] = dimensions;
+      row["guards"] = guards;
+      row["asked"] = asked;
+      row["assertions"] = assertions;
+      const sym::Solution smallest = solver.smallest();
+      row["smallest"] = smallest.found() ? py::object(assigned(entry, smallest.values)) : py::object(py::none());
+    }
+    out.append(row);
+  }
+  return out;
+}
+
+// Sizes that one variant accepts; None when none were found.
+py::object sample_sizes(const py::object& function, size_t variant, uint64_t seed, int64_t spread) {
+  const auto& variants = state_of(function).variants();
+  if (variant >= variants.size() || variants[variant]->entry == nullptr) return py::none();
+  bridge::Entry& entry = *variants[variant]->entry;
+  const sym::Solution found = solver_of(entry).sample(seed, spread);
+  return found.found() ? py::object(assigned(entry, found.values)) : py::object(py::none());
+}
+
+using Sizes = std::vector<std::tuple<std::string, uint32_t, uint32_t, int64_t>>;  // kind, position, dimension, value
+
+// All variants' guards over common variables.
+class Outside {
+ public:
+  void add(bridge::Entry& entry) {
+    std::unordered_map<sym::VarId, sym::ExprId> here;
+    for (const SymbolBinding& s : entry.symbols()) {
+      const sym::Symbol* symbol = entry.env()->symbol(s.var);
+      if (symbol != nullptr && symbol->hint) here.emplace(s.var, variable(entry, s, *symbol));
+    }
+    std::vector<sym::ExprId> conditions;
+    for (const sym::GuardFact& guard : entry.guards()) {
+      if (auto there = sym::transfer(entry.env()->pool(), guard.condition, pool_, here)) conditions.push_back(*there);
+    }
+    classes_.push_back(std::move(conditions));
+  }
+
+  void add_point(const Sizes& sizes) {
+    std::vector<sym::ExprId> point;
+    for (const auto& [kind, position, dim, value] : sizes) {
+      const auto it = vars_.find({static_cast<int>(SymbolSource::Kind::InputSize), position, dim});
+      if (kind == "size" && it != vars_.end()) point.push_back(pool_.eq(it->second, pool_.constant(value)));
+    }
+    classes_.push_back(std::move(point));
+  }
+
+  sym::Solution solve() {
+    for (const auto& conditions : classes_) solver_.exclude(conditions);
+    return solver_.smallest();
+  }
+
+  py::list sizes(bridge::Entry& entry, const sym::Solution& found) const {
+    py::list out;
+    for (const SymbolBinding& s : entry.symbols()) {
+      const auto it = vars_.find(key_of(s));
+      if (it == vars_.end()) continue;
+      const int64_t value = found.values.at(pool_.var_of(it->second));
+      out.append(py::make_tuple(kind_name(s, entry.tensor_count()), s.source.position, s.source.dim, value));
+    }
+    return out;
+  }
+
+ private:
+  sym::ExprId variable(bridge::Entry& entry, const SymbolBinding& s, const sym::Symbol& symbol) {
+    auto [it, fresh] = vars_.try_emplace(key_of(s), sym::ExprId{});
+    if (!fresh) return it->second;
+    it->second = pool_.var(pool_.new_var());
+    const bool fixed = std::string(kind_name(s, entry.tensor_count())) == "fixed";
+    solver_.declare(pool_.var_of(it->second), fixed ? sym::Interval::point(*symbol.hint) : natural(symbol));
+    return it->second;
+  }
+
+  sym::ExprPool pool_;
+  sym::Solver solver_{pool_};
+  std::map<Key, sym::ExprId> vars_;
+  std::vector<std::vector<sym::ExprId>> classes_;
+};
+
+// The smallest sizes that no variant accepts and that are none of `others`: (status, sizes), status one of "found",
+// "covered", "gave up".
+py::tuple sizes_outside(const py::object& function, const std::vector<Sizes>& others) {
+  Outside outside;
+  bridge::Entry* any = nullptr;
+  for (const auto& variant : state_of(function).variants()) {
+    if (variant->entry == nullptr) continue;
+    any = variant->entry.get();
+    outside.add(*any);
+  }
+  if (any == nullptr) return py::make_tuple("gave up", py::none());
+  for (const Sizes& sizes : others) outside.add_point(sizes);
+  const sym::Solution found = outside.solve();
+  if (found.found()) return py::make_tuple("found", outside.sizes(*any, found));
+  return py::make_tuple(found.status == sym::Solution::Status::None ? "covered" : "gave up", py::none());
+}
+
+}  // namespace
+
+void init_shapes(py::module_& m) {
+  m.def("shape_report", &shape_report);
+  m.def("sample_sizes", &sample_sizes, py::arg("function"), py::arg("variant"), py::arg("seed"),
+        py::arg("spread") = 64);
+  m.def("sizes_outside", &sizes_outside, py::arg("function"), py::arg("others") = std::vector<Sizes>{});
+}
+
+}  // namespace cresset::python

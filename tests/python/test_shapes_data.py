@@ -1,0 +1,185 @@
+"""Sizes that data gives: they stay within one compilation, are bound when their producer ran, and are never guessed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import assert_same_call
+
+import cresset
+
+
+def masked_mean(x):
+    kept = x[x > 0]
+    return kept.sum() / kept.numel(), kept * 2
+
+
+def rows(x):
+    return x[x.sum(1) > 0] @ torch.ones(x.shape[1], 2)
+
+
+def scatter_back(x):
+    where = x.nonzero()
+    return torch.zeros_like(x).index_put((where[:, 0], where[:, 1]), x[where[:, 0], where[:, 1]] * 3)
+
+
+def unique_counts(x):
+    values, inverse, counts = torch.unique((x * 2).long(), return_inverse=True, return_counts=True)
+    return values + 1, inverse, counts.float().mean()
+
+
+def consecutive(x):
+    return torch.unique_consecutive((x * 2).long().flatten()) * 2
+
+
+def repeated(x):
+    lengths = (x.abs() * 2).long().sum(1)
+    return torch.repeat_interleave(x, lengths, dim=0) + 1
+
+
+def selected(x):
+    return torch.masked_select(x, x > 0.3).exp().sum()
+
+
+def twice(x):
+    first = x[x > -0.5]
+    return first[first < 0.5].relu() + 1
+
+
+def normalized_tokens(x):
+    tokens = x[(x > 0).any(1)]
+    return F.layer_norm(tokens, (x.shape[1],)).softmax(-1)
+
+
+def concatenated(x):
+    return torch.cat([x[x[:, 0] > 0], x[x[:, 0] <= 0]])
+
+
+def mask_from_lengths(x):
+    lengths = (x[:, 0].abs() * 3).long().clamp(max=x.shape[1])
+    mask = torch.arange(x.shape[1])[None] < lengths[:, None]
+    return x[mask] * 2, mask.sum()
+
+
+def written(x):
+    y = x.clone()
+    y[x > 0] = 0
+    y[x < -1] *= 0.5
+    return y
+
+
+PROGRAMS = [
+    masked_mean,
+    rows,
+    scatter_back,
+    unique_counts,
+    consecutive,
+    repeated,
+    selected,
+    twice,
+    normalized_tokens,
+    concatenated,
+    mask_from_lengths,
+    written,
+]
+
+
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_one_compilation_serves_all_data(function):
+    compiled = cresset.compile(function)
+    for seed in range(8):
+        torch.manual_seed(seed)
+        x = torch.randn(5 + seed % 4, 6)
+        assert_same_call(function, compiled, x)
+    nothing, everything = torch.full((4, 6), -5.0), torch.full((4, 6), 2.0)
+    assert_same_call(function, compiled, everything)
+    assert_same_call(function, compiled, nothing)
+    stats = cresset.stats()
+    assert stats["graph_break_reasons"] == []
+    assert stats["graphs"] == 1, stats["recompiles"]
+
+
+def test_masked_assignment_is_a_choice():
+    def function(x):
+        y = x * 1
+        y[x > 0] = 0
+        y[:, 1][x[:, 0] < 0] = 7
+        y[x.sum(1) > 1] = -1
+        return y
+
+    compiled = cresset.compile(function)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        assert_same_call(function, compiled, torch.randn(4, 3))
+    (variant,) = cresset._C.variants(compiled)
+    assert variant["extern_calls"] == 0
+
+
+def test_sizes_that_must_agree_are_checked_at_run_time():
+    def function(x, y):
+        return x[x > 0] + y
+
+    compiled = cresset.compile(function)
+    x = torch.tensor([1.0, -1.0, 2.0])
+    assert_same_call(function, compiled, x, torch.ones(2))
+    assert_same_call(function, compiled, x, torch.ones(1))
+    with pytest.raises(RuntimeError):
+        compiled(x, torch.ones(3))
+    assert_same_call(function, compiled, torch.ones(3), torch.ones(3))
+
+
+def test_a_fact_stated_about_data_settles_later_questions():
+    def function(x):
+        kept = x[x > 0]
+        cresset.check(kept.shape[0] <= 4, "at most four")
+        return F.pad(kept, (0, 4 - kept.shape[0]))
+
+    compiled = cresset.compile(function)
+    assert_same_call(function, compiled, torch.tensor([1.0, -2.0, 3.0]))
+    assert_same_call(function, compiled, torch.tensor([1.0, 2.0, 3.0, -1.0]))
+    with pytest.raises(RuntimeError, match="at most four"):
+        compiled(torch.ones(6))
+
+
+def test_a_branch_on_a_data_dependent_size_runs_eagerly():
+    def function(x):
+        kept = x[x > 0]
+        return kept * 2 if kept.shape[0] > 2 else kept - 1
+
+    compiled = cresset.compile(function)
+    for x in (torch.ones(5), torch.tensor([1.0, -1.0])):
+        torch.testing.assert_close(compiled(x), function(x))
+
+
+def test_a_returned_count_is_a_number():
+    def function(x):
+        return x[x > 0].shape[0]
+
+    compiled = cresset.compile(function)
+    for n in (3, 5):
+        count = compiled(torch.ones(n))
+        assert count == n and type(count) is int
+
+
+def test_a_size_that_divides_is_guarded():
+    def function(x, y):
+        return x * (x.shape[0] // y.shape[0])
+
+    compiled = cresset.compile(function)
+    assert_same_call(function, compiled, torch.randn(6), torch.randn(2))
+    with pytest.raises(ZeroDivisionError):
+        compiled(torch.randn(6), torch.randn(0))
+    assert_same_call(function, compiled, torch.randn(7), torch.randn(3))
+
+
+def test_inputs_are_written_after_the_last_stage():
+    def function(x):
+        kept = x[x > 0].sum()
+        x += kept
+        return x[x > 1]
+
+    compiled = cresset.compile(function)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        assert_same_call(function, compiled, torch.randn(6))

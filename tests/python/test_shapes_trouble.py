@@ -1,0 +1,164 @@
+"""Programs whose sizes are known to be hard for symbolic shapes: each is compiled once and compared over random sizes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import assert_same_call
+
+import cresset
+
+
+def conv_channels_last(n, h, w):
+    x = torch.randn(n, 3, h + 3, w + 3).to(memory_format=torch.channels_last)
+    weight = torch.randn(8, 3, 3, 3).to(memory_format=torch.channels_last)
+    return lambda x, weight: F.relu(F.conv2d(x, weight, stride=2, padding=1)), (x, weight)
+
+
+def view_chain(n, h, w):
+    return lambda x: x.view(x.size(0), -1).view(-1, 2).view(x.size(0), -1, 2).sum(1), (torch.randn(n, h, 2 * w),)
+
+
+def expand_then_reshape(n, h, w):
+    return lambda x, y: x[:, None].expand(-1, y.size(0), -1).reshape(-1, x.size(1)) * 2, (
+        torch.randn(n, h),
+        torch.randn(w),
+    )
+
+
+def interpolate_by_scale(n, h, w):
+    return lambda x: F.interpolate(x, scale_factor=2.0, mode="nearest"), (torch.randn(n, 3, h, w),)
+
+
+def interpolate_by_odd_scale(n, h, w):
+    return lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"), (torch.randn(n, 3, h + 1, w + 1),)
+
+
+def pixel_shuffle(n, h, w):
+    return lambda x: F.pixel_shuffle(x, 2) + 1, (torch.randn(n, 8, h, w),)
+
+
+def pixel_unshuffle(n, h, w):
+    return lambda x: F.pixel_unshuffle(x, 2) + 1, (torch.randn(n, 2, 2 * h, 2 * w),)
+
+
+def unfold(n, h, w):
+    return lambda x: F.unfold(x, 3, padding=1, stride=2).transpose(1, 2).sum(-1), (torch.randn(n, 2, h + 2, w + 2),)
+
+
+def tensor_unfold(n, h, w):
+    return lambda x: x.unfold(1, 3, 2).mean(-1), (torch.randn(n, h + 4),)
+
+
+def adaptive_pooling(n, h, w):
+    return lambda x: F.adaptive_avg_pool2d(x, (3, 3)) + 1, (torch.randn(n, 2, h + 3, w + 3),)
+
+
+def adaptive_pooling_to_one(n, h, w):
+    return lambda x: F.adaptive_avg_pool2d(x, 1).flatten(1), (torch.randn(n, 2, h, w),)
+
+
+def cat_of_lengths(n, h, w):
+    return lambda x, y: torch.cat([x, y, x[: x.size(0) // 2]]).cumsum(0), (torch.randn(h, 4), torch.randn(w, 4))
+
+
+def chunk(n, h, w):
+    return lambda x: sum(c.sum(1) for c in x.chunk(3, 1)), (torch.randn(n, 3 * h),)
+
+
+def split_by_half(n, h, w):
+    return lambda x: torch.cat(x.split([x.size(0) // 2, x.size(0) - x.size(0) // 2])[::-1]), (torch.randn(h, 3),)
+
+
+def arange_of_symbol(n, h, w):
+    return lambda x: x + torch.arange(x.size(1)) + torch.arange(x.size(1), 0, -1), (torch.randn(n, h),)
+
+
+def linspace_of_symbol(n, h, w):
+    return lambda x: x * torch.linspace(0, 1, x.size(1)), (torch.randn(n, h),)
+
+
+def position_table(n, h, w):
+    return lambda x, table: x + table[: x.size(1)], (torch.randn(n, h, 4), torch.randn(64, 4))
+
+
+def mask_of_lengths(n, h, w):
+    def f(x, lengths):
+        mask = torch.arange(x.size(1))[None, :] < lengths[:, None]
+        return x.masked_fill(~mask, 0.0).sum(1)
+
+    return f, (torch.randn(n, h), torch.randint(0, h + 1, (n,)))
+
+
+def causal_mask(n, h, w):
+    def f(q):
+        s = q.size(1)
+        mask = torch.ones(s, s, dtype=torch.bool).tril()
+        return (q @ q.transpose(1, 2)).masked_fill(~mask, float("-inf")).softmax(-1) @ q
+
+    return f, (torch.randn(n, h, 8),)
+
+
+def growing_cache(n, h, w):
+    def f(cache, new):
+        keys = torch.cat([cache, new], 1)
+        return keys, F.scaled_dot_product_attention(new, keys, keys)
+
+    return f, (torch.randn(n, w, 8), torch.randn(n, 1, 8))
+
+
+def odd_halves(n, h, w):
+    return lambda x: x[: x.size(0) // 2].sum(0) + x[x.size(0) // 2 :].sum(0), (torch.randn(h, 3),)
+
+
+def padded_windows(n, h, w):
+    def f(x):
+        pad = (-x.size(1)) % 4
+        x = F.pad(x, (0, 0, 0, pad))
+        return x.view(x.size(0), -1, 4, x.size(2)).mean(2)
+
+    return f, (torch.randn(n, h, 3),)
+
+
+def roll_by_half(n, h, w):
+    return lambda x: x.roll(x.size(1) // 2, 1), (torch.randn(n, h),)
+
+
+def stack_and_flatten(n, h, w):
+    return lambda x: torch.stack([x.sin(), x.cos()], -1).flatten(-2), (torch.randn(n, h),)
+
+
+def mean_of_product(n, h, w):
+    return lambda x: x.sum() / (x.size(0) * x.size(1)) + x.numel(), (torch.randn(n, h),)
+
+
+def jagged_lengths(n, h, w):
+    def f(values, offsets):
+        out = []
+        for i in range(3):
+            out.append(values[: values.size(0) // (i + 1)].sum(0))
+        return torch.stack(out) + offsets.size(0)
+
+    return f, (torch.randn(h, 2), torch.arange(n))
+
+
+PROGRAMS = [
+    value for value in list(globals().values()) if getattr(value, "__code__", None) and value.__module__ == __name__
+]
+
+
+@pytest.mark.parametrize("make", PROGRAMS, ids=lambda f: f.__name__)
+def test_one_compilation_over_random_sizes(make):
+    sizes = random.Random(make.__name__)
+    function, _ = make(4, 8, 6)
+    compiled = cresset.compile(function)
+    for i in range(12):
+        n, h, w = (4, 8, 6) if i == 0 else (sizes.randint(1, 5), sizes.randint(2, 19), sizes.randint(2, 19))
+        torch.manual_seed(i)
+        assert_same_call(function, compiled, *make(n, h, w)[1])
+    stats = cresset.stats()
+    assert stats["graph_break_reasons"] == []
+    assert stats["graphs"] == 1, stats["recompiles"]
