@@ -277,6 +277,19 @@ PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name)
   return setter != NULL && PyFunction_Check(setter) ? Py_NewRef(setter) : NULL;
 }
 
+int cresset_replace_attribute(PyObject* owner, PyObject* name, PyObject* value) {
+  PyTypeObject* type = Py_TYPE(owner);
+  if (type->tp_setattro != PyObject_GenericSetAttr || !(type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) return 0;
+  PyDictValues* values = *_PyObject_ValuesPointer(owner);
+  if (values == NULL || _PyType_Lookup(type, name) != NULL) return 0;
+  const Py_ssize_t index = shared_index(((PyHeapTypeObject*)type)->ht_cached_keys, name);
+  if (index < 0 || values->values[index] == NULL) return 0;
+  PyObject* old = values->values[index];
+  values->values[index] = Py_NewRef(value);
+  Py_DECREF(old);
+  return 1;
+}
+
 PyObject* cresset_python_method(PyObject* object, PyObject* name) {
   PyObject* found = _PyType_Lookup(Py_TYPE(object), name);
   return found != NULL && PyFunction_Check(found) ? found : NULL;

@@ -80,6 +80,8 @@ PyObject* cresset_missing_attribute(PyObject* owner);  // type(owner).__getattr_
 // The Python function that owner.name = value has to run, new reference, NULL if C code does it; *with_name: it takes
 // (owner, name, value), else (owner, value).
 PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name);
+// owner.name = value where the instance has that attribute inline and its class nothing of the name. 1: done.
+int cresset_replace_attribute(PyObject* owner, PyObject* name, PyObject* value);
 // The Python function that type(object) defines for a special method, borrowed; NULL if it is no plain function.
 PyObject* cresset_python_method(PyObject* object, PyObject* name);
 

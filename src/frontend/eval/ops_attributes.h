@@ -96,6 +96,12 @@ OP(STORE_ATTR) {
   PyObject* value = SECOND();
   PyObject* name = PyTuple_GET_ITEM(names, oparg);
   SKIP(CACHES(STORE_ATTR));
+  if (hooks->before_write == NULL && hooks->after_write == NULL && cresset_replace_attribute(owner, name, value)) {
+    sp -= 2;
+    Py_DECREF(value);
+    Py_DECREF(owner);
+    NEXT();
+  }
   int with_name = 0;
   callable = cresset_python_setter(owner, name, &with_name);
   if (callable != NULL) {
