@@ -15,7 +15,8 @@ bool is_random(graph::OpId op) {
 
 bool same_number(const at::Scalar& a, const at::Scalar& b) {
   if (a.type() != b.type()) return false;
-  if (a.isFloatingPoint()) return a.toDouble() == b.toDouble() || (a.toDouble() != a.toDouble() && b.toDouble() != b.toDouble());
+  if (a.isFloatingPoint())
+    return a.toDouble() == b.toDouble() || (a.toDouble() != a.toDouble() && b.toDouble() != b.toDouble());
   return a.isBoolean() ? a.toBool() == b.toBool() : a.toLong() == b.toLong();
 }
 
@@ -30,8 +31,8 @@ std::unique_ptr<graph::Graph> cut_to(const graph::Graph& graph, graph::ValueId v
   std::vector<graph::NodeId> kept;
   for (auto it = cut->order.rbegin(); it != cut->order.rend(); ++it) {
     const graph::Node& node = cut->node(*it);
-    const bool used = std::any_of(node.results.begin(), node.results.end(),
-                                  [&](graph::ValueId r) { return needed[r.index]; });
+    const bool used =
+        std::any_of(node.results.begin(), node.results.end(), [&](graph::ValueId r) { return needed[r.index]; });
     if (!used) continue;
     if (is_random(node.op)) abort_capture("a number read from random data");
     graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { needed[v.index] = true; });
@@ -66,6 +67,7 @@ bool DataGuard::holds(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) 
 at::Scalar Capture::read_number(graph::ValueId value) {
   if (graph_->type(value).device.kind != graph::DeviceKind::Cpu) abort_capture("a number read from a device");
   if (!data_calls_.empty()) abort_capture("a number read from tensor data after a size that data made");
+  if (category(graph_->type(value).dtype) == DTypeCategory::Complex) abort_capture("a complex number read from data");
   constexpr size_t kMostReads = 16;
   if (data_reads_.size() >= kMostReads) abort_capture("more than 16 numbers read from tensor data");
   std::unordered_map<sym::VarId, uint32_t> slots;

@@ -95,8 +95,22 @@ const at::Tensor& BoundContext::planned(TensorId id) {
   return *slot.tensor;
 }
 
+namespace {
+
+// Dimensions of stride 0 repeat one element: that one is copied.
+void copy_elements(at::Tensor into, at::Tensor from) {
+  for (int64_t d = 0; d < into.dim(); ++d) {
+    if (into.stride(d) != 0 || into.size(d) < 2) continue;
+    into = into.narrow(d, 0, 1);
+    from = from.narrow(d, 0, 1);
+  }
+  into.copy_(from);
+}
+
+}  // namespace
+
 void BoundContext::copy_into(TensorId id, const at::Tensor& from) {
-  planned(id).copy_(from);
+  copy_elements(planned(id), from);
   ++stats_.restride_copies;
 }
 
@@ -108,7 +122,7 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   if (slot.home == Home::View || (!agrees && slot.home != Home::Extern)) return copy_into(id, result);
   if (!agrees || !owns_memory(result)) {
     at::Tensor copy = allocate(slot);
-    copy.copy_(result);
+    copy_elements(copy, result);
     result = std::move(copy);
     ++stats_.restride_copies;
   }

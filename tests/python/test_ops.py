@@ -13,7 +13,7 @@ import torch
 import cresset
 
 FULL = os.environ.get("CRESSET_TEST_FULL") == "1"
-DTYPES = [torch.float32] + ([torch.bfloat16, torch.int64, torch.bool] if FULL else [])
+DTYPES = [torch.float32] + ([torch.bfloat16, torch.int64, torch.bool, torch.complex64] if FULL else [])
 SAMPLES = 6 if FULL else 2
 ERROR_INPUTS = 8 if FULL else 2
 

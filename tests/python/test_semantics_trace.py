@@ -62,6 +62,8 @@ VIEWS = table(
     ("conjugate", lambda x: (torch.view_as_complex(x).conj() * 2j).real + 1, lambda: (a(3, 2),)),
     ("conjugate_returned", lambda x: torch.view_as_complex(x).conj(), lambda: (a(3, 2),)),
     ("complex_product", lambda x: torch.view_as_complex(x)[:, None] @ torch.view_as_complex(x)[None], lambda: (a(3, 2),)),
+    ("complex_expanded", lambda x: torch.view_as_complex(x)[:, None].expand(3, 4) * 2, lambda: (a(3, 2),)),
+    ("complex_item", lambda x: torch.view_as_complex(x)[0].item().real, lambda: (a(3, 2),)),
     ("as_strided_of_a_part", lambda x: x.as_strided((2, 2), (2, 1), 1) + 1, lambda: (a(3, 4)[1:],)),
     ("as_strided_over_gaps", lambda x: x.as_strided((6,), (1,)) + 1, lambda: (a(3, 4)[:, ::2],)),
     ("as_strided_beyond", lambda x: x.as_strided((7,), (1,)) + 1, lambda: (a(9)[:3],)),
