@@ -53,10 +53,12 @@ TEST_F(OpsContext, BroadcastPinsASizeToOneOnlyWhenItMust) {
 }
 
 TEST_F(OpsContext, DataDependentSizesBecomeAssertions) {
-  const ExprId u = graph.env().new_unbacked("nonzero"), n = symbol(5);
-  EXPECT_FALSE(shapes.decide(graph.pool().eq(u, n)));
-  EXPECT_TRUE(shapes.broadcast({u}, {n}).ok());
+  const ExprId u = graph.env().new_unbacked("nonzero"), v = graph.env().new_unbacked("unique"), n = symbol(5);
+  EXPECT_FALSE(shapes.decide(graph.pool().eq(u, n)));  // taken to be false, which is checked when the size is known
   EXPECT_EQ(graph.env().assertions().size(), 1u);
+  EXPECT_TRUE(shapes.broadcast({v}, {n}).ok());
+  EXPECT_EQ(graph.env().assertions().size(), 2u);
+  EXPECT_FALSE(shapes.broadcast({u}, {n}).ok());  // contradicts what was taken
   EXPECT_EQ(guards(), 0u);
 }
 
