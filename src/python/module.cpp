@@ -35,6 +35,7 @@ py::dict stats() {
   out["kernels"] = t.kernels;
   out["distinct_kernels"] = t.distinct_kernels;
   out["extern_calls"] = t.extern_calls;
+  out["ms_setup"] = t.ms_setup;
   out["ms_capture"] = t.ms_capture;
   out["ms_lowering"] = t.ms_lowering;
   out["ms_codegen"] = t.ms_codegen;
