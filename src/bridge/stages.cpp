@@ -42,6 +42,7 @@ class ResultTypes {
       const sym::ExprId found = count(0, 0);
       at_most(found, graph::numel(pool_, self.sizes));
       add(DType::I64, {found, pool_.constant(static_cast<int64_t>(self.rank()))});
+      types_.back().strides = {pool_.constant(1), found};  // one dimension's indices after the other
     } else if (op == p.masked_select) {
       add(self.dtype, {count(0, 0)});
     } else if (op == p.repeat_interleave) {
@@ -289,7 +290,11 @@ void StagedProgram::call(const Stage& stage, std::vector<at::Tensor>& table, int
   for (size_t i = 0; i < stage.args.size(); ++i)
     stack.push_back(to_torch(stage.args[i], stage.arg_types[i], tensor, integer));
   stage.op->callBoxed(stack);
-  for (size_t i = 0; i < stage.made.size(); ++i) table[stage.made[i]] = stack.at(i).toTensor().contiguous();
+  const bool by_column = stage.op->schema().name() == "aten::nonzero";
+  for (size_t i = 0; i < stage.made.size(); ++i) {
+    const at::Tensor made = stack.at(i).toTensor();
+    table[stage.made[i]] = by_column ? made.t().contiguous().t() : made.contiguous();
+  }
   for (const Binding& b : stage.bindings) symbols[b.slot] = table[b.place].size(b.dim);
 }
 
