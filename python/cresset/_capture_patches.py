@@ -21,6 +21,15 @@ def _new(self, *args, **kwargs):
     return self.new_empty(args)
 
 
+def _hash(self):
+    """A symbolic number that is hashed is pinned to its value, whose hash it has."""
+    return hash(int(self))
+
+
+# For good: a number that a capture left in a container is asked for its hash later, too.
+torch.SymInt.__hash__ = _hash
+
+
 def install():
     """Installs the replacements; the returned function takes them away again."""
     global _depth

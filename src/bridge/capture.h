@@ -4,23 +4,26 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <atomic>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "bridge/guest.h"
 #include "bridge/trace_tensor.h"
 #include "graph/graph.h"
 #include "runtime/program.h"
 
 namespace cresset::bridge {
 
-// Capture cannot go on: what was asked needs data, or has no place in a graph. The call is run by eager instead.
 class RandomWatch;
 
+// Capture cannot go on: what was asked needs data, or has no place in a graph. The kernel that meets it flushes, and
+// runs its operator natively.
 class CaptureAbort : public c10::Error {
  public:
   using c10::Error::Error;
@@ -110,6 +113,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
   // The stand-in of a caller's tensor. marks: one a dimension, or empty.
   at::Tensor add_input(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
+  // The caller's tensor takes part itself until the capture is closed (guest.h).
+  void add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
   // A caller's integer as a symbol.
   c10::SymInt add_int_argument(int64_t value, std::string name);
   // The stand-in of a real tensor met on the way; the tensor is held by the compiled code.
@@ -144,18 +149,39 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // The number that a one-element value holds for the real arguments: runs the part of the graph before it. The
   // captured program is then guarded by that number.
   at::Scalar read_number(graph::ValueId value);
+  bool reads_data() const { return !data_reads_.empty(); }
 
+  // What was captured cannot serve later calls.
   void mark_aborted(std::string why) {
     if (aborted_.empty()) aborted_ = std::move(why);
   }
   // An operator that draws random numbers is about to be recorded.
   void note_random_operator();
   const std::string& aborted() const { return aborted_; }  // why; empty: still good
+  // ---- The end. An open capture defers; a closed one does not: operators run natively from then on.
+
+  // Closes the capture early: what was deferred happens now, and every trace tensor alive becomes real in place. An
+  // error that a deferred operator raises is kept for rethrow_deferred(). No-op when closed.
+  void flush(const std::string& why);
+  bool closed() const { return closed_; }
+  const std::string& why_closed() const { return why_closed_; }  // of a flush
+  void rethrow_deferred();                                       // once
+
+  // The orderly way: close(), then finish(outputs), compile, run, and settle() with what the program gave.
+  // close() gives guests back, and returns the trace tensors that somebody outside holds, which held() counts.
+  std::vector<at::Tensor> held();
+  std::vector<at::Tensor> close();
+  Captured finish(const std::vector<at::Tensor>& outputs);
+  // Runs a finished capture operator by operator on the tensors it was captured with: for programs that run once.
+  std::vector<at::Tensor> interpret(Captured& captured);
+  static void settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real);
+  const std::vector<at::Tensor>& inputs() const {
+    return real_inputs_;
+  }  // aliases of guests, or the tensors themselves
 
   int64_t lifted_constants() const { return static_cast<int64_t>(graph_->constants.size()); }
-  int64_t live_tensors() const { return live_->load(); }  // stand-ins that exist
-  std::atomic<int64_t>& live_counter() { return *live_; }
-  Captured finish(const std::vector<at::Tensor>& outputs);
+  void enlist(TraceTensor& tensor);
+  void strike(TraceTensor& tensor);
 
   DType default_dtype;
   // Called before an operator is recorded: sets the graph's current location. May be empty.
@@ -172,6 +198,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     OutputSpec::Kind home = OutputSpec::Kind::GraphOutput;
     uint32_t position = 0;
     at::Tensor watched;       // real memory given out for an `empty`
+    at::Tensor real;          // the input or constant
     bool ambiguous = false;   // shares memory with another input in a way that is not modelled: must not be written
     int64_t real_offset = 0;  // storage offset of the real base
   };
@@ -206,7 +233,13 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::unordered_map<c10::TensorImpl*, std::string> names_;
   std::string aborted_;
   std::unique_ptr<RandomWatch> random_;  // while a scope is open
-  std::unique_ptr<std::atomic<int64_t>> live_ = std::make_unique<std::atomic<int64_t>>(0);
+  std::vector<Guest> guests_;
+  bool use_guests_ = false;
+  bool closed_ = false;
+  std::string why_closed_;
+  std::exception_ptr deferred_error_;
+  std::mutex live_mutex_;           // tensors may die on any thread
+  std::vector<TraceTensor*> live_;  // stand-ins included
 };
 
 }  // namespace cresset::bridge

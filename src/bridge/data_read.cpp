@@ -15,7 +15,8 @@ bool is_random(graph::OpId op) {
 
 bool same_number(const at::Scalar& a, const at::Scalar& b) {
   if (a.type() != b.type()) return false;
-  if (a.isFloatingPoint()) return a.toDouble() == b.toDouble() || (a.toDouble() != a.toDouble() && b.toDouble() != b.toDouble());
+  if (a.isFloatingPoint())
+    return a.toDouble() == b.toDouble() || (a.toDouble() != a.toDouble() && b.toDouble() != b.toDouble());
   return a.isBoolean() ? a.toBool() == b.toBool() : a.toLong() == b.toLong();
 }
 
@@ -30,8 +31,8 @@ std::unique_ptr<graph::Graph> cut_to(const graph::Graph& graph, graph::ValueId v
   std::vector<graph::NodeId> kept;
   for (auto it = cut->order.rbegin(); it != cut->order.rend(); ++it) {
     const graph::Node& node = cut->node(*it);
-    const bool used = std::any_of(node.results.begin(), node.results.end(),
-                                  [&](graph::ValueId r) { return needed[r.index]; });
+    const bool used =
+        std::any_of(node.results.begin(), node.results.end(), [&](graph::ValueId r) { return needed[r.index]; });
     if (!used) continue;
     if (is_random(node.op)) abort_capture("a number read from random data");
     graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { needed[v.index] = true; });
@@ -74,8 +75,13 @@ at::Scalar Capture::read_number(graph::ValueId value) {
     symbols.push_back(env().hint_or(env().pool().var(symbols_[i].var), 0));
   }
   const std::string location = graph_->locations[graph_->current_location];
+  std::vector<at::Tensor> constants;
+  for (const at::Tensor& constant : constants_) {
+    const at::Tensor alias = Guest::alias_of(constant);
+    constants.push_back(alias.defined() ? alias : constant);
+  }
   StepAside aside;
-  const DataGuard now({cut_to(*graph_, value), at::Scalar(0), location}, constants_, slots);
+  const DataGuard now({cut_to(*graph_, value), at::Scalar(0), location}, constants, slots);
   const at::Scalar number = now.value(real_inputs_, symbols.data());
   data_reads_.push_back({cut_to(*graph_, value), number, location});
   return number;

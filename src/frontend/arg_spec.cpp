@@ -8,11 +8,14 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace cresset::frontend {
 namespace {
 
 bool is_plain_tensor(PyObject* object) {
-  return THPVariable_CheckExact(object) || (ParameterClass != nullptr && Py_TYPE(object) == (PyTypeObject*)ParameterClass);
+  return THPVariable_CheckExact(object) ||
+         (ParameterClass != nullptr && Py_TYPE(object) == (PyTypeObject*)ParameterClass);
 }
 
 bool is_value(PyObject* object) {
@@ -41,13 +44,12 @@ PyObject* registered_nodes() {
 
 bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
-         THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) ||
-         PyObject_IsInstance(object, enum_type()) == 1 || PyObject_IsInstance(object, nn_module_type()) == 1;
+         THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) ||
+         THPMemoryFormat_Check(object) || PyObject_IsInstance(object, enum_type()) == 1 ||
+         PyObject_IsInstance(object, nn_module_type()) == 1;
 }
 
-bool is_named_tuple(PyObject* object) {
-  return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields");
-}
+bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
 
 bool is_dict(PyObject* object) {
   static PyObject* ordered = module_attribute("collections", "OrderedDict");
@@ -114,11 +116,15 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   ArgSpec spec;
   spec.path = std::move(path);
   const auto child = [&](PyObject* item, const std::string& suffix) {
+    // A container that the function may write to must stay the very container: no symbols can be put into it.
+    const bool writable = spec.kind != ArgSpec::Kind::Tuple && spec.path != "kwargs";
+    writable_depth_ += writable;
     spec.children.push_back(build(item, spec.path + suffix));
+    writable_depth_ -= writable;
   };
   if (is_plain_tensor(object)) {
     spec.kind = ArgSpec::Kind::Tensor;
-  } else if (PyLong_CheckExact(object) && symbolic_ints != nullptr &&
+  } else if (PyLong_CheckExact(object) && symbolic_ints != nullptr && writable_depth_ == 0 &&
              std::find(symbolic_ints->begin(), symbolic_ints->end(), spec.path) != symbolic_ints->end()) {
     spec.kind = ArgSpec::Kind::Int;
   } else if (is_value(object)) {
@@ -139,13 +145,13 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(object, &position, &key, &value)) child(value, "[" + key_text(key) + "]");
-  } else if (RegisteredNode node; flatten_registered(object, node)) {
+  } else if (RegisteredNode node; !any_object_ && flatten_registered(object, node)) {
     spec.kind = ArgSpec::Kind::Registered;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
     spec.object = node.context;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node.children.get()); ++i)
       child(PyTuple_GET_ITEM(node.children.get(), i), "[" + std::to_string(i) + "]");
-  } else if (is_identity(object)) {
+  } else if (is_identity(object) || any_object_) {
     spec.kind = ArgSpec::Kind::Identity;
     spec.object = PyRef::borrow(object);
   } else {
@@ -238,52 +244,34 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
   return false;
 }
 
-PyRef substitute(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& tensors, size_t& next_tensor,
-                 const std::vector<PyRef>& ints, size_t& next_int) {
-  const auto child = [&](size_t i, PyObject* item) {
-    return substitute(spec.children[i], item, tensors, next_tensor, ints, next_int);
-  };
-  switch (spec.kind) {
-    case ArgSpec::Kind::Tensor:
-      return tensors[next_tensor++];
-    case ArgSpec::Kind::Int:
-      return ints[next_int++];
-    case ArgSpec::Kind::Value:
-    case ArgSpec::Kind::Identity:
-      return PyRef::borrow(object);
-    case ArgSpec::Kind::Tuple: {
-      PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
-      for (size_t i = 0; i < spec.children.size(); ++i)
-        PyTuple_SET_ITEM(items.get(), i, child(i, PyTuple_GET_ITEM(object, i)).release());
-      if (PyTuple_CheckExact(object)) return items;
-      PyRef make = checked(PyObject_GetAttrString(spec.object.get(), "_make"));
-      return checked(PyObject_CallOneArg(make.get(), items.get()));
-    }
-    case ArgSpec::Kind::List: {
-      PyRef items = checked(PyList_New(static_cast<Py_ssize_t>(spec.children.size())));
-      for (size_t i = 0; i < spec.children.size(); ++i)
-        PyList_SET_ITEM(items.get(), i, child(i, PyList_GET_ITEM(object, i)).release());
-      return items;
-    }
-    case ArgSpec::Kind::Dict: {
-      PyRef items = checked(PyObject_CallNoArgs(spec.type.get()));
-      for (size_t i = 0; i < spec.children.size(); ++i) {
-        PyObject* key = PyTuple_GET_ITEM(spec.object.get(), i);
-        PyRef value = child(i, PyDict_GetItem(object, key));
-        if (PyObject_SetItem(items.get(), key, value.get()) < 0) throw PythonError{};
-      }
-      return items;
-    }
-    case ArgSpec::Kind::Registered: {
-      RegisteredNode node;
-      if (!flatten_registered(object, node)) throw PythonError{};
-      PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
-      for (size_t i = 0; i < spec.children.size(); ++i)
-        PyTuple_SET_ITEM(items.get(), i, child(i, PyTuple_GET_ITEM(node.children.get(), i)).release());
-      return unflatten_registered(spec.type.get(), items.get(), node.context.get());
-    }
+namespace {
+
+bool holds_int(const ArgSpec& spec) {
+  return spec.kind == ArgSpec::Kind::Int || std::any_of(spec.children.begin(), spec.children.end(), holds_int);
+}
+
+}  // namespace
+
+PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& ints, size_t& next) {
+  if (!holds_int(spec)) return PyRef::borrow(object);
+  if (spec.kind == ArgSpec::Kind::Int) return ints[next++];
+  if (spec.kind == ArgSpec::Kind::Tuple) {
+    PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
+    for (size_t i = 0; i < spec.children.size(); ++i)
+      PyTuple_SET_ITEM(items.get(), i,
+                       with_symbols(spec.children[i], PyTuple_GET_ITEM(object, i), ints, next).release());
+    if (PyTuple_CheckExact(object)) return items;
+    PyRef make = checked(PyObject_GetAttrString(spec.object.get(), "_make"));
+    return checked(PyObject_CallOneArg(make.get(), items.get()));
   }
-  return {};
+  CRESSET_CHECK(spec.kind == ArgSpec::Kind::Dict, "a symbolic int in a container that may be written");  // kwargs
+  PyRef items = checked(PyDict_New());
+  for (size_t i = 0; i < spec.children.size(); ++i) {
+    PyObject* key = PyTuple_GET_ITEM(spec.object.get(), i);
+    PyRef value = with_symbols(spec.children[i], PyDict_GetItem(object, key), ints, next);
+    if (PyDict_SetItem(items.get(), key, value.get()) < 0) throw PythonError{};
+  }
+  return items;
 }
 
 int visit(const ArgSpec& spec, visitproc visit, void* arg) {

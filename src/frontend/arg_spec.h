@@ -19,12 +19,12 @@ struct ArgSpec {
     Identity,  // guarded by identity: modules, types, functions, dtypes, enum members
     Tuple,     // exact tuple, or a named tuple of this type
     List,
-    Dict,      // exact dict or OrderedDict: keys, in order
+    Dict,        // exact dict or OrderedDict: keys, in order
     Registered,  // a type known to torch.utils._pytree
   };
   Kind kind = Kind::Value;
-  PyRef object;    // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
-  PyRef type;      // Registered: the node type; Dict: its type
+  PyRef object;  // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
+  PyRef type;    // Registered: the node type; Dict: its type
   std::vector<ArgSpec> children;
   std::string path;  // "x", "kwargs['mask'][0]": for people
 };
@@ -44,18 +44,25 @@ struct UnsupportedArgument {
   std::string path, type_name;
 };
 
-struct SpecBuilder {
+class SpecBuilder {
+ public:
+  // any_object: objects of types that are not known are guarded by identity.
+  explicit SpecBuilder(const std::vector<std::string>* ints = nullptr, bool any_object = false)
+      : symbolic_ints(ints), any_object_(any_object) {}
   // symbolic_ints: paths of ints that are symbols (they varied between calls).
   const std::vector<std::string>* symbolic_ints = nullptr;
   ArgSpec build(PyObject* object, std::string path);
+
+ private:
+  int writable_depth_ = 0;
+  bool any_object_;
 };
 
 // False when the object does not have this shape; `why`, when given, receives the reason. Never sets a Python error.
 bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why);
 
-// The object with each tensor and symbolic int replaced, in spec order, by the next of `tensors` and `ints`.
-PyRef substitute(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& tensors, size_t& next_tensor,
-                 const std::vector<PyRef>& ints, size_t& next_int);
+// The arguments with each symbolic int replaced by the next of `ints`; all else is the caller's own objects.
+PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& ints, size_t& next);
 
 // (leaf objects, context, type) of a torch.utils._pytree node; empty ref when the type is not registered.
 struct RegisteredNode {

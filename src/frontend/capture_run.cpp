@@ -11,6 +11,8 @@
 #include "bridge/sym_node.h"
 #include "frontend/errors.h"
 #include "frontend/location.h"
+#include "frontend/session.h"
+#include "frontend/symbols.h"
 
 namespace cresset::frontend {
 namespace {
@@ -53,26 +55,21 @@ struct LeafNames {
   }
 };
 
-struct StandIns {
-  std::vector<PyRef> tensors, ints;
-};
-
-StandIns make_stand_ins(bridge::Capture& capture, const Variant& variant, const CallLeaves& leaves) {
+// The caller's tensors take part themselves; symbolic ints are new objects.
+std::vector<PyRef> enter_arguments(bridge::Capture& capture, const Variant& variant, const CallLeaves& leaves) {
   LeafNames names;
   names.collect(variant.args);
   names.collect(variant.kwargs);
-  StandIns out;
   for (size_t i = 0; i < leaves.tensors.size(); ++i) {
     PyRef python = checked(THPVariable_Wrap(leaves.tensors[i]));
-    at::Tensor stand_in =
-        capture.add_input(leaves.tensors[i], names.tensors[i], marks_of(python.get(), leaves.tensors[i].dim()));
-    out.tensors.push_back(checked(THPVariable_Wrap(std::move(stand_in))));
+    capture.add_guest(leaves.tensors[i], names.tensors[i], marks_of(python.get(), leaves.tensors[i].dim()));
   }
+  std::vector<PyRef> ints;
   for (size_t i = 0; i < leaves.ints.size(); ++i) {
     py::object value = py::cast(capture.add_int_argument(leaves.ints[i], names.ints[i]));
-    out.ints.push_back(PyRef::steal(value.release().ptr()));
+    ints.push_back(PyRef::steal(value.release().ptr()));
   }
-  return out;
+  return ints;
 }
 
 // torch.compiler.is_compiling() is what model code asks before it looks at data.
@@ -117,31 +114,31 @@ class LegacyNew {
   PyRef guard_;
 };
 
-// The message of the pending Python exception, which is cleared.
-std::string take_python_error() {
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  PyRef t = PyRef::steal(type), v = PyRef::steal(value), tb = PyRef::steal(trace);
-  std::string text = t ? ((PyTypeObject*)t.get())->tp_name : "?";
-  PyRef message = v ? PyRef::steal(PyObject_Str(v.get())) : PyRef();
-  const char* utf8 = message ? PyUnicode_AsUTF8(message.get()) : nullptr;
-  PyErr_Clear();
-  if (utf8 != nullptr) text += std::string(": ") + utf8;
-  return text;
-}
+// The pending Python exception, set aside while other code runs.
+class SetAside {
+ public:
+  SetAside() { PyErr_Fetch(&type_, &value_, &trace_); }
+  ~SetAside() { PyErr_Restore(type_, value_, trace_); }
+  SetAside(const SetAside&) = delete;
+  void remove_symbols() {
+    PyErr_NormalizeException(&type_, &value_, &trace_);
+    auto* exception = (PyBaseExceptionObject*)value_;
+    PyRef args = without_symbols(PyRef::borrow(exception->args));
+    if (args.get() == exception->args) return;
+    PyObject* old = std::exchange(exception->args, args.release());
+    Py_DECREF(old);
+  }
+
+ private:
+  PyObject *type_, *value_, *trace_;
+};
 
 // Whether the function left its argument containers as they were given.
-bool containers_unchanged(const Variant& variant, PyObject* args, PyObject* kwargs, const StandIns& given) {
+bool containers_unchanged(const Variant& variant, PyObject* args, PyObject* kwargs, const CallLeaves& given) {
   CallLeaves after;
-  const auto same_shape = [&](const ArgSpec& spec, PyObject* object) {
-    ArgSpec copy = spec;
-    return match(copy, object, after, nullptr);
-  };
-  // Symbolic ints do not match as ints; such calls are rare enough to be trusted.
-  if (!given.ints.empty()) return true;
-  if (!same_shape(variant.args, args) || !same_shape(variant.kwargs, kwargs)) return false;
+  if (!match(variant.args, args, after, nullptr) || !match(variant.kwargs, kwargs, after, nullptr)) return false;
   for (size_t i = 0; i < after.tensors.size(); ++i)
-    if (!after.tensors[i].is_same(THPVariable_Unpack(given.tensors[i].get()))) return false;
+    if (!after.tensors[i].is_same(given.tensors[i])) return false;
   return true;
 }
 
@@ -173,51 +170,31 @@ class CaptureRun {
         options_(options),
         leaves_(leaves),
         variant_(variant),
-        capture_(std::make_shared<bridge::Capture>(options.dynamic)) {}
-
-  void run(PyObject* args, PyObject* kwargs) {
-    bridge::install_capture_kernels();
-    for (const ModuleGuards::NamedTensor& t : variant_.modules.tensors())
-      capture_->name_constant(THPVariable_Unpack(t.tensor), t.name);
-    StandIns stand_ins = make_stand_ins(*capture_, variant_, leaves_);
-    size_t next_tensor = 0, next_int = 0;
-    PyRef traced_args = substitute(variant_.args, args, stand_ins.tensors, next_tensor, stand_ins.ints, next_int);
-    PyRef traced_kwargs = substitute(variant_.kwargs, kwargs, stand_ins.tensors, next_tensor, stand_ins.ints, next_int);
-    PyRef result = evaluate(traced_args.get(), traced_kwargs.get());
-    if (!variant_.eager_reason.empty()) return;
-    std::string changed;
-    if (!variant_.modules.unchanged(&changed)) return refuse("the call changes state: " + changed);
-    if (!containers_unchanged(variant_, traced_args.get(), traced_kwargs.get(), stand_ins))
-      return refuse("the call changes a container among its arguments");
-    make_result(result.get());
-    if (!variant_.eager_reason.empty()) return;
-    result = PyRef();
-    traced_args = traced_kwargs = PyRef();
-    check_escapes(stand_ins);
+        capture_(std::make_shared<bridge::Capture>(options.dynamic)) {
+    if (options.evaluate) session_ = std::make_unique<Session>(variant.facts, *capture_);
   }
 
-  // Compiles what was captured.
-  void compile() {
-    Totals& totals = mutable_totals();
-    bridge::Captured captured = capture_->finish(builder_->tensors);
-    if (options_.fullgraph && !captured.data_reads.empty())
-      return refuse("what runs depends on a number read from tensor data at " + captured.data_reads[0].location);
-    const std::shared_ptr<sym::ShapeEnv> env = captured.graph->env_ptr();
-    std::unordered_map<sym::VarId, uint32_t> slots;
-    for (uint32_t i = 0; i < captured.symbols.size(); ++i) slots.emplace(captured.symbols[i].var, i);
-    check_marks(*env);
-    totals.operators_captured += captured.operators;
-    totals.shape_rule_entries += captured.shape_rule_entries;
-    totals.generic_rule_entries += captured.generic_rule_entries;
-    std::vector<at::Tensor> inputs(leaves_.tensors.begin(), leaves_.tensors.end());
-    {
-      py::gil_scoped_release no_gil;
-      variant_.entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text);
+  // Runs the call, once and for real. Its result, or nullptr with the function's exception set.
+  PyRef run(PyObject* args, PyObject* kwargs) {
+    PyRef result = evaluate(args, kwargs);
+    if (!result) {
+      SetAside exception;
+      variant_.raised = true;
+      refuse("the call raised");
+      capture_->flush("the call raised");
+      remove_written_symbols();
+      exception.remove_symbols();
+      return result;
     }
-    check_marks(*env);
-    variant_.numbers = sym::SizeProgram::compile(env->pool(), builder_->numbers, slots);
-    variant_.symbol_count = variant_.entry->symbol_count();
-    count(totals);
+    make_recipe(args, kwargs, result.get());
+    if (variant_.eager_reason.empty()) {
+      compile_and_run();
+    } else {
+      capture_->flush(variant_.eager_reason);
+      capture_->rethrow_deferred();
+    }
+    remove_written_symbols();
+    return without_symbols(std::move(result));
   }
 
   static Totals& mutable_totals();
@@ -240,63 +217,168 @@ class CaptureRun {
     throw PythonError{};
   }
 
-  void refuse(std::string why) { variant_.eager_reason = std::move(why); }
+  void refuse(std::string why) {
+    if (variant_.eager_reason.empty()) variant_.eager_reason = std::move(why);
+  }
 
   PyRef evaluate(PyObject* args, PyObject* kwargs) {
-    LocationTracker locations;
-    capture_->locate = [&](bridge::Capture& c) { locations.update(c); };
-    capture_->symbolic_number = &symbolic_number;
-    PyRef result;
+    const auto begin = now_ms();
+    bridge::install_capture_kernels();
+    for (const ModuleGuards::NamedTensor& t : variant_.modules.tensors())
+      capture_->name_constant(THPVariable_Unpack(t.tensor), t.name);
+    std::vector<PyRef> ints;
     try {
-      bridge::Capture::Scope scope(*capture_);
-      CompilingFlag compiling;
-      LegacyNew legacy_new;
-      result = PyRef::steal(PyObject_Call(function_, args, kwargs));
-    } catch (...) {
-      capture_->locate = nullptr;
-      throw;
+      ints = enter_arguments(*capture_, variant_, leaves_);
+    } catch (const bridge::CaptureAbort& e) {
+      refuse(e.what_without_backtrace());
+      capture_->flush(variant_.eager_reason);
+      return PyRef::steal(PyObject_Call(function_, args, kwargs));
     }
-    capture_->locate = nullptr;
-    if (!capture_->aborted().empty()) {
-      PyErr_Clear();
-      refuse(capture_->aborted() + where());
-    } else if (!result) {
-      if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit))
-        throw PythonError{};
-      refuse("the call raised " + take_python_error());
-      variant_.raised = true;
+    size_t next = 0;
+    const PyRef given_args = with_symbols(variant_.args, args, ints, next);
+    const PyRef given_kwargs = with_symbols(variant_.kwargs, kwargs, ints, next);
+    if (session_ != nullptr) {
+      session_->add_argument(args, checked(Py_BuildValue("(i)", 0)).get());
+      session_->add_argument(kwargs, checked(Py_BuildValue("(i)", 1)).get());
     }
+    PyRef result = call(given_args.get(), given_kwargs.get());
+    mutable_totals().ms_capture += now_ms() - begin;
     return result;
   }
 
-  std::string where() const {
-    const auto& locations = capture_->graph().locations;
-    const std::string& at = locations[capture_->graph().current_location];
-    return at.empty() ? "" : " at " + at;
+  PyRef call(PyObject* args, PyObject* kwargs) {
+    struct Locating {
+      bridge::Capture& capture;
+      LocationTracker tracker;
+      explicit Locating(bridge::Capture& c) : capture(c) {
+        capture.locate = [this](bridge::Capture& c) { tracker.update(c); };
+      }
+      ~Locating() { capture.locate = nullptr; }
+    } locating(*capture_);
+    capture_->symbolic_number = &symbolic_number;
+    const bridge::Capture::Scope scope(*capture_);
+    const CompilingFlag compiling;
+    const LegacyNew legacy_new;
+    return session_ != nullptr ? session_->call(function_, args, kwargs)
+                               : PyRef::steal(PyObject_Call(function_, args, kwargs));
   }
 
-  void make_result(PyObject* result) {
+  // How later calls make their result; or why they cannot.
+  void make_recipe(PyObject* args, PyObject* kwargs, PyObject* result) {
+    if (capture_->closed()) return refuse(capture_->why_closed());
+    if (!capture_->aborted().empty()) return refuse(capture_->aborted());
+    if (session_ == nullptr) check_traced(args, kwargs);
+    if (session_ != nullptr && !session_->refusal().empty()) refuse(session_->refusal());
+    if (TorchState::now() != variant_.state) refuse("the call changes torch's modes");
+    if (!variant_.eager_reason.empty()) return;
     builder_ = std::make_unique<RecipeBuilder>(*capture_);
+    if (session_ != nullptr) {
+      builder_->existed = [this](PyObject* object) { return session_->existed(object); };
+      builder_->argument_path = [this](PyObject* object) { return session_->argument_path(object); };
+    }
+    const bridge::Capture::Scope scope(*capture_);  // guests answer for their stand-ins
     try {
+      if (session_ != nullptr) variant_.effects = build_effects(*builder_, session_->writes());
       variant_.result = builder_->build(result, "result");
       variant_.shared_slots = builder_->shared_slots;
     } catch (const UnsupportedResult& e) {
-      refuse("the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds");
+      return refuse("the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds");
+    }
+    for (const at::Tensor& t : builder_->tensors)
+      if (t.requires_grad()) return refuse("gradients are wanted: run under torch.no_grad() to compile for inference");
+    add_bases();
+    if (options_.fullgraph && capture_->reads_data())
+      return refuse("what runs depends on a number read from tensor data");
+    if (stored_elsewhere()) {
+      collect_garbage();
+      if (stored_elsewhere()) refuse("the call stores a tensor where it outlives the call");
     }
   }
 
-  // Stand-ins that live on after the call were stored somewhere: that write has no replay.
-  void check_escapes(StandIns& stand_ins) {
-    std::unordered_map<c10::TensorImpl*, int> kept;
-    for (const PyRef& t : stand_ins.tensors) kept[THPVariable_Unpack(t.get()).unsafeGetTensorImpl()] = 1;
-    for (const at::Tensor& t : builder_->tensors) {
-      kept[t.unsafeGetTensorImpl()] = 1;
-      if (t.is_view()) kept[t._base().unsafeGetTensorImpl()] = 1;  // autograd's view keeps its base
+  // The old way sees no writes: it compares what they would have changed.
+  void check_traced(PyObject* args, PyObject* kwargs) {
+    std::string changed;
+    if (!variant_.modules.unchanged(&changed)) return refuse("the call changes state: " + changed);
+    if (!containers_unchanged(variant_, args, kwargs, leaves_))
+      refuse("the call changes a container among its arguments");
+  }
+
+  // The values that were written are plain numbers from now on, as they are in later calls.
+  void remove_written_symbols() {
+    if (session_ == nullptr) return;
+    for (const Write& write : session_->writes())
+      for (const PyRef& value : write.values) {
+        const PyRef plain = without_symbols(value);
+        if (plain.get() != value.get()) replace_written(write, value.get(), plain.get());
+      }
+    PyErr_Clear();
+  }
+  static void replace_written(const Write& write, PyObject* symbolic, PyObject* plain) {
+    if (write.kind == Write::Kind::Cell && PyCell_GET(write.owner.get()) == symbolic)
+      PyCell_Set(write.owner.get(), plain);
+    if (write.kind == Write::Kind::Attribute) {
+      const PyRef now = PyRef::steal(PyObject_GetAttr(write.owner.get(), write.key.get()));
+      if (now.get() == symbolic) PyObject_GenericSetAttr(write.owner.get(), write.key.get(), plain);
+    } else {
+      without_symbols(write.owner);  // a container: in place
     }
-    const auto expected = [&] { return static_cast<int64_t>(kept.size()) + capture_->lifted_constants(); };
-    if (capture_->live_tensors() <= expected()) return;
-    collect_garbage();
-    if (capture_->live_tensors() > expected()) refuse("the call stores a tensor where it outlives the call");
+    PyErr_Clear();
+  }
+
+  // Autograd's record of a view keeps its base alive (tensor._base): that is no escape, but must become real too.
+  void add_bases() {
+    std::vector<at::Tensor>& tensors = builder_->tensors;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      at::Tensor base;
+      if (tensors[i].is_view()) base = tensors[i]._base();
+      if (!base.defined() || bridge::TraceTensor::from(base) == nullptr) continue;
+      const at::Tensor stand_in(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(bridge::TraceTensor::from(base)));
+      if (std::none_of(tensors.begin(), tensors.end(), [&](const at::Tensor& t) { return t.is_same(stand_in); }))
+        tensors.push_back(stand_in);
+    }
+  }
+
+  // Trace tensors that live on, but are no part of the result, were stored somewhere: that write has no replay.
+  bool stored_elsewhere() const {
+    const std::vector<at::Tensor> held = capture_->held();
+    return std::any_of(held.begin(), held.end(), [&](const at::Tensor& t) {
+      return std::none_of(builder_->tensors.begin(), builder_->tensors.end(),
+                          [&](const at::Tensor& result) { return result.is_same(t); });
+    });
+  }
+
+  // Compiles what was captured; the first run goes through the same guards as every later one.
+  void compile_and_run() {
+    capture_->close();
+    Totals& totals = mutable_totals();
+    bridge::Captured captured = capture_->finish(builder_->tensors);
+    const std::shared_ptr<sym::ShapeEnv> env = captured.graph->env_ptr();
+    std::unordered_map<sym::VarId, uint32_t> slots;
+    for (uint32_t i = 0; i < captured.symbols.size(); ++i) slots.emplace(captured.symbols[i].var, i);
+    check_marks(*env);
+    totals.operators_captured += captured.operators;
+    totals.shape_rule_entries += captured.shape_rule_entries;
+    totals.generic_rule_entries += captured.generic_rule_entries;
+    const std::vector<at::Tensor> inputs(leaves_.tensors.begin(), leaves_.tensors.end());
+    std::vector<int64_t> symbols;
+    std::vector<at::Tensor> real;
+    {
+      py::gil_scoped_release no_gil;
+      variant_.entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text);
+    }
+    check_marks(*env);
+    symbols.resize(variant_.entry->symbol_count());
+    std::string why;
+    const bool same = variant_.entry->matches(inputs, leaves_.ints, symbols.data(), &why);
+    CRESSET_CHECK(same, "a new variant rejects the call it was made for: " + why);
+    variant_.numbers = sym::SizeProgram::compile(env->pool(), builder_->numbers, slots);
+    variant_.symbol_count = variant_.entry->symbol_count();
+    count(totals);
+    {
+      py::gil_scoped_release no_gil;
+      real = variant_.entry->run(inputs, symbols.data());
+    }
+    bridge::Capture::settle(builder_->tensors, real);
   }
 
   void count(Totals& totals) const {
@@ -315,6 +397,7 @@ class CaptureRun {
   const CallLeaves& leaves_;
   Variant& variant_;
   std::shared_ptr<bridge::Capture> capture_;
+  std::unique_ptr<Session> session_;  // of the evaluator
   std::unique_ptr<RecipeBuilder> builder_;
 };
 
@@ -332,26 +415,13 @@ Totals totals() { return CaptureRun::mutable_totals(); }
 void reset_totals() { CaptureRun::mutable_totals() = Totals{}; }
 Totals& live_totals() { return CaptureRun::mutable_totals(); }
 
-void capture_call(PyObject* function, PyObject* args, PyObject* kwargs, const CompileOptions& options,
-                  const CallLeaves& leaves, Variant& variant) {
-  const double begin = now_ms();
-  CaptureRun run(function, options, leaves, variant);
-  capturing = true;
-  try {
-    run.run(args, kwargs);
-  } catch (const bridge::CaptureAbort& e) {
-    variant.eager_reason = e.what_without_backtrace();
-  } catch (...) {
-    capturing = false;
-    throw;
-  }
-  capturing = false;
-  live_totals().ms_capture += now_ms() - begin;
-  try {
-    if (variant.eager_reason.empty()) run.compile();
-  } catch (const bridge::CaptureAbort& e) {  // a result that has no place in a program
-    variant.eager_reason = e.what_without_backtrace();
-  }
+PyRef capture_call(PyObject* function, PyObject* args, PyObject* kwargs, const CompileOptions& options,
+                   const CallLeaves& leaves, Variant& variant) {
+  struct Capturing {
+    Capturing() { capturing = true; }
+    ~Capturing() { capturing = false; }
+  } now;
+  return CaptureRun(function, options, leaves, variant).run(args, kwargs);
 }
 
 }  // namespace cresset::frontend

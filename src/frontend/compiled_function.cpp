@@ -73,7 +73,7 @@ std::shared_ptr<Variant> CompiledFunction::find(const TorchState& state, PyObjec
       continue;
     }
     if (!match(v.args, args, leaves, why) || !match(v.kwargs, kwargs, leaves, why)) continue;
-    if (!v.modules.holds(why)) continue;
+    if (!(options_.evaluate ? v.facts.holds(why) : v.modules.holds(why))) continue;
     if (v.entry != nullptr) {
       symbols.resize(v.symbol_count);
       if (!v.entry->matches(leaves.tensors, leaves.ints, symbols.data(), why)) continue;
@@ -98,7 +98,7 @@ void CompiledFunction::learn_varying_ints(PyObject* args, PyObject* kwargs) {
       for (size_t i = 0; i < a.children.size() && i < b.children.size(); ++i) compare(a.children[i], b.children[i]);
     }
   } walk{varying_ints_};
-  SpecBuilder builder;
+  SpecBuilder builder(nullptr, options_.evaluate);
   const ArgSpec args_now = builder.build(args, "args"), kwargs_now = builder.build(kwargs, "kwargs");
   for (const std::shared_ptr<Variant>& v : variants_) {
     walk.compare(v->args, args_now);
@@ -106,55 +106,62 @@ void CompiledFunction::learn_varying_ints(PyObject* args, PyObject* kwargs) {
   }
 }
 
-std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyObject* args, PyObject* kwargs) {
+std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyObject* args, PyObject* kwargs,
+                                                   PyRef& result) {
   auto variant = std::make_shared<Variant>();
   variant->state = state;
   const std::string name = name_of(function_.get());
+  // Not kept: nothing tells such calls apart.
+  const auto run_eagerly = [&](std::string why) {
+    PyErr_Clear();
+    variant->eager_reason = std::move(why);
+    record_break(*variant, name);
+    ++live_totals().eager_calls;
+    result = PyRef::steal(PyObject_Call(function_.get(), args, kwargs));
+    return variant;
+  };
   try {
     learn_varying_ints(args, kwargs);
-    SpecBuilder builder{options_.dynamic ? &varying_ints_ : nullptr};
+    SpecBuilder builder(options_.dynamic ? &varying_ints_ : nullptr, options_.evaluate);
     variant->args = builder.build(args, "args");
     variant->kwargs = builder.build(kwargs, "kwargs");
   } catch (const UnsupportedArgument& e) {
-    PyErr_Clear();
-    variant->eager_reason = "argument " + e.path + " of type " + e.type_name + " cannot be guarded";
-    record_break(*variant, name);
-    return variant;  // not kept: nothing tells such calls apart
+    return run_eagerly("argument " + e.path + " of type " + e.type_name + " cannot be guarded");
   }
   CallLeaves leaves;
-  if (!match(variant->args, args, leaves, nullptr) || !match(variant->kwargs, kwargs, leaves, nullptr)) {
-    variant->eager_reason = "an argument does not equal itself";
-    return variant;
-  }
+  if (!match(variant->args, args, leaves, nullptr) || !match(variant->kwargs, kwargs, leaves, nullptr))
+    return run_eagerly("an argument does not equal itself");
   variant->modules.add_reachable(function_.get());
   const bool parameters_need_grad =
       state.grad_mode && (requires_grad(leaves) ||
                           std::any_of(variant->modules.tensors().begin(), variant->modules.tensors().end(),
                                       [](const auto& t) { return THPVariable_Unpack(t.tensor).requires_grad(); }));
   if (parameters_need_grad) {
-    variant->eager_reason = "gradients are wanted: run under torch.no_grad() to compile for inference";
-  } else {
-    capture_call(function_.get(), args, kwargs, options_, leaves, *variant);
+    keep(variant, name);
+    return run_eagerly("gradients are wanted: run under torch.no_grad() to compile for inference");
   }
+  result = capture_call(function_.get(), args, kwargs, options_, leaves, *variant);
   if (!variant->eager_reason.empty()) {
     record_break(*variant, name);
-    if (variant->raised) return variant;  // bad input: the next call may be good
+    ++live_totals().eager_calls;
   }
-  variants_.insert(variants_.begin(), variant);
-  if (static_cast<int64_t>(variants_.size()) > options_.entry_limit) {
-    variants_.pop_back();
-    if (!std::exchange(warned_limit_, true))
-      PyErr_WarnFormat(
-          PyExc_RuntimeWarning, 2,
-          "cresset: %s has more than %lld compiled variants; the least used one is dropped. Last reason: %s",
-          name.c_str(), static_cast<long long>(options_.entry_limit),
-          live_totals().recompiles.empty() ? "?" : live_totals().recompiles.back().c_str());
-  }
+  if (!variant->raised) keep(variant, name);  // after bad input the next call may be good
   return variant;
 }
 
-PyObject* CompiledFunction::run(Variant& variant, const CallLeaves& leaves, const int64_t* symbols, PyObject*,
-                                PyObject*) {
+void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::string& name) {
+  variants_.insert(variants_.begin(), variant);
+  if (static_cast<int64_t>(variants_.size()) <= options_.entry_limit) return;
+  variants_.pop_back();
+  if (std::exchange(warned_limit_, true)) return;
+  PyErr_WarnFormat(PyExc_RuntimeWarning, 2,
+                   "cresset: %s has more than %lld compiled variants; the least used one is dropped. Last reason: %s",
+                   name.c_str(), static_cast<long long>(options_.entry_limit),
+                   live_totals().recompiles.empty() ? "?" : live_totals().recompiles.back().c_str());
+}
+
+PyObject* CompiledFunction::run(Variant& variant, const CallLeaves& leaves, const int64_t* symbols, PyObject* args,
+                                PyObject* kwargs) {
   std::vector<at::Tensor> results;
   if (variant.entry->is_small()) {
     results = variant.entry->run(leaves.tensors, symbols);
@@ -162,17 +169,27 @@ PyObject* CompiledFunction::run(Variant& variant, const CallLeaves& leaves, cons
     py::gil_scoped_release no_gil;
     results = variant.entry->run(leaves.tensors, symbols);
   }
-  std::vector<PyRef> tensors;
-  tensors.reserve(results.size());
+  Ingredients with;
+  with.args = args;
+  with.kwargs = kwargs;
+  with.tensors.reserve(results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     const int32_t input = variant.entry->returned_input(i);
-    tensors.push_back(checked(input >= 0 ? THPVariable_Wrap(leaves.tensors[static_cast<size_t>(input)])
-                                         : THPVariable_Wrap(std::move(results[i]))));
+    with.tensors.push_back(checked(input >= 0 ? THPVariable_Wrap(leaves.tensors[static_cast<size_t>(input)])
+                                              : THPVariable_Wrap(std::move(results[i]))));
   }
-  std::vector<int64_t> numbers(variant.numbers.output_count());
-  if (!numbers.empty()) variant.numbers.run(symbols, numbers.data());
-  std::vector<PyRef> shared(variant.shared_slots);
-  return make(variant.result, tensors, numbers, shared).release();
+  with.numbers.resize(variant.numbers.output_count());
+  if (!with.numbers.empty()) variant.numbers.run(symbols, with.numbers.data());
+  with.shared.resize(variant.shared_slots);
+  if (!variant.effects.empty()) replay(variant.effects, with);
+  return make(variant.result, with).release();
+}
+
+PyObject* CompiledFunction::refuse_break(const Variant& variant) const {
+  set_error("CaptureError", "cresset: fullgraph=True, but " + name_of(function_.get()) +
+                                " cannot be captured whole: " + variant.eager_reason +
+                                "; remedy: change that line, or drop fullgraph=True to run it eagerly");
+  return nullptr;
 }
 
 PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
@@ -193,25 +210,13 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
         live_totals().recompiles.push_back(line);
         CRESSET_LOG(Recompiles, line);
       }
-      variant = capture(state, packed.args.get(), packed.kwargs.get());
-      if (variant->eager_reason.empty()) {
-        // The first run goes through the same guards as every later one.
-        leaves.clear();
-        std::string why;
-        symbols.resize(variant->symbol_count);
-        const bool same = match(variant->args, packed.args.get(), leaves, &why) &&
-                          match(variant->kwargs, packed.kwargs.get(), leaves, &why) &&
-                          variant->entry->matches(leaves.tensors, leaves.ints, symbols.data(), &why);
-        CRESSET_CHECK(same, "a new variant rejects the call it was made for: " + why);
-      }
+      PyRef result;
+      variant = capture(state, packed.args.get(), packed.kwargs.get(), result);
+      if (result && options_.fullgraph && !variant->eager_reason.empty()) return refuse_break(*variant);
+      return result.release();
     }
     if (!variant->eager_reason.empty()) {
-      if (options_.fullgraph && !variant->raised) {
-        set_error("CaptureError", "cresset: fullgraph=True, but " + name_of(function_.get()) +
-                                      " cannot be captured whole: " + variant->eager_reason +
-                                      "; remedy: change that line, or drop fullgraph=True to run it eagerly");
-        return nullptr;
-      }
+      if (options_.fullgraph) return refuse_break(*variant);
       return call_eager(args, nargsf, kwnames);
     }
     try {
@@ -248,6 +253,9 @@ int CompiledFunction::visit(visitproc visit, void* arg) const {
     if (const int r = frontend::visit(v->kwargs, visit, arg)) return r;
     if (const int r = frontend::visit(v->result, visit, arg)) return r;
     if (const int r = v->modules.visit(visit, arg)) return r;
+    if (const int r = v->facts.visit(visit, arg)) return r;
+    for (const Effect& e : v->effects)
+      if (const int r = frontend::visit(e, visit, arg)) return r;
   }
   return 0;
 }

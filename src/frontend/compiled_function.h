@@ -10,7 +10,9 @@
 
 #include "bridge/entry.h"
 #include "frontend/arg_spec.h"
+#include "frontend/effects.h"
 #include "frontend/recipe.h"
+#include "frontend/state_facts.h"
 #include "frontend/state_guard.h"
 
 namespace cresset::frontend {
@@ -19,6 +21,7 @@ struct CompileOptions {
   bool dynamic = true;
   bool fullgraph = false;
   driver::Options code;
+  bool evaluate = false;   // by the bytecode evaluator; else traced: run natively on tensors that take notes
   bool keep_text = false;  // keep the graph's text, for cresset.explain
   int64_t entry_limit = 64;
 };
@@ -28,8 +31,10 @@ struct CompileOptions {
 struct Variant {
   TorchState state;
   ArgSpec args, kwargs;
-  ModuleGuards modules;
+  ModuleGuards modules;  // traced: all that the function can reach; evaluated: for names
+  StateFacts facts;      // evaluated: what it read
   std::unique_ptr<bridge::Entry> entry;
+  std::vector<Effect> effects;
   Recipe result;
   uint32_t shared_slots = 0;
   sym::SizeProgram numbers;
@@ -53,7 +58,8 @@ void reset_totals();
 // The callable's state; the Python object holds one.
 class CompiledFunction {
  public:
-  CompiledFunction(PyObject* function, CompileOptions options) : function_(PyRef::borrow(function)), options_(options) {}
+  CompiledFunction(PyObject* function, CompileOptions options)
+      : function_(PyRef::borrow(function)), options_(options) {}
 
   // New reference, or nullptr with an exception set.
   PyObject* call(PyObject* const* args, size_t nargsf, PyObject* kwnames);
@@ -65,12 +71,15 @@ class CompiledFunction {
   int visit(visitproc visit, void* arg) const;
 
  private:
+  PyObject* refuse_break(const Variant& variant) const;  // fullgraph=True: sets CaptureError
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   PyObject* run(Variant& variant, const CallLeaves& leaves, const int64_t* symbols, PyObject* args, PyObject* kwargs);
   std::shared_ptr<Variant> find(const TorchState& state, PyObject* args, PyObject* kwargs, CallLeaves& leaves,
                                 c10::SmallVectorImpl<int64_t>& symbols, std::string* why);
-  std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs);
   void forget(const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
+  // Runs the call for real and makes a variant of it. `result`: what it returned; empty with an exception set.
+  std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs, PyRef& result);
+  void keep(const std::shared_ptr<Variant>& variant, const std::string& name);
   void learn_varying_ints(PyObject* args, PyObject* kwargs);
 
   PyRef function_;

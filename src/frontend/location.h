@@ -20,7 +20,9 @@ class LocationTracker {
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    size_t operator()(const Key& k) const { return reinterpret_cast<size_t>(k.code) * 31 + static_cast<size_t>(k.line); }
+    size_t operator()(const Key& k) const {
+      return reinterpret_cast<size_t>(k.code) * 31 + static_cast<size_t>(k.line);
+    }
   };
   std::unordered_map<Key, uint32_t, Hash> known_;
   std::unordered_map<const void*, bool> is_library_;

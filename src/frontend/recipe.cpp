@@ -1,8 +1,8 @@
 #include "frontend/recipe.h"
 
 #include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/utils/python_symnode.h>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
 
 #include "bridge/sym_node.h"
 #include "frontend/arg_spec.h"
@@ -22,7 +22,9 @@ PyObject* instance_dict(PyObject* object) {
   return slot != nullptr ? *slot : nullptr;
 }
 
-bool has_slots_state(PyObject* object) { return Py_TYPE(object)->tp_basicsize > (Py_ssize_t)(sizeof(PyObject) + 2 * sizeof(void*)); }
+bool has_slots_state(PyObject* object) {
+  return Py_TYPE(object)->tp_basicsize > (Py_ssize_t)(sizeof(PyObject) + 2 * sizeof(void*));
+}
 
 }  // namespace
 
@@ -54,14 +56,14 @@ void RecipeBuilder::children_of(Recipe& recipe, PyObject* tuple, const std::stri
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   Recipe recipe;
   if (THPVariable_Check(object)) {
-    const at::Tensor& tensor = THPVariable_Unpack(object);
-    if (bridge::TraceTensor::from(tensor) == nullptr) {
+    bridge::TraceTensor* trace = bridge::TraceTensor::from(THPVariable_Unpack(object));
+    if (trace == nullptr) {
       recipe.object = PyRef::borrow(object);  // a real tensor: returned as it is
       return recipe;
     }
     recipe.kind = Recipe::Kind::Tensor;
-    const auto [it, fresh] = tensor_positions_.try_emplace(tensor.unsafeGetTensorImpl(), tensors.size());
-    if (fresh) tensors.push_back(tensor);
+    const auto [it, fresh] = tensor_positions_.try_emplace(trace, tensors.size());
+    if (fresh) tensors.emplace_back(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(trace));
     recipe.position = it->second;
     return recipe;
   }
@@ -77,6 +79,12 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   }
   if (is_plain_immutable(object)) {
     recipe.object = PyRef::borrow(object);
+    return recipe;
+  }
+  if (existed != nullptr && existed(object)) {
+    PyObject* way = argument_path != nullptr ? argument_path(object) : nullptr;
+    recipe.kind = way != nullptr ? Recipe::Kind::Argument : Recipe::Kind::Constant;
+    recipe.object = PyRef::borrow(way != nullptr ? way : object);
     return recipe;
   }
   if (const auto it = made_.find(object); it != made_.end()) {
@@ -113,7 +121,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.object = node.context;
     children_of(recipe, node.children.get(), path);
     remember();
-  } else if (!contains_traced(object, 0)) {
+  } else if (!is_made_anew(object) && !contains_traced(object, 0)) {
     recipe.object = PyRef::borrow(object);
   } else {
     return build_object(object, path);
@@ -121,10 +129,21 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   return recipe;
 }
 
+// Whether each call must make its own: an object that the call made, with state of its own.
+bool RecipeBuilder::is_made_anew(PyObject* object) const {
+  if (existed == nullptr || PyType_Check(object) || PyModule_Check(object)) return false;
+  if (PyFunction_Check(object)) return PyFunction_GET_CLOSURE(object) != nullptr;
+  if (PyGen_CheckExact(object) || PyIter_Check(object) || PyAnySet_CheckExact(object) || PyCell_Check(object) ||
+      PyByteArray_Check(object) || PyMethod_Check(object))
+    return true;
+  return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && instance_dict(object) != nullptr;
+}
+
 // An instance whose whole state is its __dict__ (a cache object, a dataclass): made anew without running __init__.
 Recipe RecipeBuilder::build_object(PyObject* object, const std::string& path) {
   PyObject* dict = instance_dict(object);
-  if (dict == nullptr || PyDict_Check(object) || PyList_Check(object) || has_slots_state(object))
+  if (dict == nullptr || PyDict_Check(object) || PyList_Check(object) || PyFunction_Check(object) ||
+      has_slots_state(object))
     throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
   Recipe recipe;
   recipe.kind = Recipe::Kind::Object;
@@ -143,11 +162,17 @@ Recipe RecipeBuilder::build_object(PyObject* object, const std::string& path) {
 
 namespace {
 
-PyRef make_tuple(const Recipe& recipe, const std::vector<PyRef>& tensors, const std::vector<int64_t>& numbers,
-                 std::vector<PyRef>& shared) {
+PyRef argument(PyObject* path, const Ingredients& with) {
+  PyRef at = PyRef::borrow(PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == 0 ? with.args : with.kwargs);
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(path); ++i)
+    at = checked(PyObject_GetItem(at.get(), PyTuple_GET_ITEM(path, i)));
+  return at;
+}
+
+PyRef make_tuple(const Recipe& recipe, Ingredients& with) {
   PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(recipe.children.size())));
   for (size_t i = 0; i < recipe.children.size(); ++i)
-    PyTuple_SET_ITEM(items.get(), i, make(recipe.children[i], tensors, numbers, shared).release());
+    PyTuple_SET_ITEM(items.get(), i, make(recipe.children[i], with).release());
   return items;
 }
 
@@ -160,62 +185,60 @@ PyRef make_named(PyObject* type, PyRef items) {
   return checked(PyObject_CallOneArg(type, items.get()));  // torch.return_types, torch.Size
 }
 
-void fill_dict(const Recipe& recipe, PyObject* dict, const std::vector<PyRef>& tensors,
-               const std::vector<int64_t>& numbers, std::vector<PyRef>& shared) {
+void fill_dict(const Recipe& recipe, PyObject* dict, Ingredients& with) {
   for (size_t i = 0; i < recipe.children.size(); ++i) {
-    PyRef value = make(recipe.children[i], tensors, numbers, shared);
+    PyRef value = make(recipe.children[i], with);
     if (PyDict_SetItem(dict, PyTuple_GET_ITEM(recipe.object.get(), i), value.get()) < 0) throw PythonError{};
   }
 }
 
-PyRef make_object(const Recipe& recipe, const std::vector<PyRef>& tensors, const std::vector<int64_t>& numbers,
-                  std::vector<PyRef>& shared) {
+PyRef make_object(const Recipe& recipe, Ingredients& with) {
   auto* type = (PyTypeObject*)recipe.type.get();
   PyRef no_args = checked(PyTuple_New(0));
   PyRef object = checked(PyBaseObject_Type.tp_new(type, no_args.get(), nullptr));
-  shared[static_cast<size_t>(recipe.shared_slot)] = object;
+  with.shared[static_cast<size_t>(recipe.shared_slot)] = object;
   PyRef dict = checked(PyObject_GenericGetDict(object.get(), nullptr));
-  fill_dict(recipe, dict.get(), tensors, numbers, shared);
+  fill_dict(recipe, dict.get(), with);
   return object;
 }
 
 }  // namespace
 
-PyRef make(const Recipe& recipe, const std::vector<PyRef>& tensors, const std::vector<int64_t>& numbers,
-           std::vector<PyRef>& shared) {
+PyRef make(const Recipe& recipe, Ingredients& with) {
   const auto remember = [&](PyRef object) {
-    if (recipe.shared_slot >= 0) shared[static_cast<size_t>(recipe.shared_slot)] = object;
+    if (recipe.shared_slot >= 0) with.shared[static_cast<size_t>(recipe.shared_slot)] = object;
     return object;
   };
   switch (recipe.kind) {
     case Recipe::Kind::Tensor:
-      return tensors[recipe.position];
+      return with.tensors[recipe.position];
     case Recipe::Kind::Number:
-      return checked(PyLong_FromLongLong(numbers[recipe.position]));
+      return checked(PyLong_FromLongLong(with.numbers[recipe.position]));
     case Recipe::Kind::Boolean:
-      return PyRef::borrow(numbers[recipe.position] != 0 ? Py_True : Py_False);
+      return PyRef::borrow(with.numbers[recipe.position] != 0 ? Py_True : Py_False);
     case Recipe::Kind::Constant:
       return recipe.object;
+    case Recipe::Kind::Argument:
+      return argument(recipe.object.get(), with);
     case Recipe::Kind::Shared:
-      return shared[recipe.position];
+      return with.shared[recipe.position];
     case Recipe::Kind::Tuple:
-      return remember(make_named(recipe.object.get(), make_tuple(recipe, tensors, numbers, shared)));
+      return remember(make_named(recipe.object.get(), make_tuple(recipe, with)));
     case Recipe::Kind::List: {
       PyRef list = remember(checked(PyList_New(0)));
       for (const Recipe& c : recipe.children)
-        if (PyList_Append(list.get(), make(c, tensors, numbers, shared).get()) < 0) throw PythonError{};
+        if (PyList_Append(list.get(), make(c, with).get()) < 0) throw PythonError{};
       return list;
     }
     case Recipe::Kind::Dict: {
       PyRef dict = remember(checked(PyDict_New()));
-      fill_dict(recipe, dict.get(), tensors, numbers, shared);
+      fill_dict(recipe, dict.get(), with);
       return dict;
     }
     case Recipe::Kind::Registered:
-      return remember(unflatten_registered(recipe.type.get(), make_tuple(recipe, tensors, numbers, shared).get(),
-                                           recipe.object.get()));
+      return remember(unflatten_registered(recipe.type.get(), make_tuple(recipe, with).get(), recipe.object.get()));
     case Recipe::Kind::Object:
-      return make_object(recipe, tensors, numbers, shared);
+      return make_object(recipe, with);
   }
   return {};
 }

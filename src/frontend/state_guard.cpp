@@ -100,7 +100,8 @@ void ModuleGuards::add_module(PyObject* module, const std::string& path, int dep
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(tensors, &position, &key, &value))
-      if (THPVariable_Check(value)) tensors_.push_back({path.empty() ? text_of(key) : path + "." + text_of(key), value});
+      if (THPVariable_Check(value))
+        tensors_.push_back({path.empty() ? text_of(key) : path + "." + text_of(key), value});
   }
   for (const char* name : {"_forward_hooks", "_forward_pre_hooks"}) {
     PyObject* hooks = PyDict_GetItemString(dict, name);

@@ -7,6 +7,7 @@
 #include "frontend/capture_run.h"
 #include "frontend/compiled_function.h"
 #include "frontend/eval/debug.h"
+#include "frontend/eval/hooks.h"
 
 namespace py = pybind11;
 using namespace cresset;
@@ -35,13 +36,15 @@ py::dict stats() {
   return out;
 }
 
-py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse, bool keep_text) {
+py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse,
+                            bool keep_text, bool evaluate) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
   options.code.eager_rounding = eager_rounding;
   options.code.fuse = fuse;
   options.keep_text = keep_text;
+  options.evaluate = evaluate && cresset_eval_unsupported() == nullptr;
   PyObject* made = frontend::new_compiled_function(function.ptr(), options);
   if (made == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(made);
@@ -63,6 +66,7 @@ py::list variants(const py::object& object) {
       const driver::Stats& s = v->entry->stats();
       row["graph"] = v->entry->graph_text();
       row["guards"] = v->entry->guard_texts();
+      row["facts"] = v->facts.texts();
       row["program"] = runtime::print(v->entry->executor().program());
       row["kernels"] = v->entry->executor().program().kernel_text;
       row["kernel_count"] = s.kernels;
@@ -85,7 +89,7 @@ PYBIND11_MODULE(_C, m) {
   m.doc() = "cresset's native module";
   frontend::add_compiled_function_type(m.ptr());
   m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
-        py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false);
+        py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false, py::arg("evaluate") = false);
   m.def("variants", &variants);
   m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
   m.def("stats", &stats);
