@@ -50,8 +50,11 @@ Capture::Scope::~Scope() {
   at::autocast::set_autocast_cache_enabled(autocast_cache_);
   current_capture = previous_;
   if (previous_ != nullptr) return;
-  if (capture_.random_->disturbed()) capture_.mark_aborted(kSeeds);
-  capture_.random_.reset();
+  if (capture_.random_ == nullptr) return;  // flushed
+  const bool seeded = capture_.random_->disturbed();
+  if (seeded) capture_.mark_aborted(kSeeds);
+  capture_.random_->release();
+  if (!seeded) capture_.random_.reset();
 }
 
 void Capture::note_random_operator() {
@@ -371,8 +374,7 @@ std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::A
                                             std::vector<graph::TensorType> types) {
   for (const graph::TensorType& type : types)
     for (const sym::ExprId size : type.sizes)
-      if (env().pool().is_const(size) && env().pool().const_value(size) < 0)
-        abort_capture("a result of negative size");
+      if (env().pool().is_const(size) && env().pool().const_value(size) < 0) abort_capture("a result of negative size");
   const graph::NodeId node = graph_->add_node(op, std::move(args), std::move(types));
   return graph_->node(node).results;
 }

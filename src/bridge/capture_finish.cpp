@@ -101,7 +101,16 @@ OutputSpec Capture::output_of(const at::Tensor& output, std::unordered_map<uint3
   TraceTensor& trace = *TraceTensor::from(tensor);
   value_of(trace);
   for (const ViewChain* link = trace.chain().get(); link != nullptr; link = link->parent.get())
-    if (is_lazy(link->op)) abort_capture("a lazily conjugated or negated result");
+    if (is_lazy(link->op)) {
+      if (why_closed_.empty()) abort_capture("a lazily conjugated or negated result");
+      // A piece that runs once: the elements are changed at once.
+      graph_->outputs.push_back(trace.value);
+      OutputSpec own;
+      own.kind = OutputSpec::Kind::GraphOutput;
+      own.position = static_cast<uint32_t>(graph_->outputs.size() - 1);
+      own.dtype = trace.type().dtype;
+      return own;
+    }
   Storage& storage = storages_[trace.storage_id().index];
   OutputSpec spec;
   spec.kind = storage.home;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "bridge/capture.h"
 #include "bridge/interpret.h"
+#include "bridge/random_watch.h"
 
 namespace cresset::bridge {
 namespace {
@@ -82,8 +83,11 @@ void Capture::flush(const std::string& why) {
   why_closed_ = at.empty() ? why : why + " at " + at;
   CRESSET_LOG(Graph, "capture ends early: " + why_closed_);
   const std::vector<at::Tensor> live = close();
+  const std::unique_ptr<RandomWatch> random = std::move(random_);
+  if (random != nullptr) random->release();
   Captured captured = finish(live);
   settle(live, interpret(captured));
+  if (random != nullptr) random->restore_seeded();
 }
 
 void Capture::rethrow_deferred() {

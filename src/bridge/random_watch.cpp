@@ -1,5 +1,7 @@
 #include "bridge/random_watch.h"
 
+#include <utility>
+
 namespace cresset::bridge {
 
 RandomWatch::RandomWatch()
@@ -11,13 +13,25 @@ RandomWatch::RandomWatch()
   advance();
 }
 
-RandomWatch::~RandomWatch() {
+RandomWatch::~RandomWatch() { release(); }
+
+void RandomWatch::release() {
+  if (std::exchange(released_, true)) return;
   const std::lock_guard lock(generator_->mutex_);
+  if (!as_left()) seeded_ = generator_->engine().data();
   at::mt19937 engine;
   engine.set_data(found_);
   generator_->set_engine(engine);
   generator_->set_next_float_normal_sample(found_float_);
   generator_->set_next_double_normal_sample(found_double_);
+}
+
+void RandomWatch::restore_seeded() {
+  if (!seeded_) return;
+  const std::lock_guard lock(generator_->mutex_);
+  at::mt19937 engine;
+  engine.set_data(*seeded_);
+  generator_->set_engine(engine);
 }
 
 void RandomWatch::advance() {

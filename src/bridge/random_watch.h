@@ -17,6 +17,11 @@ class RandomWatch {
   ~RandomWatch();  // restores
   RandomWatch(const RandomWatch&) = delete;
 
+  // Ends the watch: the generator is as it was found, for the operators that were recorded. Idempotent.
+  void release();
+  // After those drew: a state that the call set itself is in force.
+  void restore_seeded();
+
   // Whether somebody else changed the state since the last look. Call at each random operator.
   bool disturbed();
 
@@ -26,6 +31,8 @@ class RandomWatch {
 
   at::CPUGeneratorImpl* generator_;
   at::mt19937_data_pod found_, left_;
+  std::optional<at::mt19937_data_pod> seeded_;
+  bool released_ = false;
   std::optional<float> found_float_;  // the second number of a pair of normal ones, kept for the next draw
   std::optional<double> found_double_;
 };

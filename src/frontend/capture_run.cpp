@@ -163,6 +163,17 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
+// A view whose elements are conjugated or negated when they are read: no program gives such a result.
+bool is_lazy(const at::Tensor& tensor) {
+  const bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
+  for (const bridge::ViewChain* link = trace != nullptr ? trace->chain().get() : nullptr; link != nullptr;
+       link = link->parent.get()) {
+    const std::string_view name = graph::op_name(link->op);
+    if (name == "aten::conj_physical" || name == "aten::neg") return true;
+  }
+  return false;
+}
+
 class CaptureRun {
  public:
   CaptureRun(PyObject* function, const CompileOptions& options, const CallLeaves& leaves, Variant& variant)
@@ -287,6 +298,8 @@ class CaptureRun {
     for (const at::Tensor& t : builder_->tensors)
       if (t.requires_grad()) return refuse("gradients are wanted: run under torch.no_grad() to compile for inference");
     add_bases();
+    for (const at::Tensor& t : builder_->tensors)
+      if (is_lazy(t)) return refuse("a lazily conjugated or negated result");
     if (options_.fullgraph && capture_->reads_data())
       return refuse("what runs depends on a number read from tensor data");
     if (stored_elsewhere()) {
