@@ -19,9 +19,9 @@
 
 namespace cresset::bridge {
 
-// Capture cannot go on: what was asked needs data, or has no place in a graph. The call is run by eager instead.
 class RandomWatch;
 
+// Capture cannot go on: what was asked needs data, or has no place in a graph. The call is run by eager instead.
 class CaptureAbort : public c10::Error {
  public:
   using c10::Error::Error;

@@ -9,18 +9,12 @@
 #include "bridge/dtypes.h"
 #include "bridge/predict_sizes.h"
 #include "bridge/sym_node.h"
-#include "sym/eval.h"
 
 namespace cresset::bridge {
 namespace {
 
 using sym::ExprId;
-using sym::VarId;
-
-// What a meta kernel answers for one choice of sizes.
-struct MetaResult {
-  std::vector<at::Tensor> tensors;
-};
+using Tensors = std::vector<at::Tensor>;
 
 bool has_meta_kernel(const c10::OperatorHandle& handle) {
   return handle.hasKernelForDispatchKey(c10::DispatchKey::Meta) ||
@@ -64,8 +58,8 @@ class MetaCall {
 
   const std::vector<ExprId>& sizes() const { return sizes_; }  // distinct, simplified: all that the call depends on
   const graph::Device& device() const { return device_; }
-  // No value: the meta kernel rejects such sizes.
-  MetaResult run(const std::function<int64_t(ExprId)>& value) const {
+  // Its results. Raises what the meta kernel raises for sizes that it rejects.
+  Tensors run(const std::function<int64_t(ExprId)>& value) const {
     std::unordered_map<graph::ValueId, at::Tensor> made;
     const auto tensor = [&](graph::ValueId id) {
       if (const auto known = made.find(id); known != made.end()) return known->second;
@@ -91,12 +85,12 @@ class MetaCall {
     }
     Capture::StepAside aside;
     handle_.callBoxed(stack);
-    MetaResult out;
+    Tensors out;
     for (const c10::IValue& v : stack) {
       if (v.isTensor()) {
-        if (v.toTensor().defined()) out.tensors.push_back(v.toTensor());
+        if (v.toTensor().defined()) out.push_back(v.toTensor());
       } else {
-        for (const at::Tensor& t : v.toTensorVector()) out.tensors.push_back(t);
+        for (const at::Tensor& t : v.toTensorVector()) out.push_back(t);
       }
     }
     return out;
@@ -166,7 +160,7 @@ class GenericRule {
         exact_(is_unpredictable(graph::op_name(op)) || must_run(graph::op_name(op))) {}
 
   std::vector<graph::TensorType> run() {
-    const MetaResult base = call_.run([&](ExprId e) { return exact_ ? pin(capture_, e) : hint(e); });
+    const Tensors base = call_.run([&](ExprId e) { return exact_ ? pin(capture_, e) : hint(e); });
     if (exact_) return types(base, nullptr);
     SizePredictor predictor(capture_.env(), call_.sizes());
     for (const SizePredictor::Point& point : predictor.points()) {
@@ -194,23 +188,23 @@ class GenericRule {
     return *value;
   }
 
-  static std::vector<int64_t> shapes(const MetaResult& result) {
+  static std::vector<int64_t> shapes(const Tensors& tensors) {
     std::vector<int64_t> out;
-    for (const at::Tensor& t : result.tensors) {
+    for (const at::Tensor& t : tensors) {
       out.insert(out.end(), t.sizes().begin(), t.sizes().end());
       out.insert(out.end(), t.strides().begin(), t.strides().end());
     }
     return out;
   }
 
-  std::vector<graph::TensorType> types(const MetaResult& base, const SizePredictor* predictor) {
+  std::vector<graph::TensorType> types(const Tensors& base, const SizePredictor* predictor) {
     std::vector<graph::TensorType> out;
     size_t next = 0;
     const auto number = [&](int64_t value) {
       const size_t i = next++;
       return predictor != nullptr ? predictor->expression(i) : capture_.env().pool().constant(value);
     };
-    for (const at::Tensor& t : base.tensors) {
+    for (const at::Tensor& t : base) {
       graph::TensorType type;
       const std::optional<DType> dtype = from_torch(t.scalar_type());
       if (!dtype) abort_capture("a result dtype that graphs do not represent");

@@ -1,6 +1,7 @@
 #include "bridge/sym_node.h"
 
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "bridge/tensor_geometry.h"
@@ -150,35 +151,29 @@ std::optional<SymNode::Quotient> SymNode::quotient() const {
   return Quotient{pool().constant(static_cast<int64_t>(value_)), pool().constant(1)};
 }
 
+template <class Holds>
+c10::SymNode SymNode::compare(const c10::SymNode& other, Relation relation, Holds&& holds) {
+  if (const std::optional<Compared> c = cross_multiplied(other))
+    return make(Type::Bool, (pool().*relation)(c->mine, c->theirs));
+  if (involves_float(other)) return wrap_bool(holds(pinned(clone()), pinned(other)));
+  return make(Type::Bool, (pool().*relation)(expr_, operand(other)));
+}
+
 c10::SymNode SymNode::eq(const c10::SymNode& other) {
-  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().eq(c->mine, c->theirs));
-  if (involves_float(other)) return wrap_bool(pinned(clone()) == pinned(other));
-  return make(Type::Bool, pool().eq(expr_, operand(other)));
+  return compare(other, &sym::ExprPool::eq, std::equal_to<double>());
 }
 c10::SymNode SymNode::ne(const c10::SymNode& other) {
-  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().ne(c->mine, c->theirs));
-  if (involves_float(other)) return wrap_bool(pinned(clone()) != pinned(other));
-  return make(Type::Bool, pool().ne(expr_, operand(other)));
+  return compare(other, &sym::ExprPool::ne, std::not_equal_to<double>());
 }
 c10::SymNode SymNode::gt(const c10::SymNode& other) {
-  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().gt(c->mine, c->theirs));
-  if (involves_float(other)) return wrap_bool(pinned(clone()) > pinned(other));
-  return make(Type::Bool, pool().gt(expr_, operand(other)));
+  return compare(other, &sym::ExprPool::gt, std::greater<double>());
 }
-c10::SymNode SymNode::lt(const c10::SymNode& other) {
-  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().lt(c->mine, c->theirs));
-  if (involves_float(other)) return wrap_bool(pinned(clone()) < pinned(other));
-  return make(Type::Bool, pool().lt(expr_, operand(other)));
-}
+c10::SymNode SymNode::lt(const c10::SymNode& other) { return compare(other, &sym::ExprPool::lt, std::less<double>()); }
 c10::SymNode SymNode::le(const c10::SymNode& other) {
-  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().le(c->mine, c->theirs));
-  if (involves_float(other)) return wrap_bool(pinned(clone()) <= pinned(other));
-  return make(Type::Bool, pool().le(expr_, operand(other)));
+  return compare(other, &sym::ExprPool::le, std::less_equal<double>());
 }
 c10::SymNode SymNode::ge(const c10::SymNode& other) {
-  if (const std::optional<Compared> c = cross_multiplied(other)) return make(Type::Bool, pool().ge(c->mine, c->theirs));
-  if (involves_float(other)) return wrap_bool(pinned(clone()) >= pinned(other));
-  return make(Type::Bool, pool().ge(expr_, operand(other)));
+  return compare(other, &sym::ExprPool::ge, std::greater_equal<double>());
 }
 c10::SymNode SymNode::sym_min(const c10::SymNode& other) {
   if (involves_float(other)) return float_op(other, [](double a, double b) { return std::min(a, b); });

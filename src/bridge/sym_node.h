@@ -109,6 +109,9 @@ class SymNode final : public c10::SymNodeImpl {
   std::optional<Quotient> quotient() const;
   std::optional<Compared> cross_multiplied(const c10::SymNode& other);
   std::optional<double> whole_ratio();
+  using Relation = sym::ExprId (sym::ExprPool::*)(sym::ExprId, sym::ExprId);
+  template <class Holds>
+  c10::SymNode compare(const c10::SymNode& other, Relation relation, Holds&& holds);
 
   Env env_;
   Type type_;

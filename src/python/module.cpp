@@ -8,9 +8,11 @@
 #include "frontend/compiled_function.h"
 #include "frontend/eval/debug.h"
 #include "python/shapes.h"
+#include "python/state_of.h"
 
 namespace py = pybind11;
 using namespace cresset;
+using python::state_of;
 
 namespace {
 
@@ -54,12 +56,6 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   PyObject* made = frontend::new_compiled_function(function.ptr(), options);
   if (made == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(made);
-}
-
-frontend::CompiledFunction& state_of(const py::object& object) {
-  frontend::CompiledFunction* state = frontend::as_compiled_function(object.ptr());
-  if (state == nullptr) throw py::type_error("expected a function compiled by cresset");
-  return *state;
 }
 
 // What each variant of a compiled function is, for cresset.explain and tests.

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "frontend/compiled_function.h"
+#include "python/state_of.h"
 #include "sym/explain.h"
 #include "sym/rebuild.h"
 #include "sym/solve.h"
@@ -76,12 +76,6 @@ py::list assigned(bridge::Entry& entry, const sym::Assignment& values) {
     out.append(py::make_tuple(kind_name(s, entry.tensor_count()), s.source.position, s.source.dim, it->second));
   }
   return out;
-}
-
-frontend::CompiledFunction& state_of(const py::object& object) {
-  frontend::CompiledFunction* state = frontend::as_compiled_function(object.ptr());
-  if (state == nullptr) throw py::type_error("expected a function compiled by cresset");
-  return *state;
 }
 
 py::list shape_report(const py::object& function) {

@@ -1,8 +1,6 @@
 #include "lower/generalize.h"
 
-#include <map>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "codegen/collapse.h"
 
@@ -30,7 +28,8 @@ class Generalizer {
     codegen::IndexSpace space = codegen::collapsed_space(old_);
     if (space.position.valid()) space = as_written();
     add_loops(space);
-    for (const loop::Binding& b : old_.bindings) add_index(b.var, new_env_->new_ranged_var(sym::Interval::all()));
+    for (const loop::Binding& b : old_.bindings)
+      indices_.emplace(b.var, new_env_->new_ranged_var(sym::Interval::all()));
     Kernel& kernel = *out_.kernel;
     kernel.buffers = old_.buffers;
     for (size_t i = 0; i < old_.scalars.size(); ++i) {
@@ -68,17 +67,12 @@ class Generalizer {
       for (const codegen::Loop& loop : *loops) {
         const ExprId extent = size(loop.extent, kShortLoop);
         const ExprId index = new_env_->new_index_var(extent);
-        add_index(loop.var, index);
+        indices_.emplace(loop.var, index);
         out_.kernel->dims.push_back(
             {new_pool().var_of(index), extent, loop.inner ? Dim::Kind::Inner : Dim::Kind::Outer});
       }
     }
   }
-  void add_index(VarId old, ExprId now) {
-    indices_.emplace(old, now);
-    index_mask_.insert(old);
-  }
-
   loop::Scalar with_operands(loop::Scalar scalar) const {
     for (loop::ScalarId* operand : {&scalar.a, &scalar.b, &scalar.c})
       if (operand->valid()) *operand = moved_[operand->index];
@@ -90,7 +84,7 @@ class Generalizer {
     std::vector<VarId> vars;
     pool_.collect_vars(e, vars);
     bool size = true;
-    for (VarId var : vars) size &= index_mask_.count(var) == 0;
+    for (VarId var : vars) size &= indices_.count(var) == 0;
     return is_size_.emplace(e, size).first->second;
   }
 
@@ -212,7 +206,6 @@ class Generalizer {
   std::shared_ptr<sym::ShapeEnv> new_env_;
   GeneralKernel out_;
   std::unordered_map<VarId, ExprId> indices_;  // loop and bound variables: old -> new
-  std::unordered_set<VarId> index_mask_;
   std::unordered_map<ExprId, bool> is_size_;
   std::unordered_map<ExprId, ExprId> parameters_, translated_;  // old -> new
   std::unordered_map<VarId, ExprId> meaning_;                   // parameter -> old
