@@ -1,8 +1,11 @@
-"""Methods of torch.Tensor that cannot work on stand-ins, replaced while something is captured."""
+"""What cannot work on stand-ins or symbolic sizes as it is, replaced while something is captured."""
 
+import builtins
+import functools
 import threading
 
 import torch
+import torch.nn.functional as F
 
 from . import _C
 
@@ -21,6 +24,75 @@ def _new(self, *args, **kwargs):
     return self.new_empty(args)
 
 
+_range = builtins.range
+
+
+class _RangeType(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, _range)
+
+    def __subclasscheck__(cls, other):
+        return other is cls or issubclass(other, _range)
+
+
+class _Range(metaclass=_RangeType):
+    """range(): an end that is a symbolic size is not pinned, only how many steps there are: range(0, n, 128) is the same
+    loop for every n from 1 to 128. Gives a true range, whose ``stop`` may lie behind the one that was asked for."""
+
+    def __new__(cls, *args):
+        if len(args) > 3 or not any(type(a) is torch.SymInt for a in args):
+            return _range(*args)
+        start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+        step = int(step)
+        if step == 0 or not (stop > start if step > 0 else stop < start):
+            return _range(0, 0, step)
+        start = int(start)
+        steps = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
+        return _range(start, start + int(steps) * step, step)
+
+
+def _symbolic(values):
+    """Whether these are integers of which one is a symbolic size."""
+    kinds = {type(v) for v in values}
+    return torch.SymInt in kinds and kinds <= {int, torch.SymInt}
+
+
+def _extremum(builtin, symbolic):
+    """min() or max(): of sizes it is an expression, where comparing them would be a decision."""
+
+    def extremum(*args, **kwargs):
+        values = args[0] if len(args) == 1 and type(args[0]) in (tuple, list) else args
+        if kwargs or not _symbolic(values):
+            return builtin(*args, **kwargs)
+        out = values[0]
+        for value in values[1:]:
+            out = symbolic(out, value)
+        return out
+
+    return extremum
+
+
+def _with_plain_bools(function):
+    """`n > 1 and ...` leaves a symbolic boolean where a plain one is asked for; its value was decided by `and`."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        args = [bool(a) if type(a) is torch.SymBool else a for a in args]
+        return function(*args, **{k: bool(a) if type(a) is torch.SymBool else a for k, a in kwargs.items()})
+
+    return call
+
+
+# (where, name, what stands there while capturing)
+_REPLACED = [
+    (builtins, "range", _Range),
+    (builtins, "min", _extremum(builtins.min, torch.sym_min)),
+    (builtins, "max", _extremum(builtins.max, torch.sym_max)),
+    (F, "scaled_dot_product_attention", _with_plain_bools(F.scaled_dot_product_attention)),
+]
+_originals = [getattr(where, name) for where, name, _ in _REPLACED]
+
+
 def install():
     """Installs the replacements; the returned function takes them away again."""
     global _depth
@@ -28,6 +100,8 @@ def install():
         _depth += 1
         if _depth == 1:
             torch.Tensor.new = _new
+            for where, name, replacement in _REPLACED:
+                setattr(where, name, replacement)
     return _remove
 
 
@@ -37,3 +111,5 @@ def _remove():
         _depth -= 1
         if _depth == 0:
             del torch.Tensor.new
+            for (where, name, _), original in zip(_REPLACED, _originals):
+                setattr(where, name, original)

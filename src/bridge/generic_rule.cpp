@@ -48,6 +48,10 @@ bool must_run(std::string_view name) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
+// Of these, the ones whose sizes and strides follow from a few observed calls as well as from meta kernels. The others
+// give sizes that contents decide, or write to their arguments.
+bool may_run_often(std::string_view name) { return name.starts_with("aten::_fft_"); }
+
 // Runs the operator's meta kernel on tensors of given sizes.
 class MetaCall {
  public:
@@ -157,7 +161,8 @@ class GenericRule {
   GenericRule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args)
       : capture_(capture),
         call_(capture, op, args),
-        exact_(is_unpredictable(graph::op_name(op)) || must_run(graph::op_name(op))) {}
+        exact_(is_unpredictable(graph::op_name(op)) ||
+               (must_run(graph::op_name(op)) && !may_run_often(graph::op_name(op)))) {}
 
   std::vector<graph::TensorType> run() {
     const Tensors base = call_.run([&](ExprId e) { return exact_ ? pin(capture_, e) : hint(e); });

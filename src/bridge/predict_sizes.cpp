@@ -81,6 +81,11 @@ ExprId SizePredictor::candidate(size_t i, int64_t base) {
   for (const ExprId e : sizes_)
     if (fits(e)) return e;
   if (const ExprId e = affine(i, base); e.valid()) return e;
+  for (const ExprId size : sizes_) {  // the half of a spectrum: size // 2 + 1
+    const ExprId half = env_.pool().floor_div(size, env_.pool().constant(2));
+    const int64_t offset = base - value(hints_, half).value_or(0);
+    if (const ExprId e = env_.pool().add(half, env_.pool().constant(offset)); fits(e)) return e;
+  }
   std::vector<ExprId> known = sizes_;
   known.insert(known.end(), expressions_.begin(), expressions_.end());
   for (const ExprId a : known) {

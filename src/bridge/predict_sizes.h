@@ -10,8 +10,8 @@
 
 namespace cresset::bridge {
 
-// Accepted: a constant, one of the arguments' sizes, an affine function of the size symbols, or the product, least or
-// greatest of two sizes (the arguments' or those found for earlier dimensions).
+// Accepted: a constant, one of the arguments' sizes, an affine function of the size symbols, a size's half and a
+// constant, or the product, least or greatest of two sizes (the arguments' or those found for earlier dimensions).
 // Each must agree with every observation, of which there is at least one for every symbol and one that moves them all.
 class SizePredictor {
  public:

@@ -1,6 +1,9 @@
 #include "bridge/symbolic_composites.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_batch_norm_impl_index_native.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <ATen/ops/where.h>
@@ -68,6 +71,25 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
                                                   grouped);
 }
 
+// ATen asks whether there is any element, to leave early. With running statistics an empty batch needs no case of its
+// own, and batch 0 is not told apart. Arguments that do not fit are left to ATen.
+using Optional = std::optional<at::Tensor>;
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, int64_t> batch_norm_index(
+    const at::Tensor& input, const Optional& weight, const Optional& bias, const Optional& mean,
+    const Optional& variance, bool training, double momentum, double eps, bool cudnn) {
+  const auto per_channel = [&](const Optional& t) {
+    return !t || !t->defined() || (t->dim() == 1 && t->sym_size(0) == input.sym_size(1));
+  };
+  const bool has_statistics = mean && mean->defined() && variance && variance->defined();
+  if (training || !has_statistics || input.dim() < 2 || !per_channel(weight) || !per_channel(bias) ||
+      !per_channel(mean) || !per_channel(variance))
+    return at::native::_batch_norm_impl_index(input, weight, bias, mean, variance, training, momentum, eps, cudnn);
+  auto [out, saved_mean, saved_scale] =
+      at::native_batch_norm(input, weight, bias, mean, variance, false, momentum, eps);
+  at::Tensor reserve = at::empty({0}, input.options().dtype(at::kByte));
+  return {std::move(out), std::move(saved_mean), std::move(saved_scale), std::move(reserve), 0};
+}
+
 // max_pool1d without gradients reads the data itself; the form with indices is made of operators.
 void max_pool1d(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
   c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "").callBoxed(stack);
@@ -88,6 +110,7 @@ void install_symbolic_composites() {
         made->back()->impl((std::string(name) + ".vec").c_str(),
                            torch::CppFunction::makeFromBoxedFunction<&upsample_vec>());
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
+      made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());
     }
     return made;

@@ -10,10 +10,13 @@
 namespace cresset::frontend {
 namespace {
 
-bool in_torch_package(PyObject* filename) {
+// Frames that are not the user's: torch's own, and what stands in for Python's builtins while capturing.
+bool in_library(PyObject* filename) {
   const char* name = PyUnicode_AsUTF8(filename);
   if (name == nullptr) return PyErr_Clear(), false;
-  return std::strstr(name, "/torch/") != nullptr || std::strstr(name, "\\torch\\") != nullptr;
+  for (const char* part : {"/torch/", "\\torch\\", "/cresset/_capture_patches.py"})
+    if (std::strstr(name, part) != nullptr) return true;
+  return false;
 }
 
 std::string describe(PyFrameObject* frame, PyCodeObject* code) {
@@ -43,7 +46,7 @@ void LocationTracker::update(bridge::Capture& capture) {
     PyCodeObject* code = PyFrame_GetCode(f);
     Py_DECREF(code);  // the frame keeps it
     auto [library, fresh_code] = is_library_.try_emplace(code, false);
-    if (fresh_code) library->second = in_torch_package(code->co_filename);
+    if (fresh_code) library->second = in_library(code->co_filename);
     if (!library->second) {
       auto [known, fresh] = known_.try_emplace(Key{code, PyFrame_GetLasti(f)}, 0);
       if (fresh) known->second = capture.graph().add_location(describe(f, code));

@@ -26,70 +26,113 @@ enum class Order : uint8_t { Less, Equal, Greater };
 
 Order order_of(double a, double b) { return a < b ? Order::Less : a > b ? Order::Greater : Order::Equal; }
 
-double sample_var(const sym::ShapeEnv& env, sym::VarId var, uint64_t sample) {
-  uint64_t mixed = (var.index + 1) * 0x9E3779B97F4A7C15ull + sample * 0xD1B54A32D192ED03ull;
-  mixed ^= mixed >> 29;
-  const int64_t magnitude = sample == 0 ? 13 : sample == 1 ? 9001 : 97;
-  int64_t value = 2 + static_cast<int64_t>(mixed % static_cast<uint64_t>(magnitude)) + (sample == 1 ? 4000 : 0);
-  if (const sym::Symbol* symbol = env.symbol(var))
-    value = std::max(symbol->range.lo, std::min(value, symbol->range.hi));
-  return static_cast<double>(value);
-}
+// Evaluates expressions at one sample point. A point where some size is below 2 is no sample of general sizes. Sums and
+// quotients hide sizes (h * w - h - w + 1 has h - 1 in it): where there are any, variables are scaled up.
+class Sample {
+ public:
+  Sample(const sym::ShapeEnv& env, uint64_t number) : env_(env), number_(number) {}
 
-double sample_value(const sym::ShapeEnv& env, ExprId id, uint64_t sample);
-
-double fold(const sym::ShapeEnv& env, sym::Kind kind, std::span<const ExprId> operands, uint64_t sample) {
-  double out = sample_value(env, operands[0], sample);
-  for (const ExprId operand : operands.subspan(1)) {
-    const double b = sample_value(env, operand, sample);
-    switch (kind) {
-      case sym::Kind::Add:
-        out += b;
-        break;
-      case sym::Kind::Mul:
-        out *= b;
-        break;
-      case sym::Kind::FloorDiv:
-        out = b == 0 ? 0 : std::floor(out / b);
-        break;
-      case sym::Kind::Mod:
-        out = b == 0 ? 0 : out - b * std::floor(out / b);
-        break;
-      case sym::Kind::Min:
-        out = std::min(out, b);
-        break;
-      case sym::Kind::Max:
-        out = std::max(out, b);
-        break;
-      default:
-        return 0;  // a relation is no stride
+  Order order(ExprId a, ExprId b) {
+    constexpr double kScales[] = {1, 16, 256, 4096};
+    Order found = Order::Equal;
+    for (const double scale : kScales) {
+      scale_ = scale;
+      degenerate_ = false;
+      found = order_of(value(a), value(b));
+      if (!degenerate_ && found != Order::Equal && (scale_ >= 256 || !hidden_)) break;
     }
+    return found;
   }
-  return out;
-}
 
-double sample_value(const sym::ShapeEnv& env, ExprId id, uint64_t sample) {
-  const sym::Expr& e = env.pool()[id];
-  if (e.kind == sym::Kind::Const) return static_cast<double>(e.value);
-  if (e.kind == sym::Kind::Var) return sample_var(env, env.pool().var_of(id), sample);
-  return fold(env, e.kind, env.pool().operands(id), sample);
-}
+ private:
+  double variable(sym::VarId var) const {
+    uint64_t mixed = (var.index + 1) * 0x9E3779B97F4A7C15ull + number_ * 0xD1B54A32D192ED03ull;
+    mixed ^= mixed >> 29;
+    const uint64_t magnitude = number_ == 0 ? 13 : number_ == 1 ? 9001 : 97;
+    const double value = static_cast<double>(2 + mixed % magnitude + (number_ == 1 ? 4000 : 0)) * scale_;
+    const sym::Symbol* symbol = env_.symbol(var);
+    if (symbol == nullptr) return value;
+    return std::max(static_cast<double>(symbol->range.lo), std::min(value, static_cast<double>(symbol->range.hi)));
+  }
+
+  double value(ExprId id) {
+    const sym::Expr& e = env_.pool()[id];
+    if (e.kind == sym::Kind::Const) return static_cast<double>(e.value);
+    if (e.kind == sym::Kind::Var) return variable(env_.pool().var_of(id));
+    const double out = fold(e.kind, env_.pool().operands(id));
+    if (e.kind != sym::Kind::Mul) {
+      hidden_ = true;
+      degenerate_ = degenerate_ || out < 2;
+    }
+    return out;
+  }
+
+  double fold(sym::Kind kind, std::span<const ExprId> operands) {
+    double out = value(operands[0]);
+    for (const ExprId operand : operands.subspan(1)) {
+      const double b = value(operand);
+      switch (kind) {
+        case sym::Kind::Add:
+          out += b;
+          break;
+        case sym::Kind::Mul:
+          out *= b;
+          break;
+        case sym::Kind::FloorDiv:
+          out = b == 0 ? 0 : std::floor(out / b);
+          break;
+        case sym::Kind::Mod:
+          out = b == 0 ? 0 : out - b * std::floor(out / b);
+          break;
+        case sym::Kind::Min:
+          out = std::min(out, b);
+          break;
+        case sym::Kind::Max:
+          out = std::max(out, b);
+          break;
+        default:
+          return 0;  // a relation is no stride
+      }
+    }
+    return out;
+  }
+
+  const sym::ShapeEnv& env_;
+  uint64_t number_;
+  double scale_ = 1;
+  bool degenerate_ = false, hidden_ = false;
+};
 
 // Whether only sizes of 1 can make the strides equal. Free strides can be equal to anything.
 bool holds_in_general(sym::ShapeEnv& env, ExprId a, ExprId b, Order order) {
   const ExprId less = order == Order::Less ? a : b, greater = order == Order::Less ? b : a;
+  if (order != Order::Equal && env.known_true(env.pool().le(less, greater))) return true;
   const ExprId claim = order == Order::Equal ? env.pool().eq(a, b) : env.pool().lt(less, greater);
   return sym::known_for_general_sizes(env, claim).value_or(false);
 }
 
-Order compare(ShapeContext& shapes, ExprId a, ExprId b) {
+// Whether dimensions of `type` lead from one stride to the other: `inner` times the size of a dimension that has this
+// stride, and so on. Then `inner` is never the greater one.
+bool leads_to(sym::ShapeEnv& env, const TensorType& type, ExprId inner, ExprId outer) {
+  std::vector<bool> used(type.rank());
+  for (size_t step = 0; step < type.rank() && inner != outer; ++step) {
+    size_t dim = 0;
+    while (dim < type.rank() && (used[dim] || type.strides[dim] != inner)) ++dim;
+    if (dim == type.rank()) return false;
+    used[dim] = true;
+    inner = env.pool().mul(inner, type.sizes[dim]);
+  }
+  return inner == outer;
+}
+
+// `type`: whose strides they are, where that is known.
+Order compare(ShapeContext& shapes, ExprId a, ExprId b, const TensorType* type = nullptr) {
   if (a == b) return Order::Equal;
   sym::ShapeEnv& env = shapes.env();
-  const Order first = order_of(sample_value(env, a, 0), sample_value(env, b, 0));
+  const Order first = Sample(env, 0).order(a, b);
   if (env.pool().is_const(a) && env.pool().is_const(b)) return first;
   bool agree = true;
-  for (uint64_t sample = 1; agree && sample < 3; ++sample)
-    agree = order_of(sample_value(env, a, sample), sample_value(env, b, sample)) == first;
+  for (uint64_t sample = 1; agree && sample < 3; ++sample) agree = Sample(env, sample).order(a, b) == first;
   if (agree) {
     const std::optional<int64_t> ha = env.hint(a), hb = env.hint(b);
     if (!ha || !hb || *ha < 2 || *hb < 2) return first;
@@ -97,6 +140,8 @@ Order compare(ShapeContext& shapes, ExprId a, ExprId b) {
     agree = order_of(static_cast<double>(*ha), static_cast<double>(*hb)) == first;
   }
   if (agree) return first;
+  if (type != nullptr && leads_to(env, *type, a, b)) return Order::Less;
+  if (type != nullptr && leads_to(env, *type, b, a)) return Order::Greater;
   if (shapes.decide(env.pool().lt(a, b))) return Order::Less;
   return shapes.decide(env.pool().lt(b, a)) ? Order::Greater : Order::Equal;
 }
@@ -126,7 +171,7 @@ Order should_swap(ShapeContext& shapes, const std::vector<ExprId>& sizes,
     const std::optional<ExprId> a = stride_along(env, *operand, sizes, inner);
     const std::optional<ExprId> b = stride_along(env, *operand, sizes, outer);
     if (!a || !b) continue;
-    const Order order = compare(shapes, *a, *b);
+    const Order order = compare(shapes, *a, *b, operand);
     if (order != Order::Equal) return order;
     // Equal strides: the longer dimension goes outside. Only a dimension of size 1 can share its stride with another,
     // so two unknown sizes are left as they are.

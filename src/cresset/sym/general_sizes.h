@@ -9,7 +9,8 @@
 
 namespace cresset::sym {
 
-// Whether `condition` is proved or refuted for every value >= 2 of its symbols (as far as their ranges allow one).
+// Whether `condition` is proved or refuted for every value >= 2 of its symbols and, if that does not tell, of the
+// quotients in it (as far as their ranges allow one).
 // Adds no guard; what was learned about symbols beyond their equalities is not used.
 std::optional<bool> known_for_general_sizes(ShapeEnv& env, ExprId condition);
 

@@ -49,6 +49,21 @@ TEST_F(ShapeEnvTest, GeneralSizesAreNeitherZeroNorOne) {
   EXPECT_EQ(general("s0 == 1"), true);
 }
 
+TEST_F(ShapeEnvTest, QuotientsAreGeneralSizesToo) {
+  size("s0", 12), size("s1", 3);
+  const auto general = [&](const char* text) { return known_for_general_sizes(env_, (*this)(text)); };
+  EXPECT_EQ(general("s0 >= 8"), std::nullopt);  // nothing was divided yet
+  EXPECT_EQ(general("s0 // 4 != 1"), true);
+  EXPECT_EQ(general("s0 // 4 == 0"), false);
+  EXPECT_EQ(general("s1 * (s0 // 4) == s1"), false);
+  EXPECT_EQ(general("s0 >= 8"), true);   // s0 // 4 >= 2
+  EXPECT_EQ(general("s0 <= 3"), false);  // s0 // 4 < 1
+  EXPECT_EQ(general("s0 >= 9"), std::nullopt);
+  EXPECT_EQ(general("s0 >= 12"), std::nullopt);
+  EXPECT_EQ(general("s0 // 4 == s1"), std::nullopt);
+  EXPECT_THAT(env_.guards(), IsEmpty());
+}
+
 TEST_F(ShapeEnvTest, ExclusionsInEitherOrderMoveTheRange) {
   size("s0", 8);
   ask("s0 != 1");

@@ -1,0 +1,132 @@
+"""What Python programs do with sizes beside giving them to operators: loops, least and greatest, branches."""
+
+from __future__ import annotations
+
+import builtins
+
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import assert_same
+
+import cresset
+
+
+def sweep(function, inputs, compilations):
+    """Compiled once for the first inputs, called with all; eager's results, and this many compilations."""
+    compiled = cresset.compile(function)
+    with torch.no_grad():
+        for given in inputs:
+            assert_same(compiled(*given), function(*given))
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"]) == (compilations, 0), (
+        stats["recompiles"],
+        stats["graph_break_reasons"],
+    )
+    return stats["recompiles"]
+
+
+def of_lengths(*lengths):
+    return [(torch.randn(2, n, 8),) for n in lengths]
+
+
+def blocks(x):
+    return torch.stack([x[:, i : min(i + 8, x.size(1))].sum(1) for i in range(0, x.size(1), 8)])
+
+
+def test_range_pins_the_number_of_steps_only():
+    reasons = sweep(blocks, of_lengths(12, 9, 16, 10, 17, 24, 20), compilations=2)
+    assert "(args[0].size(1) + 7)//8 == 2" in reasons[0] and "test_shapes_python.py" in reasons[0]
+
+
+def test_range_downwards():
+    def f(x):
+        return sum(x[:, 0] * i for i in range(32, x.size(1), -9))
+
+    sweep(f, of_lengths(12, 10, 6), compilations=1)
+
+
+def test_empty_ranges_and_ranges_of_elements():
+    def f(x):
+        assert list(range(x.size(1), 0)) == [] and list(range(0, x.size(1), -1)) == []
+        assert isinstance(range(3), range) and not isinstance(3, range) and issubclass(range, range)
+        assert list(range(2, x.size(0) + 2)) == [2, 3] and range(x.size(0))[-1] == 1
+        return x + len(range(x.size(0)))
+
+    sweep(f, of_lengths(12, 9), compilations=1)
+
+
+def test_range_raises_as_ever():
+    def f(x):
+        try:
+            range(0, x.size(1), 0)
+        except ValueError as e:
+            return x, str(e)
+
+    sweep(f, of_lengths(12, 9), compilations=1)
+
+
+def test_builtins_are_restored():
+    before = (builtins.range, builtins.min, builtins.max, F.scaled_dot_product_attention)
+    sweep(blocks, of_lengths(12), compilations=1)
+    assert (builtins.range, builtins.min, builtins.max, F.scaled_dot_product_attention) == before
+
+
+def test_least_and_greatest_of_sizes_are_no_decision():
+    def f(x, y):
+        n = min(x.size(1), y.size(1))
+        m = max([x.size(1), y.size(1), 3])
+        return x[:, :n] + y[:, :n], torch.arange(m) * n
+
+    rows = [(torch.randn(2, a), torch.randn(2, b)) for a, b in [(9, 7), (7, 9), (5, 5), (1, 2), (2, 1)]]
+    sweep(f, rows, compilations=1)
+
+
+def test_least_with_a_key_or_of_other_things_is_pythons():
+    def f(x):
+        n = min(x.size(0), 2.5) + max("ab", "b", key=len).count("a") + min([], default=1)
+        return x * n + min(iter([x.size(0), 7]))
+
+    sweep(f, of_lengths(12, 9), compilations=1)
+
+
+@pytest.mark.parametrize("first", [1, 6])
+def test_a_decided_boolean_is_given_to_an_operator(first):
+    def f(q, mask=None):
+        q = q[:, None]
+        return F.scaled_dot_product_attention(q, q, q, is_causal=q.shape[2] > 1 and mask is None)
+
+    sweep(f, of_lengths(first, 7 - first, 9), compilations=2)
+
+
+def test_divided_lengths_are_general_sizes():
+    """That a length divided by 4 is not 1 is no question worth a guard: torch's composites take either answer."""
+
+    weight = torch.randn(8, 8)
+
+    def f(x):
+        x = F.gelu(F.avg_pool1d(F.linear(x, weight).transpose(1, 2), 4)).transpose(1, 2)
+        q = x.view(x.size(0), -1, 2, 4).transpose(1, 2)
+        return torch.matmul(q, q.transpose(-1, -2))
+
+    sweep(f, of_lengths(12, 5, 7, 16, 33), compilations=1)
+
+
+def test_strides_of_sizes_that_are_one_at_first():
+    weight = torch.randn(8, 2, 4)
+
+    def f(x):
+        x = x.transpose(1, 2)
+        p, q = F.conv1d(x, weight, stride=4, padding=1, groups=4), F.avg_pool1d(x, 4, 4)
+        n = min(p.size(-1), q.size(-1))
+        return p[..., :n] + q[..., :n]
+
+    sweep(f, of_lengths(4, 9, 32, 7), compilations=1)
+
+
+def test_fourier_transforms_of_any_size():
+    def f(x):
+        y = torch.fft.fft(torch.fft.fft(x, dim=-1), dim=-2).real
+        return y + torch.fft.irfft(torch.fft.rfft(x, dim=1), n=x.size(1), dim=1)
+
+    sweep(f, of_lengths(12, 9, 16, 5, 2), compilations=1)
