@@ -400,19 +400,37 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
 
 std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
   ++counters.operators;
-  check_devices(*graph_, op, args);
-  if (makes_data_dependent_sizes(op)) return call_data_dependent(op, std::move(args));
+  if (makes_data_dependent_sizes(op)) {
+    check_devices(*graph_, op, args);
+    return call_data_dependent(op, std::move(args));
+  }
   if (std::optional<graph::ValueId> chosen = masked_assignment(*this, op, args)) return {*chosen};
   replace_masks(op, args);
-  bool refused = false;
+  const ops::ShapeMemo::Entry* known = shapes_.find(*graph_, op, args);
+  counters.shape_memo_hits += known != nullptr;
+  ops::ShapeMemo::Entry found;
+  if (known == nullptr) {
+    check_devices(*graph_, op, args);
+    found = result_types(op, args);
+    if (!ops::takes_complex(*graph_, args)) shapes_.add(found);  // a complex constant may count as a number
+  }
+  const bool refused = known != nullptr ? known->refused : found.refused;
+  const std::vector<graph::ValueId> results =
+      append(op, std::move(args), known != nullptr ? known->types : std::move(found.types));
+  if (refused) graph_->node(graph_->order.back()).through_aten = true;
+  return results;
+}
+
+// By the operator's shape rule, else by the generic one.
+ops::ShapeMemo::Entry Capture::result_types(graph::OpId op, const std::vector<graph::Arg>& args) {
   std::string invalid;
-  const std::string_view name = graph::op_name(op);
+  bool refused = false;
   if (const ops::OpDef* def = ops::find(op); def != nullptr && def->shape != nullptr && applies(*def, *graph_, args)) {
     ++counters.shape_rule_entries;
-    ops::ShapeContext context(*graph_, name);
+    ops::ShapeContext context(*graph_, graph::op_name(op));
     context.default_dtype = default_dtype;
     Result<ops::Types> types = shape_of(*def, context, args);
-    if (types.ok()) return append(op, std::move(args), std::move(*types));
+    if (types.ok()) return {std::move(*types)};
     if (types.fallback().reason == FallbackReason::DataDependent) abort_capture(describe(types.fallback()));
     if (types.fallback().reason == FallbackReason::InvalidArguments) invalid = describe(types.fallback());
     refused = true;
@@ -420,9 +438,7 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
   ++counters.generic_rule_entries;
   std::vector<graph::TensorType> types = generic_rule(*this, op, args);
   if (!invalid.empty()) abort_capture(invalid);  // eager raises, though its meta kernel does not
-  const std::vector<graph::ValueId> results = append(op, std::move(args), std::move(types));
-  if (refused) graph_->node(graph_->order.back()).through_aten = true;
-  return results;
+  return {std::move(types), refused};
 }
 
 }  // namespace cresset::bridge

@@ -15,6 +15,7 @@
 #include "bridge/trace_tensor.h"
 #include "graph/graph.h"
 #include "ops/op_def.h"
+#include "ops/shape_memo.h"
 #include "runtime/program.h"
 
 namespace cresset::bridge {
@@ -80,7 +81,7 @@ struct Captured {
   std::vector<DataRead> data_reads;
   std::vector<DataDependentCall> data_calls;
   int64_t operators = 0;
-  int64_t shape_rule_entries = 0, generic_rule_entries = 0;
+  int64_t shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0;
   double shape_rule_us = 0;
 };
 
@@ -204,6 +205,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   graph::ValueId parent_value(const Storage& storage, const ViewChain& link);
   OutputSpec output_of(const at::Tensor& output, std::unordered_map<uint32_t, uint32_t>& base_outputs);
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
+  ops::ShapeMemo::Entry result_types(graph::OpId op, const std::vector<graph::Arg>& args);
   void replace_masks(graph::OpId op, std::vector<graph::Arg>& args);
   void check_mask(const graph::TensorType& self, size_t first, const graph::TensorType& mask);
   std::vector<graph::ValueId> append(graph::OpId op, std::vector<graph::Arg> args,
@@ -221,6 +223,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::unordered_map<c10::TensorImpl*, at::Tensor> lifted_;       // real -> stand-in
   std::unordered_map<const void*, StorageId> storage_of_memory_;  // real StorageImpl -> storage
   std::unordered_map<c10::TensorImpl*, std::string> names_;
+  ops::ShapeMemo shapes_;
   std::string aborted_;
   std::unique_ptr<RandomWatch> random_;  // while a scope is open
   std::unique_ptr<std::atomic<int64_t>> live_ = std::make_unique<std::atomic<int64_t>>(0);

@@ -12,7 +12,11 @@ namespace {
 
 sym::Reason (*reason_provider)() = nullptr;
 
-SymNode* ours(const c10::SymNode& node) { return dynamic_cast<SymNode*>(node.get()); }
+// The class is final: comparing types is comparing pointers, where dynamic_cast walks the bases.
+SymNode* ours(c10::SymNodeImpl& node) {
+  return typeid(node) == typeid(SymNode) ? static_cast<SymNode*>(&node) : nullptr;
+}
+SymNode* ours(const c10::SymNode& node) { return ours(*node); }
 
 [[noreturn]] void data_dependent(const sym::ShapeEnv& env, sym::ExprId expr) {
   const std::string text = "cresset: a decision needs the value of " + env.to_string(expr) +
@@ -47,8 +51,8 @@ c10::SymBool SymNode::make_bool(const Env& env, sym::ExprId expr) {
 
 sym::ExprId SymNode::expr_of(const Env& env, const c10::SymInt& value) {
   if (!value.is_heap_allocated()) return env->pool().constant(value.as_int_unchecked());
-  c10::SymNode node = value.toSymNode();
-  if (SymNode* mine = ours(node); mine != nullptr && mine->env_ == env) return mine->expr_;
+  c10::SymNodeImpl* node = value.toSymNodeImplUnowned();
+  if (SymNode* mine = ours(*node); mine != nullptr && mine->env_ == env) return mine->expr_;
   return env->pool().constant(node->guard_int(__FILE__, __LINE__));
 }
 
@@ -133,7 +137,7 @@ c10::SymNode SymNode::pow_by_natural(const c10::SymNode& other) {
 // this (relation) other <=> mine (relation) theirs, for quotients of positive sizes and whole numbers.
 std::optional<SymNode::Compared> SymNode::cross_multiplied(const c10::SymNode& other) {
   if (!involves_float(other)) return std::nullopt;
-  const auto* theirs = dynamic_cast<SymNode*>(other.get());
+  const SymNode* theirs = ours(other);
   if (theirs == nullptr || (type_ != Type::Ratio && theirs->type_ != Type::Ratio)) return std::nullopt;
   const std::optional<Quotient> a = quotient(), b = theirs->quotient();
   if (!a || !b) return std::nullopt;
@@ -222,7 +226,7 @@ namespace {
 std::vector<sym::ExprId> expressions(const SymNode::Env& env, c10::ArrayRef<c10::SymNode> nodes) {
   std::vector<sym::ExprId> out;
   for (const c10::SymNode& node : nodes) {
-    auto* mine = dynamic_cast<SymNode*>(node.get());
+    SymNode* mine = ours(node);
     out.push_back(mine != nullptr ? mine->expr() : env->pool().constant(node->guard_int(__FILE__, __LINE__)));
   }
   return out;

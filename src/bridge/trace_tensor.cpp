@@ -51,7 +51,7 @@ TraceTensor::~TraceTensor() { --capture_->live_counter(); }
 TraceTensor* TraceTensor::from(const at::Tensor& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!impl->key_set().has_backend(c10::BackendComponent::PrivateUse3Bit)) return nullptr;
-  return dynamic_cast<TraceTensor*>(impl);
+  return typeid(*impl) == typeid(TraceTensor) ? static_cast<TraceTensor*>(impl) : nullptr;  // the class is final
 }
 
 // TensorImpl reads the rank of its own arrays in a few places; their contents are never used.

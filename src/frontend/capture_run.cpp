@@ -9,6 +9,7 @@
 
 #include "bridge/capture_kernel.h"
 #include "bridge/sym_node.h"
+#include "frontend/absent_attribute.h"
 #include "frontend/errors.h"
 #include "frontend/location.h"
 #include "sym/explain.h"
@@ -216,6 +217,7 @@ class CaptureRun {
     totals.operators_captured += captured.operators;
     totals.shape_rule_entries += captured.shape_rule_entries;
     totals.generic_rule_entries += captured.generic_rule_entries;
+    totals.shape_memo_hits += captured.shape_memo_hits;
     std::vector<at::Tensor> inputs(leaves_.tensors.begin(), leaves_.tensors.end());
     {
       py::gil_scoped_release no_gil;
@@ -336,6 +338,7 @@ thread_local bool capturing = false;
 void install_once() {
   const double begin = now_ms();
   bridge::install_capture_kernels();
+  answer_torch_function_quickly();
   live_totals().ms_setup += now_ms() - begin;
 }
 

@@ -42,7 +42,7 @@ struct Variant {
 
 struct Totals {  // process-wide, for cresset.stats()
   int64_t calls = 0, graphs = 0, graph_breaks = 0, eager_calls = 0;
-  int64_t operators_captured = 0, shape_rule_entries = 0, generic_rule_entries = 0, nodes = 0;
+  int64_t operators_captured = 0, shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0, nodes = 0;
   int64_t guards_asked = 0, guards_checked = 0;
   int64_t steps_proved = 0, steps_not_proved = 0;  // CRESSET_VALIDATE=1
   double ms_validation = 0;

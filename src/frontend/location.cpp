@@ -1,11 +1,8 @@
 #include "frontend/location.h"
 
 #include <Python.h>
-#include <frameobject.h>
 
 #include <cstring>
-
-#include "frontend/py_ref.h"
 
 namespace cresset::frontend {
 namespace {
@@ -19,11 +16,11 @@ bool in_library(PyObject* filename) {
   return false;
 }
 
-std::string describe(PyFrameObject* frame, PyCodeObject* code) {
-  const char* file = PyUnicode_AsUTF8(code->co_filename);
-  const char* name = PyUnicode_AsUTF8(code->co_qualname);
-  return std::string(file != nullptr ? file : "?") + ":" + std::to_string(PyFrame_GetLineNumber(frame)) + " in " +
-         (name != nullptr ? name : "?");
+std::string describe(const CressetStackFrame& at) {
+  const char* file = PyUnicode_AsUTF8(at.code->co_filename);
+  const char* name = PyUnicode_AsUTF8(at.code->co_qualname);
+  return std::string(file != nullptr ? file : "?") + ":" + std::to_string(PyCode_Addr2Line(at.code, at.instruction)) +
+         " in " + (name != nullptr ? name : "?");
 }
 
 class GilHeld {
@@ -37,24 +34,30 @@ class GilHeld {
 
 }  // namespace
 
-// torch's bindings give the GIL up before they dispatch.
+// torch's bindings give the GIL up before they dispatch; it is taken back for what is met for the first time only.
 void LocationTracker::update(bridge::Capture& capture) {
-  const GilHeld gil;
-  PyRef frame = PyRef::borrow((PyObject*)PyEval_GetFrame());
-  while (frame) {
-    auto* f = (PyFrameObject*)frame.get();
-    PyCodeObject* code = PyFrame_GetCode(f);
-    Py_DECREF(code);  // the frame keeps it
-    auto [library, fresh_code] = is_library_.try_emplace(code, false);
-    if (fresh_code) library->second = in_library(code->co_filename);
-    if (!library->second) {
-      auto [known, fresh] = known_.try_emplace(Key{code, PyFrame_GetLasti(f)}, 0);
-      if (fresh) known->second = capture.graph().add_location(describe(f, code));
-      capture.graph().current_location = known->second;
-      return;
-    }
-    frame = PyRef::steal((PyObject*)PyFrame_GetBack(f));
+  CressetStackFrame at;
+  for (int found = cresset_stack_top(&at); found != 0; found = cresset_stack_next(&at)) {
+    if (is_library(at.code)) continue;
+    auto [known, fresh] = known_.try_emplace(Key{at.code, at.instruction}, 0);
+    if (fresh) known->second = add(capture, at);
+    capture.graph().current_location = known->second;
+    return;
   }
+}
+
+bool LocationTracker::is_library(PyCodeObject* code) {
+  auto [library, fresh] = is_library_.try_emplace(code, false);
+  if (fresh) {
+    const GilHeld gil;
+    library->second = in_library(code->co_filename);
+  }
+  return library->second;
+}
+
+uint32_t LocationTracker::add(bridge::Capture& capture, const CressetStackFrame& at) {
+  const GilHeld gil;
+  return capture.graph().add_location(describe(at));
 }
 
 }  // namespace cresset::frontend

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "bridge/capture.h"
+#include "frontend/eval/stack_walk.h"
 
 namespace cresset::frontend {
 
@@ -14,13 +15,18 @@ class LocationTracker {
   void update(bridge::Capture& capture);
 
  private:
+  bool is_library(PyCodeObject* code);
+  static uint32_t add(bridge::Capture& capture, const CressetStackFrame& at);
+
   struct Key {
     const void* code;
-    int line;
+    int instruction;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    size_t operator()(const Key& k) const { return reinterpret_cast<size_t>(k.code) * 31 + static_cast<size_t>(k.line); }
+    size_t operator()(const Key& k) const {
+      return reinterpret_cast<size_t>(k.code) * 31 + static_cast<size_t>(k.instruction);
+    }
   };
   std::unordered_map<Key, uint32_t, Hash> known_;
   std::unordered_map<const void*, bool> is_library_;

@@ -28,6 +28,7 @@ py::dict stats() {
   out["operators_captured"] = t.operators_captured;
   out["shape_rule_entries"] = t.shape_rule_entries;
   out["generic_rule_entries"] = t.generic_rule_entries;
+  out["shape_memo_hits"] = t.shape_memo_hits;
   out["nodes"] = t.nodes;
   out["guards_asked"] = t.guards_asked;
   out["guards_checked"] = t.guards_checked;

@@ -34,9 +34,29 @@ def best_capture_ms(function, *args, rounds: int = 9) -> dict:
 def test_a_shape_rule_runs_once_a_node():
     for length in (10, 100):
         stats = captured(chain(length), torch.randn(4, 4), torch.randn(4, 4))
-        entries = stats["shape_rule_entries"] + stats["generic_rule_entries"]
+        entries = stats["shape_rule_entries"] + stats["generic_rule_entries"] + stats["shape_memo_hits"]
         assert entries <= stats["operators_captured"] + 2
         assert stats["generic_rule_entries"] == 0
+
+
+def test_repeated_calls_ask_no_shape_rule():
+    x, y = torch.randn(4, 4), torch.randn(4, 4)
+    short, long = captured(chain(10), x, y), captured(chain(100), x, y)
+    assert long["shape_rule_entries"] == short["shape_rule_entries"] < 10
+    assert long["shape_memo_hits"] == long["operators_captured"] - long["shape_rule_entries"]
+
+
+def test_symbolic_numbers_have_no_torch_function():
+    """torch asks each number for it; cresset makes the answer quick, and it stays no."""
+
+    def function(x):
+        sizes = (x.shape[0], torch.sym_float(x.shape[0]), torch.sym_not(x.shape[0] > 7))
+        assert not any(hasattr(n, "__torch_function__") or hasattr(type(n), "__torch_function__") for n in sizes)
+        assert not torch.overrides.is_tensor_like(x.shape[0])
+        return x.view(x.shape[0], -1) * x.shape[0]
+
+    stats = captured(function, torch.randn(5, 2, 3))
+    assert stats["operators_captured"] >= 2 and stats["eager_calls"] == 0
 
 
 def test_time_is_linear_in_operators():

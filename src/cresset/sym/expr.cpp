@@ -24,7 +24,7 @@ T saturating_sum(T a, T b) {
 
 }  // namespace
 
-ExprPool::ExprPool() : table_(kInitialTable, 0) {
+ExprPool::ExprPool() : table_(kInitialTable) {
   exprs_.reserve(kInitialTable / 2);
   operands_.reserve(kInitialTable);
 }
@@ -33,12 +33,13 @@ ExprId ExprPool::intern(Kind kind, std::span<const ExprId> operands, int64_t val
   const uint32_t hash = hash_node(kind, operands, value);
   const size_t mask = table_.size() - 1;
   size_t slot = hash & mask;
-  for (; table_[slot] != 0; slot = (slot + 1) & mask) {
-    const Expr& e = exprs_[table_[slot] - 1];
-    if (e.hash == hash && e.kind == kind && e.value == value && e.count == operands.size() &&
-        std::equal(operands.begin(), operands.end(), operands_.begin() + e.first)) {
-      return ExprId{table_[slot] - 1};
-    }
+  for (; table_[slot].index != 0; slot = (slot + 1) & mask) {
+    if (table_[slot].hash != hash) continue;
+    const ExprId id{table_[slot].index - 1};
+    const Expr& e = exprs_[id.index];
+    if (e.kind == kind && e.value == value && e.count == operands.size() &&
+        std::equal(operands.begin(), operands.end(), operands_.begin() + e.first))
+      return id;
   }
   const ExprId id{static_cast<uint32_t>(exprs_.size())};
   Expr e{.kind = kind, .has_mod = kind == Kind::Mod, .hash = hash};
@@ -56,23 +57,21 @@ ExprId ExprPool::intern(Kind kind, std::span<const ExprId> operands, int64_t val
   }
   operands_.insert(operands_.end(), operands.begin(), operands.end());
   exprs_.push_back(e);
-  table_[slot] = id.index + 1;
+  table_[slot] = {hash, id.index + 1};
   if (exprs_.size() * 2 > table_.size()) grow_table();
   return id;
 }
 
 void ExprPool::grow_table() {
-  std::vector<uint32_t> bigger(table_.size() * 2, 0);
+  std::vector<Slot> bigger(table_.size() * 2);
   const size_t mask = bigger.size() - 1;
   for (uint32_t i = 0; i < exprs_.size(); ++i) {
     size_t slot = exprs_[i].hash & mask;
-    while (bigger[slot] != 0) slot = (slot + 1) & mask;
-    bigger[slot] = i + 1;
+    while (bigger[slot].index != 0) slot = (slot + 1) & mask;
+    bigger[slot] = {exprs_[i].hash, i + 1};
   }
   table_ = std::move(bigger);
 }
-
-ExprId ExprPool::constant(int64_t value) { return intern(Kind::Const, {}, value); }
 
 ExprId ExprPool::var(VarId var) {
   CRESSET_CHECK(var.valid(), "a variable");

@@ -18,6 +18,7 @@
 //   And, Or: >= 2 boolean operands, flattened, sorted, distinct.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -73,7 +74,12 @@ class ExprPool {
   }
   size_t size() const { return exprs_.size(); }
 
-  ExprId constant(int64_t value);
+  ExprId constant(int64_t value) {
+    const uint64_t place = static_cast<uint64_t>(value) - static_cast<uint64_t>(kLeastSmall);
+    if (place >= kSmallCount) return intern(Kind::Const, {}, value);
+    if (!small_[place].valid()) small_[place] = intern(Kind::Const, {}, value);
+    return small_[place];
+  }
   ExprId var(VarId var);
   VarId new_var() { return VarId{next_var_++}; }
   uint32_t var_count() const { return next_var_; }
@@ -166,7 +172,13 @@ class ExprPool {
 
   std::vector<Expr> exprs_;
   std::vector<ExprId> operands_;
-  std::vector<uint32_t> table_;  // open addressing over exprs_: index + 1, 0 when free
+  struct Slot {
+    uint32_t hash = 0, index = 0;  // index + 1, 0 when free; the hash is here so that a miss touches no node
+  };
+  std::vector<Slot> table_;  // open addressing over exprs_
+  // Ids of the constants that sizes are full of, once they were asked for.
+  static constexpr int64_t kLeastSmall = -1, kSmallCount = 66;
+  std::array<ExprId, kSmallCount> small_;
   uint32_t next_var_ = 0;
   RewriteLog* log_ = nullptr;
 };

@@ -1,6 +1,7 @@
 // The evaluator's interface where the running CPython has no evaluator: nothing begins, and the reason is told.
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/eval/stack_walk.h"
 
 const char* cresset_eval_unsupported(void) {
   return "bytecode is evaluated on CPython 3.11 only; functions are traced on this version";
@@ -45,6 +46,32 @@ PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObje
   (void)images, (void)count, (void)value, (void)exception, (void)natively;
   PyErr_SetString(PyExc_RuntimeError, cresset_eval_unsupported());
   return NULL;
+}
+
+// Through frame objects, which the running frames keep; these need the GIL.
+static int describe_frame(PyFrameObject* frame, CressetStackFrame* out) {
+  if (frame == NULL) return 0;
+  out->frame = frame;
+  out->code = PyFrame_GetCode(frame);
+  Py_DECREF(out->code);
+  out->instruction = PyFrame_GetLasti(frame);
+  return 1;
+}
+
+int cresset_stack_top(CressetStackFrame* out) {
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  const int found = describe_frame(PyEval_GetFrame(), out);
+  PyGILState_Release(gil);
+  return found;
+}
+
+int cresset_stack_next(CressetStackFrame* at) {
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  PyFrameObject* back = PyFrame_GetBack((PyFrameObject*)at->frame);
+  Py_XDECREF(back);
+  const int found = describe_frame(back, at);
+  PyGILState_Release(gil);
+  return found;
 }
 
 static PyObject* eval_unsupported(PyObject* self, PyObject* unused) {

@@ -1,0 +1,41 @@
+#include "frontend/absent_attribute.h"
+
+#include <Python.h>
+
+#include <utility>
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+namespace {
+
+PyObject* raise_at_once(PyObject*, PyObject*, PyObject*) {
+  PyErr_SetNone(PyExc_AttributeError);
+  return nullptr;
+}
+
+PyTypeObject* absent_type() {
+  static PyTypeObject* const made = [] {
+    static PyType_Slot slots[] = {{Py_tp_descr_get, reinterpret_cast<void*>(&raise_at_once)}, {0, nullptr}};
+    static PyType_Spec spec{"cresset._C._AbsentAttribute", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, slots};
+    return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  }();
+  return made;
+}
+
+}  // namespace
+
+void answer_torch_function_quickly() {
+  static bool done = false;
+  if (std::exchange(done, true)) return;
+  PyRef torch = PyRef::steal(PyImport_ImportModule("torch"));
+  PyRef absent = absent_type() != nullptr ? PyRef::steal(PyObject_CallNoArgs((PyObject*)absent_type())) : PyRef();
+  for (const char* name : {"SymInt", "SymFloat", "SymBool"}) {
+    PyRef type = torch && absent ? PyRef::steal(PyObject_GetAttrString(torch.get(), name)) : PyRef();
+    if (!type || PyObject_HasAttrString(type.get(), "__torch_function__") != 0) continue;
+    PyObject_SetAttrString(type.get(), "__torch_function__", absent.get());
+  }
+  PyErr_Clear();
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,19 @@
+#include "frontend/eval/stack_walk.h"
+
+#include "frontend/eval/cpython_311.h"
+
+static int describe(Frame* frame, CressetStackFrame* out) {
+  while (frame != NULL && _PyFrame_IsIncomplete(frame)) frame = frame->previous;
+  if (frame == NULL) return 0;
+  out->frame = frame;
+  out->code = frame->f_code;
+  out->instruction = frame_last(frame) * (int)sizeof(Unit);
+  return 1;
+}
+
+int cresset_stack_top(CressetStackFrame* out) {
+  PyThreadState* tstate = PyGILState_GetThisThreadState();
+  return tstate != NULL && tstate->cframe != NULL && describe(tstate->cframe->current_frame, out);
+}
+
+int cresset_stack_next(CressetStackFrame* at) { return describe(((Frame*)at->frame)->previous, at); }
