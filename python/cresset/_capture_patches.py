@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+import math
 import threading
 
 import torch
@@ -83,6 +84,15 @@ def _with_plain_bools(function):
     return call
 
 
+def _trunc(self):
+    """math.trunc() and int() of a float made of sizes: int() pins the whole number that it gives, no more."""
+    return math.floor(self) if self >= 0 else math.ceil(self)
+
+
+def _round(self, ndigits=None):
+    return round(float(self), ndigits)
+
+
 # (where, name, what stands there while capturing)
 _REPLACED = [
     (builtins, "range", _Range),
@@ -90,6 +100,9 @@ _REPLACED = [
     (builtins, "max", _extremum(builtins.max, torch.sym_max)),
     (F, "scaled_dot_product_attention", _with_plain_bools(F.scaled_dot_product_attention)),
 ]
+for _name, _method in [("__trunc__", _trunc), ("__round__", _round), ("is_integer", lambda f: float(f).is_integer())]:
+    if hasattr(torch.SymFloat, _name):
+        _REPLACED.append((torch.SymFloat, _name, _method))
 _originals = [getattr(where, name) for where, name, _ in _REPLACED]
 
 

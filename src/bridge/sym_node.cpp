@@ -6,6 +6,7 @@
 
 #include "bridge/tensor_geometry.h"
 #include "sym/general_sizes.h"
+#include "sym/scale.h"
 
 namespace cresset::bridge {
 namespace {
@@ -95,19 +96,22 @@ c10::SymNode SymNode::sub(const c10::SymNode& other) {
 c10::SymNode SymNode::mul(const c10::SymNode& other) {
   if (involves_float(other)) {
     // size * 2.0, size * 0.5, ratio * 1.5 stay symbolic: interpolation by a simple scale factor. A factor with few
-    // binary digits after the point is exact as a fraction, and so is floor of the product for any real size.
+    // binary digits after the point is exact as a fraction, and so is floor of the product for any real size. With
+    // another factor, the product is kept as it is (sym/scale.h).
     SymNode* mine = ours(other);
     const bool other_plain = mine == nullptr || mine->type_ == Type::Float;
-    if (type_ != Type::Float && other_plain && other->is_float()) {
+    if (type_ != Type::Float && type_ != Type::Scaled && other_plain && other->is_float()) {
       constexpr int64_t kDenominator = 1024;
-      const double scaled = pinned(other) * kDenominator;
-      if (scaled == std::floor(scaled) && std::abs(scaled) < 1e9) {
-        const int64_t numerator = static_cast<int64_t>(scaled), common = std::gcd(numerator, kDenominator);
+      const double factor = pinned(other), product = factor * kDenominator;
+      if (product == std::floor(product) && std::abs(product) < 1e9) {
+        const int64_t numerator = static_cast<int64_t>(product), common = std::gcd(numerator, kDenominator);
         const sym::ExprId below = pool().constant(kDenominator / common);
         return ratio(pool().mul(expr_, pool().constant(numerator / common)),
                      type_ == Type::Ratio ? pool().mul(denominator_, below) : below);
       }
+      if (type_ == Type::Int || pool().is_const(denominator_, 1)) return scaled(factor);
     }
+    if (type_ == Type::Float && mine != nullptr && mine->type_ == Type::Ratio) return other->mul(clone());
     return float_op(other, [](double a, double b) { return a * b; });
   }
   return make(Type::Int, pool().mul(expr_, operand(other)));
@@ -149,16 +153,41 @@ std::optional<SymNode::Compared> SymNode::cross_multiplied(const c10::SymNode& o
 
 std::optional<SymNode::Quotient> SymNode::quotient() const {
   if (type_ == Type::Ratio) return Quotient{expr_, denominator_};
+  if (type_ == Type::Scaled) return std::nullopt;
   if (type_ != Type::Float) return Quotient{expr_, pool().constant(1)};
   constexpr double kExact = 1 << 30;
   if (value_ != std::floor(value_) || std::abs(value_) > kExact) return std::nullopt;
   return Quotient{pool().constant(static_cast<int64_t>(value_)), pool().constant(1)};
 }
 
+bool SymNode::known_size() { return env_->range(expr_).lo >= 0; }
+
+// `holds` of (size or size * factor, number), which turns over once while the size grows: where, is a bound of the
+// size.
+c10::SymNode SymNode::against_number(const c10::SymNode& other, const std::function<bool(double, double)>& holds) {
+  const auto* theirs = dynamic_cast<SymNode*>(other.get());
+  if (theirs == nullptr || theirs->type_ != Type::Float || type_ == Type::Float || type_ == Type::Bool) return {};
+  if (type_ == Type::Ratio && !pool().is_const(denominator_, 1)) return {};
+  if (!known_size()) return {};
+  const double factor = type_ == Type::Scaled ? value_ : 1.0;
+  const bool at_zero = holds(0.0 * factor, theirs->value_);
+  const std::optional<int64_t> turn =
+      sym::first_size([&](double n) { return holds(n * factor, theirs->value_) != at_zero; });
+  if (!turn) return wrap_bool(at_zero);
+  const sym::ExprId bound = pool().constant(*turn);
+  return make(Type::Bool, at_zero ? pool().lt(expr_, bound) : pool().ge(expr_, bound));
+}
+
 template <class Holds>
 c10::SymNode SymNode::compare(const c10::SymNode& other, Relation relation, Holds&& holds) {
   if (const std::optional<Compared> c = cross_multiplied(other))
     return make(Type::Bool, (pool().*relation)(c->mine, c->theirs));
+  if (relation != &sym::ExprPool::eq && relation != &sym::ExprPool::ne) {
+    if (c10::SymNode bound = against_number(other, holds)) return bound;
+    SymNode* theirs = ours(other);
+    const auto turned = [&](double a, double b) { return holds(b, a); };
+    if (c10::SymNode bound = theirs != nullptr ? theirs->against_number(clone(), turned) : c10::SymNode()) return bound;
+  }
   if (involves_float(other)) return wrap_bool(holds(pinned(clone()), pinned(other)));
   return make(Type::Bool, (pool().*relation)(expr_, operand(other)));
 }
@@ -200,14 +229,35 @@ c10::SymNode SymNode::sym_ite(const c10::SymNode& then_value, const c10::SymNode
 c10::SymNode SymNode::neg() {
   if (type_ == Type::Float) return number(-value_);
   if (type_ == Type::Ratio) return ratio(pool().neg(expr_), denominator_);
+  if (type_ == Type::Scaled) return scaled(-value_);
   return make(Type::Int, pool().neg(expr_));
 }
+c10::SymNode SymNode::scaled(double factor) const {
+  return c10::make_intrusive<SymNode>(env_, Type::Scaled, expr_, sym::ExprId{}, factor);
+}
+
+// floor or ceil of size * factor. Where no fraction tells it for this size, the size is pinned.
+c10::SymNode SymNode::rounded_product(bool up) {
+  const std::optional<sym::Scale> scale = known_size() ? sym::scale_of(value_, up) : std::nullopt;
+  const auto why = [] { return current_reason(); };
+  if (scale && (scale->below == sym::kLargestScaled ||
+                env_->evaluate(pool().lt(expr_, pool().constant(scale->below)), why).value_or(false))) {
+    const sym::ExprId product = pool().mul(expr_, pool().constant(scale->numerator));
+    const sym::ExprId denominator = pool().constant(scale->denominator);
+    return make(Type::Int, up ? pool().ceil_div(product, denominator) : pool().floor_div(product, denominator));
+  }
+  const double product = guard_float(__FILE__, __LINE__);
+  return make(Type::Int, pool().constant(static_cast<int64_t>(up ? std::ceil(product) : std::floor(product))));
+}
+
 c10::SymNode SymNode::ceil() {
+  if (type_ == Type::Scaled) return rounded_product(true);
   if (type_ == Type::Ratio) return make(Type::Int, pool().ceil_div(expr_, denominator_));
   if (type_ == Type::Float) return make(Type::Int, pool().constant(static_cast<int64_t>(std::ceil(value_))));
   return clone();
 }
 c10::SymNode SymNode::floor() {
+  if (type_ == Type::Scaled) return rounded_product(false);
   if (type_ == Type::Ratio) return make(Type::Int, pool().floor_div(expr_, denominator_));
   if (type_ == Type::Float) return make(Type::Int, pool().constant(static_cast<int64_t>(std::floor(value_))));
   return clone();
@@ -260,10 +310,17 @@ c10::SymNode SymNode::is_non_overlapping_and_dense(c10::ArrayRef<c10::SymNode> s
 
 int64_t SymNode::guard_int(const char*, int64_t) {
   if (type_ == Type::Float) return static_cast<int64_t>(value_);
-  if (type_ == Type::Ratio) return static_cast<int64_t>(guard_float(__FILE__, __LINE__));
+  if (type_ == Type::Ratio || type_ == Type::Scaled) return truncated();
   const std::optional<int64_t> value = env_->specialize(expr_, current_reason());
   if (!value) data_dependent(*env_, expr_);
   return *value;
+}
+
+// int() of a float made of sizes: pins the whole number, not the sizes, where rounding down is what int() does.
+int64_t SymNode::truncated() {
+  const bool positive = known_size() && (type_ == Type::Scaled ? value_ > 0 : env_->range(denominator_).lo > 0);
+  if (!positive) return static_cast<int64_t>(guard_float(__FILE__, __LINE__));
+  return floor()->guard_int(__FILE__, __LINE__);
 }
 
 bool SymNode::guard_bool(const char*, int64_t) {
@@ -278,6 +335,7 @@ double SymNode::guard_float(const char*, int64_t) {
     if (const std::optional<double> whole = whole_ratio()) return *whole;
   const std::optional<int64_t> numerator = env_->specialize(expr_, current_reason());
   if (!numerator) data_dependent(*env_, expr_);
+  if (type_ == Type::Scaled) return static_cast<double>(*numerator) * value_;
   if (type_ != Type::Ratio) return static_cast<double>(*numerator);
   const std::optional<int64_t> denominator = env_->specialize(denominator_, current_reason());
   if (!denominator) data_dependent(*env_, denominator_);
@@ -336,6 +394,7 @@ std::optional<int64_t> SymNode::maybe_as_int() {
 std::string SymNode::str() {
   if (type_ == Type::Float) return std::to_string(value_);
   if (type_ == Type::Ratio) return env_->to_string(expr_) + " / " + env_->to_string(denominator_);
+  if (type_ == Type::Scaled) return env_->to_string(expr_) + " * " + std::to_string(value_);
   return env_->to_string(expr_);
 }
 

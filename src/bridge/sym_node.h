@@ -4,18 +4,20 @@
 #include <c10/core/SymInt.h>
 #include <c10/core/SymNodeImpl.h>
 
+#include <functional>
 #include <memory>
 
 #include "sym/shape_env.h"
 
 namespace cresset::bridge {
 
-// Integers and booleans carry an expression. Floats, which only arise by converting or dividing sizes, carry a ratio of
-// expressions when they are one (so that floor, ceil and int of it stay symbolic), else a value that was pinned by
-// guards. Every decision asked of a node goes through ShapeEnv::evaluate.
+// Integers and booleans carry an expression. Floats, which only arise from sizes, carry what they are made of, so that
+// floor and ceil stay symbolic: a ratio of expressions, or an expression times a number (rounded to double, as eager
+// does: sym/scale.h); else a value that was pinned by guards. Every decision asked of a node goes through
+// ShapeEnv::evaluate.
 class SymNode final : public c10::SymNodeImpl {
  public:
-  enum class Type : uint8_t { Int, Bool, Ratio, Float };
+  enum class Type : uint8_t { Int, Bool, Ratio, Scaled, Float };
   using Env = std::shared_ptr<sym::ShapeEnv>;
 
   SymNode(Env env, Type type, sym::ExprId numerator, sym::ExprId denominator = {}, double value = 0)
@@ -31,7 +33,7 @@ class SymNode final : public c10::SymNodeImpl {
 
   bool is_int() override { return type_ == Type::Int; }
   bool is_bool() override { return type_ == Type::Bool; }
-  bool is_float() override { return type_ == Type::Ratio || type_ == Type::Float; }
+  bool is_float() override { return type_ == Type::Ratio || type_ == Type::Scaled || type_ == Type::Float; }
   bool is_symbolic() override { return true; }
   bool has_hint() override { return type_ == Type::Float || env_->hint(expr_).has_value(); }
 
@@ -109,15 +111,20 @@ class SymNode final : public c10::SymNodeImpl {
   std::optional<Quotient> quotient() const;
   std::optional<Compared> cross_multiplied(const c10::SymNode& other);
   std::optional<double> whole_ratio();
+  bool known_size();  // the expression is at least 0
+  c10::SymNode rounded_product(bool up);
+  c10::SymNode scaled(double factor) const;
+  int64_t truncated();
+  c10::SymNode against_number(const c10::SymNode& other, const std::function<bool(double, double)>& holds);
   using Relation = sym::ExprId (sym::ExprPool::*)(sym::ExprId, sym::ExprId);
   template <class Holds>
   c10::SymNode compare(const c10::SymNode& other, Relation relation, Holds&& holds);
 
   Env env_;
   Type type_;
-  sym::ExprId expr_;         // Int, Bool: the value; Ratio: the numerator
+  sym::ExprId expr_;         // Int, Bool: the value; Ratio: the numerator; Scaled: the size
   sym::ExprId denominator_;  // Ratio
-  double value_ = 0;         // Float
+  double value_ = 0;         // Float; Scaled: the factor
 };
 
 // Who asks: set by capture while it handles an operator, read when a guard is recorded.

@@ -103,12 +103,15 @@ void install_symbolic_composites() {
     auto* made = new std::vector<std::unique_ptr<torch::Library>>;
     for (const c10::DispatchKey key : {c10::DispatchKey::AutogradPrivateUse3, kTraceKey}) {
       made->push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "aten", key, __FILE__, __LINE__));
-      for (const char* name :
-           {"upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",
-            "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "upsample_linear1d", "upsample_bilinear2d",
-            "upsample_bicubic2d", "upsample_trilinear3d"})
+      for (const char* name : {"upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+                               "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
+                               "upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d",
+                               "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_lanczos2d_aa"}) {
+        if (!c10::Dispatcher::singleton().findSchema({std::string("aten::") + name, "vec"}))
+          continue;  // an older torch
         made->back()->impl((std::string(name) + ".vec").c_str(),
                            torch::CppFunction::makeFromBoxedFunction<&upsample_vec>());
+      }
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());

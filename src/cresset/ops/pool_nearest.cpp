@@ -33,14 +33,14 @@ Result<Types> nearest_shape(ShapeContext& shapes, const OpArgs& args) {
 }
 
 // out == in * k for a small power of two k that the scale, when given, agrees with; 0 otherwise. Then rounding the
-// scale loses nothing and the source is index / k.
+// scale loses nothing and the source is index / k. ATen does so for 1 and 2 whatever the scale.
 int64_t exact_factor(sym::ShapeEnv& env, ExprId in, ExprId out, const graph::Arg& scale) {
   constexpr int64_t kMaxFactor = 64;
   ExprPool& pool = env.pool();
   const double* given = std::get_if<double>(&scale);
   for (int64_t k = 1; k <= kMaxFactor; k *= 2)
     if (env.known_equal(out, pool.mul(in, pool.constant(k))))
-      return given == nullptr || *given == double(k) || *given <= 0 ? k : 0;
+      return k <= 2 || given == nullptr || *given == double(k) || *given <= 0 ? k : 0;
   return 0;
 }
 
@@ -53,7 +53,16 @@ ExprId rounded_source(ElementContext& context, ExprId index, ExprId in, ExprId o
                                                         : scalars.binary(Op::Div, real(in), real(out));
   const ScalarId place = scalars.unary(Op::Floor, scalars.binary(Op::Mul, real(index), ratio));
   const ScalarId last = scalars.size(context.pool().sub(in, context.pool().constant(1)));
-  return context.indirect(scalars.binary(Op::Minimum, scalars.cast(place, DType::I64), last));
+  ScalarId source = scalars.binary(Op::Minimum, scalars.cast(place, DType::I64), last);
+  // Without a given scale these come out as the rule above gives them.
+  for (const int64_t k : {2, 1}) {
+    ExprPool& pool = context.pool();
+    const ExprId multiple = pool.mul(in, pool.constant(k));
+    if (given == nullptr || context.env().known_not_equal(out, multiple)) continue;
+    const ScalarId is_multiple = scalars.binary(Op::Eq, scalars.size(out), scalars.size(multiple));
+    source = scalars.select(is_multiple, scalars.size(pool.floor_div(index, pool.constant(k))), source);
+  }
+  return context.indirect(source);
 }
 
 ScalarId nearest_element(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
