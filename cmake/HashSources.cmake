@@ -1,5 +1,5 @@
-# Writes OUTPUT, which defines cresset::codegen::kCodeVersion: a hash of the files named in LIST, one a line. Run as a
-# script at build time, whenever one of them has changed.
+# Writes OUTPUT, which defines the string CONSTANT of namespace cresset::SPACE, declared in HEADER: a hash of the files
+# named in LIST, one a line. Run as a script at build time, whenever one of them has changed.
 file(STRINGS ${LIST} sources)
 set(hashes "")
 foreach(source ${sources})
@@ -9,11 +9,11 @@ endforeach()
 string(SHA256 hash "${hashes}")
 string(SUBSTRING ${hash} 0 16 hash)
 file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[
-#include "codegen/code_version.h"
+#include "@HEADER@"
 
-namespace cresset::codegen {
+namespace cresset::@SPACE@ {
 
-const char* const kCodeVersion = "@hash@";
+const char* const @CONSTANT@ = "@hash@";
 
-}  // namespace cresset::codegen
+}  // namespace cresset::@SPACE@
 ]] @ONLY)

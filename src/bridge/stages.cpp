@@ -222,6 +222,7 @@ void add_up(driver::Stats& total, const driver::Stats& part) {
   total.ms_passes += part.ms_passes;
   total.ms_lower += part.ms_lower;
   total.ms_codegen += part.ms_codegen;
+  total.programs_from_disk += part.programs_from_disk;
 }
 
 }  // namespace

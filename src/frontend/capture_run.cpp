@@ -316,6 +316,7 @@ class CaptureRun {
     totals.extern_calls += s.extern_calls;
     totals.ms_lowering += s.ms_passes + s.ms_lower;
     totals.ms_codegen += s.ms_codegen;
+    totals.programs_from_disk += s.programs_from_disk;
   }
 
   PyObject* function_;

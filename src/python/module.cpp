@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "bridge/executor.h"
 #include "bridge/library_race.h"
+#include "codegen/codegen.h"
 #include "frontend/capture_run.h"
 #include "frontend/compiled_function.h"
 #include "frontend/eval/debug.h"
@@ -42,6 +43,10 @@ py::dict stats() {
   out["ms_capture"] = t.ms_capture;
   out["ms_lowering"] = t.ms_lowering;
   out["ms_codegen"] = t.ms_codegen;
+  out["programs_from_disk"] = t.programs_from_disk;
+  const codegen::CodegenStats code = codegen::CpuCodegen::get().stats();  // of the process: reset() leaves them
+  out["kernels_generated"] = code.kernels_compiled;
+  out["kernels_from_disk"] = code.disk_hits;
   return out;
 }
 

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "loop/kernel.h"
+#include "sym/size_program.h"
 
 namespace cresset::codegen {
 
@@ -17,9 +19,17 @@ namespace cresset::codegen {
 // `symbols`: values in Kernel::size_symbols() order. `scratch`: scratch_bytes() writable bytes private to the call.
 using KernelFn = void (*)(void* const* buffers, const int64_t* symbols, int64_t begin, int64_t end, void* scratch);
 
+// What finds a kernel again in another process: the name of its code on disk, and its three numbers below.
+struct KernelRecord {
+  std::string hash;
+  sym::SizeProgram sizes;
+};
+
 class CompiledKernel {
  public:
   virtual ~CompiledKernel() = default;
+  // nullptr: it cannot be found again.
+  virtual const KernelRecord* record() const { return nullptr; }
   virtual KernelFn fn() const = 0;
   // How many independent work items the kernel has for these sizes; ranges of [0, work_items) may run in parallel.
   virtual int64_t work_items(const int64_t* symbols) const = 0;
@@ -49,6 +59,12 @@ class CpuCodegen {
 
   // Compiles (or finds) all kernels of a program, together. Result i belongs to kernels[i].
   Result<std::vector<std::shared_ptr<const CompiledKernel>>> compile(const std::vector<const loop::Kernel*>& kernels);
+
+  // Kernels of an earlier process, from memory or disk; nullopt when one of them is missing.
+  std::optional<std::vector<std::shared_ptr<const CompiledKernel>>> find(const std::vector<KernelRecord>& records);
+  // Version of the code generator, machine and libraries: what decides code beside the kernel.
+  std::string target_text();
+  bool uses_disk();
 
   CodegenStats stats() const;
   void clear_memory_cache();

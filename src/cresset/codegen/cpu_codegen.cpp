@@ -23,7 +23,8 @@ namespace {
 
 class CpuKernel : public CompiledKernel {
  public:
-  CpuKernel(KernelFn fn, sym::SizeProgram sizes) : fn_(fn), sizes_(std::move(sizes)) {}
+  CpuKernel(KernelFn fn, KernelRecord record) : fn_(fn), record_(std::move(record)) {}
+  const KernelRecord* record() const override { return &record_; }
   KernelFn fn() const override { return fn_; }
   int64_t work_items(const int64_t* symbols) const override { return run(symbols)[0]; }
   int64_t item_cost(const int64_t* symbols) const override { return run(symbols)[1]; }
@@ -32,11 +33,11 @@ class CpuKernel : public CompiledKernel {
  private:
   std::array<int64_t, 3> run(const int64_t* symbols) const {
     std::array<int64_t, 3> out{};
-    sizes_.run(symbols, out.data());
+    record_.sizes.run(symbols, out.data());
     return out;
   }
   KernelFn fn_;
-  sym::SizeProgram sizes_;
+  KernelRecord record_;
 };
 
 // One kernel on its way to code.
@@ -49,7 +50,8 @@ struct Job {
   bool from_disk = false;
 };
 
-std::string function_name(const Job& job) { return "cresset_" + job.hash; }
+std::string function_name(const std::string& hash) { return "cresset_" + hash; }
+std::string function_name(const Job& job) { return function_name(job.hash); }
 
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -72,10 +74,14 @@ struct CpuCodegen::Impl {
   std::unique_ptr<Jit> jit;
   std::vector<std::unique_ptr<ObjectCompiler>> compilers;  // one a worker thread
   std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> kernels;
+  // The same by the hashes of their keys: what find() goes by, as files on disk do.
+  std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>> by_hash;
   CodegenStats stats;
 
   void set_up();
+  std::string target_text() const;
   std::string key_of(const Job& job) const;
+  std::shared_ptr<const CompiledKernel> find(const KernelRecord& record);
   Job make_job(const loop::Kernel& kernel);
   void make_object(Job& job, ObjectCompiler& compiler) const;
   void make_objects(std::vector<Job>& jobs);
@@ -96,9 +102,24 @@ void CpuCodegen::Impl::set_up() {
 }
 
 std::string CpuCodegen::Impl::key_of(const Job& job) const {
-  return fmt::format("{}\n{}\nversion {} llvm {} cpu {} features {} bits {} library {}\n",
-                     loop::canonical_text(*job.kernel), schedule_text(*job.kernel, job.schedule), kCodeVersion,
-                     LLVM_VERSION_STRING, target.cpu, target.features, target.vector_bits, options.resolver != nullptr);
+  return fmt::format("{}\n{}\n{}\n", loop::canonical_text(*job.kernel), schedule_text(*job.kernel, job.schedule),
+                     target_text());
+}
+
+std::string CpuCodegen::Impl::target_text() const {
+  return fmt::format("version {} llvm {} cpu {} features {} bits {} library {}", kCodeVersion, LLVM_VERSION_STRING,
+                     target.cpu, target.features, target.vector_bits, options.resolver != nullptr);
+}
+
+std::shared_ptr<const CompiledKernel> CpuCodegen::Impl::find(const KernelRecord& record) {
+  if (const auto known = by_hash.find(record.hash); known != by_hash.end()) return ++stats.memory_hits, known->second;
+  std::unique_ptr<llvm::MemoryBuffer> object = uses_disk() ? disk().read(record.hash) : nullptr;
+  if (object == nullptr) return nullptr;
+  std::string error;
+  const KernelFn fn = jit->load(std::move(object), function_name(record.hash), error);
+  if (fn == nullptr) return nullptr;
+  ++stats.disk_hits;
+  return by_hash[record.hash] = std::make_shared<CpuKernel>(fn, record);
 }
 
 Job CpuCodegen::Impl::make_job(const loop::Kernel& kernel) {
@@ -166,7 +187,8 @@ Result<std::shared_ptr<const CompiledKernel>> CpuCodegen::Impl::load(Job& job) {
   if (fn == nullptr) return Fallback{FallbackReason::CodegenFailed, "linking a kernel: " + error, ""};
   if (!bytes.empty()) disk().write(job.hash, bytes);
   ++(job.from_disk ? stats.disk_hits : stats.kernels_compiled);
-  return std::shared_ptr<const CompiledKernel>(std::make_shared<CpuKernel>(fn, size_program(job)));
+  return std::shared_ptr<const CompiledKernel>(
+      std::make_shared<CpuKernel>(fn, KernelRecord{job.hash, size_program(job)}));
 }
 
 CpuCodegen::CpuCodegen() : impl_(std::make_unique<Impl>()) {}
@@ -196,6 +218,8 @@ Result<std::vector<std::shared_ptr<const CompiledKernel>>> CpuCodegen::compile(
     Job job = impl_->make_job(*kernel);
     CRESSET_LOG(Kernels, loop::print(*kernel) + describe(*kernel, job.schedule));
     keys.push_back(job.key);
+    if (const auto found = impl_->by_hash.find(job.hash); found != impl_->by_hash.end())
+      impl_->kernels.emplace(job.key, found->second);
     const bool known = impl_->kernels.count(job.key) != 0 || pending.count(job.key) != 0;
     impl_->stats.memory_hits += known;
     if (known) continue;
@@ -206,12 +230,36 @@ Result<std::vector<std::shared_ptr<const CompiledKernel>>> CpuCodegen::compile(
   impl_->make_objects(jobs);
   for (Job& job : jobs) {
     CRESSET_TRY(std::shared_ptr<const CompiledKernel> compiled, impl_->load(job));
+    impl_->by_hash.emplace(job.hash, compiled);
     impl_->kernels.emplace(job.key, std::move(compiled));
   }
   std::vector<std::shared_ptr<const CompiledKernel>> out;
   for (const std::string& key : keys) out.push_back(impl_->kernels.at(key));
   impl_->stats.milliseconds += milliseconds_since(start);
   return out;
+}
+
+std::optional<std::vector<std::shared_ptr<const CompiledKernel>>> CpuCodegen::find(
+    const std::vector<KernelRecord>& records) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->set_up();
+  std::vector<std::shared_ptr<const CompiledKernel>> out;
+  for (const KernelRecord& record : records) {
+    out.push_back(impl_->find(record));
+    if (out.back() == nullptr) return std::nullopt;
+  }
+  return out;
+}
+
+std::string CpuCodegen::target_text() {
+  std::lock_guard lock(impl_->mutex);
+  impl_->set_up();
+  return impl_->target_text();
+}
+
+bool CpuCodegen::uses_disk() {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->uses_disk() && !default_cache_folder().empty();
 }
 
 CodegenStats CpuCodegen::stats() const {
@@ -222,6 +270,7 @@ CodegenStats CpuCodegen::stats() const {
 void CpuCodegen::clear_memory_cache() {
   std::lock_guard lock(impl_->mutex);
   impl_->kernels.clear();
+  impl_->by_hash.clear();
 }
 
 }  // namespace cresset::codegen

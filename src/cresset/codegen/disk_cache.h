@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-namespace cresset::codegen {
+#include "codegen/files.h"
 
-std::string content_hash(std::string_view text);  // 32 hex digits
+namespace cresset::codegen {
 
 class DiskCache {
  public:
@@ -22,8 +22,5 @@ class DiskCache {
   std::string path(const std::string& hash) const;
   std::string folder_;
 };
-
-// CRESSET_CACHE_DIR, or the user's cache folder.
-std::string default_cache_folder();
 
 }  // namespace cresset::codegen

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "codegen/codegen.h"
+#include "compile/program_cache.h"
 #include "lower/lower.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
@@ -53,6 +54,16 @@ Result<Compiled> compile(std::unique_ptr<graph::Graph> graph, const Options& opt
   CRESSET_LOG(Graph, "captured\n" + graph::print(*graph));
 
   Stopwatch watch;
+  const ProgramCache cache(*graph, options);
+  if (std::optional<Compiled> kept = cache.load(*graph)) {
+    kept->stats.nodes_captured = stats.nodes_captured;
+    kept->stats.ms_codegen = watch.lap();
+    count(kept->program, kept->stats);
+    CRESSET_LOG(Program, runtime::print(kept->program));
+    return *std::move(kept);
+  }
+  const std::shared_ptr<sym::ShapeEnv> env = graph->env_ptr();
+  const size_t guards_before = env->guards().size();
   passes::run(*graph, options);
   stats.nodes_after_passes = static_cast<int64_t>(graph->order.size());
   stats.ms_passes = watch.lap();
@@ -67,6 +78,7 @@ Result<Compiled> compile(std::unique_ptr<graph::Graph> graph, const Options& opt
   compiled.program = std::move(lowered.program);
   stats.ms_codegen = watch.lap();
   count(compiled.program, stats);
+  cache.store(compiled, *env, guards_before);
 
   if (log::enabled(log::Area::Kernels)) {
     for (const loop::Kernel* kernel : kernels) {

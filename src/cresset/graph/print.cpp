@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "graph/canonical.h"
 #include "graph/graph.h"
 #include "graph/text.h"
 
@@ -33,8 +36,19 @@ class Printer {
  public:
   explicit Printer(const Graph& graph) : graph_(graph), names_(graph.env().names()), numbers_(graph.value_count()) {}
 
+  std::string canonical() {
+    canonical_ = true;
+    sym::ShapeEnv& env = graph_.env();
+    for (const sym::Symbol& s : env.symbols()) {
+      const ExprId now = env.simplify(graph_.pool().var(s.var));
+      if (graph_.pool().is_const(now)) pinned_.emplace(s.var, now);
+    }
+    return print() + facts();
+  }
+
   std::string print() {
-    for (const sym::Symbol& symbol : graph_.env().symbols()) print_symbol(symbol);
+    for (const sym::Symbol& symbol : graph_.env().symbols())
+      if (!canonical_) print_symbol(symbol);
     for (const ValueId v : graph_.inputs) print_leaf(v, "input");
     for (const ValueId v : graph_.constants) print_leaf(v, "constant");
     for (const NodeId id : graph_.order) print_node(graph_.node(id));
@@ -58,8 +72,30 @@ class Printer {
                         text::quoted(s.source));
   }
 
+  // What is known of the symbols, in an order that does not depend on when it was asked.
+  std::string facts() {
+    std::set<std::string> conditions;
+    const auto add = [&](ExprId condition) {
+      condition = graph_.pool().substitute(condition, pinned_);
+      if (!graph_.pool().is_const(condition)) conditions.insert(sym::to_string(graph_.pool(), condition, names_));
+    };
+    for (const sym::GuardFact& guard : graph_.env().guards()) add(guard.condition);
+    for (const sym::RuntimeAssertion& assertion : graph_.env().assertions()) add(assertion.condition);
+    std::string out;
+    std::set<std::string> symbols;
+    for (const sym::Symbol& s : graph_.env().symbols()) {
+      if (used_.count(s.var) == 0) continue;
+      symbols.insert(fmt::format("symbol {} {} [{}, {}]\n", s.name, s.hint ? "given" : "data", bound(s.range.lo),
+                                 bound(s.range.hi)));
+    }
+    for (const std::string& line : symbols) out += line;
+    for (const std::string& line : conditions) out += "where " + line + '\n';
+    return out;
+  }
+
   void print_leaf(ValueId v, std::string_view what) {
-    out_ += fmt::format("{} = {} {}\n", definition(v), what, text::quoted(graph_.value(v).name));
+    const std::string name = canonical_ ? "" : text::quoted(graph_.value(v).name);
+    out_ += fmt::format("{} = {} {}\n", definition(v), what, name);
   }
 
   void print_node(const Node& node) {
@@ -71,7 +107,7 @@ class Printer {
     for (size_t i = 0; i < node.args.size(); ++i) out_ += (i == 0 ? "" : ", ") + argument(node.args[i]);
     out_ += ')';
     const std::string& location = graph_.locations[node.location];
-    if (!location.empty()) out_ += "  # " + location;
+    if (!location.empty() && !canonical_) out_ += "  # " + location;
     out_ += '\n';
   }
 
@@ -95,7 +131,14 @@ class Printer {
     return out;
   }
 
-  std::string expr(ExprId e) const { return sym::to_string(graph_.pool(), e, names_); }
+  std::string expr(ExprId e) const {
+    if (!canonical_ || graph_.pool().is_const(e)) return sym::to_string(graph_.pool(), e, names_);
+    e = graph_.pool().substitute(e, pinned_);
+    std::vector<sym::VarId> vars;
+    graph_.pool().collect_vars(e, vars);
+    used_.insert(vars.begin(), vars.end());
+    return sym::to_string(graph_.pool(), e, names_);
+  }
   std::string exprs(const std::vector<ExprId>& list) const {
     return "[" + joined(list, [&](ExprId e) { return expr(e); }) + "]";
   }
@@ -146,11 +189,15 @@ class Printer {
   sym::VarNames names_;
   std::vector<uint32_t> numbers_;  // printed number + 1; 0: not yet defined
   uint32_t defined_ = 0;
+  bool canonical_ = false;
+  std::unordered_map<sym::VarId, ExprId> pinned_;  // canonical: what is written as a constant
+  mutable std::set<sym::VarId> used_;              // canonical: by the graph
   std::string out_;
 };
 
 }  // namespace
 
 std::string print(const Graph& graph) { return Printer(graph).print(); }
+std::string canonical_text(const Graph& graph) { return Printer(graph).canonical(); }
 
 }  // namespace cresset::graph

@@ -202,6 +202,20 @@ SizeProgram SizeProgram::compile(const ExprPool& pool, std::span<const ExprId> o
   return program;
 }
 
+SizeProgram SizeProgram::from_parts(std::vector<Instr> instrs, std::vector<uint32_t> outputs) {
+  SizeProgram program;
+  for (uint32_t i = 0; i < instrs.size(); ++i) {
+    const Instr& instr = instrs[i];
+    const bool leaf = instr.kind == Kind::Const || instr.kind == Kind::Var;
+    if (instr.kind > Kind::Not || (!leaf && (instr.a >= i || instr.b >= i))) return program;
+  }
+  for (const uint32_t output : outputs)
+    if (output >= instrs.size()) return program;
+  program.instrs_ = std::move(instrs);
+  program.outputs_ = std::move(outputs);
+  return program;
+}
+
 void SizeProgram::run(const int64_t* slots, int64_t* out) const {
   Registers registers(instrs_.size());
   int64_t* r = registers.data();

@@ -25,6 +25,9 @@ class SizeProgram {
   static SizeProgram compile(const ExprPool& pool, std::span<const ExprId> outputs,
                              const std::unordered_map<VarId, uint32_t>& slot_of);
 
+  // From what instrs() and outputs() gave. Empty, when these are no program.
+  static SizeProgram from_parts(std::vector<Instr> instrs, std::vector<uint32_t> outputs);
+
   size_t output_count() const { return outputs_.size(); }
   // `slots`: values of the variables. `out`: output_count() values. Division by zero yields 0 (guards that divide
   // stand beside guards that their divisors are not zero).

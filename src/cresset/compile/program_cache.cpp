@@ -1,0 +1,92 @@
+#include "compile/program_cache.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/log.h"
+#include "codegen/codegen.h"
+#include "codegen/files.h"
+#include "compile/version.h"
+#include "graph/canonical.h"
+#include "runtime/serialize.h"
+#include "runtime/verify.h"
+#include "sym/parse.h"
+
+namespace cresset::driver {
+namespace {
+
+// A file begins with a line each for the count of nodes after the passes and the guards that lowering asked for; an
+// empty line ends them.
+std::string header(const Compiled& compiled, const sym::ShapeEnv& env, size_t guards_before) {
+  std::string out = fmt::format("{}\n", compiled.stats.nodes_after_passes);
+  for (const sym::GuardFact& guard : env.guards().subspan(guards_before)) out += env.to_string(guard.condition) + '\n';
+  return out + '\n';
+}
+
+// The next line, taken off the front.
+std::optional<std::string_view> take_line(std::string_view& text) {
+  const size_t end = text.find('\n');
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end + 1);
+  return line;
+}
+
+// Reads the header; false when the guards do not hold for this call or cannot be read.
+bool take_header(std::string_view& text, sym::ShapeEnv& env, const sym::VarIds& names, Stats& stats) {
+  const std::optional<std::string_view> nodes = take_line(text);
+  if (!nodes) return false;
+  std::from_chars(nodes->data(), nodes->data() + nodes->size(), stats.nodes_after_passes);
+  for (;;) {
+    const std::optional<std::string_view> line = take_line(text);
+    if (!line) return false;
+    if (line->empty()) return true;
+    const Result<sym::ExprId> condition = sym::parse(env.pool(), *line, names);
+    if (!condition.ok()) return false;
+    if (!env.evaluate(*condition, [] { return sym::Reason{}; }).value_or(false)) return false;
+  }
+}
+
+}  // namespace
+
+ProgramCache::ProgramCache(const graph::Graph& graph, const Options& options) {
+  codegen::CpuCodegen& codegen = codegen::CpuCodegen::get();
+  if (!codegen.uses_disk() || log::enabled(log::Area::Kernels)) return;
+  const std::string key = fmt::format("{}\nrounding {} fuse {}\n{}\n{}\n", graph::canonical_text(graph),
+                                      options.eager_rounding, options.fuse, kCompilerVersion, codegen.target_text());
+  path_ = codegen::default_cache_folder() + "/programs/" + codegen::content_hash(key);
+  CRESSET_LOG(Cache, path_ + "\n" + key);
+}
+
+std::optional<Compiled> ProgramCache::load(const graph::Graph& graph) const {
+  const std::optional<std::string> bytes = path_.empty() ? std::nullopt : codegen::read_checked(path_);
+  if (!bytes) return std::nullopt;
+  sym::VarIds names;
+  for (const auto& [var, name] : graph.env().names()) names.emplace(name, var);
+  Compiled compiled;
+  std::string_view text = *bytes;
+  if (!take_header(text, graph.env(), names, compiled.stats)) return std::nullopt;
+  auto loaded = runtime::from_bytes(text, [&](const std::string& name) -> std::optional<sym::VarId> {
+    const auto it = names.find(name);
+    return it == names.end() ? std::nullopt : std::optional(it->second);
+  });
+  if (!loaded) return std::nullopt;
+  auto kernels = codegen::CpuCodegen::get().find(loaded->kernels);
+  if (!kernels) return std::nullopt;
+  loaded->program.kernels = std::move(*kernels);
+  if (!runtime::verify(loaded->program).empty()) return std::nullopt;
+  // The lines of the program as it stands now, when it has as many.
+  if (loaded->program.locations.size() == graph.locations.size()) loaded->program.locations = graph.locations;
+  compiled.program = std::move(loaded->program);
+  compiled.stats.programs_from_disk = 1;
+  return compiled;
+}
+
+void ProgramCache::store(const Compiled& compiled, const sym::ShapeEnv& env, size_t guards_before) const {
+  if (path_.empty()) return;
+  const std::optional<std::string> bytes = runtime::to_bytes(compiled.program, env.names());
+  if (bytes) codegen::write_checked(path_, header(compiled, env, guards_before) + *bytes);
+}
+
+}  // namespace cresset::driver

@@ -1,0 +1,28 @@
+// Programs kept between runs: what a graph was lowered to, under the hash of all that decides it. A process that meets
+// a graph again neither lowers it nor generates code.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "compile/compile.h"
+
+namespace cresset::driver {
+
+class ProgramCache {
+ public:
+  // Of a captured graph, before passes. Does nothing when the disk cache is off, or when kernels are to be logged.
+  ProgramCache(const graph::Graph& graph, const Options& options);
+
+  // Guards that lowering asked for are asked again. nullopt: there is no such program.
+  std::optional<Compiled> load(const graph::Graph& graph) const;
+  // `guards_before`: how many guards the graph had before it was lowered.
+  void store(const Compiled& compiled, const sym::ShapeEnv& env, size_t guards_before) const;
+
+  const std::string& path() const { return path_; }  // empty: off
+
+ private:
+  std::string path_;
+};
+
+}  // namespace cresset::driver
