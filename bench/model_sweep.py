@@ -89,6 +89,8 @@ def main():
             row = rows[name] = in_process(subject, options.draws, options.seconds)
             row["family"] = family
             show(name, row)
+            if options.json:
+                options.json.write_text(json.dumps(rows, indent=1))
     ran = [r for r in rows.values() if "failed" not in r]
     once = sum(r["graphs"] == 1 and r["graph_breaks"] == 0 for r in ran)
     differ = sum(bool(r["differ"]) for r in ran) + len(rows) - len(ran)
@@ -98,8 +100,6 @@ def main():
         f"{sum(r['steps_not_proved'] for r in ran)} open, {sum(r['ms_validation'] for r in ran) / 1e3:.1f} s; "
         f"{time.perf_counter() - begin:.0f} s in all"
     )
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
     return 0 if not differ and once >= 0.95 * len(rows) else 1
 
 

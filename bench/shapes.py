@@ -1,102 +1,209 @@
-"""Symbolic shapes in figures: guards a model asked for and checks, compilations of a random sweep, cost of a first call
-with symbolic and with fixed sizes, and, with CRESSET_VALIDATE=1, what was proved and what that cost.
+"""Symbolic shapes in figures, beside torch.compile: what a symbolic operation costs, first calls with symbolic and with
+fixed sizes, guards, and compilations over a sweep of random sizes.
 
-    python bench/shapes.py [models...] [--draws 20] [--json file]
+    python bench/shapes.py [models...] [--draws 200] [--torch models...] [--json file]
 
-Microseconds a symbolic operation and nanoseconds a check come from `build/release/bench/sym_bench`, which is run when it
-has been built (ninja -C build/release sym_bench).
+Every first call is measured in a process of its own with an empty cache folder. Our own operations are measured by
+`build/release/bench/sym_bench` (ninja -C build/release sym_bench). `bench/model_sweep.py` sweeps over many more models.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "python"))
-
-import torch  # noqa: E402
-from models import MODELS  # noqa: E402
-
-import cresset  # noqa: E402
+DEFAULT = ["bert", "gpt2", "t5", "swin", "resnet50"]
 
 
-def first_call_seconds(module, inputs, dynamic):
-    cresset.reset()
-    compiled = cresset.compile(module, dynamic=dynamic)
-    begin = time.perf_counter()
-    compiled(**inputs)
-    return time.perf_counter() - begin
+# ------------------------------------------------------------------------------------------ in a process of its own
 
 
-@torch.no_grad()
-def measure(name, draws):
-    model = MODELS[name]
-    module = model.build()
-    rng = random.Random(name)
-    batch, length = model.sweep()[0]
-    inputs = model.inputs(module, batch, length)
-    first_call_seconds(module, inputs, False)  # kernels and libraries are warm for both
-    seconds_static = first_call_seconds(module, inputs, False)
-    seconds_dynamic = first_call_seconds(module, inputs, True)
-    cresset.reset()
-    compiled = cresset.compile(module)
+def sweep_inputs(model, module, draws):
+    """The first of the model's own sizes, then random ones."""
+    rng = random.Random(model.name)
     lengths = [n for _, n in model.sweep()]
+    batch, length = model.sweep()[0]
+    yield model.inputs(module, batch, length)
     for i in range(draws):
         n = rng.randint(min(lengths), max(lengths)) if model.is_text else 0
-        compiled(**model.inputs(module, rng.randint(1, 7), n, seed=i))
-    stats = cresset.stats()
+        yield model.inputs(module, rng.randint(2, 7), n, seed=i)
+
+
+def measure_cresset(name, dynamic, draws):
+    import torch
+    from models import MODELS
+
+    import cresset
+
+    model = MODELS[name]
+    module = model.build()
+    compiled = cresset.compile(module, dynamic=dynamic)
+    inputs = sweep_inputs(model, module, draws)
+    first = next(inputs)
+    with torch.no_grad():
+        module(**first)
+        begin = time.perf_counter()
+        compiled(**first)
+        seconds = time.perf_counter() - begin
+        stats = cresset.stats()
+        for given in inputs:
+            compiled(**given)
     return {
-        "compilations": stats["graphs"],
+        "first_call_s": seconds,
+        "capture_s": stats["ms_capture"] / 1e3,
         "guards_asked": stats["guards_asked"],
         "guards_checked": stats["guards_checked"],
-        "first_call_dynamic_s": seconds_dynamic,
-        "first_call_static_s": seconds_static,
-        "steps_proved": stats["steps_proved"],
-        "steps_not_proved": stats["steps_not_proved"],
-        "ms_validation": stats["ms_validation"],
-        "reasons": list(stats["recompiles"]) + list(stats["graph_break_reasons"]),
+        "compilations": cresset.stats()["graphs"],
+        "eager_calls": cresset.stats()["eager_calls"],
     }
 
 
+def measure_torch(name, dynamic, draws):
+    import torch
+    from models import MODELS
+    from torch._dynamo.utils import counters
+
+    model = MODELS[name]
+    module = model.build()
+    compiled = torch.compile(module, dynamic=dynamic)
+    inputs = sweep_inputs(model, module, draws)
+    first = next(inputs)
+    with torch.no_grad():
+        module(**first)
+        begin = time.perf_counter()
+        compiled(**first)
+        seconds = time.perf_counter() - begin
+        for given in inputs:
+            compiled(**given)
+    return {"first_call_s": seconds, "compilations": counters["stats"]["unique_graphs"]}
+
+
+def measure_torch_operations(*_):
+    """Nanoseconds of torch's symbolic integers for what sym_bench measures of ours."""
+    from torch._dynamo.source import ConstantSource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, statically_known_true
+
+    env = ShapeEnv()
+
+    def size(name, hint):
+        source = ConstantSource(name)
+        symbol = env.create_symbol(hint, source=source, dynamic_dim=DimDynamic.DYNAMIC)
+        return env.create_symintnode(symbol, hint=hint, source=source)
+
+    a, b = size("a", 8), size("b", 9)
+
+    def nanoseconds(operation, count=300):
+        operation(2)
+        begin = time.perf_counter()
+        for n in range(3, 3 + count):
+            operation(n)
+        return (time.perf_counter() - begin) / count * 1e9
+
+    return {
+        "build_product": nanoseconds(lambda n: a * 768),
+        "build_new_nodes": nanoseconds(lambda n: a * n + b),
+        "decide_new": nanoseconds(lambda n: statically_known_true(a * n == b), 60),
+    }
+
+
+MEASURES = {"cresset": measure_cresset, "torch": measure_torch, "torch operations": measure_torch_operations}
+
+
+def apart(what, *arguments, timeout=900):
+    """Runs one measurement in a fresh process; {"failed": why} when it does not end well."""
+    with tempfile.TemporaryDirectory() as cache:
+        env = {**os.environ, "CRESSET_CACHE_DIR": cache, "TORCHINDUCTOR_CACHE_DIR": cache}
+        command = [sys.executable, __file__, "--apart", json.dumps([what, *arguments])]
+        try:
+            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            return {"failed": f"more than {timeout} s"}
+    lines = done.stdout.strip().splitlines()
+    return json.loads(lines[-1]) if done.returncode == 0 and lines else {"failed": done.stderr[-300:]}
+
+
+# -------------------------------------------------------------------------------------------------------- the report
+
+
 def operation_costs():
+    """CPU nanoseconds of our own operations; empty when sym_bench was not built."""
     binary = ROOT / "build" / "release" / "bench" / "sym_bench"
     if not binary.exists():
         return {}
     done = subprocess.run([binary, "--benchmark_format=json"], capture_output=True, text=True, check=True)
-    return {row["name"].split("/")[0]: row["real_time"] for row in json.loads(done.stdout)["benchmarks"]}
+    return {row["name"].split("/")[0]: row["cpu_time"] for row in json.loads(done.stdout)["benchmarks"]}
+
+
+def seconds(row):
+    return f"{row['first_call_s']:.2f}" if "first_call_s" in row else "-"
+
+
+def ratio(row):
+    both = "first_call_s" in row["dynamic"] and "first_call_s" in row["static"]
+    return f"{row['dynamic']['first_call_s'] / row['static']['first_call_s']:.2f}" if both else "-"
+
+
+def table(result):
+    """Two tables in Markdown."""
+    lines = ["| operation | cresset, ns | torch, ns |", "| --- | ---: | ---: |"]
+    for name, ns in result["operations_ns"].items():
+        theirs = result["torch_operations_ns"].get(name)
+        lines.append(f"| {name} | {ns:.0f} | {'' if theirs is None else f'{theirs:.0f}'} |")
+    lines += ["", f"| model | guards asked | checked | first call, static s | symbolic s | ratio | compilations, {result['draws']} sizes "
+              "| torch: static s | symbolic s | ratio | compilations |", "| --- |" + " ---: |" * 10]  # fmt: skip
+    for name, row in result["models"].items():
+        ours, theirs = row["cresset"], row.get("torch")
+        cells = [name, ours["dynamic"].get("guards_asked", "-"), ours["dynamic"].get("guards_checked", "-"),
+                 seconds(ours["static"]), seconds(ours["dynamic"]), ratio(ours),
+                 ours["dynamic"].get("compilations", "failed")]  # fmt: skip
+        cells += [seconds(theirs["static"]), seconds(theirs["dynamic"]), ratio(theirs),
+                  theirs["default"].get("compilations", "failed")] if theirs else [""] * 4  # fmt: skip
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=[])
-    parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    costs = operation_costs()
-    for name, ns in costs.items():
-        print(f"{name:<24} {ns:10.0f} ns")
-    rows = {}
-    print(
-        f"{'model':<20} {'compiles':>8} {'asked':>6} {'checked':>8} {'dynamic s':>10} {'static s':>9} {'proved':>7} {'open':>5} {'proof ms':>9}"
+    parser.add_argument("models", nargs="*", default=DEFAULT)
+    parser.add_argument(
+        "--torch", nargs="*", default=None, help="models that torch.compile is measured on; default: all"
     )
-    for name in options.models or MODELS:
-        r = rows[name] = measure(name, options.draws)
-        print(
-            f"{name:<20} {r['compilations']:>8} {r['guards_asked']:>6} {r['guards_checked']:>8} "
-            f"{r['first_call_dynamic_s']:>10.2f} {r['first_call_static_s']:>9.2f} {r['steps_proved']:>7} "
-            f"{r['steps_not_proved']:>5} {r['ms_validation']:>9.0f}",
-            flush=True,
-        )
-        for reason in r["reasons"][:3]:
-            print(f"    {reason}")
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--apart", type=json.loads, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.apart:
+        what, *arguments = options.apart
+        print(json.dumps(MEASURES[what](*arguments)))
+        return
+    result = {"draws": options.draws, "operations_ns": operation_costs(),
+              "torch_operations_ns": apart("torch operations"), "models": {}}  # fmt: skip
+    for name in options.models:
+        row = result["models"][name] = {
+            "cresset": {
+                "static": apart("cresset", name, False, 0),
+                "dynamic": apart("cresset", name, True, options.draws),
+            }
+        }
+        if options.torch is None or name in options.torch:
+            row["torch"] = {
+                "static": apart("torch", name, False, 0),
+                "dynamic": apart("torch", name, True, 0),
+                "default": apart("torch", name, None, options.draws),
+            }
+        print(name, json.dumps(row), file=sys.stderr, flush=True)
+    print(table(result))
     if options.json:
-        options.json.write_text(json.dumps({"operations_ns": costs, "models": rows}, indent=1))
+        options.json.write_text(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

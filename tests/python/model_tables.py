@@ -94,7 +94,10 @@ def transformers_config(name: str):
     def is_number(value) -> bool:
         return value is None or (isinstance(value, int) and not isinstance(value, bool))
 
-    return made_by(**{k: v for k, v in SMALL.items() if k in defaults and is_number(defaults[k])})
+    small = {k: v for k, v in SMALL.items() if k in defaults and is_number(defaults[k])}
+    if isinstance(defaults.get("image_size"), (list, tuple)):
+        small["image_size"] = [SMALL["image_size"], 2 * SMALL["image_size"]]
+    return made_by(**small)
 
 
 def _transformers_inputs(module, generator, batch, *sizes):

@@ -64,11 +64,17 @@ ExprId ExprPool::relation(Kind kind, ExprId a, ExprId b, int64_t offset) {
     const Expr& atom = exprs_[term.monomial.index];
     if (is_boolean(term.monomial)) return relation_of_boolean(kind, term.monomial, term.coefficient < 0, bound);
     if (kind == Kind::Le && atom.kind == Kind::FloorDiv && is_const(operands(term.monomial)[1])) {
-      // x // c <= n  <=>  x <= c*n + c - 1;   x // c >= n  <=>  x >= c*n;   canonical c > 0 (or 0: no value)
+      // x // c <= n  <=>  x <= c*n + c - 1;   x // c >= n  <=>  x >= c*n;   canonical c > 0 (or 0: no value). Not where
+      // the new bound is beyond int64: one that sticks at the end is another condition.
       const ExprId x = operands(term.monomial)[0];
       const int64_t c = exprs_[operands(term.monomial)[1].index].value;
-      if (c > 0 && term.coefficient > 0) return le(x, constant(saturating_add(saturating_mul(c, bound), c - 1)));
-      if (c > 0) return le(constant(saturating_mul(c, saturating_neg(bound))), x);
+      const bool upper = term.coefficient > 0;
+      const __int128 exact =
+          static_cast<__int128>(c) * (upper ? bound : -static_cast<__int128>(bound)) + (upper ? c - 1 : 0);
+      if (c > 0 && clamp_to_int64(exact) == exact) {
+        const ExprId limit = constant(clamp_to_int64(exact));
+        return upper ? le(x, limit) : le(limit, x);
+      }
     }
   }
   const ExprId operands[] = {build_sum(difference), constant(bound)};

@@ -137,20 +137,21 @@ TEST(RuleProof, AWrongStepIsRefuted) {
 }
 
 constexpr const char* kRuleExamples[] = {
-    "2*x + 3*y + x - y*3",         // like terms
-    "(x + y)*(x - y) + y*y",       // products over sums
-    "7*(x//7) + x % 7",            // quotient and remainder
-    "y*(7*(x//7) + x % 7)",        // the same, times something
-    "64*((x//64) % 12) + x % 64",  // digits joined
-    "(6*x + 9*y + 4)//3",          // multiples leave a quotient
-    "(4*x + 6)//8",                // common factor of dividend and divisor
-    "(x//3 + 2)//5",               // quotient of a quotient
-    "(x % 12)//4",                 // quotient of a remainder
-    "(5 - x)//3",                  // one form for rounding up
-    "-(-x//4)",                    // ceiling
-    "(6*x + 3) % 9",               // common factor of a remainder
-    "(2*(x % 6) + y) % 4",         // a remainder within a remainder
-    "(10*x + 17) % 5",             // multiples leave a remainder
+    "2*x + 3*y + x - y*3",          // like terms
+    "(x + y)*(x - y) + y*y",        // products over sums
+    "7*(x//7) + x % 7",             // quotient and remainder
+    "y*(7*(x//7) + x % 7)",         // the same, times something
+    "64*((x//64) % 12) + x % 64",   // digits joined
+    "(6*x + 9*y + 4)//3",           // multiples leave a quotient
+    "(4*x + 6)//8",                 // common factor of dividend and divisor
+    "(x//3 + 2)//5",                // quotient of a quotient
+    "x//4 <= 9223372036854775807",  // a bound that int64 does not have
+    "(x % 12)//4",                  // quotient of a remainder
+    "(5 - x)//3",                   // one form for rounding up
+    "-(-x//4)",                     // ceiling
+    "(6*x + 3) % 9",                // common factor of a remainder
+    "(2*(x % 6) + y) % 4",          // a remainder within a remainder
+    "(10*x + 17) % 5",              // multiples leave a remainder
     "x//(-3)",
     "x % (-3)",  // negative divisors
     "(2*x)//(4*y)",
@@ -160,8 +161,9 @@ constexpr const char* kRuleExamples[] = {
     "min(x + 1, min(x, y + 2))",      // minimum flattened
     "max(max(3, x), max(5, x - 2))",  // maximum, one constant
     "2*x + 4 <= 6*y + 7",             // coprime coefficients, rounded bound
-    "x == 4*(x//4)", "2*y*x != 8*y*(x//4)",        // divisibility
-    "4*x == 6*y + 3",                 // no solution
+    "x == 4*(x//4)",
+    "2*y*x != 8*y*(x//4)",  // divisibility
+    "4*x == 6*y + 3",       // no solution
     "x//4 <= 5",
     "x//4 >= 5",
     "not (x//4 <= 5)",  // bounds of a quotient
