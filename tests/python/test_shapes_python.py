@@ -130,3 +130,14 @@ def test_fourier_transforms_of_any_size():
         return y + torch.fft.irfft(torch.fft.rfft(x, dim=1), n=x.size(1), dim=1)
 
     sweep(f, of_lengths(12, 9, 16, 5, 2), compilations=1)
+
+
+def test_writing_a_whole_batch_does_not_ask_whether_there_is_one():
+    def f(x):
+        out = torch.zeros_like(x)
+        out[:, 1:3] = x[:, :2] * 2
+        out[:] = out + 1
+        return out
+
+    rows = [(torch.randn(n, 5, 8),) for n in (3, 0, 1, 4)]
+    sweep(f, rows, compilations=1)

@@ -212,7 +212,9 @@ Result<Types> slice_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
   for (size_t i = 0; i < self.rank(); ++i)
     if (!shapes.require_equal(src.sizes[i], i == size_t(dim) ? bounds.length : self.sizes[i]))
       return shapes.invalid("the source's shape does not fit the slice");
-  if (!shapes.decide(shapes.pool().ge(bounds.length, shapes.pool().constant(1))))
+  // A slice of everything is empty only where there is nothing to compute.
+  const bool whole = shapes.env().known_equal(bounds.length, self.sizes[size_t(dim)]);
+  if (!whole && !shapes.decide(shapes.pool().ge(bounds.length, shapes.pool().constant(1))))
     return shapes.unsupported("an empty slice");
   return scattered(shapes, self, src);
 }
