@@ -227,7 +227,7 @@ def _differences(got, eager, module, arguments) -> str:
             continue
         if exact is None:
             exact, moved = _fp64_results(module, arguments)
-        if exact and error(a, exact[i]) <= max(2 * error(b, exact[i]), 2 * error(moved[i], exact[i])):
+        if exact and error(a, exact[i]) <= max(2 * error(b, exact[i]), 4 * error(moved[i], exact[i])):
             continue
         worst = max(worst, (off, path))
     return f"{worst[1]}: relative error {worst[0]:.2g}" if worst[1] else ""
