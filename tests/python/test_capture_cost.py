@@ -68,6 +68,27 @@ def test_time_is_linear_in_operators():
     assert per_long < 2 * per_short, f"{1e3 * per_short:.1f} us an operator at 100 steps, {1e3 * per_long:.1f} at 800"
 
 
+def window_blocks(count: int):
+    """What window attention does to sizes: views that lowering must see through by proofs."""
+
+    def function(x):
+        batch, height, channels = x.shape[0], x.shape[1], x.shape[3]
+        for _ in range(count):
+            y = x.view(batch, height // 7, 7, height // 7, 7, channels).permute(0, 1, 3, 2, 4, 5)
+            y = torch.softmax(y.reshape(-1, 49, channels), -1).view(batch, height // 7, height // 7, 7, 7, channels)
+            x = x + y.permute(0, 1, 3, 2, 4, 5).reshape(batch, height, height, channels).sigmoid()
+        return x
+
+    return function
+
+
+def test_lowering_is_linear_in_operators():
+    x = torch.randn(2, 14, 14, 16)
+    runs = {n: [captured(window_blocks(n), x) for _ in range(5)] for n in (6, 48)}
+    cost = {n: min(1e3 * s["ms_lowering"] / s["operators_captured"] for s in stats) for n, stats in runs.items()}
+    assert cost[48] < 2 * cost[6], f"{cost[6]:.0f} us an operator in 6 blocks, {cost[48]:.0f} in 48"
+
+
 def test_microseconds_an_operator(summary):
     """The aim is 20; the assertion leaves room for a busy machine."""
     x, y = torch.randn(8, 16), torch.randn(8, 16)

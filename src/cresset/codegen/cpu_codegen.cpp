@@ -153,14 +153,15 @@ void CpuCodegen::Impl::make_objects(std::vector<Job>& jobs) {
   for (Job& job : jobs)
     if (job.object == nullptr) missing.push_back(&job);
   if (missing.empty()) return;
-  constexpr size_t kJobsWorthAThread = 4, kMostThreads = 8;
-  const size_t threads = std::min({kMostThreads, std::max<size_t>(1, std::thread::hardware_concurrency()),
-                                   (missing.size() + kJobsWorthAThread - 1) / kJobsWorthAThread});
-  while (compilers.size() < threads) compilers.push_back(std::make_unique<ObjectCompiler>(target));
+  constexpr size_t kMostThreads = 8;  // a kernel takes milliseconds, a thread microseconds
+  const size_t threads =
+      std::min({kMostThreads, std::max<size_t>(1, std::thread::hardware_concurrency()), missing.size()});
+  if (compilers.size() < threads) compilers.resize(threads);
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> failures(threads);
   auto work = [&](size_t which) {
     try {
+      if (compilers[which] == nullptr) compilers[which] = std::make_unique<ObjectCompiler>(target);
       for (size_t i = next++; i < missing.size(); i = next++) make_object(*missing[i], *compilers[which]);
     } catch (...) {
       failures[which] = std::current_exception();

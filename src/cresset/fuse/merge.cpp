@@ -41,6 +41,7 @@ class Merger {
       calls += units[u].node.valid();
       span_.push_back({calls, calls});
     }
+    set_order();
     for (ValueId v : graph_.outputs) kept_.insert(build.memory.find(v)->base);
     for (const graph::Mutation& m : graph_.mutations) kept_.insert(build.memory.find(m.value)->base);
   }
@@ -71,6 +72,15 @@ class Merger {
     return std::find(values.begin(), values.end(), v) != values.end();
   }
 
+  void set_order() {
+    for (uint32_t u = 0; u < units_.size(); ++u) {
+      order_.push_back(u);
+      place_.push_back(u);
+      for (ValueId v : units_[u].reads)
+        for (uint32_t writer : writers_[v]) CRESSET_CHECK(writer < u, "units come in the order of the graph");
+    }
+    seen_.assign(units_.size(), 0);
+  }
   void index(uint32_t u) {
     for (ValueId v : units_[u].reads) readers_[v].push_back(u);
     for (ValueId v : units_[u].writes) writers_[v].push_back(u);
@@ -137,28 +147,36 @@ class Merger {
     return std::any_of(it->second.begin(), it->second.end(), [&](uint32_t u) { return u != a && u != b; });
   }
 
-  // Whether a path leads from `from` to `to` through a third unit.
-  bool reaches_around(uint32_t from, uint32_t to) {
-    std::vector<uint32_t> pending;
-    std::vector<bool> seen(units_.size(), false);
-    const auto push_users = [&](uint32_t u) {
+  // Whether a path leads from `first` to `last`, which comes later, through a third unit. Only units between them can
+  // be on it. Leaves in reached_ the units between them that `first` leads to, when there is none.
+  bool path_between(uint32_t first, uint32_t last) {
+    bool found = false;
+    reached_.clear();
+    ++search_;
+    const auto follow = [&](uint32_t u) {
       for (ValueId v : units_[u].writes) {
         const auto it = readers_.find(v);
         if (it == readers_.end()) continue;
-        for (uint32_t user : it->second)
-          if (!seen[user]) seen[user] = true, pending.push_back(user);
+        for (uint32_t user : it->second) {
+          found |= user == last && u != first;
+          if (place_[user] >= place_[last] || seen_[user] == search_) continue;
+          seen_[user] = search_;
+          reached_.push_back(user);
+        }
       }
     };
-    seen[to] = seen[from] = true;
-    push_users(from);
-    seen[to] = false;
-    while (!pending.empty()) {
-      const uint32_t u = pending.back();
-      pending.pop_back();
-      if (u == to) return true;
-      push_users(u);
-    }
-    return false;
+    follow(first);
+    for (size_t i = 0; i < reached_.size() && !found; ++i) follow(reached_[i]);
+    return found;
+  }
+  // Puts `merged` where the later one of the two was, and what the earlier one led to after it.
+  void reorder(uint32_t first, uint32_t last, uint32_t merged) {
+    const uint32_t begin = place_[first], end = place_[last];
+    std::vector<uint32_t> slice{merged == first ? last : first}, after;
+    for (uint32_t i = begin + 1; i < end; ++i) (seen_[order_[i]] == search_ ? after : slice).push_back(order_[i]);
+    slice.push_back(merged);
+    slice.insert(slice.end(), after.begin(), after.end());
+    for (uint32_t i = begin; i <= end; ++i) place_[order_[i] = slice[i - begin]] = i;
   }
 
   bool few_rows(const Group& group) const {
@@ -173,7 +191,12 @@ class Merger {
   }
 
   bool try_merge(uint32_t a, uint32_t b) {
-    if (reaches_around(a, b) || reaches_around(b, a)) return false;
+    const auto [first, last] = place_[a] < place_[b] ? std::pair(a, b) : std::pair(b, a);
+    if (path_between(first, last) || !try_alignments(a, b)) return false;
+    reorder(first, last, a);
+    return true;
+  }
+  bool try_alignments(uint32_t a, uint32_t b) {
     const Group &x = units_[a].group, &y = units_[b].group;
     if (accept(a, b, align_in_order(graph_.env(), x, y))) return true;
     for (ValueId v : units_[a].writes)
@@ -221,6 +244,10 @@ class Merger {
   std::vector<Span> span_;
   std::vector<uint32_t> version_;
   std::vector<bool> alive_;
+  // All units so that each comes after those it reads from; what was merged away keeps a place. place_[order_[i]] == i.
+  std::vector<uint32_t> order_, place_;
+  std::vector<uint32_t> seen_, reached_;  // of the last search for a path; seen: equal to search_
+  uint32_t search_ = 0;
   std::unordered_map<ValueId, std::vector<uint32_t>> readers_, writers_;
   std::unordered_set<ValueId> kept_;
   std::priority_queue<Candidate> queue_;

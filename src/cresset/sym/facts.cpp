@@ -49,16 +49,18 @@ Facts::Memo& Facts::memo(ExprId e) {
   return memo_[e.index];
 }
 
-void Facts::declare(VarId var, Interval range, Role role) {
+void Facts::declare(VarId var, Interval range, Role role, std::optional<int64_t> hint) {
   VarInfo& v = info(var);
   v.range = range;
   v.role = role;
+  samples_.declare(var, range, hint);
   assume(Assumption::Kind::Range, pool_.var(var), range);
 }
 
 void Facts::declare_index(VarId var, ExprId extent) {
   declare(var, Interval::size(), Role::Index);
   info(var).extent = extent;
+  samples_.declare_index(var, extent);
   assume(Assumption::Kind::Extent, pool_.var(var), Interval::size(), extent);
   extent_mask_ |= uint64_t{1} << (var.index % 64);
 }

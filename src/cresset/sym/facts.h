@@ -13,18 +13,19 @@
 #include "sym/expr.h"
 #include "sym/interval.h"
 #include "sym/rewrite_log.h"
+#include "sym/samples.h"
 
 namespace cresset::sym {
 
 class Facts {
  public:
-  explicit Facts(ExprPool& pool) : pool_(pool) {}
+  explicit Facts(ExprPool& pool) : pool_(pool), samples_(pool) {}
   Facts(const Facts&) = delete;
   Facts& operator=(const Facts&) = delete;
 
   // Equalities replace Unbacked symbols first, then Symbols, never an Index.
   enum class Role : uint8_t { Index, Symbol, Unbacked };
-  void declare(VarId var, Interval range, Role role);
+  void declare(VarId var, Interval range, Role role, std::optional<int64_t> hint = std::nullopt);
   void declare_index(VarId var, ExprId extent);  // 0 <= var < extent
   void constrain(VarId var, Interval range);
   Interval declared_range(VarId var) const;
@@ -118,6 +119,7 @@ class Facts {
   void refresh(VarId replaced);
 
   ExprPool& pool_;
+  Samples samples_;
   std::vector<VarInfo> vars_;
   std::vector<Memo> memo_;
   uint32_t epoch_ = 1;

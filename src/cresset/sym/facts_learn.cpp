@@ -12,6 +12,7 @@ bool Facts::learn(ExprId condition) {
   const ExprId simplified = simplify(condition);
   if (pool_.is_const(simplified)) return pool_.const_value(simplified) != 0;
   if (learning_ == 0) {
+    samples_.learn(condition);
     assume(Assumption::Kind::Condition, condition, Interval::all());
   } else if (RewriteLog* steps = log()) {
     steps->rewrote(base_, "consequence of what was learned", condition, pool_.constant(1));

@@ -28,7 +28,7 @@ bool Facts::prove(ExprId sum, int64_t bound, int depth) {
   if (pool_.is_const(sum)) return pool_.const_value(sum) <= bound;
   const Interval r = range_of(sum);
   if (r.hi != Interval::kPosInf && r.hi <= bound) return true;
-  if (r.lo > bound) return false;
+  if (r.lo > bound || samples_.exceeds(sum, bound)) return false;
   if (depth == 0) proof_steps_ = kProofSteps;
   if (depth > kProofDepth || --proof_steps_ < 0) return false;
   TermList terms;
