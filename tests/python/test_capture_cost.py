@@ -69,7 +69,9 @@ def test_time_is_linear_in_operators():
 
 
 def window_blocks(count: int):
-    """What window attention does to sizes: views that lowering must see through by proofs."""
+    """What window attention does to sizes: views that lowering must see through by proofs. No two are the same program,
+    so none is found on disk."""
+    scale = float(time.perf_counter_ns())
 
     def function(x):
         batch, height, channels = x.shape[0], x.shape[1], x.shape[3]
@@ -77,7 +79,7 @@ def window_blocks(count: int):
             y = x.view(batch, height // 7, 7, height // 7, 7, channels).permute(0, 1, 3, 2, 4, 5)
             y = torch.softmax(y.reshape(-1, 49, channels), -1).view(batch, height // 7, height // 7, 7, 7, channels)
             x = x + y.permute(0, 1, 3, 2, 4, 5).reshape(batch, height, height, channels).sigmoid()
-        return x
+        return x * scale
 
     return function
 
