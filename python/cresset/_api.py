@@ -23,7 +23,9 @@ _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagra
 _OPTIONS = {
     "eager_rounding": (False, "round bf16 and fp16 after every operator, as eager does"),
     "fuse": (True, "False: one kernel an operator, for finding a fault"),
+    "frontend": ("trace", "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
 }
+_FRONT_ENDS = ("trace", "evaluate")
 _compiled = weakref.WeakSet()
 
 
@@ -43,9 +45,13 @@ def _check_options(mode, options, dynamic, backend):
         if name not in _OPTIONS:
             known = "; ".join(f"{n}: {meaning}" for n, (_, meaning) in _OPTIONS.items())
             raise ValueError(f"cresset.compile: unknown option {name!r}; known options are {known}")
-        if not isinstance(value, bool):
+        if name == "frontend":
+            if value not in _FRONT_ENDS:
+                raise ValueError(f"cresset.compile: unknown frontend {value!r}; expected 'trace' or 'evaluate'")
+        elif not isinstance(value, bool):
             raise TypeError(f"cresset.compile: option {name!r} must be True or False, got {value!r}")
         chosen[name] = value
+    chosen["evaluate"] = chosen.pop("frontend") == "evaluate"
     return chosen
 
 

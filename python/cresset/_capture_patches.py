@@ -1,4 +1,4 @@
-"""What cannot work on stand-ins or symbolic sizes as it is, replaced while something is captured."""
+"""What cannot work as it is on what stands in for tensors and sizes, replaced: for good, or while something is captured."""
 
 import builtins
 import functools
@@ -15,7 +15,10 @@ _depth = 0
 
 
 def _new(self, *args, **kwargs):
-    """Tensor.new: sizes give an uninitialized tensor, data gives a tensor of it, of self's dtype and device."""
+    """Tensor.new: sizes give an uninitialized tensor, data gives a tensor of it, of self's dtype and device.
+
+    torch's own looks for a backend by the dispatch key, which trace tensors do not have.
+    """
     if not _C.is_capturing():
         return torch._C.TensorBase.new(self, *args, **kwargs)
     if len(args) == 1 and not isinstance(args[0], (int, torch.SymInt)):
@@ -24,6 +27,17 @@ def _new(self, *args, **kwargs):
         return torch.tensor(args[0], dtype=self.dtype, device=self.device)
     return self.new_empty(args)
 
+
+class SymInt:
+    """Its methods count as the machinery of symbolic numbers, by name."""
+
+    def __hash__(self):
+        """A symbolic number that is hashed is pinned to its value, whose hash it has."""
+        return hash(int(self))
+
+
+torch.Tensor.new = _new
+torch.SymInt.__hash__ = SymInt.__dict__["__hash__"]
 
 _range = builtins.range
 
@@ -112,7 +126,6 @@ def install():
     with _lock:
         _depth += 1
         if _depth == 1:
-            torch.Tensor.new = _new
             for where, name, replacement in _REPLACED:
                 setattr(where, name, replacement)
     return _remove
@@ -123,6 +136,5 @@ def _remove():
     with _lock:
         _depth -= 1
         if _depth == 0:
-            del torch.Tensor.new
             for (where, name, _), original in zip(_REPLACED, _originals):
                 setattr(where, name, original)

@@ -9,7 +9,6 @@
 #include "bridge/dtypes.h"
 #include "bridge/generic_rule.h"
 #include "bridge/masked_assignment.h"
-#include "bridge/random_watch.h"
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
@@ -21,24 +20,20 @@ namespace {
 
 thread_local Capture* current_capture = nullptr;
 
-constexpr const char* kSeeds = "the call seeds torch's random numbers, or saves or restores their state";
 
 }  // namespace
 
 void abort_capture(std::string why) {
-  if (Capture* capture = Capture::current()) capture->mark_aborted(why);
-  throw CaptureAbort({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, "cresset: capture ends here: " + why);
+  throw CaptureAbort({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, std::move(why));
 }
 
 Capture* Capture::current() { return current_capture; }
 
 Capture::Scope::Scope(Capture& capture)
     : previous_(current_capture),
-      capture_(capture),
       saved_(c10::impl::tls_local_dispatch_key_set()),
       autocast_cache_(at::autocast::is_autocast_cache_enabled()) {
   current_capture = &capture;
-  if (previous_ == nullptr) capture.random_ = std::make_unique<RandomWatch>();
   // Autocast would keep casts of parameters in a process-wide cache, and find real ones there.
   at::autocast::set_autocast_cache_enabled(false);
   c10::impl::LocalDispatchKeySet keys = saved_;
@@ -52,14 +47,9 @@ Capture::Scope::~Scope() {
   c10::impl::_force_tls_local_dispatch_key_set(saved_);
   at::autocast::set_autocast_cache_enabled(autocast_cache_);
   current_capture = previous_;
-  if (previous_ != nullptr) return;
-  if (capture_.random_->disturbed()) capture_.mark_aborted(kSeeds);
-  capture_.random_.reset();
 }
 
-void Capture::note_random_operator() {
-  if (random_ != nullptr && random_->disturbed()) abort_capture(kSeeds);
-}
+void Capture::Scope::switch_to(Capture& next) { current_capture = &next; }
 
 Capture::StepAside::StepAside() : saved_(c10::impl::tls_local_dispatch_key_set()) {
   c10::impl::LocalDispatchKeySet keys = saved_;
@@ -75,6 +65,20 @@ Capture::Capture(bool dynamic)
       graph_(std::make_unique<graph::Graph>(std::make_shared<sym::ShapeEnv>())) {}
 
 Capture::~Capture() = default;
+
+uint64_t Capture::enlist(TraceTensor& tensor) {
+  const std::lock_guard lock(live_mutex_);
+  tensor.live_position_ = live_.size();
+  live_.push_back(&tensor);
+  return serial_++;
+}
+
+void Capture::strike(TraceTensor& tensor) {
+  const std::lock_guard lock(live_mutex_);
+  live_[tensor.live_position_] = live_.back();
+  live_[tensor.live_position_]->live_position_ = tensor.live_position_;
+  live_.pop_back();
+}
 
 StorageId Capture::add_storage(graph::ValueId value, OutputSpec::Kind home, uint32_t position) {
   Storage storage;
@@ -188,9 +192,11 @@ at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, Out
   const void* memory = real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr;
   const StorageId id = add_storage(base_value, home, position);
   storages_[id.index].real_offset = real.storage_offset();
+  storages_[id.index].real = real;
   if (memory != nullptr) {
     auto [it, fresh] = storage_of_memory_.try_emplace(memory, id);
     if (!fresh) {
+      if (storages_[it->second.index].version > 0) abort_capture("memory that was written is reached in another way");
       storages_[id.index].ambiguous = true;
       storages_[it->second.index].ambiguous = true;
     }
@@ -201,20 +207,28 @@ at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, Out
 }
 
 at::Tensor Capture::add_input(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
-  reject_exotic(real);
-  real_inputs_.push_back(real);
-  if (auto it = lifted_.find(real.unsafeGetTensorImpl()); it != lifted_.end()) {
-    // The same tensor twice: one stand-in, but every argument position exists.
-    const Geometry geometry = input_geometry(real, static_cast<uint32_t>(graph_->inputs.size()), name, marks);
-    graph_->add_input(geometry.type, std::move(name));
-    input_layouts_.push_back(geometry.layout);
-    return it->second;
-  }
   const uint32_t position = static_cast<uint32_t>(graph_->inputs.size());
-  Geometry geometry = input_geometry(real, position, name, marks);
+  const auto known = lifted_.find(real.unsafeGetTensorImpl());
+  const at::Tensor alias = known != lifted_.end() ? Guest::alias_of(real) : at::Tensor();
+  const at::Tensor& shown = alias.defined() ? alias : real;
+  reject_exotic(shown);
+  Geometry geometry = input_geometry(shown, position, name, marks);
+  real_inputs_.push_back(shown);
   input_layouts_.push_back(geometry.layout);
   const graph::ValueId value = graph_->add_input(std::move(geometry.type), std::move(name));
+  // The same tensor twice: one stand-in, but every argument position exists.
+  if (known != lifted_.end()) return known->second;
   return adopt(real, value, OutputSpec::Kind::Input, position);
+}
+
+void Capture::add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks) {
+  use_guests_ = true;
+  const bool fresh = lifted_.find(real.unsafeGetTensorImpl()) == lifted_.end();
+  if (fresh && !Guest::possible(real)) abort_capture("an argument that is a tensor of a kind of its own");
+  const at::Tensor stand_in = add_input(real, std::move(name), marks);
+  if (!fresh) return;
+  guests_.emplace_back(real, stand_in);
+  real_inputs_.back() = guests_.back().alias();
 }
 
 c10::SymInt Capture::add_int_argument(int64_t value, std::string name) {
@@ -291,6 +305,7 @@ void Capture::settle_watched(Storage& storage) {
   constants_.push_back(memory.clone());
   storage.value = graph_->add_constant(constant_geometry(constants_.back()), "");
   ++storage.version;
+  ++writes_;
 }
 
 graph::ValueId Capture::parent_value(const Storage& storage, const ViewChain& link) {
@@ -359,6 +374,10 @@ std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::A
 void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   Storage& storage = storages_[tensor.storage_id().index];
   if (storage.ambiguous) abort_capture("a write to memory that several arguments or parameters share");
+  // Who looks at the memory of a written parameter must find the write done.
+  if (use_guests_ && storage.version == 0 && storage.home == OutputSpec::Kind::Constant &&
+      Guest::possible(storage.real))
+    guests_.emplace_back(storage.real, lifted_.at(storage.real.unsafeGetTensorImpl()));
   settle_watched(storage);
   graph::ValueId current = value;
   for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())

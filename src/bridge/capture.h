@@ -4,14 +4,16 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <atomic>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "bridge/guest.h"
 #include "bridge/trace_tensor.h"
 #include "graph/graph.h"
 #include "ops/op_def.h"
@@ -20,9 +22,8 @@
 
 namespace cresset::bridge {
 
-class RandomWatch;
-
-// Capture cannot go on: what was asked needs data, or has no place in a graph. The call is run by eager instead.
+// Capture cannot go on: what was asked needs data, or has no place in a graph. The kernel that meets it flushes, and
+// runs its operator natively.
 class CaptureAbort : public c10::Error {
  public:
   using c10::Error::Error;
@@ -55,6 +56,9 @@ struct OutputSpec {
   DType dtype = DType::F32;
   std::vector<sym::ExprId> sizes, strides;
   sym::ExprId offset;
+  bool conjugated = false, negated = false;  // when its elements are read
+
+  at::Tensor marked(at::Tensor view) const;  // with the last two
 };
 
 // A number read from tensor data while capturing: `graph` computes it from the inputs and constants.
@@ -83,6 +87,9 @@ struct Captured {
   int64_t operators = 0;
   int64_t shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0;
   double shape_rule_us = 0;
+
+  // What Capture::interpret needs of it, should the compiled program turn out to be of no use.
+  Captured for_one_run() const;
 };
 
 class Capture : public std::enable_shared_from_this<Capture> {
@@ -98,10 +105,11 @@ class Capture : public std::enable_shared_from_this<Capture> {
     explicit Scope(Capture& capture);
     ~Scope();
     Scope(const Scope&) = delete;
+    // The capture goes on in another one, in the state that torch's modes have now.
+    void switch_to(Capture& next);
 
    private:
     Capture* previous_;
-    Capture& capture_;
     c10::impl::LocalDispatchKeySet saved_;
     bool autocast_cache_;
   };
@@ -121,6 +129,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
   // The stand-in of a caller's tensor. marks: one a dimension, or empty.
   at::Tensor add_input(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
+  // The caller's tensor takes part itself until the capture is closed (guest.h).
+  void add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
   // A caller's integer as a symbol.
   c10::SymInt add_int_argument(int64_t value, std::string name);
   // The stand-in of a real tensor met on the way; the tensor is held by the compiled code.
@@ -158,20 +168,46 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // The number that a one-element value holds for the real arguments: runs the part of the graph before it. The
   // captured program is then guarded by that number.
   at::Scalar read_number(graph::ValueId value);
+  bool reads_data() const { return !data_reads_.empty(); }
 
+  // What was captured cannot serve later calls.
   void mark_aborted(std::string why) {
     if (aborted_.empty()) aborted_ = std::move(why);
   }
-  // An operator that draws random numbers is about to be recorded.
-  void note_random_operator();
   const std::string& aborted() const { return aborted_; }  // why; empty: still good
+  // ---- The end. An open capture defers; a closed one does not: operators run natively from then on.
+
+  // Closes the capture early: what was deferred happens now, and every trace tensor alive becomes real in place. An
+  // error that a deferred operator raises is kept for rethrow_deferred(). No-op when closed.
+  void flush(const std::string& why);
+  // Called first, when it is not closed yet: true when that has ended the capture in an orderly way. May be empty.
+  std::function<bool(const std::string& why)> before_flush;
+  bool closed() const { return closed_; }
+  const std::string& why_closed() const { return why_closed_; }  // of a flush
+  void rethrow_deferred();                                       // once
+
+  // The orderly way: close(), then finish(outputs), compile, run, and settle() with what the program gave.
+  // close() gives guests back, and returns the trace tensors that somebody outside holds, which held() counts.
+  std::vector<at::Tensor> held();
+  std::vector<at::Tensor> close();
+  // runs_once: for interpret() alone, which finds a place for any result; else throws CaptureAbort.
+  Captured finish(const std::vector<at::Tensor>& outputs, bool runs_once = false);
+  // Runs a finished capture operator by operator on the tensors it was captured with: for programs that run once.
+  std::vector<at::Tensor> interpret(Captured& captured);
+  static void settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real);
+  const std::vector<at::Tensor>& inputs() const {
+    return real_inputs_;
+  }  // aliases of guests, or the tensors themselves
 
   int64_t lifted_constants() const { return static_cast<int64_t>(graph_->constants.size()); }
-  int64_t live_tensors() const { return live_->load(); }  // stand-ins that exist
-  std::atomic<int64_t>& live_counter() { return *live_; }
-  Captured finish(const std::vector<at::Tensor>& outputs);
+  // Trace tensors made, and in-place writes recorded, so far.
+  uint64_t serial() const { return serial_; }
+  uint64_t writes() const { return writes_; }
+  uint64_t enlist(TraceTensor& tensor);  // its serial number
+  void strike(TraceTensor& tensor);
 
   DType default_dtype;
+  int recording = 0;  // capture kernels at work: a flush is theirs to make
   // Called before an operator is recorded: sets the graph's current location. May be empty.
   std::function<void(Capture&)> locate;
   // The symbolic number that a wrapped number stands for, if it does: torch's Python binding keeps it beside the
@@ -186,6 +222,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     OutputSpec::Kind home = OutputSpec::Kind::GraphOutput;
     uint32_t position = 0;
     at::Tensor watched;       // real memory given out for an `empty`
+    at::Tensor real;          // the input or constant
     bool ambiguous = false;   // shares memory with another input in a way that is not modelled: must not be written
     int64_t real_offset = 0;  // storage offset of the real base
   };
@@ -203,7 +240,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void settle_watched(Storage& storage);
   graph::ValueId scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value);
   graph::ValueId parent_value(const Storage& storage, const ViewChain& link);
-  OutputSpec output_of(const at::Tensor& output, std::unordered_map<uint32_t, uint32_t>& base_outputs);
+  OutputSpec output_of(const at::Tensor& output, std::unordered_map<uint32_t, uint32_t>& base_outputs, bool runs_once);
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
   ops::ShapeMemo::Entry result_types(graph::OpId op, const std::vector<graph::Arg>& args);
   void replace_masks(graph::OpId op, std::vector<graph::Arg>& args);
@@ -225,8 +262,14 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::unordered_map<c10::TensorImpl*, std::string> names_;
   ops::ShapeMemo shapes_;
   std::string aborted_;
-  std::unique_ptr<RandomWatch> random_;  // while a scope is open
-  std::unique_ptr<std::atomic<int64_t>> live_ = std::make_unique<std::atomic<int64_t>>(0);
+  std::vector<Guest> guests_;
+  bool use_guests_ = false;
+  bool closed_ = false;
+  uint64_t serial_ = 0, writes_ = 0;
+  std::string why_closed_;
+  std::exception_ptr deferred_error_;
+  std::mutex live_mutex_;           // tensors may die on any thread
+  std::vector<TraceTensor*> live_;  // stand-ins included
 };
 
 }  // namespace cresset::bridge

@@ -34,11 +34,22 @@ bool is_identity(OpId op) {
   return op == v.alias || op == v.detach || op == v.lift_fresh;
 }
 
-// Views that eager computes when they are read.
-bool is_lazy(OpId op) {
-  static const OpId conj = graph::op_id("aten::conj_physical"), neg = graph::op_id("aten::neg");
-  return op == conj || op == neg;
-}
+// Views whose elements eager computes when they are read: captured as values, given as what eager gives.
+struct LazyViews {
+  bool conjugated = false, negated = false;
+  bool possible = true;  // the view as a whole is conjugated or negated, not a part of its elements
+
+  explicit LazyViews(const TraceTensor& tensor) {
+    static const OpId conj = graph::op_id("aten::conj_physical"), neg = graph::op_id("aten::neg");
+    bool other_dtype = false;
+    for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get()) {
+      conjugated ^= link->op == conj;
+      negated ^= link->op == neg;
+      possible &= !other_dtype || (link->op != conj && link->op != neg);
+      other_dtype |= link->type.dtype != link->parent_type.dtype;
+    }
+  }
+};
 
 // The dims argument of the permutation that undoes a permute, transpose or t.
 std::vector<int64_t> inverse_permutation(const sym::ExprPool& pool, const ViewChain& link) {
@@ -96,12 +107,22 @@ graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, gr
   abort_capture(c10::str("a write through ", std::string(graph::op_name(link.op))));
 }
 
-OutputSpec Capture::output_of(const at::Tensor& output, std::unordered_map<uint32_t, uint32_t>& base_outputs) {
+OutputSpec Capture::output_of(const at::Tensor& output, std::unordered_map<uint32_t, uint32_t>& base_outputs,
+                              bool runs_once) {
   const at::Tensor tensor = TraceTensor::from(output) != nullptr ? output : lift(output);
   TraceTensor& trace = *TraceTensor::from(tensor);
   value_of(trace);
-  for (const ViewChain* link = trace.chain().get(); link != nullptr; link = link->parent.get())
-    if (is_lazy(link->op)) abort_capture("a lazily conjugated or negated result");
+  const LazyViews lazy(trace);
+  if (!lazy.possible) {
+    if (!runs_once) abort_capture("a result some of whose elements are negated when they are read");
+    // A piece that runs once: the elements are changed at once.
+    graph_->outputs.push_back(trace.value);
+    OutputSpec own;
+    own.kind = OutputSpec::Kind::GraphOutput;
+    own.position = static_cast<uint32_t>(graph_->outputs.size() - 1);
+    own.dtype = trace.type().dtype;
+    return own;
+  }
   Storage& storage = storages_[trace.storage_id().index];
   OutputSpec spec;
   spec.kind = storage.home;
@@ -117,18 +138,27 @@ OutputSpec Capture::output_of(const at::Tensor& output, std::unordered_map<uint3
   spec.sizes = trace.type().sizes;
   spec.strides = trace.type().strides;
   spec.offset = trace.offset();
+  spec.conjugated = lazy.conjugated;
+  spec.negated = lazy.negated;
   return spec;
 }
 
-Captured Capture::finish(const std::vector<at::Tensor>& outputs) {
-  Captured out = std::move(counters);
+at::Tensor OutputSpec::marked(at::Tensor view) const {
+  if (conjugated) view = view._conj();
+  return negated ? view._neg_view() : view;
+}
+
+Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once) {
   std::unordered_map<uint32_t, uint32_t> base_outputs;
-  for (const at::Tensor& output : outputs) out.outputs.push_back(output_of(output, base_outputs));
+  std::vector<OutputSpec> specs;
+  for (const at::Tensor& output : outputs) specs.push_back(output_of(output, base_outputs, runs_once));
   for (Storage& storage : storages_) {
     settle_watched(storage);
     if (storage.home == OutputSpec::Kind::GraphOutput || storage.version == 0) continue;
     graph_->mutations.push_back({storage.position, storage.home == OutputSpec::Kind::Constant, storage.value});
   }
+  Captured out = std::move(counters);
+  out.outputs = std::move(specs);
   out.graph = std::move(graph_);
   out.data_reads = std::move(data_reads_);
   out.data_calls = std::move(data_calls_);

@@ -10,7 +10,9 @@
 
 #include "bridge/arguments.h"
 #include "bridge/capture.h"
+#include "bridge/generator_watch.h"
 #include "bridge/generic_rule.h"
+#include "bridge/native_call.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_composites.h"
 #include "ops/op_def.h"
@@ -28,6 +30,7 @@ sym::Reason reason_now() {
   sym::Reason reason;
   if (current_op != nullptr) reason.op = current_op->name;
   Capture* capture = Capture::current();
+  if (capture != nullptr && capture->closed()) return reason;
   if (capture != nullptr && current_op == nullptr && capture->locate) capture->locate(*capture);
   if (capture != nullptr) reason.location = capture->graph().locations[capture->graph().current_location];
   return reason;
@@ -39,11 +42,14 @@ class Call {
   Call(const OpEntry& entry, Capture& capture, Stack& stack)
       : entry_(entry), capture_(capture), stack_(stack), count_(entry.arg_types.size()), outer_op_(current_op) {
     current_op = &entry_;
+    ++capture_.recording;
   }
-  ~Call() { current_op = outer_op_; }
+  ~Call() {
+    current_op = outer_op_;
+    --capture_.recording;
+  }
 
   void run() {
-    if (entry_.random) capture_.note_random_operator();
     switch (entry_.op_class) {
       case OpEntry::Class::Functional:
         return functional();
@@ -112,6 +118,7 @@ class Call {
   bool read_number() {
     static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
     if (entry_.functional != item) return false;
+    if (capture_.before_flush) abort_capture("a number read from tensor data");  // a piece ends here
     const Arg value = to_graph(capture_, argument(0), ArgType::Tensor);
     finish({capture_.read_number(std::get<ValueId>(value))});
     return true;
@@ -415,7 +422,8 @@ class Call {
   void in_place_view() {
     at::Tensor self = argument(0).toTensor();
     TraceTensor* target = TraceTensor::from(self);
-    if (target == nullptr) abort_capture(entry_.name + " on a tensor from outside changes its shape for good");
+    if (target == nullptr || Guest::stand_in_of(self.unsafeGetTensorImpl()) != nullptr)
+      abort_capture(entry_.name + " on a tensor from outside changes its shape for good");
     at::Tensor result = one_view(*target, entry_.functional, arguments(count_));
     target->become(*TraceTensor::from(result));
     finish({self});
@@ -459,17 +467,29 @@ class Call {
   const OpEntry* outer_op_;
 };
 
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 class CaptureKernel final : public c10::OperatorKernel {
  public:
   explicit CaptureKernel(const c10::OperatorHandle& handle) : handle_(handle) {}
 
   void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
     Capture* capture = Capture::current();
-    TORCH_CHECK(capture != nullptr, "cresset: a tensor that stood in during a capture was used after it, by ",
-                handle_.operator_name());
+    if (capture == nullptr) return run_beside_capture(handle_, *stack);
+    if (capture->closed()) return run_natively(handle_, *capture, *stack);
     std::call_once(classified_, [&] { entry_ = std::make_unique<OpEntry>(classify(handle_)); });
     if (capture->locate) capture->locate(*capture);
-    Call(*entry_, *capture, *stack).run();
+    try {
+      return Call(*entry_, *capture, *stack).run();
+    } catch (const InternalError&) {
+      throw;
+    } catch (const CaptureAbort& e) {
+      capture->flush(e.what_without_backtrace());
+    } catch (const std::exception& e) {
+      // Most likely the arguments are bad: the operator itself says so in its own words.
+      capture->flush(entry_->name + " was not accepted: " + first_line(e.what()));
+    }
+    run_natively(handle_, *capture, *stack);
   }
 
  private:
@@ -532,6 +552,7 @@ void install_capture_kernels() {
   std::call_once(once, [] {
     set_reason_provider(&reason_now);
     install_symbolic_composites();
+    watch_default_generator();
     // torch gives its own backends' autograd keys a fallback; without one, operators that have no autograd kernel (most
     // custom ones) would have nothing to run on a trace tensor.
     static torch::Library autograd(torch::Library::IMPL, "_", c10::DispatchKey::AutogradPrivateUse3, __FILE__, __LINE__);

@@ -95,7 +95,7 @@ std::shared_ptr<Variant> CompiledFunction::State::capture(const Surroundings& no
       bridge::Capture::Scope scope(*session);
       results = function(stand_ins);
     }
-    if (session->aborted().empty()) {
+    if (!session->closed()) {
       bridge::Captured captured = session->finish(results);
       if (wants_gradients(now.grad, inputs) || wants_gradients(now.grad, captured.constants)) {
         reason = "gradients are wanted: call it under torch::NoGradGuard to compile for inference";
@@ -113,12 +113,14 @@ std::shared_ptr<Variant> CompiledFunction::State::capture(const Surroundings& no
     }
   } catch (const InternalError&) {
     throw;
+  } catch (const bridge::CaptureAbort& e) {
+    reason = e.what_without_backtrace();
   } catch (const std::exception& e) {
     // Whatever is wrong, running the function itself shows it as it is.
-    raised = session->aborted().empty();
+    raised = !session->closed();
     reason = e.what();
   }
-  if (!session->aborted().empty()) reason = session->aborted();
+  if (!session->why_closed().empty()) reason = session->why_closed();
   if (variant->entry == nullptr) {
     if (settings.fullgraph && !raised)
       throw std::runtime_error("cresset: fullgraph was asked for, but the function cannot be captured whole: " +

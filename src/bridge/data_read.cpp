@@ -77,8 +77,13 @@ at::Scalar Capture::read_number(graph::ValueId value) {
     symbols.push_back(env().hint_or(env().pool().var(symbols_[i].var), 0));
   }
   const std::string location = graph_->locations[graph_->current_location];
+  std::vector<at::Tensor> constants;
+  for (const at::Tensor& constant : constants_) {
+    const at::Tensor alias = Guest::alias_of(constant);
+    constants.push_back(alias.defined() ? alias : constant);
+  }
   StepAside aside;
-  const DataGuard now({cut_to(*graph_, value), at::Scalar(0), location}, constants_, slots);
+  const DataGuard now({cut_to(*graph_, value), at::Scalar(0), location}, constants, slots);
   const at::Scalar number = now.value(real_inputs_, symbols.data());
   data_reads_.push_back({cut_to(*graph_, value), number, location});
   return number;

@@ -261,12 +261,12 @@ at::Tensor Entry::output(const Output& out, c10::ArrayRef<at::Tensor> inputs, co
   const int64_t* numbers = geometry + out.first;
   const c10::IntArrayRef sizes(numbers, rank), strides(numbers + rank, rank);
   if (out.dtype == base.scalar_type())
-    return at::as_strided(base, sizes, strides, base.storage_offset() + numbers[2 * rank]);
+    return out.spec.marked(at::as_strided(base, sizes, strides, base.storage_offset() + numbers[2 * rank]));
   // A view as another dtype: over the same memory, counted in other elements.
   const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
   at::Tensor view = at::empty({0}, base.options().dtype(out.dtype));
   const auto size = static_cast<int64_t>(view.element_size());
-  return view.set_(base.storage(), bytes / size + numbers[2 * rank], sizes, strides);
+  return out.spec.marked(view.set_(base.storage(), bytes / size + numbers[2 * rank], sizes, strides));
 }
 
 std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) {

@@ -156,7 +156,6 @@ OpEntry classify(const c10::OperatorHandle& handle) {
   const c10::FunctionSchema& schema = handle.schema();
   OpEntry entry{handle, qualified_name(handle.operator_name()), OpEntry::Class::Opaque, {}, std::nullopt, {}};
   for (const c10::Argument& a : schema.arguments()) entry.arg_types.push_back(arg_type(a));
-  for (const at::Tag tag : handle.getTags()) entry.random |= tag == at::Tag::nondeterministic_seeded;
   if (!schema.is_mutable()) {
     entry.op_class = returns_alias(schema, false) ? OpEntry::Class::View : OpEntry::Class::Functional;
     entry.functional_handle = handle;

@@ -31,7 +31,6 @@ struct OpEntry {
   graph::OpId functional;                                  // the operator appended to the graph
   std::optional<c10::OperatorHandle> functional_handle;    // its handle
   std::vector<ArgType> arg_types;
-  bool random = false;       // draws random numbers
   size_t out_arguments = 0;  // Out: how many trailing arguments
 };
 

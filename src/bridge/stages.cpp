@@ -252,7 +252,6 @@ StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<Da
 void StagedProgram::end_with(Stage& stage, DataDependentCall call, const std::vector<SymbolBinding>& symbols,
                              size_t real_inputs) const {
   stage.op = find_operator(call.op);
-  for (const c10::Argument& a : stage.op->schema().arguments()) stage.arg_types.push_back(arg_type(a));
   stage.args = std::move(call.args);
   stage.made = std::move(call.made);
   for (uint32_t i = 0; i < symbols.size(); ++i) {
@@ -281,21 +280,30 @@ void StagedProgram::make_assertions(const std::vector<SymbolBinding>& symbols,
     stages_[i].assertions = sym::SizeProgram::compile(env_->pool(), conditions[i], slots);
 }
 
-void StagedProgram::call(const Stage& stage, std::vector<at::Tensor>& table, int64_t* symbols) const {
+std::vector<at::Tensor> call_data_dependent(const c10::OperatorHandle& op, const std::vector<Arg>& args,
+                                            const std::function<at::Tensor(ValueId)>& tensor,
+                                            const std::function<int64_t(sym::ExprId)>& integer) {
   torch::jit::Stack stack;
+  for (size_t i = 0; i < args.size(); ++i)
+    stack.push_back(to_torch(args[i], arg_type(op.schema().arguments()[i]), tensor, integer));
+  op.callBoxed(stack);
+  const bool by_column = op.schema().name() == "aten::nonzero";
+  std::vector<at::Tensor> out;
+  for (const c10::IValue& result : stack) {
+    const at::Tensor made = result.toTensor();
+    out.push_back(by_column ? made.t().contiguous().t() : made.contiguous());
+  }
+  return out;
+}
+
+void StagedProgram::call(const Stage& stage, std::vector<at::Tensor>& table, int64_t* symbols) const {
   const auto tensor = [&](ValueId v) {
     const Place place = places_.at(v);
     return place.is_constant ? constants_[place.index] : table[place.index];
   };
   const auto integer = [&](sym::ExprId e) { return env_->pool().const_value(e); };
-  for (size_t i = 0; i < stage.args.size(); ++i)
-    stack.push_back(to_torch(stage.args[i], stage.arg_types[i], tensor, integer));
-  stage.op->callBoxed(stack);
-  const bool by_column = stage.op->schema().name() == "aten::nonzero";
-  for (size_t i = 0; i < stage.made.size(); ++i) {
-    const at::Tensor made = stack.at(i).toTensor();
-    table[stage.made[i]] = by_column ? made.t().contiguous().t() : made.contiguous();
-  }
+  std::vector<at::Tensor> made = call_data_dependent(*stage.op, stage.args, tensor, integer);
+  for (size_t i = 0; i < stage.made.size(); ++i) table[stage.made[i]] = std::move(made.at(i));
   for (const Binding& b : stage.bindings) symbols[b.slot] = table[b.place].size(b.dim);
 }
 

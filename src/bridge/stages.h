@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,11 @@ bool makes_data_dependent_sizes(graph::OpId op);
 std::vector<graph::TensorType> data_dependent_types(graph::Graph& graph, graph::OpId op,
                                                     const std::vector<graph::Arg>& args,
                                                     std::vector<std::pair<uint32_t, uint32_t>>& fresh);
+
+// Calls the operator with arguments found by `tensor` and `integer`; its results in the layout that their types promise.
+std::vector<at::Tensor> call_data_dependent(const c10::OperatorHandle& op, const std::vector<graph::Arg>& args,
+                                            const std::function<at::Tensor(graph::ValueId)>& tensor,
+                                            const std::function<int64_t(sym::ExprId)>& integer);
 
 class StagedProgram {
  public:
@@ -66,7 +72,6 @@ class StagedProgram {
     // What follows, except in the last stage.
     std::optional<c10::OperatorHandle> op;
     std::vector<graph::Arg> args;
-    std::vector<ArgType> arg_types;
     std::vector<uint32_t> made;
     std::vector<Binding> bindings;
     sym::SizeProgram assertions;

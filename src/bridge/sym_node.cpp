@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "bridge/capture.h"
 #include "bridge/tensor_geometry.h"
 #include "sym/general_sizes.h"
 #include "sym/scale.h"
@@ -19,6 +20,16 @@ SymNode* ours(c10::SymNodeImpl& node) {
 }
 SymNode* ours(const c10::SymNode& node) { return ours(*node); }
 
+// What was deferred happens now, and then numbers that only data can tell are known. False inside a capture kernel,
+// which sees to that itself.
+bool made_known(const SymNode::Env& env) {
+  Capture* capture = Capture::current();
+  if (capture == nullptr || capture->closed() || capture->recording != 0 || capture->env_ptr() != env) return false;
+  if (capture->locate) capture->locate(*capture);
+  capture->flush("a decision on a size that data made");
+  return true;
+}
+
 [[noreturn]] void data_dependent(const sym::ShapeEnv& env, sym::ExprId expr) {
   const std::string text = "cresset: a decision needs the value of " + env.to_string(expr) +
                            ", which only tensor data can tell; state what is known of it with torch._check";
@@ -30,7 +41,7 @@ sym::ExprId divisor(sym::ShapeEnv& env, sym::ExprId by) {
   if (env.known_nonzero(by)) return by;
   const sym::ExprId nonzero = env.pool().ne(by, env.pool().constant(0));
   const std::optional<bool> answer = env.evaluate(nonzero, [] { return current_reason(); });
-  TORCH_CHECK(answer.value_or(true), "integer division or modulo by zero");
+  if (!answer.value_or(true)) throw DivisionByZero();
   if (!answer) env.assume(nonzero, "a size made by data divides: " + env.to_string(nonzero));
   return by;
 }
@@ -308,12 +319,18 @@ c10::SymNode SymNode::is_non_overlapping_and_dense(c10::ArrayRef<c10::SymNode> s
   return wrap_bool(geometry::is_non_overlapping_and_dense(*env_, expressions(env_, sizes), expressions(env_, strides)));
 }
 
+// The number that `expr` is in this call, guarded when a caller's sizes give it.
+int64_t SymNode::known(sym::ExprId expr) {
+  if (const std::optional<int64_t> value = env_->specialize(expr, current_reason())) return *value;
+  const std::optional<int64_t> value = made_known(env_) ? env_->hint(expr) : std::nullopt;
+  if (!value) data_dependent(*env_, expr);
+  return *value;
+}
+
 int64_t SymNode::guard_int(const char*, int64_t) {
   if (type_ == Type::Float) return static_cast<int64_t>(value_);
   if (type_ == Type::Ratio || type_ == Type::Scaled) return truncated();
-  const std::optional<int64_t> value = env_->specialize(expr_, current_reason());
-  if (!value) data_dependent(*env_, expr_);
-  return *value;
+  return known(expr_);
 }
 
 // int() of a float made of sizes: pins the whole number, not the sizes, where rounding down is what int() does.
@@ -324,22 +341,17 @@ int64_t SymNode::truncated() {
 }
 
 bool SymNode::guard_bool(const char*, int64_t) {
-  const std::optional<bool> value = env_->evaluate(expr_, [] { return current_reason(); });
-  if (!value) data_dependent(*env_, expr_);
-  return *value;
+  if (const std::optional<bool> value = env_->evaluate(expr_, [] { return current_reason(); })) return *value;
+  return known(expr_) != 0;
 }
 
 double SymNode::guard_float(const char*, int64_t) {
   if (type_ == Type::Float) return value_;
   if (type_ == Type::Ratio)
     if (const std::optional<double> whole = whole_ratio()) return *whole;
-  const std::optional<int64_t> numerator = env_->specialize(expr_, current_reason());
-  if (!numerator) data_dependent(*env_, expr_);
-  if (type_ == Type::Scaled) return static_cast<double>(*numerator) * value_;
-  if (type_ != Type::Ratio) return static_cast<double>(*numerator);
-  const std::optional<int64_t> denominator = env_->specialize(denominator_, current_reason());
-  if (!denominator) data_dependent(*env_, denominator_);
-  return static_cast<double>(*numerator) / static_cast<double>(*denominator);
+  const double numerator = static_cast<double>(known(expr_));
+  if (type_ == Type::Scaled) return numerator * value_;
+  return type_ == Type::Ratio ? numerator / static_cast<double>(known(denominator_)) : numerator;
 }
 
 // A ratio that is a whole number by the hints is guarded as numerator == whole * denominator, which leaves both free.
@@ -391,7 +403,9 @@ std::optional<int64_t> SymNode::maybe_as_int() {
   return std::nullopt;
 }
 
+// What a program does with the text of a number can depend on it; and eager's messages name numbers.
 std::string SymNode::str() {
+  if (type_ == Type::Int && env_->hint(expr_)) return std::to_string(guard_int(__FILE__, __LINE__));
   if (type_ == Type::Float) return std::to_string(value_);
   if (type_ == Type::Ratio) return env_->to_string(expr_) + " / " + env_->to_string(denominator_);
   if (type_ == Type::Scaled) return env_->to_string(expr_) + " * " + std::to_string(value_);

@@ -101,6 +101,7 @@ class SymNode final : public c10::SymNodeImpl {
   bool involves_float(const c10::SymNode& other);
   template <class F>
   c10::SymNode float_op(const c10::SymNode& other, F&& f);
+  int64_t known(sym::ExprId expr);
   double pinned(const c10::SymNode& node) const;
   struct Quotient {
     sym::ExprId numerator, denominator;
@@ -132,6 +133,12 @@ sym::Reason current_reason();
 void set_reason_provider(sym::Reason (*provider)());
 
 // A condition that needs a value only data can give was asked for.
+// Python has an exception of its own for it.
+class DivisionByZero : public std::runtime_error {
+ public:
+  DivisionByZero() : std::runtime_error("integer division or modulo by zero") {}
+};
+
 class DataDependentError : public c10::Error {
  public:
   using c10::Error::Error;

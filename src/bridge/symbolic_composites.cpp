@@ -52,6 +52,56 @@ void upsample_vec(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
 
 // ATen asks "is the mask's batch the query's, or else 1?", in this order: a mask of batch 1 would tell batch 1 apart
 // from all others. One that is expanded to the query's batch, without memory, is the same mask and asks nothing.
+// The shape that two shapes broadcast to. ATen's own asks whether a size is 1 with `guard_or_false`, whose answer is that
+// of a general size (sym_node.h); here both answers are not right, so it is decided.
+std::vector<c10::SymInt> broadcast_sizes(c10::SymIntArrayRef a, c10::SymIntArrayRef b) {
+  const size_t rank = std::max(a.size(), b.size());
+  std::vector<c10::SymInt> out(rank);
+  for (size_t i = 0; i < rank; ++i) {  // from the last dimension
+    const size_t d = rank - 1 - i;
+    if (i >= a.size() || i >= b.size()) {
+      out[d] = i >= a.size() ? b[b.size() - 1 - i] : a[a.size() - 1 - i];
+      continue;
+    }
+    const c10::SymInt &x = a[a.size() - 1 - i], &y = b[b.size() - 1 - i];
+    if (x.sym_eq(y).guard_bool(__FILE__, __LINE__)) {
+      out[d] = x;
+    } else if (x.sym_eq(1).guard_bool(__FILE__, __LINE__)) {
+      out[d] = y;
+    } else {
+      TORCH_CHECK(y.sym_eq(1).guard_bool(__FILE__, __LINE__), "The size of tensor a (", x,
+                  ") must match the size of tensor b (", y, ") at non-singleton dimension ", d);
+      out[d] = x;
+    }
+  }
+  return out;
+}
+
+std::vector<at::Tensor> broadcast_tensors(at::TensorList tensors) {
+  if (tensors.empty()) return {};
+  std::vector<c10::SymInt> sizes = tensors[0].sym_sizes().vec();
+  for (size_t i = 1; i < tensors.size(); ++i) sizes = broadcast_sizes(sizes, tensors[i].sym_sizes());
+  std::vector<at::Tensor> out;
+  for (const at::Tensor& tensor : tensors) out.push_back(tensor.expand_symint(sizes));
+  return out;
+}
+
+at::Tensor take_along_dim(const at::Tensor& self, const at::Tensor& indices, std::optional<int64_t> given) {
+  TORCH_CHECK(indices.scalar_type() == at::kLong, "torch.take_along_dim(): dtype of indices should be Long but got ",
+              indices.scalar_type());
+  if (!given) return self.reshape(-1).gather(0, indices.reshape(-1));
+  TORCH_CHECK(self.dim() == indices.dim(), "torch.take_along_dim(): input and indices should have the same number of ",
+              "dimensions, but got ", self.dim(), " dimensions for input, and ", indices.dim(),
+              " dimensions for indices");
+  const int64_t dim = c10::maybe_wrap_dim(*given, self.dim());
+  const auto with = [&](const at::Tensor& tensor, const at::Tensor& other) {
+    std::vector<c10::SymInt> sizes = tensor.sym_sizes().vec();
+    sizes[static_cast<size_t>(dim)] = other.sym_size(dim);
+    return broadcast_sizes(sizes, other.sym_sizes());
+  };
+  return self.expand_symint(with(indices, self)).gather(dim, indices.expand_symint(with(self, indices)));
+}
+
 std::optional<at::Tensor> expanded_mask(const at::Tensor& query, const std::optional<at::Tensor>& given) {
   if (!given || !given->defined() || given->dim() != 4 || query.dim() != 4) return given;
   if (given->sym_size(0).maybe_as_int() != 1 || query.sym_size(0).maybe_as_int() == 1) return given;
@@ -114,6 +164,8 @@ void install_symbolic_composites() {
       }
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
+      made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));
+      made->back()->impl("take_along_dim", TORCH_FN(take_along_dim));
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());
     }
     return made;

@@ -1,7 +1,9 @@
 #include "bridge/trace_tensor.h"
 
+#include "base/check.h"
 #include "bridge/capture.h"
 #include "bridge/dtypes.h"
+#include "bridge/guest.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
 
@@ -11,7 +13,8 @@ const c10::DispatchKey kTraceKey = c10::DispatchKey::PrivateUse3;
 
 // operator- on key sets keeps backend bits, so the raw bits are removed.
 c10::DispatchKeySet without_trace_key(c10::DispatchKeySet keys) {
-  const uint64_t bits = c10::DispatchKeySet(kTraceKey).raw_repr() & ~c10::DispatchKeySet(c10::DispatchKey::CPU).raw_repr();
+  const uint64_t bits =
+      c10::DispatchKeySet(kTraceKey).raw_repr() & ~c10::DispatchKeySet(c10::DispatchKey::CPU).raw_repr();
   return c10::DispatchKeySet(c10::DispatchKeySet::RAW, keys.raw_repr() & ~bits);
 }
 
@@ -43,14 +46,17 @@ TraceTensor::TraceTensor(std::shared_ptr<Capture> capture, StorageId storage, Vi
   set_storage_access_should_throw();
   set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);
   refresh_rank();
-  ++capture_->live_counter();
+  serial_ = capture_->enlist(*this);
 }
 
-TraceTensor::~TraceTensor() { --capture_->live_counter(); }
+TraceTensor::~TraceTensor() {
+  if (!settled()) capture_->strike(*this);
+}
 
 TraceTensor* TraceTensor::from(const at::Tensor& tensor) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!impl->key_set().has_backend(c10::BackendComponent::PrivateUse3Bit)) return nullptr;
+  if (TraceTensor* stand_in = Guest::stand_in_of(impl)) return stand_in;
   return typeid(*impl) == typeid(TraceTensor) ? static_cast<TraceTensor*>(impl) : nullptr;  // the class is final
 }
 
@@ -60,11 +66,15 @@ void TraceTensor::refresh_rank() {
   numel_ = 1;
 }
 
-void TraceTensor::reset_geometry() {
+void TraceTensor::reset_caches() {
   int_sizes_.clear();
   int_strides_.clear();
   sym_sizes_.clear();
   sym_strides_.clear();
+}
+
+void TraceTensor::reset_geometry() {
+  reset_caches();
   refresh_rank();
 }
 
@@ -83,7 +93,8 @@ const std::vector<int64_t>& TraceTensor::concrete(const std::vector<sym::ExprId>
                                                   std::vector<int64_t>& cache) const {
   if (cache.size() == exprs.size()) return cache;
   cache.clear();
-  for (const sym::ExprId e : exprs) cache.push_back(SymNode::make_int(capture_->env_ptr(), e).guard_int(__FILE__, __LINE__));
+  for (const sym::ExprId e : exprs)
+    cache.push_back(SymNode::make_int(capture_->env_ptr(), e).guard_int(__FILE__, __LINE__));
   return cache;
 }
 
@@ -92,9 +103,7 @@ c10::IntArrayRef TraceTensor::sizes_custom() const { return concrete(type_.sizes
 c10::IntArrayRef TraceTensor::strides_custom() const { return concrete(type_.strides, int_strides_); }
 
 int64_t TraceTensor::numel_custom() const { return sym_numel_custom().guard_int(__FILE__, __LINE__); }
-int64_t TraceTensor::storage_offset_custom() const {
-  return sym_storage_offset_custom().guard_int(__FILE__, __LINE__);
-}
+int64_t TraceTensor::storage_offset_custom() const { return sym_storage_offset_custom().guard_int(__FILE__, __LINE__); }
 int64_t TraceTensor::size_custom(int64_t d) const { return sym_size_custom(d).guard_int(__FILE__, __LINE__); }
 
 namespace {
@@ -119,9 +128,7 @@ c10::SymIntArrayRef TraceTensor::sym_strides_custom() const {
 c10::SymInt TraceTensor::sym_numel_custom() const {
   return SymNode::make_int(capture_->env_ptr(), geometry::numel(capture_->env(), type_.sizes));
 }
-c10::SymInt TraceTensor::sym_storage_offset_custom() const {
-  return SymNode::make_int(capture_->env_ptr(), offset_);
-}
+c10::SymInt TraceTensor::sym_storage_offset_custom() const { return SymNode::make_int(capture_->env_ptr(), offset_); }
 c10::SymInt TraceTensor::sym_size_custom(int64_t d) const {
   const int64_t rank = static_cast<int64_t>(type_.sizes.size());
   return SymNode::make_int(capture_->env_ptr(), capture_->env().simplify(type_.sizes[c10::maybe_wrap_dim(d, rank)]));
@@ -152,6 +159,7 @@ c10::intrusive_ptr<TraceTensor> TraceTensor::copy() const {
 
 c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(const c10::VariableVersion& version_counter,
                                                                          bool allow_change) const {
+  if (settled()) return c10::TensorImpl::shallow_copy_and_detach(version_counter, allow_change);
   c10::intrusive_ptr<TraceTensor> result = copy();
   if (!result->is_inference()) result->set_version_counter(version_counter);
   result->set_allow_tensor_metadata_change(allow_change);
@@ -159,6 +167,7 @@ c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(const c
 }
 c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(c10::VariableVersion&& version_counter,
                                                                          bool allow_change) const {
+  if (settled()) return c10::TensorImpl::shallow_copy_and_detach(std::move(version_counter), allow_change);
   c10::intrusive_ptr<TraceTensor> result = copy();
   if (!result->is_inference()) result->set_version_counter(std::move(version_counter));
   result->set_allow_tensor_metadata_change(allow_change);
@@ -167,9 +176,43 @@ c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(c10::Va
 
 // tensor.data = other, for trace tensors.
 void TraceTensor::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& impl) {
-  auto* other = dynamic_cast<TraceTensor*>(impl.get());
-  TORCH_CHECK(other != nullptr, "cresset: cannot give a traced tensor the data of an untraced one");
-  become(*other);
+  const TraceTensor* other = settled() ? nullptr : from(at::Tensor(impl));
+  if (other != nullptr) return become(*other);
+  if (!settled()) capture_->flush("a tensor is given the data of another one");
+  c10::TensorImpl::shallow_copy_from(impl);
+}
+
+bool TraceTensor::has_storage() const {
+  if (!settled() && storage_access_should_throw_) capture_->flush("the memory of a tensor is asked for");
+  return c10::TensorImpl::has_storage();
+}
+
+const c10::Storage& TraceTensor::storage() const {
+  if (!settled() && storage_access_should_throw_) capture_->flush("the memory of a tensor is asked for");
+  return c10::TensorImpl::storage();
+}
+
+void TraceTensor::settle(const at::Tensor& real) {
+  CRESSET_CHECK(!settled() && real.scalar_type() == c10::typeMetaToScalarType(data_type_),
+                "a trace tensor is settled twice or with another dtype");
+  // Whether it is an inference tensor was decided when it was made.
+  const c10::DispatchKeySet autograd = c10::getAutogradRelatedKeySetFromBackend(real.key_set().highestBackendKey());
+  const c10::DispatchKeySet keys = is_inference() ? real.key_set() - autograd : real.key_set() | autograd;
+  storage_ = real.storage();
+  storage_access_should_throw_ = false;
+  sizes_and_strides_.set_sizes(real.sizes());
+  sizes_and_strides_.set_strides(real.strides());
+  storage_offset_ = real.storage_offset();
+  set_custom_device(false);
+  set_custom_sizes_strides(SizesStridesPolicy::Default);
+  key_set_ = keys;
+  refresh_numel();
+  refresh_contiguous();
+  capture_->strike(*this);
+  capture_.reset();
+  chain_.reset();
+  type_ = {};
+  reset_caches();
 }
 
 void TraceTensor::attach_memory(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides) {

@@ -18,7 +18,7 @@ using StorageId = Id<struct StorageTag>;
 struct ViewChain {
   std::shared_ptr<const ViewChain> parent;  // nullptr: the parent is the base
   graph::OpId op;
-  std::vector<graph::Arg> args;             // args[0] is the parent's value: filled in when replayed
+  std::vector<graph::Arg> args;  // args[0] is the parent's value: filled in when replayed
   graph::TensorType parent_type, type;
 };
 using ViewChainPtr = std::shared_ptr<const ViewChain>;
@@ -29,7 +29,8 @@ class TraceTensor final : public c10::TensorImpl {
               uint32_t version, graph::TensorType type, sym::ExprId offset, c10::Device device);
   ~TraceTensor() override;
 
-  // nullptr when the tensor is not a trace tensor. A few instructions: tests a key bit first.
+  // nullptr when the tensor is not a trace tensor (any more); a guest gives what stands in for it. A few instructions
+  // for others: tests a key bit first.
   static TraceTensor* from(const at::Tensor& tensor);
 
   Capture& capture() const { return *capture_; }
@@ -42,6 +43,7 @@ class TraceTensor final : public c10::TensorImpl {
   // The graph value this tensor has now; `version` is the storage version it was read at.
   graph::ValueId value = {};
   uint32_t version = 0;
+  uint64_t serial() const { return serial_; }  // in the order in which a capture's tensors were made
 
   // In-place metadata changes (t_, unsqueeze_, set_data, out= resizing): take over another trace tensor's identity.
   void become(const TraceTensor& other);
@@ -61,6 +63,9 @@ class TraceTensor final : public c10::TensorImpl {
   c10::SymBool sym_is_non_overlapping_and_dense_custom() const override;
   bool is_strides_like_custom(at::MemoryFormat format) const override;
   c10::Device device_custom() const override { return *device_opt_; }
+  // Being asked for memory ends the piece: then there is some.
+  bool has_storage() const override;
+  const c10::Storage& storage() const override;
   const char* tensorimpl_type_name() const override { return "cresset::TraceTensor"; }
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version_counter,
                                                               bool allow_change) const override;
@@ -71,14 +76,23 @@ class TraceTensor final : public c10::TensorImpl {
   // Gives the tensor real memory (a small concrete `empty` that code may fill behind the dispatcher).
   void attach_memory(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides);
 
+  // Makes this very tensor an ordinary one with the memory and layout of `real`. Identity, autograd state and version
+  // counter stay: whoever holds it, in Python or C++, holds the real thing from then on.
+  void settle(const at::Tensor& real);
+  bool settled() const { return capture_ == nullptr; }
+
  private:
+  uint64_t serial_ = 0;
+  friend class Capture;  // live_position_
   c10::intrusive_ptr<TraceTensor> copy() const;
   void refresh_rank();
+  void reset_caches();
   void reset_geometry();
   const std::vector<int64_t>& concrete(const std::vector<sym::ExprId>& exprs, std::vector<int64_t>& cache) const;
 
   std::shared_ptr<Capture> capture_;
   StorageId storage_id_;
+  size_t live_position_ = 0;  // in Capture's list of live tensors
   ViewChainPtr chain_;
   graph::TensorType type_;
   sym::ExprId offset_;

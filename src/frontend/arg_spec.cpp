@@ -8,16 +8,20 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace cresset::frontend {
 namespace {
 
 bool is_plain_tensor(PyObject* object) {
-  return THPVariable_CheckExact(object) || (ParameterClass != nullptr && Py_TYPE(object) == (PyTypeObject*)ParameterClass);
+  return THPVariable_CheckExact(object) ||
+         (ParameterClass != nullptr && Py_TYPE(object) == (PyTypeObject*)ParameterClass);
 }
 
 bool is_value(PyObject* object) {
   return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
-         PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || PySlice_Check(object) || object == Py_Ellipsis;
+         PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || PySlice_Check(object) || object == Py_Ellipsis ||
+         PyRange_Check(object) || PyComplex_CheckExact(object);
 }
 
 PyObject* module_attribute(const char* module, const char* name) {
@@ -41,13 +45,12 @@ PyObject* registered_nodes() {
 
 bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
-         THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) ||
-         PyObject_IsInstance(object, enum_type()) == 1 || PyObject_IsInstance(object, nn_module_type()) == 1;
+         THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) ||
+         THPMemoryFormat_Check(object) || PyObject_IsInstance(object, enum_type()) == 1 ||
+         PyObject_IsInstance(object, nn_module_type()) == 1;
 }
 
-bool is_named_tuple(PyObject* object) {
-  return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields");
-}
+bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
 
 bool is_dict(PyObject* object) {
   static PyObject* ordered = module_attribute("collections", "OrderedDict");
@@ -114,11 +117,24 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   ArgSpec spec;
   spec.path = std::move(path);
   const auto child = [&](PyObject* item, const std::string& suffix) {
+    // A container that the function may write to must stay the very container: no symbols can be put into it.
+    const bool writable = spec.kind != ArgSpec::Kind::Tuple && spec.path != "kwargs";
+    writable_depth_ += writable;
     spec.children.push_back(build(item, spec.path + suffix));
+    writable_depth_ -= writable;
   };
+  const auto is_new = [&] { return containers_.emplace(object, containers_.size()).second; };
+  const auto same = [&] {
+    spec.kind = ArgSpec::Kind::Same;
+    spec.position = containers_.at(object);
+  };
+  const bool in_frames = same_at_every_call != nullptr;
   if (is_plain_tensor(object)) {
     spec.kind = ArgSpec::Kind::Tensor;
-  } else if (PyLong_CheckExact(object) && symbolic_ints != nullptr &&
+  } else if (in_frames && !is_value(object) && same_at_every_call(object)) {
+    spec.kind = ArgSpec::Kind::Identity;
+    spec.object = PyRef::borrow(object);
+  } else if (PyLong_CheckExact(object) && symbolic_ints != nullptr && writable_depth_ == 0 &&
              std::find(symbolic_ints->begin(), symbolic_ints->end(), spec.path) != symbolic_ints->end()) {
     spec.kind = ArgSpec::Kind::Int;
   } else if (is_value(object)) {
@@ -129,23 +145,28 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
       child(PyTuple_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
   } else if (PyList_CheckExact(object)) {
+    if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::List;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i)
       child(PyList_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
   } else if (is_dict(object)) {
+    if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::Dict;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
     spec.object = checked(PySequence_Tuple(object));
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(object, &position, &key, &value)) child(value, "[" + key_text(key) + "]");
-  } else if (RegisteredNode node; flatten_registered(object, node)) {
+  } else if (Anatomy anatomy; in_frames && (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
+    if (!is_new()) return same(), spec;
+    build_anatomy(spec, object, anatomy);
+  } else if (RegisteredNode node; (!any_object_ || in_frames) && flatten_registered(object, node)) {
     spec.kind = ArgSpec::Kind::Registered;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
     spec.object = node.context;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node.children.get()); ++i)
       child(PyTuple_GET_ITEM(node.children.get(), i), "[" + std::to_string(i) + "]");
-  } else if (is_identity(object)) {
+  } else if (is_identity(object) || (any_object_ && !in_frames)) {
     spec.kind = ArgSpec::Kind::Identity;
     spec.object = PyRef::borrow(object);
   } else {
@@ -154,7 +175,40 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   return spec;
 }
 
+void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject*, const Anatomy& anatomy) {
+  spec.kind = ArgSpec::Kind::Anatomy;
+  spec.anatomy = {anatomy.kind, anatomy.form, {}};
+  ++writable_depth_;
+  for (size_t i = 0; i < anatomy.parts.size(); ++i) {
+    std::string suffix = "." + std::to_string(i);
+    if (anatomy.kind == Anatomy::Kind::Object)
+      suffix = "." + std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(PyTuple_GET_ITEM(anatomy.form.get(), 1), i)));
+    spec.children.push_back(build(anatomy.parts[i].get(), spec.path + suffix));
+  }
+  --writable_depth_;
+}
+
 namespace {
+
+// Two names for one container when captured are so at every call, and the reverse.
+bool note_container(PyObject* object, CallLeaves& leaves) {
+  for (PyObject* known : leaves.containers)
+    if (known == object) return false;
+  leaves.containers.push_back(object);
+  return true;
+}
+
+bool match_anatomy(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+  if (!note_container(object, leaves)) return miss(spec, why, "expected an object of its own");
+  Anatomy got = take_apart(object);
+  if (got.kind != spec.anatomy.kind || got.parts.size() != spec.children.size())
+    return miss(spec, why, "expected an object of another structure, got " + type_name(object));
+  const std::vector<PyRef> parts = std::exchange(got.parts, {});
+  if (!same_form(got, spec.anatomy)) return miss(spec, why, "expected another structure, got " + type_name(object));
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (!match(spec.children[i], parts[i].get(), leaves, why)) return false;
+  return true;
+}
 
 bool match_tensor(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if (!is_plain_tensor(object)) return miss(spec, why, "expected a tensor, got " + type_name(object));
@@ -183,6 +237,7 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
 bool match_list(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if (!PyList_CheckExact(object) || PyList_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
     return miss(spec, why, "expected a list of " + std::to_string(spec.children.size()) + " items");
+  if (!note_container(object, leaves)) return miss(spec, why, "expected a list of its own");
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyList_GET_ITEM(object, i), leaves, why)) return false;
   return true;
@@ -192,6 +247,7 @@ bool match_dict(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::
   if ((PyObject*)Py_TYPE(object) != spec.type.get() ||
       PyDict_Size(object) != static_cast<Py_ssize_t>(spec.children.size()))
     return miss(spec, why, "expected a dict with other keys");
+  if (!note_container(object, leaves)) return miss(spec, why, "expected a dict of its own");
   PyObject *key, *value;
   Py_ssize_t position = 0;
   size_t i = 0;
@@ -234,61 +290,49 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       return match_dict(spec, object, leaves, why);
     case ArgSpec::Kind::Registered:
       return match_registered(spec, object, leaves, why);
+    case ArgSpec::Kind::Anatomy:
+      return match_anatomy(spec, object, leaves, why);
+    case ArgSpec::Kind::Same:
+      return (spec.position < leaves.containers.size() && leaves.containers[spec.position] == object) ||
+             miss(spec, why, "expected the same container twice");
   }
   return false;
 }
 
-PyRef substitute(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& tensors, size_t& next_tensor,
-                 const std::vector<PyRef>& ints, size_t& next_int) {
-  const auto child = [&](size_t i, PyObject* item) {
-    return substitute(spec.children[i], item, tensors, next_tensor, ints, next_int);
-  };
-  switch (spec.kind) {
-    case ArgSpec::Kind::Tensor:
-      return tensors[next_tensor++];
-    case ArgSpec::Kind::Int:
-      return ints[next_int++];
-    case ArgSpec::Kind::Value:
-    case ArgSpec::Kind::Identity:
-      return PyRef::borrow(object);
-    case ArgSpec::Kind::Tuple: {
-      PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
-      for (size_t i = 0; i < spec.children.size(); ++i)
-        PyTuple_SET_ITEM(items.get(), i, child(i, PyTuple_GET_ITEM(object, i)).release());
-      if (PyTuple_CheckExact(object)) return items;
-      PyRef make = checked(PyObject_GetAttrString(spec.object.get(), "_make"));
-      return checked(PyObject_CallOneArg(make.get(), items.get()));
-    }
-    case ArgSpec::Kind::List: {
-      PyRef items = checked(PyList_New(static_cast<Py_ssize_t>(spec.children.size())));
-      for (size_t i = 0; i < spec.children.size(); ++i)
-        PyList_SET_ITEM(items.get(), i, child(i, PyList_GET_ITEM(object, i)).release());
-      return items;
-    }
-    case ArgSpec::Kind::Dict: {
-      PyRef items = checked(PyObject_CallNoArgs(spec.type.get()));
-      for (size_t i = 0; i < spec.children.size(); ++i) {
-        PyObject* key = PyTuple_GET_ITEM(spec.object.get(), i);
-        PyRef value = child(i, PyDict_GetItem(object, key));
-        if (PyObject_SetItem(items.get(), key, value.get()) < 0) throw PythonError{};
-      }
-      return items;
-    }
-    case ArgSpec::Kind::Registered: {
-      RegisteredNode node;
-      if (!flatten_registered(object, node)) throw PythonError{};
-      PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
-      for (size_t i = 0; i < spec.children.size(); ++i)
-        PyTuple_SET_ITEM(items.get(), i, child(i, PyTuple_GET_ITEM(node.children.get(), i)).release());
-      return unflatten_registered(spec.type.get(), items.get(), node.context.get());
-    }
+namespace {
+
+bool holds_int(const ArgSpec& spec) {
+  return spec.kind == ArgSpec::Kind::Int || std::any_of(spec.children.begin(), spec.children.end(), holds_int);
+}
+
+}  // namespace
+
+PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& ints, size_t& next) {
+  if (!holds_int(spec)) return PyRef::borrow(object);
+  if (spec.kind == ArgSpec::Kind::Int) return ints[next++];
+  if (spec.kind == ArgSpec::Kind::Tuple) {
+    PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
+    for (size_t i = 0; i < spec.children.size(); ++i)
+      PyTuple_SET_ITEM(items.get(), i,
+                       with_symbols(spec.children[i], PyTuple_GET_ITEM(object, i), ints, next).release());
+    if (PyTuple_CheckExact(object)) return items;
+    PyRef make = checked(PyObject_GetAttrString(spec.object.get(), "_make"));
+    return checked(PyObject_CallOneArg(make.get(), items.get()));
   }
-  return {};
+  CRESSET_CHECK(spec.kind == ArgSpec::Kind::Dict, "a symbolic int in a container that may be written");  // kwargs
+  PyRef items = checked(PyDict_New());
+  for (size_t i = 0; i < spec.children.size(); ++i) {
+    PyObject* key = PyTuple_GET_ITEM(spec.object.get(), i);
+    PyRef value = with_symbols(spec.children[i], PyDict_GetItem(object, key), ints, next);
+    if (PyDict_SetItem(items.get(), key, value.get()) < 0) throw PythonError{};
+  }
+  return items;
 }
 
 int visit(const ArgSpec& spec, visitproc visit, void* arg) {
   Py_VISIT(spec.object.get());
   Py_VISIT(spec.type.get());
+  Py_VISIT(spec.anatomy.form.get());
   for (const ArgSpec& c : spec.children)
     if (const int result = frontend::visit(c, visit, arg)) return result;
   return 0;

@@ -4,9 +4,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "frontend/anatomy.h"
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
@@ -19,13 +22,17 @@ struct ArgSpec {
     Identity,  // guarded by identity: modules, types, functions, dtypes, enum members
     Tuple,     // exact tuple, or a named tuple of this type
     List,
-    Dict,      // exact dict or OrderedDict: keys, in order
+    Dict,        // exact dict or OrderedDict: keys, in order
     Registered,  // a type known to torch.utils._pytree
+    Anatomy,     // made by an earlier piece of the same call: an instance, a cell, a bound method, ... (anatomy.h)
+    Same,        // the very object that the container number `position` is
   };
   Kind kind = Kind::Value;
-  PyRef object;    // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
-  PyRef type;      // Registered: the node type; Dict: its type
+  PyRef object;  // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
+  PyRef type;    // Registered: the node type; Dict: its type
   std::vector<ArgSpec> children;
+  Anatomy anatomy;     // without its parts, which are children
+  uint32_t position = 0;
   std::string path;  // "x", "kwargs['mask'][0]": for people
 };
 
@@ -33,9 +40,11 @@ struct ArgSpec {
 struct CallLeaves {
   c10::SmallVector<at::Tensor, 8> tensors;
   c10::SmallVector<int64_t, 4> ints;
+  c10::SmallVector<PyObject*, 8> containers;  // borrowed: what may be written, in the order in which it was met
   void clear() {
     tensors.clear();
     ints.clear();
+    containers.clear();
   }
 };
 
@@ -44,18 +53,30 @@ struct UnsupportedArgument {
   std::string path, type_name;
 };
 
-struct SpecBuilder {
+class SpecBuilder {
+ public:
+  // any_object: objects of types that are not known are guarded by identity.
+  explicit SpecBuilder(const std::vector<std::string>* ints = nullptr, bool any_object = false)
+      : symbolic_ints(ints), any_object_(any_object) {}
+  // Of what live frames hold: objects that are the same at every call are guarded by identity, others by their parts.
+  std::function<bool(PyObject*)> same_at_every_call;
   // symbolic_ints: paths of ints that are symbols (they varied between calls).
   const std::vector<std::string>* symbolic_ints = nullptr;
   ArgSpec build(PyObject* object, std::string path);
+
+ private:
+  void build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy);
+
+  int writable_depth_ = 0;
+  bool any_object_;
+  std::unordered_map<PyObject*, uint32_t> containers_;
 };
 
 // False when the object does not have this shape; `why`, when given, receives the reason. Never sets a Python error.
 bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why);
 
-// The object with each tensor and symbolic int replaced, in spec order, by the next of `tensors` and `ints`.
-PyRef substitute(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& tensors, size_t& next_tensor,
-                 const std::vector<PyRef>& ints, size_t& next_int);
+// The arguments with each symbolic int replaced by the next of `ints`; all else is the caller's own objects.
+PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& ints, size_t& next);
 
 // (leaf objects, context, type) of a torch.utils._pytree node; empty ref when the type is not registered.
 struct RegisteredNode {

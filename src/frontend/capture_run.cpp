@@ -5,81 +5,23 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/python_symnode.h>
 
+#include <opcode.h>
+
 #include <chrono>
 
+#include "base/log.h"
 #include "bridge/capture_kernel.h"
-#include "bridge/sym_node.h"
 #include "frontend/absent_attribute.h"
 #include "frontend/errors.h"
 #include "frontend/location.h"
-#include "sym/explain.h"
+#include "frontend/piece.h"
+#include "frontend/set_aside.h"
 
 namespace cresset::frontend {
 namespace {
 
 double now_ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// cresset.mark_dynamic and its kin leave {dim: (kind, min, max)} on the tensor.
-std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
-  std::vector<bridge::DimMark> marks;
-  PyRef table = PyRef::steal(PyObject_GetAttrString(tensor, "_cresset_marks"));
-  if (!table || !PyDict_Check(table.get())) {
-    PyErr_Clear();
-    return marks;
-  }
-  marks.resize(static_cast<size_t>(rank));
-  PyObject *key, *value;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(table.get(), &position, &key, &value)) {
-    const long dim = PyLong_AsLong(key);
-    if (dim < 0 || dim >= rank || !PyTuple_Check(value)) continue;
-    const std::string kind = PyUnicode_AsUTF8(PyTuple_GET_ITEM(value, 0));
-    bridge::DimMark& mark = marks[static_cast<size_t>(dim)];
-    if (kind == "static") mark.policy = sym::Policy::Static;
-    if (kind == "dynamic") mark.policy = sym::Policy::MarkedDynamic;
-    if (PyTuple_GET_ITEM(value, 1) != Py_None) mark.range.lo = PyLong_AsLongLong(PyTuple_GET_ITEM(value, 1));
-    if (PyTuple_GET_ITEM(value, 2) != Py_None) mark.range.hi = PyLong_AsLongLong(PyTuple_GET_ITEM(value, 2));
-  }
-  return marks;
-}
-
-// Paths of the spec's tensors and ints, and the Python tensors, in order.
-struct LeafNames {
-  std::vector<std::string> tensors, ints;
-  void collect(const ArgSpec& spec) {
-    if (spec.kind == ArgSpec::Kind::Tensor) tensors.push_back(spec.path);
-    if (spec.kind == ArgSpec::Kind::Int) ints.push_back(spec.path);
-    for (const ArgSpec& c : spec.children) collect(c);
-  }
-};
-
-struct StandIns {
-  std::vector<PyRef> tensors, ints;
-};
-
-StandIns make_stand_ins(bridge::Capture& capture, const Variant& variant, const CallLeaves& leaves,
-                        const ShapeProfile* profile) {
-  LeafNames names;
-  names.collect(variant.args);
-  names.collect(variant.kwargs);
-  StandIns out;
-  for (size_t i = 0; i < leaves.tensors.size(); ++i) {
-    PyRef python = checked(THPVariable_Wrap(leaves.tensors[i]));
-    std::vector<bridge::DimMark> marks = marks_of(python.get(), leaves.tensors[i].dim());
-    if (profile != nullptr) {
-      marks.resize(static_cast<size_t>(leaves.tensors[i].dim()));
-      profile->mark_static(names.tensors[i], marks);
-    }
-    at::Tensor stand_in = capture.add_input(leaves.tensors[i], names.tensors[i], marks);
-    out.tensors.push_back(checked(THPVariable_Wrap(std::move(stand_in))));
-  }
-  for (size_t i = 0; i < leaves.ints.size(); ++i) {
-    py::object value = py::cast(capture.add_int_argument(leaves.ints[i], names.ints[i]));
-    out.ints.push_back(PyRef::steal(value.release().ptr()));
-  }
-  return out;
 }
 
 // torch.compiler.is_compiling() is what model code asks before it looks at data.
@@ -103,59 +45,36 @@ class CompilingFlag {
   PyRef module_;
 };
 
-// Tensor.new(sizes...) looks for a backend by the dispatch key, which trace tensors do not have; while one is captured
-// the method is done by torch.empty.
-class LegacyNew {
+// Replacements of the module cresset._capture_patches, for as long as something is captured.
+class Replacements {
  public:
-  LegacyNew() {
-    PyRef api = PyRef::steal(PyImport_ImportModule("cresset._capture_patches"));
-    guard_ = api ? PyRef::steal(PyObject_CallMethod(api.get(), "install", nullptr)) : PyRef();
-    PyErr_Clear();
+  explicit Replacements(Session* session) : module_(checked(PyImport_ImportModule("cresset._capture_patches"))) {
+    remove_ = checked(PyObject_CallMethod(module_.get(), "install", nullptr));
+    if (session == nullptr) return;
+    const PyRef rows = checked(PyObject_GetAttrString(module_.get(), "_REPLACED"));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
+      PyObject *row = PyList_GET_ITEM(rows.get(), i), *where = PyTuple_GET_ITEM(row, 0);
+      if (PyModule_Check(where))
+        session->ignore(PyModule_GetDict(where), PyUnicode_AsUTF8(PyTuple_GET_ITEM(row, 1)));
+    }
   }
-  ~LegacyNew() {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    if (guard_) PyRef::steal(PyObject_CallNoArgs(guard_.get()));
+  ~Replacements() {
+    const SetAside pending;
+    PyRef::steal(PyObject_CallNoArgs(remove_.get()));
     PyErr_Clear();
-    PyErr_Restore(type, value, trace);
   }
 
  private:
-  PyRef guard_;
+  PyRef module_, remove_;
 };
 
-// The message of the pending Python exception, which is cleared.
-std::string take_python_error() {
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  PyRef t = PyRef::steal(type), v = PyRef::steal(value), tb = PyRef::steal(trace);
-  std::string text = t ? ((PyTypeObject*)t.get())->tp_name : "?";
-  PyRef message = v ? PyRef::steal(PyObject_Str(v.get())) : PyRef();
-  const char* utf8 = message ? PyUnicode_AsUTF8(message.get()) : nullptr;
-  PyErr_Clear();
-  if (utf8 != nullptr) text += std::string(": ") + utf8;
-  return text;
-}
-
 // Whether the function left its argument containers as they were given.
-bool containers_unchanged(const Variant& variant, PyObject* args, PyObject* kwargs, const StandIns& given) {
+bool containers_unchanged(const Variant& variant, PyObject* args, PyObject* kwargs, const CallLeaves& given) {
   CallLeaves after;
-  const auto same_shape = [&](const ArgSpec& spec, PyObject* object) {
-    ArgSpec copy = spec;
-    return match(copy, object, after, nullptr);
-  };
-  // Symbolic ints do not match as ints; such calls are rare enough to be trusted.
-  if (!given.ints.empty()) return true;
-  if (!same_shape(variant.args, args) || !same_shape(variant.kwargs, kwargs)) return false;
+  if (!match(variant.args, args, after, nullptr) || !match(variant.kwargs, kwargs, after, nullptr)) return false;
   for (size_t i = 0; i < after.tensors.size(); ++i)
-    if (!after.tensors[i].is_same(THPVariable_Unpack(given.tensors[i].get()))) return false;
+    if (!after.tensors[i].is_same(given.tensors[i])) return false;
   return true;
-}
-
-void collect_garbage() {
-  PyRef gc = PyRef::steal(PyImport_ImportModule("gc"));
-  PyRef done = gc ? PyRef::steal(PyObject_CallMethod(gc.get(), "collect", nullptr)) : PyRef();
-  PyErr_Clear();
 }
 
 // torch's argument parser turns a symbolic number that is given for a tensor into a tensor with the attribute
@@ -173,165 +92,344 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
-class CaptureRun {
+// A branch that leaves its operand on the stack: the outcome alone does not tell what comes of it.
+bool keeps_operand(const CressetActivation& activation) {
+  const PyRef code = checked(PyCode_GetCode(activation.code));
+  const auto opcode = static_cast<unsigned char>(PyBytes_AS_STRING(code.get())[2 * activation.instruction]);
+  return opcode == JUMP_IF_TRUE_OR_POP || opcode == JUMP_IF_FALSE_OR_POP;
+}
+
+// The frames as they stand once the operation in progress is done, its result not yet on the stack.
+Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why) {
+  if (!is_truth) return frames_of(activation, CRESSET_AFTER, why);
+  if (keeps_operand(*activation)) return *why = "in the middle of `and` or `or`", Frames{};
+  Frames frames = frames_of(activation, CRESSET_BEFORE, why);
+  if (!frames.contents) return frames;
+  // The branch is taken again, on the outcome in place of the tensor.
+  PyObject* innermost = PyTuple_GET_ITEM(frames.contents.get(), PyTuple_GET_SIZE(frames.contents.get()) - 1);
+  PyObject* stack = PyTuple_GET_ITEM(innermost, 3);
+  PyTuple_SetItem(innermost, 3, checked(PyTuple_GetSlice(stack, 0, PyTuple_GET_SIZE(stack) - 1)).release());
+  return frames;
+}
+
+class CaptureRun final : public PieceMaker {
  public:
-  CaptureRun(PyObject* function, const CompileOptions& options, const CallLeaves& leaves, Variant& variant,
-             ShapeProfile* profile)
-      : function_(function),
-        profile_(profile),
-        options_(options),
-        leaves_(leaves),
-        variant_(variant),
-        capture_(std::make_shared<bridge::Capture>(options.dynamic)) {}
-
-  void run(PyObject* args, PyObject* kwargs) {
-    for (const ModuleGuards::NamedTensor& t : variant_.modules.tensors())
-      capture_->name_constant(THPVariable_Unpack(t.tensor), t.name);
-    StandIns stand_ins = make_stand_ins(*capture_, variant_, leaves_, profile_);
-    size_t next_tensor = 0, next_int = 0;
-    PyRef traced_args = substitute(variant_.args, args, stand_ins.tensors, next_tensor, stand_ins.ints, next_int);
-    PyRef traced_kwargs = substitute(variant_.kwargs, kwargs, stand_ins.tensors, next_tensor, stand_ins.ints, next_int);
-    PyRef result = evaluate(traced_args.get(), traced_kwargs.get());
-    if (!variant_.eager_reason.empty()) return;
-    std::string changed;
-    if (!variant_.modules.unchanged(&changed)) return refuse("the call changes state: " + changed);
-    if (!containers_unchanged(variant_, traced_args.get(), traced_kwargs.get(), stand_ins))
-      return refuse("the call changes a container among its arguments");
-    make_result(result.get());
-    if (!variant_.eager_reason.empty()) return;
-    result = PyRef();
-    traced_args = traced_kwargs = PyRef();
-    check_escapes(stand_ins);
+  CaptureRun(const CaptureRequest& request) : request_(request) {
+    if (request.options.evaluate) session_ = std::make_unique<Session>(*this);
   }
 
-  // Compiles what was captured.
-  void compile() {
-    Totals& totals = mutable_totals();
-    bridge::Captured captured = capture_->finish(builder_->tensors);
-    if (options_.fullgraph && !captured.data_reads.empty())
-      return refuse("what runs depends on a number read from tensor data at " + captured.data_reads[0].location);
-    const std::shared_ptr<sym::ShapeEnv> env = captured.graph->env_ptr();
-    std::unordered_map<sym::VarId, uint32_t> slots;
-    for (uint32_t i = 0; i < captured.symbols.size(); ++i) slots.emplace(captured.symbols[i].var, i);
-    check_marks(*env);
-    totals.operators_captured += captured.operators;
-    totals.shape_rule_entries += captured.shape_rule_entries;
-    totals.generic_rule_entries += captured.generic_rule_entries;
-    totals.shape_memo_hits += captured.shape_memo_hits;
-    std::vector<at::Tensor> inputs(leaves_.tensors.begin(), leaves_.tensors.end());
-    {
-      py::gil_scoped_release no_gil;
-      variant_.entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text);
-    }
-    check_marks(*env);
-    variant_.numbers = sym::SizeProgram::compile(env->pool(), builder_->numbers, slots);
-    variant_.symbol_count = variant_.entry->symbol_count();
-    if (profile_ != nullptr) {
-      profile_->note_outcome(*env);
-      profile_->save();
-    }
-    count(totals);
+  // Runs the call, once and for real. Its result, or nullptr with the function's exception set.
+  PyRef call(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
+    const auto natively = [&] { return PyRef::steal(PyObject_Call(request_.function, args, kwargs)); };
+    return run(std::move(variant), args, kwargs, natively, [&] {
+      PyObject *given_args = piece_->given_args(), *given_kwargs = piece_->given_kwargs();
+      return session_ != nullptr ? session_->call(request_.function, given_args, given_kwargs)
+                                 : PyRef::steal(PyObject_Call(request_.function, given_args, given_kwargs));
+    });
   }
 
-  static Totals& mutable_totals();
+  // Likewise from a point on.
+  PyRef resume(const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant, PyObject* frames,
+               PyObject* value) {
+    home_ = &point->successors;
+    const PyRef kwargs = value_argument(value);
+    const auto natively = [&] { return frontend::resume(point->place, frames, value, nullptr, /*natively=*/true); };
+    return run(std::move(variant), frames, kwargs.get(), natively, [&] {
+      PyObject* given = PyDict_GetItemString(piece_->given_kwargs(), "value");
+      return session_->resume(point->place, piece_->given_args(), given);
+    });
+  }
+
+  void go_on(CressetActivation* activation, CressetPoint point, PyObject* value) override {
+    const Break& last = piece_->variant()->next;
+    if (stopped_ || piece_->refused() || last.point == nullptr || TorchState::now() != piece_->variant()->after) return;
+    std::string why;
+    const Frames frames = frames_after(activation, point == CRESSET_BEFORE, &why);
+    if (!frames.contents || !(frames.place == last.point->place)) return;
+    stopped_ = !begin_next(last, frames.contents.get(), value);
+  }
 
  private:
-  // A dimension that the user marked dynamic must not have been pinned.
-  static void check_marks(sym::ShapeEnv& env) {
-    if (env.violations().empty()) return;
-    set_error("ConstraintError", sym::explain_violations(env));
-    throw PythonError{};
+  template <class Natively, class Go>
+  PyRef run(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs, Natively&& natively, Go&& go) {
+    const double begin = now_ms();
+    if (!open(std::move(variant), args, kwargs)) {
+      keep_piece();
+      return natively();
+    }
+    PyRef result = watch(go);
+    live_totals().ms_capture += now_ms() - begin - ms_compiling_;
+    const bool ended = piece_->capture().closed();  // at a break, for good or until the next piece
+    if (ended && piece_->variant()->next.point == nullptr) piece_->refuse(piece_->capture().why_closed());
+    if (!result) {
+      SetAside exception;
+      if (!ended) end_raised();
+      if (session_ != nullptr) remove_written_symbols();
+      exception.remove_symbols();
+    } else if (!ended) {
+      end_returned(args, kwargs, result.get());
+    } else {
+      piece_->capture().rethrow_deferred();
+    }
+    if (result && session_ != nullptr) remove_written_symbols();
+    if (misuse_) return misuse_->restore(), PyRef();
+    return result ? without_symbols(std::move(result)) : std::move(result);
   }
 
-  void refuse(std::string why) { variant_.eager_reason = std::move(why); }
-
-  PyRef evaluate(PyObject* args, PyObject* kwargs) {
-    LocationTracker locations;
-    capture_->locate = [&](bridge::Capture& c) { locations.update(c); };
-    capture_->symbolic_number = &symbolic_number;
-    PyRef result;
+  // Starts a piece. False when an argument cannot take part.
+  bool open(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
+    auto piece = std::make_unique<Piece>(request_.options, std::move(variant), request_.profile);
+    bridge::Capture& capture = piece->capture();
+    for (const ModuleGuards::NamedTensor& t : request_.names.tensors())
+      capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
+    capture.locate = [tracker = std::make_shared<LocationTracker>()](bridge::Capture& c) { tracker->update(c); };
+    capture.symbolic_number = &symbolic_number;
+    if (session_ != nullptr) capture.before_flush = [this](const std::string& why) { return end_at_break(why); };
+    bool taken = true;
     try {
-      bridge::Capture::Scope scope(*capture_);
-      CompilingFlag compiling;
-      LegacyNew legacy_new;
-      result = PyRef::steal(PyObject_Call(function_, args, kwargs));
-    } catch (...) {
-      capture_->locate = nullptr;
-      throw;
+      piece->enter(args, kwargs);
+    } catch (const bridge::CaptureAbort& e) {
+      piece->refuse(e.what_without_backtrace());
+      capture.before_flush = nullptr;
+      capture.flush(piece->variant()->eager_reason);
+      taken = false;
     }
-    capture_->locate = nullptr;
-    if (!capture_->aborted().empty()) {
-      PyErr_Clear();
-      refuse(capture_->aborted() + where());
-    } else if (!result) {
-      if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit))
-        throw PythonError{};
-      refuse("the call raised " + take_python_error());
-      variant_.raised = true;
+    retired_.push_back(std::move(piece_));
+    piece_ = std::move(piece);
+    if (!taken || session_ == nullptr) return taken;
+    session_->begin(piece_->variant()->facts, capture);
+    session_->add_argument(piece_->variant()->args, piece_->given_args(), checked(Py_BuildValue("(i)", 0)).get());
+    session_->add_argument(piece_->variant()->kwargs, piece_->given_kwargs(), checked(Py_BuildValue("(i)", 1)).get());
+    return true;
+  }
+
+  template <class Go>
+  PyRef watch(Go&& go) {
+    bridge::Capture::Scope scope(piece_->capture());
+    scope_ = &scope;
+    const CompilingFlag compiling;
+    const Replacements replacements(session_.get());
+    if (session_ != nullptr) {
+      const PyRef compiler = checked(PyImport_ImportModule("torch.compiler"));
+      session_->ignore(PyModule_GetDict(compiler.get()), "_is_compiling_flag");
     }
+    PyRef result = go();
+    scope_ = nullptr;
     return result;
   }
 
-  std::string where() const {
-    const auto& locations = capture_->graph().locations;
-    const std::string& at = locations[capture_->graph().current_location];
-    return at.empty() ? "" : " at " + at;
+  // ---- The call's own end
+
+  void end_raised() {
+    bridge::Capture& capture = piece_->capture();
+    capture.before_flush = nullptr;
+    piece_->variant()->raised = true;
+    piece_->refuse("the call raised");
+    capture.flush("the call raised");
   }
 
-  void make_result(PyObject* result) {
-    builder_ = std::make_unique<RecipeBuilder>(*capture_);
+  void end_returned(PyObject* args, PyObject* kwargs, PyObject* result) {
+    bridge::Capture& capture = piece_->capture();
+    capture.before_flush = nullptr;
+    make_result(args, kwargs, result);
+    if (!piece_->refused()) {
+      compile_piece();
+    } else {
+      capture.flush(piece_->variant()->eager_reason);
+      capture.rethrow_deferred();
+    }
+    keep_piece();
+  }
+
+  // How later calls make their result; or why they cannot.
+  void make_result(PyObject* args, PyObject* kwargs, PyObject* result) {
+    Variant& variant = *piece_->variant();
+    if (!piece_->capture().aborted().empty()) return piece_->refuse(piece_->capture().aborted());
+    if (session_ == nullptr) check_traced(args, kwargs);
+    if (session_ != nullptr && !session_->refusal().empty()) piece_->refuse(session_->refusal());
+    variant.after = TorchState::now();
+    if (variant.after != request_.state) piece_->refuse("the call changes torch's modes");
+    if (piece_->refused()) return;
+    piece_->begin_recipes(session_.get());
+    const bridge::Capture::Scope scope(piece_->capture());  // guests answer for their stand-ins
     try {
-      variant_.result = builder_->build(result, "result");
-      variant_.shared_slots = builder_->shared_slots;
+      if (session_ != nullptr) variant.effects = build_effects(piece_->recipes(), session_->writes());
+      variant.result = piece_->recipes().build(result, "result");
     } catch (const UnsupportedResult& e) {
-      refuse("the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds");
+      return piece_->refuse("the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds");
     }
+    if (std::string why = piece_->end_recipes(UINT64_MAX); !why.empty()) piece_->refuse(std::move(why));
   }
 
-  // Stand-ins that live on after the call were stored somewhere: that write has no replay.
-  void check_escapes(StandIns& stand_ins) {
-    std::unordered_map<c10::TensorImpl*, int> kept;
-    for (const PyRef& t : stand_ins.tensors) kept[THPVariable_Unpack(t.get()).unsafeGetTensorImpl()] = 1;
-    for (const at::Tensor& t : builder_->tensors) {
-      kept[t.unsafeGetTensorImpl()] = 1;
-      if (t.is_view()) kept[t._base().unsafeGetTensorImpl()] = 1;  // autograd's view keeps its base
+  // The old way sees no writes: it compares what they would have changed.
+  void check_traced(PyObject* args, PyObject* kwargs) {
+    Variant& variant = *piece_->variant();
+    std::string changed;
+    if (!variant.modules.unchanged(&changed)) return piece_->refuse("the call changes state: " + changed);
+    if (!containers_unchanged(variant, args, kwargs, piece_->leaves()))
+      piece_->refuse("the call changes a container among its arguments");
+  }
+
+  // Misuse is told when the call has ended: what runs natively meanwhile must not be cut short.
+  void compile_piece() {
+    const double begin = now_ms();
+    try {
+      piece_->compile_and_run();
+    } catch (const PythonError&) {
+      misuse_.emplace();
+      piece_->refuse("misuse");
     }
-    const auto expected = [&] { return static_cast<int64_t>(kept.size()) + capture_->lifted_constants(); };
-    if (capture_->live_tensors() <= expected()) return;
-    collect_garbage();
-    if (capture_->live_tensors() > expected()) refuse("the call stores a tensor where it outlives the call");
+    ms_compiling_ += now_ms() - begin;
   }
 
-  void count(Totals& totals) const {
-    const driver::Stats& s = variant_.entry->stats();
-    ++totals.graphs;
-    totals.nodes += s.nodes_captured;
-    totals.guards_asked += static_cast<int64_t>(variant_.entry->env()->guards().size());
-    totals.guards_checked += static_cast<int64_t>(variant_.entry->guards().size());
-    totals.steps_proved += variant_.entry->validation().proved;
-    totals.steps_not_proved += variant_.entry->validation().not_proved;
-    totals.ms_validation += variant_.entry->validation().ms;
-    totals.kernels += s.kernels;
-    totals.distinct_kernels += s.distinct_kernels;
-    totals.extern_calls += s.extern_calls;
-    totals.ms_lowering += s.ms_passes + s.ms_lower;
-    totals.ms_codegen += s.ms_codegen;
-    totals.programs_from_disk += s.programs_from_disk;
+  void keep_piece() {
+    if (home_ != nullptr && !piece_->variant()->raised) home_->insert(home_->begin(), piece_->variant());
+    home_ = nullptr;
   }
 
-  PyObject* function_;
-  ShapeProfile* profile_;
-  const CompileOptions& options_;
-  const CallLeaves& leaves_;
-  Variant& variant_;
-  std::shared_ptr<bridge::Capture> capture_;
-  std::unique_ptr<RecipeBuilder> builder_;
+  // ---- Breaks
+
+  // What was captured happens now; the next piece begins after the operation in progress, or else the call goes on
+  // natively.
+  bool end_at_break(const std::string& why) {
+    const py::gil_scoped_acquire gil;
+    const SetAside pending;
+    std::string at = why;
+    if (!piece_->capture().graph().locations[piece_->capture().graph().current_location].empty())
+      at += " at " + piece_->capture().graph().locations[piece_->capture().graph().current_location];
+    std::string obstacle;
+    try {
+      obstacle = make_break();
+    } catch (const PythonError&) {
+      PyErr_Clear();
+      obstacle = "its state cannot be read";
+    }
+    if (!obstacle.empty()) {
+      piece_->variant()->next = {};
+      piece_->refuse(obstacle == at ? at : at + " (" + obstacle + ")");
+      piece_->capture().flush(piece_->variant()->eager_reason);
+    } else {
+      compile_piece();
+    }
+    replace_values(cresset_eval_current(), [&](PyObject* object) {
+      PyRef plain = without_symbols(PyRef::borrow(object));
+      if (plain.get() != object) session_->keep(PyRef::borrow(object));  // the operation in progress may look at it
+      return plain;
+    });
+    remove_written_symbols();
+    if (piece_->refused()) {
+      piece_->variant()->next = {};
+    } else {
+      ++live_totals().graph_breaks;
+      live_totals().break_reasons.push_back(request_.name + ": " + at);
+      CRESSET_LOG(Recompiles, request_.name + ": a piece ends: " + at);
+    }
+    keep_piece();
+    return true;
+  }
+
+  // Recipes for the frames and the operation; or why there are none.
+  std::string make_break() {
+    Variant& variant = *piece_->variant();
+    const InProgress& op = session_->in_progress();
+    if (request_.options.fullgraph) return "fullgraph=True";
+    if (!piece_->capture().aborted().empty()) return piece_->capture().aborted();
+    if (!session_->refusal().empty()) return session_->refusal();
+    CressetActivation* innermost = cresset_eval_current();
+    if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
+      return "in the middle of an operation of the interpreter";
+    if (piece_->capture().writes() != op.writes) return "the operation had written tensors before";
+    std::string why;
+    const Frames frames = frames_after(innermost, op.kind == Operation::Kind::Truth, &why);
+    if (!frames.contents) return why;
+    variant.after = TorchState::now();
+    if (!variant.after.reachable_from(variant.state)) return "inside a change of torch's modes";
+    piece_->begin_recipes(session_.get());
+    RecipeBuilder& recipes = piece_->recipes();
+    variant.next.point = point_at(frames.place);
+    variant.next.operation = op.kept();
+    try {
+      variant.effects = build_effects(recipes, session_->writes());
+      variant.next.frames = recipes.build(frames.contents.get(), "frames");
+      for (const PyRef& operand : variant.next.operation.operands)
+        variant.next.operands.push_back(recipes.build(operand.get(), "operand"));
+    } catch (const UnsupportedResult& e) {
+      return e.path + " of type " + e.type_name + " lives on, which no recipe rebuilds";
+    }
+    variant.next.operation.operands.clear();
+    return piece_->end_recipes(op.serial);
+  }
+
+  std::shared_ptr<Point> point_at(const Place& place) {
+    for (const std::shared_ptr<Point>& point : request_.points)
+      if (point->place == place) return point;
+    request_.points.push_back(std::make_shared<Point>());
+    request_.points.back()->place = place;
+    return request_.points.back();
+  }
+
+  static PyRef value_argument(PyObject* value) { return checked(Py_BuildValue("{s:O}", "value", value)); }
+
+  // The next piece, in the same evaluation. False when the call goes on natively.
+  bool begin_next(const Break& last, PyObject* frames, PyObject* value) {
+    const std::shared_ptr<Point> point = last.point;
+    const PyRef kwargs = value_argument(value);
+    std::shared_ptr<Variant> variant = new_successor(last, frames, kwargs.get());
+    if (variant == nullptr) return false;
+    home_ = &point->successors;
+    if (!open(std::move(variant), frames, kwargs.get())) return keep_piece(), false;
+    scope_->switch_to(piece_->capture());
+    return true;
+  }
+
+  // nullptr when there is one already, or no place for another.
+  std::shared_ptr<Variant> new_successor(const Break& last, PyObject* frames, PyObject* kwargs) {
+    const TorchState state = TorchState::now();
+    CallLeaves leaves;
+    for (const std::shared_ptr<Variant>& known : last.point->successors) {
+      leaves.clear();
+      if (known->state == state && match(known->args, frames, leaves, nullptr) &&
+          match(known->kwargs, kwargs, leaves, nullptr) && known->facts.holds(nullptr))
+        return nullptr;  // sizes may differ: a later call sees to that
+    }
+    return make_successor(request_.options, last, state, frames, kwargs);
+  }
+
+  // ---- Symbolic numbers
+
+  // The values that were written are plain numbers from now on, as they are in later calls.
+  void remove_written_symbols() {
+    if (session_ == nullptr) return;
+    for (const Write& write : session_->writes())
+      for (const PyRef& value : write.values) {
+        const PyRef plain = without_symbols(value);
+        if (plain.get() != value.get()) replace_written(write, value.get(), plain.get());
+      }
+    PyErr_Clear();
+  }
+  static void replace_written(const Write& write, PyObject* symbolic, PyObject* plain) {
+    if (write.kind == Write::Kind::Cell && PyCell_GET(write.owner.get()) == symbolic)
+      PyCell_Set(write.owner.get(), plain);
+    if (write.kind == Write::Kind::Attribute) {
+      const PyRef now = PyRef::steal(PyObject_GetAttr(write.owner.get(), write.key.get()));
+      if (now.get() == symbolic) PyObject_GenericSetAttr(write.owner.get(), write.key.get(), plain);
+    } else {
+      without_symbols(write.owner);  // a container: in place
+    }
+    PyErr_Clear();
+  }
+
+
+  const CaptureRequest& request_;
+  std::unique_ptr<Session> session_;  // of the evaluator
+  std::unique_ptr<Piece> piece_;                 // the one that is open, or the last one
+  std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold what they made
+  bridge::Capture::Scope* scope_ = nullptr;
+  Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it
+  bool stopped_ = false;      // the rest runs natively
+  double ms_compiling_ = 0;
+  std::optional<PendingError> misuse_;
 };
-
-Totals& CaptureRun::mutable_totals() {
-  static Totals totals;  // under the GIL
-  return totals;
-}
 
 thread_local bool capturing = false;
 
@@ -340,6 +438,7 @@ void install_once() {
   const double begin = now_ms();
   bridge::install_capture_kernels();
   answer_torch_function_quickly();
+  checked(PyImport_ImportModule("cresset._capture_patches"));
   live_totals().ms_setup += now_ms() - begin;
 }
 
@@ -356,35 +455,52 @@ class NoCollection {
   bool was_enabled_;
 };
 
+struct Capturing {
+  Capturing() { install_once(), capturing = true; }
+  ~Capturing() { capturing = false; }
+};
+
+Totals& process_totals() {
+  static Totals totals;  // under the GIL
+  return totals;
+}
+
 }  // namespace
 
 bool is_capturing() { return capturing; }
-Totals totals() { return CaptureRun::mutable_totals(); }
-void reset_totals() { CaptureRun::mutable_totals() = Totals{}; }
-Totals& live_totals() { return CaptureRun::mutable_totals(); }
+Totals totals() { return process_totals(); }
+void reset_totals() { process_totals() = Totals{}; }
+Totals& live_totals() { return process_totals(); }
 
-void capture_call(PyObject* function, PyObject* args, PyObject* kwargs, const CompileOptions& options,
-                  const CallLeaves& leaves, Variant& variant, ShapeProfile* profile) {
-  install_once();
-  const double begin = now_ms();
+std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
+                                        PyObject* frames, PyObject* kwargs) {
+  if (static_cast<int64_t>(last.point->successors.size()) >= options.successor_limit) return nullptr;
+  std::unordered_set<PyObject*> constants;
+  collect_constants(last.frames, constants);
+  SpecBuilder builder(options.dynamic ? &last.point->varying_ints : nullptr, /*any_object=*/true);
+  builder.same_at_every_call = [&](PyObject* object) { return constants.count(object) != 0; };
+  auto variant = std::make_shared<Variant>();
+  variant->state = state;
+  try {
+    variant->args = builder.build(frames, "frames");
+    variant->kwargs = builder.build(kwargs, "");
+  } catch (const UnsupportedArgument&) {
+    return nullptr;
+  }
+  return variant;
+}
+
+PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
+  const Capturing now;
   const NoCollection no_collection;
-  CaptureRun run(function, options, leaves, variant, profile);
-  capturing = true;
-  try {
-    run.run(args, kwargs);
-  } catch (const bridge::CaptureAbort& e) {
-    variant.eager_reason = e.what_without_backtrace();
-  } catch (...) {
-    capturing = false;
-    throw;
-  }
-  capturing = false;
-  live_totals().ms_capture += now_ms() - begin;
-  try {
-    if (variant.eager_reason.empty()) run.compile();
-  } catch (const bridge::CaptureAbort& e) {  // a result that has no place in a program
-    variant.eager_reason = e.what_without_backtrace();
-  }
+  return CaptureRun(request).call(std::move(variant), args, kwargs);
+}
+
+PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant,
+                   PyObject* frames, PyObject* value) {
+  const Capturing now;
+  const NoCollection no_collection;
+  return CaptureRun(request).resume(point, std::move(variant), frames, value);
 }
 
 }  // namespace cresset::frontend

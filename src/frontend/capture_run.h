@@ -1,17 +1,35 @@
-// Running a Python callable under capture.
+// One call that is captured: run once, for real, its operators deferred.
 #pragma once
-
-#include <memory>
 
 #include "frontend/compiled_function.h"
 
 namespace cresset::frontend {
 
-// Runs `function` once on stand-ins and fills in the variant's entry and recipe, or its eager_reason. A Python
-// exception raised by the function leaves eager_reason set and no exception pending: the caller runs the call for real,
-// and what eager raises is what the user sees. Throws PythonError for misuse (a marked dimension that must be static).
-void capture_call(PyObject* function, PyObject* args, PyObject* kwargs, const CompileOptions& options,
-                  const CallLeaves& leaves, Variant& variant, ShapeProfile* profile);
+struct CaptureRequest {
+  PyObject* function;
+  std::string name;
+  const CompileOptions& options;
+  ShapeProfile* profile;
+  TorchState state;  // when the call began
+  const ModuleGuards& names;  // of parameters
+  Points& points;             // of the function; new ones are added
+};
+
+// Calls the function and fills in the variant, which has its state, args and kwargs: entry and recipe, or an
+// eager_reason when later calls cannot be served. Where the call breaks, more pieces are captured and become successors
+// of points. Returns what the function returned, with every tensor real; nullptr with the exception that it raised
+// (then variant.raised: nothing is learned from the call). Throws PythonError for misuse (a marked dimension that must
+// be static).
+PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs);
+
+// Likewise from a point in the middle of it: frames as the point's place has them, `value` the result of its operation.
+PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant,
+                   PyObject* frames, PyObject* value);
+
+// A variant for what follows a break, with its guards on the frames (args) and the operation's result (kwargs). nullptr
+// when these cannot be guarded, or there are too many.
+std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
+                                        PyObject* frames, PyObject* kwargs);
 
 // True on the thread that is inside capture_call.
 bool is_capturing();

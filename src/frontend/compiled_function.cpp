@@ -12,6 +12,7 @@
 #include "bridge/generic_rule.h"
 #include "frontend/capture_run.h"
 #include "frontend/errors.h"
+#include "frontend/set_aside.h"
 
 namespace cresset::frontend {
 namespace {
@@ -62,32 +63,40 @@ PyObject* CompiledFunction::call_eager(PyObject* const* args, size_t nargsf, PyO
   return PyObject_Vectorcall(function_.get(), args, nargsf, kwnames);
 }
 
-std::shared_ptr<Variant> CompiledFunction::find(const TorchState& state, PyObject* args, PyObject* kwargs,
-                                                CallLeaves& leaves, c10::SmallVectorImpl<int64_t>& symbols,
-                                                std::string* why) {
-  for (size_t i = 0; i < variants_.size(); ++i) {
-    Variant& v = *variants_[i];
-    leaves.clear();
+struct CompiledFunction::Found {
+  std::shared_ptr<Variant> variant;  // nullptr: none
+  CallLeaves leaves;
+  c10::SmallVector<int64_t, 32> symbols;
+};
+
+CompiledFunction::Found CompiledFunction::find(Variants& among, const TorchState& state, PyObject* args,
+                                               PyObject* kwargs, std::string* why) const {
+  Found found;
+  for (size_t i = 0; i < among.size(); ++i) {
+    Variant& v = *among[i];
+    found.leaves.clear();
     if (v.state != state) {
       if (why != nullptr) *why = difference(v.state, state);
       continue;
     }
-    if (!match(v.args, args, leaves, why) || !match(v.kwargs, kwargs, leaves, why)) continue;
-    if (!v.modules.holds(why)) continue;
+    if (!match(v.args, args, found.leaves, why) || !match(v.kwargs, kwargs, found.leaves, why)) continue;
+    if (!(options_.evaluate ? v.facts.holds(why) : v.modules.holds(why))) continue;
     if (v.entry != nullptr) {
-      symbols.resize(v.symbol_count);
-      if (!v.entry->matches(leaves.tensors, leaves.ints, symbols.data(), why)) continue;
+      found.symbols.resize(v.symbol_count);
+      if (!v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why)) continue;
     }
-    if (i != 0)
-      std::rotate(variants_.begin(), variants_.begin() + static_cast<long>(i),
-                  variants_.begin() + static_cast<long>(i) + 1);
-    return variants_[0];
+    if (i != 0) std::rotate(among.begin(), among.begin() + static_cast<long>(i), among.begin() + static_cast<long>(i) + 1);
+    found.variant = among[0];
+    return found;
   }
-  return nullptr;
+  return found;
 }
 
+std::string CompiledFunction::name() const { return name_of(function_.get()); }
+
 // An int that differs from every variant's, in an otherwise equal call, becomes a symbol at the next capture.
-void CompiledFunction::learn_varying_ints(PyObject* args, PyObject* kwargs) {
+static void learn_varying_ints(std::vector<std::string>& out, const Variants& variants, const ArgSpec& args,
+                               const ArgSpec& kwargs) {
   struct Walk {
     std::vector<std::string>& out;
     void compare(const ArgSpec& a, const ArgSpec& b) {
@@ -97,84 +106,191 @@ void CompiledFunction::learn_varying_ints(PyObject* args, PyObject* kwargs) {
         out.push_back(a.path);
       for (size_t i = 0; i < a.children.size() && i < b.children.size(); ++i) compare(a.children[i], b.children[i]);
     }
-  } walk{varying_ints_};
-  SpecBuilder builder;
-  const ArgSpec args_now = builder.build(args, "args"), kwargs_now = builder.build(kwargs, "kwargs");
-  for (const std::shared_ptr<Variant>& v : variants_) {
-    walk.compare(v->args, args_now);
-    walk.compare(v->kwargs, kwargs_now);
+  } walk{out};
+  for (const std::shared_ptr<Variant>& v : variants) {
+    walk.compare(v->args, args);
+    walk.compare(v->kwargs, kwargs);
   }
 }
 
-std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyObject* args, PyObject* kwargs) {
+std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyObject* args, PyObject* kwargs,
+                                                   PyRef& result) {
   auto variant = std::make_shared<Variant>();
   variant->state = state;
   const std::string name = name_of(function_.get());
+  // Not kept: nothing tells such calls apart.
+  const auto run_eagerly = [&](std::string why) {
+    PyErr_Clear();
+    variant->eager_reason = std::move(why);
+    record_break(*variant, name);
+    ++live_totals().eager_calls;
+    result = PyRef::steal(PyObject_Call(function_.get(), args, kwargs));
+    return variant;
+  };
   try {
-    learn_varying_ints(args, kwargs);
-    SpecBuilder builder{options_.dynamic ? &varying_ints_ : nullptr};
+    SpecBuilder now(nullptr, options_.evaluate);
+    const ArgSpec args_now = now.build(args, "args"), kwargs_now = now.build(kwargs, "kwargs");
+    learn_varying_ints(varying_ints_, variants_, args_now, kwargs_now);
+    SpecBuilder builder(options_.dynamic ? &varying_ints_ : nullptr, options_.evaluate);
     variant->args = builder.build(args, "args");
     variant->kwargs = builder.build(kwargs, "kwargs");
   } catch (const UnsupportedArgument& e) {
-    PyErr_Clear();
-    variant->eager_reason = "argument " + e.path + " of type " + e.type_name + " cannot be guarded";
-    record_break(*variant, name);
-    return variant;  // not kept: nothing tells such calls apart
+    return run_eagerly("argument " + e.path + " of type " + e.type_name + " cannot be guarded");
   }
   CallLeaves leaves;
-  if (!match(variant->args, args, leaves, nullptr) || !match(variant->kwargs, kwargs, leaves, nullptr)) {
-    variant->eager_reason = "an argument does not equal itself";
-    return variant;
-  }
+  if (!match(variant->args, args, leaves, nullptr) || !match(variant->kwargs, kwargs, leaves, nullptr))
+    return run_eagerly("an argument does not equal itself");
   variant->modules.add_reachable(function_.get());
   const bool parameters_need_grad =
       state.grad_mode && (requires_grad(leaves) ||
                           std::any_of(variant->modules.tensors().begin(), variant->modules.tensors().end(),
                                       [](const auto& t) { return THPVariable_Unpack(t.tensor).requires_grad(); }));
   if (parameters_need_grad) {
-    variant->eager_reason = "gradients are wanted: run under torch.no_grad() to compile for inference";
-  } else {
-    if (options_.auto_dynamic && profile_ == nullptr) profile_ = std::make_unique<ShapeProfile>(function_.get());
-    if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
-    capture_call(function_.get(), args, kwargs, options_, leaves, *variant, profile_.get());
+    keep(variant, name);
+    return run_eagerly("gradients are wanted: run under torch.no_grad() to compile for inference");
   }
+  if (options_.auto_dynamic && profile_ == nullptr) profile_ = std::make_unique<ShapeProfile>(function_.get());
+  if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
+  result = capture_call(request(*variant), variant, args, kwargs);
   if (!variant->eager_reason.empty()) {
     record_break(*variant, name);
-    if (variant->raised) return variant;  // bad input: the next call may be good
+    ++live_totals().eager_calls;
   }
-  variants_.insert(variants_.begin(), variant);
-  if (static_cast<int64_t>(variants_.size()) > options_.entry_limit) {
-    variants_.pop_back();
-    if (!std::exchange(warned_limit_, true))
-      PyErr_WarnFormat(
-          PyExc_RuntimeWarning, 2,
-          "cresset: %s has more than %lld compiled variants; the least used one is dropped. Last reason: %s",
-          name.c_str(), static_cast<long long>(options_.entry_limit),
-          live_totals().recompiles.empty() ? "?" : live_totals().recompiles.back().c_str());
-  }
+  if (!variant->raised) keep(variant, name);  // after bad input the next call may be good
   return variant;
 }
 
-PyObject* CompiledFunction::run(Variant& variant, const CallLeaves& leaves, int64_t* symbols, PyObject*,
-                                PyObject*) {
+void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::string& name) {
+  variants_.insert(variants_.begin(), variant);
+  if (static_cast<int64_t>(variants_.size()) <= options_.entry_limit) return;
+  variants_.pop_back();
+  if (std::exchange(warned_limit_, true)) return;
+  PyErr_WarnFormat(PyExc_RuntimeWarning, 2,
+                   "cresset: %s has more than %lld compiled variants; the least used one is dropped. Last reason: %s",
+                   name.c_str(), static_cast<long long>(options_.entry_limit),
+                   live_totals().recompiles.empty() ? "?" : live_totals().recompiles.back().c_str());
+}
+
+// The Python objects of the program's results.
+std::vector<PyRef> CompiledFunction::run_entry(Variant& variant, Found& found) {
   std::vector<at::Tensor> results;
   if (variant.entry->is_small()) {
-    results = variant.entry->run(leaves.tensors, symbols);
+    results = variant.entry->run(found.leaves.tensors, found.symbols.data());
   } else {
     py::gil_scoped_release no_gil;
-    results = variant.entry->run(leaves.tensors, symbols);
+    results = variant.entry->run(found.leaves.tensors, found.symbols.data());
   }
-  std::vector<PyRef> tensors;
-  tensors.reserve(results.size());
+  std::vector<PyRef> out;
+  out.reserve(results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     const int32_t input = variant.entry->returned_input(i);
-    tensors.push_back(checked(input >= 0 ? THPVariable_Wrap(leaves.tensors[static_cast<size_t>(input)])
-                                         : THPVariable_Wrap(std::move(results[i]))));
+    out.push_back(checked(input >= 0 ? THPVariable_Wrap(found.leaves.tensors[static_cast<size_t>(input)])
+                                     : THPVariable_Wrap(std::move(results[i]))));
   }
-  std::vector<int64_t> numbers(variant.numbers.output_count());
-  if (!numbers.empty()) variant.numbers.run(symbols, numbers.data());
-  std::vector<PyRef> shared(variant.shared_slots);
-  return make(variant.result, tensors, numbers, shared).release();
+  return out;
+}
+
+// Piece after piece, to the end of the call. args, kwargs: of the first piece.
+PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kwargs) {
+  PyRef held_args, held_kwargs;
+  std::shared_ptr<Point> point;  // where the piece begins; nullptr: the first one
+  for (;;) {
+    Variant& variant = *found.variant;
+    const std::shared_ptr<Variant> held = found.variant;
+    Ingredients with;
+    with.args = args;
+    with.kwargs = kwargs;
+    try {
+      with.tensors = run_entry(variant, found);
+    } catch (const bridge::PredictionError& e) {
+      forget(point != nullptr ? point->successors : variants_, held, e);
+      return natively(point.get(), args, kwargs);
+    } catch (const bridge::AssumptionFailed& e) {
+      CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: " + e.what_without_backtrace());
+      return natively(point.get(), args, kwargs);
+    }
+    with.numbers.resize(variant.numbers.output_count());
+    if (!with.numbers.empty()) variant.numbers.run(found.symbols.data(), with.numbers.data());
+    with.shared.resize(variant.shared_slots);
+    if (!variant.effects.empty()) replay(variant.effects, with);
+    if (variant.next.point == nullptr) {
+      PyRef result = make(variant.result, with);
+      variant.after.set();
+      return result.release();
+    }
+    PyRef result = go_on(variant, with, found, held_args, held_kwargs);
+    if (found.variant == nullptr) return result.release();
+    point = held->next.point;
+    args = held_args.get();
+    kwargs = held_kwargs.get();
+  }
+}
+
+// What a piece was to do, by CPython.
+PyObject* CompiledFunction::natively(const Point* point, PyObject* args, PyObject* kwargs) const {
+  ++(point != nullptr ? live_totals().native_stretches : live_totals().eager_calls);
+  if (point == nullptr) return PyObject_Call(function_.get(), args, kwargs);
+  return resume(point->place, args, PyDict_GetItemString(kwargs, "value"), nullptr, /*natively=*/true).release();
+}
+
+// What follows a break: the operation, natively; then another piece that fits (`next`), or what capturing one, or going
+// on natively, returns.
+PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& next, PyRef& args, PyRef& kwargs) {
+  const std::shared_ptr<Point> point = variant.next.point;
+  PyRef frames = make(variant.next.frames, with);
+  Operation operation = variant.next.operation;
+  for (const Recipe& operand : variant.next.operands) operation.operands.push_back(make(operand, with));
+  const Break from = variant.next;
+  variant.after.set();
+  next = {};
+  const PyRef value = perform(operation);
+  operation = {};
+  with = {};
+  if (!value) {
+    PendingError error;
+    const PyRef exception = error.normalized();
+    ++live_totals().native_stretches;
+    return resume(point->place, frames.get(), nullptr, exception.get(), /*natively=*/true);
+  }
+  const TorchState state = TorchState::now();
+  args = frames;
+  kwargs = checked(Py_BuildValue("{s:O}", "value", value.get()));
+  next = find(point->successors, state, args.get(), kwargs.get(), nullptr);
+  if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
+  if (next.variant == nullptr && state == variant.after) {
+    if (std::shared_ptr<Variant> fresh = successor(from, state, args.get(), kwargs.get())) {
+      const Variant names;  // parameters were named when the first piece was captured
+      return capture_from(request(names), point, std::move(fresh), args.get(), value.get());
+    }
+  }
+  next = {};
+  ++live_totals().native_stretches;
+  return resume(point->place, frames.get(), value.get(), nullptr, /*natively=*/true);
+}
+
+std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const TorchState& state, PyObject* args,
+                                                     PyObject* kwargs) {
+  if (!from.point->successors.empty()) {
+    std::string why;
+    find(from.point->successors, state, args, kwargs, &why);
+    const std::string line = name() + ", from " + from.point->place.text() + ": " + why;
+    live_totals().recompiles.push_back(line);
+    CRESSET_LOG(Recompiles, line);
+    if (const std::shared_ptr<Variant> now = make_successor(options_, from, state, args, kwargs))
+      learn_varying_ints(from.point->varying_ints, from.point->successors, now->args, now->kwargs);
+  }
+  return make_successor(options_, from, state, args, kwargs);
+}
+
+CaptureRequest CompiledFunction::request(const Variant& first) {
+  return {function_.get(), name(), options_, profile_.get(), TorchState::now(), first.modules, points_};
+}
+
+PyObject* CompiledFunction::refuse_break(const Variant& variant) const {
+  set_error("CaptureError", "cresset: fullgraph=True, but " + name_of(function_.get()) +
+                                " cannot be captured whole: " + variant.eager_reason +
+                                "; remedy: change that line, or drop fullgraph=True to run it eagerly");
+  return nullptr;
 }
 
 PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
@@ -182,78 +298,79 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   ++live_totals().calls;
   HANDLE_TH_ERRORS
   try {
-    Packed packed = pack(args, nargsf, kwnames);
+    const Packed packed = pack(args, nargsf, kwnames);
     const TorchState state = TorchState::now();
-    CallLeaves leaves;
-    c10::SmallVector<int64_t, 32> symbols;
-    std::shared_ptr<Variant> variant = find(state, packed.args.get(), packed.kwargs.get(), leaves, symbols, nullptr);
-    if (variant == nullptr) {
-      if (!variants_.empty()) {
-        std::string why;
-        find(state, packed.args.get(), packed.kwargs.get(), leaves, symbols, &why);
-        const std::string line = name_of(function_.get()) + ": " + why;
-        live_totals().recompiles.push_back(line);
-        CRESSET_LOG(Recompiles, line);
-      }
-      variant = capture(state, packed.args.get(), packed.kwargs.get());
-      if (variant->eager_reason.empty()) {
-        // The first run goes through the same guards as every later one.
-        leaves.clear();
-        std::string why;
-        symbols.resize(variant->symbol_count);
-        const bool same = match(variant->args, packed.args.get(), leaves, &why) &&
-                          match(variant->kwargs, packed.kwargs.get(), leaves, &why) &&
-                          variant->entry->matches(leaves.tensors, leaves.ints, symbols.data(), &why);
-        CRESSET_CHECK(same, "a new variant rejects the call it was made for: " + why);
-      }
-    }
-    if (!variant->eager_reason.empty()) {
-      if (options_.fullgraph && !variant->raised) {
-        set_error("CaptureError", "cresset: fullgraph=True, but " + name_of(function_.get()) +
-                                      " cannot be captured whole: " + variant->eager_reason +
-                                      "; remedy: change that line, or drop fullgraph=True to run it eagerly");
-        return nullptr;
-      }
+    Found found = find(variants_, state, packed.args.get(), packed.kwargs.get(), nullptr);
+    if (found.variant == nullptr) return call_first(state, packed.args.get(), packed.kwargs.get());
+    if (!found.variant->eager_reason.empty()) {
+      if (options_.fullgraph) return refuse_break(*found.variant);
       return call_eager(args, nargsf, kwnames);
     }
-    try {
-      return run(*variant, leaves, symbols.data(), packed.args.get(), packed.kwargs.get());
-    } catch (const bridge::PredictionError& e) {
-      forget(variant, e);
-      return call_eager(args, nargsf, kwnames);
-    } catch (const bridge::AssumptionFailed& e) {
-      CRESSET_LOG(Recompiles, name_of(function_.get()) + ": one call runs eagerly: " + e.what_without_backtrace());
-      return call_eager(args, nargsf, kwnames);
-    }
+    return run_pieces(std::move(found), packed.args.get(), packed.kwargs.get());
   } catch (const PythonError&) {
     return nullptr;
   }
   END_HANDLE_TH_ERRORS
 }
 
+PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, PyObject* kwargs) {
+  if (!variants_.empty()) {
+    std::string why;
+    find(variants_, state, args, kwargs, &why);
+    const std::string line = name() + ": " + why;
+    live_totals().recompiles.push_back(line);
+    CRESSET_LOG(Recompiles, line);
+  }
+  PyRef result;
+  const std::shared_ptr<Variant> variant = capture(state, args, kwargs, result);
+  if (result && options_.fullgraph && !variant->eager_reason.empty()) return refuse_break(*variant);
+  return result.release();
+}
+
 // A predicted size was wrong before anything was written: the next call captures again, with that operator's sizes pinned.
-void CompiledFunction::forget(const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error) {
+void CompiledFunction::forget(Variants& among, const std::shared_ptr<Variant>& variant,
+                              const bridge::PredictionError& error) {
   bridge::note_unpredictable(error.op());
-  std::erase(variants_, variant);
-  const std::string line = name_of(function_.get()) + ": " + error.what();
+  std::erase(among, variant);
+  const std::string line = name() + ": " + error.what();
   live_totals().recompiles.push_back(line);
   CRESSET_LOG(Recompiles, line);
 }
 
 void CompiledFunction::clear_variants() {
   variants_.clear();
+  points_.clear();
   varying_ints_.clear();
 }
 
 int CompiledFunction::visit(visitproc visit, void* arg) const {
   Py_VISIT(function_.get());
-  for (const std::shared_ptr<Variant>& v : variants_) {
-    if (v.use_count() > 1) continue;
-    if (const int r = frontend::visit(v->args, visit, arg)) return r;
-    if (const int r = frontend::visit(v->kwargs, visit, arg)) return r;
-    if (const int r = frontend::visit(v->result, visit, arg)) return r;
-    if (const int r = v->modules.visit(visit, arg)) return r;
+  const auto all = [&](const Variants& variants) {
+    for (const std::shared_ptr<Variant>& v : variants) {
+      if (v.use_count() > 1) continue;
+      if (const int r = v->visit(visit, arg)) return r;
+    }
+    return 0;
+  };
+  if (const int r = all(variants_)) return r;
+  for (const std::shared_ptr<Point>& point : points_) {
+    for (const Place::Frame& frame : point->place.frames) Py_VISIT(frame.code.get());
+    if (const int r = all(point->successors)) return r;
   }
+  return 0;
+}
+
+int Variant::visit(visitproc visit, void* arg) const {
+  if (const int r = frontend::visit(args, visit, arg)) return r;
+  if (const int r = frontend::visit(kwargs, visit, arg)) return r;
+  if (const int r = frontend::visit(result, visit, arg)) return r;
+  if (const int r = frontend::visit(next.frames, visit, arg)) return r;
+  for (const Recipe& operand : next.operands)
+    if (const int r = frontend::visit(operand, visit, arg)) return r;
+  if (const int r = modules.visit(visit, arg)) return r;
+  if (const int r = facts.visit(visit, arg)) return r;
+  for (const Effect& e : effects)
+    if (const int r = frontend::visit(e, visit, arg)) return r;
   return 0;
 }
 

@@ -8,11 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "bridge/entry.h"
-#include "frontend/arg_spec.h"
-#include "frontend/recipe.h"
 #include "frontend/shape_profile.h"
-#include "frontend/state_guard.h"
+#include "frontend/variant.h"
 
 namespace cresset::frontend {
 
@@ -21,27 +18,15 @@ struct CompileOptions {
   bool auto_dynamic = false;  // static first; a size is dynamic once it varied (frontend/shape_profile.h)
   bool fullgraph = false;
   driver::Options code;
+  bool evaluate = false;   // by the bytecode evaluator; else traced: run natively on tensors that take notes
   bool keep_text = false;  // keep the graph's text, for cresset.explain
   int64_t entry_limit = 64;
-};
-
-// One compiled variant: everything a call is checked against, and how its result is made. `entry` is null when the
-// function could not be captured for calls of this kind: they run eagerly.
-struct Variant {
-  TorchState state;
-  ArgSpec args, kwargs;
-  ModuleGuards modules;
-  std::unique_ptr<bridge::Entry> entry;
-  Recipe result;
-  uint32_t shared_slots = 0;
-  sym::SizeProgram numbers;
-  size_t symbol_count = 0;
-  std::string eager_reason;
-  bool raised = false;  // the function raised while captured: nothing is learned from that
+  int64_t successor_limit = 64;  // of a point between two pieces
 };
 
 struct Totals {  // process-wide, for cresset.stats()
   int64_t calls = 0, graphs = 0, graph_breaks = 0, eager_calls = 0;
+  int64_t native_stretches = 0;  // what followed a break and ran in CPython to the end of its call
   int64_t operators_captured = 0, shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0, nodes = 0;
   int64_t guards_asked = 0, guards_checked = 0;
   int64_t steps_proved = 0, steps_not_proved = 0;  // CRESSET_VALIDATE=1
@@ -56,33 +41,48 @@ Totals totals();
 Totals& live_totals();  // under the GIL
 void reset_totals();
 
+struct CaptureRequest;
+
 // The callable's state; the Python object holds one.
 class CompiledFunction {
  public:
-  CompiledFunction(PyObject* function, CompileOptions options) : function_(PyRef::borrow(function)), options_(options) {}
+  CompiledFunction(PyObject* function, CompileOptions options)
+      : function_(PyRef::borrow(function)), options_(options) {}
 
   // New reference, or nullptr with an exception set.
   PyObject* call(PyObject* const* args, size_t nargsf, PyObject* kwnames);
 
   PyObject* function() const { return function_.get(); }
   void clear_variants();
-  const std::vector<std::shared_ptr<Variant>>& variants() const { return variants_; }
+  const Variants& variants() const { return variants_; }
+  const Points& points() const { return points_; }
   const CompileOptions& options() const { return options_; }
   int visit(visitproc visit, void* arg) const;
 
  private:
+  PyObject* refuse_break(const Variant& variant) const;  // fullgraph=True: sets CaptureError
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
-  PyObject* run(Variant& variant, const CallLeaves& leaves, int64_t* symbols, PyObject* args, PyObject* kwargs);
-  std::shared_ptr<Variant> find(const TorchState& state, PyObject* args, PyObject* kwargs, CallLeaves& leaves,
-                                c10::SmallVectorImpl<int64_t>& symbols, std::string* why);
-  std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs);
-  void forget(const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
-  void learn_varying_ints(PyObject* args, PyObject* kwargs);
+  struct Found;
+  // The first of the variants that serves the call, moved to the front.
+  Found find(Variants& among, const TorchState& state, PyObject* args, PyObject* kwargs, std::string* why) const;
+  std::vector<PyRef> run_entry(Variant& variant, Found& found);
+  PyObject* run_pieces(Found found, PyObject* args, PyObject* kwargs);
+  PyRef go_on(const Variant& variant, Ingredients& with, Found& next, PyRef& args, PyRef& kwargs);
+  std::shared_ptr<Variant> successor(const Break& from, const TorchState& state, PyObject* args, PyObject* kwargs);
+  PyObject* natively(const Point* point, PyObject* args, PyObject* kwargs) const;
+  PyObject* call_first(const TorchState& state, PyObject* args, PyObject* kwargs);
+  CaptureRequest request(const Variant& first);
+  std::string name() const;
+  void forget(Variants& among, const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
+  // Runs the call for real and makes a variant of it. `result`: what it returned; empty with an exception set.
+  std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs, PyRef& result);
+  void keep(const std::shared_ptr<Variant>& variant, const std::string& name);
 
   PyRef function_;
   CompileOptions options_;
   std::unique_ptr<ShapeProfile> profile_;  // made at the first capture, with auto_dynamic
-  std::vector<std::shared_ptr<Variant>> variants_;  // most recently used first
+  Variants variants_;
+  Points points_;
   std::vector<std::string> varying_ints_;
   bool warned_limit_ = false;
 };

@@ -1,10 +1,15 @@
 #include "frontend/recipe.h"
 
+#include <torch/csrc/Device.h>
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/Layout.h>
+#include <torch/csrc/MemoryFormat.h>
 #include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/utils/python_symnode.h>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
 
 #include "bridge/sym_node.h"
+#include "frontend/anatomy.h"
 #include "frontend/arg_spec.h"
 
 namespace cresset::frontend {
@@ -21,8 +26,6 @@ PyObject* instance_dict(PyObject* object) {
   PyObject** slot = _PyObject_GetDictPtr(object);
   return slot != nullptr ? *slot : nullptr;
 }
-
-bool has_slots_state(PyObject* object) { return Py_TYPE(object)->tp_basicsize > (Py_ssize_t)(sizeof(PyObject) + 2 * sizeof(void*)); }
 
 }  // namespace
 
@@ -54,14 +57,14 @@ void RecipeBuilder::children_of(Recipe& recipe, PyObject* tuple, const std::stri
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   Recipe recipe;
   if (THPVariable_Check(object)) {
-    const at::Tensor& tensor = THPVariable_Unpack(object);
-    if (bridge::TraceTensor::from(tensor) == nullptr) {
+    bridge::TraceTensor* trace = bridge::TraceTensor::from(THPVariable_Unpack(object));
+    if (trace == nullptr) {
       recipe.object = PyRef::borrow(object);  // a real tensor: returned as it is
       return recipe;
     }
     recipe.kind = Recipe::Kind::Tensor;
-    const auto [it, fresh] = tensor_positions_.try_emplace(tensor.unsafeGetTensorImpl(), tensors.size());
-    if (fresh) tensors.push_back(tensor);
+    const auto [it, fresh] = tensor_positions_.try_emplace(trace, tensors.size());
+    if (fresh) tensors.emplace_back(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(trace));
     recipe.position = it->second;
     return recipe;
   }
@@ -79,7 +82,14 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.object = PyRef::borrow(object);
     return recipe;
   }
+  if (existed != nullptr && existed(object)) {
+    PyObject* way = argument_path != nullptr ? argument_path(object) : nullptr;
+    recipe.kind = way != nullptr ? Recipe::Kind::Argument : Recipe::Kind::Constant;
+    recipe.object = PyRef::borrow(way != nullptr ? way : object);
+    return recipe;
+  }
   if (const auto it = made_.find(object); it != made_.end()) {
+    if (unfinished_.count(it->second) != 0) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
     recipe.kind = Recipe::Kind::Shared;
     recipe.position = static_cast<uint32_t>(it->second);
     return recipe;
@@ -113,41 +123,72 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.object = node.context;
     children_of(recipe, node.children.get(), path);
     remember();
-  } else if (!contains_traced(object, 0)) {
+  } else if (!is_made_anew(object) && !contains_traced(object, 0)) {
     recipe.object = PyRef::borrow(object);
   } else {
-    return build_object(object, path);
+    return build_anatomy(object, path);
   }
   return recipe;
 }
 
-// An instance whose whole state is its __dict__ (a cache object, a dataclass): made anew without running __init__.
-Recipe RecipeBuilder::build_object(PyObject* object, const std::string& path) {
-  PyObject* dict = instance_dict(object);
-  if (dict == nullptr || PyDict_Check(object) || PyList_Check(object) || has_slots_state(object))
-    throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
+// Whether each call must make its own: an object that the call made, with state of its own.
+bool RecipeBuilder::is_made_anew(PyObject* object) const {
+  if (existed == nullptr || PyType_Check(object) || PyModule_Check(object)) return false;
+  if (PyCFunction_Check(object)) return has_own_self(object);
+  const PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type ||
+      type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type)
+    return false;
+  if (PyFunction_Check(object)) return PyFunction_GET_CLOSURE(object) != nullptr;
+  if (PyFrozenSet_CheckExact(object) || PyRange_Check(object) || PySlice_Check(object) || PyCode_Check(object) ||
+      PyComplex_CheckExact(object) || Py_TYPE(object) == &PyProperty_Type)
+    return false;
+  if (THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object))
+    return false;
+  // Enum members and other lasting objects of Python classes are reached by way of what existed.
+  return true;
+}
+
+Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
+  const Anatomy anatomy = take_apart(object);
+  if (anatomy.kind == Anatomy::Kind::None) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
   Recipe recipe;
-  recipe.kind = Recipe::Kind::Object;
-  recipe.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-  recipe.object = checked(PySequence_Tuple(dict));
+  recipe.kind = Recipe::Kind::Anatomy;
+  recipe.anatomy = anatomy.kind;
+  recipe.object = anatomy.form;
   recipe.shared_slot = static_cast<int32_t>(shared_slots++);
   made_.emplace(object, recipe.shared_slot);
-  PyObject *key, *value;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(dict, &position, &key, &value)) {
-    const char* name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : "?";
-    recipe.children.push_back(build(value, path + "." + name));
+  const bool parts_first = is_made_whole(anatomy.kind);
+  if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that leads back to it cannot be made
+  for (size_t i = 0; i < anatomy.parts.size(); ++i) {
+    std::string name = std::to_string(i);
+    if (anatomy.kind == Anatomy::Kind::Object)
+      name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(PyTuple_GET_ITEM(anatomy.form.get(), 1), i));
+    recipe.children.push_back(build(anatomy.parts[i].get(), path + "." + name));
   }
+  unfinished_.erase(recipe.shared_slot);
   return recipe;
 }
 
 namespace {
 
-PyRef make_tuple(const Recipe& recipe, const std::vector<PyRef>& tensors, const std::vector<int64_t>& numbers,
-                 std::vector<PyRef>& shared) {
+PyRef argument(PyObject* path, const Ingredients& with) {
+  PyRef at = PyRef::borrow(PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == 0 ? with.args : with.kwargs);
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(path); ++i) {
+    PyObject* step = PyTuple_GET_ITEM(path, i);
+    // slice(i) leads to part i of the object's anatomy: a slice is no key of a dict.
+    if (PySlice_Check(step))
+      at = take_apart(at.get()).parts.at(PyLong_AsSize_t(((PySliceObject*)step)->stop));
+    else
+      at = checked(PyObject_GetItem(at.get(), step));
+  }
+  return at;
+}
+
+PyRef make_tuple(const Recipe& recipe, Ingredients& with) {
   PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(recipe.children.size())));
   for (size_t i = 0; i < recipe.children.size(); ++i)
-    PyTuple_SET_ITEM(items.get(), i, make(recipe.children[i], tensors, numbers, shared).release());
+    PyTuple_SET_ITEM(items.get(), i, make(recipe.children[i], with).release());
   return items;
 }
 
@@ -160,64 +201,67 @@ PyRef make_named(PyObject* type, PyRef items) {
   return checked(PyObject_CallOneArg(type, items.get()));  // torch.return_types, torch.Size
 }
 
-void fill_dict(const Recipe& recipe, PyObject* dict, const std::vector<PyRef>& tensors,
-               const std::vector<int64_t>& numbers, std::vector<PyRef>& shared) {
+void fill_dict(const Recipe& recipe, PyObject* dict, Ingredients& with) {
   for (size_t i = 0; i < recipe.children.size(); ++i) {
-    PyRef value = make(recipe.children[i], tensors, numbers, shared);
+    PyRef value = make(recipe.children[i], with);
     if (PyDict_SetItem(dict, PyTuple_GET_ITEM(recipe.object.get(), i), value.get()) < 0) throw PythonError{};
   }
 }
 
-PyRef make_object(const Recipe& recipe, const std::vector<PyRef>& tensors, const std::vector<int64_t>& numbers,
-                  std::vector<PyRef>& shared) {
-  auto* type = (PyTypeObject*)recipe.type.get();
-  PyRef no_args = checked(PyTuple_New(0));
-  PyRef object = checked(PyBaseObject_Type.tp_new(type, no_args.get(), nullptr));
-  shared[static_cast<size_t>(recipe.shared_slot)] = object;
-  PyRef dict = checked(PyObject_GenericGetDict(object.get(), nullptr));
-  fill_dict(recipe, dict.get(), tensors, numbers, shared);
-  return object;
+PyRef make_anatomy(const Recipe& recipe, Ingredients& with) {
+  Anatomy anatomy{recipe.anatomy, recipe.object, {}};
+  PyRef& slot = with.shared[static_cast<size_t>(recipe.shared_slot)];
+  const PyRef empty = slot = make_empty(anatomy);
+  for (const Recipe& c : recipe.children) anatomy.parts.push_back(make(c, with));
+  if (!empty) return with.shared[static_cast<size_t>(recipe.shared_slot)] = make_whole(anatomy);
+  fill(empty.get(), anatomy);
+  return empty;
 }
 
 }  // namespace
 
-PyRef make(const Recipe& recipe, const std::vector<PyRef>& tensors, const std::vector<int64_t>& numbers,
-           std::vector<PyRef>& shared) {
+PyRef make(const Recipe& recipe, Ingredients& with) {
   const auto remember = [&](PyRef object) {
-    if (recipe.shared_slot >= 0) shared[static_cast<size_t>(recipe.shared_slot)] = object;
+    if (recipe.shared_slot >= 0) with.shared[static_cast<size_t>(recipe.shared_slot)] = object;
     return object;
   };
   switch (recipe.kind) {
     case Recipe::Kind::Tensor:
-      return tensors[recipe.position];
+      return with.tensors[recipe.position];
     case Recipe::Kind::Number:
-      return checked(PyLong_FromLongLong(numbers[recipe.position]));
+      return checked(PyLong_FromLongLong(with.numbers[recipe.position]));
     case Recipe::Kind::Boolean:
-      return PyRef::borrow(numbers[recipe.position] != 0 ? Py_True : Py_False);
+      return PyRef::borrow(with.numbers[recipe.position] != 0 ? Py_True : Py_False);
     case Recipe::Kind::Constant:
       return recipe.object;
+    case Recipe::Kind::Argument:
+      return argument(recipe.object.get(), with);
     case Recipe::Kind::Shared:
-      return shared[recipe.position];
+      return with.shared[recipe.position];
     case Recipe::Kind::Tuple:
-      return remember(make_named(recipe.object.get(), make_tuple(recipe, tensors, numbers, shared)));
+      return remember(make_named(recipe.object.get(), make_tuple(recipe, with)));
     case Recipe::Kind::List: {
       PyRef list = remember(checked(PyList_New(0)));
       for (const Recipe& c : recipe.children)
-        if (PyList_Append(list.get(), make(c, tensors, numbers, shared).get()) < 0) throw PythonError{};
+        if (PyList_Append(list.get(), make(c, with).get()) < 0) throw PythonError{};
       return list;
     }
     case Recipe::Kind::Dict: {
       PyRef dict = remember(checked(PyDict_New()));
-      fill_dict(recipe, dict.get(), tensors, numbers, shared);
+      fill_dict(recipe, dict.get(), with);
       return dict;
     }
     case Recipe::Kind::Registered:
-      return remember(unflatten_registered(recipe.type.get(), make_tuple(recipe, tensors, numbers, shared).get(),
-                                           recipe.object.get()));
-    case Recipe::Kind::Object:
-      return make_object(recipe, tensors, numbers, shared);
+      return remember(unflatten_registered(recipe.type.get(), make_tuple(recipe, with).get(), recipe.object.get()));
+    case Recipe::Kind::Anatomy:
+      return make_anatomy(recipe, with);
   }
   return {};
+}
+
+void collect_constants(const Recipe& recipe, std::unordered_set<PyObject*>& out) {
+  if (recipe.kind == Recipe::Kind::Constant) out.insert(recipe.object.get());
+  for (const Recipe& c : recipe.children) collect_constants(c, out);
 }
 
 int visit(const Recipe& recipe, visitproc visit, void* arg) {

@@ -3,30 +3,38 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "bridge/capture.h"
+#include "frontend/anatomy.h"
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
 
 struct Recipe {
   enum class Kind : uint8_t {
-    Tensor,      // captured output `position`
-    Number,      // a size expression: value `position` of the entry's numbers
-    Boolean,     // likewise, as a bool
-    Constant,    // this very object: holds nothing that varies
-    Shared,      // made before, as object `position`: two names for one object stay one object
-    Tuple, List, Dict, Registered,
-    Object,      // a plain Python object made in the call: its type and its __dict__
+    Tensor,    // captured output `position`
+    Number,    // a size expression: value `position` of the entry's numbers
+    Boolean,   // likewise, as a bool
+    Constant,  // this very object: holds nothing that varies
+    Argument,  // a container among the arguments: `object` is the tuple of keys that lead to it from (args, kwargs)
+    Shared,    // made before, as object `position`: two names for one object stay one object
+    Tuple,
+    List,
+    Dict,
+    Registered,
+    Anatomy,  // an instance, a cell, a bound method, a function, an iterator that the call made (anatomy.h)
   };
   Kind kind = Kind::Constant;
   uint32_t position = 0;
   int32_t shared_slot = -1;  // containers and objects: where the made object is remembered
-  PyRef object;              // Constant: it; Tuple: type; Dict: keys; Registered: context; Object: attribute names
+  PyRef object;              // Constant: it; Tuple: type; Dict: keys; Registered: context; Anatomy: form
   PyRef type;
+  Anatomy::Kind anatomy = Anatomy::Kind::None;
   std::vector<Recipe> children;
 };
 
@@ -39,24 +47,38 @@ class RecipeBuilder {
  public:
   explicit RecipeBuilder(bridge::Capture& capture) : capture_(capture) {}
   Recipe build(PyObject* object, const std::string& path);
+  // Told by a session: which objects were there before the call. Those are constants; all others are made anew. Without
+  // it, what holds nothing that varies is taken for a constant.
+  std::function<bool(PyObject*)> existed;
+  std::function<PyObject*(PyObject*)> argument_path;  // nullptr when the object is no container among the arguments
 
-  std::vector<at::Tensor> tensors;            // in the order of Recipe::position
+  std::vector<at::Tensor> tensors;  // in the order of Recipe::position
   std::vector<sym::ExprId> numbers;
   uint32_t shared_slots = 0;
 
  private:
   bool contains_traced(PyObject* object, int depth);
-  Recipe build_object(PyObject* object, const std::string& path);
+  bool is_made_anew(PyObject* object) const;
+  Recipe build_anatomy(PyObject* object, const std::string& path);
   void children_of(Recipe& recipe, PyObject* tuple, const std::string& path);
 
   bridge::Capture& capture_;
   std::unordered_map<PyObject*, int32_t> made_;
+  std::unordered_set<int32_t> unfinished_;
   std::unordered_map<c10::TensorImpl*, uint32_t> tensor_positions_;
 };
 
-// Makes the result. tensors[i] is the Python object of captured output i.
-PyRef make(const Recipe& recipe, const std::vector<PyRef>& tensors, const std::vector<int64_t>& numbers,
-           std::vector<PyRef>& shared);
+// What recipes are made with in one call.
+struct Ingredients {
+  std::vector<PyRef> tensors;  // [i]: the Python object of captured output i
+  std::vector<int64_t> numbers;
+  std::vector<PyRef> shared;  // objects made so far, by slot
+  PyObject *args = nullptr, *kwargs = nullptr;
+};
+PyRef make(const Recipe& recipe, Ingredients& with);
+
+// The objects that it gives at every call, where they are not plain values.
+void collect_constants(const Recipe& recipe, std::unordered_set<PyObject*>& out);
 
 int visit(const Recipe& recipe, visitproc visit, void* arg);
 

@@ -1,10 +1,13 @@
 #include "frontend/state_guard.h"
 
 #include <ATen/Context.h>
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
@@ -21,13 +24,29 @@ TorchState TorchState::now() {
   if (s.autocast_cuda) s.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
   s.default_dtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
   s.deterministic = at::globalContext().deterministicAlgorithms();
+  const auto add = [&](const void* mode) { s.modes = s.modes * 31 + reinterpret_cast<uintptr_t>(mode); };
+  for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i)
+    add(at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(getPyInterpreter()));
+  for (int64_t i = 0; i < c10::impl::TorchDispatchModeTLS::stack_len(); ++i)
+    add(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter()));
   return s;
+}
+
+bool TorchState::reachable_from(const TorchState& other) const {
+  TorchState same = other;
+  same.grad_mode = grad_mode;
+  return same == *this;
+}
+
+void TorchState::set() const {
+  if (c10::GradMode::is_enabled() != grad_mode) c10::GradMode::set_enabled(grad_mode);
 }
 
 std::string difference(const TorchState& expected, const TorchState& got) {
   if (expected.grad_mode != got.grad_mode) return got.grad_mode ? "grad mode is now on" : "grad mode is now off";
   if (expected.inference_mode != got.inference_mode) return "inference mode changed";
   if (expected.default_dtype != got.default_dtype) return "the default dtype changed";
+  if (expected.modes != got.modes) return "__torch_function__ or __torch_dispatch__ modes changed";
   if (expected.deterministic != got.deterministic) return "torch.use_deterministic_algorithms changed";
   return "autocast changed";
 }
@@ -100,7 +119,8 @@ void ModuleGuards::add_module(PyObject* module, const std::string& path, int dep
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(tensors, &position, &key, &value))
-      if (THPVariable_Check(value)) tensors_.push_back({path.empty() ? text_of(key) : path + "." + text_of(key), value});
+      if (THPVariable_Check(value))
+        tensors_.push_back({path.empty() ? text_of(key) : path + "." + text_of(key), value});
   }
   for (const char* name : {"_forward_hooks", "_forward_pre_hooks"}) {
     PyObject* hooks = PyDict_GetItemString(dict, name);

@@ -16,9 +16,13 @@ struct TorchState {
   int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
   int8_t default_dtype = 0;
   bool deterministic = false;
+  uintptr_t modes = 0;  // the stacks of __torch_function__ and __torch_dispatch__ modes
   bool operator==(const TorchState&) const = default;
 
   static TorchState now();
+  // Whether set() can make it out of the other one: only grad mode differs.
+  bool reachable_from(const TorchState& other) const;
+  void set() const;  // makes it torch's, from one that it is reachable from
 };
 std::string difference(const TorchState& expected, const TorchState& got);
 

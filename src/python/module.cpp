@@ -5,9 +5,11 @@
 #include "bridge/executor.h"
 #include "bridge/library_race.h"
 #include "codegen/codegen.h"
+#include "bridge/sym_node.h"
 #include "frontend/capture_run.h"
 #include "frontend/compiled_function.h"
 #include "frontend/eval/debug.h"
+#include "frontend/eval/hooks.h"
 #include "python/shapes.h"
 #include "python/state_of.h"
 
@@ -39,6 +41,7 @@ py::dict stats() {
   out["kernels"] = t.kernels;
   out["distinct_kernels"] = t.distinct_kernels;
   out["extern_calls"] = t.extern_calls;
+  out["native_stretches"] = t.native_stretches;
   out["ms_setup"] = t.ms_setup;
   out["ms_capture"] = t.ms_capture;
   out["ms_lowering"] = t.ms_lowering;
@@ -51,7 +54,7 @@ py::dict stats() {
 }
 
 py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse,
-                            bool keep_text, bool auto_dynamic) {
+                            bool keep_text, bool auto_dynamic, bool evaluate) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
@@ -59,6 +62,7 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   options.code.eager_rounding = eager_rounding;
   options.code.fuse = fuse;
   options.keep_text = keep_text;
+  options.evaluate = evaluate && cresset_eval_unsupported() == nullptr;
   PyObject* made = frontend::new_compiled_function(function.ptr(), options);
   if (made == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(made);
@@ -74,6 +78,7 @@ py::list variants(const py::object& object) {
       const driver::Stats& s = v->entry->stats();
       row["graph"] = v->entry->graph_text();
       row["guards"] = v->entry->guard_texts();
+      row["facts"] = v->facts.texts();
       row["program"] = runtime::print(v->entry->executor().program());
       row["kernels"] = v->entry->executor().program().kernel_text;
       row["kernel_count"] = s.kernels;
@@ -94,9 +99,17 @@ py::list variants(const py::object& object) {
 
 PYBIND11_MODULE(_C, m) {
   m.doc() = "cresset's native module";
+  py::register_exception_translator([](std::exception_ptr raised) {
+    try {
+      if (raised) std::rethrow_exception(raised);
+    } catch (const bridge::DivisionByZero& e) {
+      PyErr_SetString(PyExc_ZeroDivisionError, e.what());
+    }
+  });
   frontend::add_compiled_function_type(m.ptr());
   m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
-        py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false, py::arg("auto_dynamic") = false);
+        py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false, py::arg("auto_dynamic") = false,
+        py::arg("evaluate") = false);
   m.def("variants", &variants);
   m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
   m.def("stats", &stats);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -60,7 +61,11 @@ def same_structure(got: Any, expected: Any) -> None:
             assert a.shape == b.shape, f"{path}: {tuple(a.shape)} instead of {tuple(b.shape)}"
             assert a.device == b.device, path
             assert a.requires_grad == b.requires_grad, f"{path}: requires_grad {a.requires_grad}"
-        elif not isinstance(b, float) or b == b:
+        elif isinstance(b, float):  # read from fp32 tensors, it may be: rounded as those are
+            assert type(a) is float and (math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) or (a != a and b != b)), (
+                f"{path}: {a!r} instead of {b!r}"
+            )
+        else:
             assert type(a) is type(b) and a == b, f"{path}: {a!r} instead of {b!r}"
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+for folder in (".", "semantics"):
+    sys.path.insert(0, str(Path(__file__).resolve().parent / folder))
 # Before cresset is imported: tests neither read nor fill the user's cache.
 _CACHE = tempfile.TemporaryDirectory(prefix="cresset-test-cache-")
 os.environ["CRESSET_CACHE_DIR"] = _CACHE.name

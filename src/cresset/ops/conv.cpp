@@ -58,6 +58,8 @@ Result<ExprId> conv_channels(ShapeContext& shapes, const ConvArgs& conv) {
     return shapes.invalid("the number of channels does not match the weight");
   if (!shapes.require_equal(pool.mod(first, conv.groups), pool.constant(0)))
     return shapes.invalid("the groups do not divide the channels");
+  // Eager's result for no channels has sizes of its own.
+  if (!shapes.require(pool.ge(in, pool.constant(1)))) return shapes.invalid("there are no channels");
   if (!shapes.require(pool.ge(first, conv.groups))) return shapes.invalid("there are fewer channels than groups");
   return conv.transposed ? second : first;
 }

@@ -91,6 +91,8 @@ bool ShapeEnv::assume(ExprId condition, std::string message) {
   return true;
 }
 
+void ShapeEnv::learn(VarId var, int64_t value) { symbols_.at(symbol_of_.at(var.index)).hint = value; }
+
 std::optional<int64_t> ShapeEnv::hint(ExprId e) const {
   return eval(pool_, e, [this](VarId var) -> std::optional<int64_t> {
     const Symbol* s = symbol(var);

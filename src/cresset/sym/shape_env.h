@@ -69,6 +69,8 @@ class ShapeEnv {
   ExprId new_backed(std::string source, int64_t hint, Interval range = Interval::size(),
                     Policy policy = Policy::Dynamic);
   ExprId new_unbacked(std::string source, Interval range = Interval::size());
+  // An unbacked symbol's value became known: from now on hint() gives it.
+  void learn(VarId var, int64_t value);
   const Symbol* symbol(VarId var) const;  // nullptr for variables that are not symbols (loop variables)
   std::span<const Symbol> symbols() const { return symbols_; }
 

@@ -1,0 +1,107 @@
+// The end of a piece: what was deferred happens, and trace tensors become real in place.
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include "base/log.h"
+#include "bridge/capture.h"
+#include "bridge/interpret.h"
+
+namespace cresset::bridge {
+namespace {
+
+// Operators were captured below autograd, autocast and Python's modes, and are done there.
+class BelowEverything {
+ public:
+  BelowEverything() : saved_(c10::impl::tls_local_dispatch_key_set()) {
+    c10::impl::LocalDispatchKeySet keys = saved_;
+    keys.included_ = c10::default_included_set;
+    keys.excluded_ =
+        (keys.excluded_ | c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset)
+            .remove(c10::DispatchKey::BackendSelect);
+    c10::impl::_force_tls_local_dispatch_key_set(keys);
+  }
+  ~BelowEverything() { c10::impl::_force_tls_local_dispatch_key_set(saved_); }
+
+ private:
+  c10::impl::LocalDispatchKeySet saved_;
+};
+
+// A strong reference, unless the tensor is dying on another thread at this moment.
+at::Tensor locked(TraceTensor* tensor) {
+  c10::raw::weak_intrusive_ptr::incref(tensor);
+  const auto weak = c10::weak_intrusive_ptr<c10::TensorImpl>::reclaim(tensor);
+  c10::intrusive_ptr<c10::TensorImpl> strong = weak.lock();
+  return strong ? at::Tensor(std::move(strong)) : at::Tensor();
+}
+
+}  // namespace
+
+std::vector<at::Tensor> Capture::close() {
+  closed_ = true;
+  guests_.clear();
+  std::vector<at::Tensor> out = held();
+  lifted_.clear();
+  return out;
+}
+
+std::vector<at::Tensor> Capture::held() {
+  std::unordered_map<TraceTensor*, int64_t> own;  // stand-ins: references that are the capture's
+  for (const auto& [impl, stand_in] : lifted_) ++own[static_cast<TraceTensor*>(stand_in.unsafeGetTensorImpl())];
+  for (const Guest& guest : guests_) ++own[guest.stand_in()];
+  std::vector<at::Tensor> out;
+  const std::lock_guard lock(live_mutex_);
+  for (TraceTensor* tensor : live_) {
+    at::Tensor strong = locked(tensor);
+    if (!strong.defined()) continue;
+    const auto mine = own.find(tensor);
+    if (mine == own.end() || strong.use_count() > static_cast<size_t>(mine->second) + 1)
+      out.push_back(std::move(strong));
+  }
+  return out;
+}
+
+Captured Captured::for_one_run() const {
+  Captured out;
+  out.graph = std::make_unique<graph::Graph>(*graph);
+  out.constants = constants;
+  out.symbols = symbols;
+  out.outputs = outputs;
+  out.data_calls = data_calls;
+  return out;
+}
+
+std::vector<at::Tensor> Capture::interpret(Captured& captured) {
+  const BelowEverything below;
+  Interpreter interpreter(captured, real_inputs_);
+  interpreter.run();
+  deferred_error_ = interpreter.error();
+  std::vector<at::Tensor> out;
+  for (const OutputSpec& spec : captured.outputs) out.push_back(interpreter.output(spec));
+  return out;
+}
+
+void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real) {
+  for (size_t i = 0; i < trace.size(); ++i) {
+    auto* tensor = static_cast<TraceTensor*>(trace[i].unsafeGetTensorImpl());
+    if (real[i].defined() && !tensor->settled()) tensor->settle(real[i]);
+  }
+}
+
+void Capture::flush(const std::string& why) {
+  if (closed_) return;
+  if (before_flush) {
+    const auto end = std::exchange(before_flush, nullptr);
+    if (end(why)) return;
+  }
+  const std::string& at = graph_->locations[graph_->current_location];
+  why_closed_ = at.empty() ? why : why + " at " + at;
+  CRESSET_LOG(Graph, "capture ends early: " + why_closed_);
+  const std::vector<at::Tensor> live = close();
+  Captured captured = finish(live, /*runs_once=*/true);
+  settle(live, interpret(captured));
+}
+
+void Capture::rethrow_deferred() {
+  if (deferred_error_) std::rethrow_exception(std::exchange(deferred_error_, nullptr));
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,65 @@
+#include "bridge/generator_watch.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <cstring>
+#include <mutex>
+#include <typeinfo>
+
+#include "bridge/capture.h"
+
+namespace cresset::bridge {
+namespace {
+
+class WatchedGenerator final : public at::CPUGeneratorImpl {
+ public:
+  using at::CPUGeneratorImpl::CPUGeneratorImpl;
+
+  void set_current_seed(uint64_t seed) override {
+    before();
+    at::CPUGeneratorImpl::set_current_seed(seed);
+  }
+  uint64_t current_seed() const override {
+    before();
+    return at::CPUGeneratorImpl::current_seed();
+  }
+  uint64_t seed() override {
+    before();
+    return at::CPUGeneratorImpl::seed();
+  }
+  void set_state(const c10::TensorImpl& state) override {
+    before();
+    at::CPUGeneratorImpl::set_state(state);
+  }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    before();
+    return at::CPUGeneratorImpl::get_state();
+  }
+
+ private:
+  void before() const {
+    Capture* capture = Capture::current();
+    if (capture == nullptr || capture->closed()) return;
+    // torch's bindings hold the generator's lock here, which the recorded operators need.
+    auto& mutex = const_cast<WatchedGenerator*>(this)->mutex_;
+    const bool was_held = !mutex.try_lock();
+    mutex.unlock();
+    capture->flush("the call seeds torch's random numbers, or asks for their state");
+    if (was_held) mutex.lock();
+  }
+};
+static_assert(sizeof(WatchedGenerator) == sizeof(at::CPUGeneratorImpl));
+
+}  // namespace
+
+void watch_default_generator() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const auto sample = c10::make_intrusive<WatchedGenerator>();
+    auto* generator = at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
+    if (typeid(*generator) != typeid(at::CPUGeneratorImpl)) return;  // somebody else's: left alone
+    std::memcpy(static_cast<void*>(generator), static_cast<const void*>(sample.get()), sizeof(void*));
+  });
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,14 @@
+// Notices that Python or C++ code seeds, saves or restores torch's default CPU generator while a call is captured.
+//
+// Random operators are recorded, not run: they draw when the program runs. Whoever looks at the generator or seeds it
+// in between must find it as eager would have left it, so what was recorded happens first, and the capture ends there:
+// a seed is an effect that no program repeats.
+#pragma once
+
+namespace cresset::bridge {
+
+// From now on, for as long as the process lives. The generator's class pointer is exchanged for that of a class without
+// members of its own, which asks the calling thread's capture first; idempotent.
+void watch_default_generator();
+
+}  // namespace cresset::bridge

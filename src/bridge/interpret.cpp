@@ -1,0 +1,149 @@
+#include "bridge/interpret.h"
+
+#include "bridge/arguments.h"
+#include "bridge/dtypes.h"
+#include "bridge/op_entry.h"
+#include "bridge/stages.h"
+
+namespace cresset::bridge {
+
+Interpreter::Interpreter(const Captured& captured, const std::vector<at::Tensor>& inputs)
+    : captured_(captured),
+      graph_(*captured.graph),
+      inputs_(inputs),
+      constants_(captured.constants),
+      values_(captured.graph->value_count()) {
+  for (size_t i = 0; i < inputs.size(); ++i) values_[graph_.inputs[i].index] = inputs[i];
+  for (size_t i = 0; i < constants_.size(); ++i) values_[graph_.constants[i].index] = constants_[i];
+}
+
+at::Tensor Interpreter::value(graph::ValueId id) const {
+  if (!values_[id.index].defined()) throw Missing{};
+  return values_[id.index];
+}
+
+int64_t Interpreter::integer(sym::ExprId e) const {
+  if (const std::optional<int64_t> hint = graph_.env().hint(e)) return *hint;
+  throw Missing{};
+}
+
+std::vector<int64_t> Interpreter::integers(const std::vector<sym::ExprId>& es) const {
+  std::vector<int64_t> out;
+  for (const sym::ExprId e : es) out.push_back(integer(e));
+  return out;
+}
+
+// The result with the strides that eager would give it, which is what the graph says.
+at::Tensor Interpreter::fitted(at::Tensor result, const graph::TensorType& type) {
+  if (result.scalar_type() != to_torch(type.dtype)) result = result.to(to_torch(type.dtype));
+  const std::vector<int64_t> sizes = integers(type.sizes), strides = integers(type.strides);
+  if (result.sizes() != c10::IntArrayRef(sizes)) return result;  // the shape rule was wrong; what eager gives is right
+  bool same = true;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    same = same && (sizes[d] <= 1 || result.stride(static_cast<int64_t>(d)) == strides[d]);
+  if (same || result.numel() == 0) return result;
+  at::Tensor copy = at::empty_strided(sizes, strides, result.options());
+  copy.copy_(result);
+  return copy;
+}
+
+void Interpreter::run_node(const graph::Node& node) {
+  const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
+  CRESSET_CHECK(handle.has_value(), "a captured operator is unknown to torch: " + std::string(graph::op_name(node.op)));
+  const auto& arguments = handle->schema().arguments();
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < node.args.size(); ++i)
+    stack.push_back(to_torch(
+        node.args[i], arg_type(arguments[i]), [&](graph::ValueId v) { return value(v); },
+        [&](sym::ExprId e) { return integer(e); }));
+  handle->callBoxed(stack);
+  size_t next = 0;
+  const auto take = [&](const at::Tensor& t) {
+    if (next >= node.results.size() || !t.defined()) return;
+    const graph::ValueId id = node.results[next++];
+    values_[id.index] = fitted(t, graph_.type(id));
+  };
+  for (const c10::IValue& v : stack) {
+    if (v.isTensor()) take(v.toTensor());
+    if (v.isTensorList())
+      for (const at::Tensor& t : v.toTensorVector()) take(t);
+  }
+}
+
+void Interpreter::run_call(const DataDependentCall& call) {
+  std::vector<at::Tensor> made = call_data_dependent(
+      *find_operator(call.op), call.args, [&](graph::ValueId v) { return value(v); },
+      [&](sym::ExprId e) { return integer(e); });
+  for (size_t i = 0; i < call.made.size(); ++i) {
+    const at::Tensor& tensor = values_[graph_.inputs[call.made[i]].index] = made.at(i);
+    for (const SymbolBinding& b : captured_.symbols)
+      if (b.source.kind == runtime::SymbolSource::Kind::InputSize && b.source.position == call.made[i])
+        graph_.env().learn(b.var, tensor.size(b.source.dim));
+  }
+}
+
+void Interpreter::attempt(const std::function<void()>& step) {
+  try {
+    step();
+  } catch (const Missing&) {
+  } catch (...) {
+    if (!error_) error_ = std::current_exception();
+  }
+}
+
+void Interpreter::run() {
+  auto call = captured_.data_calls.begin();
+  for (size_t i = 0; i <= graph_.order.size(); ++i) {
+    for (; call != captured_.data_calls.end() && call->position == i; ++call) attempt([&] { run_call(*call); });
+    if (i < graph_.order.size()) attempt([&] { run_node(graph_.node(graph_.order[i])); });
+  }
+  write_inputs();
+}
+
+// Whether memory that the caller has, or that another value of the graph has, would be given away as a fresh result.
+bool Interpreter::shares_memory(const at::Tensor& tensor, graph::ValueId except) const {
+  for (const at::Tensor& t : inputs_)
+    if (tensor.is_alias_of(t)) return true;
+  for (const at::Tensor& t : constants_)
+    if (tensor.is_alias_of(t)) return true;
+  for (const graph::ValueId id : graph_.outputs)
+    if (id != except && values_[id.index].defined() && tensor.is_alias_of(values_[id.index])) return true;
+  return false;
+}
+
+void Interpreter::write_inputs() {
+  for (const graph::ValueId id : graph_.outputs) {
+    at::Tensor& out = values_[id.index];
+    if (out.defined() && out.numel() > 0 && shares_memory(out, id)) out = out.clone(at::MemoryFormat::Preserve);
+  }
+  std::vector<std::pair<at::Tensor, at::Tensor>> writes;
+  for (const graph::Mutation& m : graph_.mutations) {
+    const at::Tensor& target = m.is_constant ? constants_[m.input] : inputs_[m.input];
+    at::Tensor value = values_[m.value.index];
+    if (!value.defined() || value.is_same(target)) continue;
+    // A value that lies in memory about to be written is read before.
+    if (graph_.mutations.size() > 1 || value.is_alias_of(target)) value = value.clone();
+    writes.emplace_back(target, value);
+  }
+  for (const auto& [target, value] : writes) at::Tensor(target).copy_(value);
+}
+
+at::Tensor Interpreter::output(const OutputSpec& spec) {
+  try {
+    const at::Tensor base = spec.kind == OutputSpec::Kind::Input      ? inputs_[spec.position]
+                            : spec.kind == OutputSpec::Kind::Constant ? constants_[spec.position]
+                                                                      : value(graph_.outputs[spec.position]);
+    if (!spec.is_view) return base;
+    const std::vector<int64_t> sizes = integers(spec.sizes), strides = integers(spec.strides);
+    if (to_torch(spec.dtype) == base.scalar_type())
+      return spec.marked(at::as_strided(base, sizes, strides, base.storage_offset() + integer(spec.offset)));
+    const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
+    at::Tensor view = at::empty({0}, base.options().dtype(to_torch(spec.dtype)));
+    return spec.marked(view.set_(base.storage(), bytes / static_cast<int64_t>(view.element_size()) + integer(spec.offset),
+                                 sizes, strides));
+  } catch (const Missing&) {
+    return {};
+  }
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,49 @@
+// Runs a captured graph operator by operator with ATen, for sizes' hints: what a piece that runs once is done by. Slow
+// beside a compiled program, but nothing has to be compiled; bit for bit what eager computes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <exception>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "bridge/capture.h"
+
+namespace cresset::bridge {
+
+class Interpreter {
+ public:
+  // The tensors that the graph was captured with. They must outlive the interpreter.
+  Interpreter(const Captured& captured, const std::vector<at::Tensor>& inputs);
+
+  // Runs every node, then writes to inputs. When an operator raises, what does not depend on it is still done, and the
+  // first such exception is kept.
+  void run();
+  std::exception_ptr error() const { return error_; }
+
+  // Undefined when what it needs could not be computed.
+  at::Tensor output(const OutputSpec& spec);
+
+ private:
+  struct Missing {};  // a value that could not be computed is needed
+
+  void attempt(const std::function<void()>& step);
+  void run_node(const graph::Node& node);
+  void run_call(const DataDependentCall& call);
+  void write_inputs();
+  at::Tensor value(graph::ValueId id) const;
+  int64_t integer(sym::ExprId e) const;
+  std::vector<int64_t> integers(const std::vector<sym::ExprId>& es) const;
+  at::Tensor fitted(at::Tensor result, const graph::TensorType& type);
+  bool shares_memory(const at::Tensor& tensor, graph::ValueId except) const;
+
+  const Captured& captured_;
+  graph::Graph& graph_;
+  const std::vector<at::Tensor>&inputs_, &constants_;
+  std::vector<at::Tensor> values_;                    // by ValueId
+  std::exception_ptr error_;
+};
+
+}  // namespace cresset::bridge

@@ -1,0 +1,268 @@
+#include "frontend/anatomy.h"
+
+#include "frontend/point.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <cstring>
+
+namespace cresset::frontend {
+namespace {
+
+PyObject* instance_dict(PyObject* object) {
+  PyObject** slot = _PyObject_GetDictPtr(object);
+  return slot != nullptr ? *slot : nullptr;
+}
+
+// An instance of a Python class whose whole state is its __dict__.
+bool is_plain_instance(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyType_Check(object) || PyModule_Check(object)) return false;
+  if (PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object) || PyAnySet_Check(object) ||
+      THPVariable_Check(object) || PyExceptionInstance_Check(object))
+    return false;
+  constexpr auto kPlainSize = static_cast<Py_ssize_t>(sizeof(PyObject) + 2 * sizeof(void*));
+  return type->tp_itemsize == 0 && type->tp_basicsize <= kPlainSize && type->tp_dictoffset != 0;
+}
+
+// Iterators of CPython's own types, whose __reduce__ tells all and changes nothing.
+bool is_builtin_iterator(PyObject* object) {
+  const PyTypeObject* type = Py_TYPE(object);
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 || PyGen_CheckExact(object)) return false;
+  static const char* const kNames[] = {"list_iterator", "list_reverseiterator", "tuple_iterator", "range_iterator",
+                                       "enumerate",     "zip",                  "reversed",       "str_iterator",
+                                       "map",           "str_ascii_iterator",    "dict_keyiterator", "dict_valueiterator",
+                                       "dict_itemiterator"};
+  for (const char* name : kNames)
+    if (std::strcmp(type->tp_name, name) == 0) return true;
+  return false;
+}
+
+Anatomy of_instance(PyObject* object) {
+  Anatomy out{Anatomy::Kind::Object, {}, {}};
+  PyRef made;
+  PyObject* dict = instance_dict(object);
+  if (dict == nullptr) {
+    made = checked(PyObject_GenericGetDict(object, nullptr));
+    dict = made.get();
+  }
+  const PyRef names = checked(PySequence_Tuple(dict));
+  out.form = checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), names.get()));
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &key, &value)) out.parts.push_back(PyRef::borrow(value));
+  return out;
+}
+
+PyRef or_none(PyObject* object) { return PyRef::borrow(object != nullptr ? object : Py_None); }
+
+Anatomy of_function(PyObject* object) {
+  auto* f = (PyFunctionObject*)object;
+  if (f->func_dict != nullptr && PyDict_GET_SIZE(f->func_dict) != 0) return {};
+  Anatomy out{Anatomy::Kind::Function, {}, {}};
+  out.form = checked(PyTuple_Pack(4, f->func_code, f->func_globals, f->func_qualname, or_none(f->func_module).get()));
+  out.parts = {or_none(f->func_defaults), or_none(f->func_kwdefaults), or_none(f->func_closure)};
+  return out;
+}
+
+Anatomy of_iterator(PyObject* object) {
+  const PyRef reduced = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  if (!reduced || !PyTuple_Check(reduced.get()) || PyTuple_GET_SIZE(reduced.get()) < 2) return PyErr_Clear(), Anatomy{};
+  PyObject* args = PyTuple_GET_ITEM(reduced.get(), 1);
+  const bool has_state = PyTuple_GET_SIZE(reduced.get()) > 2;
+  Anatomy out{Anatomy::Kind::Iterator, {}, {}};
+  out.form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reduced.get(), 0), has_state ? Py_True : Py_False));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(args, i)));
+  if (has_state) out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(reduced.get(), 2)));
+  return out;
+}
+
+PyObject* collections(const char* name) {
+  const PyRef module = checked(PyImport_ImportModule("collections"));
+  return checked(PyObject_GetAttrString(module.get(), name)).release();
+}
+bool is_deque_exactly(PyObject* object) {
+  static PyObject* const type = collections("deque");
+  return (PyObject*)Py_TYPE(object) == type;
+}
+bool is_mapping(PyObject* object) {
+  static PyObject *const ordered = collections("OrderedDict"), *const with_default = collections("defaultdict");
+  return (PyObject*)Py_TYPE(object) == ordered || (PyObject*)Py_TYPE(object) == with_default;
+}
+
+Anatomy of_items(Anatomy::Kind kind, PyObject* object, PyRef form) {
+  Anatomy out{kind, std::move(form), {}};
+  const PyRef items = checked(PySequence_List(object));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
+    out.parts.push_back(PyRef::borrow(PyList_GET_ITEM(items.get(), i)));
+  return out;
+}
+
+Anatomy of_mapping(PyObject* object) {
+  PyRef factory = PyRef::steal(PyObject_GetAttrString(object, "default_factory"));
+  if (!factory) PyErr_Clear(), factory = PyRef::borrow(Py_None);
+  Anatomy out{Anatomy::Kind::Mapping, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), factory.get())), {}};
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(object, &position, &key, &value)) {
+    out.parts.push_back(PyRef::borrow(key));
+    out.parts.push_back(PyRef::borrow(value));
+  }
+  return out;
+}
+
+Anatomy of_generator(PyObject* object) {
+  CressetFrameImage image;
+  if (cresset_eval_generator_image(object, &image) < 0) return PyErr_Clear(), Anatomy{};
+  if (image.names != nullptr || (image.handled != nullptr && image.handled != Py_None)) return {};
+  Anatomy out{Anatomy::Kind::Generator, {}, {}};
+  const PyRef where = checked(Py_BuildValue("iii", image.last, static_cast<int>(image.continuation),
+                                            image.continuation_operand));
+  out.form = checked(PyTuple_Pack(3, (PyObject*)Py_TYPE(object), (PyObject*)image.code, where.get()));
+  const PyRef contents = frame_contents(image);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(contents.get()); ++i)
+    out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(contents.get(), i)));
+  return out;
+}
+
+PyObject* form_item(const Anatomy& anatomy, Py_ssize_t i) { return PyTuple_GET_ITEM(anatomy.form.get(), i); }
+
+void fill_function(PyObject* made, const Anatomy& anatomy) {
+  const auto part = [&](size_t i) { return anatomy.parts[i].get(); };
+  PyObject* qualname = form_item(anatomy, 2);
+  auto* f = (PyFunctionObject*)made;
+  if (part(0) != Py_None && PyFunction_SetDefaults(made, part(0)) < 0) throw PythonError{};
+  if (part(1) != Py_None && PyFunction_SetKwDefaults(made, part(1)) < 0) throw PythonError{};
+  if (part(2) != Py_None && PyFunction_SetClosure(made, part(2)) < 0) throw PythonError{};
+  Py_SETREF(f->func_qualname, Py_NewRef(qualname));
+  Py_XSETREF(f->func_module, Py_NewRef(form_item(anatomy, 3)));
+}
+
+}  // namespace
+
+namespace {
+
+PyRef make_generator(const Anatomy& anatomy) {
+  const PyRef contents = checked(PyTuple_New(static_cast<Py_ssize_t>(anatomy.parts.size())));
+  for (size_t i = 0; i < anatomy.parts.size(); ++i)
+    PyTuple_SET_ITEM(contents.get(), static_cast<Py_ssize_t>(i), Py_NewRef(anatomy.parts[i].get()));
+  PyObject* where = form_item(anatomy, 2);
+  const auto number = [&](Py_ssize_t i) { return static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(where, i))); };
+  Place::Frame frame{PyRef::borrow(form_item(anatomy, 1)), number(0), number(2), static_cast<uint8_t>(number(1))};
+  const FrameImage image(frame, contents.get());
+  return checked(cresset_eval_rebuild_generator(&image.image));
+}
+
+}  // namespace
+
+bool has_own_self(PyObject* c_function) {
+  PyObject* self = PyCFunction_GET_SELF(c_function);
+  return self != nullptr && !PyModule_Check(self) && !PyType_Check(self);
+}
+
+Anatomy take_apart(PyObject* object) {
+  if (PyCell_Check(object)) {
+    Anatomy out{Anatomy::Kind::Cell, {}, {}};
+    if (PyCell_GET(object) != nullptr) out.parts.push_back(PyRef::borrow(PyCell_GET(object)));
+    return out;
+  }
+  if (PyMethod_Check(object))
+    return {Anatomy::Kind::Method, PyRef::borrow(PyMethod_GET_FUNCTION(object)), {PyRef::borrow(PyMethod_GET_SELF(object))}};
+  if (PyCFunction_Check(object)) {
+    if (!has_own_self(object)) return {};
+    const PyRef name = checked(PyUnicode_InternFromString(((PyCFunctionObject*)object)->m_ml->ml_name));
+    return {Anatomy::Kind::BuiltinMethod, checked(PyTuple_Pack(1, name.get())), {PyRef::borrow(PyCFunction_GET_SELF(object))}};
+  }
+  if (PyFunction_Check(object)) return of_function(object);
+  if (PySet_CheckExact(object))
+    return of_items(Anatomy::Kind::Set, object, checked(PyTuple_Pack(1, (PyObject*)Py_TYPE(object))));
+  if (is_deque_exactly(object)) {
+    const PyRef length = checked(PyObject_GetAttrString(object, "maxlen"));
+    return of_items(Anatomy::Kind::Deque, object, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), length.get())));
+  }
+  if (is_mapping(object)) return of_mapping(object);
+  if (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) return of_generator(object);
+  if (is_builtin_iterator(object)) return of_iterator(object);
+  if (is_plain_instance(object)) return of_instance(object);
+  return {};
+}
+
+PyRef make_empty(const Anatomy& anatomy) {
+  switch (anatomy.kind) {
+    case Anatomy::Kind::Object: {
+      const PyRef no_args = checked(PyTuple_New(0));
+      return checked(PyBaseObject_Type.tp_new((PyTypeObject*)form_item(anatomy, 0), no_args.get(), nullptr));
+    }
+    case Anatomy::Kind::Cell:
+      return checked(PyCell_New(nullptr));
+    case Anatomy::Kind::Function:
+      return checked(PyFunction_New(form_item(anatomy, 0), form_item(anatomy, 1)));
+    case Anatomy::Kind::Set:
+      return checked(PySet_New(nullptr));
+    case Anatomy::Kind::Deque: {
+      const PyRef nothing = checked(PyTuple_New(0));
+      return checked(PyObject_CallFunctionObjArgs(form_item(anatomy, 0), nothing.get(), form_item(anatomy, 1), nullptr));
+    }
+    case Anatomy::Kind::Mapping:
+      if (form_item(anatomy, 1) == Py_None) return checked(PyObject_CallNoArgs(form_item(anatomy, 0)));
+      return checked(PyObject_CallOneArg(form_item(anatomy, 0), form_item(anatomy, 1)));
+    default:
+      return {};
+  }
+}
+
+void fill(PyObject* made, const Anatomy& anatomy) {
+  if (anatomy.kind == Anatomy::Kind::Function) return fill_function(made, anatomy);
+  if (anatomy.kind == Anatomy::Kind::Cell) {
+    if (!anatomy.parts.empty() && PyCell_Set(made, anatomy.parts[0].get()) < 0) throw PythonError{};
+    return;
+  }
+  if (anatomy.kind == Anatomy::Kind::Set || anatomy.kind == Anatomy::Kind::Deque) {
+    const char* add = anatomy.kind == Anatomy::Kind::Set ? "add" : "append";
+    for (const PyRef& item : anatomy.parts) checked(PyObject_CallMethod(made, add, "O", item.get()));
+    return;
+  }
+  if (anatomy.kind == Anatomy::Kind::Mapping) {
+    for (size_t i = 0; i + 1 < anatomy.parts.size(); i += 2)
+      if (PyObject_SetItem(made, anatomy.parts[i].get(), anatomy.parts[i + 1].get()) < 0) throw PythonError{};
+    return;
+  }
+  const PyRef dict = checked(PyObject_GenericGetDict(made, nullptr));
+  for (size_t i = 0; i < anatomy.parts.size(); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 1), i);
+    if (PyDict_SetItem(dict.get(), name, anatomy.parts[i].get()) < 0) throw PythonError{};
+  }
+}
+
+PyRef make_whole(const Anatomy& anatomy) {
+  if (anatomy.kind == Anatomy::Kind::Method)
+    return checked(PyMethod_New(anatomy.form.get(), anatomy.parts[0].get()));
+  if (anatomy.kind == Anatomy::Kind::BuiltinMethod)
+    return checked(PyObject_GetAttr(anatomy.parts[0].get(), form_item(anatomy, 0)));
+  if (anatomy.kind == Anatomy::Kind::Generator) return make_generator(anatomy);
+  const bool has_state = form_item(anatomy, 1) == Py_True;
+  const size_t count = anatomy.parts.size() - (has_state ? 1 : 0);
+  const PyRef args = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  for (size_t i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), Py_NewRef(anatomy.parts[i].get()));
+  PyRef made = checked(PyObject_CallObject(form_item(anatomy, 0), args.get()));
+  if (has_state) checked(PyObject_CallMethod(made.get(), "__setstate__", "O", anatomy.parts.back().get()));
+  return made;
+}
+
+bool same_form(const Anatomy& a, const Anatomy& b) {
+  if (a.kind != b.kind || a.parts.size() != b.parts.size()) return false;
+  if (a.form.get() == b.form.get()) return true;
+  if (!a.form || !b.form || !PyTuple_Check(a.form.get()) || !PyTuple_Check(b.form.get())) return false;
+  if (PyTuple_GET_SIZE(a.form.get()) != PyTuple_GET_SIZE(b.form.get())) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a.form.get()); ++i) {
+    PyObject *x = PyTuple_GET_ITEM(a.form.get(), i), *y = PyTuple_GET_ITEM(b.form.get(), i);
+    if (x == y) continue;
+    // Names of attributes, qualified names: strings, or tuples of them.
+    const bool comparable = (PyUnicode_CheckExact(x) && PyUnicode_CheckExact(y)) || (PyTuple_CheckExact(x) && PyTuple_CheckExact(y));
+    if (!comparable || PyObject_RichCompareBool(x, y, Py_EQ) != 1) return PyErr_Clear(), false;
+  }
+  return true;
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,52 @@
+// What a Python object consists of, for kinds of objects that a call may make, keep in its frames, and give out: taken
+// apart into a form, which is the same at every call, and parts, which may not be; and put together again.
+#pragma once
+
+#include <vector>
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+
+struct Anatomy {
+  enum class Kind : uint8_t {
+    None,      // of no kind that is known here
+    Object,    // form: (type, attribute names); parts: the attributes' values
+    Cell,      // parts: the contents, unless it is empty
+    Method,    // form: the function; parts: its self
+    BuiltinMethod,  // form: its name; parts: its self
+    Function,  // form: (code, globals, qualified name, module); parts: defaults, keyword defaults, closure
+    Set,       // form: (type); parts: the items
+    Deque,     // form: (type, maxlen); parts: the items
+    Mapping,   // OrderedDict, defaultdict; form: (type, default factory or None); parts: keys and values in turn
+    Generator,  // suspended; form: (type, code, where it stands); parts: as of a frame (point.h)
+    Iterator,  // by its __reduce__; form: (callable, has a state); parts: arguments, state
+  };
+  Kind kind = Kind::None;
+  PyRef form;
+  std::vector<PyRef> parts;
+};
+
+// Kinds that move on when they are used, and are made anew from where they stand.
+inline bool moves_on(Anatomy::Kind kind) { return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Generator; }
+// Kinds that make_empty() refuses.
+inline bool is_made_whole(Anatomy::Kind kind) {
+  return moves_on(kind) || kind == Anatomy::Kind::Method || kind == Anatomy::Kind::BuiltinMethod;
+}
+
+// Whether a C function is the method of an instance.
+bool has_own_self(PyObject* c_function);
+
+// Kind::None for objects of other kinds: containers, tensors, objects that hide their state. Runs no code of the user's.
+Anatomy take_apart(PyObject* object);
+
+// An object of this form without its parts, which fill() gives it; nullptr when it cannot be made without them.
+PyRef make_empty(const Anatomy& anatomy);
+void fill(PyObject* made, const Anatomy& anatomy);
+// For kinds that make_empty() refuses.
+PyRef make_whole(const Anatomy& anatomy);
+
+// Whether both have the same kind and form, and as many parts.
+bool same_form(const Anatomy& a, const Anatomy& b);
+
+}  // namespace cresset::frontend

@@ -1,0 +1,195 @@
+// size: table
+#include "frontend/c_functions.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <string_view>
+#include <unordered_set>
+
+namespace cresset::frontend {
+namespace {
+
+using Names = std::unordered_set<std::string_view>;
+
+// Methods of list, dict, set, deque and their kin. Others of these types are taken to read.
+const Names kWriters = {"append", "extend",     "insert",     "add",         "update",
+                        "clear",  "appendleft", "extendleft", "__setitem__", "discard"};
+const Names kReadWriters = {"pop",
+                            "popitem",
+                            "remove",
+                            "sort",
+                            "reverse",
+                            "setdefault",
+                            "popleft",
+                            "rotate",
+                            "__iadd__",
+                            "__imul__",
+                            "__delitem__",
+                            "__ior__",
+                            "__iand__",
+                            "__isub__",
+                            "__ixor__",
+                            "move_to_end",
+                            "difference_update",
+                            "intersection_update",
+                            "symmetric_difference_update",
+                            "__missing__"};
+// Methods that make or wire up objects without looking into what they hold.
+const Names kSilent = {"__init__", "__new__", "__init_subclass__", "__class_getitem__", "__reduce_ex__"};
+
+// Methods of classes that look at them.
+const Names kAsksClass = {"__instancecheck__", "__subclasscheck__", "mro"};
+
+const Names kOutsideBuiltins = {"print",      "input",   "open",   "exec", "eval",   "compile",
+                                "breakpoint", "globals", "locals", "vars", "delattr"};
+const Names kModules = {"builtins",  "math",       "cmath",       "operator",     "_operator",    "itertools",
+                        "functools", "_functools", "collections", "_collections", "_abc",         "abc",
+                        "_weakref",  "weakref",    "copyreg",     "typing",       "_typing",      "_thread",
+                        "enum",      "types",      "inspect",     "contextlib",   "_contextvars", "_struct",
+                        "_warnings", "_imp",       "_heapq",      "_bisect",      "string",       "_string",
+                        "re",        "_sre",       "opcode"};
+// Parts of torch's C module that change or read what no guard covers.
+const Names kTorchOutside = {"manual_seed",
+                             "seed",
+                             "initial_seed",
+                             "set_state",
+                             "get_state",
+                             "_set_default_tensor_type",
+                             "_set_default_dtype",
+                             "set_num_threads",
+                             "_cuda_synchronize",
+                             "default_generator",
+                             "set_flush_denormal",
+                             "requires_grad_",
+                             "register_hook",
+                             "_register_hook",
+                             "backward",
+                             "run_backward",
+                             "share_memory_",
+                             "set_",
+                             "retain_grad",
+                             "_set_deterministic_algorithms",
+                             "register_post_accumulate_grad_hook",
+                             "_backward"};
+
+std::string_view text(PyObject* unicode) {
+  const char* utf8 = unicode != nullptr && PyUnicode_Check(unicode) ? PyUnicode_AsUTF8(unicode) : nullptr;
+  return utf8 != nullptr ? utf8 : "";
+}
+
+bool is_torch(std::string_view module) { return module == "torch" || module.substr(0, 6) == "torch."; }
+
+bool is_container(PyObject* object) {
+  return PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || PyByteArray_Check(object) ||
+         is_deque(object);
+}
+
+bool is_value_type(PyTypeObject* type) {
+  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type || type == &PyBytes_Type ||
+         type == &PyBool_Type || type == &PyComplex_Type || type == &PyTuple_Type || type == &PyRange_Type ||
+         type == &PySlice_Type || type == Py_TYPE(Py_None) || type == &PyFrozenSet_Type;
+}
+
+std::string module_of(PyObject* object) {
+  PyRef module = PyRef::steal(PyObject_GetAttrString(object, "__module__"));
+  if (!module) return PyErr_Clear(), "";
+  return std::string(text(module.get()));
+}
+
+CCall method_of(PyObject* self, const char* name, size_t first) {
+  CCall call{CEffect::Pure, self, name, first};
+  if (kSilent.count(name) != 0) return call;
+  const std::string_view n = name;
+  if (n == "__setattr__" || n == "__delattr__") return call.effect = CEffect::SetsAttribute, call;
+  if (n == "__getattribute__") return call.effect = CEffect::GetsAttribute, call;
+  if (is_container(self)) {
+    call.effect = kWriters.count(name) != 0       ? CEffect::Writes
+                  : kReadWriters.count(name) != 0 ? CEffect::ReadsAndWrites
+                                                  : CEffect::Reads;
+    return call;
+  }
+  PyTypeObject* type = Py_TYPE(self);
+  if (PyType_Check(self) && kAsksClass.count(n) != 0) return call.effect = CEffect::Reads, call;
+  if (is_value_type(type) || PyTuple_Check(self)) return call.effect = CEffect::Reads, call;
+  if (THPVariable_Check(self))
+    return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
+  const std::string module = module_of((PyObject*)type);
+  if (module == "_thread") return call.effect = CEffect::Outside, call;  // locks
+  if (is_torch(module)) return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
+  if (kModules.count(module) != 0) return call.effect = CEffect::Reads, call;
+  call.effect = n.substr(0, 2) == "__" ? CEffect::Reads : CEffect::Outside;
+  return call;
+}
+
+CCall function_of(PyObject* callable, const char* name) {
+  const std::string module = module_of(callable);
+  CCall call{CEffect::Reads, nullptr, name, 0};
+  const std::string_view n = name;
+  if (module == "builtins") {
+    if (n == "getattr" || n == "hasattr") call.effect = CEffect::GetsAttribute;
+    if (n == "setattr") call.effect = CEffect::SetsAttribute;
+    if (kOutsideBuiltins.count(n) != 0) call.effect = CEffect::Outside;
+    return call;
+  }
+  if (is_torch(module)) return call.effect = kTorchOutside.count(n) != 0 ? CEffect::Outside : CEffect::Pure, call;
+  if (module.empty() || kModules.count(module) == 0) call.effect = CEffect::Outside;
+  return call;
+}
+
+}  // namespace
+
+bool is_deque(PyObject* object) {
+  static PyObject* deque = [] {
+    PyRef m = PyRef::steal(PyImport_ImportModule("collections"));
+    return m ? PyObject_GetAttrString(m.get(), "deque") : nullptr;
+  }();
+  return deque != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)deque);
+}
+
+CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
+  if (PyCFunction_Check(callable)) {
+    PyObject* self = PyCFunction_GET_SELF(callable);
+    const char* name = ((PyCFunctionObject*)callable)->m_ml->ml_name;
+    if (self != nullptr && PyType_Check(self) && (kSilent.count(name) != 0 || kAsksClass.count(name) != 0))
+      return {CEffect::Reads};
+    if (self != nullptr && !PyModule_Check(self) && !PyType_Check(self) && module_of(callable).empty())
+      return method_of(self, name, 0);
+    return function_of(callable, name);
+  }
+  PyTypeObject* type = Py_TYPE(callable);
+  if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type) {
+    if (nargs == 0) return {};
+    return method_of(args[0], PyUnicode_AsUTF8(((PyDescrObject*)callable)->d_name), 1);
+  }
+  if (type == &_PyMethodWrapper_Type) {  // object().__setattr__, ...: tells its self and name by attributes
+    PyRef self = PyRef::steal(PyObject_GetAttrString(callable, "__self__"));
+    PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
+    if (!self || !name) return PyErr_Clear(), CCall{CEffect::Outside};
+    return method_of(self.get(), PyUnicode_AsUTF8(name.get()), 0);  // the wrapper keeps both
+  }
+  if (PyMethod_Check(callable)) {  // a bound C callable
+    PyObject* function = PyMethod_GET_FUNCTION(callable);
+    if (!PyFunction_Check(function)) return classify_call(function, args, nargs);
+    return {CEffect::Reads};
+  }
+  if (PyType_Check(callable)) {
+    const std::string module = module_of(callable);
+    const bool known = is_torch(module) || kModules.count(module) != 0 ||
+                       (((PyTypeObject*)callable)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
+    return {known ? CEffect::Reads : CEffect::Outside};
+  }
+  const std::string module = module_of((PyObject*)type);
+  if (is_torch(module) || kModules.count(module) != 0 || PyFunction_Check(callable)) return {CEffect::Reads};
+  // An instance whose class has a Python __call__ is evaluated by way of it.
+  return {(type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 ? CEffect::Reads : CEffect::Outside};
+}
+
+std::string describe_callable(PyObject* callable) {
+  PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__qualname__"));
+  if (!name) PyErr_Clear();
+  const std::string module = module_of(callable);
+  const std::string own = name ? std::string(text(name.get())) : std::string(Py_TYPE(callable)->tp_name);
+  return module.empty() || module == "builtins" ? own : module + "." + own;
+}
+
+}  // namespace cresset::frontend

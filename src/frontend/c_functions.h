@@ -1,0 +1,35 @@
+// What C functions do, as far as a captured program must know: the table behind every call that is not evaluated.
+#pragma once
+
+#include <string>
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+
+enum class CEffect : uint8_t {
+  Pure,            // looks at nothing that can change but tensors; changes nothing
+  Reads,           // looks into the containers that it is given
+  Writes,          // changes its first argument, a container, in a way that the same call repeats
+  ReadsAndWrites,  // and its result, or what it does, depends on what was in it
+  SetsAttribute,   // setattr(owner, name, value) and its kin
+  GetsAttribute,   // getattr, hasattr
+  Outside,         // reaches something else: files, clocks, random state, other libraries
+};
+
+struct CCall {
+  CEffect effect = CEffect::Pure;
+  PyObject* self = nullptr;  // borrowed: the container or object that it is about; may be null
+  const char* name = "";
+  size_t first = 0;  // position of the first argument after self
+};
+
+// `args` as a vectorcall gets them.
+CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs);
+
+bool is_deque(PyObject* object);
+
+// "module.name" for messages.
+std::string describe_callable(PyObject* callable);
+
+}  // namespace cresset::frontend

@@ -1,0 +1,96 @@
+#include "frontend/effects.h"
+
+#include <opcode.h>
+
+namespace cresset::frontend {
+
+std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Write>& writes) {
+  std::vector<Effect> out;
+  for (const Write& write : writes) {
+    Effect effect{write.kind,    builder.build(write.owner.get(), "an object that is written"),
+                  write.key,     {},
+                  write.kwnames, write.operation};
+    for (const PyRef& value : write.values)
+      effect.values.push_back(builder.build(value.get(), "a value that is written"));
+    out.push_back(std::move(effect));
+  }
+  return out;
+}
+
+namespace {
+
+void check(int result) {
+  if (result < 0) throw PythonError{};
+}
+
+PyRef in_place(int operation, PyObject* left, PyObject* right) {
+  switch (operation) {
+    case NB_INPLACE_ADD:
+      return checked(PyNumber_InPlaceAdd(left, right));
+    case NB_INPLACE_MULTIPLY:
+      return checked(PyNumber_InPlaceMultiply(left, right));
+    case NB_INPLACE_OR:
+      return checked(PyNumber_InPlaceOr(left, right));
+    case NB_INPLACE_AND:
+      return checked(PyNumber_InPlaceAnd(left, right));
+    case NB_INPLACE_SUBTRACT:
+      return checked(PyNumber_InPlaceSubtract(left, right));
+    case NB_INPLACE_XOR:
+      return checked(PyNumber_InPlaceXor(left, right));
+    default:
+      PyErr_SetString(PyExc_SystemError, "cresset: an in-place operator that containers do not have");
+      throw PythonError{};
+  }
+}
+
+void set_attribute(PyObject* owner, PyObject* name, PyObject* value) {
+  // A setter in Python was evaluated: what it wrote is an effect of its own.
+  const bool plain = !PyType_Check(owner) && !PyModule_Check(owner);
+  check(plain ? PyObject_GenericSetAttr(owner, name, value) : PyObject_SetAttr(owner, name, value));
+}
+
+void repeat(const Effect& effect, PyObject* owner, const std::vector<PyRef>& values) {
+  PyObject* value = values.empty() ? nullptr : values[0].get();
+  switch (effect.kind) {
+    case Write::Kind::Attribute:
+      return set_attribute(owner, effect.key.get(), value);
+    case Write::Kind::Cell:
+      return check(PyCell_Set(owner, value));
+    case Write::Kind::Item:
+      if (PyDict_Check(owner) && value != nullptr) return check(PyDict_SetItem(owner, effect.key.get(), value));
+      return check(value != nullptr ? PyObject_SetItem(owner, effect.key.get(), value)
+                                    : PyObject_DelItem(owner, effect.key.get()));
+    case Write::Kind::InPlace:
+      in_place(effect.operation, owner, value);
+      return;
+    case Write::Kind::Method: {
+      std::vector<PyObject*> args{owner};
+      for (const PyRef& v : values) args.push_back(v.get());
+      const size_t named = effect.kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(effect.kwnames.get())) : 0;
+      checked(PyObject_Vectorcall(effect.key.get(), args.data(), args.size() - named, effect.kwnames.get()));
+    }
+  }
+}
+
+}  // namespace
+
+void replay(const std::vector<Effect>& effects, Ingredients& with) {
+  // Owners and values first: an effect may change what leads to them.
+  std::vector<PyRef> owners;
+  std::vector<std::vector<PyRef>> values(effects.size());
+  for (size_t i = 0; i < effects.size(); ++i) {
+    owners.push_back(make(effects[i].owner, with));
+    for (const Recipe& recipe : effects[i].values) values[i].push_back(make(recipe, with));
+  }
+  for (size_t i = 0; i < effects.size(); ++i) repeat(effects[i], owners[i].get(), values[i]);
+}
+
+int visit(const Effect& effect, visitproc visit, void* arg) {
+  Py_VISIT(effect.key.get());
+  if (const int r = frontend::visit(effect.owner, visit, arg)) return r;
+  for (const Recipe& value : effect.values)
+    if (const int r = frontend::visit(value, visit, arg)) return r;
+  return 0;
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,28 @@
+// Writes to objects that were there before the call, as later calls repeat them.
+#pragma once
+
+#include <vector>
+
+#include "frontend/recipe.h"
+#include "frontend/session.h"
+
+namespace cresset::frontend {
+
+struct Effect {
+  Write::Kind kind;
+  Recipe owner;
+  PyRef key;
+  std::vector<Recipe> values;
+  PyRef kwnames;
+  int operation = 0;
+};
+
+// Throws UnsupportedResult when a value has no recipe.
+std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Write>& writes);
+
+// Repeats them in order. None runs Python code of the user's, unless a value's own comparison or hash is Python.
+void replay(const std::vector<Effect>& effects, Ingredients& with);
+
+int visit(const Effect& effect, visitproc visit, void* arg);
+
+}  // namespace cresset::frontend

@@ -1,0 +1,251 @@
+#include "frontend/piece.h"
+
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "base/log.h"
+#include "bridge/generic_rule.h"
+#include "bridge/stages.h"
+#include "frontend/errors.h"
+#include "frontend/set_aside.h"
+#include "sym/explain.h"
+
+namespace cresset::frontend {
+namespace {
+
+// cresset.mark_dynamic and its kin leave {dim: (kind, min, max)} on the tensor.
+std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
+  std::vector<bridge::DimMark> marks;
+  PyRef table = PyRef::steal(PyObject_GetAttrString(tensor, "_cresset_marks"));
+  if (!table || !PyDict_Check(table.get())) {
+    PyErr_Clear();
+    return marks;
+  }
+  marks.resize(static_cast<size_t>(rank));
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(table.get(), &position, &key, &value)) {
+    const long dim = PyLong_AsLong(key);
+    if (dim < 0 || dim >= rank || !PyTuple_Check(value)) continue;
+    const std::string kind = PyUnicode_AsUTF8(PyTuple_GET_ITEM(value, 0));
+    bridge::DimMark& mark = marks[static_cast<size_t>(dim)];
+    if (kind == "static") mark.policy = sym::Policy::Static;
+    if (kind == "dynamic") mark.policy = sym::Policy::MarkedDynamic;
+    if (PyTuple_GET_ITEM(value, 1) != Py_None) mark.range.lo = PyLong_AsLongLong(PyTuple_GET_ITEM(value, 1));
+    if (PyTuple_GET_ITEM(value, 2) != Py_None) mark.range.hi = PyLong_AsLongLong(PyTuple_GET_ITEM(value, 2));
+  }
+  return marks;
+}
+
+// Paths of the spec's tensors and ints, and the Python tensors, in order.
+struct LeafNames {
+  std::vector<std::string> tensors, ints;
+  void collect(const ArgSpec& spec) {
+    if (spec.kind == ArgSpec::Kind::Tensor) tensors.push_back(spec.path);
+    if (spec.kind == ArgSpec::Kind::Int) ints.push_back(spec.path);
+    for (const ArgSpec& c : spec.children) collect(c);
+  }
+};
+
+std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank, const std::string& name,
+                                      const ShapeProfile* profile) {
+  std::vector<bridge::DimMark> marks = marks_of(tensor, rank);
+  if (profile != nullptr) {
+    marks.resize(static_cast<size_t>(rank));
+    profile->mark_static(name, marks);
+  }
+  return marks;
+}
+
+void collect_garbage() {
+  PyRef gc = PyRef::steal(PyImport_ImportModule("gc"));
+  PyRef done = gc ? PyRef::steal(PyObject_CallMethod(gc.get(), "collect", nullptr)) : PyRef();
+  PyErr_Clear();
+}
+
+// A dimension that the user marked dynamic must not have been pinned.
+void check_marks(sym::ShapeEnv& env) {
+  if (env.violations().empty()) return;
+  set_error("ConstraintError", sym::explain_violations(env));
+  throw PythonError{};
+}
+
+}  // namespace
+
+Piece::Piece(const CompileOptions& options, std::shared_ptr<Variant> variant, ShapeProfile* profile)
+    : options_(options),
+      variant_(std::move(variant)),
+      profile_(profile),
+      capture_(std::make_shared<bridge::Capture>(options.dynamic)) {}
+
+void Piece::refuse(std::string why) {
+  if (variant_->eager_reason.empty()) variant_->eager_reason = std::move(why);
+}
+
+void Piece::enter(PyObject* args, PyObject* kwargs) {
+  args_ = PyRef::borrow(args);  // keeps the containers among the leaves
+  kwargs_ = PyRef::borrow(kwargs);
+  if (!match(variant_->args, args, leaves_, nullptr) || !match(variant_->kwargs, kwargs, leaves_, nullptr))
+    bridge::abort_capture("an argument does not equal itself");
+  LeafNames names;
+  names.collect(variant_->args);
+  names.collect(variant_->kwargs);
+  for (size_t i = 0; i < leaves_.tensors.size(); ++i) {
+    const PyRef python = checked(THPVariable_Wrap(leaves_.tensors[i]));
+    capture_->add_guest(leaves_.tensors[i], names.tensors[i],
+                        marks_of(python.get(), leaves_.tensors[i].dim(), names.tensors[i], profile_));
+  }
+  std::vector<PyRef> ints;
+  for (size_t i = 0; i < leaves_.ints.size(); ++i) {
+    py::object value = py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i]));
+    ints.push_back(PyRef::steal(value.release().ptr()));
+  }
+  size_t next = 0;
+  given_args_ = with_symbols(variant_->args, args, ints, next);
+  given_kwargs_ = with_symbols(variant_->kwargs, kwargs, ints, next);
+}
+
+void Piece::begin_recipes(const Session* session) {
+  builder_ = std::make_unique<RecipeBuilder>(*capture_);
+  if (session == nullptr) return;
+  builder_->existed = [session](PyObject* object) { return session->existed(object); };
+  builder_->argument_path = [session](PyObject* object) { return session->argument_path(object); };
+}
+
+std::string Piece::end_recipes(uint64_t before) {
+  variant_->shared_slots = builder_->shared_slots;
+  for (const at::Tensor& t : builder_->tensors)
+    if (t.requires_grad()) return "gradients are wanted: run under torch.no_grad() to compile for inference";
+  add_bases();
+  add_temporaries(before);
+  if (options_.fullgraph && capture_->reads_data()) return "what runs depends on a number read from tensor data";
+  if (!stored_elsewhere(before)) return {};
+  collect_garbage();
+  return stored_elsewhere(before) ? "the call stores a tensor where it outlives the call" : std::string();
+}
+
+// Autograd's record of a view keeps its base alive (tensor._base): that is no escape, but must become real too.
+void Piece::add_bases() {
+  std::vector<at::Tensor>& tensors = builder_->tensors;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    at::Tensor base;
+    if (tensors[i].is_view()) base = tensors[i]._base();
+    if (!base.defined() || bridge::TraceTensor::from(base) == nullptr) continue;
+    const at::Tensor stand_in(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(bridge::TraceTensor::from(base)));
+    if (std::none_of(tensors.begin(), tensors.end(), [&](const at::Tensor& t) { return t.is_same(stand_in); }))
+      tensors.push_back(stand_in);
+  }
+}
+
+// What the operation in progress holds for itself must become real, too.
+void Piece::add_temporaries(uint64_t since) {
+  for (const at::Tensor& t : capture_->held())
+    if (static_cast<const bridge::TraceTensor*>(t.unsafeGetTensorImpl())->serial() >= since)
+      builder_->tensors.push_back(t);
+}
+
+// Trace tensors that live on, but are in no recipe, were stored somewhere: that write has no replay.
+bool Piece::stored_elsewhere(uint64_t before) {
+  const std::vector<at::Tensor> held = capture_->held();
+  return std::any_of(held.begin(), held.end(), [&](const at::Tensor& t) {
+    const auto* trace = static_cast<const bridge::TraceTensor*>(t.unsafeGetTensorImpl());
+    return trace->serial() < before && std::none_of(builder_->tensors.begin(), builder_->tensors.end(),
+                                                    [&](const at::Tensor& result) { return result.is_same(t); });
+  });
+}
+
+void Piece::compile_and_run() {
+  capture_->close();
+  std::vector<at::Tensor> real;
+  bridge::Captured once;
+  std::string internal_error;
+  try {
+    bridge::Captured captured = capture_->finish(builder_->tensors);
+    once = captured.for_one_run();
+    real = run_compiled(std::move(captured));
+  } catch (const bridge::CaptureAbort& e) {  // a result that has no place in a program
+    refuse(e.what_without_backtrace());
+  } catch (const bridge::PredictionError& e) {
+    bridge::note_unpredictable(e.op());
+    refuse(e.what());
+    variant_->raised = true;  // the next call captures again, with that operator's sizes pinned
+  } catch (const bridge::AssumptionFailed& e) {  // for other calls the program may be right
+    CRESSET_LOG(Recompiles, std::string("one call runs eagerly: ") + e.what_without_backtrace());
+  } catch (const InternalError& e) {
+    internal_error = e.what();
+    refuse("an error of cresset's own: " + internal_error);
+  } catch (const PythonError&) {  // misuse
+    const SetAside error;
+    run_once(std::move(once));
+    throw;
+  }
+  if (refused()) variant_->entry.reset();
+  if (real.size() == builder_->tensors.size()) return bridge::Capture::settle(builder_->tensors, real);
+  run_once(std::move(once));
+  capture_->rethrow_deferred();
+  if (!internal_error.empty() &&
+      PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "cresset: internal error, the call runs eagerly; please report: %s",
+                       internal_error.c_str()) < 0)
+    throw PythonError{};
+}
+
+void Piece::run_once(bridge::Captured captured) {
+  if (captured.graph == nullptr) captured = capture_->finish(builder_->tensors, /*runs_once=*/true);
+  bridge::Capture::settle(builder_->tensors, capture_->interpret(captured));
+}
+
+// The first run goes through the same guards as every later one.
+std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
+  Totals& totals = live_totals();
+  const std::shared_ptr<sym::ShapeEnv> env = captured.graph->env_ptr();
+  std::unordered_map<sym::VarId, uint32_t> slots;
+  for (uint32_t i = 0; i < captured.symbols.size(); ++i) slots.emplace(captured.symbols[i].var, i);
+  check_marks(*env);
+  totals.operators_captured += captured.operators;
+  totals.shape_rule_entries += captured.shape_rule_entries;
+  totals.generic_rule_entries += captured.generic_rule_entries;
+  totals.shape_memo_hits += captured.shape_memo_hits;
+  const std::vector<at::Tensor> inputs(leaves_.tensors.begin(), leaves_.tensors.end());
+  {
+    py::gil_scoped_release no_gil;
+    variant_->entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text);
+  }
+  check_marks(*env);
+  std::vector<int64_t> symbols(variant_->entry->symbol_count());
+  std::string why;
+  const bool same = variant_->entry->matches(inputs, leaves_.ints, symbols.data(), &why);
+  CRESSET_CHECK(same, "a new variant rejects the call it was made for: " + why);
+  variant_->numbers = sym::SizeProgram::compile(env->pool(), builder_->numbers, slots);
+  variant_->symbol_count = variant_->entry->symbol_count();
+  if (profile_ != nullptr) {
+    profile_->note_outcome(*env);
+    profile_->save();
+  }
+  count();
+  py::gil_scoped_release no_gil;
+  std::vector<at::Tensor> results = variant_->entry->run(inputs, symbols.data());
+  for (const auto& [var, slot] : slots)  // sizes that data made: Python may hold on to them
+    if (!env->symbol(var)->hint) env->learn(var, symbols[slot]);
+  return results;
+}
+
+void Piece::count() const {
+  Totals& totals = live_totals();
+  const driver::Stats& s = variant_->entry->stats();
+  ++totals.graphs;
+  totals.nodes += s.nodes_captured;
+  totals.guards_asked += static_cast<int64_t>(variant_->entry->env()->guards().size());
+  totals.guards_checked += static_cast<int64_t>(variant_->entry->guards().size());
+  totals.steps_proved += variant_->entry->validation().proved;
+  totals.steps_not_proved += variant_->entry->validation().not_proved;
+  totals.ms_validation += variant_->entry->validation().ms;
+  totals.kernels += s.kernels;
+  totals.distinct_kernels += s.distinct_kernels;
+  totals.extern_calls += s.extern_calls;
+  totals.ms_lowering += s.ms_passes + s.ms_lower;
+  totals.ms_codegen += s.ms_codegen;
+  totals.programs_from_disk += s.programs_from_disk;
+}
+
+}  // namespace cresset::frontend

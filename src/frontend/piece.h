@@ -1,0 +1,59 @@
+// One piece of a call: what is captured from one point on, until it ends, is compiled and has run.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "bridge/capture.h"
+#include "frontend/compiled_function.h"
+#include "frontend/session.h"
+
+namespace cresset::frontend {
+
+class Piece {
+ public:
+  // variant: with its state, args and kwargs.
+  Piece(const CompileOptions& options, std::shared_ptr<Variant> variant, ShapeProfile* profile);
+
+  // The arguments take part from now on: tensors under their own identity, symbolic ints as new objects, in
+  // given_args() and given_kwargs(). Throws CaptureAbort when one cannot.
+  void enter(PyObject* args, PyObject* kwargs);
+  PyObject* given_args() const { return given_args_.get(); }
+  PyObject* given_kwargs() const { return given_kwargs_.get(); }
+
+  bridge::Capture& capture() { return *capture_; }
+  const std::shared_ptr<Variant>& variant() const { return variant_; }
+  const CallLeaves& leaves() const { return leaves_; }
+  // Why later calls cannot be served by it; the first reason counts.
+  void refuse(std::string why);
+  bool refused() const { return !variant_->eager_reason.empty(); }
+
+  // ---- The end. Recipes are made while the capture is open; session: nullptr when it is traced.
+
+  void begin_recipes(const Session* session);
+  RecipeBuilder& recipes() { return *builder_; }
+  // After the last recipe. `before`: tensors made later are temporaries of an operation in progress. Says why later calls
+  // cannot be served; empty when they can.
+  std::string end_recipes(uint64_t before);
+  // Compiles what was captured and runs it: every tensor is real afterwards. When it cannot be compiled, the operators
+  // are run one by one. Throws PythonError for misuse (a marked dimension that must be static), with everything real.
+  void compile_and_run();
+
+ private:
+  void add_bases();
+  void add_temporaries(uint64_t since);
+  bool stored_elsewhere(uint64_t before);
+  std::vector<at::Tensor> run_compiled(bridge::Captured captured);
+  void run_once(bridge::Captured captured);
+  void count() const;
+
+  const CompileOptions& options_;
+  std::shared_ptr<Variant> variant_;
+  ShapeProfile* profile_;
+  std::shared_ptr<bridge::Capture> capture_;
+  CallLeaves leaves_;
+  PyRef args_, kwargs_, given_args_, given_kwargs_;
+  std::unique_ptr<RecipeBuilder> builder_;
+};
+
+}  // namespace cresset::frontend

@@ -1,0 +1,154 @@
+#include "frontend/point.h"
+
+#include <opcode.h>
+
+#include <algorithm>
+
+namespace cresset::frontend {
+namespace {
+
+// Stands for an empty slot. A class, which recipes and guards take by identity.
+PyObject* unset() {
+  static PyObject* const type = PyObject_CallFunction((PyObject*)&PyType_Type, "s(){}", "unset");
+  return type;
+}
+
+PyRef binary(int operation, PyObject* a, PyObject* b) {
+  using Function = PyObject* (*)(PyObject*, PyObject*);
+  static constexpr Function kFunctions[] = {
+      PyNumber_Add,       PyNumber_And,      PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply,
+      PyNumber_Multiply,  PyNumber_Remainder, PyNumber_Or,         nullptr,         PyNumber_Rshift,
+      PyNumber_Subtract,  PyNumber_TrueDivide, PyNumber_Xor,       PyNumber_InPlaceAdd, PyNumber_InPlaceAnd,
+      PyNumber_InPlaceFloorDivide, PyNumber_InPlaceLshift, PyNumber_InPlaceMatrixMultiply, PyNumber_InPlaceMultiply,
+      PyNumber_InPlaceRemainder, PyNumber_InPlaceOr, nullptr, PyNumber_InPlaceRshift, PyNumber_InPlaceSubtract,
+      PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor};
+  if (operation == NB_POWER) return PyRef::steal(PyNumber_Power(a, b, Py_None));
+  if (operation == NB_INPLACE_POWER) return PyRef::steal(PyNumber_InPlacePower(a, b, Py_None));
+  return PyRef::steal(kFunctions[operation](a, b));
+}
+
+PyRef unary(int operation, PyObject* value) {
+  if (operation == '-') return PyRef::steal(PyNumber_Negative(value));
+  return PyRef::steal(operation == '+' ? PyNumber_Positive(value) : PyNumber_Invert(value));
+}
+
+PyRef format(int conversion, PyObject* value, PyObject* spec) {
+  PyRef text = PyRef::borrow(value);
+  if (conversion == 's') text = PyRef::steal(PyObject_Str(value));
+  if (conversion == 'r') text = PyRef::steal(PyObject_Repr(value));
+  if (conversion == 'a') text = PyRef::steal(PyObject_ASCII(value));
+  return text ? PyRef::steal(PyObject_Format(text.get(), spec)) : PyRef();
+}
+
+PyRef as_bool(int answer) { return answer < 0 ? PyRef() : PyRef::borrow(answer ? Py_True : Py_False); }
+
+PyRef tuple_of(PyObject* const* values, int count) {
+  PyRef out = checked(PyTuple_New(count));
+  for (int i = 0; i < count; ++i) PyTuple_SET_ITEM(out.get(), i, Py_NewRef(values[i] != nullptr ? values[i] : unset()));
+  return out;
+}
+
+// Why a frame cannot be rebuilt; nullptr when it can.
+const char* obstacle(const CressetActivation& activation, const CressetFrameImage& image) {
+  if (activation.is_generator) return "inside a generator or coroutine";
+  if (image.names != nullptr) return "inside a class body";
+  if (image.handled != nullptr && image.handled != Py_None) return "while an exception is handled";
+  return nullptr;
+}
+
+}  // namespace
+
+PyRef perform(const Operation& op) {
+  const auto operand = [&](size_t i) { return op.operands[i].get(); };
+  switch (op.kind) {
+    case Operation::Kind::Call: {
+      std::vector<PyObject*> args;
+      for (size_t i = 1; i < op.operands.size(); ++i) args.push_back(operand(i));
+      return PyRef::steal(
+          PyObject_Vectorcall(operand(0), args.data(), static_cast<size_t>(op.positional), op.kwnames.get()));
+    }
+    case Operation::Kind::Binary:
+      return binary(op.operation, operand(0), operand(1));
+    case Operation::Kind::Unary:
+      return unary(op.operation, operand(0));
+    case Operation::Kind::Compare:
+      return PyRef::steal(PyObject_RichCompare(operand(0), operand(1), op.operation));
+    case Operation::Kind::Subscript:
+      return PyRef::steal(PyObject_GetItem(operand(0), operand(1)));
+    case Operation::Kind::Contains:
+      return as_bool(PySequence_Contains(operand(0), operand(1)));
+    case Operation::Kind::Format:
+      return format(op.operation, operand(0), op.operands.size() > 1 ? operand(1) : nullptr);
+    case Operation::Kind::Truth:
+      return as_bool(PyObject_IsTrue(operand(0)));
+  }
+  return {};
+}
+
+std::string Place::text() const {
+  if (frames.empty()) return "?";
+  auto* code = (PyCodeObject*)frames.back().code.get();
+  const int line = PyCode_Addr2Line(code, frames.back().last * static_cast<int>(sizeof(_Py_CODEUNIT)));
+  return std::string(PyUnicode_AsUTF8(code->co_qualname)) + " (" + PyUnicode_AsUTF8(code->co_filename) + ":" +
+         std::to_string(line) + ")";
+}
+
+PyRef frame_contents(const CressetFrameImage& image) {
+  const PyRef slots = tuple_of(image.slots, image.slot_count), stack = tuple_of(image.stack, image.stack_depth);
+  return checked(PyTuple_Pack(4, image.function != nullptr ? image.function : unset(),
+                              image.continuation_value != nullptr ? image.continuation_value : unset(), slots.get(),
+                              stack.get()));
+}
+
+FrameImage::FrameImage(const Place::Frame& frame, PyObject* contents) {
+  const auto set = [](PyObject* object) { return object == unset() ? nullptr : object; };
+  const auto all = [&](PyObject* tuple, std::vector<PyObject*>& out) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) out.push_back(set(PyTuple_GET_ITEM(tuple, i)));
+  };
+  all(PyTuple_GET_ITEM(contents, 2), slots);
+  all(PyTuple_GET_ITEM(contents, 3), stack);
+  image.function = set(PyTuple_GET_ITEM(contents, 0));
+  image.code = (PyCodeObject*)frame.code.get();
+  image.slot_count = static_cast<int>(slots.size());
+  image.stack_depth = static_cast<int>(stack.size());
+  image.slots = slots.data();
+  image.stack = stack.data();
+  image.last = frame.last;
+  image.continuation = frame.continuation;
+  image.continuation_operand = frame.continuation_operand;
+  image.continuation_value = set(PyTuple_GET_ITEM(contents, 1));
+}
+
+Frames frames_of(CressetActivation* innermost, CressetPoint point, std::string* why) {
+  Frames out;
+  std::vector<PyRef> contents;
+  for (CressetActivation* a = innermost; a != nullptr; a = a->caller) {
+    CressetFrameImage image;
+    cresset_eval_image(a, a == innermost ? point : CRESSET_BEFORE, &image);
+    if (const char* reason = obstacle(*a, image)) return *why = reason, Frames{};
+    out.place.frames.push_back(
+        {PyRef::borrow((PyObject*)image.code), image.last, image.continuation_operand, image.continuation});
+    contents.push_back(frame_contents(image));
+    if (!a->entered_from_c) continue;
+    if (a->caller != nullptr) return *why = "inside a call that C code made", Frames{};
+    break;
+  }
+  std::reverse(out.place.frames.begin(), out.place.frames.end());
+  out.contents = checked(PyTuple_New(static_cast<Py_ssize_t>(contents.size())));
+  for (size_t i = 0; i < contents.size(); ++i)
+    PyTuple_SET_ITEM(out.contents.get(), static_cast<Py_ssize_t>(i), contents[contents.size() - 1 - i].release());
+  return out;
+}
+
+PyRef resume(const Place& place, PyObject* contents, PyObject* value, PyObject* exception, bool natively) {
+  std::vector<FrameImage> frames;
+  std::vector<CressetFrameImage> images;
+  for (size_t i = 0; i < place.frames.size(); ++i) {
+    frames.emplace_back(place.frames[i], PyTuple_GET_ITEM(contents, static_cast<Py_ssize_t>(i)));
+    images.push_back(frames.back().image);
+  }
+  return PyRef::steal(
+      cresset_eval_resume(images.data(), static_cast<int>(images.size()), value, exception, natively ? 1 : 0));
+}
+
+}  // namespace cresset::frontend

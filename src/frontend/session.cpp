@@ -1,0 +1,294 @@
+#include "frontend/session.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <string_view>
+
+namespace cresset::frontend {
+namespace {
+
+PyObject* instance_dict(PyObject* object) {
+  PyObject** slot = _PyObject_GetDictPtr(object);
+  return slot != nullptr ? *slot : nullptr;
+}
+
+const char* utf8(PyObject* unicode) {
+  const char* text = PyUnicode_Check(unicode) ? PyUnicode_AsUTF8(unicode) : nullptr;
+  if (text == nullptr) PyErr_Clear();
+  return text != nullptr ? text : "?";
+}
+
+bool is_snapshot_container(PyObject* object) {
+  return PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || is_deque(object);
+}
+
+}  // namespace
+
+void Session::refuse(std::string why) {
+  if (!refusal_.empty()) return;
+  const bool graph_open = !capture_->closed();
+  if (graph_open && capture_->locate) capture_->locate(*capture_);
+  refusal_ = std::move(why);
+  if (!graph_open) return;
+  const std::string& at = capture_->graph().locations[capture_->graph().current_location];
+  if (!at.empty()) refusal_ += " at " + at;
+}
+
+void Session::learn(PyObject* object) {
+  if (object == nullptr || is_constant_value(object)) return;
+  known_.try_emplace(object, PyRef::borrow(object));
+}
+
+void Session::begin(StateFacts& facts, bridge::Capture& capture) {
+  facts_ = &facts;
+  capture_ = &capture;
+  for (auto* table : {&known_, &argument_paths_, &contents_before_}) {
+    for (auto& [key, kept] : *table) kept_.push_back(std::move(kept));  // addresses stay taken
+    table->clear();
+  }
+  seen_ = ignored_;
+  whole_.clear();
+  keys_written_.clear();
+  writes_.clear();
+  refusal_.clear();
+}
+
+void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path) {
+  // An iterator that an earlier piece made moves on: it is made anew from where it stands.
+  const bool is_iterator = spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind);
+  if (!is_iterator) learn(object);
+  if (spec.children.empty() && spec.kind != ArgSpec::Kind::List && spec.kind != ArgSpec::Kind::Dict &&
+      spec.kind != ArgSpec::Kind::Anatomy)
+    return;
+  if (!is_iterator) {
+    argument_paths_.emplace(object, PyRef::borrow(path));
+    whole_.insert(object);
+  }
+  const auto child = [&](size_t i, PyObject* key, PyObject* value) {
+    const PyRef step = checked(PyTuple_Pack(1, key)), longer = checked(PySequence_Concat(path, step.get()));
+    add_argument(spec.children[i], value, longer.get());
+  };
+  if (spec.kind == ArgSpec::Kind::Dict) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    for (size_t i = 0; PyDict_Next(object, &position, &key, &value); ++i) child(i, key, value);
+  } else if (spec.kind == ArgSpec::Kind::Anatomy) {
+    if (PyObject* dict = spec.anatomy.kind == Anatomy::Kind::Object ? instance_dict(object) : nullptr) {
+      learn(dict);
+      whole_.insert(dict);
+    }
+    const Anatomy anatomy = take_apart(object);
+    for (size_t i = 0; i < anatomy.parts.size(); ++i)
+      child(i, checked(PySlice_New(nullptr, checked(PyLong_FromSize_t(i)).get(), nullptr)).get(),
+            anatomy.parts[i].get());
+  } else if (PyTuple_Check(object) || PyList_Check(object)) {
+    for (size_t i = 0; i < spec.children.size(); ++i)
+      child(i, checked(PyLong_FromSize_t(i)).get(), PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)));
+  }
+}
+
+void Session::ignore(PyObject* dict, const char* key) {
+  ignored_.insert({dict, kept_.emplace_back(checked(PyUnicode_InternFromString(key))).get()});
+  seen_.insert(ignored_.begin(), ignored_.end());
+}
+
+PyObject* Session::argument_path(PyObject* object) const {
+  const auto found = argument_paths_.find(object);
+  return found != argument_paths_.end() ? found->second.get() : nullptr;
+}
+
+// ---- Reads
+
+void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
+  learn(value);
+  if (whole_.count(dict) != 0 || !first(dict, key)) return;
+  facts_->dict_item(dict, key, value);
+  kept_.push_back(PyRef::borrow(dict));
+  kept_.push_back(PyRef::borrow(key));
+}
+
+void Session::read_whole(PyObject* container, int depth) {
+  if (!existed(container) || depth > 3) return;
+  if (PyTuple_CheckExact(container)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(container); ++i) {
+      learn(PyTuple_GET_ITEM(container, i));
+      read_whole(PyTuple_GET_ITEM(container, i), depth + 1);
+    }
+    return;
+  }
+  if (!is_snapshot_container(container) || !whole_.insert(container).second) return;
+  if (keys_written_.count(container) != 0 && contents_before_.count(container) == 0)
+    return refuse("a namespace is read as a whole after it was written");
+  const auto before = contents_before_.find(container);
+  const PyRef contents = before != contents_before_.end() ? before->second : PyRef::borrow(container);
+  if (PyDict_Check(container)) facts_->whole_dict(container, contents.get());
+  if (PyList_Check(container) || is_deque(container)) facts_->whole_list(container, contents.get());
+  if (PyAnySet_Check(container)) facts_->whole_set(container, contents.get());
+  const PyRef items =
+      checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get()) : PySequence_List(contents.get()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    learn(PyList_GET_ITEM(items.get(), i));
+    read_whole(PyList_GET_ITEM(items.get(), i), depth + 1);
+  }
+}
+
+void Session::read_instance(PyObject* owner, PyObject* name, PyObject* value) {
+  facts_->type(Py_TYPE(owner));
+  PyObject* dict = instance_dict(owner);
+  if (dict == nullptr) {
+    if (Py_TYPE(owner)->tp_dictoffset == 0) return;
+    const PyRef made = PyRef::steal(PyObject_GenericGetDict(owner, nullptr));
+    if (!made) return PyErr_Clear();
+    dict = made.get();  // the owner keeps it
+  }
+  read_key(dict, name, value);
+}
+
+void Session::read_attribute(const CressetAttributeRead& read) {
+  if (!existed(read.owner)) return;
+  PyObject* owner = read.owner;
+  switch (read.place) {
+    case CRESSET_AT_INSTANCE:
+      return read_instance(owner, read.name, read.value);
+    case CRESSET_AT_MODULE:
+      return read_key(PyModule_GetDict(owner), read.name, read.value);
+    case CRESSET_AT_SLOT:
+      facts_->type(Py_TYPE(owner));
+      learn(read.value);
+      if (!THPVariable_Check(owner) && first(owner, read.name)) facts_->member(owner, read.found, read.value);
+      return;
+    case CRESSET_AT_GETSET:
+      if (!THPVariable_Check(owner)) learn(read.value);
+      return;
+    case CRESSET_AT_TYPE:
+    case CRESSET_AT_PYTHON:
+    case CRESSET_AT_NOWHERE:
+      learn(read.found);
+      if (!THPVariable_Check(owner)) read_instance(owner, read.name, nullptr);
+      if (read.found != nullptr && read.value == read.found) learn(read.value);
+      return;
+    case CRESSET_AT_CLASS:
+      facts_->type((PyTypeObject*)owner);
+      learn(read.found);
+      learn(read.value);
+      return;
+    case CRESSET_AT_SUPER:
+      learn(read.found);
+      return;
+    case CRESSET_AT_FOREIGN:
+      learn(read.value);
+      return;
+  }
+}
+
+// getattr(owner, name), where only the result is told.
+void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
+  if (!existed(owner) || !PyUnicode_Check(name)) return;
+  if (PyModule_Check(owner)) return read_key(PyModule_GetDict(owner), name, value);
+  if (PyType_Check(owner)) return facts_->type((PyTypeObject*)owner), learn(value);
+  if (THPVariable_Check(owner)) return;
+  PyObject* dict = instance_dict(owner);
+  PyObject* own = dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr;
+  read_instance(owner, name, own);
+}
+
+void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
+  if (!existed(container)) return;
+  if (PyDict_Check(container)) return read_key(container, key, value);
+  read_whole(container);
+  learn(value);
+}
+
+// ---- Writes
+
+void Session::will_write(PyObject* container) {
+  if (!existed(container) || !is_snapshot_container(container) || contents_before_.count(container) != 0) return;
+  if (whole_.count(container) != 0) return;  // what it held is a fact already
+  PyRef copy = PyRef::steal(PyDict_Check(container)     ? PyDict_Copy(container)
+                            : PyAnySet_Check(container) ? PySet_New(container)
+                                                        : PySequence_List(container));
+  if (!copy) throw PythonError{};
+  contents_before_.emplace(container, std::move(copy));
+}
+
+void Session::before_write(const CressetWrite& write) {
+  if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner);
+  if (write.kind != CRESSET_WRITE_ATTRIBUTE || !THPVariable_Check(write.owner)) return;
+  const std::string_view name = utf8(write.key);
+  if (name == "data" || name == "grad" || name == "requires_grad")
+    capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");
+}
+
+void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
+  if (THPVariable_Check(owner)) return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
+  if (!existed(owner)) return;
+  if (PyType_Check(owner)) return refuse(std::string("changes class ") + ((PyTypeObject*)owner)->tp_name);
+  PyObject* dict = PyModule_Check(owner) ? PyModule_GetDict(owner) : instance_dict(owner);
+  if (dict != nullptr) {
+    seen_.insert({dict, name});
+    keys_written_.insert(dict);
+    kept_.push_back(PyRef::borrow(dict));
+  }
+  seen_.insert({owner, name});
+  kept_.push_back(PyRef::borrow(name));
+  Write write{Write::Kind::Attribute, PyRef::borrow(owner), PyRef::borrow(name), {}, {}, 0};
+  if (value != nullptr) write.values.push_back(PyRef::borrow(value));
+  writes_.push_back(std::move(write));
+}
+
+void Session::after_write(const CressetWrite& write) {
+  PyObject* owner = write.owner;
+  if (write.kind == CRESSET_WRITE_ATTRIBUTE) return log_attribute(owner, write.key, write.value);
+  if (write.kind == CRESSET_WRITE_GLOBAL) {
+    learn(owner);
+    keys_written_.insert(owner);
+  }
+  if (!existed(owner) || THPVariable_Check(owner)) return;
+  Write kept{Write::Kind::Item, PyRef::borrow(owner), PyRef::borrow(write.key), {}, {}, write.operation};
+  if (write.value != nullptr) kept.values.push_back(PyRef::borrow(write.value));
+  if (write.kind == CRESSET_WRITE_CELL) kept.kind = Write::Kind::Cell, kept.key = {};
+  if (write.kind == CRESSET_WRITE_IN_PLACE) {
+    if (!is_snapshot_container(owner)) {
+      if (!is_constant_value(owner) && !PyTuple_Check(owner))
+        refuse(std::string("changes an object of type ") + Py_TYPE(owner)->tp_name + " in place");
+      return;
+    }
+    kept.kind = Write::Kind::InPlace;
+  } else if (write.kind != CRESSET_WRITE_CELL && !PyDict_Check(owner) && !PyList_Check(owner)) {
+    return refuse(std::string("writes an item of an object of type ") + Py_TYPE(owner)->tp_name);
+  }
+  if (write.kind == CRESSET_WRITE_CELL) whole_.insert(owner);
+  if (write.key != nullptr) seen_.insert({owner, write.key});
+  kept_.push_back(PyRef::borrow(write.key));
+  writes_.push_back(std::move(kept));
+}
+
+// ---- Frames
+
+namespace {
+
+// What symbolic numbers are made of: it must see them as they are.
+bool is_symbolic_machinery(PyCodeObject* code) {
+  const std::string_view file = utf8(code->co_filename);
+  if (file.substr(0, 17) == "<frozen importlib") return true;  // an import is done by whoever is first
+  return file.find("torch/fx/experimental/") != std::string_view::npos ||
+         std::string_view(utf8(code->co_qualname)).substr(0, 3) == "Sym";
+}
+
+}  // namespace
+
+// The cells around a function that existed before the call did so too.
+CressetAction Session::enter(const CressetActivation& activation) {
+  if (capture_->recording != 0) return CRESSET_NATIVE;
+  if (!open()) return CRESSET_RUN;
+  const auto [unseen, fresh] = unseen_.try_emplace(activation.code, false);
+  if (fresh) unseen->second = is_symbolic_machinery(activation.code);
+  if (unseen->second) return CRESSET_NATIVE;
+  if (activation.instruction >= 0 || activation.function == nullptr || !existed(activation.function))
+    return CRESSET_RUN;
+  PyObject* closure = PyFunction_GET_CLOSURE(activation.function);
+  for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) learn(PyTuple_GET_ITEM(closure, i));
+  return CRESSET_RUN;
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,134 @@
+// One call under the evaluator: what it read of objects that existed before, and what it wrote to them.
+//
+// Provenance by identity: the session knows the objects that existed before the call and were reached, beginning with
+// the function and its arguments. What is read of them is recorded as a fact (state_facts.h), and what was read is
+// known from then on. Objects made during the call are not known; reading and writing them records nothing. Writes
+// happen for real; those to known objects are kept for later calls.
+//
+// A call is captured in pieces (point.h): begin() starts one, for which all that live frames hold existed before.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "bridge/capture.h"
+#include "frontend/c_functions.h"
+#include "frontend/arg_spec.h"
+#include "frontend/eval/hooks.h"
+#include "frontend/point.h"
+#include "frontend/state_facts.h"
+
+namespace cresset::frontend {
+
+// A write to an object that existed before the call.
+struct Write {
+  enum class Kind : uint8_t { Attribute, Item, Cell, InPlace, Method } kind;
+  PyRef owner, key;           // Method: key is the C method (a descriptor of the owner's type)
+  std::vector<PyRef> values;  // empty for Attribute, Item, Cell: deleted
+  PyRef kwnames;              // Method
+  int operation = 0;          // InPlace: NB_INPLACE_*
+};
+
+// An operation in progress, which the evaluator has told of. Borrowed: what it needs is on the stack.
+struct InProgress {
+  CressetActivation* activation = nullptr;  // nullptr: none
+  int instruction = 0;
+  Operation::Kind kind = Operation::Kind::Call;
+  int operation = 0;
+  const CressetCall* call = nullptr;
+  PyObject* operands[2] = {nullptr, nullptr};
+  uint64_t serial = 0, writes = 0;  // of the capture, when it began
+
+  Operation kept() const;
+};
+
+// Who captures pieces.
+class PieceMaker {
+ public:
+  virtual ~PieceMaker() = default;
+  // The piece in progress ended; the operation in progress was done natively and gave `value`. Another piece may begin.
+  virtual void go_on(CressetActivation* activation, CressetPoint point, PyObject* value) = 0;
+};
+
+class Session {
+ public:
+  explicit Session(PieceMaker& maker) : maker_(maker) {}
+
+  // A new piece: nothing is known, read or written.
+  void begin(StateFacts& facts, bridge::Capture& capture);
+  // Arguments, with what their structure holds: guarded elsewhere.
+  void add_argument(const ArgSpec& spec, PyObject* object, PyObject* path);
+  // The compiler's own state, which differs while it captures: reading it records nothing.
+  void ignore(PyObject* dict, const char* key);
+  // Calls with every frame evaluated. nullptr with an exception set when it raised.
+  PyRef call(PyObject* function, PyObject* args, PyObject* kwargs);
+  // Likewise of frames that go on.
+  PyRef resume(const Place& place, PyObject* contents, PyObject* value);
+  const InProgress& in_progress() const { return in_progress_; }
+  // Keeps an object alive until the call ends.
+  void keep(PyRef object) { kept_.push_back(std::move(object)); }
+
+  bool existed(PyObject* object) const { return known_.count(object) != 0; }
+  // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
+  PyObject* argument_path(PyObject* object) const;
+  const std::vector<Write>& writes() const { return writes_; }
+  // Why later calls cannot repeat this one; empty when they can.
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  friend struct SessionHooks;
+  struct Pair {
+    const void *a, *b;
+    bool operator==(const Pair&) const = default;
+  };
+  struct PairHash {
+    size_t operator()(const Pair& p) const {
+      return reinterpret_cast<size_t>(p.a) * 0x9E3779B97F4A7C15ull ^ reinterpret_cast<size_t>(p.b);
+    }
+  };
+
+  PyRef watched(const std::function<PyRef()>& run);
+  // Whether a piece is open, and the program at work: not a capture kernel that asks a shape rule in Python.
+  bool open() const { return capture_ != nullptr && !capture_->closed() && capture_->recording == 0; }
+  void start(CressetActivation* activation, Operation::Kind kind, int operation);
+  int truth(CressetActivation* activation, PyObject* value);
+  CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
+  void refuse(std::string why);
+  void learn(PyObject* object);
+  // Whether this is the first time that the key is read or written in this call.
+  bool first(PyObject* container, PyObject* key) { return seen_.insert({container, key}).second; }
+  void read_key(PyObject* dict, PyObject* key, PyObject* value);
+  void read_whole(PyObject* container, int depth = 0);
+  void will_write(PyObject* container);
+  void read_attribute(const CressetAttributeRead& read);
+  void read_attribute(PyObject* owner, PyObject* name, PyObject* value);
+  void read_instance(PyObject* owner, PyObject* name, PyObject* value);
+  void read_item(PyObject* container, PyObject* key, PyObject* value);
+  void before_write(const CressetWrite& write);
+  void after_write(const CressetWrite& write);
+  void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
+  static CressetAction ask_type(const CressetCall& call, PyObject** result);
+  CressetAction before_call(CressetActivation* activation, const CressetCall& call, PyObject** result);
+  void after_call(CressetActivation* activation, const CressetCall& call, PyObject* result);
+  void note_call(const CressetCall& call, PyObject* result);
+  void log_method(const CCall& what, const CressetCall& call);
+  CressetAction enter(const CressetActivation& activation);
+
+  PieceMaker& maker_;
+  StateFacts* facts_ = nullptr;
+  bridge::Capture* capture_ = nullptr;
+  InProgress in_progress_;
+  std::unordered_map<PyObject*, PyRef> known_;
+  std::unordered_map<PyObject*, PyRef> argument_paths_;
+  std::unordered_set<Pair, PairHash> seen_, ignored_;
+  std::unordered_map<PyCodeObject*, bool> unseen_;  // code of symbolic numbers themselves
+  std::unordered_set<PyObject*> whole_, keys_written_;
+  std::unordered_map<PyObject*, PyRef> contents_before_;  // of containers that were written
+  std::vector<Write> writes_;
+  std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
+  std::string refusal_;
+};
+
+}  // namespace cresset::frontend

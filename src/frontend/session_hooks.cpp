@@ -1,0 +1,337 @@
+// What the evaluator tells a session, and calls of C functions.
+#include <opcode.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/python_symnode.h>
+
+#include <string_view>
+
+#include "frontend/session.h"
+
+namespace cresset::frontend {
+
+Operation InProgress::kept() const {
+  Operation out;
+  out.kind = kind;
+  out.operation = operation;
+  if (kind != Operation::Kind::Call) {
+    for (PyObject* operand : operands)
+      if (operand != nullptr) out.operands.push_back(PyRef::borrow(operand));
+    return out;
+  }
+  out.positional = call->nargs;
+  out.kwnames = PyRef::borrow(call->kwnames);
+  out.operands.push_back(PyRef::borrow(call->callable));
+  const Py_ssize_t named = call->kwnames != nullptr ? PyTuple_GET_SIZE(call->kwnames) : 0;
+  for (Py_ssize_t i = 0; i < call->nargs + named; ++i) out.operands.push_back(PyRef::borrow(call->args[i]));
+  return out;
+}
+
+void Session::start(CressetActivation* activation, Operation::Kind kind, int operation) {
+  in_progress_ = {activation, activation->instruction, kind, operation, nullptr, {nullptr, nullptr}};
+  in_progress_.serial = capture_->serial();
+  in_progress_.writes = capture_->writes();
+}
+
+// A branch on a tensor: the piece ends, and one for this outcome begins.
+int Session::truth(CressetActivation* activation, PyObject* value) {
+  if (!THPVariable_CheckExact(value) || bridge::TraceTensor::from(THPVariable_Unpack(value)) == nullptr)
+    return CRESSET_TRUTH_RUN;
+  start(activation, Operation::Kind::Truth, 0);
+  in_progress_.operands[0] = value;
+  const int answer = PyObject_IsTrue(value);
+  in_progress_ = {};
+  if (answer >= 0 && capture_->closed()) maker_.go_on(activation, CRESSET_BEFORE, answer ? Py_True : Py_False);
+  return answer;
+}
+
+namespace {
+
+// Objects whose operators are C code alone.
+bool is_plain_operand(PyObject* object) {
+  return THPVariable_CheckExact(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
+         PyBool_Check(object) || PyUnicode_CheckExact(object) || PyList_CheckExact(object) ||
+         PyTuple_CheckExact(object) || PyDict_CheckExact(object) || object == Py_None || PyRange_Check(object);
+}
+
+std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
+  switch (kind) {
+    case CRESSET_OP_BINARY:
+      return Operation::Kind::Binary;
+    case CRESSET_OP_UNARY:
+      return Operation::Kind::Unary;
+    case CRESSET_OP_COMPARE:
+      return Operation::Kind::Compare;
+    case CRESSET_OP_SUBSCRIPT:
+      return Operation::Kind::Subscript;
+    case CRESSET_OP_CONTAINS:
+      return Operation::Kind::Contains;
+    case CRESSET_OP_FORMAT:
+      return Operation::Kind::Format;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+// Operators on tensors are done here, so that what follows a break is known to follow it.
+CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
+  const std::optional<Operation::Kind> kind = kind_of(op.kind);
+  bool tensors = false;
+  for (PyObject* operand : op.operands) {
+    if (operand == nullptr) continue;
+    if (!is_plain_operand(operand)) return CRESSET_RUN;
+    tensors = tensors || THPVariable_CheckExact(operand);
+  }
+  if (!kind || !tensors) return CRESSET_RUN;
+  // The evaluator tells of what native operators read and write in containers: those are left to it.
+  const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
+  if (in_place && !THPVariable_CheckExact(op.operands[0])) return CRESSET_RUN;
+  if (op.kind != CRESSET_OP_FORMAT)
+    for (PyObject* operand : op.operands)
+      if (operand != nullptr && (PyList_CheckExact(operand) || PyDict_CheckExact(operand))) read_whole(operand);
+  start(activation, *kind, op.operation);
+  in_progress_.operands[0] = op.operands[0];
+  in_progress_.operands[1] = op.operands[1];
+  PyRef value = perform(in_progress_.kept());
+  in_progress_ = {};
+  if (!value) return CRESSET_FAIL;
+  if (capture_->closed()) maker_.go_on(activation, CRESSET_AFTER, value.get());
+  *result = value.release();
+  return CRESSET_RESULT;
+}
+
+// `type(n)` and `isinstance(n, int)` say of a symbolic number what they say of the number.
+CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
+  if (call.nargs == 0 || call.kwnames != nullptr || !torch::is_symint(call.args[0])) return CRESSET_RUN;
+  static PyObject* const is_instance = PyDict_GetItemString(PyEval_GetBuiltins(), "isinstance");
+  const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
+  if (asks_type) return *result = Py_NewRef((PyObject*)&PyLong_Type), CRESSET_RESULT;
+  if (call.callable != is_instance || call.nargs != 2) return CRESSET_RUN;
+  static PyObject* const zero = PyLong_FromLong(0);
+  const int is = PyObject_IsInstance(zero, call.args[1]);
+  const int is_symbolic = is == 0 ? PyObject_IsInstance(call.args[0], call.args[1]) : is;
+  if (is < 0 || is_symbolic < 0) return CRESSET_FAIL;
+  return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;
+}
+
+CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
+  if (call.evaluated) return CRESSET_RUN;
+  if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
+  start(activation, Operation::Kind::Call, 0);
+  in_progress_.call = &call;
+  const CCall what = classify_call(call.callable, call.args, call.nargs);
+  if (what.effect == CEffect::Pure) return CRESSET_RUN;
+  if (what.effect == CEffect::Outside) {
+    capture_->flush("a call of " + describe_callable(call.callable));
+    return CRESSET_RUN;
+  }
+  const std::string_view name = what.name;
+  const bool one_key = what.self != nullptr && PyDict_Check(what.self) &&
+                       (name == "get" || name == "__getitem__" || name == "__contains__");
+  if (what.effect != CEffect::Writes && what.self != nullptr && !one_key) read_whole(what.self);
+  for (size_t i = what.first; i < static_cast<size_t>(call.nargs); ++i) read_whole(call.args[i]);
+  if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) will_write(what.self);
+  return CRESSET_RUN;
+}
+
+void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject* result) {
+  const bool mine = std::exchange(in_progress_, {}).activation == activation;
+  if (open()) return note_call(call, result);
+  if (mine && result != nullptr) maker_.go_on(activation, CRESSET_AFTER, result);
+}
+
+void Session::note_call(const CressetCall& call, PyObject* result) {
+  const CCall what = classify_call(call.callable, call.args, call.nargs);
+  const size_t count = static_cast<size_t>(call.nargs);
+  const std::string_view name = what.name;
+  if (what.effect == CEffect::Pure || what.effect == CEffect::Outside) return;
+  if (what.effect == CEffect::GetsAttribute) {
+    PyObject* owner = what.self != nullptr ? what.self : call.args[0];
+    const size_t at = what.self != nullptr ? what.first : 1;
+    if (at < count) read_attribute(owner, call.args[at], result);
+    return;
+  }
+  if (result == nullptr) return;
+  if (what.effect == CEffect::SetsAttribute) {
+    PyObject* owner = what.self != nullptr ? what.self : call.args[0];
+    const size_t at = what.self != nullptr ? what.first : 1;
+    static PyObject* const setter = PyUnicode_InternFromString("__setattr__");
+    // A setter in Python was evaluated, and its own writes are known.
+    if (what.self == nullptr && PyFunction_Check(_PyType_Lookup(Py_TYPE(owner), setter))) return;
+    if (at < count) log_attribute(owner, call.args[at], at + 1 < count ? call.args[at + 1] : nullptr);
+    return;
+  }
+  if (what.self == nullptr || !existed(what.self)) return;
+  if (PyDict_Check(what.self) && (name == "get" || name == "__getitem__" || name == "__contains__") &&
+      what.first < count) {
+    PyObject* key = call.args[what.first];
+    PyObject* value = PyDict_GetItemWithError(what.self, key);
+    if (value == nullptr) PyErr_Clear();
+    return read_key(what.self, key, value);
+  }
+  if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) log_method(what, call);
+  if (name == "pop" || name == "popleft" || name == "setdefault" || name == "__getitem__" || name == "popitem")
+    learn(result);
+}
+
+// The C method is called again at replay, not what a subclass made of it.
+void Session::log_method(const CCall& what, const CressetCall& call) {
+  PyObject* method = nullptr;
+  const PyRef key = checked(PyUnicode_FromString(what.name));
+  PyObject* bases = Py_TYPE(what.self)->tp_mro;
+  for (Py_ssize_t i = 0; method == nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
+    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(bases, i);
+    PyObject* found = PyDict_GetItemWithError(base->tp_dict, key.get());
+    if (found != nullptr && (Py_TYPE(found) == &PyMethodDescr_Type || Py_TYPE(found) == &PyWrapperDescr_Type))
+      method = found;
+  }
+  if (method == nullptr) return refuse(std::string("calls ") + what.name);
+  Write write{Write::Kind::Method, PyRef::borrow(what.self), PyRef::borrow(method), {}, PyRef::borrow(call.kwnames), 0};
+  const size_t count = static_cast<size_t>(call.nargs) +
+                       (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
+  for (size_t i = what.first; i < count; ++i) write.values.push_back(PyRef::borrow(call.args[i]));
+  writes_.push_back(std::move(write));
+}
+
+// The table. C++ exceptions stop here.
+struct SessionHooks {
+  // Nothing is told between pieces, unless it is `always`.
+  template <class F>
+  static int guarded(void* session, F&& f, bool always = false) {
+    try {
+      if (always || static_cast<Session*>(session)->open()) f(*static_cast<Session*>(session));
+      return 0;
+    } catch (const PythonError&) {
+      return -1;
+    } catch (const std::exception& e) {
+      PyErr_SetString(PyExc_RuntimeError, e.what());
+      return -1;
+    }
+  }
+
+  static int read_name(void* s, CressetActivation* a, CressetNamespace where, PyObject* mapping, PyObject* name,
+                       PyObject* value) {
+    return guarded(s, [&](Session& session) {
+      PyObject* globals = PyFunction_Check(a->function) ? PyFunction_GET_GLOBALS(a->function) : nullptr;
+      if (where == CRESSET_IN_LOCALS || globals == nullptr) return;
+      session.read_key(globals, name, where == CRESSET_IN_GLOBALS ? value : nullptr);
+      if (where == CRESSET_IN_BUILTINS && PyDict_Check(mapping)) session.read_key(mapping, name, value);
+    });
+  }
+  static int read_cell(void* s, CressetActivation*, PyObject* cell, int, PyObject* value) {
+    return guarded(s, [&](Session& session) {
+      if (!session.existed(cell)) return;
+      session.learn(value);
+      if (session.whole_.insert(cell).second) session.facts_->cell(cell, value);
+    });
+  }
+  static int read_attribute(void* s, CressetActivation*, const CressetAttributeRead* read) {
+    return guarded(s, [&](Session& session) { session.read_attribute(*read); });
+  }
+  static int read_item(void* s, CressetActivation*, PyObject* container, PyObject* key, PyObject* value) {
+    return guarded(s, [&](Session& session) { session.read_item(container, key, value); });
+  }
+  static int read_length(void* s, CressetActivation*, PyObject* container, Py_ssize_t) {
+    return guarded(s, [&](Session& session) { session.read_whole(container); });
+  }
+  static int read_iterator(void* s, CressetActivation*, PyObject* iterable, PyObject*) {
+    return guarded(s, [&](Session& session) { session.read_whole(iterable); });
+  }
+  static int read_contains(void* s, CressetActivation*, PyObject* container, PyObject* item, int) {
+    return guarded(s, [&](Session& session) {
+      if (!session.existed(container)) return;
+      if (!PyDict_Check(container)) return session.read_whole(container);
+      PyObject* value = PyDict_GetItemWithError(container, item);
+      if (value == nullptr) PyErr_Clear();
+      session.read_key(container, item, value);
+    });
+  }
+  static int read_compare(void* s, CressetActivation*, PyObject* left, PyObject* right, int, PyObject*) {
+    return guarded(s, [&](Session& session) {
+      session.read_whole(left);
+      session.read_whole(right);
+    });
+  }
+  static int read_default(void* s, CressetActivation*, PyObject*, Py_ssize_t, PyObject*, PyObject* value) {
+    return guarded(s, [&](Session& session) { session.learn(value); });
+  }
+  static int before_write(void* s, CressetActivation*, const CressetWrite* write) {
+    return guarded(s, [&](Session& session) { session.before_write(*write); });
+  }
+  static int after_write(void* s, CressetActivation*, const CressetWrite* write) {
+    return guarded(s, [&](Session& session) { session.after_write(*write); });
+  }
+  static CressetAction before_call(void* s, CressetActivation* activation, const CressetCall* call,
+                                   PyObject** result) {
+    CressetAction action = CRESSET_RUN;
+    const int done = guarded(s, [&](Session& session) { action = session.before_call(activation, *call, result); });
+    return done < 0 ? CRESSET_FAIL : action;
+  }
+  static int after_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject* result) {
+    return guarded(s, [&](Session& session) { session.after_call(activation, *call, result); }, /*always=*/true);
+  }
+  static int truth(void* s, CressetActivation* activation, PyObject* value) {
+    int answer = CRESSET_TRUTH_RUN;
+    const int done = guarded(s, [&](Session& session) { answer = session.truth(activation, value); });
+    return done < 0 ? done : answer;
+  }
+  static CressetAction before_operator(void* s, CressetActivation* activation, const CressetOperator* op,
+                                       PyObject** result) {
+    CressetAction action = CRESSET_RUN;
+    const int done = guarded(s, [&](Session& session) { action = session.operate(activation, *op, result); });
+    return done < 0 ? CRESSET_FAIL : action;
+  }
+  static int read_next(void* s, CressetActivation*, PyObject* iterator, PyObject*) {
+    return guarded(s, [&](Session& session) {
+      if (session.existed(iterator)) session.refuse("advances an iterator that was there before");
+    });
+  }
+  static CressetAction enter_frame(void* s, CressetActivation* activation) {
+    CressetAction action = CRESSET_RUN;
+    const auto enter = [&](Session& session) { action = session.enter(*activation); };
+    return guarded(s, enter, /*always=*/true) < 0 ? CRESSET_FAIL : action;
+  }
+};
+
+PyRef Session::call(PyObject* function, PyObject* args, PyObject* kwargs) {
+  learn(function);
+  if (PyMethod_Check(function)) {
+    learn(PyMethod_GET_SELF(function));
+    learn(PyMethod_GET_FUNCTION(function));
+    facts_->name(PyMethod_GET_SELF(function), "self");
+  }
+  return watched([&] { return PyRef::steal(cresset_eval_call(function, args, kwargs)); });
+}
+
+PyRef Session::resume(const Place& place, PyObject* contents, PyObject* value) {
+  return watched([&] { return frontend::resume(place, contents, value, nullptr, /*natively=*/false); });
+}
+
+PyRef Session::watched(const std::function<PyRef()>& run) {
+  CressetEvalHooks hooks{};
+  hooks.session = this;
+  hooks.read_name = &SessionHooks::read_name;
+  hooks.read_cell = &SessionHooks::read_cell;
+  hooks.read_attribute = &SessionHooks::read_attribute;
+  hooks.read_item = &SessionHooks::read_item;
+  hooks.read_length = &SessionHooks::read_length;
+  hooks.read_iterator = &SessionHooks::read_iterator;
+  hooks.read_contains = &SessionHooks::read_contains;
+  hooks.read_compare = &SessionHooks::read_compare;
+  hooks.read_default = &SessionHooks::read_default;
+  hooks.read_next = &SessionHooks::read_next;
+  hooks.before_write = &SessionHooks::before_write;
+  hooks.after_write = &SessionHooks::after_write;
+  hooks.truth = &SessionHooks::truth;
+  hooks.before_operator = &SessionHooks::before_operator;
+  hooks.before_call = &SessionHooks::before_call;
+  hooks.after_call = &SessionHooks::after_call;
+  hooks.enter_frame = &SessionHooks::enter_frame;
+  if (cresset_eval_begin(&hooks) < 0) throw PythonError{};
+  PyRef result = run();
+  cresset_eval_end();
+  return result;
+}
+
+}  // namespace cresset::frontend

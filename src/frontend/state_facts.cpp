@@ -1,0 +1,266 @@
+#include "frontend/state_facts.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace cresset::frontend {
+namespace {
+
+uint64_t dict_version(PyObject* dict) {
+#if PY_VERSION_HEX < 0x030C0000
+  return ((PyDictObject*)dict)->ma_version_tag;
+#else
+  (void)dict;
+  return 0;
+#endif
+}
+
+// 0: the type changes without a trace.
+unsigned type_version(PyTypeObject* type) {
+  if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) {
+    static PyObject* const name = PyUnicode_InternFromString("__class__");
+    _PyType_Lookup(type, name);  // gives it a version
+  }
+  return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
+}
+
+std::string text_of(PyObject* object) {
+  if (object == nullptr) return "nothing";
+  if (!is_constant_value(object)) return std::string("another ") + Py_TYPE(object)->tp_name;
+  PyRef text = PyRef::steal(PyObject_Repr(object));
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (utf8 == nullptr) return PyErr_Clear(), "?";
+  return utf8;
+}
+
+bool same_or_absent(PyObject* expected, PyObject* got) {
+  if (expected == got) return true;
+  return expected != nullptr && got != nullptr && same_constant(expected, got);
+}
+
+// list: a list, or a deque.
+bool same_items(PyObject* tuple, PyObject* list) {
+  if (PyTuple_GET_SIZE(tuple) != PySequence_Size(list)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+    const PyRef item =
+        PyList_Check(list) ? PyRef::borrow(PyList_GET_ITEM(list, i)) : PyRef::steal(PySequence_GetItem(list, i));
+    if (!item) return PyErr_Clear(), false;
+    if (!same_constant(PyTuple_GET_ITEM(tuple, i), item.get())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_constant_value(PyObject* object) {
+  if (object == Py_None || object == Py_Ellipsis || PyBool_Check(object) || PyLong_CheckExact(object) ||
+      PyFloat_CheckExact(object) || PyComplex_CheckExact(object) || PyUnicode_CheckExact(object) ||
+      PyBytes_CheckExact(object))
+    return true;
+  if (!PyTuple_CheckExact(object)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (!is_constant_value(PyTuple_GET_ITEM(object, i))) return false;
+  return true;
+}
+
+bool same_constant(PyObject* expected, PyObject* got) {
+  if (expected == got) return true;
+  if (Py_TYPE(expected) != Py_TYPE(got)) return false;
+  if (PyFloat_CheckExact(got)) {
+    const double a = PyFloat_AS_DOUBLE(expected), b = PyFloat_AS_DOUBLE(got);
+    return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b);
+  }
+  if (PyTuple_CheckExact(got)) {
+    if (PyTuple_GET_SIZE(expected) != PyTuple_GET_SIZE(got)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(got); ++i)
+      if (!same_constant(PyTuple_GET_ITEM(expected, i), PyTuple_GET_ITEM(got, i))) return false;
+    return true;
+  }
+  if (!is_constant_value(expected)) return false;
+  return PyObject_RichCompareBool(expected, got, Py_EQ) == 1;  // exact types of C: cannot raise
+}
+
+void StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {
+  const auto [known, fresh] = dict_of_.try_emplace(dict, dicts_.size());
+  if (fresh) dicts_.push_back({PyRef::borrow(dict), 0, false, {}});
+  Dict& fact = dicts_[known->second];
+  if (fact.whole) return;
+  for (const auto& [k, v] : fact.items)
+    if (k.get() == key) return;
+  fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
+}
+
+void StateFacts::whole_dict(PyObject* dict, PyObject* contents) {
+  const auto [known, fresh] = dict_of_.try_emplace(dict, dicts_.size());
+  if (fresh) dicts_.push_back({PyRef::borrow(dict), 0, false, {}});
+  Dict& fact = dicts_[known->second];
+  if (std::exchange(fact.whole, true)) return;
+  fact.items.clear();
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(contents, &position, &key, &value))
+    fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
+}
+
+void StateFacts::whole_list(PyObject* list, PyObject* contents) {
+  for (const List& fact : lists_)
+    if (fact.list.get() == list) return;
+  lists_.push_back({PyRef::borrow(list), checked(PySequence_Tuple(contents))});
+}
+
+void StateFacts::whole_set(PyObject* set, PyObject* contents) {
+  for (const Set& fact : sets_)
+    if (fact.set.get() == set) return;
+  sets_.push_back({PyRef::borrow(set), checked(PyFrozenSet_New(contents))});
+}
+
+void StateFacts::cell(PyObject* cell, PyObject* value) {
+  for (const Cell& fact : cells_)
+    if (fact.cell.get() == cell) return;
+  cells_.push_back({PyRef::borrow(cell), PyRef::borrow(value)});
+}
+
+void StateFacts::type(PyTypeObject* type) {
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return;  // static types do not change
+  for (const Type& fact : types_)
+    if (fact.type.get() == (PyObject*)type) return;
+  types_.push_back({PyRef::borrow((PyObject*)type), type_version(type)});
+}
+
+void StateFacts::member(PyObject* owner, PyObject* descriptor, PyObject* value) {
+  for (const Member& fact : members_)
+    if (fact.owner.get() == owner && fact.descriptor.get() == descriptor) return;
+  members_.push_back({PyRef::borrow(owner), PyRef::borrow(descriptor), PyRef::borrow(value)});
+}
+
+std::string StateFacts::name_of(PyObject* object) const {
+  const auto known = names_.find(object);
+  return known != names_.end() ? known->second : std::string("a ") + Py_TYPE(object)->tp_name;
+}
+
+bool StateFacts::miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const {
+  if (why == nullptr) return false;
+  *why = name_of(owner);
+  if (key != nullptr) *why += "[" + text_of(key) + "]";
+  *why += ": expected " + text_of(expected) + ", got " + text_of(got);
+  return false;
+}
+
+bool StateFacts::dict_same(const Dict& fact, std::string* why) const {
+  if (!fact.whole) {
+    for (const auto& [key, value] : fact.items) {
+      PyObject* got = PyDict_GetItemWithError(fact.dict.get(), key.get());
+      if (got == nullptr) PyErr_Clear();
+      if (!same_or_absent(value.get(), got)) return miss(why, fact.dict.get(), key.get(), value.get(), got);
+    }
+    return true;
+  }
+  if (PyDict_GET_SIZE(fact.dict.get()) != static_cast<Py_ssize_t>(fact.items.size())) {
+    if (why != nullptr) *why = name_of(fact.dict.get()) + ": expected another number of keys";
+    return false;
+  }
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  for (size_t i = 0; PyDict_Next(fact.dict.get(), &position, &key, &value); ++i) {
+    if (!same_constant(fact.items[i].first.get(), key) || !same_constant(fact.items[i].second.get(), value))
+      return miss(why, fact.dict.get(), key, fact.items[i].second.get(), value);
+  }
+  return true;
+}
+
+bool StateFacts::dict_holds(Dict& fact, std::string* why) {
+  const uint64_t now = dict_version(fact.dict.get());
+  if (now != 0 && now == fact.version) return true;
+  if (!dict_same(fact, why)) return false;
+  fact.version = now;
+  return true;
+}
+
+bool StateFacts::holds(std::string* why) {
+  for (const Type& fact : types_) {
+    const unsigned now = type_version((PyTypeObject*)fact.type.get());
+    if (now != 0 && now == fact.version) continue;
+    if (why != nullptr) *why = std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + " changed";
+    return false;
+  }
+  for (Dict& fact : dicts_)
+    if (!dict_holds(fact, why)) return false;
+  for (const Cell& fact : cells_) {
+    PyObject* got = PyCell_GET(fact.cell.get());
+    if (!same_or_absent(fact.value.get(), got)) return miss(why, fact.cell.get(), nullptr, fact.value.get(), got);
+  }
+  for (const List& fact : lists_) {
+    if (same_items(fact.contents.get(), fact.list.get())) continue;
+    if (why != nullptr) *why = name_of(fact.list.get()) + ": its items changed";
+    return false;
+  }
+  for (const Set& fact : sets_) {
+    const int same = PyObject_RichCompareBool(fact.set.get(), fact.contents.get(), Py_EQ);
+    if (same == 1) continue;
+    PyErr_Clear();
+    if (why != nullptr) *why = name_of(fact.set.get()) + ": its items changed";
+    return false;
+  }
+  for (const Member& fact : members_) {
+    const descrgetfunc get = Py_TYPE(fact.descriptor.get())->tp_descr_get;
+    PyRef got = PyRef::steal(get(fact.descriptor.get(), fact.owner.get(), (PyObject*)Py_TYPE(fact.owner.get())));
+    if (!got) PyErr_Clear();
+    if (!same_or_absent(fact.value.get(), got.get()))
+      return miss(why, fact.owner.get(), nullptr, fact.value.get(), got.get());
+  }
+  return true;
+}
+
+size_t StateFacts::size() const {
+  size_t count = lists_.size() + sets_.size() + cells_.size() + types_.size() + members_.size();
+  for (const Dict& fact : dicts_) count += fact.items.size();
+  return count;
+}
+
+std::vector<std::string> StateFacts::texts() const {
+  std::vector<std::string> out;
+  for (const Dict& fact : dicts_)
+    for (const auto& [key, value] : fact.items)
+      out.push_back(name_of(fact.dict.get()) + "[" + text_of(key.get()) + "] is " +
+                    (value && !is_constant_value(value.get()) ? std::string("the same ") + Py_TYPE(value.get())->tp_name
+                                                              : text_of(value.get())));
+  for (const Cell& fact : cells_) out.push_back(name_of(fact.cell.get()) + " is " + text_of(fact.value.get()));
+  for (const List& fact : lists_) out.push_back(name_of(fact.list.get()) + " has the same items");
+  for (const Set& fact : sets_) out.push_back(name_of(fact.set.get()) + " has the same items");
+  for (const Type& fact : types_)
+    out.push_back(std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + " is unchanged");
+  return out;
+}
+
+int StateFacts::visit(visitproc visit, void* arg) const {
+  for (const Dict& fact : dicts_) {
+    Py_VISIT(fact.dict.get());
+    for (const auto& [key, value] : fact.items) {
+      Py_VISIT(key.get());
+      Py_VISIT(value.get());
+    }
+  }
+  for (const List& fact : lists_) {
+    Py_VISIT(fact.list.get());
+    Py_VISIT(fact.contents.get());
+  }
+  for (const Set& fact : sets_) {
+    Py_VISIT(fact.set.get());
+    Py_VISIT(fact.contents.get());
+  }
+  for (const Cell& fact : cells_) {
+    Py_VISIT(fact.cell.get());
+    Py_VISIT(fact.value.get());
+  }
+  for (const Type& fact : types_) Py_VISIT(fact.type.get());
+  for (const Member& fact : members_) {
+    Py_VISIT(fact.owner.get());
+    Py_VISIT(fact.descriptor.get());
+    Py_VISIT(fact.value.get());
+  }
+  return 0;
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,84 @@
+// Facts about Python state that a program was compiled under: what it read of objects that existed before the call.
+//
+// Every fact is rooted at an object that cannot be another one at a later call (a function's globals, an object that an
+// earlier fact ties by identity): facts are flat, and a check walks no paths. One record a container, with its version
+// tag in front: an unchanged dictionary costs one compare, however many keys were read. The check and the explanation
+// of a failure read the same data. No check runs Python code of the user's, and none can raise.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+
+// Whether `got` serves where `expected` was seen: plain immutable values by type and value, all else by identity.
+bool same_constant(PyObject* expected, PyObject* got);
+// int, float, str, bytes, bool, None, ..., and tuples of such.
+bool is_constant_value(PyObject* object);
+
+class StateFacts {
+ public:
+  // value nullptr: there is no such key.
+  void dict_item(PyObject* dict, PyObject* key, PyObject* value);
+  void whole_dict(PyObject* dict) { whole_dict(dict, dict); }
+  void whole_list(PyObject* list) { whole_list(list, list); }
+  // What it held at the start of the call, when it was written since.
+  void whole_dict(PyObject* dict, PyObject* contents);
+  void whole_list(PyObject* list, PyObject* contents);
+  void whole_set(PyObject* set, PyObject* contents);
+  void cell(PyObject* cell, PyObject* value);
+  void type(PyTypeObject* type);  // with its bases: methods, descriptors, class attributes
+  // A C structure member or __slots__ entry of an instance.
+  void member(PyObject* owner, PyObject* descriptor, PyObject* value);
+
+  // Names for people: where an object was found.
+  void name(PyObject* object, std::string path) { names_.emplace(object, std::move(path)); }
+  std::string name_of(PyObject* object) const;
+
+  bool holds(std::string* why);
+  size_t size() const;
+  std::vector<std::string> texts() const;
+  int visit(visitproc visit, void* arg) const;
+
+ private:
+  struct Dict {
+    PyRef dict;
+    uint64_t version = 0;
+    bool whole = false;  // these items and no others, in this order
+    std::vector<std::pair<PyRef, PyRef>> items;
+  };
+  struct List {
+    PyRef list, contents;  // contents: a tuple
+  };
+  struct Set {
+    PyRef set, contents;
+  };
+  struct Cell {
+    PyRef cell, value;
+  };
+  struct Type {
+    PyRef type;
+    unsigned version;
+  };
+  struct Member {
+    PyRef owner, descriptor, value;
+  };
+  bool dict_holds(Dict& fact, std::string* why);
+  bool dict_same(const Dict& fact, std::string* why) const;
+  bool miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const;
+
+  std::vector<Dict> dicts_;
+  std::vector<List> lists_;
+  std::vector<Set> sets_;
+  std::vector<Cell> cells_;
+  std::vector<Type> types_;
+  std::vector<Member> members_;
+  std::unordered_map<PyObject*, size_t> dict_of_;  // dict -> dicts_
+  std::unordered_map<PyObject*, std::string> names_;
+};
+
+}  // namespace cresset::frontend

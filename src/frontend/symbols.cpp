@@ -1,0 +1,81 @@
+#include "frontend/symbols.h"
+
+#include <torch/csrc/utils/python_symnode.h>
+
+#include <unordered_set>
+
+#include "frontend/arg_spec.h"
+
+namespace cresset::frontend {
+namespace {
+
+class Replacer {
+ public:
+  // A new reference to what stands in its place; the object itself when nothing changes.
+  PyRef replaced(PyObject* object, int depth) {
+    if (torch::is_symint(object)) return checked(PyNumber_Long(object));
+    if (torch::is_symfloat(object)) return checked(PyNumber_Float(object));
+    if (torch::is_symbool(object)) return PyRef::borrow(truth(object) ? Py_True : Py_False);
+    if (depth > 64 || !may_hold(object) || !seen_.insert(object).second) return PyRef::borrow(object);
+    if (PyTuple_Check(object)) return tuple(object, depth);
+    if (PyList_Check(object)) list(object, depth);
+    if (PyDict_Check(object)) dict(object, depth);
+    if (PyObject** slot = _PyObject_GetDictPtr(object); slot != nullptr && *slot != nullptr) dict(*slot, depth);
+    return PyRef::borrow(object);
+  }
+
+ private:
+  static bool truth(PyObject* object) {
+    const int is = PyObject_IsTrue(object);
+    if (is < 0) throw PythonError{};
+    return is == 1;
+  }
+  static bool may_hold(PyObject* object) {
+    return PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) ||
+           (!PyType_Check(object) && !PyModule_Check(object) && !PyFunction_Check(object) &&
+            _PyObject_GetDictPtr(object) != nullptr);
+  }
+
+  PyRef tuple(PyObject* object, int depth) {
+    std::vector<PyRef> items;
+    bool changed = false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
+      items.push_back(replaced(PyTuple_GET_ITEM(object, i), depth + 1));
+      changed = changed || items.back().get() != PyTuple_GET_ITEM(object, i);
+    }
+    seen_.erase(object);  // met again, it is replaced again
+    if (!changed) return PyRef::borrow(object);
+    PyRef made = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+    for (size_t i = 0; i < items.size(); ++i) PyTuple_SET_ITEM(made.get(), i, items[i].release());
+    if (PyTuple_CheckExact(object)) return made;
+    PyObject* type = (PyObject*)Py_TYPE(object);
+    if (!PyObject_HasAttrString(type, "_make")) return checked(PyObject_CallOneArg(type, made.get()));
+    PyRef make = checked(PyObject_GetAttrString(type, "_make"));
+    return checked(PyObject_CallOneArg(make.get(), made.get()));
+  }
+
+  void list(PyObject* object, int depth) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) {
+      PyRef item = replaced(PyList_GET_ITEM(object, i), depth + 1);
+      if (item.get() != PyList_GET_ITEM(object, i)) PyList_SetItem(object, i, item.release());
+    }
+  }
+
+  void dict(PyObject* object, int depth) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, &key, &value)) {
+      const PyRef hold = PyRef::borrow(key);
+      const PyRef item = replaced(value, depth + 1);
+      if (item.get() != value && PyDict_SetItem(object, key, item.get()) < 0) throw PythonError{};
+    }
+  }
+
+  std::unordered_set<PyObject*> seen_;
+};
+
+}  // namespace
+
+PyRef without_symbols(PyRef object) { return Replacer().replaced(object.get(), 0); }
+
+}  // namespace cresset::frontend

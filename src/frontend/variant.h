@@ -1,0 +1,57 @@
+// Compiled variants of a function, or of what follows a point in the middle of it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bridge/entry.h"
+#include "frontend/arg_spec.h"
+#include "frontend/effects.h"
+#include "frontend/point.h"
+#include "frontend/recipe.h"
+#include "frontend/state_facts.h"
+#include "frontend/state_guard.h"
+
+namespace cresset::frontend {
+
+struct Point;
+
+// Where a piece ends before its call does: what the frames hold there, and the operation to be done natively.
+struct Break {
+  std::shared_ptr<Point> point;  // null: the piece goes on to the end of the call
+  Recipe frames;
+  Operation operation;           // its operands are made by `operands`
+  std::vector<Recipe> operands;
+};
+
+// One compiled variant: everything a call is checked against, and how its result is made. `entry` is null when the
+// function could not be captured for calls of this kind: they run eagerly.
+struct Variant {
+  TorchState state, after;  // when the piece begins, and when it ends
+  ArgSpec args, kwargs;
+  ModuleGuards modules;  // traced: all that the function can reach; evaluated: for names
+  StateFacts facts;      // evaluated: what it read
+  std::unique_ptr<bridge::Entry> entry;
+  std::vector<Effect> effects;
+  Break next;
+  Recipe result;
+  uint32_t shared_slots = 0;
+  sym::SizeProgram numbers;
+  size_t symbol_count = 0;
+  std::string eager_reason;
+  bool raised = false;  // the function raised while captured: nothing is learned from that
+
+  int visit(visitproc visit, void* arg) const;
+};
+using Variants = std::vector<std::shared_ptr<Variant>>;  // most recently used first
+
+// A place in a function between two pieces, and the pieces that begin there.
+struct Point {
+  Place place;
+  Variants successors;
+  std::vector<std::string> varying_ints;  // paths of ints that differed between calls
+};
+using Points = std::vector<std::shared_ptr<Point>>;
+
+}  // namespace cresset::frontend
