@@ -48,6 +48,8 @@ const Names kModules = {"builtins",  "math",       "cmath",       "operator",   
                         "enum",      "types",      "inspect",     "contextlib",   "_contextvars", "_struct",
                         "_warnings", "_imp",       "_heapq",      "_bisect",      "string",       "_string",
                         "re",        "_sre",       "opcode"};
+// Functions of `sys` that look at what no program changes.
+const Names kSysReads = {"getrecursionlimit", "intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
 // Parts of torch's C module that change or read what no guard covers.
 const Names kTorchOutside = {"manual_seed",
                              "seed",
@@ -132,6 +134,7 @@ CCall function_of(PyObject* callable, const char* name) {
     return call;
   }
   if (is_torch(module)) return call.effect = kTorchOutside.count(n) != 0 ? CEffect::Outside : CEffect::Pure, call;
+  if (module == "sys" && kSysReads.count(n) != 0) return call;
   if (module.empty() || kModules.count(module) == 0) call.effect = CEffect::Outside;
   return call;
 }
