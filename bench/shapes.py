@@ -38,28 +38,41 @@ def sweep_inputs(model, module, draws):
         yield model.inputs(module, rng.randint(2, 7), n, seed=i)
 
 
-def measure_cresset(name, dynamic, draws):
+def set_up(name, draws):
+    """The module, the inputs after the first, and a function that times the first call of a compiled module."""
     import torch
     from models import MODELS
 
-    import cresset
-
     model = MODELS[name]
     module = model.build()
-    compiled = cresset.compile(module, dynamic=dynamic)
     inputs = sweep_inputs(model, module, draws)
     first = next(inputs)
-    with torch.no_grad():
-        module(**first)
-        begin, cpu = time.perf_counter(), time.process_time()
-        compiled(**first)
-        seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-        stats = cresset.stats()
-        for given in inputs:
-            compiled(**given)
+
+    def first_call(compiled):
+        with torch.no_grad():
+            module(**first)
+            begin, cpu = time.perf_counter(), time.process_time()
+            compiled(**first)
+        return {"first_call_s": time.perf_counter() - begin, "first_call_cpu_s": time.process_time() - cpu}
+
+    def sweep(compiled):
+        with torch.no_grad():
+            for given in inputs:
+                compiled(**given)
+
+    return module, first_call, sweep
+
+
+def measure_cresset(name, dynamic, draws):
+    module, first_call, sweep = set_up(name, draws)
+    import cresset
+
+    compiled = cresset.compile(module, dynamic=dynamic)
+    out = first_call(compiled)
+    stats = cresset.stats()
+    sweep(compiled)
     return {
-        "first_call_s": seconds,
-        "first_call_cpu_s": cpu,
+        **out,
         "capture_s": stats["ms_capture"] / 1e3,
         "guards_asked": stats["guards_asked"],
         "guards_checked": stats["guards_checked"],
@@ -69,23 +82,14 @@ def measure_cresset(name, dynamic, draws):
 
 
 def measure_torch(name, dynamic, draws):
+    module, first_call, sweep = set_up(name, draws)
     import torch
-    from models import MODELS
     from torch._dynamo.utils import counters
 
-    model = MODELS[name]
-    module = model.build()
     compiled = torch.compile(module, dynamic=dynamic)
-    inputs = sweep_inputs(model, module, draws)
-    first = next(inputs)
-    with torch.no_grad():
-        module(**first)
-        begin = time.perf_counter()
-        compiled(**first)
-        seconds = time.perf_counter() - begin
-        for given in inputs:
-            compiled(**given)
-    return {"first_call_s": seconds, "compilations": counters["stats"]["unique_graphs"]}
+    out = first_call(compiled)
+    sweep(compiled)
+    return {**out, "compilations": counters["stats"]["unique_graphs"]}
 
 
 def measure_torch_operations(*_):

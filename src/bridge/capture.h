@@ -170,11 +170,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   at::Scalar read_number(graph::ValueId value);
   bool reads_data() const { return !data_reads_.empty(); }
 
-  // What was captured cannot serve later calls.
-  void mark_aborted(std::string why) {
-    if (aborted_.empty()) aborted_ = std::move(why);
-  }
-  const std::string& aborted() const { return aborted_; }  // why; empty: still good
   // ---- The end. An open capture defers; a closed one does not: operators run natively from then on.
 
   // Closes the capture early: what was deferred happens now, and every trace tensor alive becomes real in place. An
@@ -183,6 +178,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Called first, when it is not closed yet: true when that has ended the capture in an orderly way. May be empty.
   std::function<bool(const std::string& why)> before_flush;
   bool closed() const { return closed_; }
+  std::string located(const std::string& why) const;  // with the user's line, while open
   const std::string& why_closed() const { return why_closed_; }  // of a flush
   void rethrow_deferred();                                       // once
 
@@ -199,7 +195,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
     return real_inputs_;
   }  // aliases of guests, or the tensors themselves
 
-  int64_t lifted_constants() const { return static_cast<int64_t>(graph_->constants.size()); }
   // Trace tensors made, and in-place writes recorded, so far.
   uint64_t serial() const { return serial_; }
   uint64_t writes() const { return writes_; }
@@ -261,7 +256,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::unordered_map<const void*, StorageId> storage_of_memory_;  // real StorageImpl -> storage
   std::unordered_map<c10::TensorImpl*, std::string> names_;
   ops::ShapeMemo shapes_;
-  std::string aborted_;
   std::vector<Guest> guests_;
   bool use_guests_ = false;
   bool closed_ = false;

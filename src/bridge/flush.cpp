@@ -86,14 +86,18 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
   }
 }
 
+std::string Capture::located(const std::string& why) const {
+  const std::string& at = graph_->locations[graph_->current_location];
+  return at.empty() ? why : why + " at " + at;
+}
+
 void Capture::flush(const std::string& why) {
   if (closed_) return;
   if (before_flush) {
     const auto end = std::exchange(before_flush, nullptr);
     if (end(why)) return;
   }
-  const std::string& at = graph_->locations[graph_->current_location];
-  why_closed_ = at.empty() ? why : why + " at " + at;
+  why_closed_ = located(why);
   CRESSET_LOG(Graph, "capture ends early: " + why_closed_);
   const std::vector<at::Tensor> live = close();
   Captured captured = finish(live, /*runs_once=*/true);

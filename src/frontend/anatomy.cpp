@@ -1,18 +1,14 @@
 #include "frontend/anatomy.h"
 
-#include "frontend/point.h"
-
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <cstring>
 
+#include "frontend/point.h"
+#include "frontend/py_objects.h"
+
 namespace cresset::frontend {
 namespace {
-
-PyObject* instance_dict(PyObject* object) {
-  PyObject** slot = _PyObject_GetDictPtr(object);
-  return slot != nullptr ? *slot : nullptr;
-}
 
 // An instance of a Python class whose whole state is its __dict__.
 bool is_plain_instance(PyObject* object) {
@@ -114,7 +110,7 @@ Anatomy of_mapping(PyObject* object) {
 Anatomy of_generator(PyObject* object) {
   CressetFrameImage image;
   if (cresset_eval_generator_image(object, &image) < 0) return PyErr_Clear(), Anatomy{};
-  if (image.names != nullptr || (image.handled != nullptr && image.handled != Py_None)) return {};
+  if (image.names != nullptr || handles_exception(image)) return {};
   Anatomy out{Anatomy::Kind::Generator, {}, {}};
   const PyRef where = checked(Py_BuildValue("iii", image.last, static_cast<int>(image.continuation),
                                             image.continuation_operand));
@@ -138,14 +134,8 @@ void fill_function(PyObject* made, const Anatomy& anatomy) {
   Py_XSETREF(f->func_module, Py_NewRef(form_item(anatomy, 3)));
 }
 
-}  // namespace
-
-namespace {
-
 PyRef make_generator(const Anatomy& anatomy) {
-  const PyRef contents = checked(PyTuple_New(static_cast<Py_ssize_t>(anatomy.parts.size())));
-  for (size_t i = 0; i < anatomy.parts.size(); ++i)
-    PyTuple_SET_ITEM(contents.get(), static_cast<Py_ssize_t>(i), Py_NewRef(anatomy.parts[i].get()));
+  const PyRef contents = tuple_of(anatomy.parts);
   PyObject* where = form_item(anatomy, 2);
   const auto number = [&](Py_ssize_t i) { return static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(where, i))); };
   Place::Frame frame{PyRef::borrow(form_item(anatomy, 1)), number(0), number(2), static_cast<uint8_t>(number(1))};
@@ -241,10 +231,7 @@ PyRef make_whole(const Anatomy& anatomy) {
     return checked(PyObject_GetAttr(anatomy.parts[0].get(), form_item(anatomy, 0)));
   if (anatomy.kind == Anatomy::Kind::Generator) return make_generator(anatomy);
   const bool has_state = form_item(anatomy, 1) == Py_True;
-  const size_t count = anatomy.parts.size() - (has_state ? 1 : 0);
-  const PyRef args = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-  for (size_t i = 0; i < count; ++i)
-    PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), Py_NewRef(anatomy.parts[i].get()));
+  const PyRef args = tuple_of({anatomy.parts.begin(), anatomy.parts.end() - (has_state ? 1 : 0)});
   PyRef made = checked(PyObject_CallObject(form_item(anatomy, 0), args.get()));
   if (has_state) checked(PyObject_CallMethod(made.get(), "__setstate__", "O", anatomy.parts.back().get()));
   return made;

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "frontend/py_objects.h"
 
 namespace cresset::frontend {
 namespace {
@@ -159,7 +160,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     while (PyDict_Next(object, &position, &key, &value)) child(value, "[" + key_text(key) + "]");
   } else if (Anatomy anatomy; in_frames && (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
     if (!is_new()) return same(), spec;
-    build_anatomy(spec, object, anatomy);
+    build_anatomy(spec, anatomy);
   } else if (RegisteredNode node; (!any_object_ || in_frames) && flatten_registered(object, node)) {
     spec.kind = ArgSpec::Kind::Registered;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
@@ -175,7 +176,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   return spec;
 }
 
-void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject*, const Anatomy& anatomy) {
+void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
   spec.kind = ArgSpec::Kind::Anatomy;
   spec.anatomy = {anatomy.kind, anatomy.form, {}};
   ++writable_depth_;
@@ -315,9 +316,7 @@ PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRe
     for (size_t i = 0; i < spec.children.size(); ++i)
       PyTuple_SET_ITEM(items.get(), i,
                        with_symbols(spec.children[i], PyTuple_GET_ITEM(object, i), ints, next).release());
-    if (PyTuple_CheckExact(object)) return items;
-    PyRef make = checked(PyObject_GetAttrString(spec.object.get(), "_make"));
-    return checked(PyObject_CallOneArg(make.get(), items.get()));
+    return tuple_as(spec.object.get(), std::move(items));
   }
   CRESSET_CHECK(spec.kind == ArgSpec::Kind::Dict, "a symbolic int in a container that may be written");  // kwargs
   PyRef items = checked(PyDict_New());

@@ -65,7 +65,7 @@ class SpecBuilder {
   ArgSpec build(PyObject* object, std::string path);
 
  private:
-  void build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy);
+  void build_anatomy(ArgSpec& spec, const Anatomy& anatomy);
 
   int writable_depth_ = 0;
   bool any_object_;

@@ -29,10 +29,8 @@ class CompilingFlag {
  public:
   CompilingFlag() : module_(PyRef::steal(PyImport_ImportModule("torch.compiler"))) { set(+1); }
   ~CompilingFlag() {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
+    const SetAside pending;
     set(-1);
-    PyErr_Restore(type, value, trace);
   }
 
  private:
@@ -244,7 +242,6 @@ class CaptureRun final : public PieceMaker {
   // How later calls make their result; or why they cannot.
   void make_result(PyObject* args, PyObject* kwargs, PyObject* result) {
     Variant& variant = *piece_->variant();
-    if (!piece_->capture().aborted().empty()) return piece_->refuse(piece_->capture().aborted());
     if (session_ == nullptr) check_traced(args, kwargs);
     if (session_ != nullptr && !session_->refusal().empty()) piece_->refuse(session_->refusal());
     variant.after = TorchState::now();
@@ -294,9 +291,7 @@ class CaptureRun final : public PieceMaker {
   bool end_at_break(const std::string& why) {
     const py::gil_scoped_acquire gil;
     const SetAside pending;
-    std::string at = why;
-    if (!piece_->capture().graph().locations[piece_->capture().graph().current_location].empty())
-      at += " at " + piece_->capture().graph().locations[piece_->capture().graph().current_location];
+    const std::string at = piece_->capture().located(why);
     std::string obstacle;
     try {
       obstacle = make_break();
@@ -306,7 +301,7 @@ class CaptureRun final : public PieceMaker {
     }
     if (!obstacle.empty()) {
       piece_->variant()->next = {};
-      piece_->refuse(obstacle == at ? at : at + " (" + obstacle + ")");
+      piece_->refuse(at + " (" + obstacle + ")");
       piece_->capture().flush(piece_->variant()->eager_reason);
     } else {
       compile_piece();
@@ -333,7 +328,6 @@ class CaptureRun final : public PieceMaker {
     Variant& variant = *piece_->variant();
     const InProgress& op = session_->in_progress();
     if (request_.options.fullgraph) return "fullgraph=True";
-    if (!piece_->capture().aborted().empty()) return piece_->capture().aborted();
     if (!session_->refusal().empty()) return session_->refusal();
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)

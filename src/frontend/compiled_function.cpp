@@ -49,6 +49,11 @@ bool requires_grad(const CallLeaves& leaves) {
                      [](const at::Tensor& t) { return t.requires_grad(); });
 }
 
+void note_recompile(const std::string& line) {
+  live_totals().recompiles.push_back(line);
+  CRESSET_LOG(Recompiles, line);
+}
+
 void record_break(Variant& variant, const std::string& name) {
   Totals& t = live_totals();
   ++t.graph_breaks;
@@ -151,7 +156,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   }
   if (options_.auto_dynamic && profile_ == nullptr) profile_ = std::make_unique<ShapeProfile>(function_.get());
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
-  result = capture_call(request(*variant), variant, args, kwargs);
+  result = capture_call(request(variant->modules), variant, args, kwargs);
   if (!variant->eager_reason.empty()) {
     record_break(*variant, name);
     ++live_totals().eager_calls;
@@ -236,11 +241,10 @@ PyObject* CompiledFunction::natively(const Point* point, PyObject* args, PyObjec
 // What follows a break: the operation, natively; then another piece that fits (`next`), or what capturing one, or going
 // on natively, returns.
 PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& next, PyRef& args, PyRef& kwargs) {
-  const std::shared_ptr<Point> point = variant.next.point;
+  const std::shared_ptr<Point>& point = variant.next.point;  // the caller keeps the variant
   PyRef frames = make(variant.next.frames, with);
   Operation operation = variant.next.operation;
   for (const Recipe& operand : variant.next.operands) operation.operands.push_back(make(operand, with));
-  const Break from = variant.next;
   variant.after.set();
   next = {};
   const PyRef value = perform(operation);
@@ -258,9 +262,9 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   next = find(point->successors, state, args.get(), kwargs.get(), nullptr);
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
   if (next.variant == nullptr && state == variant.after) {
-    if (std::shared_ptr<Variant> fresh = successor(from, state, args.get(), kwargs.get())) {
-      const Variant names;  // parameters were named when the first piece was captured
-      return capture_from(request(names), point, std::move(fresh), args.get(), value.get());
+    if (std::shared_ptr<Variant> fresh = successor(variant.next, state, args.get(), kwargs.get())) {
+      const ModuleGuards no_names;
+      return capture_from(request(no_names), point, std::move(fresh), args.get(), value.get());
     }
   }
   next = {};
@@ -273,17 +277,15 @@ std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const To
   if (!from.point->successors.empty()) {
     std::string why;
     find(from.point->successors, state, args, kwargs, &why);
-    const std::string line = name() + ", from " + from.point->place.text() + ": " + why;
-    live_totals().recompiles.push_back(line);
-    CRESSET_LOG(Recompiles, line);
+    note_recompile(name() + ", from " + from.point->place.text() + ": " + why);
     if (const std::shared_ptr<Variant> now = make_successor(options_, from, state, args, kwargs))
       learn_varying_ints(from.point->varying_ints, from.point->successors, now->args, now->kwargs);
   }
   return make_successor(options_, from, state, args, kwargs);
 }
 
-CaptureRequest CompiledFunction::request(const Variant& first) {
-  return {function_.get(), name(), options_, profile_.get(), TorchState::now(), first.modules, points_};
+CaptureRequest CompiledFunction::request(const ModuleGuards& names) {
+  return {function_.get(), name(), options_, profile_.get(), TorchState::now(), names, points_};
 }
 
 PyObject* CompiledFunction::refuse_break(const Variant& variant) const {
@@ -317,9 +319,7 @@ PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, 
   if (!variants_.empty()) {
     std::string why;
     find(variants_, state, args, kwargs, &why);
-    const std::string line = name() + ": " + why;
-    live_totals().recompiles.push_back(line);
-    CRESSET_LOG(Recompiles, line);
+    note_recompile(name() + ": " + why);
   }
   PyRef result;
   const std::shared_ptr<Variant> variant = capture(state, args, kwargs, result);
@@ -332,9 +332,7 @@ void CompiledFunction::forget(Variants& among, const std::shared_ptr<Variant>& v
                               const bridge::PredictionError& error) {
   bridge::note_unpredictable(error.op());
   std::erase(among, variant);
-  const std::string line = name() + ": " + error.what();
-  live_totals().recompiles.push_back(line);
-  CRESSET_LOG(Recompiles, line);
+  note_recompile(name() + ": " + error.what());
 }
 
 void CompiledFunction::clear_variants() {

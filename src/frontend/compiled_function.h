@@ -71,7 +71,7 @@ class CompiledFunction {
   std::shared_ptr<Variant> successor(const Break& from, const TorchState& state, PyObject* args, PyObject* kwargs);
   PyObject* natively(const Point* point, PyObject* args, PyObject* kwargs) const;
   PyObject* call_first(const TorchState& state, PyObject* args, PyObject* kwargs);
-  CaptureRequest request(const Variant& first);
+  CaptureRequest request(const ModuleGuards& names);  // of parameters
   std::string name() const;
   void forget(Variants& among, const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
   // Runs the call for real and makes a variant of it. `result`: what it returned; empty with an exception set.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "frontend/py_objects.h"
+
 namespace cresset::frontend {
 namespace {
 
@@ -42,7 +44,7 @@ PyRef format(int conversion, PyObject* value, PyObject* spec) {
 
 PyRef as_bool(int answer) { return answer < 0 ? PyRef() : PyRef::borrow(answer ? Py_True : Py_False); }
 
-PyRef tuple_of(PyObject* const* values, int count) {
+PyRef slots_of(PyObject* const* values, int count) {
   PyRef out = checked(PyTuple_New(count));
   for (int i = 0; i < count; ++i) PyTuple_SET_ITEM(out.get(), i, Py_NewRef(values[i] != nullptr ? values[i] : unset()));
   return out;
@@ -52,7 +54,7 @@ PyRef tuple_of(PyObject* const* values, int count) {
 const char* obstacle(const CressetActivation& activation, const CressetFrameImage& image) {
   if (activation.is_generator) return "inside a generator or coroutine";
   if (image.names != nullptr) return "inside a class body";
-  if (image.handled != nullptr && image.handled != Py_None) return "while an exception is handled";
+  if (handles_exception(image)) return "while an exception is handled";
   return nullptr;
 }
 
@@ -94,7 +96,7 @@ std::string Place::text() const {
 }
 
 PyRef frame_contents(const CressetFrameImage& image) {
-  const PyRef slots = tuple_of(image.slots, image.slot_count), stack = tuple_of(image.stack, image.stack_depth);
+  const PyRef slots = slots_of(image.slots, image.slot_count), stack = slots_of(image.stack, image.stack_depth);
   return checked(PyTuple_Pack(4, image.function != nullptr ? image.function : unset(),
                               image.continuation_value != nullptr ? image.continuation_value : unset(), slots.get(),
                               stack.get()));
@@ -134,9 +136,8 @@ Frames frames_of(CressetActivation* innermost, CressetPoint point, std::string* 
     break;
   }
   std::reverse(out.place.frames.begin(), out.place.frames.end());
-  out.contents = checked(PyTuple_New(static_cast<Py_ssize_t>(contents.size())));
-  for (size_t i = 0; i < contents.size(); ++i)
-    PyTuple_SET_ITEM(out.contents.get(), static_cast<Py_ssize_t>(i), contents[contents.size() - 1 - i].release());
+  std::reverse(contents.begin(), contents.end());
+  out.contents = tuple_of(contents);
   return out;
 }
 

@@ -47,6 +47,9 @@ struct Frames {
   Place place;
   PyRef contents;
 };
+inline bool handles_exception(const CressetFrameImage& image) {
+  return image.handled != nullptr && image.handled != Py_None;
+}
 // What one frame holds: (function, value that its continuation keeps, slots, stack).
 PyRef frame_contents(const CressetFrameImage& image);
 // The reverse; borrows from `contents`.

@@ -11,6 +11,7 @@
 #include "bridge/sym_node.h"
 #include "frontend/anatomy.h"
 #include "frontend/arg_spec.h"
+#include "frontend/py_objects.h"
 
 namespace cresset::frontend {
 namespace {
@@ -21,11 +22,6 @@ bool is_plain_immutable(PyObject* object) {
 }
 
 bool is_dict_like(PyObject* object) { return PyDict_CheckExact(object); }
-
-PyObject* instance_dict(PyObject* object) {
-  PyObject** slot = _PyObject_GetDictPtr(object);
-  return slot != nullptr ? *slot : nullptr;
-}
 
 }  // namespace
 
@@ -192,15 +188,6 @@ PyRef make_tuple(const Recipe& recipe, Ingredients& with) {
   return items;
 }
 
-PyRef make_named(PyObject* type, PyRef items) {
-  if (type == (PyObject*)&PyTuple_Type) return items;
-  if (PyObject_HasAttrString(type, "_make")) {
-    PyRef make_function = checked(PyObject_GetAttrString(type, "_make"));
-    return checked(PyObject_CallOneArg(make_function.get(), items.get()));
-  }
-  return checked(PyObject_CallOneArg(type, items.get()));  // torch.return_types, torch.Size
-}
-
 void fill_dict(const Recipe& recipe, PyObject* dict, Ingredients& with) {
   for (size_t i = 0; i < recipe.children.size(); ++i) {
     PyRef value = make(recipe.children[i], with);
@@ -239,7 +226,7 @@ PyRef make(const Recipe& recipe, Ingredients& with) {
     case Recipe::Kind::Shared:
       return with.shared[recipe.position];
     case Recipe::Kind::Tuple:
-      return remember(make_named(recipe.object.get(), make_tuple(recipe, with)));
+      return remember(tuple_as(recipe.object.get(), make_tuple(recipe, with)));
     case Recipe::Kind::List: {
       PyRef list = remember(checked(PyList_New(0)));
       for (const Recipe& c : recipe.children)

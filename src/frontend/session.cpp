@@ -4,13 +4,10 @@
 
 #include <string_view>
 
+#include "frontend/py_objects.h"
+
 namespace cresset::frontend {
 namespace {
-
-PyObject* instance_dict(PyObject* object) {
-  PyObject** slot = _PyObject_GetDictPtr(object);
-  return slot != nullptr ? *slot : nullptr;
-}
 
 const char* utf8(PyObject* unicode) {
   const char* text = PyUnicode_Check(unicode) ? PyUnicode_AsUTF8(unicode) : nullptr;
@@ -26,12 +23,8 @@ bool is_snapshot_container(PyObject* object) {
 
 void Session::refuse(std::string why) {
   if (!refusal_.empty()) return;
-  const bool graph_open = !capture_->closed();
-  if (graph_open && capture_->locate) capture_->locate(*capture_);
-  refusal_ = std::move(why);
-  if (!graph_open) return;
-  const std::string& at = capture_->graph().locations[capture_->graph().current_location];
-  if (!at.empty()) refusal_ += " at " + at;
+  if (!capture_->closed() && capture_->locate) capture_->locate(*capture_);
+  refusal_ = capture_->closed() ? std::move(why) : capture_->located(why);
 }
 
 void Session::learn(PyObject* object) {

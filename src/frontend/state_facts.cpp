@@ -1,21 +1,11 @@
 #include "frontend/state_facts.h"
 
-#include <structmember.h>
-
-#include <algorithm>
 #include <cmath>
+
+#include "frontend/py_objects.h"
 
 namespace cresset::frontend {
 namespace {
-
-uint64_t dict_version(PyObject* dict) {
-#if PY_VERSION_HEX < 0x030C0000
-  return ((PyDictObject*)dict)->ma_version_tag;
-#else
-  (void)dict;
-  return 0;
-#endif
-}
 
 // 0: the type changes without a trace.
 unsigned type_version(PyTypeObject* type) {

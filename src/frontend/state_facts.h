@@ -24,9 +24,7 @@ class StateFacts {
  public:
   // value nullptr: there is no such key.
   void dict_item(PyObject* dict, PyObject* key, PyObject* value);
-  void whole_dict(PyObject* dict) { whole_dict(dict, dict); }
-  void whole_list(PyObject* list) { whole_list(list, list); }
-  // What it held at the start of the call, when it was written since.
+  // contents: what it held at the start of the call, when it was written since; else itself.
   void whole_dict(PyObject* dict, PyObject* contents);
   void whole_list(PyObject* list, PyObject* contents);
   void whole_set(PyObject* set, PyObject* contents);

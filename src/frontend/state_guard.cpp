@@ -12,6 +12,8 @@
 
 #include <algorithm>
 
+#include "frontend/py_objects.h"
+
 namespace cresset::frontend {
 
 TorchState TorchState::now() {
@@ -63,15 +65,6 @@ bool is_module(PyObject* object) {
 }
 
 namespace {
-
-uint64_t dict_version(PyObject* dict) {
-#if PY_VERSION_HEX < 0x030C0000
-  return ((PyDictObject*)dict)->ma_version_tag;
-#else
-  (void)dict;
-  return 0;
-#endif
-}
 
 bool plain_value(PyObject* object) {
   return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object);

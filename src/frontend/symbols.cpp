@@ -4,7 +4,7 @@
 
 #include <unordered_set>
 
-#include "frontend/arg_spec.h"
+#include "frontend/py_objects.h"
 
 namespace cresset::frontend {
 namespace {
@@ -45,13 +45,7 @@ class Replacer {
     }
     seen_.erase(object);  // met again, it is replaced again
     if (!changed) return PyRef::borrow(object);
-    PyRef made = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
-    for (size_t i = 0; i < items.size(); ++i) PyTuple_SET_ITEM(made.get(), i, items[i].release());
-    if (PyTuple_CheckExact(object)) return made;
-    PyObject* type = (PyObject*)Py_TYPE(object);
-    if (!PyObject_HasAttrString(type, "_make")) return checked(PyObject_CallOneArg(type, made.get()));
-    PyRef make = checked(PyObject_GetAttrString(type, "_make"));
-    return checked(PyObject_CallOneArg(make.get(), made.get()));
+    return tuple_as((PyObject*)Py_TYPE(object), tuple_of(items));
   }
 
   void list(PyObject* object, int depth) {

@@ -10,17 +10,9 @@ import functools
 import math
 
 import torch
-from programs_effects import Box, ramp, world
+from programs_effects import Box, ramp, table, world
 
-ROWS = []
-
-
-def row(function=None, *, make=world, inputs=(lambda: ramp(3, 4),) * 3):
-    def add(f):
-        ROWS.append((f.__name__, make, f, inputs))
-        return f
-
-    return add if function is None else add(function)
+ROWS, row = table()
 
 
 SIGNS = (lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: ramp(5, 2), lambda: -ramp(2, 2))

@@ -29,17 +29,21 @@ def ramp(*shape):
     return torch.arange(n, dtype=torch.float32).reshape(shape) * 0.5 - 1
 
 
-ROWS = []
+def table():
+    """An empty table, and the decorator that adds a program to it."""
+    rows = []
+
+    def row(function=None, *, make=world, inputs=(lambda: ramp(3, 4),) * 3):
+        def add(f):
+            rows.append((f.__name__, make, f, inputs))
+            return f
+
+        return add if function is None else add(function)
+
+    return rows, row
 
 
-def row(function=None, *, make=world, inputs=(lambda: ramp(3, 4),) * 3):
-    """Adds a program to the table."""
-
-    def add(f):
-        ROWS.append((f.__name__, make, f, inputs))
-        return f
-
-    return add if function is None else add(function)
+ROWS, row = table()
 
 
 # ------------------------------------------------------------------------------------------------- writes

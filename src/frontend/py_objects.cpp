@@ -1,0 +1,33 @@
+#include "frontend/py_objects.h"
+
+namespace cresset::frontend {
+
+PyObject* instance_dict(PyObject* object) {
+  PyObject** slot = _PyObject_GetDictPtr(object);
+  return slot != nullptr ? *slot : nullptr;
+}
+
+uint64_t dict_version(PyObject* dict) {
+#if PY_VERSION_HEX < 0x030C0000
+  return ((PyDictObject*)dict)->ma_version_tag;
+#else
+  (void)dict;
+  return 0;
+#endif
+}
+
+PyRef tuple_of(const std::vector<PyRef>& items) {
+  PyRef out = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  for (size_t i = 0; i < items.size(); ++i)
+    PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), Py_NewRef(items[i].get()));
+  return out;
+}
+
+PyRef tuple_as(PyObject* type, PyRef items) {
+  if (type == (PyObject*)&PyTuple_Type) return items;
+  if (!PyObject_HasAttrString(type, "_make")) return checked(PyObject_CallOneArg(type, items.get()));
+  const PyRef make = checked(PyObject_GetAttrString(type, "_make"));
+  return checked(PyObject_CallOneArg(make.get(), items.get()));
+}
+
+}  // namespace cresset::frontend
