@@ -21,6 +21,7 @@ from ._api import (
     stats,
     trace,
 )
+from ._control import GuardEntry, allow_in_graph, comptime, disable, graph_break, is_compiling
 from ._shapes import check, shapes, solve
 
 __version__ = "0.1.0"
@@ -28,9 +29,15 @@ __all__ = [
     "CaptureError",
     "ConstraintError",
     "Explanation",
+    "GuardEntry",
+    "allow_in_graph",
     "check",
     "compile",
+    "comptime",
+    "disable",
     "explain",
+    "graph_break",
+    "is_compiling",
     "mark_dynamic",
     "mark_static",
     "maybe_mark_dynamic",

@@ -8,6 +8,7 @@ import weakref
 import torch
 
 from . import _C
+from ._control import is_disabled
 from ._module import compile_module
 
 
@@ -25,6 +26,11 @@ _OPTIONS = {
     "fuse": (True, "False: one kernel an operator, for finding a fault"),
     "frontend": ("trace", "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
 }
+_GUARD_FILTER = (
+    "guard_filter",
+    "a function of a list of cresset.GuardEntry that gives a boolean for each: False drops that guard. UNSAFE: compiled "
+    "code then runs where what it was compiled under has changed",
+)
 _FRONT_ENDS = ("trace", "evaluate")
 _compiled = weakref.WeakSet()
 
@@ -42,8 +48,14 @@ def _check_options(mode, options, dynamic, backend):
         raise TypeError(f"cresset.compile: options must be a dict, got {type(options).__name__}")
     chosen = {name: default for name, (default, _) in _OPTIONS.items()}
     for name, value in (options or {}).items():
+        if name == "guard_filter":
+            if not callable(value):
+                raise TypeError(f"cresset.compile: option 'guard_filter' must be a function, got {value!r}")
+            chosen[name] = value
+            continue
         if name not in _OPTIONS:
-            known = "; ".join(f"{n}: {meaning}" for n, (_, meaning) in _OPTIONS.items())
+            known = [(n, meaning) for n, (_, meaning) in _OPTIONS.items()] + [_GUARD_FILTER]
+            known = "; ".join(f"{n}: {meaning}" for n, meaning in known)
             raise ValueError(f"cresset.compile: unknown option {name!r}; known options are {known}")
         if name == "frontend":
             if value not in _FRONT_ENDS:
@@ -74,7 +86,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="cresset", mod
         )
     if not callable(model):
         raise TypeError(f"cresset.compile: expected a callable (a function or a module), got {type(model).__name__}")
-    if disable:
+    if disable or is_disabled(model):
         return model
     settings = {
         "dynamic": dynamic is not False,

@@ -62,3 +62,55 @@ def compile_module(module, settings, register):
     set_slot(compiled, "_cresset_settings", dict(settings))
     set_slot(compiled, "_cresset_call", register(_C.compile(original_call, **settings)))
     return compiled
+
+
+# ---- Modules that are kept from being compiled
+
+
+def _call_kept_out(self, *args, **kwargs):
+    return self._cresset_kept_out(self._orig_mod, *args, **kwargs)
+
+
+def _rebuild_disabled(module, settings):
+    from ._control import disable
+
+    return disable(module, **settings)
+
+
+def _reduce_disabled(self, protocol):
+    return _rebuild_disabled, (self._orig_mod, self._cresset_settings)
+
+
+def _deepcopy_disabled(self, memo):
+    return _rebuild_disabled(copy.deepcopy(self._orig_mod, memo), self._cresset_settings)
+
+
+_disabled_classes = {}
+
+
+def _disabled_class(cls):
+    if cls not in _disabled_classes:
+        _disabled_classes[cls] = type(
+            cls.__name__,
+            (cls,),
+            {
+                "__slots__": ("_cresset_kept_out", "_cresset_settings", "_orig_mod"),
+                "__module__": cls.__module__,
+                "__qualname__": cls.__qualname__,
+                "__doc__": cls.__doc__,
+                "__call__": _call_kept_out,
+                "__reduce_ex__": _reduce_disabled,
+                "__deepcopy__": _deepcopy_disabled,
+            },
+        )
+    return _disabled_classes[cls]
+
+
+def disabled_module(module, call, settings):
+    """A module that is `module` in every respect, but is called by `call`."""
+    disabled = object.__new__(_disabled_class(type(module)))
+    object.__setattr__(disabled, "__dict__", module.__dict__)
+    object.__setattr__(disabled, "_orig_mod", module)
+    object.__setattr__(disabled, "_cresset_settings", settings)
+    object.__setattr__(disabled, "_cresset_kept_out", call)
+    return disabled

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "frontend/control.h"
+
 namespace cresset::frontend {
 namespace {
 
@@ -48,6 +50,8 @@ const Names kModules = {"builtins",  "math",       "cmath",       "operator",   
                         "enum",      "types",      "inspect",     "contextlib",   "_contextvars", "_struct",
                         "_warnings", "_imp",       "_heapq",      "_bisect",      "string",       "_string",
                         "re",        "_sre",       "opcode"};
+// The compiler's own functions that programs call while they are captured (control.h).
+const Names kControl = {"is_compiling", "end_piece", "captured_graph", "captured_guards", "size_text"};
 // Functions of `sys` that look at what no program changes.
 const Names kSysReads = {"getrecursionlimit", "intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
 // Parts of torch's C module that change or read what no guard covers.
@@ -134,6 +138,7 @@ CCall function_of(PyObject* callable, const char* name) {
     return call;
   }
   if (is_torch(module)) return call.effect = kTorchOutside.count(n) != 0 ? CEffect::Outside : CEffect::Pure, call;
+  if (module == "cresset._C" && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
   if (module == "sys" && kSysReads.count(n) != 0) return call;
   if (module.empty() || kModules.count(module) == 0) call.effect = CEffect::Outside;
   return call;
@@ -149,7 +154,7 @@ bool is_deque(PyObject* object) {
   return deque != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)deque);
 }
 
-CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
+static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
   if (PyCFunction_Check(callable)) {
     PyObject* self = PyCFunction_GET_SELF(callable);
     const char* name = ((PyCFunctionObject*)callable)->m_ml->ml_name;
@@ -172,7 +177,7 @@ CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs)
   }
   if (PyMethod_Check(callable)) {  // a bound C callable
     PyObject* function = PyMethod_GET_FUNCTION(callable);
-    if (!PyFunction_Check(function)) return classify_call(function, args, nargs);
+    if (!PyFunction_Check(function)) return classify(function, args, nargs);
     return {CEffect::Reads};
   }
   if (PyType_Check(callable)) {
@@ -185,6 +190,11 @@ CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs)
   if (is_torch(module) || kModules.count(module) != 0 || PyFunction_Check(callable)) return {CEffect::Reads};
   // An instance whose class has a Python __call__ is evaluated by way of it.
   return {(type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 ? CEffect::Reads : CEffect::Outside};
+}
+
+CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
+  const CCall call = classify(callable, args, nargs);
+  return call.effect == CEffect::Outside && is_allowed(callable) ? CCall{} : call;
 }
 
 std::string describe_callable(PyObject* callable) {

@@ -295,9 +295,23 @@ PyObject* CompiledFunction::refuse_break(const Variant& variant) const {
   return nullptr;
 }
 
+namespace {
+
+thread_local int calls_in_progress = 0;
+
+struct InCall {
+  InCall() { ++calls_in_progress; }
+  ~InCall() { --calls_in_progress; }
+};
+
+}  // namespace
+
+bool inside_compiled_call() { return calls_in_progress != 0; }
+
 PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   if (bridge::Capture::current() != nullptr) return PyObject_Vectorcall(function_.get(), args, nargsf, kwnames);
   ++live_totals().calls;
+  const InCall in_call;
   HANDLE_TH_ERRORS
   try {
     const Packed packed = pack(args, nargsf, kwnames);
@@ -343,6 +357,7 @@ void CompiledFunction::clear_variants() {
 
 int CompiledFunction::visit(visitproc visit, void* arg) const {
   Py_VISIT(function_.get());
+  Py_VISIT(options_.guard_filter.get());
   const auto all = [&](const Variants& variants) {
     for (const std::shared_ptr<Variant>& v : variants) {
       if (v.use_count() > 1) continue;
@@ -472,7 +487,7 @@ PyObject* new_compiled_function(PyObject* function, CompileOptions options) {
   Object* o = PyObject_GC_New(Object, &type);
   if (o == nullptr) return nullptr;
   o->vectorcall = object_call;
-  o->state = new CompiledFunction(function, options);
+  o->state = new CompiledFunction(function, std::move(options));
   o->dict = nullptr;
   o->weakrefs = nullptr;
   PyObject_GC_Track((PyObject*)o);

@@ -20,6 +20,7 @@ struct CompileOptions {
   driver::Options code;
   bool evaluate = false;   // by the bytecode evaluator; else traced: run natively on tensors that take notes
   bool keep_text = false;  // keep the graph's text, for cresset.explain
+  PyRef guard_filter;      // of the user's: which facts to keep (state_facts.h); empty: all
   int64_t entry_limit = 64;
   int64_t successor_limit = 64;  // of a point between two pieces
 };
@@ -47,7 +48,7 @@ struct CaptureRequest;
 class CompiledFunction {
  public:
   CompiledFunction(PyObject* function, CompileOptions options)
-      : function_(PyRef::borrow(function)), options_(options) {}
+      : function_(PyRef::borrow(function)), options_(std::move(options)) {}
 
   // New reference, or nullptr with an exception set.
   PyObject* call(PyObject* const* args, size_t nargsf, PyObject* kwnames);
@@ -86,6 +87,9 @@ class CompiledFunction {
   std::vector<std::string> varying_ints_;
   bool warned_limit_ = false;
 };
+
+// Whether a compiled function is at work on this thread.
+bool inside_compiled_call();
 
 // Adds the type to the module.
 void add_compiled_function_type(PyObject* module);

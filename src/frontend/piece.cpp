@@ -202,6 +202,7 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   std::unordered_map<sym::VarId, uint32_t> slots;
   for (uint32_t i = 0; i < captured.symbols.size(); ++i) slots.emplace(captured.symbols[i].var, i);
   check_marks(*env);
+  if (options_.guard_filter) variant_->facts.filter(options_.guard_filter.get());
   totals.operators_captured += captured.operators;
   totals.shape_rule_entries += captured.shape_rule_entries;
   totals.generic_rule_entries += captured.generic_rule_entries;

@@ -56,6 +56,9 @@ class Session {
  public:
   explicit Session(PieceMaker& maker) : maker_(maker) {}
 
+  static const Session* current();  // of this thread's evaluation; nullptr when there is none
+  const StateFacts& facts() const { return *facts_; }
+
   // A new piece: nothing is known, read or written.
   void begin(StateFacts& facts, bridge::Capture& capture);
   // Arguments, with what their structure holds: guarded elsewhere.
@@ -110,6 +113,7 @@ class Session {
   void after_write(const CressetWrite& write);
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
   static CressetAction ask_type(const CressetCall& call, PyObject** result);
+  CressetAction before_function(CressetActivation* activation, const CressetCall& call);
   CressetAction before_call(CressetActivation* activation, const CressetCall& call, PyObject** result);
   void after_call(CressetActivation* activation, const CressetCall& call, PyObject* result);
   void note_call(const CressetCall& call, PyObject* result);

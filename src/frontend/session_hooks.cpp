@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "frontend/control.h"
 #include "frontend/session.h"
 
 namespace cresset::frontend {
@@ -115,8 +116,30 @@ CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
   return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;
 }
 
+static bool is_call(const CressetActivation& activation) {
+  const PyRef code = checked(PyCode_GetCode(activation.code));
+  const auto opcode = static_cast<unsigned char>(PyBytes_AS_STRING(code.get())[2 * activation.instruction]);
+  return opcode == CALL || opcode == CALL_FUNCTION_EX;
+}
+
+// A Python function that will be evaluated, unless it wants to be called otherwise.
+CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
+  const CallMode mode = call_mode(call.callable);
+  if (mode == CallMode::Evaluated) return CRESSET_RUN;
+  in_progress_ = {};
+  if (is_call(*activation)) {  // else the text shows another operation: a property, an operator's method
+    start(activation, Operation::Kind::Call, 0);
+    in_progress_.call = &call;
+  }
+  if (mode == CallMode::Disabled) {
+    if (capture_->locate) capture_->locate(*capture_);
+    capture_->flush(why_disabled(call.callable));
+  }
+  return CRESSET_NATIVE;
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
-  if (call.evaluated) return CRESSET_RUN;
+  if (call.evaluated) return before_function(activation, call);
   if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = &call;
@@ -308,6 +331,11 @@ PyRef Session::resume(const Place& place, PyObject* contents, PyObject* value) {
   return watched([&] { return frontend::resume(place, contents, value, nullptr, /*natively=*/false); });
 }
 
+namespace {
+thread_local const Session* current_session = nullptr;
+}
+const Session* Session::current() { return current_session; }
+
 PyRef Session::watched(const std::function<PyRef()>& run) {
   CressetEvalHooks hooks{};
   hooks.session = this;
@@ -329,7 +357,9 @@ PyRef Session::watched(const std::function<PyRef()>& run) {
   hooks.after_call = &SessionHooks::after_call;
   hooks.enter_frame = &SessionHooks::enter_frame;
   if (cresset_eval_begin(&hooks) < 0) throw PythonError{};
+  const Session* const around = std::exchange(current_session, this);
   PyRef result = run();
+  current_session = around;
   cresset_eval_end();
   return result;
 }

@@ -37,6 +37,10 @@ class StateFacts {
   void name(PyObject* object, std::string path) { names_.emplace(object, std::move(path)); }
   std::string name_of(PyObject* object) const;
 
+  // Keeps those facts for which `chosen`, called once with all of them, gives True (cresset.GuardEntry, a list of
+  // booleans). Later calls are not held to the others. Throws PythonError.
+  void filter(PyObject* chosen);
+
   bool holds(std::string* why);
   size_t size() const;
   std::vector<std::string> texts() const;

@@ -8,6 +8,7 @@
 #include "bridge/sym_node.h"
 #include "frontend/capture_run.h"
 #include "frontend/compiled_function.h"
+#include "frontend/control.h"
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
 #include "python/shapes.h"
@@ -54,7 +55,7 @@ py::dict stats() {
 }
 
 py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse,
-                            bool keep_text, bool auto_dynamic, bool evaluate) {
+                            bool keep_text, bool auto_dynamic, bool evaluate, const py::object& guard_filter) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
@@ -62,8 +63,9 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   options.code.eager_rounding = eager_rounding;
   options.code.fuse = fuse;
   options.keep_text = keep_text;
+  if (!guard_filter.is_none()) options.guard_filter = frontend::PyRef::borrow(guard_filter.ptr());
   options.evaluate = evaluate && cresset_eval_unsupported() == nullptr;
-  PyObject* made = frontend::new_compiled_function(function.ptr(), options);
+  PyObject* made = frontend::new_compiled_function(function.ptr(), std::move(options));
   if (made == nullptr) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(made);
 }
@@ -109,11 +111,12 @@ PYBIND11_MODULE(_C, m) {
   frontend::add_compiled_function_type(m.ptr());
   m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
         py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false, py::arg("auto_dynamic") = false,
-        py::arg("evaluate") = false);
+        py::arg("evaluate") = false, py::arg("guard_filter") = py::none());
   m.def("variants", &variants);
   m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
   m.def("stats", &stats);
   m.def("reset_stats", &frontend::reset_totals);
+  frontend::add_control_functions(m.ptr());
   m.def("is_capturing", &frontend::is_capturing);
   m.def("trim_memory", &bridge::trim_memory);
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });

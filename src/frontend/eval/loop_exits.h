@@ -19,7 +19,10 @@ op_divert : {
   const bool was_entry = frame->is_entry;
   Frame* previous = frame->previous;
   cframe.current_frame = previous;
+  const int with_callees = activation->leave == LEAVE_WITH_CALLEES;
+  if (with_callees) cresset_eval_pause();
   result = cresset_native_frame(tstate, frame, 0);
+  if (with_callees) cresset_eval_unpause();
   cframe.current_frame = frame;
   frame->is_entry = was_entry;
   frame->previous = previous;

@@ -1,0 +1,273 @@
+"""What a program may say to the compiler: keep this out, end the piece here, look at what is captured."""
+
+import dataclasses
+import functools
+import inspect
+import sys
+import types
+
+import torch
+
+from . import _C
+from ._module import disabled_module
+
+
+def _natively(function, why_not=None):
+    """Marks a function that a capture runs in CPython's evaluator, unseen. Operators in it are captured all the same,
+    unless there is a reason why not: then the piece ends before the call."""
+    function._cresset_native = (function.__code__, why_not)
+    return function
+
+
+#: ``is_compiling()``: True while the program around the call is being captured, False in eager runs and in what is
+#: kept out.
+is_compiling = _C.is_compiling
+
+
+@_natively
+def graph_break(msg=""):
+    """Ends the piece here; with ``fullgraph=True`` this is an error that gives the message. Nothing when run eagerly."""
+    _C.end_piece(f"cresset.graph_break(): {msg}" if msg else "cresset.graph_break()")
+
+
+class _NotCompiling:
+    """torch.compiler.is_compiling() is False in here."""
+
+    __slots__ = ("_flag",)
+
+    def __enter__(self):
+        self._flag = torch.compiler._is_compiling_flag
+        torch.compiler._is_compiling_flag = False
+
+    def __exit__(self, *raised):
+        torch.compiler._is_compiling_flag = self._flag
+
+
+def disable(fn=None, recursive=True, *, reason=None):
+    """Keeps a function from being compiled: in a compiled program the piece ends before a call of it, the call runs
+    eagerly, and the next piece begins after it. Usable as a decorator, with and without arguments. A module gives a
+    module like it (one state, shared) whose call is kept out; of a class, the calls of its instances are.
+
+    ``recursive=False``: functions that it calls are compiled, each on its own.
+    """
+    if fn is None:
+        return functools.partial(disable, recursive=recursive, reason=reason)
+    if inspect.isclass(fn):
+        fn.__call__ = disable(fn.__call__, recursive, reason=reason)
+        return fn
+    if isinstance(fn, torch.nn.Module):
+        settings = {"recursive": recursive, "reason": reason}
+        return disabled_module(fn, disable(type(fn).__call__, **settings), settings)
+    if not callable(fn):
+        raise TypeError(f"cresset.disable: expected a callable, got {type(fn).__name__}")
+    name = getattr(fn, "__qualname__", type(fn).__name__)
+    why = f"a call of {name}, which cresset.disable keeps out" + (f": {reason}" if reason else "")
+
+    def disabled(*args, **kwargs):
+        if _C.is_capturing():
+            _C.end_piece(why)  # unless it has ended: in a call from C code
+            args, kwargs = _C.plain(args), _C.plain(kwargs)
+        with _NotCompiling():
+            return fn(*args, **kwargs) if recursive else _C.call_shallow(fn, args, kwargs, _compiled_callee)
+
+    return _natively(functools.wraps(fn)(disabled), why)
+
+
+def is_disabled(fn):
+    mark = getattr(fn, "_cresset_native", None)
+    return isinstance(fn, types.FunctionType) and mark is not None and mark[0] is fn.__code__ and mark[1] is not None
+
+
+def _compiled_callee(function):
+    """The compiled form of a function that a non-recursively disabled one calls; None: call it as it is."""
+    from ._api import compile
+
+    if (function.__module__ or "").partition(".")[0] == "cresset":
+        return None
+    known = function.__dict__.get("_cresset_compiled")
+    if known is None or known.__wrapped__ is not function:
+        known = function.__dict__["_cresset_compiled"] = compile(function)
+    return known
+
+
+def allow_in_graph(fn):
+    """The function is not looked into: while capturing it runs in CPython's evaluator, its operators on tensors go into
+    the graph, and what else it reads is not guarded: it must depend on its arguments alone and change nothing else.
+    A function, a C function, or a list of them. Returns what it was given.
+    """
+    if isinstance(fn, (list, tuple)):
+        return [allow_in_graph(f) for f in fn]
+    function = getattr(fn, "__func__", fn)
+    if isinstance(function, types.FunctionType):
+        _natively(function)
+    elif callable(function) and not inspect.isclass(function) and not isinstance(function, torch.nn.Module):
+        _C.allow(function)
+    else:
+        raise TypeError(f"cresset.allow_in_graph: expected a function, got {type(fn).__name__}")
+    return fn
+
+
+@dataclasses.dataclass(frozen=True)
+class GuardEntry:
+    """One fact that a compiled program is held to, as ``options={"guard_filter": fn}`` is given them."""
+
+    kind: str  #: "item", "items" (a whole container), "cell" (a closure's variable), "type", "member"
+    owner: object  #: the dictionary, list, set, cell, class or instance that was read
+    key: object  #: the key of an "item", the descriptor of a "member"
+    value: object  #: what was found; None where there was nothing
+    is_global: bool  #: the owner is the namespace of a module
+
+
+class ComptimeVariable:
+    """A variable of the captured program."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def is_tensor(self):
+        return isinstance(self._value, torch.Tensor)
+
+    def size(self):
+        """The symbolic sizes of a tensor, as text."""
+        return tuple(map(_number, self._value.shape))
+
+    def as_fake(self):
+        """The value as the program has it: a tensor has no data, its sizes are symbols."""
+        return self._value
+
+    def python_type(self):
+        return int if isinstance(self._value, torch.SymInt) else type(self._value)
+
+    def as_python_constant(self):
+        """The value, where it is known now and no tensor."""
+        if self.is_tensor() or isinstance(self._value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            raise TypeError(f"{self} is no constant")
+        return self._value
+
+    def __repr__(self):
+        return _describe(self._value)
+
+
+def _number(value):
+    """A number as the graph has it."""
+    return _C.size_text(value) or str(value)
+
+
+def _describe(value):
+    if isinstance(value, torch.Tensor):
+        sizes = ", ".join(map(_number, value.shape))
+        grad = ", requires_grad" if value.requires_grad else ""
+        return f"{type(value).__name__}[{sizes}] {value.dtype} {value.device}{grad}"
+    if isinstance(value, (list, tuple)):
+        inner = ", ".join(map(_describe, value))
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    if type(value) is dict:
+        return "{" + ", ".join(f"{k!r}: {_describe(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, str, bytes, type(None))):
+        return _number(value) if not isinstance(value, (str, bytes)) else repr(value)
+    return f"<{type(value).__qualname__}>"
+
+
+class ComptimeContext:
+    """What a function under ``cresset.comptime`` is given: the frame that is being captured, the graph, the guards."""
+
+    def __init__(self, frame):
+        self._frame = frame
+
+    def _at(self, stacklevel):
+        frame = self._frame
+        for _ in range(stacklevel):
+            frame = frame.f_back
+        return frame
+
+    def get_local(self, name, *, stacklevel=0):
+        """A local variable, also one that an inner function closes over; a KeyError when there is none."""
+        return ComptimeVariable(self._at(stacklevel).f_locals[name])
+
+    def locals(self, *, stacklevel=0):
+        return {name: ComptimeVariable(value) for name, value in self._at(stacklevel).f_locals.items()}
+
+    def graph(self):
+        """The graph so far, as text."""
+        return _C.captured_graph()
+
+    def guards(self):
+        """The guards so far: on sizes, and on what was read of Python's state."""
+        return _C.captured_guards()
+
+    def graph_break(self, msg=""):
+        _C.end_piece(f"cresset.comptime: graph_break(): {msg}" if msg else "cresset.comptime: graph_break()")
+
+    def print(self, value, *, file=None):
+        print(value if isinstance(value, (str, ComptimeVariable)) else _describe(value), file=file)
+
+    def print_locals(self, *, file=None, stacklevel=0):
+        for name, value in self.locals(stacklevel=stacklevel).items():
+            print(f"{name} = {value}", file=file)
+
+    def print_graph(self, *, verbose=True, file=None):
+        print(self.graph(), file=file)
+
+    def print_guards(self, *, file=None):
+        for guard in self.guards():
+            print(guard, file=file)
+
+    def print_bt(self, *, file=None, stacklevel=0):
+        """The user's stack at the line that is being captured."""
+        import traceback
+
+        traceback.print_stack(self._at(stacklevel), file=file or sys.stdout)
+
+    def breakpoint(self):
+        """Opens the debugger at the user's line, with the capture in progress, to look around: `c` goes on."""
+        import pdb
+
+        debugger = pdb.Pdb()
+        debugger.reset()
+        debugger.interaction(self._frame, None)
+
+
+def _user_frame():
+    """The innermost frame outside this file."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return frame
+
+
+def _do_nothing():
+    pass
+
+
+@_natively
+def comptime(fn, fallback_fn=_do_nothing):
+    """Calls ``fn(context)`` when this line is captured, and never when the captured program runs; eager runs call
+    ``fallback_fn()``. The program's result is the same with and without. Usable as a decorator of a function that is
+    defined where it is to be called. See :class:`ComptimeContext`.
+    """
+    if _C.is_compiling():
+        fn(ComptimeContext(_user_frame()))
+    elif fallback_fn is not _do_nothing:
+        fallback_fn()
+
+
+def _shortcut(name, what):
+    @_natively
+    def shortcut(*args, **kwargs):
+        if _C.is_compiling():
+            getattr(ComptimeContext(_user_frame()), name)(*args, **kwargs)
+
+    shortcut.__name__ = name
+    shortcut.__doc__ = what
+    setattr(comptime, name, shortcut)
+
+
+for _name, _what in [
+    ("print", "Prints a value of the program: a tensor's symbolic sizes, not its data. The piece goes on."),
+    ("print_locals", "Prints the local variables."),
+    ("print_graph", "Prints the graph so far."),
+    ("print_guards", "Prints the guards so far."),
+    ("print_bt", "Prints the user's stack."),
+    ("breakpoint", "Stops in the debugger at this line."),
+]:
+    _shortcut(_name, _what)

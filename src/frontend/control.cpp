@@ -1,0 +1,220 @@
+#include "frontend/control.h"
+
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
+
+#include <unordered_set>
+
+#include "bridge/capture.h"
+#include "bridge/sym_node.h"
+#include "frontend/capture_run.h"
+#include "frontend/session.h"
+#include "frontend/symbols.h"
+#include "sym/explain.h"
+
+namespace cresset::frontend {
+namespace {
+
+// Functions that are vouched for, by identity; kept alive, as their addresses are the keys.
+std::unordered_set<PyObject*>& allowed() {
+  static std::unordered_set<PyObject*> functions;  // under the GIL
+  return functions;
+}
+
+// The piece that is open on this thread, or nullptr.
+bridge::Capture* open_capture() {
+  bridge::Capture* capture = is_capturing() ? bridge::Capture::current() : nullptr;
+  return capture != nullptr && !capture->closed() ? capture : nullptr;
+}
+
+PyObject* text(const std::string& utf8) { return PyUnicode_FromStringAndSize(utf8.data(), (Py_ssize_t)utf8.size()); }
+
+PyObject* list_of(const std::vector<std::string>& texts) {
+  PyRef out = checked(PyList_New(0));
+  for (const std::string& t : texts)
+    if (PyList_Append(out.get(), checked(text(t)).get()) < 0) throw PythonError{};
+  return out.release();
+}
+
+// C++ exceptions stop here.
+template <class F>
+PyObject* guarded(F&& f) {
+  HANDLE_TH_ERRORS
+  try {
+    return f();
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject* is_compiling(PyObject*, PyObject*) { return PyBool_FromLong(open_capture() != nullptr); }
+
+// Ends the piece here. An error that a deferred operator raises is raised here.
+PyObject* end_piece(PyObject*, PyObject* reason) {
+  return guarded([&]() -> PyObject* {
+    bridge::Capture* capture = open_capture();
+    if (capture == nullptr || capture->recording != 0) return Py_NewRef(Py_None);
+    if (capture->locate) capture->locate(*capture);
+    const char* why = PyUnicode_AsUTF8(reason);
+    if (why == nullptr) throw PythonError{};
+    capture->flush(why);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* captured_graph(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    bridge::Capture* capture = open_capture();
+    return capture != nullptr ? text(graph::print(capture->graph())) : Py_NewRef(Py_None);
+  });
+}
+
+// What later calls will be held to, as far as it is known.
+PyObject* captured_guards(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    std::vector<std::string> out;
+    if (bridge::Capture* capture = open_capture()) {
+      for (const sym::GuardFact& guard : capture->env().guards()) out.push_back(sym::describe(capture->env(), guard));
+      if (const Session* session = Session::current())
+        for (std::string& fact : session->facts().texts()) out.push_back(std::move(fact));
+    }
+    return list_of(out);
+  });
+}
+
+// ---- A function of which only the functions that it calls are compiled
+
+struct Shallow {
+  PyObject* compiled_callee;         // gives the compiled form of a function, or None
+  CressetActivation* own = nullptr;  // the frame of the function itself
+
+  static CressetAction enter_frame(void* self, CressetActivation* activation) {
+    auto& shallow = *static_cast<Shallow*>(self);
+    if (shallow.own != nullptr) return CRESSET_NATIVE;
+    shallow.own = activation;
+    return CRESSET_RUN;
+  }
+  static CressetAction before_call(void* self, CressetActivation* activation, const CressetCall* call,
+                                   PyObject** result) {
+    auto& shallow = *static_cast<Shallow*>(self);
+    if (activation != shallow.own || !call->evaluated) return CRESSET_RUN;
+    PyObject* callable = call->callable;
+    std::vector<PyObject*> args;
+    if (PyMethod_Check(callable)) {
+      args.push_back(PyMethod_GET_SELF(callable));
+      callable = PyMethod_GET_FUNCTION(callable);
+    }
+    if (!PyFunction_Check(callable)) return CRESSET_NATIVE;
+    cresset_eval_pause();
+    const PyRef compiled = PyRef::steal(PyObject_CallOneArg(shallow.compiled_callee, callable));
+    const Py_ssize_t named = call->kwnames != nullptr ? PyTuple_GET_SIZE(call->kwnames) : 0;
+    const size_t positional = args.size() + static_cast<size_t>(call->nargs);
+    args.insert(args.end(), call->args, call->args + call->nargs + named);
+    if (compiled)
+      *result = PyObject_Vectorcall(compiled.get() == Py_None ? callable : compiled.get(), args.data(), positional,
+                                    call->kwnames);
+    cresset_eval_unpause();
+    return compiled && *result != nullptr ? CRESSET_RESULT : CRESSET_FAIL;
+  }
+};
+
+// (function, args, kwargs, compiled_callee)
+PyObject* call_shallow(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 4) return PyErr_Format(PyExc_TypeError, "call_shallow: 4 arguments");
+  if (!inside_compiled_call() || is_capturing()) return PyObject_Call(args[0], args[1], args[2]);
+  Shallow shallow{args[3]};
+  CressetEvalHooks hooks{};
+  hooks.session = &shallow;
+  hooks.enter_frame = &Shallow::enter_frame;
+  hooks.before_call = &Shallow::before_call;
+  if (cresset_eval_begin(&hooks) < 0) return nullptr;
+  PyObject* result = cresset_eval_call(args[0], args[1], args[2]);
+  cresset_eval_end();
+  return result;
+}
+
+// The object with plain numbers for symbolic ones.
+PyObject* plain(PyObject*, PyObject* object) {
+  return guarded([&] { return without_symbols(PyRef::borrow(object)).release(); });
+}
+
+// A size as the graph has it: "s0 + 1". None: no symbol.
+PyObject* size_text(PyObject*, PyObject* object) {
+  return guarded([&]() -> PyObject* {
+    if (!torch::is_symint(object)) return Py_NewRef(Py_None);
+    const auto size = pybind11::cast<c10::SymInt>(pybind11::handle(object));
+    const auto* node = dynamic_cast<const bridge::SymNode*>(size.toSymNode().get());
+    return node != nullptr ? text(node->env()->to_string(node->expr())) : Py_NewRef(Py_None);
+  });
+}
+
+PyObject* allow(PyObject*, PyObject* callable) {
+  if (allowed().insert(callable).second) Py_INCREF(callable);
+  return Py_NewRef(Py_None);
+}
+
+PyMethodDef functions[] = {
+    {"is_compiling", is_compiling, METH_NOARGS, "Whether the program around this call is being captured."},
+    {"end_piece", end_piece, METH_O, "Ends what is being captured here, for the reason that is given."},
+    {"captured_graph", captured_graph, METH_NOARGS, "The graph so far, as text; None when nothing is captured."},
+    {"captured_guards", captured_guards, METH_NOARGS, "The guards so far, as texts."},
+    {"call_shallow", (PyCFunction)(void (*)(void))call_shallow, METH_FASTCALL,
+     "Calls a function so that inside a compiled call the functions that it calls are compiled, not itself."},
+    {"plain", plain, METH_O, "The object with plain numbers for symbolic ones."},
+    {"size_text", size_text, METH_O, "The expression of a symbolic size; None for others."},
+    {"allow", allow, METH_O, "A C function that may be called while capturing."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+namespace {
+
+// What is called in the end: the function of a method, of an instance with a __call__ in Python. Borrowed.
+PyObject* function_of(PyObject* callable) {
+  static PyObject* const call = PyUnicode_InternFromString("__call__");
+  if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
+  if (PyFunction_Check(callable) || PyType_Check(callable)) return callable;
+  PyObject* found = _PyType_Lookup(Py_TYPE(callable), call);
+  return found != nullptr ? found : callable;
+}
+
+// Its mark: (its own code, None or why it is kept out). On wrappers that were given the attributes of a marked
+// function, the code is another one: they are not marked.
+PyObject* mark_of(PyObject* function, PyObject* name) {
+  PyObject* attributes = PyFunction_Check(function) ? ((PyFunctionObject*)function)->func_dict : nullptr;
+  return attributes != nullptr ? PyDict_GetItemWithError(attributes, name) : nullptr;
+}
+
+PyObject* own_mark(PyObject* function) {
+  static PyObject* const name = PyUnicode_InternFromString("_cresset_native");
+  PyObject* mark = mark_of(function, name);
+  const bool own = mark != nullptr && PyTuple_CheckExact(mark) && PyTuple_GET_SIZE(mark) == 2 &&
+                   PyTuple_GET_ITEM(mark, 0) == PyFunction_GET_CODE(function);
+  return own ? PyTuple_GET_ITEM(mark, 1) : nullptr;
+}
+
+}  // namespace
+
+CallMode call_mode(PyObject* callable) {
+  PyObject* function = function_of(callable);
+  if (PyObject* why = own_mark(function)) return why == Py_None ? CallMode::Native : CallMode::Disabled;
+  static PyObject* const torch_mark = PyUnicode_InternFromString("_torchdynamo_disable");
+  return mark_of(function, torch_mark) == Py_True ? CallMode::Disabled : CallMode::Evaluated;
+}
+
+std::string why_disabled(PyObject* callable) {
+  PyObject* why = own_mark(function_of(callable));
+  const char* utf8 = why != nullptr && PyUnicode_Check(why) ? PyUnicode_AsUTF8(why) : nullptr;
+  return utf8 != nullptr ? utf8 : "a call of " + describe_callable(callable) + ", which is kept from being compiled";
+}
+
+bool is_allowed(PyObject* callable) { return allowed().count(callable) != 0; }
+
+void add_control_functions(PyObject* module) {
+  if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
+}
+
+}  // namespace cresset::frontend
