@@ -24,7 +24,7 @@ _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagra
 _OPTIONS = {
     "eager_rounding": (False, "round bf16 and fp16 after every operator, as eager does"),
     "fuse": (True, "False: one kernel an operator, for finding a fault"),
-    "frontend": ("trace", "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
+    "frontend": ("evaluate", "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
 }
 _GUARD_FILTER = (
     "guard_filter",
@@ -106,8 +106,12 @@ def _register(function):
     return function
 
 
-#: Capture of the whole callable by running it once on stand-ins; what ``compile`` uses today.
-trace = compile
+def trace(model=None, *, options=None, **settings):
+    """:func:`compile` by another way of capturing: the function runs in CPython's own evaluator, on tensors that take
+    notes. Nothing slows its Python down, but reads and writes of Python state are not seen: arguments and modules are
+    guarded as a whole, and a call that asks for data, or that writes state, runs eagerly from then on.
+    """
+    return compile(model, options={**(options or {}), "frontend": "trace"}, **settings)
 
 
 def _mark(tensor, dim, kind, low=None, high=None):

@@ -3,6 +3,7 @@
 
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 
@@ -43,7 +44,7 @@ const Names kSilent = {"__init__", "__new__", "__init_subclass__", "__class_geti
 const Names kAsksClass = {"__instancecheck__", "__subclasscheck__", "mro"};
 
 const Names kOutsideBuiltins = {"print",      "input",   "open",   "exec", "eval",   "compile",
-                                "breakpoint", "globals", "locals", "vars", "delattr"};
+                                "breakpoint", "globals", "locals", "vars"};
 const Names kModules = {"builtins",  "math",       "cmath",       "operator",     "_operator",    "itertools",
                         "functools", "_functools", "collections", "_collections", "_abc",         "abc",
                         "_weakref",  "weakref",    "copyreg",     "typing",       "_typing",      "_thread",
@@ -133,7 +134,7 @@ CCall function_of(PyObject* callable, const char* name) {
   const std::string_view n = name;
   if (module == "builtins") {
     if (n == "getattr" || n == "hasattr") call.effect = CEffect::GetsAttribute;
-    if (n == "setattr") call.effect = CEffect::SetsAttribute;
+    if (n == "setattr" || n == "delattr") call.effect = CEffect::SetsAttribute;
     if (kOutsideBuiltins.count(n) != 0) call.effect = CEffect::Outside;
     return call;
   }
@@ -152,6 +153,13 @@ bool is_deque(PyObject* object) {
     return m ? PyObject_GetAttrString(m.get(), "deque") : nullptr;
   }();
   return deque != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)deque);
+}
+
+// numpy.lcm(4, 6): arrays would be written to by `out`, and share memory with tensors.
+static bool is_numpy_function_of_numbers(PyTypeObject* type, PyObject* const* args, Py_ssize_t nargs) {
+  if (std::string_view(type->tp_name) != "numpy.ufunc") return false;
+  return std::all_of(args, args + nargs,
+                     [](PyObject* arg) { return PyLong_CheckExact(arg) || PyFloat_CheckExact(arg); });
 }
 
 static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
@@ -186,6 +194,7 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
                        (((PyTypeObject*)callable)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
     return {known ? CEffect::Reads : CEffect::Outside};
   }
+  if (is_numpy_function_of_numbers(type, args, nargs)) return {CEffect::Reads};
   const std::string module = module_of((PyObject*)type);
   if (is_torch(module) || kModules.count(module) != 0 || PyFunction_Check(callable)) return {CEffect::Reads};
   // An instance whose class has a Python __call__ is evaluated by way of it.

@@ -75,10 +75,11 @@ struct CompiledFunction::Found {
 };
 
 CompiledFunction::Found CompiledFunction::find(Variants& among, const TorchState& state, PyObject* args,
-                                               PyObject* kwargs, std::string* why) const {
+                                               PyObject* kwargs, std::string* why_not) const {
   Found found;
   for (size_t i = 0; i < among.size(); ++i) {
     Variant& v = *among[i];
+    std::string* const why = i == 0 ? why_not : nullptr;  // of the one used last
     found.leaves.clear();
     if (v.state != state) {
       if (why != nullptr) *why = difference(v.state, state);

@@ -260,23 +260,60 @@ void Session::after_write(const CressetWrite& write) {
 
 namespace {
 
-// What symbolic numbers are made of: it must see them as they are.
+std::string_view file_of(PyCodeObject* code) { return utf8(code->co_filename); }
+
+// What symbolic numbers are made of.
 bool is_symbolic_machinery(PyCodeObject* code) {
-  const std::string_view file = utf8(code->co_filename);
+  const std::string_view file = file_of(code);
   if (file.substr(0, 17) == "<frozen importlib") return true;  // an import is done by whoever is first
   return file.find("torch/fx/experimental/") != std::string_view::npos ||
          std::string_view(utf8(code->co_qualname)).substr(0, 3) == "Sym";
 }
 
+// Logger.isEnabledFor remembers its answers, under a lock: asked once before the program asks, it only looks.
+bool is_logger_question(PyCodeObject* code) {
+  static PyObject* const question = [] {
+    const PyRef logging = checked(PyImport_ImportModule("logging"));
+    const PyRef logger = checked(PyObject_GetAttrString(logging.get(), "Logger"));
+    const PyRef method = checked(PyObject_GetAttrString(logger.get(), "isEnabledFor"));
+    return Py_NewRef(PyFunction_Check(method.get()) ? PyFunction_GET_CODE(method.get()) : Py_None);
+  }();
+  return (PyObject*)code == question;
+}
+
+void ask_beforehand(CressetActivation* activation) {
+  CressetFrameImage image;
+  cresset_eval_image(activation, CRESSET_BEFORE, &image);
+  if (image.slot_count < 2 || image.slots[0] == nullptr || image.slots[1] == nullptr) return;
+  PyObject* const args[] = {image.slots[0], image.slots[1]};
+  if (!PyRef::steal(PyObject_Vectorcall(activation->function, args, 2, nullptr))) PyErr_Clear();
+}
+
 }  // namespace
 
+Session::CodeRole Session::role_of(PyCodeObject* code) {
+  const auto [known, fresh] = roles_.try_emplace(code, CodeRole::Program);
+  if (!fresh) return known->second;
+  kept_.push_back(PyRef::borrow((PyObject*)code));
+  if (is_symbolic_machinery(code)) known->second = CodeRole::Machinery;
+  if (is_logger_question(code)) known->second = CodeRole::LoggerQuestion;
+  if (file_of(code).ends_with("cresset/_capture_patches.py")) known->second = CodeRole::Replacement;
+  return known->second;
+}
+
 // The cells around a function that existed before the call did so too.
-CressetAction Session::enter(const CressetActivation& activation) {
+CressetAction Session::enter(CressetActivation& activation) {
   if (capture_->recording != 0) return CRESSET_NATIVE;
   if (!open()) return CRESSET_RUN;
-  const auto [unseen, fresh] = unseen_.try_emplace(activation.code, false);
-  if (fresh) unseen->second = is_symbolic_machinery(activation.code);
-  if (unseen->second) return CRESSET_NATIVE;
+  switch (role_of(activation.code)) {
+    case CodeRole::Machinery:
+      return CRESSET_NATIVE;
+    case CodeRole::LoggerQuestion:
+      if (activation.instruction < 0) ask_beforehand(&activation);
+      break;
+    default:
+      break;
+  }
   if (activation.instruction >= 0 || activation.function == nullptr || !existed(activation.function))
     return CRESSET_RUN;
   PyObject* closure = PyFunction_GET_CLOSURE(activation.function);

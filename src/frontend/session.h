@@ -92,6 +92,11 @@ class Session {
     }
   };
 
+  // Machinery: of symbolic numbers, done natively, as they are. Replacement: of cresset._capture_patches, which sees
+  // them as they are. LoggerQuestion: Logger.isEnabledFor.
+  enum class CodeRole : uint8_t { Program, Machinery, Replacement, LoggerQuestion };
+  CodeRole role_of(PyCodeObject* code);
+
   PyRef watched(const std::function<PyRef()>& run);
   // Whether a piece is open, and the program at work: not a capture kernel that asks a shape rule in Python.
   bool open() const { return capture_ != nullptr && !capture_->closed() && capture_->recording == 0; }
@@ -118,7 +123,7 @@ class Session {
   void after_call(CressetActivation* activation, const CressetCall& call, PyObject* result);
   void note_call(const CressetCall& call, PyObject* result);
   void log_method(const CCall& what, const CressetCall& call);
-  CressetAction enter(const CressetActivation& activation);
+  CressetAction enter(CressetActivation& activation);
 
   PieceMaker& maker_;
   StateFacts* facts_ = nullptr;
@@ -127,7 +132,7 @@ class Session {
   std::unordered_map<PyObject*, PyRef> known_;
   std::unordered_map<PyObject*, PyRef> argument_paths_;
   std::unordered_set<Pair, PairHash> seen_, ignored_;
-  std::unordered_map<PyCodeObject*, bool> unseen_;  // code of symbolic numbers themselves
+  std::unordered_map<PyCodeObject*, CodeRole> roles_;
   std::unordered_set<PyObject*> whole_, keys_written_;
   std::unordered_map<PyObject*, PyRef> contents_before_;  // of containers that were written
   std::vector<Write> writes_;

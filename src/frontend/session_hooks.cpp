@@ -35,6 +35,7 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
 
 // A branch on a tensor: the piece ends, and one for this outcome begins.
 int Session::truth(CressetActivation* activation, PyObject* value) {
+  read_whole(value);  // of a container's subclass: whether it is empty
   if (!THPVariable_CheckExact(value) || bridge::TraceTensor::from(THPVariable_Unpack(value)) == nullptr)
     return CRESSET_TRUTH_RUN;
   start(activation, Operation::Kind::Truth, 0);
@@ -140,7 +141,8 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
 
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   if (call.evaluated) return before_function(activation, call);
-  if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
+  if (role_of(activation->code) != CodeRole::Replacement)
+    if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = &call;
   const CCall what = classify_call(call.callable, call.args, call.nargs);

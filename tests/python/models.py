@@ -70,7 +70,7 @@ class Model:
     # What the model's own Python code does with sizes and data: no tracing can merge what it tells apart.
     tests_batch_one: bool = False  # without a mask: `if batch_size != position_ids.shape[0]`, which is 1
     unrolls_length: bool = False  # makes Python lists of the length's blocks
-    reads_data: bool = False  # branches on a tensor's data: runs eagerly
+    reads_data: bool = False  # branches on a tensor's data, or plans with numpy: runs in pieces
 
     @property
     def is_text(self) -> bool:
@@ -101,8 +101,6 @@ class Model:
 
     def compilations(self, shapes: list[tuple[int, int]], masked: bool, cached: bool) -> int:
         """How many programs a sweep takes: one, but for what the model's Python code tells apart."""
-        if self.reads_data:
-            return 0
         if self.unrolls_length:
             return len({length for _, length in shapes})
         told_apart = self.tests_batch_one and not masked and not cached

@@ -52,10 +52,13 @@ def run_sweep(model: Model, scale: str, dtype: torch.dtype, shapes, **input_opti
 
 def check_compilations(model: Model, shapes, mask: bool = False, use_cache: bool | None = False) -> None:
     stats = cresset.stats()
+    assert (stats["graph_breaks"] == 0) != model.reads_data, stats["graph_break_reasons"]
+    if model.reads_data:  # pieces, of which some depend on the numbers that were read
+        assert stats["graphs"] > 0
+        return
     expected = model.compilations(shapes, masked=mask, cached=use_cache is None)
     assert stats["graphs"] == expected, list(stats["recompiles"])
     assert len(stats["recompiles"]) == max(0, expected - 1)
-    assert (stats["graph_breaks"] == 0) != model.reads_data, stats["graph_break_reasons"]
 
 
 @names

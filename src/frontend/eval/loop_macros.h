@@ -16,7 +16,7 @@
 #define CACHES(OPCODE) INLINE_CACHE_ENTRIES_##OPCODE
 
 // Or'ed to each opcode: 255 sends it to op_divert.
-#define DIVERTED() (activation->leave | (hooks->step != NULL) ? 255u : 0u)
+#define DIVERTED() ((activation->leave != 0) | (hooks->step != NULL) ? 255u : 0u)
 #define LOAD_FRAME()                     \
   do {                                   \
     PyCodeObject* code_ = frame->f_code; \

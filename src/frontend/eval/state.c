@@ -141,8 +141,8 @@ PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs
 }
 
 void cresset_eval_leave(CressetActivation* activation, CressetLeave what) {
-  activation->leave = 1;
+  activation->leave = LEAVE_ALONE;
   if (what == CRESSET_LEAVE_FRAME) return;
   if (cresset_eval_state.level != NULL) cresset_eval_state.level->left = 1;
-  for (CressetActivation* a = activation; a != NULL; a = a->caller) a->leave = 1;
+  for (CressetActivation* a = activation; a != NULL; a = a->caller) a->leave = LEAVE_ALONE;
 }

@@ -5,6 +5,8 @@
 #include "frontend/eval/hooks.h"
 
 enum { kActivationsInChunk = 64 };
+// Of CressetActivation::leave.
+enum { LEAVE_ALONE = 1, LEAVE_WITH_CALLEES = 2 };  // with: what the frame calls is CPython's business too
 
 typedef struct ActivationChunk {
   struct ActivationChunk* previous;
