@@ -24,7 +24,7 @@ _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagra
 _OPTIONS = {
     "eager_rounding": (False, "round bf16 and fp16 after every operator, as eager does"),
     "fuse": (True, "False: one kernel an operator, for finding a fault"),
-    "frontend": ("evaluate", "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
+    "frontend": ("trace", "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
 }
 _GUARD_FILTER = (
     "guard_filter",

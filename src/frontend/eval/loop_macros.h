@@ -44,8 +44,6 @@
     goto* targets[(unsigned)opcode | cframe.use_tracing | divert]; \
   } while (0)
 
-// CressetActivation::leave: the frame goes on in CPython's evaluator, and so does what it calls.
-#define LEAVE_WITH_CALLEES 2
 // Hooks see the frame at rest.
 #define AT_REST()                                                          \
   (SAVE_STACK(), activation->stack_depth = (int)(sp - frame_stack(frame)), \
