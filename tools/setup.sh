@@ -101,4 +101,10 @@ esac
 # `import cresset` from any folder finds this checkout.
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 echo "$PWD/python" >"$site/cresset-checkout.pth"
+# So does torch.compile(backend="cresset"), by what an installed package would say in its metadata.
+info=$site/cresset_checkout-0.dist-info
+mkdir -p "$info"
+printf 'Metadata-Version: 2.1\nName: cresset-checkout\nVersion: 0\n' >"$info/METADATA"
+sed -n '/^\[project.entry-points.torch_dynamo_backends\]/,/^$/{s/^\[project.entry-points.\(.*\)\]/[\1]/;s/"//g;p}' \
+  pyproject.toml >"$info/entry_points.txt"
 echo "$fingerprint" >$stamp

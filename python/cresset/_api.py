@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import sys
 import types
 import weakref
 
@@ -31,6 +32,11 @@ _GUARD_FILTER = (
     "a function of a list of cresset.GuardEntry that gives a boolean for each: False drops that guard. UNSAFE: compiled "
     "code then runs where what it was compiled under has changed",
 )
+_ENTRY_LIMIT = (
+    "entry_limit",
+    "how many compiled variants are kept for each module or object that the function is called with (default: "
+    "CRESSET_ENTRY_LIMIT, 64); the least used one is dropped",
+)
 _FRONT_ENDS = ("trace", "evaluate")
 _compiled = weakref.WeakSet()
 
@@ -53,8 +59,13 @@ def _check_options(mode, options, dynamic, backend):
                 raise TypeError(f"cresset.compile: option 'guard_filter' must be a function, got {value!r}")
             chosen[name] = value
             continue
+        if name == "entry_limit":
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"cresset.compile: option 'entry_limit' must be a positive int, got {value!r}")
+            chosen[name] = value
+            continue
         if name not in _OPTIONS:
-            known = [(n, meaning) for n, (_, meaning) in _OPTIONS.items()] + [_GUARD_FILTER]
+            known = [(n, meaning) for n, (_, meaning) in _OPTIONS.items()] + [_GUARD_FILTER, _ENTRY_LIMIT]
             known = "; ".join(f"{n}: {meaning}" for n, meaning in known)
             raise ValueError(f"cresset.compile: unknown option {name!r}; known options are {known}")
         if name == "frontend":
@@ -98,7 +109,33 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="cresset", mod
         return compile_module(model, settings, _register)
     if inspect.isclass(model):
         raise TypeError("cresset.compile: expected a function or a module, got a class; compile an instance")
-    return _register(_C.compile(model, **settings))
+    return _compile_callable(model, settings)
+
+
+def _compile_callable(function, settings):
+    compiled = _C.compile(function, **settings)
+    compiled._cresset_settings = settings
+    return _register(compiled)
+
+
+def _reduce_function(compiled):
+    """Of a compiled function that a module has under its name: that name. Of others: what it is made of."""
+    found = sys.modules.get(compiled.__module__)
+    for name in compiled.__qualname__.split("."):
+        found = getattr(found, name, None)
+    if found is compiled:
+        return compiled.__qualname__
+    return _compile_callable, (compiled.__wrapped__, compiled._cresset_settings)
+
+
+def compile_in_place(module, **settings):
+    """``module.compile()`` of torch's: from now on calls of this very module run compiled code. Everybody who holds the
+    module gets that, parents included; its class, name and state stay as they are; copies and pickles are not compiled.
+    ``settings``: as of :func:`compile`. Returns the module."""
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"cresset.compile_in_place: expected a module, got {type(module).__name__}")
+    module._compiled_call_impl = compile(module._call_impl, **settings)
+    return module
 
 
 def _register(function):

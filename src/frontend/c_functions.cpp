@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "frontend/compiled_function.h"
 #include "frontend/control.h"
 
 namespace cresset::frontend {
@@ -195,6 +196,8 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
     return {known ? CEffect::Reads : CEffect::Outside};
   }
   if (is_numpy_function_of_numbers(type, args, nargs)) return {CEffect::Reads};
+  // A compiled function inside another one is as the function itself, which is evaluated.
+  if (as_compiled_function(callable) != nullptr) return {};
   const std::string module = module_of((PyObject*)type);
   if (is_torch(module) || kModules.count(module) != 0 || PyFunction_Check(callable)) return {CEffect::Reads};
   // An instance whose class has a Python __call__ is evaluated by way of it.

@@ -399,6 +399,8 @@ class CaptureRun final : public PieceMaker {
         const PyRef plain = without_symbols(value);
         if (plain.get() != value.get()) replace_written(write, value.get(), plain.get());
       }
+    for (const Write& write : session_->writes())  // what they held was taken out of them
+      if (write.kind == Write::Kind::InPlace || write.kind == Write::Kind::Method) without_symbols(write.owner);
     PyErr_Clear();
   }
   static void replace_written(const Write& write, PyObject* symbolic, PyObject* plain) {
@@ -468,7 +470,8 @@ Totals& live_totals() { return process_totals(); }
 
 std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
                                         PyObject* frames, PyObject* kwargs) {
-  if (static_cast<int64_t>(last.point->successors.size()) >= options.successor_limit) return nullptr;
+  if (static_cast<int64_t>(last.point->successors.size()) >= options.successor_limit)
+    return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
   std::unordered_set<PyObject*> constants;
   collect_constants(last.frames, constants);
   SpecBuilder builder(options.dynamic ? &last.point->varying_ints : nullptr, /*any_object=*/true);

@@ -1,6 +1,5 @@
 #include "frontend/compiled_function.h"
 
-#include <structmember.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -74,25 +73,44 @@ struct CompiledFunction::Found {
   c10::SmallVector<int64_t, 32> symbols;
 };
 
-CompiledFunction::Found CompiledFunction::find(Variants& among, const TorchState& state, PyObject* args,
-                                               PyObject* kwargs, std::string* why_not) const {
+bool CompiledFunction::serves(Variant& v, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
+                              std::string* why) const {
+  found.leaves.clear();
+  if (v.state != state) {
+    if (why != nullptr) *why = difference(v.state, state);
+    return false;
+  }
+  if (!match(v.args, args, found.leaves, why) || !match(v.kwargs, kwargs, found.leaves, why)) return false;
+  if (!(options_.evaluate ? v.facts.holds(why) : v.modules.holds(why))) return false;
+  if (v.entry == nullptr) return true;
+  found.symbols.resize(v.symbol_count);
+  return v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why);
+}
+
+// Checks may run Python code, and other threads meanwhile: nothing is held on to across one but what is owned.
+CompiledFunction::Found CompiledFunction::find(Variants& among, CallHints& hints, const TorchState& state,
+                                               PyObject* args, PyObject* kwargs, std::string* why) {
   Found found;
+  const bool many = among.size() > CallHints::kFew;
+  const size_t hash = many ? CallHints::hash_of(args, kwargs) : 0;
+  if (std::shared_ptr<Variant> likely = many ? hints.find(hash) : nullptr) {
+    if (serves(*likely, state, args, kwargs, found, nullptr)) {
+      likely->used = ++clock_;
+      found.variant = std::move(likely);
+      return found;
+    }
+  }
   for (size_t i = 0; i < among.size(); ++i) {
-    Variant& v = *among[i];
-    std::string* const why = i == 0 ? why_not : nullptr;  // of the one used last
-    found.leaves.clear();
-    if (v.state != state) {
-      if (why != nullptr) *why = difference(v.state, state);
+    std::shared_ptr<Variant> v = among[i];
+    if (!serves(*v, state, args, kwargs, found, why)) {
+      why = nullptr;
       continue;
     }
-    if (!match(v.args, args, found.leaves, why) || !match(v.kwargs, kwargs, found.leaves, why)) continue;
-    if (!(options_.evaluate ? v.facts.holds(why) : v.modules.holds(why))) continue;
-    if (v.entry != nullptr) {
-      found.symbols.resize(v.symbol_count);
-      if (!v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why)) continue;
-    }
-    if (i != 0) std::rotate(among.begin(), among.begin() + static_cast<long>(i), among.begin() + static_cast<long>(i) + 1);
-    found.variant = among[0];
+    v->used = ++clock_;
+    if (many) hints.put(hash, v);
+    const auto here = std::find(among.begin(), among.end(), v);
+    if (here != among.end()) std::rotate(among.begin(), here, here + 1);
+    found.variant = std::move(v);
     return found;
   }
   return found;
@@ -167,14 +185,13 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
 }
 
 void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::string& name) {
+  variant->used = ++clock_;
   variants_.insert(variants_.begin(), variant);
-  if (static_cast<int64_t>(variants_.size()) <= options_.entry_limit) return;
-  variants_.pop_back();
-  if (std::exchange(warned_limit_, true)) return;
-  PyErr_WarnFormat(PyExc_RuntimeWarning, 2,
-                   "cresset: %s has more than %lld compiled variants; the least used one is dropped. Last reason: %s",
-                   name.c_str(), static_cast<long long>(options_.entry_limit),
-                   live_totals().recompiles.empty() ? "?" : live_totals().recompiles.back().c_str());
+  if (!drop_least_used(variants_, *variant, options_.entry_limit) || std::exchange(warned_limit_, true)) return;
+  PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                   "cresset: %s has more than %lld compiled variants; the least used one is dropped, and compiled again "
+                   "when it is needed. %s",
+                   name.c_str(), static_cast<long long>(options_.entry_limit), misses_.worst().c_str());
 }
 
 // The Python objects of the program's results.
@@ -260,7 +277,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   const TorchState state = TorchState::now();
   args = frames;
   kwargs = checked(Py_BuildValue("{s:O}", "value", value.get()));
-  next = find(point->successors, state, args.get(), kwargs.get(), nullptr);
+  next = find(point->successors, point->hints, state, args.get(), kwargs.get(), nullptr);
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
   if (next.variant == nullptr && state == variant.after) {
     if (std::shared_ptr<Variant> fresh = successor(variant.next, state, args.get(), kwargs.get())) {
@@ -277,7 +294,7 @@ std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const To
                                                      PyObject* kwargs) {
   if (!from.point->successors.empty()) {
     std::string why;
-    find(from.point->successors, state, args, kwargs, &why);
+    find(from.point->successors, from.point->hints, state, args, kwargs, &why);
     note_recompile(name() + ", from " + from.point->place.text() + ": " + why);
     if (const std::shared_ptr<Variant> now = make_successor(options_, from, state, args, kwargs))
       learn_varying_ints(from.point->varying_ints, from.point->successors, now->args, now->kwargs);
@@ -317,7 +334,7 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   try {
     const Packed packed = pack(args, nargsf, kwnames);
     const TorchState state = TorchState::now();
-    Found found = find(variants_, state, packed.args.get(), packed.kwargs.get(), nullptr);
+    Found found = find(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), nullptr);
     if (found.variant == nullptr) return call_first(state, packed.args.get(), packed.kwargs.get());
     if (!found.variant->eager_reason.empty()) {
       if (options_.fullgraph) return refuse_break(*found.variant);
@@ -333,8 +350,9 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
 PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, PyObject* kwargs) {
   if (!variants_.empty()) {
     std::string why;
-    find(variants_, state, args, kwargs, &why);
+    find(variants_, hints_, state, args, kwargs, &why);
     note_recompile(name() + ": " + why);
+    misses_.note(why);
   }
   PyRef result;
   const std::shared_ptr<Variant> variant = capture(state, args, kwargs, result);
@@ -354,6 +372,8 @@ void CompiledFunction::clear_variants() {
   variants_.clear();
   points_.clear();
   varying_ints_.clear();
+  hints_.clear();
+  misses_.clear();
 }
 
 int CompiledFunction::visit(visitproc visit, void* arg) const {
@@ -386,117 +406,6 @@ int Variant::visit(visitproc visit, void* arg) const {
   for (const Effect& e : effects)
     if (const int r = frontend::visit(e, visit, arg)) return r;
   return 0;
-}
-
-// ---- the Python type
-
-namespace {
-
-struct Object {
-  PyObject_HEAD vectorcallfunc vectorcall;
-  CompiledFunction* state;
-  PyObject* dict;
-  PyObject* weakrefs;
-};
-
-extern PyTypeObject type;
-
-PyObject* object_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  return ((Object*)self)->state->call(args, nargsf, kwnames);
-}
-
-void object_dealloc(PyObject* self) {
-  PyObject_GC_UnTrack(self);
-  auto* o = (Object*)self;
-  if (o->weakrefs != nullptr) PyObject_ClearWeakRefs(self);
-  Py_CLEAR(o->dict);
-  delete std::exchange(o->state, nullptr);
-  PyObject_GC_Del(self);
-}
-
-int object_traverse(PyObject* self, visitproc visit, void* arg) {
-  auto* o = (Object*)self;
-  Py_VISIT(o->dict);
-  return o->state != nullptr ? o->state->visit(visit, arg) : 0;
-}
-
-int object_clear(PyObject* self) {
-  auto* o = (Object*)self;
-  Py_CLEAR(o->dict);
-  if (o->state != nullptr) o->state->clear_variants();
-  return 0;
-}
-
-PyObject* object_get(PyObject* self, PyObject* instance, PyObject*) {
-  if (instance == nullptr || instance == Py_None) return Py_NewRef(self);
-  return PyMethod_New(self, instance);
-}
-
-PyObject* object_repr(PyObject* self) {
-  return PyUnicode_FromFormat("<cresset compiled %R>", ((Object*)self)->state->function());
-}
-
-PyObject* get_wrapped(PyObject* self, void*) { return Py_NewRef(((Object*)self)->state->function()); }
-
-// Attributes that the object has not itself are the function's: __name__, __doc__, __signature__, ...
-PyObject* object_getattro(PyObject* self, PyObject* name) {
-  PyObject* own = PyObject_GenericGetAttr(self, name);
-  if (own != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
-  PyErr_Clear();
-  return PyObject_GetAttr(((Object*)self)->state->function(), name);
-}
-
-PyObject* get_doc(PyObject* self, void*) {
-  return PyObject_GetAttrString(((Object*)self)->state->function(), "__doc__");
-}
-
-PyGetSetDef getset[] = {{"__doc__", get_doc, nullptr, "the function's own words", nullptr},
-                        {"__wrapped__", get_wrapped, nullptr, "the function that was compiled", nullptr},
-                        {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
-
-PyTypeObject make_type() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
-  t.tp_name = "cresset._C.CompiledFunction";
-  t.tp_basicsize = sizeof(Object);
-  t.tp_dealloc = object_dealloc;
-  t.tp_vectorcall_offset = offsetof(Object, vectorcall);
-  t.tp_repr = object_repr;
-  t.tp_call = PyVectorcall_Call;
-  t.tp_getattro = object_getattro;
-  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL;
-  t.tp_doc = "A function compiled by cresset.compile. Call it as the function itself.";
-  t.tp_traverse = object_traverse;
-  t.tp_clear = object_clear;
-  t.tp_weaklistoffset = offsetof(Object, weakrefs);
-  t.tp_getset = getset;
-  t.tp_descr_get = object_get;
-  t.tp_dictoffset = offsetof(Object, dict);
-  return t;
-}
-PyTypeObject type = make_type();
-
-}  // namespace
-
-void add_compiled_function_type(PyObject* module) {
-  if (PyType_Ready(&type) < 0) throw PythonError{};
-  Py_INCREF(&type);
-  PyModule_AddObject(module, "CompiledFunction", (PyObject*)&type);
-}
-
-PyObject* new_compiled_function(PyObject* function, CompileOptions options) {
-  Object* o = PyObject_GC_New(Object, &type);
-  if (o == nullptr) return nullptr;
-  o->vectorcall = object_call;
-  o->state = new CompiledFunction(function, std::move(options));
-  o->dict = nullptr;
-  o->weakrefs = nullptr;
-  PyObject_GC_Track((PyObject*)o);
-  return (PyObject*)o;
-}
-
-CompiledFunction* as_compiled_function(PyObject* object) {
-  return Py_TYPE(object) == &type ? ((Object*)object)->state : nullptr;
 }
 
 }  // namespace cresset::frontend

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/limits.h"
 #include "frontend/shape_profile.h"
 #include "frontend/variant.h"
 
@@ -64,8 +65,11 @@ class CompiledFunction {
   PyObject* refuse_break(const Variant& variant) const;  // fullgraph=True: sets CaptureError
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   struct Found;
-  // The first of the variants that serves the call, moved to the front.
-  Found find(Variants& among, const TorchState& state, PyObject* args, PyObject* kwargs, std::string* why) const;
+  // The first of the variants that serves the call, moved to the front. `why`: why the one that served last does not.
+  Found find(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
+             std::string* why);
+  bool serves(Variant& variant, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
+              std::string* why) const;
   std::vector<PyRef> run_entry(Variant& variant, Found& found);
   PyObject* run_pieces(Found found, PyObject* args, PyObject* kwargs);
   PyRef go_on(const Variant& variant, Ingredients& with, Found& next, PyRef& args, PyRef& kwargs);
@@ -85,6 +89,9 @@ class CompiledFunction {
   Variants variants_;
   Points points_;
   std::vector<std::string> varying_ints_;
+  CallHints hints_;
+  Misses misses_;
+  uint64_t clock_ = 0;  // calls served
   bool warned_limit_ = false;
 };
 

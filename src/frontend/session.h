@@ -105,6 +105,7 @@ class Session {
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   void refuse(std::string why);
   void learn(PyObject* object);
+  void learn_function(PyObject* function);  // with what a bound method consists of
   // Whether this is the first time that the key is read or written in this call.
   bool first(PyObject* container, PyObject* key) { return seen_.insert({container, key}).second; }
   void read_key(PyObject* dict, PyObject* key, PyObject* value);

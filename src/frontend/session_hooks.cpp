@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "frontend/compiled_function.h"
 #include "frontend/control.h"
 #include "frontend/session.h"
 
@@ -125,6 +126,8 @@ static bool is_call(const CressetActivation& activation) {
 
 // A Python function that will be evaluated, unless it wants to be called otherwise.
 CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
+  if (const CompiledFunction* inner = as_compiled_function(call.callable); inner != nullptr && existed(call.callable))
+    learn_function(inner->function());
   const CallMode mode = call_mode(call.callable);
   if (mode == CallMode::Evaluated) return CRESSET_RUN;
   in_progress_ = {};
@@ -319,11 +322,16 @@ struct SessionHooks {
   }
 };
 
-PyRef Session::call(PyObject* function, PyObject* args, PyObject* kwargs) {
+void Session::learn_function(PyObject* function) {
   learn(function);
+  if (!PyMethod_Check(function)) return;
+  learn(PyMethod_GET_SELF(function));
+  learn(PyMethod_GET_FUNCTION(function));
+}
+
+PyRef Session::call(PyObject* function, PyObject* args, PyObject* kwargs) {
+  learn_function(function);
   if (PyMethod_Check(function)) {
-    learn(PyMethod_GET_SELF(function));
-    learn(PyMethod_GET_FUNCTION(function));
     facts_->name(PyMethod_GET_SELF(function), "self");
   }
   return watched([&] { return PyRef::steal(cresset_eval_call(function, args, kwargs)); });

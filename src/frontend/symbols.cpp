@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "frontend/c_functions.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -18,6 +19,9 @@ class Replacer {
     if (torch::is_symbool(object)) return PyRef::borrow(truth(object) ? Py_True : Py_False);
     if (depth > 64 || !may_hold(object) || !seen_.insert(object).second) return PyRef::borrow(object);
     if (PyTuple_Check(object)) return tuple(object, depth);
+    if (PyFrozenSet_CheckExact(object)) return frozen_set(object, depth);
+    if (PySet_Check(object)) set(object, depth);
+    if (is_deque(object)) deque(object, depth);
     if (PyList_Check(object)) list(object, depth);
     if (PyDict_Check(object)) dict(object, depth);
     if (PyObject** slot = _PyObject_GetDictPtr(object); slot != nullptr && *slot != nullptr) dict(*slot, depth);
@@ -31,7 +35,8 @@ class Replacer {
     return is == 1;
   }
   static bool may_hold(PyObject* object) {
-    return PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) ||
+    return PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PySet_Check(object) ||
+           PyFrozenSet_CheckExact(object) || is_deque(object) ||
            (!PyType_Check(object) && !PyModule_Check(object) && !PyFunction_Check(object) &&
             _PyObject_GetDictPtr(object) != nullptr);
   }
@@ -63,6 +68,39 @@ class Replacer {
       const PyRef item = replaced(value, depth + 1);
       if (item.get() != value && PyDict_SetItem(object, key, item.get()) < 0) throw PythonError{};
     }
+  }
+
+  // The items, and whether one differs.
+  std::pair<PyRef, bool> items_of(PyObject* object, int depth) {
+    PyRef items = checked(PySequence_List(object));
+    bool changed = false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+      PyRef item = replaced(PyList_GET_ITEM(items.get(), i), depth + 1);
+      if (item.get() == PyList_GET_ITEM(items.get(), i)) continue;
+      changed = true;
+      PyList_SetItem(items.get(), i, item.release());
+    }
+    return {std::move(items), changed};
+  }
+
+  // The hash of a symbolic number is that of its value.
+  void set(PyObject* object, int depth) {
+    const auto [items, changed] = items_of(object, depth);
+    if (!changed) return;
+    PySet_Clear(object);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
+      if (PySet_Add(object, PyList_GET_ITEM(items.get(), i)) < 0) throw PythonError{};
+  }
+
+  PyRef frozen_set(PyObject* object, int depth) {
+    const auto [items, changed] = items_of(object, depth);
+    return changed ? checked(PyFrozenSet_New(items.get())) : PyRef::borrow(object);
+  }
+
+  void deque(PyObject* object, int depth) {
+    const auto [items, changed] = items_of(object, depth);
+    for (Py_ssize_t i = 0; changed && i < PyList_GET_SIZE(items.get()); ++i)
+      if (PySequence_SetItem(object, i, PyList_GET_ITEM(items.get(), i)) < 0) throw PythonError{};
   }
 
   std::unordered_set<PyObject*> seen_;

@@ -7,6 +7,7 @@
 
 #include "bridge/entry.h"
 #include "frontend/arg_spec.h"
+#include "frontend/call_hints.h"
 #include "frontend/effects.h"
 #include "frontend/point.h"
 #include "frontend/recipe.h"
@@ -40,6 +41,7 @@ struct Variant {
   sym::SizeProgram numbers;
   size_t symbol_count = 0;
   std::string eager_reason;
+  uint64_t used = 0;    // when it served a call last, by the function's count of calls
   bool raised = false;  // the function raised while captured: nothing is learned from that
 
   int visit(visitproc visit, void* arg) const;
@@ -50,6 +52,8 @@ using Variants = std::vector<std::shared_ptr<Variant>>;  // most recently used f
 struct Point {
   Place place;
   Variants successors;
+  CallHints hints;
+  bool warned = false;  // that there are too many
   std::vector<std::string> varying_ints;  // paths of ints that differed between calls
 };
 using Points = std::vector<std::shared_ptr<Point>>;

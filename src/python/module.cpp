@@ -2,6 +2,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "bridge/executor.h"
 #include "bridge/library_race.h"
 #include "codegen/codegen.h"
@@ -55,7 +56,7 @@ py::dict stats() {
 }
 
 py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse,
-                            bool keep_text, bool auto_dynamic, bool evaluate, const py::object& guard_filter) {
+                            bool keep_text, bool auto_dynamic, bool evaluate, const py::object& guard_filter, int64_t entry_limit) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
@@ -64,6 +65,7 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   options.code.fuse = fuse;
   options.keep_text = keep_text;
   if (!guard_filter.is_none()) options.guard_filter = frontend::PyRef::borrow(guard_filter.ptr());
+  options.entry_limit = entry_limit > 0 ? entry_limit : std::max<int64_t>(1, option_int(Option::ENTRY_LIMIT));
   options.evaluate = evaluate && cresset_eval_unsupported() == nullptr;
   PyObject* made = frontend::new_compiled_function(function.ptr(), std::move(options));
   if (made == nullptr) throw py::error_already_set();
@@ -111,7 +113,7 @@ PYBIND11_MODULE(_C, m) {
   frontend::add_compiled_function_type(m.ptr());
   m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
         py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false, py::arg("auto_dynamic") = false,
-        py::arg("evaluate") = false, py::arg("guard_filter") = py::none());
+        py::arg("evaluate") = false, py::arg("guard_filter") = py::none(), py::arg("entry_limit") = 0);
   m.def("variants", &variants);
   m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
   m.def("stats", &stats);

@@ -45,6 +45,14 @@ static int resolve_partial(PyObject* partial, Callee* callee, PyObject** callabl
   return PyFunction_Check(*callable) && PyDict_CheckExact(callee->partial_dict);
 }
 
+static PyTypeObject* transparent_type;
+static PyObject* (*transparent_inside)(PyObject*);
+
+void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*)) {
+  transparent_type = type;
+  transparent_inside = inside;
+}
+
 // One step; 1: *callable is what to look at next; 0: C code calls it.
 static int resolve_step(PyObject** callable, Callee* callee) {
   PyObject* object = *callable;
@@ -52,6 +60,7 @@ static int resolve_step(PyObject** callable, Callee* callee) {
     *callable = PyMethod_GET_FUNCTION(object);
     return prepend(callee, PyMethod_GET_SELF(object));
   }
+  if (Py_IS_TYPE(object, transparent_type)) return *callable = transparent_inside(object), 1;
   if (Py_IS_TYPE(object, cresset_known.partial)) return resolve_partial(object, callee, callable);
   if (Py_TYPE(object)->tp_call != cresset_known.call) return 0;
   PyObject* method = _PyType_Lookup(Py_TYPE(object), cresset_names.__call__);

@@ -207,6 +207,9 @@ typedef struct CressetEvalHooks {
 // NULL if the running CPython can be evaluated; else why not, in one sentence.
 const char* cresset_eval_unsupported(void);
 
+// Objects of this type are called as the callable that `inside` gives (borrowed).
+void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*));
+
 // Starts and ends evaluating new frames of this thread. Nests: the innermost table is told. 0, or -1 with an exception.
 int cresset_eval_begin(const CressetEvalHooks* hooks);
 void cresset_eval_end(void);

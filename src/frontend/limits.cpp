@@ -1,0 +1,79 @@
+#include "frontend/limits.h"
+
+#include <algorithm>
+
+namespace cresset::frontend {
+namespace {
+
+// The object whose calls a variant serves: the first that is guarded by identity and has attributes of its own.
+PyObject* instance_of(const Variant& variant) {
+  for (const ArgSpec& arg : variant.args.children) {
+    if (arg.kind != ArgSpec::Kind::Identity) continue;
+    PyObject* object = arg.object.get();
+    if (!PyType_Check(object) && !PyFunction_Check(object) && !PyModule_Check(object) &&
+        _PyObject_GetDictPtr(object) != nullptr)
+      return object;
+  }
+  return nullptr;
+}
+
+const char* remedy(const std::string& guard) {
+  const auto has = [&](const char* part) { return guard.find(part) != std::string::npos; };
+  if (has("size(") || has("expected sizes") || has("stride(") || has("dimension"))
+    return "let the size vary: drop dynamic=False, or cresset.mark_dynamic(tensor, dim), and look for code that needs "
+           "its "
+           "exact value (CRESSET_LOG=guards)";
+  if (has("args[") || has("kwargs[")) return "pass what varies as a tensor, or call a function compiled for each value";
+  if (has("grad mode") || has("autocast") || has("inference")) return "call it in one mode of torch's";
+  return "keep state that changes from call to call out of compiled code (cresset.disable), hold it in a tensor, or "
+         "drop "
+         "the guard with options={'guard_filter': ...} where it does not matter";
+}
+
+}  // namespace
+
+std::string Misses::guard_of(const std::string& why) {
+  static constexpr std::string_view kExpected = ": expected ";
+  const size_t at = why.find(kExpected);
+  if (at == std::string::npos) return why;
+  size_t end = at + kExpected.size();
+  while (end < why.size() && std::isalpha(static_cast<unsigned char>(why[end])) != 0) ++end;  // what: sizes, dtype
+  return end > at + kExpected.size() ? why.substr(0, end) : why.substr(0, at);
+}
+
+std::string Misses::worst() const {
+  const auto most = std::max_element(counts_.begin(), counts_.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == counts_.end()) return "No guard failed.";
+  return "The guard that fails most: " + most->first + " (" + std::to_string(most->second) +
+         " times). Remedy: " + remedy(most->first) + ".";
+}
+
+bool drop_least_used(Variants& variants, const Variant& added, int64_t limit) {
+  PyObject* const instance = instance_of(added);
+  const auto count =
+      std::count_if(variants.begin(), variants.end(), [&](const auto& v) { return instance_of(*v) == instance; });
+  const bool too_many = count > limit;
+  if (!too_many && static_cast<int64_t>(variants.size()) <= limit * kInstances) return false;
+  auto least = variants.end();
+  for (auto v = variants.begin(); v != variants.end(); ++v) {
+    if (v->get() == &added || (too_many && instance_of(**v) != instance)) continue;
+    if (least == variants.end() || (*v)->used < (*least)->used) least = v;
+  }
+  if (least == variants.end()) return false;
+  const std::shared_ptr<Variant> gone = *least;  // dies when the table is in order again
+  variants.erase(least);
+  return true;
+}
+
+void warn_too_many_successors(Point& point, int64_t limit) {
+  if (std::exchange(point.warned, true)) return;
+  PyErr_WarnFormat(
+      PyExc_RuntimeWarning, 2,
+      "cresset: at %s more than %lld different pieces follow; calls that need another one go on in CPython "
+      "from there. Remedy: keep what varies there (a number read from data, a state) in a tensor.",
+      point.place.text().c_str(), static_cast<long long>(limit));
+  PyErr_Clear();
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,172 @@
+"""Runs a program eagerly and compiled, and compares values, sharing, side effects, output and exceptions.
+
+python program_compare.py SEED        prints a program and what differs from eager
+python program_compare.py SEED COUNT  looks for programs that differ, from that seed on, and shrinks them
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import traceback
+import types
+
+import torch
+from program_generator import generate
+
+# ------------------------------------------------------------------------------------------------- what it does
+
+
+def canonical(value, names, depth=0):
+    """The value as nested tuples; an object that was met before is a reference to it: sharing is compared, too."""
+    if value is None or isinstance(value, (bool, int, float, str, type)):
+        return type(value).__name__, value
+    if id(value) in names:
+        return "the object", names[id(value)][0]
+    names[id(value)] = len(names), value  # held: addresses stay taken
+    if isinstance(value, torch.Tensor):
+        return (
+            "tensor",
+            str(value.dtype),
+            tuple(value.shape),
+            tuple(value.stride()),
+            value.requires_grad,
+            value.tolist(),
+        )
+    if isinstance(value, dict):
+        return type(value).__name__, [(canonical(k, names), canonical(v, names)) for k, v in value.items()]
+    if isinstance(value, (set, frozenset)):
+        return type(value).__name__, [canonical(v, names) for v in sorted(value)]
+    if isinstance(value, (list, tuple, types.GeneratorType)) or type(value).__name__ == "deque":
+        return type(value).__name__, [canonical(v, names) for v in value]
+    if hasattr(value, "__dict__"):
+        return type(value).__name__, [(k, canonical(v, names)) for k, v in vars(value).items()]
+    return type(value).__name__, "?"
+
+
+def difference(got, expected, path=""):
+    """Where two canonical values differ; None where they do not."""
+    if isinstance(got, (tuple, list)) and isinstance(expected, (tuple, list)) and len(got) == len(expected):
+        for i, (a, b) in enumerate(zip(got, expected)):
+            if where := difference(a, b, f"{path}.{i}"):
+                return where
+        return None
+    if isinstance(got, float) and isinstance(expected, float):
+        close = abs(got - expected) <= 1e-8 * max(1.0, abs(expected)) or (got != got and expected != expected)
+        return None if close or got == expected else f"{path}: {got!r} instead of {expected!r}"
+    if type(got) is type(expected) and got == expected:
+        return None
+    return f"{path}: {got!r} instead of {expected!r}"
+
+
+def inputs(seed):
+    random = torch.Generator().manual_seed(seed)
+    return [torch.randn(n, 4, dtype=torch.float64, generator=random) for n in (3, 3, 2, 3, 5)]
+
+
+def history(source, wrap, seed=0):
+    """What calls of the program give and leave behind, one after another, its state being changed in between."""
+    out = io.StringIO()
+    module = types.ModuleType("generated")
+    module.out = out
+    exec(compile(source, "<generated>", "exec"), module.__dict__)
+    f = wrap(module.f)
+    w = module.make()
+    steps = []
+    for i, x in enumerate(inputs(seed)):
+        if i == 3:
+            w.flag = not w.flag
+            module.table["a"] = 7
+        given = x.clone()
+        try:
+            result, raised = f(w, given), None
+        except Exception as e:
+            result, raised = None, (type(e).__name__, str(e))
+            if isinstance(e, NameError | SyntaxError):
+                raised = raised[:1]
+        names = {}
+        state = [given, result, vars(w), module.counter, module.table]
+        steps.append((raised, [canonical(v, names) for v in state], out.getvalue()))
+    return steps
+
+
+def compare(source, compile, seed=0):
+    """None when the compiled program does what it does without, else what differs."""
+    expected = history(source, lambda f: f, seed)
+    try:
+        got = history(source, compile, seed)
+    except BaseException:
+        return "the comparison failed:\n" + traceback.format_exc()
+    for i, (mine, its) in enumerate(zip(got, expected)):
+        if where := difference(mine, its):
+            return f"call {i}: {where[:400]}"
+    return None
+
+
+def shrink(source, differs):
+    """Leaves out statements for as long as `differs` of what remains."""
+    smaller = True
+    while smaller:
+        smaller = False
+        tree = ast.parse(source)
+        function = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "f")
+        bodies = [
+            body
+            for node in ast.walk(function)
+            for field in ("body", "orelse", "finalbody")
+            if isinstance(body := getattr(node, field, None), list)
+        ]
+        for body in bodies:
+            for i in reversed(range(len(body))):
+                removed = body.pop(i)
+                inner = [s for field in ("body", "orelse", "finalbody") for s in getattr(removed, field, [])]
+                for instead in [[], inner, [ast.Pass()]]:
+                    if (instead is inner and not inner) or (not body and not instead):
+                        continue
+                    body[i:i] = instead
+                    try:
+                        text = ast.unparse(ast.fix_missing_locations(tree))
+                        compile(text, "<smaller>", "exec")
+                        if differs(text):
+                            smaller, source = True, text
+                            break
+                    except SyntaxError:
+                        pass
+                    del body[i : i + len(instead)]
+                else:
+                    body.insert(i, removed)
+    return source
+
+
+def program_of(source):
+    """The part that differs from program to program."""
+    return source[source.index("def f(w, x):") :]
+
+
+def main(seed, count=1):
+    import cresset
+
+    def evaluated(f):
+        return cresset.compile(f, options={"frontend": "evaluate"})
+
+    def differs(source):
+        cresset.reset()
+        return compare(source, evaluated)
+
+    failures = 0
+    for s in range(seed, seed + count):
+        source = generate(s)
+        if count == 1:
+            print(program_of(source))
+        what = differs(source)
+        if what is None:
+            continue
+        failures += 1
+        small = shrink(source, differs)
+        print(f"seed {s}: {what}\nshrunk to: {differs(small)}\n{program_of(small)}\n", flush=True)
+    print(f"{failures} of {count} differ; pieces that ended: {cresset.stats()['graph_breaks']}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

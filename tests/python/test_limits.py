@@ -1,0 +1,394 @@
+"""How many variants are kept, which one goes and what is said of it; threads; what is released with a function."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+import time
+import types
+import warnings
+import weakref
+
+import pytest
+import torch
+
+import cresset
+
+EVALUATE = {"frontend": "evaluate"}
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    cresset.reset()
+    yield
+    cresset.reset()
+
+
+@pytest.fixture(params=[False, True], ids=["no_grad", "grad"])
+def grad(request):
+    with torch.set_grad_enabled(request.param):
+        yield request.param
+
+
+def x(seed=0, *shape):
+    return torch.randn(shape or (3, 4), generator=torch.Generator().manual_seed(seed))
+
+
+def variants(compiled):
+    return len(cresset._C.variants(compiled))
+
+
+# ------------------------------------------------------------------------------------------------- how many
+
+
+def test_least_used_goes(grad):
+    box = types.SimpleNamespace(value=0)
+    compiled = cresset.compile(lambda t: t * box.value, options={**EVALUATE, "entry_limit": 3})
+    calls = [0, 1, 2, 0, 3, 0, 1, 2]  # 1 goes for 3, 2 for 1, 3 for 2
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for value in calls:
+            box.value = value
+            assert torch.equal(compiled(torch.ones(2)), torch.full((2,), float(value)))
+            assert variants(compiled) <= 3
+    assert cresset.stats()["graphs"] == 6 and cresset.stats()["eager_calls"] == 0
+    (warning,) = told  # once
+    text = str(warning.message)
+    assert "more than 3 compiled variants" in text and "['value']" in text and "Remedy: " in text
+    assert "\n" not in text and warning.filename == __file__
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, "many"])
+def test_bad_limit(limit):
+    with pytest.raises(ValueError, match="entry_limit"):
+        cresset.compile(lambda t: t, options={"entry_limit": limit})
+
+
+def test_limit_from_the_environment(monkeypatch):
+    monkeypatch.setenv("CRESSET_ENTRY_LIMIT", "2")
+    box = types.SimpleNamespace(value=0)
+    compiled = cresset.compile(lambda t: t * box.value, options=EVALUATE)
+    with pytest.warns(RuntimeWarning, match="more than 2 compiled variants"):
+        for box.value in range(4):
+            compiled(torch.ones(2))
+    assert variants(compiled) == 2
+
+
+@pytest.mark.parametrize(
+    "dynamic,make,remedy",
+    [
+        (False, lambda i: (torch.ones(i + 2),), r"args\[0\]: expected sizes .*drop dynamic=False"),
+        (None, lambda i: (torch.ones(2), f"name {i}"), r"args\[1\].*tensor"),
+    ],
+)
+def test_warning_names_guard_and_remedy(dynamic, make, remedy):
+    compiled = cresset.compile(
+        lambda t, name="": t + len(name), dynamic=dynamic, options={**EVALUATE, "entry_limit": 2}
+    )
+    with pytest.warns(RuntimeWarning, match=remedy):
+        for i in range(4):
+            compiled(*make(i))
+
+
+class Block(torch.nn.Module):
+    def __init__(self, by):
+        super().__init__()
+        self.by = by
+        self.flag = 0
+
+    @cresset.compile(options={**EVALUATE, "entry_limit": 2})
+    def forward(self, t):
+        return t * self.by + self.flag
+
+
+def test_instances_do_not_share_a_limit():
+    blocks = [Block(i) for i in range(10)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            for block in blocks:
+                for block.flag in (0, 1):
+                    assert torch.equal(block(torch.ones(2)), torch.full((2,), float(block.by + block.flag)))
+    assert variants(Block.forward) == 20 and cresset.stats()["graphs"] == 20
+    blocks[0].flag = 2
+    with pytest.warns(RuntimeWarning, match="more than 2"):
+        blocks[0](torch.ones(2))
+    assert variants(Block.forward) == 20
+
+
+def test_two_ways_of_compiling_share_nothing():
+    def f(t):
+        return t + 1
+
+    whole, pieces = cresset.compile(f, fullgraph=True, options=EVALUATE), cresset.compile(f, options=EVALUATE)
+    for compiled in (whole, pieces, whole, pieces):
+        compiled(x())
+    assert variants(whole) == variants(pieces) == 1 and cresset.stats()["graphs"] == 2
+
+
+def per_call(compiled, calls, rounds=7):
+    best = float("inf")
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        for args in calls:
+            compiled(*args)
+        best = min(best, (time.perf_counter() - begin) / len(calls))
+    return best
+
+
+@pytest.mark.parametrize("kind", ["sizes", "numbers", "instances"])
+def test_many_entries_are_found_quickly(kind):
+    """100 entries cost at most three times what one costs."""
+    if kind == "instances":
+        things = [types.SimpleNamespace(value=1) for _ in range(100)]
+        calls = [(torch.ones(4), thing) for thing in things]
+        compiled = cresset.compile(lambda t, thing: t + thing.value, options=EVALUATE)
+    elif kind == "sizes":
+        calls = [(torch.ones(i + 2),) for i in range(100)]
+        compiled = cresset.compile(lambda t: t + 1, dynamic=False, options={**EVALUATE, "entry_limit": 100})
+    else:
+        calls = [(torch.ones(4), f"{i}") for i in range(100)]
+        compiled = cresset.compile(lambda t, name: t + len(name), options={**EVALUATE, "entry_limit": 100})
+    for args in calls * 2:
+        compiled(*args)
+    assert variants(compiled) == 100
+    many = per_call(compiled, calls)
+    cresset.reset()
+    compiled(*calls[0])
+    assert variants(compiled) == 1
+    one = per_call(compiled, calls[:1] * 100)
+    assert many <= 3 * one, f"{many * 1e6:.1f} us instead of {one * 1e6:.1f} us"
+
+
+# ------------------------------------------------------------------------------------------------- threads
+
+
+def in_threads(work, count=4):
+    failures, start = [], threading.Barrier(count)
+
+    def run(i):
+        try:
+            start.wait()
+            with torch.no_grad():
+                work(i)
+        except BaseException as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads), "deadlock"
+    if failures:
+        raise failures[0]
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(*(m for _ in range(3) for m in (torch.nn.Linear(8, 8), torch.nn.ReLU())))
+
+    def forward(self, t):
+        return self.layers(t).softmax(-1)
+
+
+def test_threads_one_function():
+    model = Net()
+    compiled = cresset.compile(model, options=EVALUATE)
+
+    def work(i):
+        for step in range(30):
+            t = x(i * 100 + step, 2 + (step + i) % 5, 8)
+            assert torch.allclose(compiled(t), model(t), atol=1e-5)
+
+    in_threads(work)
+
+
+def test_threads_many_functions_one_model():
+    model = Net()
+
+    def work(i):
+        for round in range(5):
+            compiled = cresset.compile(lambda t, by=round: model(t) * by + i, options=EVALUATE)
+            for step in range(4):
+                t = x(step, 3 + step % 2, 8)
+                assert torch.allclose(compiled(t), model(t) * round + i, atol=1e-5)
+
+    in_threads(work)
+
+
+def test_threads_one_tensor():
+    """Every thread captures on the same tensor at once, others use it eagerly meanwhile."""
+    shared = x(0, 5, 8)
+    model = Net()
+    with torch.no_grad():
+        expected = model(shared) + 1
+
+    def work(i):
+        for _ in range(10):
+            compiled = cresset.compile(lambda t: model(t) + 1, options=EVALUATE)
+            got = compiled(shared) if i % 2 else model(shared) + 1
+            assert torch.allclose(got, expected, atol=1e-5)
+            assert shared.sum().item() == pytest.approx(float(shared.clone().sum()))
+
+    in_threads(work)
+
+
+def test_threads_with_breaks():
+    def f(t, log):
+        y = t * 2
+        log.append(float(y.sum()))
+        if y.mean() > 0:
+            y = y + 1
+        return y
+
+    compiled = cresset.compile(f, options=EVALUATE)
+
+    def work(i):
+        for step in range(30):
+            t = x(i * 50 + step, 2 + step % 3, 4)
+            mine, its = [], []
+            assert torch.allclose(compiled(t, mine), f(t, its), atol=1e-5)
+            assert mine == pytest.approx(its, rel=1e-4, abs=1e-5)
+
+    in_threads(work)
+
+
+def test_threads_that_raise_and_reset():
+    def f(t, n):
+        if n % 3 == 0:
+            raise ValueError(n)
+        return t + n
+
+    compiled = cresset.compile(f, options=EVALUATE)
+
+    def work(i):
+        for step in range(20):
+            if i == 0 and step % 5 == 0:
+                cresset.reset()
+            if step % 3 == 0:
+                with pytest.raises(ValueError, match=str(step)):
+                    compiled(torch.ones(2), step)
+            else:
+                assert torch.equal(compiled(torch.ones(2), step), torch.ones(2) + step)
+
+    in_threads(work)
+
+
+def test_a_capture_does_not_show_in_other_threads():
+    stop, seen = threading.Event(), set()
+
+    def watch():
+        while not stop.is_set():
+            seen.add((cresset.is_compiling(), type(range(3)), max(1, 2)))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    model = Net()
+    with torch.no_grad():
+        for i in range(10):
+            cresset.compile(lambda t, i=i: model(t) + i, options=EVALUATE)(x(0, 3, 8))
+    stop.set()
+    watcher.join()
+    assert seen == {(False, range, 2)}
+
+
+# ------------------------------------------------------------------------------------------------- what is released
+
+
+def collected(*references):
+    for _ in range(3):
+        gc.collect()
+    return [reference() for reference in references if reference() is not None]
+
+
+class World:
+    def __init__(self, value):
+        self.value = value
+
+
+class Boom(Exception):
+    pass
+
+
+def leak_case(name):
+    """(compiled function, its arguments, what must go with it)"""
+    model, box = Net(), World(2)
+    held = [model, box, model.layers[0].weight]
+
+    def method(t):
+        box.value += 1
+        return model(t) * box.value
+
+    def breaks(t):
+        y = model(t)
+        box.last = float(y.sum())
+        return y * box.value
+
+    def raises(t):
+        y = model(t) * box.value
+        raise Boom(y.shape)
+
+    def raises_after_break(t):
+        if model(t).sum() > -1e9:
+            raise Boom
+
+    function = {"module": model, "bound": model.forward}.get(name) or locals()[name]
+    return function, held
+
+
+@pytest.mark.parametrize("name", ["module", "bound", "method", "breaks", "raises", "raises_after_break"])
+def test_released_with_the_function(name, grad):
+    function, held = leak_case(name)
+    compiled = cresset.compile(function, options=EVALUATE)
+    for rows in (3, 3, 5):
+        with contextlib.suppress(Boom):
+            compiled(x(0, rows, 8))
+    references = [weakref.ref(o) for o in [*held, function]]
+    if not isinstance(compiled, torch.nn.Module):
+        references.append(weakref.ref(compiled))
+    del function, held, compiled
+    assert collected(*references) == []
+
+
+def test_arguments_are_not_kept(grad):
+    compiled = cresset.compile(lambda t, items: t * 2 + items[0], options=EVALUATE)
+    t, item = x(), x(1)
+    references = [weakref.ref(compiled(t, [item])), weakref.ref(t), weakref.ref(item)]
+    del t, item
+    assert collected(*references) == []
+
+
+def test_frames_are_not_kept():
+    class Local:
+        pass
+
+    references = []
+
+    def f(t, fail):
+        local = Local()
+        references.append(weakref.ref(local))
+        y = t * float(t.sum())
+        if fail:
+            raise Boom
+        return y
+
+    compiled = cresset.compile(f, options=EVALUATE)
+    for fail in (False, True, False, True):
+        with contextlib.suppress(Boom):
+            compiled(x(), fail)
+    assert len(references) == 4 and collected(*references) == []
+
+
+def test_memory_does_not_grow_with_calls(grad):
+    compiled = cresset.compile(lambda t, log: log.append(float(t.sum())) or t * 2, options=EVALUATE)
+    for _ in range(5):
+        compiled(x(), [])
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(50):
+        compiled(x(), [])
+    gc.collect()
+    assert len(gc.get_objects()) - before < 20
