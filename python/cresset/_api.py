@@ -25,6 +25,10 @@ _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagra
 _OPTIONS = {
     "eager_rounding": (False, "round bf16 and fp16 after every operator, as eager does"),
     "fuse": (True, "False: one kernel an operator, for finding a fault"),
+    "symbolic_numbers": (
+        False,
+        "numbers read from integer tensors, by item() or tolist(), are symbols, which may be sizes",
+    ),
     "frontend": ("trace", "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
 }
 _GUARD_FILTER = (
@@ -176,6 +180,13 @@ def mark_dynamic(tensor, dim, *, min=None, max=None):
 def maybe_mark_dynamic(tensor, dim):
     """Suggests that this dimension varies; a program that pins it is specialized without an error."""
     _mark(tensor, dim, "maybe")
+
+
+def mark_unbacked(tensor, dim):
+    """This dimension is never looked at: no guard on it is made, whatever the program. One that must decide on it ends its
+    piece there; with ``fullgraph=True`` the error names the decision, its line, and what to state by ``cresset.check``.
+    What the operators themselves demand of it (that sizes agree) is checked when the program runs."""
+    _mark(tensor, dim, "unbacked")
 
 
 def mark_static(tensor, dim=None):

@@ -28,6 +28,21 @@ def _new(self, *args, **kwargs):
     return self.new_empty(args)
 
 
+def _tolist(self):
+    """Tensor.tolist: under symbolic_numbers, of symbols."""
+    numbers = _C.read_numbers(self) if _C.is_capturing() else None
+    if numbers is None:
+        return torch._C.TensorBase.tolist(self)
+    return _nested(numbers, self.shape)
+
+
+def _nested(numbers, shape):
+    if not shape:
+        return numbers[0]
+    step = len(numbers) // max(shape[0], 1)
+    return [_nested(numbers[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
+
+
 class SymInt:
     """Its methods count as the machinery of symbolic numbers, by name."""
 
@@ -37,6 +52,7 @@ class SymInt:
 
 
 torch.Tensor.new = _new
+torch.Tensor.tolist = _tolist
 torch.SymInt.__hash__ = SymInt.__dict__["__hash__"]
 
 _range = builtins.range
@@ -98,13 +114,29 @@ def _with_plain_bools(function):
     return call
 
 
+def _check_with(error_type, cond, message):
+    """What torch._check and its kin come to: a fact about a symbolic number, stated once."""
+    if type(cond) is not torch.SymBool:
+        return _torch_check_with(error_type, cond, message)
+    if not _C.expect(cond, message):
+        _torch_check_with(error_type, False, message)
+
+
+_torch_check_with = torch._check_with
+
+
 def _trunc(self):
     """math.trunc() and int() of a float made of sizes: int() pins the whole number that it gives, no more."""
     return math.floor(self) if self >= 0 else math.ceil(self)
 
 
+def _plain(self):
+    """The number, which is pinned by that: float() of a symbolic float is itself."""
+    return self.node.guard_float("", 0)
+
+
 def _round(self, ndigits=None):
-    return round(float(self), ndigits)
+    return round(_plain(self), ndigits)
 
 
 # (where, name, what stands there while capturing)
@@ -112,9 +144,10 @@ _REPLACED = [
     (builtins, "range", _Range),
     (builtins, "min", _extremum(builtins.min, torch.sym_min)),
     (builtins, "max", _extremum(builtins.max, torch.sym_max)),
+    (torch, "_check_with", _check_with),
     (F, "scaled_dot_product_attention", _with_plain_bools(F.scaled_dot_product_attention)),
 ]
-for _name, _method in [("__trunc__", _trunc), ("__round__", _round), ("is_integer", lambda f: float(f).is_integer())]:
+for _name, _method in [("__trunc__", _trunc), ("__round__", _round), ("is_integer", lambda f: _plain(f).is_integer())]:
     if hasattr(torch.SymFloat, _name):
         _REPLACED.append((torch.SymFloat, _name, _method))
 _originals = [getattr(where, name) for where, name, _ in _REPLACED]

@@ -8,13 +8,27 @@ from torch.utils import _pytree as pytree
 from . import _C
 
 
+class _Stated:
+    """What ``check`` returns: a fact holds in every run, so a branch on it has one side only."""
+
+    def __bool__(self):
+        raise TypeError(
+            "cresset.check states a fact, which selects nothing: there is no program for the other case. "
+            "Use torch.cond, or a branch on the condition itself"
+        )
+
+
+_STATED = _Stated()
+
+
 def check(condition, message=None):
     """States a fact about sizes or about numbers that tensor data gives. Where it does not hold, the call raises as eager
-    would; where it does, everything after may rely on it.
+    would; where it does, everything after may rely on it. It is no guard: nothing is compiled again because of it.
 
     On an input's size it is checked before the compiled code runs; on a data-dependent size, as soon as that is known.
     """
     torch._check(condition, None if message is None else lambda: message)
+    return _STATED
 
 
 def _compile_apart(function):

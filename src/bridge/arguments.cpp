@@ -16,6 +16,15 @@ sym::ExprId integer(Capture& capture, const c10::IValue& value) {
   return capture.env().pool().constant(value.toInt());
 }
 
+// A float that has no number yet (SymNode::tensor_of), where a tensor may stand.
+std::optional<graph::ValueId> float_value(Capture& capture, const c10::IValue& value) {
+  if (!value.isSymFloat() || !value.toSymFloat().is_symbolic()) return std::nullopt;
+  const at::Tensor tensor = SymNode::tensor_of(value.toSymFloat().toSymNodeImpl());
+  if (!tensor.defined()) return std::nullopt;
+  capture.float_numbers.push_back(value_of(capture, tensor));
+  return capture.float_numbers.back();
+}
+
 graph::Arg scalar(Capture& capture, const c10::IValue& value) {
   if (value.isInt() || value.isSymInt()) return integer(capture, value);
   if (value.isDouble()) return value.toDouble();
@@ -54,7 +63,11 @@ graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type) {
   switch (type) {
     case ArgType::Tensor:
       if (!value.toTensor().defined()) return graph::None{};
-      if (is_number(value.toTensor())) return scalar(capture, number_in(capture, value.toTensor()));
+      if (is_number(value.toTensor())) {
+        const c10::IValue number = number_in(capture, value.toTensor());
+        if (const auto tensor = float_value(capture, number)) return *tensor;
+        return scalar(capture, number);
+      }
       return value_of(capture, value.toTensor());
     case ArgType::TensorList:
     case ArgType::OptionalTensorList:

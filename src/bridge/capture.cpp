@@ -140,12 +140,16 @@ Capture::Geometry Capture::input_geometry(const at::Tensor& real, uint32_t posit
   out.type.device = *from_torch(real.device());
   for (int64_t d = 0; d < real.dim(); ++d) {
     const DimMark mark = d < static_cast<int64_t>(marks.size()) ? marks[d] : DimMark{};
-    const bool fixed = mark.policy == sym::Policy::Static || (!dynamic_ && mark.policy != sym::Policy::MarkedDynamic);
+    const bool fixed = !mark.unbacked && (mark.policy == sym::Policy::Static ||
+                                           (!dynamic_ && mark.policy != sym::Policy::MarkedDynamic));
     if (fixed) {
       out.type.sizes.push_back(pool.constant(real.size(d)));
       continue;
     }
-    const sym::ExprId size = env().new_backed(c10::str(name, ".size(", d, ")"), real.size(d), mark.range, mark.policy);
+    const std::string source = c10::str(name, ".size(", d, ")");
+    any_unbacked_ = any_unbacked_ || mark.unbacked;
+    const sym::ExprId size = mark.unbacked ? env().new_unbacked(source, mark.range)
+                                           : env().new_backed(source, real.size(d), mark.range, mark.policy);
     if (pool.is_var(size))
       symbols_.push_back(
           {pool.var_of(size), {runtime::SymbolSource::Kind::InputSize, position, static_cast<uint32_t>(d)}});
@@ -238,6 +242,13 @@ c10::SymInt Capture::add_int_argument(int64_t value, std::string name) {
     if (s.source.kind == runtime::SymbolSource::Kind::IntArgument) ++position;
   symbols_.push_back({env().pool().var_of(e), {runtime::SymbolSource::Kind::IntArgument, position, 0}});
   return SymNode::make_int(env_ptr(), e);
+}
+
+c10::SymFloat Capture::add_float_argument(const at::Tensor& real, std::string name) {
+  const uint64_t bit = float_arguments_ < 64 ? uint64_t{1} << float_arguments_++ : 0;
+  const at::Tensor stand_in = add_input(real, std::move(name), {});
+  if (bit == 0) return c10::SymFloat(real.item<double>());
+  return c10::SymFloat(SymNode::make_value(env_ptr(), stand_in, SymNode::Known{real.item<double>(), bit}));
 }
 
 at::Tensor Capture::lift(const at::Tensor& real) {
@@ -367,6 +378,7 @@ std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::A
   for (const graph::TensorType& type : types)
     for (const sym::ExprId size : type.sizes)
       if (env().pool().is_const(size) && env().pool().const_value(size) < 0) abort_capture("a result of negative size");
+  if (any_unbacked_) assume_sizes(types);
   const graph::NodeId node = graph_->add_node(op, std::move(args), std::move(types));
   return graph_->node(node).results;
 }

@@ -34,6 +34,7 @@ class CaptureAbort : public c10::Error {
 struct DimMark {
   sym::Policy policy = sym::Policy::Dynamic;
   sym::Interval range = sym::Interval::size();
+  bool unbacked = false;  // no decision may look at it
 };
 
 // How an input's strides are known at later calls: dense in some order, or free symbols.
@@ -69,11 +70,18 @@ struct DataRead {
 };
 
 // A call whose result sizes depend on data (bridge/stages.h). Its results are graph inputs beyond the caller's.
+// aten::_local_scalar_dense stands for reading all elements of its argument: they are the values of symbols.
 struct DataDependentCall {
   graph::OpId op;
   std::vector<graph::Arg> args;
   size_t position;             // nodes of Graph::order before it
   std::vector<uint32_t> made;  // the inputs' positions
+};
+
+// What a program stated of data: raises the message where it does not hold.
+struct StatedFact {
+  sym::ExprId condition;
+  std::string message;
 };
 
 struct Captured {
@@ -84,6 +92,7 @@ struct Captured {
   std::vector<OutputSpec> outputs;
   std::vector<DataRead> data_reads;
   std::vector<DataDependentCall> data_calls;
+  std::vector<StatedFact> facts;
   int64_t operators = 0;
   int64_t shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0;
   double shape_rule_us = 0;
@@ -133,6 +142,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
   // A caller's integer as a symbol.
   c10::SymInt add_int_argument(int64_t value, std::string name);
+  // A caller's float as a symbol: `real`, a tensor of that one number, is an input.
+  c10::SymFloat add_float_argument(const at::Tensor& real, std::string name);
+  // The float arguments (a bit each) that a decision looked at: the program serves no other values of them.
+  uint64_t pinned_floats = 0;
   // The stand-in of a real tensor met on the way; the tensor is held by the compiled code.
   at::Tensor lift(const at::Tensor& real);
   void name_constant(const at::Tensor& real, std::string name) { names_[real.unsafeGetTensorImpl()] = std::move(name); }
@@ -164,6 +177,13 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
   // As call(), for operators whose result sizes depend on data: the results' sizes are unbacked symbols.
   std::vector<graph::ValueId> call_data_dependent(graph::OpId op, std::vector<graph::Arg> args);
+
+  // The numbers that a tensor's elements will be, as unbacked symbols: with symbolic_numbers. nullopt: they cannot be.
+  std::optional<std::vector<sym::ExprId>> symbolic_elements(graph::ValueId value);
+  // Assumed from now on, and checked when the program runs.
+  void state(sym::ExprId condition, std::string message);
+  // Of a symbol that data gives: the line it was made at.
+  std::string origin(sym::VarId var) const;
 
   // The number that a one-element value holds for the real arguments: runs the part of the graph before it. The
   // captured program is then guarded by that number.
@@ -202,13 +222,16 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void strike(TraceTensor& tensor);
 
   DType default_dtype;
-  int recording = 0;  // capture kernels at work: a flush is theirs to make
+  bool symbolic_numbers = false;   // integers read from tensors are symbols
+  bool symbolic_booleans = false;  // and so are booleans
+  int recording = 0;               // capture kernels at work: a flush is theirs to make
   // Called before an operator is recorded: sets the graph's current location. May be empty.
   std::function<void(Capture&)> locate;
   // The symbolic number that a wrapped number stands for, if it does: torch's Python binding keeps it beside the
   // tensor, whose own contents mean nothing then. May be empty.
   std::function<std::optional<at::Scalar>(const at::Tensor&)> symbolic_number;
-  Captured counters;  // only the counters are used while capturing
+  std::vector<graph::ValueId> float_numbers;  // among the arguments of the operator at hand: Python's floats
+  Captured counters;                          // only the counters are used while capturing
 
  private:
   struct Storage {
@@ -239,6 +262,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
   ops::ShapeMemo::Entry result_types(graph::OpId op, const std::vector<graph::Arg>& args);
   void replace_masks(graph::OpId op, std::vector<graph::Arg>& args);
+  void assume_sizes(const std::vector<graph::TensorType>& types);
   void check_mask(const graph::TensorType& self, size_t first, const graph::TensorType& mask);
   std::vector<graph::ValueId> append(graph::OpId op, std::vector<graph::Arg> args,
                                      std::vector<graph::TensorType> types);
@@ -250,6 +274,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<at::Tensor> real_inputs_;
   std::vector<DataRead> data_reads_;
   std::vector<DataDependentCall> data_calls_;
+  std::vector<StatedFact> facts_;
+  std::unordered_map<sym::VarId, std::string> origins_;
+  bool any_unbacked_ = false;
+  uint32_t float_arguments_ = 0;
   std::vector<SymbolBinding> symbols_;
   std::vector<InputLayout> input_layouts_;
   std::unordered_map<c10::TensorImpl*, at::Tensor> lifted_;       // real -> stand-in

@@ -1,6 +1,7 @@
 // Operators under capture whose result sizes depend on data.
 #include "bridge/capture.h"
 #include "bridge/stages.h"
+#include "bridge/sym_node.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {
@@ -10,6 +11,7 @@ std::vector<graph::ValueId> Capture::call_data_dependent(graph::OpId op, std::ve
     abort_capture(c10::str(std::string(graph::op_name(op)), " on a device"));
   std::vector<std::pair<uint32_t, uint32_t>> fresh;
   std::vector<graph::TensorType> types = data_dependent_types(*graph_, op, args, fresh);
+  any_unbacked_ = true;
   DataDependentCall made{op, std::move(args), graph_->order.size(), {}};
   std::vector<graph::ValueId> results;
   for (graph::TensorType& type : types) {
@@ -19,9 +21,69 @@ std::vector<graph::ValueId> Capture::call_data_dependent(graph::OpId op, std::ve
   for (const auto& [result, dim] : fresh) {
     const sym::ExprId size = graph_->type(results[result]).sizes[dim];
     symbols_.push_back({env().pool().var_of(size), {runtime::SymbolSource::Kind::InputSize, made.made[result], dim}});
+    origins_[symbols_.back().var] = graph_->locations[graph_->current_location];
   }
   data_calls_.push_back(std::move(made));
   return results;
+}
+
+namespace {
+
+std::optional<sym::Interval> values_of(DType dtype) {
+  if (dtype == DType::Bool) return sym::Interval{0, 1};
+  if (category(dtype) != DTypeCategory::Integer) return std::nullopt;
+  const auto bits = static_cast<int64_t>(8 * byte_size(dtype));
+  if (bits == 64) return sym::Interval::all();
+  if (dtype == DType::U8) return sym::Interval{0, 255};
+  return sym::Interval{-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
+}
+
+}  // namespace
+
+std::optional<std::vector<sym::ExprId>> Capture::symbolic_elements(graph::ValueId value) {
+  const graph::TensorType type = graph_->type(value);
+  const std::optional<sym::Interval> range = values_of(type.dtype);
+  if (!range || type.device.kind != graph::DeviceKind::Cpu) return std::nullopt;
+  constexpr int64_t kMost = 4096;
+  const std::optional<int64_t> count = env().specialize(graph::numel(env().pool(), type.sizes), current_reason());
+  if (count.value_or(kMost + 1) > kMost) return std::nullopt;
+  static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
+  std::vector<sym::ExprId> out;
+  for (const DataDependentCall& known : data_calls_) {
+    if (known.op != item || std::get<graph::ValueId>(known.args[0]) != value) continue;
+    for (const SymbolBinding& s : symbols_)
+      if (s.source.kind == runtime::SymbolSource::Kind::Element && s.source.position == known.made[0])
+        out.push_back(env().pool().var(s.var));
+    return out;
+  }
+  any_unbacked_ = true;
+  const auto position = static_cast<uint32_t>(graph_->inputs.size());
+  graph_->add_input(type, "numbers");
+  for (uint32_t i = 0; i < *count; ++i) {
+    out.push_back(env().new_unbacked("a number in tensor data", *range));
+    symbols_.push_back({env().pool().var_of(out.back()), {runtime::SymbolSource::Kind::Element, position, i}});
+    origins_[symbols_.back().var] = graph_->locations[graph_->current_location];
+  }
+  data_calls_.push_back({item, {value}, graph_->order.size(), {position}});
+  return out;
+}
+
+void Capture::state(sym::ExprId condition, std::string message) {
+  facts_.push_back({condition, message});
+  env().assume(condition, std::move(message));
+}
+
+std::string Capture::origin(sym::VarId var) const {
+  const auto found = origins_.find(var);
+  return found != origins_.end() ? found->second : std::string();
+}
+
+// A number that data gave may be negative, and a size may not: eager raises then.
+void Capture::assume_sizes(const std::vector<graph::TensorType>& types) {
+  for (const graph::TensorType& type : types)
+    for (const sym::ExprId size : type.sizes)
+      if (!env().pool().is_const(size) && env().range(size).lo < 0 && !env().hint(size))
+        env().assume(env().pool().ge(size, env().pool().constant(0)), "a size given by data is negative");
 }
 
 // x[mask] is x[nonzero(mask)]: a mask among the indices becomes one index for each of its dimensions.

@@ -162,6 +162,7 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once)
   out.graph = std::move(graph_);
   out.data_reads = std::move(data_reads_);
   out.data_calls = std::move(data_calls_);
+  out.facts = std::move(facts_);
   out.constants = std::move(constants_);
   out.symbols = std::move(symbols_);
   out.input_layouts = std::move(input_layouts_);

@@ -1,6 +1,12 @@
 #include "bridge/capture_kernel.h"
 
+#include <ATen/OpMathType.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/masked_fill.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/result_type.h>
+#include <ATen/ops/sub.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
@@ -50,6 +56,7 @@ class Call {
   }
 
   void run() {
+    if (scalar_is_tensor()) return;
     switch (entry_.op_class) {
       case OpEntry::Class::Functional:
         return functional();
@@ -72,8 +79,32 @@ class Call {
   std::vector<Arg> arguments(size_t count) {
     std::vector<Arg> args;
     args.reserve(count);
+    capture_.float_numbers.clear();
     for (size_t i = 0; i < count; ++i) args.push_back(to_graph(capture_, argument(i), entry_.arg_types[i]));
+    if (!capture_.float_numbers.empty()) give_dtype(args);
     return args;
+  }
+
+  // A number takes the dtype of the tensors beside it when these are floats, else the default one.
+  void give_dtype(std::vector<Arg>& args) {
+    const std::vector<ValueId> numbers = std::exchange(capture_.float_numbers, {});
+    const auto is_number = [&](ValueId v) { return std::find(numbers.begin(), numbers.end(), v) != numbers.end(); };
+    std::optional<DType> dtype;
+    bool scalars = true;  // the other tensors
+    graph::Graph::for_each_value(args, [&](const ValueId& v) {
+      const DType other = capture_.graph().type(v).dtype;
+      scalars = scalars && (is_number(v) || capture_.graph().type(v).rank() == 0);
+      if (!is_number(v) && is_float(other)) dtype = dtype ? promote(*dtype, other) : other;
+      if (!is_number(v) && category(other) == DTypeCategory::Complex) abort_capture("a float beside complex numbers");
+    });
+    if (dtype.value_or(capture_.default_dtype) == DType::F64) return;
+    // In f32 it would be the number that decides on the result's dtype, in their own it would be rounded.
+    if (scalars && dtype && compute_dtype(*dtype) != *dtype) abort_capture("a float beside a number in half precision");
+    for (Arg& arg : args)
+      if (const auto* v = std::get_if<ValueId>(&arg); v != nullptr && is_number(*v))
+        arg = capture_.call(graph::op_id("aten::_to_copy"),
+                            {*v, compute_dtype(dtype.value_or(capture_.default_dtype)), graph::None{}, graph::None{},
+                             graph::None{}, false, graph::None{}})[0];
   }
 
   void finish(std::vector<c10::IValue> results) {
@@ -114,10 +145,59 @@ class Call {
     return elements > 0 && elements * byte_size(type.dtype) <= kWatchedBytes;
   }
 
+  // A float without a number yet, where the schema has one: another form of the operator takes a tensor there.
+  bool scalar_is_tensor() {
+    for (size_t i = 1; i < count_; ++i) {
+      if (!argument(i).isSymFloat()) continue;
+      const at::Tensor number = SymNode::tensor_of(argument(i).toSymFloat().toSymNodeImpl());
+      return number.defined() && with_tensor(number);
+    }
+    return false;
+  }
+  bool with_tensor(const at::Tensor& number) {
+    const at::Tensor self = argument(0).isTensor() ? argument(0).toTensor() : at::Tensor();
+    if (!self.defined() || !at::isFloatingType(self.scalar_type())) return false;
+    const std::string& name = entry_.name;
+    if (name == "aten::masked_fill.Scalar")
+      return finish({at::masked_fill(self, argument(1).toTensor(), number.to(self.scalar_type()))}), true;
+    if (name == "aten::fill_.Scalar") return finish({self.fill_(number.to(self.scalar_type()))}), true;
+    if (name == "aten::rsub.Scalar" && argument(2).isInt() && argument(2).toInt() == 1) {
+      const at::ScalarType wide = at::toOpMathType(self.scalar_type());
+      return finish({at::sub(number.to(wide), self.to(wide)).to(self.scalar_type())}), true;
+    }
+    const bool adds = name == "aten::add.Tensor" || name == "aten::add_.Tensor";
+    const bool subtracts = name == "aten::sub.Tensor" || name == "aten::sub_.Tensor";
+    if (!adds && !subtracts) return false;
+    const at::Tensor other = argument(1).toTensor();
+    if (other.unsafeGetTensorImpl()->is_wrapped_number()) return false;
+    const at::ScalarType common = at::result_type(self, other), wide = at::toOpMathType(common);
+    const at::Tensor scaled = at::mul(other.to(wide), number.to(wide));
+    const at::Tensor sum = (adds ? at::add(self.to(wide), scaled) : at::sub(self.to(wide), scaled)).to(common);
+    finish({entry_.op_class == OpEntry::Class::InPlace ? at::Tensor(self).copy_(sum) : sum});
+    return true;
+  }
+
+  // With symbolic_numbers: an integer stays a symbol.
+  bool symbolic_item() {
+    const bool integer = capture_.symbolic_numbers && at::isIntegralType(argument(0).toTensor().scalar_type(), false);
+    const bool boolean = capture_.symbolic_booleans && argument(0).toTensor().scalar_type() == at::kBool;
+    if (!integer && !boolean) return false;
+    const Arg value = to_graph(capture_, argument(0), ArgType::Tensor);
+    const auto* tensor = std::get_if<ValueId>(&value);
+    const auto numbers = tensor != nullptr ? capture_.symbolic_elements(*tensor) : std::nullopt;
+    if (!numbers || numbers->size() != 1) return false;
+    sym::ExprPool& pool = capture_.env().pool();
+    finish({boolean ? at::Scalar(SymNode::make_bool(capture_.env_ptr(), pool.ne(numbers->at(0), pool.constant(0))))
+                    : at::Scalar(SymNode::make_int(capture_.env_ptr(), numbers->at(0)))});
+    return true;
+  }
+
   // item(), bool(tensor), int(tensor): the value now, and a guard that it is the same at later calls.
   bool read_number() {
     static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
     if (entry_.functional != item) return false;
+    if (symbolic_item()) return true;
+    if (capture_.symbolic_booleans) abort_capture("a number read from tensor data, which is not kept as a symbol");
     if (capture_.before_flush) abort_capture("a number read from tensor data");  // a piece ends here
     const Arg value = to_graph(capture_, argument(0), ArgType::Tensor);
     finish({capture_.read_number(std::get<ValueId>(value))});
@@ -210,6 +290,12 @@ class Call {
   }
   sym::ExprId wrapped_index(const TraceTensor& parent, size_t d, const Arg& arg) {
     const sym::ExprId index = std::get<sym::ExprId>(arg);
+    sym::ExprPool& pool = capture_.env().pool();
+    // What data gives is taken to count from the front, which the program checks when it runs.
+    if (!capture_.is_callers(parent) && !capture_.env().hint(index)) {
+      capture_.env().assume(pool.ge(index, pool.constant(0)), "an index that data gives is negative");
+      return index;
+    }
     return negative(index) ? capture_.env().pool().add(index, parent.type().sizes[d]) : index;
   }
   sym::ExprId slice_offset(const TraceTensor& parent, const std::vector<Arg>& args) {
@@ -315,7 +401,7 @@ class Call {
   // Sizes of the pieces of a split. How many there are is pinned; how long the last one is stays symbolic.
   std::vector<sym::ExprId> pieces(const TraceTensor& parent, const std::vector<Arg>& args, size_t d) {
     if (const auto* sizes = std::get_if<std::vector<sym::ExprId>>(&args[1])) {
-      check_split(*sizes, parent.type().sizes[d]);
+      check_split(parent, args, *sizes, d);
       return *sizes;
     }
     sym::ExprPool& pool = capture_.env().pool();
@@ -326,11 +412,27 @@ class Call {
     out.push_back(pool.sub(total, pool.mul(piece, pool.constant(count - 1))));
     return out;
   }
-  void check_split(const std::vector<sym::ExprId>& sizes, sym::ExprId total) {
+  void check_split(const TraceTensor& parent, const std::vector<Arg>& args, const std::vector<sym::ExprId>& sizes,
+                   size_t d) {
+    const sym::ExprId total = parent.type().sizes[d];
     sym::ExprPool& pool = capture_.env().pool();
     const sym::ExprId sum = sizes.empty() ? pool.constant(0) : pool.sum(sizes);
     const std::optional<bool> fits = capture_.env().evaluate(pool.eq(sum, total), [] { return current_reason(); });
-    if (!fits.value_or(false)) (void)generic_check();
+    if (fits == false) (void)generic_check();
+    if (!fits) assume_split(parent, args, sizes, d);
+  }
+  // Sizes that data gives. The operator itself stays in the graph for its errors, should the graph be run as it is.
+  void assume_split(const TraceTensor& parent, const std::vector<Arg>& args, const std::vector<sym::ExprId>& sizes,
+                    size_t d) {
+    sym::ExprPool& pool = capture_.env().pool();
+    std::vector<graph::TensorType> types(sizes.size(), parent.type());
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      types[i].sizes[d] = sizes[i];
+      capture_.env().assume(pool.ge(sizes[i], pool.constant(0)), "a size of a split, which data gives, is negative");
+    }
+    capture_.env().assume(pool.eq(pool.sum(sizes), parent.type().sizes[d]),
+                          "the sizes of a split, which data gives, do not add up");
+    capture_.graph().add_node(entry_.functional, args, std::move(types));
   }
   // Lets the operator itself raise on arguments that it rejects.
   bool generic_check() {
@@ -555,7 +657,8 @@ void install_capture_kernels() {
     watch_default_generator();
     // torch gives its own backends' autograd keys a fallback; without one, operators that have no autograd kernel (most
     // custom ones) would have nothing to run on a trace tensor.
-    static torch::Library autograd(torch::Library::IMPL, "_", c10::DispatchKey::AutogradPrivateUse3, __FILE__, __LINE__);
+    static torch::Library autograd(torch::Library::IMPL, "_", c10::DispatchKey::AutogradPrivateUse3, __FILE__,
+                                   __LINE__);
     autograd.fallback(torch::autograd::basicAutogradNotImplementedFallback());
     registry = new Registry;
     // The registration handle would unregister on destruction; it is never destroyed.

@@ -1,5 +1,7 @@
 #include "bridge/entry.h"
 
+#include <unordered_set>
+
 #include "base/log.h"
 #include "base/options.h"
 #include "bridge/dtypes.h"
@@ -43,6 +45,7 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
     data_guards_.emplace_back(std::move(read), captured_.constants, slot_map(symbols_));
   captured_.data_reads.clear();
   make_shape_guards();
+  make_assertions();
   make_outputs();
   validate();
 }
@@ -107,6 +110,23 @@ void Entry::make_shape_guards() {
   guard_program_ = sym::SizeProgram::compile(env_->pool(), conditions, slot_map(symbols_));
   if (log::enabled(log::Area::Guards))
     for (const std::string& text : guard_texts()) log::write(log::Area::Guards, text);
+}
+
+void Entry::make_assertions() {
+  std::vector<sym::ExprId> conditions;
+  std::unordered_set<sym::VarId> made;  // by data
+  for (const SymbolBinding& s : symbols_)
+    if (s.source.kind == runtime::SymbolSource::Kind::Element ||
+        (s.source.kind == runtime::SymbolSource::Kind::InputSize && s.source.position >= tensor_guards_.size()))
+      made.insert(s.var);
+  for (const sym::RuntimeAssertion& assertion : env_->assertions()) {
+    std::vector<sym::VarId> vars;
+    env_->pool().collect_vars(assertion.condition, vars);
+    if (std::any_of(vars.begin(), vars.end(), [&](sym::VarId v) { return made.contains(v); })) continue;
+    conditions.push_back(assertion.condition);
+    assertion_texts_.push_back(assertion.message);
+  }
+  if (!conditions.empty()) assertions_ = sym::SizeProgram::compile(env_->pool(), conditions, slot_map(symbols_));
 }
 
 std::vector<std::string> Entry::guard_texts() const {
@@ -229,6 +249,9 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
       case runtime::SymbolSource::Kind::IntArgument:
         symbols[i] = ints[source.position];
         break;
+      case runtime::SymbolSource::Kind::Element:
+        symbols[i] = 0;
+        break;
       case runtime::SymbolSource::Kind::ConstantSize:
         symbols[i] = captured_.constants[source.position].size(source.dim);
         break;
@@ -270,6 +293,10 @@ at::Tensor Entry::output(const Output& out, c10::ArrayRef<at::Tensor> inputs, co
 }
 
 std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) {
+  if (!assertion_texts_.empty())
+    if (const int64_t failed = assertions_.first_zero(symbols); failed >= 0)
+      throw AssumptionFailed({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+                             "cresset: " + assertion_texts_[static_cast<size_t>(failed)]);
   c10::SmallVector<int64_t, 16> program_symbols(program_slots_.size());
   for (size_t i = 0; i < program_slots_.size(); ++i) program_symbols[i] = symbols[program_slots_[i]];
   std::vector<at::Tensor> results =

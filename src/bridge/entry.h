@@ -73,6 +73,7 @@ class Entry {
 
   void make_tensor_guards(const std::vector<at::Tensor>& inputs);
   void make_shape_guards();
+  void make_assertions();
   void make_outputs();
   void make_executor(std::unique_ptr<graph::Graph> graph, const driver::Options& options);
   void validate();
@@ -88,6 +89,8 @@ class Entry {
   std::vector<SymbolBinding> symbols_;
   std::vector<sym::GuardFact> guards_;
   sym::SizeProgram guard_program_, geometry_;
+  sym::SizeProgram assertions_;  // on the caller's sizes; those on data are the stages'
+  std::vector<std::string> assertion_texts_;
   std::vector<uint32_t> program_slots_;  // Program::symbols -> our slots
   bool program_slots_identity_ = true;
   std::vector<Output> outputs_;

@@ -66,11 +66,15 @@ Captured Captured::for_one_run() const {
   out.symbols = symbols;
   out.outputs = outputs;
   out.data_calls = data_calls;
+  out.facts = facts;
   return out;
 }
 
 std::vector<at::Tensor> Capture::interpret(Captured& captured) {
   const BelowEverything below;
+  for (const SymbolBinding& s : captured.symbols)  // of dimensions marked unbacked
+    if (s.source.kind == runtime::SymbolSource::Kind::InputSize && s.source.position < real_inputs_.size())
+      captured.graph->env().learn(s.var, real_inputs_[s.source.position].size(s.source.dim));
   Interpreter interpreter(captured, real_inputs_);
   interpreter.run();
   deferred_error_ = interpreter.error();

@@ -70,7 +70,15 @@ void Interpreter::run_node(const graph::Node& node) {
   }
 }
 
+void Interpreter::read_elements(const DataDependentCall& call) {
+  const at::Tensor tensor = value(std::get<graph::ValueId>(call.args[0]));
+  for (const SymbolBinding& b : captured_.symbols)
+    if (b.source.kind == runtime::SymbolSource::Kind::Element && b.source.position == call.made[0])
+      graph_.env().learn(b.var, element(tensor, b.source.dim));
+}
+
 void Interpreter::run_call(const DataDependentCall& call) {
+  if (reads_elements(call)) return read_elements(call);
   std::vector<at::Tensor> made = call_data_dependent(
       *find_operator(call.op), call.args, [&](graph::ValueId v) { return value(v); },
       [&](sym::ExprId e) { return integer(e); });
@@ -97,6 +105,8 @@ void Interpreter::run() {
     for (; call != captured_.data_calls.end() && call->position == i; ++call) attempt([&] { run_call(*call); });
     if (i < graph_.order.size()) attempt([&] { run_node(graph_.node(graph_.order[i])); });
   }
+  for (const StatedFact& fact : captured_.facts)
+    attempt([&] { TORCH_CHECK(graph_.env().hint(fact.condition).value_or(1) != 0, fact.message); });
   write_inputs();
 }
 

@@ -32,6 +32,7 @@ class Interpreter {
   void attempt(const std::function<void()>& step);
   void run_node(const graph::Node& node);
   void run_call(const DataDependentCall& call);
+  void read_elements(const DataDependentCall& call);
   void write_inputs();
   at::Tensor value(graph::ValueId id) const;
   int64_t integer(sym::ExprId e) const;

@@ -123,6 +123,12 @@ std::vector<TensorType> data_dependent_types(graph::Graph& graph, OpId op, const
   return ResultTypes(graph, args, fresh).of(op);
 }
 
+bool reads_elements(const DataDependentCall& call) { return call.op == producers().item; }
+
+int64_t element(const at::Tensor& tensor, uint32_t which) {
+  return tensor.reshape({-1})[static_cast<int64_t>(which)].item<int64_t>();
+}
+
 // Cuts the graph: each part's inputs are the graph's and what earlier parts left, its outputs what later parts need.
 class StagedProgram::Cutter {
  public:
@@ -252,13 +258,15 @@ StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<Da
 void StagedProgram::end_with(Stage& stage, DataDependentCall call, const std::vector<SymbolBinding>& symbols,
                              size_t real_inputs) const {
   stage.op = find_operator(call.op);
+  stage.reads_elements = reads_elements(call);
   stage.args = std::move(call.args);
   stage.made = std::move(call.made);
   for (uint32_t i = 0; i < symbols.size(); ++i) {
     const runtime::SymbolSource& s = symbols[i].source;
-    const bool made_size = s.kind == runtime::SymbolSource::Kind::InputSize && s.position >= real_inputs;
-    if (made_size && std::find(stage.made.begin(), stage.made.end(), s.position) != stage.made.end())
-      stage.bindings.push_back({i, s.position, s.dim});
+    const bool element = s.kind == runtime::SymbolSource::Kind::Element;
+    const bool made = element || (s.kind == runtime::SymbolSource::Kind::InputSize && s.position >= real_inputs);
+    if (made && std::find(stage.made.begin(), stage.made.end(), s.position) != stage.made.end())
+      stage.bindings.push_back({i, s.position, s.dim, element});
   }
 }
 
@@ -269,12 +277,13 @@ void StagedProgram::make_assertions(const std::vector<SymbolBinding>& symbols,
   for (const sym::RuntimeAssertion& assertion : env_->assertions()) {
     std::vector<sym::VarId> vars;
     env_->pool().collect_vars(assertion.condition, vars);
-    size_t when = 0;
+    std::optional<size_t> when;
     for (size_t i = 0; i < stages_.size(); ++i)
       for (const Binding& b : stages_[i].bindings)
         if (std::find(vars.begin(), vars.end(), symbols[b.slot].var) != vars.end()) when = i;
-    conditions[when].push_back(assertion.condition);
-    stages_[when].messages.push_back(assertion.message);
+    if (!when) continue;  // on the caller's sizes: checked before all stages
+    conditions[*when].push_back(assertion.condition);
+    stages_[*when].messages.push_back(assertion.message);
   }
   for (size_t i = 0; i < stages_.size(); ++i)
     stages_[i].assertions = sym::SizeProgram::compile(env_->pool(), conditions[i], slots);
@@ -301,10 +310,19 @@ void StagedProgram::call(const Stage& stage, std::vector<at::Tensor>& table, int
     const Place place = places_.at(v);
     return place.is_constant ? constants_[place.index] : table[place.index];
   };
+  if (stage.reads_elements) {
+    table[stage.made[0]] = tensor(std::get<ValueId>(stage.args[0]));
+    return bind(stage, table, symbols);
+  }
   const auto integer = [&](sym::ExprId e) { return env_->pool().const_value(e); };
   std::vector<at::Tensor> made = call_data_dependent(*stage.op, stage.args, tensor, integer);
   for (size_t i = 0; i < stage.made.size(); ++i) table[stage.made[i]] = std::move(made.at(i));
-  for (const Binding& b : stage.bindings) symbols[b.slot] = table[b.place].size(b.dim);
+  bind(stage, table, symbols);
+}
+
+void StagedProgram::bind(const Stage& stage, const std::vector<at::Tensor>& table, int64_t* symbols) {
+  for (const Binding& b : stage.bindings)
+    symbols[b.slot] = b.element ? element(table[b.place], b.dim) : table[b.place].size(b.dim);
 }
 
 void StagedProgram::check(const Stage& stage, const int64_t* symbols) const {

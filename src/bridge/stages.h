@@ -37,6 +37,10 @@ std::vector<graph::TensorType> data_dependent_types(graph::Graph& graph, graph::
                                                     const std::vector<graph::Arg>& args,
                                                     std::vector<std::pair<uint32_t, uint32_t>>& fresh);
 
+// Whether the call reads the elements of its argument, which are then `made`.
+bool reads_elements(const DataDependentCall& call);
+int64_t element(const at::Tensor& tensor, uint32_t which);
+
 // Calls the operator with arguments found by `tensor` and `integer`; its results in the layout that their types promise.
 std::vector<at::Tensor> call_data_dependent(const c10::OperatorHandle& op, const std::vector<graph::Arg>& args,
                                             const std::function<at::Tensor(graph::ValueId)>& tensor,
@@ -64,6 +68,7 @@ class StagedProgram {
   };
   struct Binding {
     uint32_t slot, place, dim;
+    bool element = false;  // else a size
   };
   struct Stage {
     std::unique_ptr<Executor> executor;     // null: nothing to compute before the operator
@@ -73,6 +78,7 @@ class StagedProgram {
     std::optional<c10::OperatorHandle> op;
     std::vector<graph::Arg> args;
     std::vector<uint32_t> made;
+    bool reads_elements = false;
     std::vector<Binding> bindings;
     sym::SizeProgram assertions;
     std::vector<std::string> messages;
@@ -83,6 +89,7 @@ class StagedProgram {
                 size_t real_inputs) const;
   void make_assertions(const std::vector<SymbolBinding>& symbols,
                        const std::unordered_map<sym::VarId, uint32_t>& slots);
+  static void bind(const Stage& stage, const std::vector<at::Tensor>& table, int64_t* symbols);
   void call(const Stage& stage, std::vector<at::Tensor>& table, int64_t* symbols) const;
   void check(const Stage& stage, const int64_t* symbols) const;
 

@@ -20,20 +20,45 @@ SymNode* ours(c10::SymNodeImpl& node) {
 }
 SymNode* ours(const c10::SymNode& node) { return ours(*node); }
 
+// What only data can tell, where that was read, and what to state so that the program need not ask.
+std::string decision_text(const sym::ShapeEnv& env, sym::ExprId expr) {
+  std::vector<sym::VarId> vars;
+  env.pool().collect_vars(expr, vars);
+  std::string text = "a decision needs the value of " + env.to_string(expr) + ", which only tensor data can tell";
+  const Capture* capture = Capture::current();
+  for (const sym::VarId var : vars) {
+    const sym::Symbol* symbol = env.symbol(var);
+    if (symbol == nullptr || symbol->hint) continue;
+    const std::string line = capture != nullptr ? capture->origin(var) : std::string();
+    text += "; " + symbol->name + " is " + symbol->source + (line.empty() ? "" : ", at " + line);
+  }
+  if (!env.pool().is_boolean(expr)) return text + "; to go on without it, state cresset.check(... == ...)";
+  sym::ExprPool& pool = const_cast<sym::ExprPool&>(env.pool());
+  return text + "; to go on without it, state what always holds: cresset.check(" + env.to_string(expr) +
+         ") or cresset.check(" + env.to_string(pool.logical_not(expr)) + ")";
+}
+
 // What was deferred happens now, and then numbers that only data can tell are known. False inside a capture kernel,
 // which sees to that itself.
-bool made_known(const SymNode::Env& env) {
+bool made_known(const SymNode::Env& env, sym::ExprId expr) {
+  return ends_piece(env, [&] { return decision_text(*env, expr); });
+}
+
+}  // namespace
+
+bool ends_piece(const SymNode::Env& env, const std::function<std::string()>& why) {
   Capture* capture = Capture::current();
   if (capture == nullptr || capture->closed() || capture->recording != 0 || capture->env_ptr() != env) return false;
   if (capture->locate) capture->locate(*capture);
-  capture->flush("a decision on a size that data made");
+  capture->flush(why());
   return true;
 }
 
+namespace {
+
 [[noreturn]] void data_dependent(const sym::ShapeEnv& env, sym::ExprId expr) {
-  const std::string text = "cresset: a decision needs the value of " + env.to_string(expr) +
-                           ", which only tensor data can tell; state what is known of it with torch._check";
-  throw DataDependentError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text);
+  throw DataDependentError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+                           "cresset: " + decision_text(env, expr));
 }
 
 // Python raises for a zero divisor, so a compiled call must not meet one.
@@ -97,14 +122,17 @@ c10::SymNode SymNode::float_op(const c10::SymNode& other, F&& f) {
 }
 
 c10::SymNode SymNode::add(const c10::SymNode& other) {
+  if (c10::SymNode value = value_op(other, &add_tensors, [](double a, double b) { return a + b; })) return value;
   if (involves_float(other)) return float_op(other, [](double a, double b) { return a + b; });
   return make(Type::Int, pool().add(expr_, operand(other)));
 }
 c10::SymNode SymNode::sub(const c10::SymNode& other) {
+  if (c10::SymNode value = value_op(other, &subtract_tensors, [](double a, double b) { return a - b; })) return value;
   if (involves_float(other)) return float_op(other, [](double a, double b) { return a - b; });
   return make(Type::Int, pool().sub(expr_, operand(other)));
 }
 c10::SymNode SymNode::mul(const c10::SymNode& other) {
+  if (c10::SymNode value = value_op(other, &multiply_tensors, [](double a, double b) { return a * b; })) return value;
   if (involves_float(other)) {
     // size * 2.0, size * 0.5, ratio * 1.5 stay symbolic: interpolation by a simple scale factor. A factor with few
     // binary digits after the point is exact as a fraction, and so is floor of the product for any real size. With
@@ -128,6 +156,9 @@ c10::SymNode SymNode::mul(const c10::SymNode& other) {
   return make(Type::Int, pool().mul(expr_, operand(other)));
 }
 c10::SymNode SymNode::truediv(const c10::SymNode& other) {
+  const SymNode* by = ours(other);
+  if (by != nullptr && by->type_ == Type::Float && by->value_ != 0)  // Python raises for a zero divisor
+    if (c10::SymNode value = value_op(other, &divide_tensors, [](double a, double b) { return a / b; })) return value;
   if (involves_float(other)) return float_op(other, [](double a, double b) { return a / b; });
   return ratio(expr_, operand(other));
 }
@@ -164,7 +195,7 @@ std::optional<SymNode::Compared> SymNode::cross_multiplied(const c10::SymNode& o
 
 std::optional<SymNode::Quotient> SymNode::quotient() const {
   if (type_ == Type::Ratio) return Quotient{expr_, denominator_};
-  if (type_ == Type::Scaled) return std::nullopt;
+  if (type_ == Type::Scaled || type_ == Type::Value) return std::nullopt;
   if (type_ != Type::Float) return Quotient{expr_, pool().constant(1)};
   constexpr double kExact = 1 << 30;
   if (value_ != std::floor(value_) || std::abs(value_) > kExact) return std::nullopt;
@@ -177,7 +208,9 @@ bool SymNode::known_size() { return env_->range(expr_).lo >= 0; }
 // size.
 c10::SymNode SymNode::against_number(const c10::SymNode& other, const std::function<bool(double, double)>& holds) {
   const auto* theirs = dynamic_cast<SymNode*>(other.get());
-  if (theirs == nullptr || theirs->type_ != Type::Float || type_ == Type::Float || type_ == Type::Bool) return {};
+  if (theirs == nullptr || theirs->type_ != Type::Float || type_ == Type::Float || type_ == Type::Bool ||
+      type_ == Type::Value)
+    return {};
   if (type_ == Type::Ratio && !pool().is_const(denominator_, 1)) return {};
   if (!known_size()) return {};
   const double factor = type_ == Type::Scaled ? value_ : 1.0;
@@ -238,6 +271,7 @@ c10::SymNode SymNode::sym_ite(const c10::SymNode& then_value, const c10::SymNode
   return guard_bool(__FILE__, __LINE__) ? then_value : else_value;
 }
 c10::SymNode SymNode::neg() {
+  if (type_ == Type::Value) return number(-1)->mul(clone());
   if (type_ == Type::Float) return number(-value_);
   if (type_ == Type::Ratio) return ratio(pool().neg(expr_), denominator_);
   if (type_ == Type::Scaled) return scaled(-value_);
@@ -262,12 +296,14 @@ c10::SymNode SymNode::rounded_product(bool up) {
 }
 
 c10::SymNode SymNode::ceil() {
+  if (type_ == Type::Value) return number(look())->ceil();
   if (type_ == Type::Scaled) return rounded_product(true);
   if (type_ == Type::Ratio) return make(Type::Int, pool().ceil_div(expr_, denominator_));
   if (type_ == Type::Float) return make(Type::Int, pool().constant(static_cast<int64_t>(std::ceil(value_))));
   return clone();
 }
 c10::SymNode SymNode::floor() {
+  if (type_ == Type::Value) return number(look())->floor();
   if (type_ == Type::Scaled) return rounded_product(false);
   if (type_ == Type::Ratio) return make(Type::Int, pool().floor_div(expr_, denominator_));
   if (type_ == Type::Float) return make(Type::Int, pool().constant(static_cast<int64_t>(std::floor(value_))));
@@ -277,7 +313,10 @@ c10::SymNode SymNode::sym_float() {
   if (is_float()) return clone();
   return ratio(expr_, pool().constant(1));
 }
-c10::SymNode SymNode::clone() { return c10::make_intrusive<SymNode>(env_, type_, expr_, denominator_, value_); }
+c10::SymNode SymNode::clone() {
+  if (type_ == Type::Value) return make_value(env_, tensor_, known_);
+  return c10::make_intrusive<SymNode>(env_, type_, expr_, denominator_, value_);
+}
 c10::SymNode SymNode::wrap_int(int64_t value) { return make(Type::Int, pool().constant(value)); }
 c10::SymNode SymNode::wrap_float(double value) { return number(value); }
 c10::SymNode SymNode::wrap_bool(bool value) { return make(Type::Bool, pool().constant(value ? 1 : 0)); }
@@ -322,13 +361,14 @@ c10::SymNode SymNode::is_non_overlapping_and_dense(c10::ArrayRef<c10::SymNode> s
 // The number that `expr` is in this call, guarded when a caller's sizes give it.
 int64_t SymNode::known(sym::ExprId expr) {
   if (const std::optional<int64_t> value = env_->specialize(expr, current_reason())) return *value;
-  const std::optional<int64_t> value = made_known(env_) ? env_->hint(expr) : std::nullopt;
+  const std::optional<int64_t> value = made_known(env_, expr) ? env_->hint(expr) : std::nullopt;
   if (!value) data_dependent(*env_, expr);
   return *value;
 }
 
 int64_t SymNode::guard_int(const char*, int64_t) {
   if (type_ == Type::Float) return static_cast<int64_t>(value_);
+  if (type_ == Type::Value) return static_cast<int64_t>(look());
   if (type_ == Type::Ratio || type_ == Type::Scaled) return truncated();
   return known(expr_);
 }
@@ -341,12 +381,14 @@ int64_t SymNode::truncated() {
 }
 
 bool SymNode::guard_bool(const char*, int64_t) {
+  if (is_float()) return guard_float(__FILE__, __LINE__) != 0;
   if (const std::optional<bool> value = env_->evaluate(expr_, [] { return current_reason(); })) return *value;
   return known(expr_) != 0;
 }
 
 double SymNode::guard_float(const char*, int64_t) {
   if (type_ == Type::Float) return value_;
+  if (type_ == Type::Value) return look();
   if (type_ == Type::Ratio)
     if (const std::optional<double> whole = whole_ratio()) return *whole;
   const double numerator = static_cast<double>(known(expr_));
@@ -387,12 +429,20 @@ bool SymNode::guard_or_true(const char* file, int64_t line) {
 }
 bool SymNode::statically_known_true(const char*, int64_t) { return env_->known_true(expr_); }
 
-// An irrefutable fact. On sizes it is a guard: when it fails at a later call, capturing again raises eager's own error.
-// On data-dependent sizes it is an assertion at run time.
-bool SymNode::expect_true(const char* file, int64_t line) {
+// An irrefutable fact: an assertion at run time. When it fails, eager runs the call and raises its own error.
+bool SymNode::expect_true(const char* file, int64_t line) { return expect(file, line, nullptr); }
+
+bool SymNode::expect(const char* file, int64_t line, const std::function<std::string()>& message) {
   if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
-  if (env_->hint(expr_)) return guard_bool(file, line);
-  env_->assume(expr_, "a condition stated about tensor data does not hold: " + env_->to_string(expr_));
+  const std::optional<int64_t> hint = env_->hint(expr_);
+  if (hint == 0) return guard_bool(file, line);  // raises, and what follows the error must not be taken for the rule
+  std::string text = "a condition does not hold: " + env_->to_string(expr_);
+  Capture* capture = Capture::current();
+  if (hint || capture == nullptr || capture->closed() || capture->env_ptr() != env_) {
+    env_->assume(expr_, std::move(text));
+  } else {
+    capture->state(expr_, message != nullptr ? message() : std::move(text));
+  }
   return true;
 }
 
@@ -407,6 +457,7 @@ std::optional<int64_t> SymNode::maybe_as_int() {
 std::string SymNode::str() {
   if (type_ == Type::Int && env_->hint(expr_)) return std::to_string(guard_int(__FILE__, __LINE__));
   if (type_ == Type::Float) return std::to_string(value_);
+  if (type_ == Type::Value) return std::to_string(look());
   if (type_ == Type::Ratio) return env_->to_string(expr_) + " / " + env_->to_string(denominator_);
   if (type_ == Type::Scaled) return env_->to_string(expr_) + " * " + std::to_string(value_);
   return env_->to_string(expr_);

@@ -1,6 +1,7 @@
 // Symbolic sizes as PyTorch sees them: a c10::SymNodeImpl over cresset's expressions.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/SymInt.h>
 #include <c10/core/SymNodeImpl.h>
 
@@ -15,14 +16,25 @@ namespace cresset::bridge {
 // floor and ceil stay symbolic: a ratio of expressions, or an expression times a number (rounded to double, as eager
 // does: sym/scale.h); else a value that was pinned by guards. Every decision asked of a node goes through
 // ShapeEnv::evaluate.
+//
+// A float that the caller gives, or that data gives, is a Value: a tensor of one f64 in the graph, and so is what sums
+// and products make of it (sym_node_value.cpp). Looking at it pins the caller's float, or ends the piece.
 class SymNode final : public c10::SymNodeImpl {
  public:
-  enum class Type : uint8_t { Int, Bool, Ratio, Scaled, Float };
+  enum class Type : uint8_t { Int, Bool, Ratio, Scaled, Float, Value };
   using Env = std::shared_ptr<sym::ShapeEnv>;
 
   SymNode(Env env, Type type, sym::ExprId numerator, sym::ExprId denominator = {}, double value = 0)
       : env_(std::move(env)), type_(type), expr_(numerator), denominator_(denominator), value_(value) {}
 
+  // Of a Value that float arguments alone give: the number in this call, and their bits (Capture::pinned_floats).
+  struct Known {
+    double number = 0;
+    uint64_t arguments = 0;
+  };
+  static c10::SymNode make_value(const Env& env, at::Tensor tensor, std::optional<Known> known);
+  // The tensor of a Value; undefined for other nodes, and when the number is there already.
+  static at::Tensor tensor_of(const c10::SymNode& node);
   static c10::SymInt make_int(const Env& env, sym::ExprId expr);  // a plain int when constant
   static c10::SymBool make_bool(const Env& env, sym::ExprId expr);
   // The expression of a SymInt in this environment: a constant, or our node's. Guards foreign nodes to their value.
@@ -33,9 +45,11 @@ class SymNode final : public c10::SymNodeImpl {
 
   bool is_int() override { return type_ == Type::Int; }
   bool is_bool() override { return type_ == Type::Bool; }
-  bool is_float() override { return type_ == Type::Ratio || type_ == Type::Scaled || type_ == Type::Float; }
+  bool is_float() override { return type_ != Type::Int && type_ != Type::Bool; }
   bool is_symbolic() override { return true; }
-  bool has_hint() override { return type_ == Type::Float || env_->hint(expr_).has_value(); }
+  bool has_hint() override {
+    return type_ == Type::Float || (type_ == Type::Value ? known_.has_value() : env_->hint(expr_).has_value());
+  }
 
   c10::SymNode add(const c10::SymNode& other) override;
   c10::SymNode sub(const c10::SymNode& other) override;
@@ -85,6 +99,8 @@ class SymNode final : public c10::SymNodeImpl {
   bool guard_or_true(const char* file, int64_t line) override;
   bool statically_known_true(const char* file, int64_t line) override;
   bool expect_true(const char* file, int64_t line) override;
+  // Likewise; the message is asked for where data decides.
+  bool expect(const char* file, int64_t line, const std::function<std::string()>& message);
   int64_t int_() override { return guard_int("", 0); }
   bool bool_() override { return guard_bool("", 0); }
   std::string str() override;
@@ -102,6 +118,13 @@ class SymNode final : public c10::SymNodeImpl {
   template <class F>
   c10::SymNode float_op(const c10::SymNode& other, F&& f);
   int64_t known(sym::ExprId expr);
+  using TensorOp = at::Tensor (*)(const at::Tensor&, const at::Tensor&);
+  using NumberOp = double (*)(double, double);
+  // The result when one of the two is a Value; null otherwise.
+  c10::SymNode value_op(const c10::SymNode& other, TensorOp op, NumberOp number_op);
+  at::Tensor as_tensor();
+  std::optional<Known> as_known();
+  double look();  // at a Value
   double pinned(const c10::SymNode& node) const;
   struct Quotient {
     sym::ExprId numerator, denominator;
@@ -126,11 +149,23 @@ class SymNode final : public c10::SymNodeImpl {
   sym::ExprId expr_;         // Int, Bool: the value; Ratio: the numerator; Scaled: the size
   sym::ExprId denominator_;  // Ratio
   double value_ = 0;         // Float; Scaled: the factor
+  at::Tensor tensor_;        // Value
+  std::optional<Known> known_;
 };
 
 // Who asks: set by capture while it handles an operator, read when a guard is recorded.
 sym::Reason current_reason();
 void set_reason_provider(sym::Reason (*provider)());
+
+// Ends the piece in progress, so that what data gives is known. False inside a capture kernel, which sees to that
+// itself, and where nothing of `env` is captured.
+bool ends_piece(const SymNode::Env& env, const std::function<std::string()>& why);
+
+// What becomes of numbers in tensors of one f64.
+at::Tensor add_tensors(const at::Tensor& a, const at::Tensor& b);
+at::Tensor subtract_tensors(const at::Tensor& a, const at::Tensor& b);
+at::Tensor multiply_tensors(const at::Tensor& a, const at::Tensor& b);
+at::Tensor divide_tensors(const at::Tensor& a, const at::Tensor& b);
 
 // A condition that needs a value only data can give was asked for.
 // Python has an exception of its own for it.

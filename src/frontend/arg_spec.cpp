@@ -1,5 +1,6 @@
 #include "frontend/arg_spec.h"
 
+#include <ATen/EmptyTensor.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/Layout.h>
@@ -114,12 +115,17 @@ PyRef unflatten_registered(PyObject* type, PyObject* children, PyObject* context
   return checked(PyObject_CallFunctionObjArgs(unflatten.get(), list.get(), context, nullptr));
 }
 
+bool SpecBuilder::is_symbolic(const std::string& path) const {
+  return symbolic_ints != nullptr && writable_depth_ == 0 &&
+         std::find(symbolic_ints->begin(), symbolic_ints->end(), path) != symbolic_ints->end();
+}
+
 ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   ArgSpec spec;
   spec.path = std::move(path);
   const auto child = [&](PyObject* item, const std::string& suffix) {
     // A container that the function may write to must stay the very container: no symbols can be put into it.
-    const bool writable = spec.kind != ArgSpec::Kind::Tuple && spec.path != "kwargs";
+    const bool writable = spec.kind != ArgSpec::Kind::Tuple && spec.path != "kwargs" && !spec.path.empty();
     writable_depth_ += writable;
     spec.children.push_back(build(item, spec.path + suffix));
     writable_depth_ -= writable;
@@ -135,9 +141,8 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if (in_frames && !is_value(object) && same_at_every_call(object)) {
     spec.kind = ArgSpec::Kind::Identity;
     spec.object = PyRef::borrow(object);
-  } else if (PyLong_CheckExact(object) && symbolic_ints != nullptr && writable_depth_ == 0 &&
-             std::find(symbolic_ints->begin(), symbolic_ints->end(), spec.path) != symbolic_ints->end()) {
-    spec.kind = ArgSpec::Kind::Int;
+  } else if ((PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && is_symbolic(spec.path)) {
+    spec.kind = PyFloat_CheckExact(object) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
   } else if (is_value(object)) {
     spec.object = PyRef::borrow(object);
   } else if (PyTuple_CheckExact(object) || is_named_tuple(object)) {
@@ -226,6 +231,16 @@ bool match_int(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::s
   return true;
 }
 
+bool match_float(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+  if (!PyFloat_CheckExact(object)) return miss(spec, why, "expected a float, got " + type_name(object));
+  if (spec.object && !same_value(spec.object.get(), object))
+    return miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
+  leaves.floats.push_back(static_cast<uint32_t>(leaves.tensors.size()));
+  leaves.tensors.emplace_back(at::detail::empty_strided_cpu({}, {}, at::kDouble));
+  *leaves.tensors.back().mutable_data_ptr<double>() = PyFloat_AS_DOUBLE(object);
+  return true;
+}
+
 bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if ((PyObject*)Py_TYPE(object) != spec.object.get() ||
       PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
@@ -278,6 +293,8 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       return match_tensor(spec, object, leaves, why);
     case ArgSpec::Kind::Int:
       return match_int(spec, object, leaves, why);
+    case ArgSpec::Kind::Float:
+      return match_float(spec, object, leaves, why);
     case ArgSpec::Kind::Value:
       return same_value(spec.object.get(), object) ||
              miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
@@ -302,27 +319,29 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
 
 namespace {
 
-bool holds_int(const ArgSpec& spec) {
-  return spec.kind == ArgSpec::Kind::Int || std::any_of(spec.children.begin(), spec.children.end(), holds_int);
+bool is_number(const ArgSpec& spec) { return spec.kind == ArgSpec::Kind::Int || spec.kind == ArgSpec::Kind::Float; }
+
+bool holds_number(const ArgSpec& spec) {
+  return is_number(spec) || std::any_of(spec.children.begin(), spec.children.end(), holds_number);
 }
 
 }  // namespace
 
-PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& ints, size_t& next) {
-  if (!holds_int(spec)) return PyRef::borrow(object);
-  if (spec.kind == ArgSpec::Kind::Int) return ints[next++];
+PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& numbers, size_t& next) {
+  if (!holds_number(spec)) return PyRef::borrow(object);
+  if (is_number(spec)) return numbers[next++];
   if (spec.kind == ArgSpec::Kind::Tuple) {
     PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
     for (size_t i = 0; i < spec.children.size(); ++i)
       PyTuple_SET_ITEM(items.get(), i,
-                       with_symbols(spec.children[i], PyTuple_GET_ITEM(object, i), ints, next).release());
+                       with_symbols(spec.children[i], PyTuple_GET_ITEM(object, i), numbers, next).release());
     return tuple_as(spec.object.get(), std::move(items));
   }
-  CRESSET_CHECK(spec.kind == ArgSpec::Kind::Dict, "a symbolic int in a container that may be written");  // kwargs
+  CRESSET_CHECK(spec.kind == ArgSpec::Kind::Dict, "a symbolic number in a container that may be written");  // kwargs
   PyRef items = checked(PyDict_New());
   for (size_t i = 0; i < spec.children.size(); ++i) {
     PyObject* key = PyTuple_GET_ITEM(spec.object.get(), i);
-    PyRef value = with_symbols(spec.children[i], PyDict_GetItem(object, key), ints, next);
+    PyRef value = with_symbols(spec.children[i], PyDict_GetItem(object, key), numbers, next);
     if (PyDict_SetItem(items.get(), key, value.get()) < 0) throw PythonError{};
   }
   return items;

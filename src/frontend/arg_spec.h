@@ -18,6 +18,7 @@ struct ArgSpec {
   enum class Kind : uint8_t {
     Tensor,    // a plain tensor (or Parameter)
     Int,       // an int that is symbolic in the program
+    Float,     // a float that is: a tensor of one f64 among the leaves. object: when set, it must be this one
     Value,     // guarded by type and equality: int, float, bool, str, None, bytes
     Identity,  // guarded by identity: modules, types, functions, dtypes, enum members
     Tuple,     // exact tuple, or a named tuple of this type
@@ -40,10 +41,12 @@ struct ArgSpec {
 struct CallLeaves {
   c10::SmallVector<at::Tensor, 8> tensors;
   c10::SmallVector<int64_t, 4> ints;
+  c10::SmallVector<uint32_t, 4> floats;  // which of the tensors are made from floats
   c10::SmallVector<PyObject*, 8> containers;  // borrowed: what may be written, in the order in which it was met
   void clear() {
     tensors.clear();
     ints.clear();
+    floats.clear();
     containers.clear();
   }
 };
@@ -60,7 +63,7 @@ class SpecBuilder {
       : symbolic_ints(ints), any_object_(any_object) {}
   // Of what live frames hold: objects that are the same at every call are guarded by identity, others by their parts.
   std::function<bool(PyObject*)> same_at_every_call;
-  // symbolic_ints: paths of ints that are symbols (they varied between calls).
+  // symbolic_ints: paths of ints and floats that are symbols (they varied between calls).
   const std::vector<std::string>* symbolic_ints = nullptr;
   ArgSpec build(PyObject* object, std::string path);
 
@@ -68,6 +71,7 @@ class SpecBuilder {
   void build_anatomy(ArgSpec& spec, const Anatomy& anatomy);
 
   int writable_depth_ = 0;
+  bool is_symbolic(const std::string& path) const;
   bool any_object_;
   std::unordered_map<PyObject*, uint32_t> containers_;
 };
@@ -75,8 +79,8 @@ class SpecBuilder {
 // False when the object does not have this shape; `why`, when given, receives the reason. Never sets a Python error.
 bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why);
 
-// The arguments with each symbolic int replaced by the next of `ints`; all else is the caller's own objects.
-PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& ints, size_t& next);
+// The arguments with each symbolic int or float replaced by the next of `numbers`; all else is the caller's own objects.
+PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& numbers, size_t& next);
 
 // (leaf objects, context, type) of a torch.utils._pytree node; empty ref when the type is not registered.
 struct RegisteredNode {

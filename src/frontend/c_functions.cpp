@@ -142,6 +142,7 @@ CCall function_of(PyObject* callable, const char* name) {
   if (is_torch(module)) return call.effect = kTorchOutside.count(n) != 0 ? CEffect::Outside : CEffect::Pure, call;
   if (module == "cresset._C" && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
   if (module == "sys" && kSysReads.count(n) != 0) return call;
+  if (module == "cresset._C") return call.effect = CEffect::Pure, call;
   if (module.empty() || kModules.count(module) == 0) call.effect = CEffect::Outside;
   return call;
 }

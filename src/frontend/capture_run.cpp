@@ -11,11 +11,13 @@
 
 #include "base/log.h"
 #include "bridge/capture_kernel.h"
+#include "bridge/symbolic_float.h"
 #include "frontend/absent_attribute.h"
 #include "frontend/errors.h"
 #include "frontend/location.h"
 #include "frontend/piece.h"
 #include "frontend/set_aside.h"
+#include "frontend/symbols.h"
 
 namespace cresset::frontend {
 namespace {
@@ -71,12 +73,14 @@ bool containers_unchanged(const Variant& variant, PyObject* args, PyObject* kwar
   CallLeaves after;
   if (!match(variant.args, args, after, nullptr) || !match(variant.kwargs, kwargs, after, nullptr)) return false;
   for (size_t i = 0; i < after.tensors.size(); ++i)
-    if (!after.tensors[i].is_same(given.tensors[i])) return false;
+    if (!after.tensors[i].is_same(given.tensors[i]) &&
+        std::find(after.floats.begin(), after.floats.end(), i) == after.floats.end())
+      return false;
   return true;
 }
 
 // torch's argument parser turns a symbolic number that is given for a tensor into a tensor with the attribute
-// _wrapped_number; the tensor's own contents mean nothing. Floats are specialized, with a guard.
+// _wrapped_number; the tensor's own contents mean nothing.
 std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   const py::gil_scoped_acquire gil;
   PyRef python = PyRef::steal(THPVariable_Wrap(tensor));
@@ -85,7 +89,7 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   if (!number) return std::nullopt;
   const py::handle handle(number.get());
   if (torch::is_symint(handle)) return py::cast<c10::SymInt>(handle);
-  if (torch::is_symfloat(handle)) return py::cast<c10::SymFloat>(handle).guard_float(__FILE__, __LINE__);
+  if (torch::is_symfloat(handle)) return c10::SymFloat(node_of(number.get()));
   if (torch::is_symbool(handle)) return py::cast<c10::SymBool>(handle).guard_bool(__FILE__, __LINE__);
   return std::nullopt;
 }
@@ -386,7 +390,7 @@ class CaptureRun final : public PieceMaker {
           match(known->kwargs, kwargs, leaves, nullptr) && known->facts.holds(nullptr))
         return nullptr;  // sizes may differ: a later call sees to that
     }
-    return make_successor(request_.options, last, state, frames, kwargs);
+    return make_successor(request_.options, last, state, frames, kwargs, /*numbers=*/false);  // live frames hold plain ones
   }
 
   // ---- Symbolic numbers
@@ -433,6 +437,13 @@ thread_local bool capturing = false;
 void install_once() {
   const double begin = now_ms();
   bridge::install_capture_kernels();
+  bridge::set_unwrapper([](const c10::SymNode& node) {
+    const auto* python = dynamic_cast<torch::impl::PythonSymNodeImpl*>(node.get());
+    if (python == nullptr) return node;
+    const py::gil_scoped_acquire gil;
+    const py::handle inner = python->getPyObj();
+    return py::isinstance<c10::SymNodeImpl>(inner) ? py::cast<c10::SymNode>(inner) : node;
+  });
   answer_torch_function_quickly();
   checked(PyImport_ImportModule("cresset._capture_patches"));
   live_totals().ms_setup += now_ms() - begin;
@@ -469,12 +480,12 @@ void reset_totals() { process_totals() = Totals{}; }
 Totals& live_totals() { return process_totals(); }
 
 std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
-                                        PyObject* frames, PyObject* kwargs) {
+                                        PyObject* frames, PyObject* kwargs, bool numbers) {
   if (static_cast<int64_t>(last.point->successors.size()) >= options.successor_limit)
     return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
   std::unordered_set<PyObject*> constants;
   collect_constants(last.frames, constants);
-  SpecBuilder builder(options.dynamic ? &last.point->varying_ints : nullptr, /*any_object=*/true);
+  SpecBuilder builder(options.dynamic && numbers ? &last.point->varying_ints : nullptr, /*any_object=*/true);
   builder.same_at_every_call = [&](PyObject* object) { return constants.count(object) != 0; };
   auto variant = std::make_shared<Variant>();
   variant->state = state;

@@ -27,9 +27,10 @@ PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& 
                    PyObject* frames, PyObject* value);
 
 // A variant for what follows a break, with its guards on the frames (args) and the operation's result (kwargs). nullptr
-// when these cannot be guarded, or there are too many.
+// when these cannot be guarded, or there are too many. numbers: those that varied are symbols, which frames that are made
+// anew can be given.
 std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
-                                        PyObject* frames, PyObject* kwargs);
+                                        PyObject* frames, PyObject* kwargs, bool numbers);
 
 // True on the thread that is inside capture_call.
 bool is_capturing();

@@ -118,19 +118,27 @@ CompiledFunction::Found CompiledFunction::find(Variants& among, CallHints& hints
 
 std::string CompiledFunction::name() const { return name_of(function_.get()); }
 
-// An int that differs from every variant's, in an otherwise equal call, becomes a symbol at the next capture.
+static bool is_other_number(PyObject* a, PyObject* b, bool floats) {
+  const bool ints = PyLong_CheckExact(a) && PyLong_CheckExact(b);
+  if (!ints && !(floats && PyFloat_CheckExact(a) && PyFloat_CheckExact(b))) return false;
+  return PyObject_RichCompareBool(a, b, Py_NE) == 1;
+}
+
+// An int or float that differs from every variant's, in an otherwise equal call, becomes a symbol at the next capture.
+// Floats: what is traced would see that they are none (isinstance), so only with the evaluator.
 static void learn_varying_ints(std::vector<std::string>& out, const Variants& variants, const ArgSpec& args,
-                               const ArgSpec& kwargs) {
+                               const ArgSpec& kwargs, bool floats) {
   struct Walk {
     std::vector<std::string>& out;
+    bool floats;
     void compare(const ArgSpec& a, const ArgSpec& b) {
-      if (a.kind == ArgSpec::Kind::Value && b.kind == ArgSpec::Kind::Value && PyLong_CheckExact(a.object.get()) &&
-          PyLong_CheckExact(b.object.get()) && PyObject_RichCompareBool(a.object.get(), b.object.get(), Py_NE) == 1 &&
+      if (a.kind == ArgSpec::Kind::Value && b.kind == ArgSpec::Kind::Value &&
+          is_other_number(a.object.get(), b.object.get(), floats) &&
           std::find(out.begin(), out.end(), a.path) == out.end())
         out.push_back(a.path);
       for (size_t i = 0; i < a.children.size() && i < b.children.size(); ++i) compare(a.children[i], b.children[i]);
     }
-  } walk{out};
+  } walk{out, floats};
   for (const std::shared_ptr<Variant>& v : variants) {
     walk.compare(v->args, args);
     walk.compare(v->kwargs, kwargs);
@@ -154,7 +162,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   try {
     SpecBuilder now(nullptr, options_.evaluate);
     const ArgSpec args_now = now.build(args, "args"), kwargs_now = now.build(kwargs, "kwargs");
-    learn_varying_ints(varying_ints_, variants_, args_now, kwargs_now);
+    learn_varying_ints(varying_ints_, variants_, args_now, kwargs_now, options_.evaluate);
     SpecBuilder builder(options_.dynamic ? &varying_ints_ : nullptr, options_.evaluate);
     variant->args = builder.build(args, "args");
     variant->kwargs = builder.build(kwargs, "kwargs");
@@ -188,10 +196,11 @@ void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::
   variant->used = ++clock_;
   variants_.insert(variants_.begin(), variant);
   if (!drop_least_used(variants_, *variant, options_.entry_limit) || std::exchange(warned_limit_, true)) return;
-  PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                   "cresset: %s has more than %lld compiled variants; the least used one is dropped, and compiled again "
-                   "when it is needed. %s",
-                   name.c_str(), static_cast<long long>(options_.entry_limit), misses_.worst().c_str());
+  PyErr_WarnFormat(
+      PyExc_RuntimeWarning, 1,
+      "cresset: %s has more than %lld compiled variants; the least used one is dropped, and compiled again "
+      "when it is needed. %s",
+      name.c_str(), static_cast<long long>(options_.entry_limit), misses_.worst().c_str());
 }
 
 // The Python objects of the program's results.
@@ -296,10 +305,10 @@ std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const To
     std::string why;
     find(from.point->successors, from.point->hints, state, args, kwargs, &why);
     note_recompile(name() + ", from " + from.point->place.text() + ": " + why);
-    if (const std::shared_ptr<Variant> now = make_successor(options_, from, state, args, kwargs))
-      learn_varying_ints(from.point->varying_ints, from.point->successors, now->args, now->kwargs);
+    if (const std::shared_ptr<Variant> now = make_successor(options_, from, state, args, kwargs, /*numbers=*/true))
+      learn_varying_ints(from.point->varying_ints, from.point->successors, now->args, now->kwargs, /*floats=*/true);
   }
-  return make_successor(options_, from, state, args, kwargs);
+  return make_successor(options_, from, state, args, kwargs, /*numbers=*/true);
 }
 
 CaptureRequest CompiledFunction::request(const ModuleGuards& names) {
@@ -360,7 +369,8 @@ PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, 
   return result.release();
 }
 
-// A predicted size was wrong before anything was written: the next call captures again, with that operator's sizes pinned.
+// A predicted size was wrong before anything was written: the next call captures again, with that operator's sizes
+// pinned.
 void CompiledFunction::forget(Variants& among, const std::shared_ptr<Variant>& variant,
                               const bridge::PredictionError& error) {
   bridge::note_unpredictable(error.op());

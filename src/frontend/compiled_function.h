@@ -18,6 +18,7 @@ struct CompileOptions {
   bool dynamic = true;
   bool auto_dynamic = false;  // static first; a size is dynamic once it varied (frontend/shape_profile.h)
   bool fullgraph = false;
+  bool symbolic_numbers = false;  // what is read from integer tensors stays symbolic; with fullgraph it always does
   driver::Options code;
   bool evaluate = false;   // by the bytecode evaluator; else traced: run natively on tensors that take notes
   bool keep_text = false;  // keep the graph's text, for cresset.explain

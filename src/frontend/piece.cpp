@@ -7,8 +7,10 @@
 #include "base/log.h"
 #include "bridge/generic_rule.h"
 #include "bridge/stages.h"
+#include "bridge/sym_node.h"
 #include "frontend/errors.h"
 #include "frontend/set_aside.h"
+#include "frontend/symbols.h"
 #include "sym/explain.h"
 
 namespace cresset::frontend {
@@ -31,6 +33,7 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
     const std::string kind = PyUnicode_AsUTF8(PyTuple_GET_ITEM(value, 0));
     bridge::DimMark& mark = marks[static_cast<size_t>(dim)];
     if (kind == "static") mark.policy = sym::Policy::Static;
+    mark.unbacked = kind == "unbacked";
     if (kind == "dynamic") mark.policy = sym::Policy::MarkedDynamic;
     if (PyTuple_GET_ITEM(value, 1) != Py_None) mark.range.lo = PyLong_AsLongLong(PyTuple_GET_ITEM(value, 1));
     if (PyTuple_GET_ITEM(value, 2) != Py_None) mark.range.hi = PyLong_AsLongLong(PyTuple_GET_ITEM(value, 2));
@@ -41,8 +44,11 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
 // Paths of the spec's tensors and ints, and the Python tensors, in order.
 struct LeafNames {
   std::vector<std::string> tensors, ints;
+  std::vector<std::pair<bool, size_t>> numbers;  // in order: whether a float, which of the tensors or ints
   void collect(const ArgSpec& spec) {
-    if (spec.kind == ArgSpec::Kind::Tensor) tensors.push_back(spec.path);
+    if (spec.kind == ArgSpec::Kind::Float) numbers.emplace_back(true, tensors.size());
+    if (spec.kind == ArgSpec::Kind::Int) numbers.emplace_back(false, ints.size());
+    if (spec.kind == ArgSpec::Kind::Tensor || spec.kind == ArgSpec::Kind::Float) tensors.push_back(spec.path);
     if (spec.kind == ArgSpec::Kind::Int) ints.push_back(spec.path);
     for (const ArgSpec& c : spec.children) collect(c);
   }
@@ -64,6 +70,16 @@ void collect_garbage() {
   PyErr_Clear();
 }
 
+// Floats that a decision looked at: later calls must give the same.
+void pin_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t pinned, size_t& next) {
+  if (spec.kind == ArgSpec::Kind::Float) {
+    const double value = leaves.tensors[leaves.floats[next]].item<double>();
+    if (next < 64 && (pinned >> next & 1) != 0) spec.object = checked(PyFloat_FromDouble(value));
+    ++next;
+  }
+  for (ArgSpec& child : spec.children) pin_floats(child, leaves, pinned, next);
+}
+
 // A dimension that the user marked dynamic must not have been pinned.
 void check_marks(sym::ShapeEnv& env) {
   if (env.violations().empty()) return;
@@ -77,7 +93,10 @@ Piece::Piece(const CompileOptions& options, std::shared_ptr<Variant> variant, Sh
     : options_(options),
       variant_(std::move(variant)),
       profile_(profile),
-      capture_(std::make_shared<bridge::Capture>(options.dynamic)) {}
+      capture_(std::make_shared<bridge::Capture>(options.dynamic)) {
+  capture_->symbolic_numbers = options.symbolic_numbers || options.fullgraph;
+  capture_->symbolic_booleans = options.fullgraph;
+}
 
 void Piece::refuse(std::string why) {
   if (variant_->eager_reason.empty()) variant_->eager_reason = std::move(why);
@@ -91,19 +110,27 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   LeafNames names;
   names.collect(variant_->args);
   names.collect(variant_->kwargs);
+  std::vector<PyRef> floats(leaves_.tensors.size()), ints, numbers;
+  const auto python_object = [](py::object value) { return PyRef::steal(value.release().ptr()); };
   for (size_t i = 0; i < leaves_.tensors.size(); ++i) {
+    if (std::find(leaves_.floats.begin(), leaves_.floats.end(), i) != leaves_.floats.end()) {
+      const c10::SymFloat number = capture_->add_float_argument(leaves_.tensors[i], names.tensors[i]);
+      floats[i] = number.is_symbolic() ? python_float(number.toSymNodeImpl())
+                                       : checked(PyFloat_FromDouble(number.as_float_unchecked()));
+      if (number.is_symbolic())
+        floats_.push_back(bridge::SymNode::tensor_of(number.toSymNodeImpl()).unsafeGetTensorImpl());
+      continue;
+    }
     const PyRef python = checked(THPVariable_Wrap(leaves_.tensors[i]));
     capture_->add_guest(leaves_.tensors[i], names.tensors[i],
                         marks_of(python.get(), leaves_.tensors[i].dim(), names.tensors[i], profile_));
   }
-  std::vector<PyRef> ints;
-  for (size_t i = 0; i < leaves_.ints.size(); ++i) {
-    py::object value = py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i]));
-    ints.push_back(PyRef::steal(value.release().ptr()));
-  }
+  for (size_t i = 0; i < leaves_.ints.size(); ++i)
+    ints.push_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i]))));
+  for (const auto& [is_float, which] : names.numbers) numbers.push_back(is_float ? floats[which] : ints[which]);
   size_t next = 0;
-  given_args_ = with_symbols(variant_->args, args, ints, next);
-  given_kwargs_ = with_symbols(variant_->kwargs, kwargs, ints, next);
+  given_args_ = with_symbols(variant_->args, args, numbers, next);
+  given_kwargs_ = with_symbols(variant_->kwargs, kwargs, numbers, next);
 }
 
 void Piece::begin_recipes(const Session* session) {
@@ -150,13 +177,17 @@ bool Piece::stored_elsewhere(uint64_t before) {
   const std::vector<at::Tensor> held = capture_->held();
   return std::any_of(held.begin(), held.end(), [&](const at::Tensor& t) {
     const auto* trace = static_cast<const bridge::TraceTensor*>(t.unsafeGetTensorImpl());
-    return trace->serial() < before && std::none_of(builder_->tensors.begin(), builder_->tensors.end(),
+    return trace->serial() < before && std::find(floats_.begin(), floats_.end(), trace) == floats_.end() &&
+           std::none_of(builder_->tensors.begin(), builder_->tensors.end(),
                                                     [&](const at::Tensor& result) { return result.is_same(t); });
   });
 }
 
 void Piece::compile_and_run() {
   capture_->close();
+  size_t next_float = 0;
+  pin_floats(variant_->args, leaves_, capture_->pinned_floats, next_float);
+  pin_floats(variant_->kwargs, leaves_, capture_->pinned_floats, next_float);
   std::vector<at::Tensor> real;
   bridge::Captured once;
   std::string internal_error;

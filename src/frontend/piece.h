@@ -54,6 +54,7 @@ class Piece {
   CallLeaves leaves_;
   PyRef args_, kwargs_, given_args_, given_kwargs_;
   std::unique_ptr<RecipeBuilder> builder_;
+  std::vector<const c10::TensorImpl*> floats_;  // stand-ins of float arguments: whoever holds them holds a number
 };
 
 }  // namespace cresset::frontend

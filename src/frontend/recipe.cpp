@@ -12,6 +12,7 @@
 #include "frontend/anatomy.h"
 #include "frontend/arg_spec.h"
 #include "frontend/py_objects.h"
+#include "frontend/symbols.h"
 
 namespace cresset::frontend {
 namespace {
@@ -24,6 +25,12 @@ bool is_plain_immutable(PyObject* object) {
 bool is_dict_like(PyObject* object) { return PyDict_CheckExact(object); }
 
 }  // namespace
+
+uint32_t RecipeBuilder::position_of(bridge::TraceTensor* trace) {
+  const auto [it, fresh] = tensor_positions_.try_emplace(trace, tensors.size());
+  if (fresh) tensors.emplace_back(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(trace));
+  return it->second;
+}
 
 // Whether anything reachable through containers and instance dictionaries varies from call to call.
 bool RecipeBuilder::contains_traced(PyObject* object, int depth) {
@@ -50,6 +57,22 @@ void RecipeBuilder::children_of(Recipe& recipe, PyObject* tuple, const std::stri
     recipe.children.push_back(build(PyTuple_GET_ITEM(tuple, i), path + "[" + std::to_string(i) + "]"));
 }
 
+Recipe RecipeBuilder::build_number(PyObject* object, const std::string& path) {
+  Recipe recipe;
+  const c10::SymNode node = node_of(object);
+  if (const at::Tensor tensor = bridge::SymNode::tensor_of(node); tensor.defined()) {
+    recipe.kind = Recipe::Kind::Float;
+    recipe.position = position_of(bridge::TraceTensor::from(tensor));
+    return recipe;
+  }
+  auto* ours = dynamic_cast<bridge::SymNode*>(node.get());
+  if (ours == nullptr || ours->is_float()) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
+  recipe.kind = ours->is_bool() ? Recipe::Kind::Boolean : Recipe::Kind::Number;
+  recipe.position = static_cast<uint32_t>(numbers.size());
+  numbers.push_back(ours->expr());
+  return recipe;
+}
+
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   Recipe recipe;
   if (THPVariable_Check(object)) {
@@ -59,21 +82,11 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
       return recipe;
     }
     recipe.kind = Recipe::Kind::Tensor;
-    const auto [it, fresh] = tensor_positions_.try_emplace(trace, tensors.size());
-    if (fresh) tensors.emplace_back(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(trace));
-    recipe.position = it->second;
+    recipe.position = position_of(trace);
     return recipe;
   }
-  if (torch::is_symint(object) || torch::is_symbool(object)) {
-    c10::SymNode node = torch::is_symint(object) ? py::cast<c10::SymInt>(py::handle(object)).toSymNode()
-                                                 : py::cast<c10::SymBool>(py::handle(object)).toSymNodeImpl();
-    auto* ours = dynamic_cast<bridge::SymNode*>(node.get());
-    if (ours == nullptr || ours->is_float()) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
-    recipe.kind = ours->is_bool() ? Recipe::Kind::Boolean : Recipe::Kind::Number;
-    recipe.position = static_cast<uint32_t>(numbers.size());
-    numbers.push_back(ours->expr());
-    return recipe;
-  }
+  if (torch::is_symint(object) || torch::is_symfloat(object) || torch::is_symbool(object))
+    return build_number(object, path);
   if (is_plain_immutable(object)) {
     recipe.object = PyRef::borrow(object);
     return recipe;
@@ -219,6 +232,10 @@ PyRef make(const Recipe& recipe, Ingredients& with) {
       return checked(PyLong_FromLongLong(with.numbers[recipe.position]));
     case Recipe::Kind::Boolean:
       return PyRef::borrow(with.numbers[recipe.position] != 0 ? Py_True : Py_False);
+    case Recipe::Kind::Float: {
+      const at::Tensor& number = THPVariable_Unpack(with.tensors[recipe.position].get());
+      return checked(PyFloat_FromDouble(number.item<double>()));
+    }
     case Recipe::Kind::Constant:
       return recipe.object;
     case Recipe::Kind::Argument:

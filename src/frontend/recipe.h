@@ -20,6 +20,7 @@ struct Recipe {
     Tensor,    // captured output `position`
     Number,    // a size expression: value `position` of the entry's numbers
     Boolean,   // likewise, as a bool
+    Float,     // the number in captured output `position`
     Constant,  // this very object: holds nothing that varies
     Argument,  // a container among the arguments: `object` is the tuple of keys that lead to it from (args, kwargs)
     Shared,    // made before, as object `position`: two names for one object stay one object
@@ -57,6 +58,8 @@ class RecipeBuilder {
   uint32_t shared_slots = 0;
 
  private:
+  Recipe build_number(PyObject* object, const std::string& path);
+  uint32_t position_of(bridge::TraceTensor* trace);
   bool contains_traced(PyObject* object, int depth);
   bool is_made_anew(PyObject* object) const;
   Recipe build_anatomy(PyObject* object, const std::string& path);

@@ -120,6 +120,8 @@ class Session {
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
   static CressetAction ask_type(const CressetCall& call, PyObject** result);
   CressetAction before_function(CressetActivation* activation, const CressetCall& call);
+  CressetAction read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor, PyObject** result);
+  CressetAction make_number(CressetActivation* activation, const CressetCall& call, PyObject** result);
   CressetAction before_call(CressetActivation* activation, const CressetCall& call, PyObject** result);
   void after_call(CressetActivation* activation, const CressetCall& call, PyObject* result);
   void note_call(const CressetCall& call, PyObject* result);

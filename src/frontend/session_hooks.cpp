@@ -5,9 +5,11 @@
 
 #include <string_view>
 
+#include "bridge/symbolic_float.h"
 #include "frontend/compiled_function.h"
 #include "frontend/control.h"
 #include "frontend/session.h"
+#include "frontend/symbols.h"
 
 namespace cresset::frontend {
 
@@ -34,10 +36,12 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
   in_progress_.writes = capture_->writes();
 }
 
-// A branch on a tensor: the piece ends, and one for this outcome begins.
+// A branch on a tensor, or on a number that data gives: the piece ends, and one for this outcome begins.
 int Session::truth(CressetActivation* activation, PyObject* value) {
   read_whole(value);  // of a container's subclass: whether it is empty
-  if (!THPVariable_CheckExact(value) || bridge::TraceTensor::from(THPVariable_Unpack(value)) == nullptr)
+  const bool number = torch::is_symint(value) || torch::is_symfloat(value) || torch::is_symbool(value);
+  if (!number &&
+      (!THPVariable_CheckExact(value) || bridge::TraceTensor::from(THPVariable_Unpack(value)) == nullptr))
     return CRESSET_TRUTH_RUN;
   start(activation, Operation::Kind::Truth, 0);
   in_progress_.operands[0] = value;
@@ -53,7 +57,8 @@ namespace {
 bool is_plain_operand(PyObject* object) {
   return THPVariable_CheckExact(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
          PyBool_Check(object) || PyUnicode_CheckExact(object) || PyList_CheckExact(object) ||
-         PyTuple_CheckExact(object) || PyDict_CheckExact(object) || object == Py_None || PyRange_Check(object);
+         PyTuple_CheckExact(object) || PyDict_CheckExact(object) || object == Py_None || PyRange_Check(object) ||
+         torch::is_symfloat(object) || torch::is_symint(object);
 }
 
 std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
@@ -84,7 +89,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   for (PyObject* operand : op.operands) {
     if (operand == nullptr) continue;
     if (!is_plain_operand(operand)) return CRESSET_RUN;
-    tensors = tensors || THPVariable_CheckExact(operand);
+    tensors = tensors || THPVariable_CheckExact(operand) || torch::is_symfloat(operand);
   }
   if (!kind || !tensors) return CRESSET_RUN;
   // The evaluator tells of what native operators read and write in containers: those are left to it.
@@ -104,18 +109,54 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   return CRESSET_RESULT;
 }
 
-// `type(n)` and `isinstance(n, int)` say of a symbolic number what they say of the number.
+// `type(n)` and `isinstance(n, int)` say of a symbolic int or float what they say of the number.
 CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
-  if (call.nargs == 0 || call.kwnames != nullptr || !torch::is_symint(call.args[0])) return CRESSET_RUN;
+  if (call.nargs == 0 || call.kwnames != nullptr) return CRESSET_RUN;
+  const bool is_float = torch::is_symfloat(call.args[0]);
+  if (!is_float && !torch::is_symint(call.args[0])) return CRESSET_RUN;
   static PyObject* const is_instance = PyDict_GetItemString(PyEval_GetBuiltins(), "isinstance");
   const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
-  if (asks_type) return *result = Py_NewRef((PyObject*)&PyLong_Type), CRESSET_RESULT;
+  if (asks_type) return *result = Py_NewRef((PyObject*)(is_float ? &PyFloat_Type : &PyLong_Type)), CRESSET_RESULT;
   if (call.callable != is_instance || call.nargs != 2) return CRESSET_RUN;
-  static PyObject* const zero = PyLong_FromLong(0);
-  const int is = PyObject_IsInstance(zero, call.args[1]);
+  static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0);
+  const int is = PyObject_IsInstance(is_float ? float_zero : zero, call.args[1]);
   const int is_symbolic = is == 0 ? PyObject_IsInstance(call.args[0], call.args[1]) : is;
   if (is < 0 || is_symbolic < 0) return CRESSET_FAIL;
   return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;
+}
+
+// `int(n)` of a symbolic int is itself, of an integer tensor what item() gives; likewise float(). item() of a float is
+// told here, since torch's binding cannot hand it to Python.
+CressetAction Session::make_number(CressetActivation* activation, const CressetCall& call, PyObject** result) {
+  const bool to_int = call.callable == (PyObject*)&PyLong_Type, to_float = call.callable == (PyObject*)&PyFloat_Type;
+  PyObject* given = call.nargs == 1 && call.kwnames == nullptr ? call.args[0] : nullptr;
+  if (given != nullptr && (to_int ? torch::is_symint(given) : to_float && torch::is_symfloat(given)))
+    return *result = Py_NewRef(given), CRESSET_RESULT;
+  if (!capture_->symbolic_numbers || call.kwnames != nullptr || call.nargs > 1) return CRESSET_RUN;
+  if (!to_int && !to_float) {
+    const CCall what = classify_call(call.callable, call.args, call.nargs);
+    if (what.self == nullptr || std::string_view(what.name) != "item") return CRESSET_RUN;
+    given = what.self;
+  }
+  if (given == nullptr || !THPVariable_CheckExact(given)) return CRESSET_RUN;
+  const at::Tensor& tensor = THPVariable_Unpack(given);
+  if (to_int ? !at::isIntegralType(tensor.scalar_type(), false) : !at::isFloatingType(tensor.scalar_type()))
+    return CRESSET_RUN;
+  if (to_int) return read_int(activation, call, given, result);
+  const c10::SymNode number = bridge::float_in(*capture_, tensor);
+  if (!number) return CRESSET_RUN;
+  return *result = python_float(number).release(), CRESSET_RESULT;
+}
+
+CressetAction Session::read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor,
+                                PyObject** result) {
+  start(activation, Operation::Kind::Call, 0);
+  in_progress_.call = &call;
+  PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
+  in_progress_ = {};
+  if (!value) return CRESSET_FAIL;
+  if (capture_->closed()) maker_.go_on(activation, CRESSET_AFTER, value.get());
+  return *result = value.release(), CRESSET_RESULT;
 }
 
 static bool is_call(const CressetActivation& activation) {
@@ -144,8 +185,10 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
 
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   if (call.evaluated) return before_function(activation, call);
-  if (role_of(activation->code) != CodeRole::Replacement)
+  if (role_of(activation->code) != CodeRole::Replacement) {
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
+    if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
+  }
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = &call;
   const CCall what = classify_call(call.callable, call.args, call.nargs);

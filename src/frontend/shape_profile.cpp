@@ -71,6 +71,7 @@ std::string read_file(const std::string& path) {
 // Calls f(source, size) for each dimension of each tensor of a call.
 template <class F>
 void for_each_size(const ArgSpec& spec, const CallLeaves& leaves, size_t& next, F&& f) {
+  if (spec.kind == ArgSpec::Kind::Float) ++next;  // a tensor of one number among the leaves
   if (spec.kind == ArgSpec::Kind::Tensor) {
     const at::Tensor& t = leaves.tensors[next++];
     for (int64_t d = 0; d < t.dim(); ++d) f(c10::str(spec.path, ".size(", d, ")"), t.size(d));

@@ -1,5 +1,6 @@
 #include "frontend/symbols.h"
 
+#include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/python_symnode.h>
 
 #include <unordered_set>
@@ -109,5 +110,16 @@ class Replacer {
 }  // namespace
 
 PyRef without_symbols(PyRef object) { return Replacer().replaced(object.get(), 0); }
+
+c10::SymNode node_of(PyObject* number) {
+  const py::object node = py::handle(number).attr("node");
+  if (py::isinstance<c10::SymNodeImpl>(node)) return py::cast<c10::SymNode>(node);
+  return c10::make_intrusive<torch::impl::PythonSymNodeImpl>(node);
+}
+
+PyRef python_float(const c10::SymNode& node) {
+  py::object made = py::reinterpret_borrow<py::object>(torch::get_symfloat_class())(py::cast(node));
+  return PyRef::steal(made.release().ptr());
+}
 
 }  // namespace cresset::frontend

@@ -1,6 +1,8 @@
 // Symbolic numbers that leave a capture become plain ones.
 #pragma once
 
+#include <c10/core/SymNodeImpl.h>
+
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
@@ -8,5 +10,10 @@ namespace cresset::frontend {
 // The object with the symbolic numbers in it replaced by their values of this call: in place in lists, dictionaries and
 // instances, by new tuples where a tuple holds one. Everything else stays the object that it is.
 PyRef without_symbols(PyRef object);
+
+// The node of a SymInt, SymFloat or SymBool: the compiler's own, not torch's wrapping of it.
+c10::SymNode node_of(PyObject* number);
+// The other way, for a float.
+PyRef python_float(const c10::SymNode& node);
 
 }  // namespace cresset::frontend

@@ -12,6 +12,7 @@
 #include "frontend/control.h"
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
+#include "python/numbers.h"
 #include "python/shapes.h"
 #include "python/state_of.h"
 
@@ -56,11 +57,13 @@ py::dict stats() {
 }
 
 py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse,
-                            bool keep_text, bool auto_dynamic, bool evaluate, const py::object& guard_filter, int64_t entry_limit) {
+                            bool keep_text, bool auto_dynamic, bool evaluate, bool symbolic_numbers,
+                            const py::object& guard_filter, int64_t entry_limit) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
   options.auto_dynamic = auto_dynamic;
+  options.symbolic_numbers = symbolic_numbers;
   options.code.eager_rounding = eager_rounding;
   options.code.fuse = fuse;
   options.keep_text = keep_text;
@@ -113,7 +116,8 @@ PYBIND11_MODULE(_C, m) {
   frontend::add_compiled_function_type(m.ptr());
   m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
         py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false, py::arg("auto_dynamic") = false,
-        py::arg("evaluate") = false, py::arg("guard_filter") = py::none(), py::arg("entry_limit") = 0);
+        py::arg("evaluate") = false, py::arg("symbolic_numbers") = false, py::arg("guard_filter") = py::none(),
+        py::arg("entry_limit") = 0);
   m.def("variants", &variants);
   m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
   m.def("stats", &stats);
@@ -124,5 +128,6 @@ PYBIND11_MODULE(_C, m) {
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
   if (cresset_eval_add_functions(m.ptr()) < 0) throw py::error_already_set();
   python::init_shapes(m);
+  python::init_numbers(m);
   bridge::configure_codegen();
 }

@@ -24,7 +24,8 @@ using Key = std::tuple<int, uint32_t, uint32_t>;  // kind, position, dimension
 const char* kind_name(const SymbolBinding& s, size_t tensors) {
   if (s.source.kind == SymbolSource::Kind::IntArgument) return "int";
   if (s.source.kind == SymbolSource::Kind::InputSize && s.source.position < tensors) return "size";
-  return s.source.kind == SymbolSource::Kind::InputSize ? "data" : "fixed";
+  const bool data = s.source.kind == SymbolSource::Kind::InputSize || s.source.kind == SymbolSource::Kind::Element;
+  return data ? "data" : "fixed";
 }
 
 Key key_of(const SymbolBinding& s) { return {static_cast<int>(s.source.kind), s.source.position, s.source.dim}; }

@@ -77,9 +77,9 @@ using Step = std::variant<Launch, ExternCall, Copy, Release>;
 
 // Where a symbol's value comes from at a call.
 struct SymbolSource {
-  enum class Kind : uint8_t { InputSize, InputStride, IntArgument, ConstantSize } kind;
+  enum class Kind : uint8_t { InputSize, InputStride, IntArgument, ConstantSize, Element } kind;
   uint32_t position;  // input tensor, or integer argument
-  uint32_t dim = 0;
+  uint32_t dim = 0;   // Element: which one, in order
 };
 
 struct Program {

@@ -1,0 +1,44 @@
+// Numbers in tensors, and facts stated about them, while something is captured.
+#include "python/numbers.h"
+
+#include "bridge/capture.h"
+#include "bridge/sym_node.h"
+#include "frontend/symbols.h"
+
+namespace py = pybind11;
+
+namespace cresset::python {
+namespace {
+
+// A tensor's elements in order, as symbols; None where they are not symbolic.
+py::object read_numbers(const at::Tensor& tensor) {
+  bridge::Capture* capture = bridge::Capture::current();
+  if (capture == nullptr || capture->closed() || !capture->symbolic_numbers) return py::none();
+  bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
+  if (trace == nullptr || !at::isIntegralType(tensor.scalar_type(), false)) return py::none();
+  if (capture->locate) capture->locate(*capture);
+  const auto numbers = capture->symbolic_elements(capture->value_of(*trace));
+  if (!numbers) return py::none();
+  py::list out;
+  for (const sym::ExprId number : *numbers) out.append(py::cast(bridge::SymNode::make_int(capture->env_ptr(), number)));
+  return out;
+}
+
+// Whether the condition holds, which is taken for granted where only a later call or data can tell. message: for the
+// error that is raised then; a callable or None.
+bool expect(const py::object& condition, const py::object& message) {
+  const c10::SymNode node = frontend::node_of(condition.ptr());
+  auto* ours = dynamic_cast<bridge::SymNode*>(node.get());
+  if (ours == nullptr) return node->expect_true(__FILE__, __LINE__);
+  if (message.is_none()) return ours->expect(__FILE__, __LINE__, nullptr);
+  return ours->expect(__FILE__, __LINE__, [&] { return py::cast<std::string>(py::str(message())); });
+}
+
+}  // namespace
+
+void init_numbers(py::module_& m) {
+  m.def("read_numbers", &read_numbers);
+  m.def("expect", &expect);
+}
+
+}  // namespace cresset::python

@@ -1,0 +1,213 @@
+"""Numbers that a program reads from tensors: symbols under fullgraph=True and options={"symbolic_numbers": True}."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from compare import assert_same_call
+
+import cresset
+
+FRONT_ENDS = ["trace", "evaluate"]
+
+
+@pytest.fixture(params=FRONT_ENDS)
+def symbolic(request):
+    def compiled(function, **settings):
+        options = {"symbolic_numbers": True, "frontend": request.param, **settings.pop("options", {})}
+        return cresset.compile(function, options=options, **settings)
+
+    compiled.frontend = request.param
+    return compiled
+
+
+def one_graph():
+    stats = cresset.stats()
+    assert stats["graphs"] == 1, stats["recompiles"]
+    assert stats["graph_break_reasons"] == []
+
+
+def test_a_number_read_from_data_is_a_size(symbolic):
+    def function(x, n):
+        k = n.item()
+        return torch.cat([x, torch.zeros(k)]) + k
+
+    compiled = symbolic(function)
+    for k in (3, 1, 0, 7):
+        assert_same_call(function, compiled, torch.randn(4), torch.tensor(k))
+    one_graph()
+    assert_same_call(function, compiled, torch.randn(4), torch.tensor(-1))
+
+
+def test_bad_sizes_raise_at_the_first_call_too(symbolic):
+    def function(x, n):
+        return x + torch.zeros(n.item())
+
+    assert_same_call(function, symbolic(function), torch.randn(4), torch.tensor(-1))
+
+
+def test_fullgraph_asks_for_symbols(symbolic):
+    def function(x, n):
+        return x.repeat(n.item())
+
+    compiled = cresset.compile(function, fullgraph=True, options={"frontend": symbolic.frontend})
+    for k in (2, 1, 5):
+        assert_same_call(function, compiled, torch.randn(3), torch.tensor(k))
+    one_graph()
+
+
+def test_without_the_option_a_piece_ends():
+    def function(x, n):
+        return torch.cat([x, torch.zeros(n.item())])
+
+    compiled = cresset.compile(function, options={"frontend": "evaluate"})
+    for k in (2, 3, 5):
+        assert_same_call(function, compiled, torch.randn(3), torch.tensor(k))
+    assert cresset.stats()["graph_breaks"] == 1
+
+
+def test_numbers_are_returned_as_numbers(symbolic):
+    def function(n):
+        k = n.item()
+        return k, k * 2 + 1, [k], n.tolist()
+
+    compiled = symbolic(function)
+    for k in (3, -1, 2**40):
+        result = compiled(torch.tensor(k))
+        assert result == (k, 2 * k + 1, [k], k)
+        assert type(result[0]) is int
+    one_graph()
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8])
+def test_integers_of_every_width(symbolic, dtype):
+    def function(x, n):
+        return x * n.item()
+
+    compiled = symbolic(function)
+    for k in (3, 100):
+        assert_same_call(function, compiled, torch.randn(4), torch.tensor([k], dtype=dtype))
+    one_graph()
+
+
+def test_a_computed_number(symbolic):
+    def function(x, lengths):
+        longest = lengths.max().item()
+        return torch.arange(longest)[None] < lengths[:, None], x[: lengths.sum().abs()]
+
+    compiled = symbolic(function, options={"symbolic_numbers": True})
+    for lengths in ([2, 3, 1], [0, 1, 5, 5]):
+        assert_same_call(function, compiled, torch.randn(40), torch.tensor(lengths))
+
+
+def split_by_lengths(values, lengths):
+    return [part.sum(0) * 2 for part in torch.split(values, lengths.tolist())]
+
+
+def test_split_by_lengths_in_a_tensor(symbolic):
+    compiled = symbolic(split_by_lengths)
+    for lengths in ([2, 3, 1], [0, 1, 5], [1, 0, 0], [4, 4, 4]):
+        assert_same_call(split_by_lengths, compiled, torch.randn(sum(lengths), 3), torch.tensor(lengths))
+    one_graph()
+    for lengths in ([1, 1, 1], [5, -1, 3], [9, 1, 1]):
+        assert_same_call(split_by_lengths, compiled, torch.randn(7, 3), torch.tensor(lengths))
+
+
+@pytest.mark.parametrize("lengths", [[1, 1, 1], [5, -1, 3], [9, 1, 1]])
+def test_lengths_that_do_not_add_up_raise_at_the_first_call(symbolic, lengths):
+    assert_same_call(split_by_lengths, symbolic(split_by_lengths), torch.randn(7, 3), torch.tensor(lengths))
+
+
+def test_pieces_of_a_split_are_used_apart(symbolic):
+    def function(values, lengths):
+        first, second, third = values.split(lengths.tolist())
+        return torch.cat([third, first]).relu(), second.softmax(-1), first.shape[0] + second.shape[0]
+
+    compiled = symbolic(function)
+    for lengths in ([2, 3, 1], [0, 1, 5], [1, 0, 0], [4, 4, 4]):
+        assert_same_call(function, compiled, torch.randn(sum(lengths), 3), torch.tensor(lengths))
+    one_graph()
+
+
+def test_lists_of_lists(symbolic):
+    def function(x, table):
+        (a, b), (c, d) = table.tolist()
+        return x.new_zeros(a, b) + 1, x.new_ones(c, d), table.unbind(0)[0].tolist()
+
+    compiled = symbolic(function)
+    for table in ([[1, 2], [3, 4]], [[0, 1], [1, 0]], [[2, 2], [2, 2]]):
+        assert_same_call(function, compiled, torch.randn(1), torch.tensor(table))
+    one_graph()
+
+
+def test_int_of_a_tensor():
+    def function(x, n):
+        return x.expand(int(n), -1) + int(n)
+
+    compiled = cresset.compile(function, fullgraph=True, options={"frontend": "evaluate"})
+    for k in (2, 1, 5):
+        assert_same_call(function, compiled, torch.randn(3), torch.tensor(k))
+    one_graph()
+
+
+def test_a_number_is_read_before_its_tensor_is_written(symbolic):
+    def function(x, n):
+        before = n.item()
+        n.add_(1)
+        after = n.item()
+        return x.repeat(before), x.repeat(after), n
+
+    compiled = symbolic(function)
+    for k in (2, 1, 5):
+        assert_same_call(function, compiled, torch.randn(3), torch.tensor(k))
+    one_graph()
+
+
+def test_a_branch_on_a_number_ends_the_piece(symbolic):
+    def function(x, n):
+        k = n.item()
+        y = x * k
+        return y + 1 if k > 2 else y - 1
+
+    compiled = symbolic(function)
+    for k in (3, 1, 0, 7):
+        assert_same_call(function, compiled, torch.randn(4), torch.tensor(k))
+
+
+def test_a_branch_under_fullgraph_names_what_to_state(symbolic):
+    def function(x, n):
+        k = n.item()
+        return x + 1 if k > 2 else x - 1
+
+    compiled = cresset.compile(function, fullgraph=True, options={"frontend": symbolic.frontend})
+    with pytest.raises(cresset.CaptureError) as error:
+        compiled(torch.randn(4), torch.tensor(3))
+    text = str(error.value)
+    assert "cresset.check(" in text and "test_shapes_numbers.py" in text and "u0" in text, text
+
+
+def test_a_stated_fact_settles_the_branch(symbolic):
+    def function(x, n):
+        k = n.item()
+        cresset.check(k > 2, "k is large")
+        return x + 1 if k > 2 else x - 1
+
+    compiled = cresset.compile(function, fullgraph=True, options={"frontend": symbolic.frontend})
+    for k in (3, 9):
+        assert_same_call(function, compiled, torch.randn(4), torch.tensor(k))
+    with pytest.raises(RuntimeError, match="k is large"):
+        compiled(torch.randn(4), torch.tensor(1))
+    one_graph()
+
+
+def test_a_fact_that_fails_at_the_first_call(symbolic):
+    def function(x, n):
+        k = n.item()
+        cresset.check(k > 2, "k is large")
+        return x + 1 if k > 2 else x - 1
+
+    compiled = symbolic(function)
+    with pytest.raises(RuntimeError, match="k is large"):
+        compiled(torch.randn(4), torch.tensor(1))
+    for k in (3, 9):
+        assert_same_call(function, compiled, torch.randn(4), torch.tensor(k))
