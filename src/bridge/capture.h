@@ -180,6 +180,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
   // The numbers that a tensor's elements will be, as unbacked symbols: with symbolic_numbers. nullopt: they cannot be.
   std::optional<std::vector<sym::ExprId>> symbolic_elements(graph::ValueId value);
+  // Whether `found` is what nonzero gives of the mask.
+  bool is_nonzero_of(graph::ValueId found, graph::ValueId mask) const;
   // Assumed from now on, and checked when the program runs.
   void state(sym::ExprId condition, std::string message);
   // Of a symbol that data gives: the line it was made at.

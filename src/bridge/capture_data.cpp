@@ -68,6 +68,14 @@ std::optional<std::vector<sym::ExprId>> Capture::symbolic_elements(graph::ValueI
   return out;
 }
 
+bool Capture::is_nonzero_of(graph::ValueId found, graph::ValueId mask) const {
+  static const graph::OpId nonzero = graph::op_id("aten::nonzero");
+  return std::any_of(data_calls_.begin(), data_calls_.end(), [&](const DataDependentCall& call) {
+    return call.op == nonzero && std::get<graph::ValueId>(call.args[0]) == mask &&
+           graph_->inputs[call.made[0]] == found;
+  });
+}
+
 void Capture::state(sym::ExprId condition, std::string message) {
   facts_.push_back({condition, message});
   env().assume(condition, std::move(message));

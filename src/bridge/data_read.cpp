@@ -6,12 +6,16 @@
 namespace cresset::bridge {
 namespace {
 
+}  // namespace
+
 bool is_random(graph::OpId op) {
   const std::optional<c10::OperatorHandle> handle = find_operator(op);
   return handle && handle->hasSchema() && handle->getTags().size() > 0 &&
          std::find(handle->getTags().begin(), handle->getTags().end(), at::Tag::nondeterministic_seeded) !=
              handle->getTags().end();
 }
+
+namespace {
 
 bool same_number(const at::Scalar& a, const at::Scalar& b) {
   if (a.type() != b.type()) return false;

@@ -31,6 +31,8 @@ class DataGuard {
   std::string location_;
 };
 
+bool is_random(graph::OpId op);
+
 // The graph cut down to one output. Nothing in it may draw random numbers: reading twice would draw twice.
 std::unique_ptr<graph::Graph> cut_to(const graph::Graph& graph, graph::ValueId value);
 

@@ -27,12 +27,22 @@ TensorGuard guard_for(const at::Tensor& t, std::string name) {
 
 }  // namespace
 
-Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options, bool keep_text)
+Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options, bool keep_text,
+             const std::vector<sym::ExprId>& numbers)
     : captured_(std::move(captured)), env_(captured_.graph->env_ptr()), symbols_(captured_.symbols) {
   env_->name_by_source();
   if (option_flag(Option::VERIFY)) {
     const std::string broken = graph::verify(*captured_.graph);
     CRESSET_CHECK(broken.empty(), broken);
+  }
+  if (!captured_.data_calls.empty()) {
+    std::vector<sym::ExprId> kept = numbers;
+    for (const OutputSpec& spec : captured_.outputs) {
+      kept.insert(kept.end(), spec.sizes.begin(), spec.sizes.end());
+      kept.insert(kept.end(), spec.strides.begin(), spec.strides.end());
+      if (spec.is_view) kept.push_back(spec.offset);
+    }
+    drop_unused_calls(*captured_.graph, captured_.data_calls, symbols_, inputs.size(), std::move(kept));
   }
   CRESSET_LOG(Graph, graph::print(*captured_.graph));
   if (keep_text) graph_text_ = graph::print(*captured_.graph);

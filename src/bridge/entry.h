@@ -34,8 +34,9 @@ class Entry {
  public:
   // Compiles a finished capture. `inputs`: the real tensors it was captured with. Throws InternalError when code
   // generation fails.
+  // numbers: what is asked of sizes beside the results.
   Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options,
-        bool keep_text = false);
+        bool keep_text = false, const std::vector<sym::ExprId>& numbers = {});
 
   // Fills `symbols` (symbol_count() values) and says whether this entry serves these tensors and integers. On a miss
   // and when `why` is given, it receives the first guard that fails, for people.

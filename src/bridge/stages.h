@@ -46,6 +46,11 @@ std::vector<at::Tensor> call_data_dependent(const c10::OperatorHandle& op, const
                                             const std::function<at::Tensor(graph::ValueId)>& tensor,
                                             const std::function<int64_t(sym::ExprId)>& integer);
 
+// Takes away the calls that nothing needs: no value of theirs, and no size or number that they give, which `kept` may
+// mention. What only they fed goes with them.
+void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& calls,
+                       const std::vector<SymbolBinding>& symbols, size_t real_inputs, std::vector<sym::ExprId> kept);
+
 class StagedProgram {
  public:
   // Cuts and compiles. `slots`: where the value of each symbol stands in the array given to run().

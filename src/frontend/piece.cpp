@@ -241,7 +241,8 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   const std::vector<at::Tensor> inputs(leaves_.tensors.begin(), leaves_.tensors.end());
   {
     py::gil_scoped_release no_gil;
-    variant_->entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text);
+    variant_->entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text,
+                                                       builder_->numbers);
   }
   check_marks(*env);
   std::vector<int64_t> symbols(variant_->entry->symbol_count());

@@ -116,6 +116,69 @@ def test_masked_assignment_is_a_choice():
     assert variant["extern_calls"] == 0
 
 
+def scaled_under_a_mask(x):
+    y = x * 1
+    y[x < 0] *= 0.2
+    y[x > 1] += 1
+    rows = x.sum(1) > 1
+    y[rows] = y[rows].exp() / 3 - 1
+    return y
+
+
+def masked_rows(x):
+    y = x * 1
+    rows = x[:, 0] > 0
+    y[rows] = y[rows] * y.mean() + torch.tensor([2.0])
+    return y
+
+
+@pytest.mark.parametrize("front_end", ["trace", "evaluate"])
+@pytest.mark.parametrize("function", [scaled_under_a_mask, masked_rows], ids=lambda f: f.__name__)
+def test_updating_under_a_mask_is_a_choice(function, front_end):
+    compiled = cresset.compile(function, options={"frontend": front_end})
+    for seed in range(4):
+        torch.manual_seed(seed)
+        assert_same_call(function, compiled, torch.randn(4 + seed, 3))
+    assert_same_call(function, compiled, torch.full((2, 3), -5.0))
+    assert_same_call(function, compiled, torch.randn(0, 3))
+    (variant,) = cresset._C.variants(compiled)
+    assert variant["extern_calls"] == 0 and "index_put" not in variant["program"]
+    assert "_index" not in variant["program"]
+    assert cresset.stats()["graphs"] == 1
+
+
+def test_what_an_update_read_may_be_used_elsewhere():
+    def function(x):
+        y = x * 1
+        part = y[x > 0] * 2
+        y[x > 0] = part
+        return y, part.sum(), part.shape[0]
+
+    compiled = cresset.compile(function)
+    for seed in range(4):
+        torch.manual_seed(seed)
+        assert_same_call(function, compiled, torch.randn(4 + seed, 3))
+    assert cresset.stats()["graphs"] == 1
+
+
+@pytest.mark.parametrize("front_end", ["trace", "evaluate"])
+def test_values_of_a_length_that_data_gives_are_put_under_a_mask(front_end):
+    def function(x, z):
+        y = x * 1
+        m = x > 0
+        y[m] = z[z > 0]
+        return y
+
+    compiled = cresset.compile(function, options={"frontend": front_end})
+    for seed in range(4):
+        torch.manual_seed(seed)
+        x = torch.randn(4 + seed, 3)
+        assert_same_call(function, compiled, x, x * torch.rand(x.shape))
+    assert cresset.stats()["graphs"] == 1, cresset.stats()["graph_break_reasons"]
+    with pytest.raises((RuntimeError, IndexError)):
+        compiled(torch.ones(2, 2), torch.tensor([1.0, 2.0, 3.0]))
+
+
 def test_sizes_that_must_agree_are_checked_at_run_time():
     def function(x, y):
         return x[x > 0] + y

@@ -1,0 +1,100 @@
+// Calls that make sizes which, in the end, nobody asked for.
+#include <algorithm>
+#include <unordered_set>
+
+#include "bridge/data_read.h"
+#include "bridge/stages.h"
+
+namespace cresset::bridge {
+namespace {
+
+using graph::ValueId;
+
+// Walks from what is wanted to what that needs.
+class Needs {
+ public:
+  Needs(graph::Graph& graph, std::vector<DataDependentCall>& calls, const std::vector<SymbolBinding>& symbols)
+      : graph_(graph), calls_(calls), symbols_(symbols), wanted_calls_(calls.size()) {}
+
+  void want(sym::ExprId e) {
+    std::vector<sym::VarId> vars;
+    graph_.pool().collect_vars(e, vars);
+    for (const sym::VarId var : vars)
+      for (const SymbolBinding& s : symbols_)
+        if (s.var == var && (s.source.kind == runtime::SymbolSource::Kind::InputSize ||
+                             s.source.kind == runtime::SymbolSource::Kind::Element))
+          want_input(s.source.position);
+  }
+  void want(ValueId value) {
+    if (!values_.insert(value).second) return;
+    const graph::TensorType& type = graph_.type(value);
+    for (const auto* list : {&type.sizes, &type.strides})
+      for (const sym::ExprId e : *list) want(e);
+    const graph::Value& v = graph_.value(value);
+    if (v.kind == graph::Value::Kind::Input) want_input(v.result);
+    if (v.kind == graph::Value::Kind::Result) want(graph_.node(v.node).args);
+  }
+  bool wants(size_t call) const { return wanted_calls_[call]; }
+  bool wants(const graph::Node& node) const {
+    return std::any_of(node.results.begin(), node.results.end(), [&](ValueId r) { return values_.contains(r); });
+  }
+
+ private:
+  void want_input(uint32_t position) {
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      const std::vector<uint32_t>& made = calls_[i].made;
+      if (wanted_calls_[i] || std::find(made.begin(), made.end(), position) == made.end()) continue;
+      wanted_calls_[i] = true;
+      want(calls_[i].args);
+    }
+  }
+  void want(const std::vector<graph::Arg>& args) {
+    graph::Graph::for_each_value(args, [&](const ValueId& v) { want(v); });
+    for (const graph::Arg& arg : args) {
+      if (const auto* e = std::get_if<sym::ExprId>(&arg)) want(*e);
+      if (const auto* list = std::get_if<std::vector<sym::ExprId>>(&arg))
+        for (const sym::ExprId e : *list) want(e);
+    }
+  }
+
+  graph::Graph& graph_;
+  const std::vector<DataDependentCall>& calls_;
+  const std::vector<SymbolBinding>& symbols_;
+  std::vector<bool> wanted_calls_;
+  std::unordered_set<ValueId> values_;
+};
+
+}  // namespace
+
+void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& calls,
+                       const std::vector<SymbolBinding>& symbols, size_t real_inputs, std::vector<sym::ExprId> kept) {
+  Needs needs(graph, calls, symbols);
+  for (const sym::RuntimeAssertion& assertion : graph.env().assertions()) kept.push_back(assertion.condition);
+  for (const sym::ExprId e : kept) needs.want(e);
+  for (const graph::NodeId id : graph.order)  // random numbers are drawn as often as eager draws them
+    if (is_random(graph.node(id).op)) needs.want(graph.node(id).results.at(0));
+  for (const ValueId v : graph.outputs) needs.want(v);
+  for (const graph::Mutation& m : graph.mutations) needs.want(m.value);
+  bool all = true;
+  for (size_t i = 0; i < calls.size(); ++i) all = all && needs.wants(i);
+  if (all) return;
+  // What is computed of a call that goes must go as well; positions count the nodes that stay.
+  std::vector<graph::NodeId> order;
+  std::vector<size_t> stay_before(graph.order.size() + 1, 0);
+  for (size_t i = 0; i < graph.order.size(); ++i) {
+    stay_before[i] = order.size();
+    if (needs.wants(graph.node(graph.order[i]))) order.push_back(graph.order[i]);
+  }
+  stay_before.back() = order.size();
+  graph.order = std::move(order);
+  std::vector<DataDependentCall> stay;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (!needs.wants(i)) continue;
+    calls[i].position = stay_before[calls[i].position];
+    stay.push_back(std::move(calls[i]));
+  }
+  calls = std::move(stay);
+  if (calls.empty()) graph.inputs.resize(real_inputs);
+}
+
+}  // namespace cresset::bridge
