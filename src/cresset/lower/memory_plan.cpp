@@ -19,7 +19,7 @@ constexpr int64_t kAlignment = 64;
 constexpr int64_t kStretch = 2;
 
 struct Block {
-  sym::ExprId bytes;
+  std::vector<sym::ExprId> bytes;  // the greatest of these
   int64_t hint = 0;
   uint32_t free_from = 0;  // the first step that may use it
 };
@@ -59,23 +59,25 @@ class ArenaPlanner {
     for (uint32_t b = 0; b < blocks_.size(); ++b) {
       const Block& block = blocks_[b];
       if (block.free_from > step) continue;
-      if (block.bytes == bytes) return b;
+      if (std::find(block.bytes.begin(), block.bytes.end(), bytes) != block.bytes.end()) return b;
       const int64_t waste = block.hint >= hint ? block.hint - hint : hint - block.hint;
       if (block.hint > hint * kStretch || hint > block.hint * kStretch) continue;
       if (!best || waste < best_waste) best = b, best_waste = waste;
     }
     if (!best) {
-      blocks_.push_back({bytes, hint, 0});
+      blocks_.push_back({{bytes}, hint, 0});
       return static_cast<uint32_t>(blocks_.size() - 1);
     }
-    blocks_[*best].bytes = greater(blocks_[*best].bytes, bytes);
+    enlarge(blocks_[*best].bytes, bytes);
     blocks_[*best].hint = std::max(blocks_[*best].hint, hint);
     return *best;
   }
-  sym::ExprId greater(sym::ExprId a, sym::ExprId b) {
-    if (env_.known_true(env_.pool().le(a, b))) return b;
-    if (env_.known_true(env_.pool().le(b, a))) return a;
-    return env_.pool().max(a, b);
+  // Which of two sizes is greater is asked of ranges alone: a proof costs far more than the maximum of the two at a call.
+  void enlarge(std::vector<sym::ExprId>& sizes, sym::ExprId bytes) {
+    const auto at_most = [&](sym::ExprId a, sym::ExprId b) { return env_.range(env_.pool().sub(b, a)).lo >= 0; };
+    if (std::any_of(sizes.begin(), sizes.end(), [&](sym::ExprId s) { return at_most(bytes, s); })) return;
+    std::erase_if(sizes, [&](sym::ExprId s) { return at_most(s, bytes); });
+    sizes.push_back(bytes);
   }
   void lay_out(const std::vector<uint32_t>& tensors) {
     sym::ExprPool& pool = env_.pool();
@@ -83,11 +85,13 @@ class ArenaPlanner {
     sym::ExprId end = pool.constant(0);
     for (const Block& block : blocks_) {
       offsets.push_back(end);
-      const sym::ExprId lines = pool.ceil_div(block.bytes, pool.constant(kAlignment));
+      sym::ExprId bytes = block.bytes[0];
+      for (const sym::ExprId other : block.bytes) bytes = pool.max(bytes, other);
+      const sym::ExprId lines = pool.ceil_div(bytes, pool.constant(kAlignment));
       end = pool.add(end, pool.mul(lines, pool.constant(kAlignment)));
     }
-    for (uint32_t t : tensors) program_.tensors[t].arena_offset = sizes_.ref(offsets[block_of_[t]]);
-    program_.arena_bytes = sizes_.ref(end);
+    for (uint32_t t : tensors) program_.tensors[t].arena_offset = sizes_.ref_as_is(offsets[block_of_[t]]);
+    program_.arena_bytes = sizes_.ref_as_is(end);
   }
 
   sym::ShapeEnv& env_;

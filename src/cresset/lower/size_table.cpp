@@ -5,7 +5,10 @@
 namespace cresset::lower {
 
 runtime::SizeRef SizeTable::ref(sym::ExprId e) {
-  e = env_.simplify(e);
+  return ref_as_is(env_.simplify(e));
+}
+
+runtime::SizeRef SizeTable::ref_as_is(sym::ExprId e) {
   const auto [it, added] = index_.emplace(e, static_cast<uint32_t>(exprs_.size()));
   if (added) exprs_.push_back(e);
   return {it->second};

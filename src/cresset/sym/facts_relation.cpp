@@ -16,10 +16,13 @@ std::optional<bool> Facts::decide_equality(ExprId sum, int64_t value) {
   }
   if (common > 1 && common != Interval::kPosInf && value % common != 0) return false;
   const ExprId negated = pool_.neg(sum);
-  const bool at_most = prove(sum, value, 0), at_least = prove(negated, saturating_neg(value), 0);
-  if (at_most && at_least) return true;
-  if (!at_least && prove(sum, saturating_add(value, -1), 0)) return false;
-  if (!at_most && prove(negated, saturating_add(saturating_neg(value), -1), 0)) return false;
+  // Without sum <= value there is no sum < value either: most equalities are neither, and each search costs.
+  if (!prove(sum, value, 0)) {
+    if (prove(negated, saturating_add(saturating_neg(value), -1), 0)) return false;
+    return std::nullopt;
+  }
+  if (prove(negated, saturating_neg(value), 0)) return true;
+  if (prove(sum, saturating_add(value, -1), 0)) return false;
   return std::nullopt;
 }
 
