@@ -72,7 +72,8 @@ class ArenaPlanner {
     blocks_[*best].hint = std::max(blocks_[*best].hint, hint);
     return *best;
   }
-  // Which of two sizes is greater is asked of ranges alone: a proof costs far more than the maximum of the two at a call.
+  // Which of two sizes is greater is asked of ranges alone: a proof costs far more than the maximum of the two at a
+  // call.
   void enlarge(std::vector<sym::ExprId>& sizes, sym::ExprId bytes) {
     const auto at_most = [&](sym::ExprId a, sym::ExprId b) { return env_.range(env_.pool().sub(b, a)).lo >= 0; };
     if (std::any_of(sizes.begin(), sizes.end(), [&](sym::ExprId s) { return at_most(bytes, s); })) return;
