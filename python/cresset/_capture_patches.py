@@ -50,10 +50,16 @@ class SymInt:
         """A symbolic number that is hashed is pinned to its value, whose hash it has."""
         return hash(int(self))
 
+    def __format__(self, spec):
+        """Likewise one that is formatted."""
+        return format(int(self), spec)
+
 
 torch.Tensor.new = _new
 torch.Tensor.tolist = _tolist
 torch.SymInt.__hash__ = SymInt.__dict__["__hash__"]
+torch.SymInt.__format__ = SymInt.__dict__["__format__"]
+torch.SymFloat.__format__ = lambda self, spec: format(float(self), spec)
 
 _range = builtins.range
 

@@ -404,7 +404,7 @@ class CaptureRun final : public PieceMaker {
         if (plain.get() != value.get()) replace_written(write, value.get(), plain.get());
       }
     for (const Write& write : session_->writes())  // what they held was taken out of them
-      if (write.kind == Write::Kind::InPlace || write.kind == Write::Kind::Method) without_symbols(write.owner);
+      if (write.kind != Write::Kind::Attribute && write.kind != Write::Kind::Cell) without_symbols(write.owner);
     PyErr_Clear();
   }
   static void replace_written(const Write& write, PyObject* symbolic, PyObject* plain) {

@@ -246,6 +246,7 @@ void Session::after_write(const CressetWrite& write) {
         refuse(std::string("changes an object of type ") + Py_TYPE(owner)->tp_name + " in place");
       return;
     }
+    if (PyIter_Check(write.value)) return refuse("an iterator is added to a container in place");
     kept.kind = Write::Kind::InPlace;
   } else if (write.kind != CRESSET_WRITE_CELL && !PyDict_Check(owner) && !PyList_Check(owner)) {
     return refuse(std::string("writes an item of an object of type ") + Py_TYPE(owner)->tp_name);

@@ -261,7 +261,11 @@ void Session::log_method(const CCall& what, const CressetCall& call) {
   Write write{Write::Kind::Method, PyRef::borrow(what.self), PyRef::borrow(method), {}, PyRef::borrow(call.kwnames), 0};
   const size_t count = static_cast<size_t>(call.nargs) +
                        (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
-  for (size_t i = what.first; i < count; ++i) write.values.push_back(PyRef::borrow(call.args[i]));
+  for (size_t i = what.first; i < count; ++i) {
+    // What is left of an iterator says nothing of what it gave.
+    if (PyIter_Check(call.args[i])) return refuse(std::string("calls ") + what.name + " with an iterator");
+    write.values.push_back(PyRef::borrow(call.args[i]));
+  }
   writes_.push_back(std::move(write));
 }
 

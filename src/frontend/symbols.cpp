@@ -19,6 +19,8 @@ class Replacer {
     if (torch::is_symfloat(object)) return checked(PyNumber_Float(object));
     if (torch::is_symbool(object)) return PyRef::borrow(truth(object) ? Py_True : Py_False);
     if (depth > 64 || !may_hold(object) || !seen_.insert(object).second) return PyRef::borrow(object);
+    if (PyCell_Check(object)) return cell(object, depth), PyRef::borrow(object);
+    if (PyFunction_Check(object)) return function(object, depth), PyRef::borrow(object);
     if (PyTuple_Check(object)) return tuple(object, depth);
     if (PyFrozenSet_CheckExact(object)) return frozen_set(object, depth);
     if (PySet_Check(object)) set(object, depth);
@@ -30,14 +32,17 @@ class Replacer {
   }
 
  private:
+  static bool is_symbolic(PyObject* object) {
+    return torch::is_symint(object) || torch::is_symfloat(object) || torch::is_symbool(object);
+  }
   static bool truth(PyObject* object) {
     const int is = PyObject_IsTrue(object);
     if (is < 0) throw PythonError{};
     return is == 1;
   }
   static bool may_hold(PyObject* object) {
-    return PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PySet_Check(object) ||
-           PyFrozenSet_CheckExact(object) || is_deque(object) ||
+    return PyCell_Check(object) || PyFunction_Check(object) || PyTuple_Check(object) || PyList_Check(object) ||
+           PyDict_Check(object) || PySet_Check(object) || PyFrozenSet_CheckExact(object) || is_deque(object) ||
            (!PyType_Check(object) && !PyModule_Check(object) && !PyFunction_Check(object) &&
             _PyObject_GetDictPtr(object) != nullptr);
   }
@@ -52,6 +57,23 @@ class Replacer {
     seen_.erase(object);  // met again, it is replaced again
     if (!changed) return PyRef::borrow(object);
     return tuple_as((PyObject*)Py_TYPE(object), tuple_of(items));
+  }
+
+  // Numbers and containers of them: what else a closure holds on to may be half the program.
+  void cell(PyObject* object, int depth) {
+    PyObject* value = PyCell_GET(object);
+    if (value == nullptr || (!is_symbolic(value) && _PyObject_GetDictPtr(value) != nullptr)) return;
+    const PyRef now = replaced(value, depth + 1);
+    if (now.get() != value && PyCell_Set(object, now.get()) < 0) throw PythonError{};
+  }
+
+  void function(PyObject* object, int depth) {
+    PyObject *closure = PyFunction_GET_CLOSURE(object), *defaults = PyFunction_GET_DEFAULTS(object);
+    for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i)
+      cell(PyTuple_GET_ITEM(closure, i), depth + 1);
+    if (defaults == nullptr) return;
+    const PyRef now = replaced(defaults, depth + 1);
+    if (now.get() != defaults && PyFunction_SetDefaults(object, now.get()) < 0) throw PythonError{};
   }
 
   void list(PyObject* object, int depth) {

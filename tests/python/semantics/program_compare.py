@@ -128,7 +128,7 @@ def shrink(source, differs):
                     try:
                         text = ast.unparse(ast.fix_missing_locations(tree))
                         compile(text, "<smaller>", "exec")
-                        if differs(text):
+                        if len(text) < len(source) and differs(text):
                             smaller, source = True, text
                             break
                     except SyntaxError:
