@@ -3,7 +3,9 @@
 import builtins
 import functools
 import math
+import sys
 import threading
+import types
 
 import torch
 import torch.nn.functional as F
@@ -145,6 +147,41 @@ def _round(self, ndigits=None):
     return round(_plain(self), ndigits)
 
 
+def _cond(pred, true_fn, false_fn, operands=()):
+    """torch.cond: the host decides. On data that is a branch: the piece ends, and each outcome has its successor."""
+    if isinstance(pred, torch.Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    return true_fn(*operands) if pred else false_fn(*operands)
+
+
+def _while_loop(cond_fn, body_fn, carried_inputs):
+    """torch.while_loop: likewise, at every turn."""
+    carried = tuple(carried_inputs)
+    while cond_fn(*carried):
+        carried = body_fn(*carried)
+        carried = tuple(carried) if isinstance(carried, (tuple, list)) else (carried,)
+    return carried
+
+
+def _control_flow():
+    """Where torch's operators of control flow stand. Called by other names, they run for real, between two pieces."""
+    from torch._higher_order_ops import cond as conds
+    from torch._higher_order_ops import while_loop as loops
+
+    rows = []
+    for name, module, replacement in [("cond", conds, _cond), ("while_loop", loops, _while_loop)]:
+        original = getattr(module, name, None)
+        if original is None:  # the package gives the function, not the module of that name
+            original = module
+        if not isinstance(original, types.FunctionType):
+            continue
+        original._cresset_native = (original.__code__, f"a call of torch.{name} by another name")
+        for where in (torch, torch._higher_order_ops, sys.modules[f"torch._higher_order_ops.{name}"]):
+            if getattr(where, name, None) is original:
+                rows.append((where, name, replacement))
+    return rows
+
+
 # (where, name, what stands there while capturing)
 _REPLACED = [
     (builtins, "range", _Range),
@@ -156,6 +193,7 @@ _REPLACED = [
 for _name, _method in [("__trunc__", _trunc), ("__round__", _round), ("is_integer", lambda f: _plain(f).is_integer())]:
     if hasattr(torch.SymFloat, _name):
         _REPLACED.append((torch.SymFloat, _name, _method))
+_REPLACED += _control_flow()
 _originals = [getattr(where, name) for where, name, _ in _REPLACED]
 
 

@@ -336,6 +336,7 @@ class CaptureRun final : public PieceMaker {
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
       return "in the middle of an operation of the interpreter";
+    if (op.uses_up) return "the operation in progress has begun to use up what it was given";
     if (piece_->capture().writes() != op.writes) return "the operation had written tensors before";
     std::string why;
     const Frames frames = frames_after(innermost, op.kind == Operation::Kind::Truth, &why);

@@ -40,6 +40,7 @@ struct InProgress {
   const CressetCall* call = nullptr;
   PyObject* operands[2] = {nullptr, nullptr};
   uint64_t serial = 0, writes = 0;  // of the capture, when it began
+  bool uses_up = false;  // once it has begun, what it was given is not what it was: an iterator, a list being sorted
 
   Operation kept() const;
 };

@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/python_symnode.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "bridge/symbolic_float.h"
@@ -183,6 +184,12 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   return CRESSET_NATIVE;
 }
 
+static bool uses_up(const CCall& what, const CressetCall& call) {
+  if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) return true;
+  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  return std::any_of(call.args, call.args + call.nargs + named, [](PyObject* o) { return PyIter_Check(o) != 0; });
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   if (call.evaluated) return before_function(activation, call);
   if (role_of(activation->code) != CodeRole::Replacement) {
@@ -192,7 +199,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = &call;
   const CCall what = classify_call(call.callable, call.args, call.nargs);
-  if (what.effect == CEffect::Pure) return CRESSET_RUN;
+  if (what.effect == CEffect::Pure) return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   if (what.effect == CEffect::Outside) {
     capture_->flush("a call of " + describe_callable(call.callable));
     return CRESSET_RUN;
@@ -203,6 +210,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (what.effect != CEffect::Writes && what.self != nullptr && !one_key) read_whole(what.self);
   for (size_t i = what.first; i < static_cast<size_t>(call.nargs); ++i) read_whole(call.args[i]);
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) will_write(what.self);
+  in_progress_.uses_up = uses_up(what, call);
   return CRESSET_RUN;
 }
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from program_compare import compare, program_of, shrink
 from program_generator import generate
+from program_grammar import MAKE, PRELUDE
 
 import cresset
 
@@ -38,3 +39,39 @@ def test_generated(first):
                 failures.append(f"seed {seed}: {what}\n{program_of(source)}\nshrunk:\n{program_of(small)}")
         cresset.reset()
     assert not failures, "\n\n".join(failures)
+
+
+# Programs that random ones were shrunk to: name, body, and why it differs still (None: it does not).
+FOUND = [
+    ("symbol_in_set", "return [{1, x.numel()}]", None),
+    ("symbol_formatted", "print(len(w.items), f'{x.shape[0]:>4d}', file=out)", None),
+    ("symbol_in_slice", "v = x.shape[0]\nw.items[0:1] = [v]", None),
+    ("symbol_in_cell", "v = x.shape[0]\ndef g(t): return t * v\nprint(w.n, file=out)\nw.n = v % 11", None),
+    ("symbol_matched", "match x.shape[0]:\n    case int(v) if v > 2: w.items.append(v)\n    case _: pass", None),
+    ("size_by_number", "w.items += [i * x.shape[0] for i in range(2)]", None),
+    (
+        "division_by_data",
+        "1 / int(x.sum() > 0.1357)",
+        "a number read from data is a symbol: nothing divides by it when the quotient is not used",
+    ),
+    (
+        "break_in_generator_loop",
+        "for a in (i * i for i in [3, 1]):\n    for b in list(w.names):\n        out.write(f'{x.shape[0]};')",
+        "a loop over a generator that is rebuilt at a point ends too early",
+    ),
+    (
+        "extend_by_generator",
+        "print(w.names.get('z', counter), str([*w.items, w.n]), file=out)\ntry:\n    int('q')\nexcept ValueError as e:\n    w.items.extend((i + 1 for i in [1][::-1][:2]))",
+        "after a break, what a list is extended with inside `except` is lost when it comes from a generator",
+    ),
+]
+
+
+@pytest.mark.parametrize("name,body,why", FOUND, ids=[name for name, _, _ in FOUND])
+def test_found(request, name, body, why):
+    if why is not None:
+        request.applymarker(pytest.mark.xfail(reason=why, strict=True))
+    lines = "\n".join("    " + line for line in body.split("\n"))
+    what = differs(PRELUDE + MAKE + "\n\ndef f(w, x):\n" + lines + "\n")
+    cresset.reset()
+    assert what is None

@@ -1,0 +1,79 @@
+"""The programs of programs_language: results, side effects, exceptions, over several calls, against eager."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import types
+
+import programs_language
+import pytest
+import torch
+from compare import assert_same, clone, outcome
+from programs_effects import ramp
+
+import cresset
+
+INPUTS = [lambda: ramp(3, 4), lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: ramp(5, 4)]
+
+# What differs from eager today: program, and why.
+KNOWN = {
+    "getattribute_override": "a class with __getattribute__ in Python: facts about attributes skip the calls that log",
+    "generator_kept_in_state": "a generator kept in state is rebuilt as it stood when it was captured",
+}
+
+
+def programs():
+    for text in programs_language.PROGRAMS.replace("\n##", "\n\n##").split("\n\n"):
+        lines = [line for line in text.strip("\n").split("\n") if not line.startswith("##")]
+        if len(lines) > 1:
+            yield lines[0], "\n".join(lines[1:])
+
+
+ROWS = list(programs())
+
+
+def load(name, body):
+    source = programs_language.PRELUDE + f"\ndef {name}(w, x):\n" + textwrap.indent(body, "    ") + "\n"
+    module = sys.modules["program"] = types.ModuleType("program")
+    exec(compile(source, f"<{name}>", "exec"), module.__dict__)
+    return module
+
+
+def run(name, body, wrap):
+    """What the calls give, and what they leave behind."""
+    module = load(name, body)
+    w = module.make()
+    call = wrap(getattr(module, name))
+    out = []
+    torch.manual_seed(0)
+    for make in INPUTS:
+        x = clone(make())
+        result, raised = outcome(call, (w, x), {})
+        out.append([result, None if raised is None else [type(raised).__name__, str(raised)], x])
+    net = w.__dict__.pop("net")
+    w.__dict__.pop("gen", None)
+    state = {k: v for k, v in vars(w).items() if not callable(v)}
+    w.box.__dict__.pop("fns", None)
+    return out, state, net.count, dict(net.state_dict())
+
+
+def evaluated(f):
+    return cresset.compile(f, options={"frontend": "evaluate"})
+
+
+@pytest.mark.parametrize("name,body", ROWS, ids=[r[0] for r in ROWS])
+@pytest.mark.parametrize("grad", [False, True], ids=["no_grad", "grad"])
+def test_language(request, name, body, grad):
+    if name in KNOWN:
+        request.applymarker(pytest.mark.xfail(reason=KNOWN[name], strict=True))
+    cresset.reset()
+    with torch.set_grad_enabled(grad):
+        expected = run(name, body, lambda f: f)
+        got = run(name, body, evaluated)
+    assert_same(got, expected)
+
+
+def test_names_are_different():
+    names = [name for name, _ in ROWS]
+    assert len(set(names)) == len(names) and all(name.isidentifier() for name in names)
