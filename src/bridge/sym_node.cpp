@@ -455,7 +455,8 @@ std::optional<int64_t> SymNode::maybe_as_int() {
 
 // What a program does with the text of a number can depend on it; and eager's messages name numbers.
 std::string SymNode::str() {
-  if (type_ == Type::Int && env_->hint(expr_)) return std::to_string(guard_int(__FILE__, __LINE__));
+  if (type_ == Type::Int && (env_->hint(expr_) || made_known(env_, expr_)))
+    return std::to_string(guard_int(__FILE__, __LINE__));
   if (type_ == Type::Float) return std::to_string(value_);
   if (type_ == Type::Value) return std::to_string(look());
   if (type_ == Type::Ratio) return env_->to_string(expr_) + " / " + env_->to_string(denominator_);

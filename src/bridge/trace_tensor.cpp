@@ -212,7 +212,8 @@ void TraceTensor::settle(const at::Tensor& real) {
   capture_.reset();
   chain_.reset();
   type_ = {};
-  reset_caches();
+  // Who asked for sizes and was told symbols may still hold on to them: a decision on one of them may be what ends the
+  // piece. The caches live as long as the tensor.
 }
 
 void TraceTensor::attach_memory(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides) {

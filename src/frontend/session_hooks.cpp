@@ -90,7 +90,8 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   for (PyObject* operand : op.operands) {
     if (operand == nullptr) continue;
     if (!is_plain_operand(operand)) return CRESSET_RUN;
-    tensors = tensors || THPVariable_CheckExact(operand) || torch::is_symfloat(operand);
+    tensors = tensors || THPVariable_CheckExact(operand) || torch::is_symfloat(operand) ||
+              (op.kind == CRESSET_OP_FORMAT && torch::is_symint(operand));
   }
   if (!kind || !tensors) return CRESSET_RUN;
   // The evaluator tells of what native operators read and write in containers: those are left to it.

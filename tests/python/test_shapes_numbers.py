@@ -211,3 +211,55 @@ def test_a_fact_that_fails_at_the_first_call(symbolic):
         compiled(torch.randn(4), torch.tensor(1))
     for k in (3, 9):
         assert_same_call(function, compiled, torch.randn(4), torch.tensor(k))
+
+
+def test_a_number_is_an_index(symbolic):
+    """torch's indexing holds on to the sizes of a tensor while the decision about one of them ends the piece."""
+
+    def function(x, n):
+        return (x * 2)[n.item()]
+
+    compiled = symbolic(function)
+    for k in (3, 0, -1, 2):
+        assert_same_call(function, compiled, torch.randn(5, 2), torch.tensor(k))
+    assert_same_call(function, compiled, torch.randn(5, 2), torch.tensor(7))
+
+
+def test_bounds_of_slices(symbolic):
+    def function(x, n):
+        return x[: n.item()] * 2, (x * 2)[: n.item()]
+
+    compiled = symbolic(function)
+    for k in (3, 0, 9, -1, -9, 2):
+        assert_same_call(function, compiled, torch.randn(5), torch.tensor(k))
+
+
+def test_shapes_from_a_list_of_numbers(symbolic):
+    def function(x, n):
+        a, b = n.tolist()
+        return x.reshape(a, b).t() @ torch.ones(a, 2)
+
+    compiled = symbolic(function)
+    for sizes in ([3, 4], [1, 12], [12, 1], [2, 6]):
+        assert_same_call(function, compiled, torch.randn(12), torch.tensor(sizes))
+    one_graph()
+    assert_same_call(function, compiled, torch.randn(12), torch.tensor([5, 2]))
+
+
+def test_the_text_of_a_number(symbolic):
+    def function(x, n):
+        k = n.item()
+        return x * (k + 1), int(f"{k}"), int(str(k + 1)), len(x[x > 0].shape)
+
+    compiled = symbolic(function)
+    for k in (3, -1, 12):
+        assert_same_call(function, compiled, torch.randn(5), torch.tensor(k))
+
+
+def test_the_text_of_a_size_that_data_makes(symbolic):
+    def function(x):
+        return x * 2, int(f"{x[x > 0].shape[0]}")
+
+    compiled = symbolic(function)
+    for _ in range(3):
+        assert_same_call(function, compiled, torch.randn(5))
