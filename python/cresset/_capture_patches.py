@@ -56,11 +56,16 @@ class SymInt:
         """Likewise one that is formatted."""
         return format(int(self), spec)
 
+    def __abs__(self):
+        """torch's asks for an operator of nodes that it does not have."""
+        return self if self >= 0 else -self
+
 
 torch.Tensor.new = _new
 torch.Tensor.tolist = _tolist
 torch.SymInt.__hash__ = SymInt.__dict__["__hash__"]
 torch.SymInt.__format__ = SymInt.__dict__["__format__"]
+torch.SymInt.__abs__ = SymInt.__dict__["__abs__"]
 torch.SymFloat.__format__ = lambda self, spec: format(float(self), spec)
 
 _range = builtins.range

@@ -316,6 +316,9 @@ struct SessionHooks {
   static int read_item(void* s, CressetActivation*, PyObject* container, PyObject* key, PyObject* value) {
     return guarded(s, [&](Session& session) { session.read_item(container, key, value); });
   }
+  static int read_contents(void* s, CressetActivation*, PyObject* container) {
+    return guarded(s, [&](Session& session) { session.read_whole(container); });
+  }
   static int read_length(void* s, CressetActivation*, PyObject* container, Py_ssize_t) {
     return guarded(s, [&](Session& session) { session.read_whole(container); });
   }
@@ -409,6 +412,7 @@ PyRef Session::watched(const std::function<PyRef()>& run) {
   hooks.read_cell = &SessionHooks::read_cell;
   hooks.read_attribute = &SessionHooks::read_attribute;
   hooks.read_item = &SessionHooks::read_item;
+  hooks.read_contents = &SessionHooks::read_contents;
   hooks.read_length = &SessionHooks::read_length;
   hooks.read_iterator = &SessionHooks::read_iterator;
   hooks.read_contains = &SessionHooks::read_contains;

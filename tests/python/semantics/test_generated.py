@@ -49,6 +49,13 @@ FOUND = [
     ("symbol_in_cell", "v = x.shape[0]\ndef g(t): return t * v\nprint(w.n, file=out)\nw.n = v % 11", None),
     ("symbol_matched", "match x.shape[0]:\n    case int(v) if v > 2: w.items.append(v)\n    case _: pass", None),
     ("size_by_number", "w.items += [i * x.shape[0] for i in range(2)]", None),
+    ("absolute_size", "return x[: abs(x.shape[0] - 5)], abs(x.shape[0])", None),
+    ("list_read_by_star", "return x * len([*w.items]), w.items.append(1)", None),
+    ("tuple_read_by_star", "return x * sum((*w.items, 0)), w.items.append(1)", None),
+    ("dict_read_by_star", "w.names[len(w.log)] = 0; w.log.append(1)\nreturn x * len({**w.names})", None),
+    ("set_read_by_star", "w.log.append(1); w.seen.add(len(w.log))\nreturn x * len([*w.seen])", None),
+    ("rest_of_a_list", "a, *b = w.items\nw.items.append(1)\nreturn x * len(b)", None),
+    ("star_arguments", "w.items.append(1)\nreturn x * apply(lambda *a: len(a), *w.items)", None),
     (
         "division_by_data",
         "1 / int(x.sum() > 0.1357)",
@@ -62,7 +69,7 @@ FOUND = [
     (
         "extend_by_generator",
         "print(w.names.get('z', counter), str([*w.items, w.n]), file=out)\ntry:\n    int('q')\nexcept ValueError as e:\n    w.items.extend((i + 1 for i in [1][::-1][:2]))",
-        "after a break, what a list is extended with inside `except` is lost when it comes from a generator",
+        None,
     ),
 ]
 
