@@ -66,6 +66,30 @@ torch.Tensor.tolist = _tolist
 torch.SymInt.__hash__ = SymInt.__dict__["__hash__"]
 torch.SymInt.__format__ = SymInt.__dict__["__format__"]
 torch.SymInt.__abs__ = SymInt.__dict__["__abs__"]
+
+
+def _bits(name):
+    """An operator on bits, which nodes do not have: of the values, which it pins. Shifts by a number stay symbolic."""
+
+    def bits(self, other):
+        if not isinstance(other, (int, torch.SymInt)):
+            return NotImplemented
+        if name in ("__lshift__", "__rshift__") and type(other) is int and 0 <= other < 62:
+            return self * 2**other if name == "__lshift__" else self // 2**other
+        return getattr(int(self), name)(int(other))
+
+    bits.__name__, bits.__qualname__ = name, f"SymInt.{name}"  # of the machinery of numbers, as its methods are
+    return bits
+
+
+for _name in ("and", "or", "xor", "lshift", "rshift"):
+    setattr(torch.SymInt, f"__{_name}__", _bits(f"__{_name}__"))
+    setattr(torch.SymInt, f"__r{_name}__", _bits(f"__r{_name}__"))
+torch.SymInt.__divmod__ = lambda self, other: (self // other, self % other)
+torch.SymInt.__rdivmod__ = lambda self, other: (other // self, other % self)
+torch.SymInt.__pos__ = lambda self: self
+torch.SymInt.__invert__ = lambda self: -self - 1
+torch.SymInt.real = torch.SymInt.numerator = property(lambda self: self)
 torch.SymFloat.__format__ = lambda self, spec: format(float(self), spec)
 
 _range = builtins.range

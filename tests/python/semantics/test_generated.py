@@ -50,6 +50,11 @@ FOUND = [
     ("symbol_matched", "match x.shape[0]:\n    case int(v) if v > 2: w.items.append(v)\n    case _: pass", None),
     ("size_by_number", "w.items += [i * x.shape[0] for i in range(2)]", None),
     ("absolute_size", "return x[: abs(x.shape[0] - 5)], abs(x.shape[0])", None),
+    (
+        "bits_of_size",
+        "n = x.shape[0]\nreturn n & 1, n | 4, n ^ 1, n << 1, n >> 1, 1 << n, ~n, +n, n.real, 6 & n, divmod(n, 2), divmod(7, n)",
+        None,
+    ),
     ("list_read_by_star", "return x * len([*w.items]), w.items.append(1)", None),
     ("tuple_read_by_star", "return x * sum((*w.items, 0)), w.items.append(1)", None),
     ("dict_read_by_star", "w.names[len(w.log)] = 0; w.log.append(1)\nreturn x * len({**w.names})", None),
