@@ -29,7 +29,7 @@ _OPTIONS = {
         False,
         "numbers read from integer tensors, by item() or tolist(), are symbols, which may be sizes",
     ),
-    "frontend": ("trace", "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
+    "frontend": ("evaluate", "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
 }
 _GUARD_FILTER = (
     "guard_filter",

@@ -119,6 +119,26 @@ class _Range(metaclass=_RangeType):
         return _range(start, start + int(steps) * step, step)
 
 
+class RangeIterator:
+    """An iterator over a range that stands at a symbolic place: one piece serves every round of a loop."""
+
+    def __init__(self, over, index):
+        self.range, self.index = over, index
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        index = self.index
+        if index >= len(self.range):
+            raise StopIteration
+        self.index = index + 1
+        return self.range.start + index * self.range.step
+
+    def __reduce__(self):
+        return iter, (self.range,), self.index
+
+
 def _symbolic(values):
     """Whether these are integers of which one is a symbolic size."""
     kinds = {type(v) for v in values}

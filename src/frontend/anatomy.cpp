@@ -6,24 +6,49 @@
 
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
+#include "frontend/state_facts.h"
 
 namespace cresset::frontend {
 namespace {
 
+// An instance of a Python class that adds to `base` a __dict__ and nothing else.
+bool adds_only_a_dict(PyTypeObject* type, PyTypeObject* base) {
+  constexpr auto kAdded = static_cast<Py_ssize_t>(2 * sizeof(void*));  // __dict__ and __weakref__
+  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && type->tp_itemsize == 0 &&
+         type->tp_basicsize <= base->tp_basicsize + kAdded && type->tp_dictoffset != 0;
+}
+
 // An instance of a Python class whose whole state is its __dict__.
 bool is_plain_instance(PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
-  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || PyType_Check(object) || PyModule_Check(object)) return false;
-  if (PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object) || PyAnySet_Check(object) ||
-      THPVariable_Check(object) || PyExceptionInstance_Check(object))
+  if (PyType_Check(object) || PyModule_Check(object) || PyDict_Check(object) || PyList_Check(object) ||
+      PyTuple_Check(object) || PyAnySet_Check(object) || THPVariable_Check(object) || PyExceptionInstance_Check(object))
     return false;
-  constexpr auto kPlainSize = static_cast<Py_ssize_t>(sizeof(PyObject) + 2 * sizeof(void*));
-  return type->tp_itemsize == 0 && type->tp_basicsize <= kPlainSize && type->tp_dictoffset != 0;
+  return adds_only_a_dict(Py_TYPE(object), &PyBaseObject_Type);
+}
+
+// The C type that keeps the items of a subclass's instance.
+PyTypeObject* keeper_of_items(PyObject* object) {
+  if (PyList_Check(object)) return &PyList_Type;
+  return PyODict_Check(object) ? &PyODict_Type : &PyDict_Type;
+}
+bool is_dict_object(PyObject* object) {
+  return PyDict_Check(object) && adds_only_a_dict(Py_TYPE(object), keeper_of_items(object));
+}
+bool is_list_object(PyObject* object) {
+  return PyList_Check(object) && adds_only_a_dict(Py_TYPE(object), &PyList_Type);
+}
+
+// Of cresset._capture_patches.
+bool is_ours(PyObject* object) {
+  PyObject* const module = PyDict_GetItemString(Py_TYPE(object)->tp_dict, "__module__");
+  return module != nullptr && PyUnicode_Check(module) &&
+         PyUnicode_CompareWithASCIIString(module, "cresset._capture_patches") == 0;
 }
 
 // Iterators of CPython's own types, whose __reduce__ tells all and changes nothing.
 bool is_builtin_iterator(PyObject* object) {
   const PyTypeObject* type = Py_TYPE(object);
+  if (std::strcmp(type->tp_name, "RangeIterator") == 0 && is_ours(object)) return true;
   if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 || PyGen_CheckExact(object)) return false;
   static const char* const kNames[] = {"list_iterator", "list_reverseiterator", "tuple_iterator", "range_iterator",
                                        "enumerate",     "zip",                  "reversed",       "str_iterator",
@@ -34,8 +59,17 @@ bool is_builtin_iterator(PyObject* object) {
   return false;
 }
 
-Anatomy of_instance(PyObject* object) {
-  Anatomy out{Anatomy::Kind::Object, {}, {}};
+PyObject* form_item(const Anatomy& anatomy, Py_ssize_t i) { return PyTuple_GET_ITEM(anatomy.form.get(), i); }
+
+// How many of the parts are items, which come before the attributes' values.
+size_t item_count(const Anatomy& anatomy) {
+  if (anatomy.kind != Anatomy::Kind::DictObject && anatomy.kind != Anatomy::Kind::ListObject) return 0;
+  return anatomy.parts.size() - static_cast<size_t>(PyTuple_GET_SIZE(form_item(anatomy, 1)));
+}
+
+// Attributes' values; parts that come first are there already.
+Anatomy of_instance(PyObject* object, Anatomy::Kind kind = Anatomy::Kind::Object, std::vector<PyRef> first = {}) {
+  Anatomy out{kind, {}, std::move(first)};
   PyRef made;
   PyObject* dict = instance_dict(object);
   if (dict == nullptr) {
@@ -48,6 +82,29 @@ Anatomy of_instance(PyObject* object) {
   Py_ssize_t position = 0;
   while (PyDict_Next(dict, &position, &key, &value)) out.parts.push_back(PyRef::borrow(value));
   return out;
+}
+
+// The items as they are, whatever the subclass's methods say.
+Anatomy of_dict_object(PyObject* object) {
+  std::vector<PyRef> values;
+  const PyRef keys = checked(PyList_New(0));
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(object, &position, &key, &value)) {
+    if (!is_constant_value(key)) return {};  // comparing it with another would run code of the user's
+    values.push_back(PyRef::borrow(value));
+    if (PyList_Append(keys.get(), key) < 0) throw PythonError{};
+  }
+  Anatomy out = of_instance(object, Anatomy::Kind::DictObject, std::move(values));
+  const PyRef tuple = checked(PySequence_Tuple(keys.get()));
+  out.form = checked(PyTuple_Pack(3, form_item(out, 0), form_item(out, 1), tuple.get()));
+  return out;
+}
+
+Anatomy of_list_object(PyObject* object) {
+  std::vector<PyRef> items;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) items.push_back(PyRef::borrow(PyList_GET_ITEM(object, i)));
+  return of_instance(object, Anatomy::Kind::ListObject, std::move(items));
 }
 
 PyRef or_none(PyObject* object) { return PyRef::borrow(object != nullptr ? object : Py_None); }
@@ -121,8 +178,6 @@ Anatomy of_generator(PyObject* object) {
   return out;
 }
 
-PyObject* form_item(const Anatomy& anatomy, Py_ssize_t i) { return PyTuple_GET_ITEM(anatomy.form.get(), i); }
-
 void fill_function(PyObject* made, const Anatomy& anatomy) {
   const auto part = [&](size_t i) { return anatomy.parts[i].get(); };
   PyObject* qualname = form_item(anatomy, 2);
@@ -132,6 +187,23 @@ void fill_function(PyObject* made, const Anatomy& anatomy) {
   if (part(2) != Py_None && PyFunction_SetClosure(made, part(2)) < 0) throw PythonError{};
   Py_SETREF(f->func_qualname, Py_NewRef(qualname));
   Py_XSETREF(f->func_module, Py_NewRef(form_item(anatomy, 3)));
+}
+
+PyRef make_bare(PyTypeObject* keeper, const Anatomy& anatomy) {
+  const PyRef no_args = checked(PyTuple_New(0));
+  return checked(keeper->tp_new((PyTypeObject*)form_item(anatomy, 0), no_args.get(), nullptr));
+}
+
+// Past the subclass's own methods.
+void fill_items(PyObject* made, const Anatomy& anatomy) {
+  for (size_t i = 0; i < item_count(anatomy); ++i) {
+    PyObject* item = anatomy.parts[i].get();
+    PyObject* key = PyDict_Check(made) ? PyTuple_GET_ITEM(form_item(anatomy, 2), static_cast<Py_ssize_t>(i)) : nullptr;
+    const int done = key == nullptr         ? PyList_Append(made, item)
+                     : PyODict_Check(made) ? PyODict_SetItem(made, key, item)
+                                           : PyDict_SetItem(made, key, item);
+    if (done < 0) throw PythonError{};
+  }
 }
 
 PyRef make_generator(const Anatomy& anatomy) {
@@ -144,6 +216,20 @@ PyRef make_generator(const Anatomy& anatomy) {
 }
 
 }  // namespace
+
+bool is_data_object(PyObject* object) {
+  static PyObject* const module_type = [] {
+    const PyRef nn = checked(PyImport_ImportModule("torch.nn"));
+    return checked(PyObject_GetAttrString(nn.get(), "Module")).release();
+  }();
+  if (PyType_IsSubtype(Py_TYPE(object), (PyTypeObject*)module_type)) return false;
+  return is_plain_instance(object) || is_dict_object(object) || is_list_object(object);
+}
+
+bool is_range_iterator(const Anatomy& anatomy) {
+  return anatomy.kind == Anatomy::Kind::Iterator && anatomy.parts.size() == 2 && PyRange_Check(anatomy.parts[0].get()) &&
+         form_item(anatomy, 1) == Py_True;
+}
 
 bool has_own_self(PyObject* c_function) {
   PyObject* self = PyCFunction_GET_SELF(c_function);
@@ -174,15 +260,25 @@ Anatomy take_apart(PyObject* object) {
   if (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) return of_generator(object);
   if (is_builtin_iterator(object)) return of_iterator(object);
   if (is_plain_instance(object)) return of_instance(object);
+  if (is_dict_object(object)) return of_dict_object(object);
+  if (is_list_object(object)) return of_list_object(object);
   return {};
+}
+
+std::string part_name(const Anatomy& anatomy, size_t i) {
+  if (!has_attributes(anatomy.kind) || i < item_count(anatomy)) return std::to_string(i);
+  return PyUnicode_AsUTF8(PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - item_count(anatomy))));
 }
 
 PyRef make_empty(const Anatomy& anatomy) {
   switch (anatomy.kind) {
-    case Anatomy::Kind::Object: {
-      const PyRef no_args = checked(PyTuple_New(0));
-      return checked(PyBaseObject_Type.tp_new((PyTypeObject*)form_item(anatomy, 0), no_args.get(), nullptr));
-    }
+    case Anatomy::Kind::Object:
+      return make_bare(&PyBaseObject_Type, anatomy);
+    case Anatomy::Kind::ListObject:
+      return make_bare(&PyList_Type, anatomy);
+    case Anatomy::Kind::DictObject:
+      return make_bare(PyType_IsSubtype((PyTypeObject*)form_item(anatomy, 0), &PyODict_Type) ? &PyODict_Type : &PyDict_Type,
+                       anatomy);
     case Anatomy::Kind::Cell:
       return checked(PyCell_New(nullptr));
     case Anatomy::Kind::Function:
@@ -217,9 +313,11 @@ void fill(PyObject* made, const Anatomy& anatomy) {
       if (PyObject_SetItem(made, anatomy.parts[i].get(), anatomy.parts[i + 1].get()) < 0) throw PythonError{};
     return;
   }
+  fill_items(made, anatomy);
+  const size_t first = item_count(anatomy);
   const PyRef dict = checked(PyObject_GenericGetDict(made, nullptr));
-  for (size_t i = 0; i < anatomy.parts.size(); ++i) {
-    PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 1), i);
+  for (size_t i = first; i < anatomy.parts.size(); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - first));
     if (PyDict_SetItem(dict.get(), name, anatomy.parts[i].get()) < 0) throw PythonError{};
   }
 }

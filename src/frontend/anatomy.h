@@ -2,6 +2,7 @@
 // apart into a form, which is the same at every call, and parts, which may not be; and put together again.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "frontend/py_ref.h"
@@ -12,6 +13,9 @@ struct Anatomy {
   enum class Kind : uint8_t {
     None,      // of no kind that is known here
     Object,    // form: (type, attribute names); parts: the attributes' values
+    DictObject,  // of a Python subclass of dict; form: (type, attribute names, keys); parts: the items' values, then the
+                 // attributes'
+    ListObject,  // of a Python subclass of list; form: (type, attribute names); parts: items, then attributes' values
     Cell,      // parts: the contents, unless it is empty
     Method,    // form: the function; parts: its self
     BuiltinMethod,  // form: its name; parts: its self
@@ -29,16 +33,29 @@ struct Anatomy {
 
 // Kinds that move on when they are used, and are made anew from where they stand.
 inline bool moves_on(Anatomy::Kind kind) { return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Generator; }
+inline bool has_attributes(Anatomy::Kind kind) {
+  return kind == Anatomy::Kind::Object || kind == Anatomy::Kind::DictObject || kind == Anatomy::Kind::ListObject;
+}
 // Kinds that make_empty() refuses.
 inline bool is_made_whole(Anatomy::Kind kind) {
   return moves_on(kind) || kind == Anatomy::Kind::Method || kind == Anatomy::Kind::BuiltinMethod;
 }
 
+// An instance of a Python class whose whole state is its __dict__, and its items when it is a list or a dict. Not a
+// module: those are what they are by identity.
+bool is_data_object(PyObject* object);
+
 // Whether a C function is the method of an instance.
 bool has_own_self(PyObject* c_function);
 
+// An iterator over a range, or what stands for it while its place is symbolic.
+bool is_range_iterator(const Anatomy& anatomy);
+
 // Kind::None for objects of other kinds: containers, tensors, objects that hide their state. Runs no code of the user's.
 Anatomy take_apart(PyObject* object);
+
+// Of part i, for people: an attribute's name, or a number.
+std::string part_name(const Anatomy& anatomy, size_t i);
 
 // An object of this form without its parts, which fill() gives it; nullptr when it cannot be made without them.
 PyRef make_empty(const Anatomy& anatomy);

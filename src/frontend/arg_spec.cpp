@@ -59,16 +59,6 @@ bool is_dict(PyObject* object) {
   return PyDict_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ordered;
 }
 
-std::string key_text(PyObject* key) {
-  PyRef text = PyRef::steal(PyObject_Repr(key));
-  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (utf8 == nullptr) {
-    PyErr_Clear();
-    return "?";
-  }
-  return utf8;
-}
-
 bool same_value(PyObject* expected, PyObject* got) {
   if (expected == got) return true;
   if (Py_TYPE(expected) != Py_TYPE(got)) return false;
@@ -89,6 +79,16 @@ bool miss(const ArgSpec& spec, std::string* why, std::string text) {
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
 }  // namespace
+
+std::string key_text(PyObject* key) {
+  PyRef text = PyRef::steal(PyObject_Repr(key));
+  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (utf8 == nullptr) {
+    PyErr_Clear();
+    return "?";
+  }
+  return utf8;
+}
 
 bool flatten_registered(PyObject* object, RegisteredNode& out) {
   PyObject* table = registered_nodes();
@@ -163,7 +163,8 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(object, &position, &key, &value)) child(value, "[" + key_text(key) + "]");
-  } else if (Anatomy anatomy; in_frames && (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
+  } else if (Anatomy anatomy; (in_frames || is_data(object, spec.path)) &&
+                              (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
     if (!is_new()) return same(), spec;
     build_anatomy(spec, anatomy);
   } else if (RegisteredNode node; (!any_object_ || in_frames) && flatten_registered(object, node)) {
@@ -181,17 +182,43 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   return spec;
 }
 
+namespace {
+
+// Whether tensors are found in it, through containers and data objects. A module's are its own business.
+bool holds_tensor(PyObject* object, int depth = 0) {
+  if (is_plain_tensor(object)) return true;
+  if (depth > 4 || is_value(object)) return false;
+  const auto any = [&](PyObject* items) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items); ++i)
+      if (holds_tensor(PySequence_Fast_GET_ITEM(items, i), depth + 1)) return true;
+    return false;
+  };
+  if (PyTuple_Check(object) || PyList_CheckExact(object)) return any(object);
+  if (is_dict(object)) return any(checked(PyDict_Values(object)).get());
+  if (!is_data_object(object)) return false;
+  const Anatomy anatomy = take_apart(object);
+  return std::any_of(anatomy.parts.begin(), anatomy.parts.end(),
+                     [&](const PyRef& part) { return holds_tensor(part.get(), depth + 1); });
+}
+
+}  // namespace
+
+// An argument that carries data (a batch, a cache) is guarded by its parts, other objects by identity, until they vary.
+bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
+  if (!any_object_ || !is_data_object(object)) return false;
+  return holds_tensor(object) || (varying_objects != nullptr && std::find(varying_objects->begin(), varying_objects->end(),
+                                                                          path) != varying_objects->end());
+}
+
 void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
   spec.kind = ArgSpec::Kind::Anatomy;
   spec.anatomy = {anatomy.kind, anatomy.form, {}};
-  ++writable_depth_;
+  const bool writable = !is_range_iterator(anatomy);  // that one is made anew from where it stands
+  writable_depth_ += writable;
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
-    std::string suffix = "." + std::to_string(i);
-    if (anatomy.kind == Anatomy::Kind::Object)
-      suffix = "." + std::string(PyUnicode_AsUTF8(PyTuple_GET_ITEM(PyTuple_GET_ITEM(anatomy.form.get(), 1), i)));
-    spec.children.push_back(build(anatomy.parts[i].get(), spec.path + suffix));
+    spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
   }
-  --writable_depth_;
+  writable_depth_ -= writable;
 }
 
 namespace {
@@ -317,15 +344,22 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
   return false;
 }
 
-namespace {
-
-bool is_number(const ArgSpec& spec) { return spec.kind == ArgSpec::Kind::Int || spec.kind == ArgSpec::Kind::Float; }
+static bool is_number(const ArgSpec& spec) {
+  return spec.kind == ArgSpec::Kind::Int || spec.kind == ArgSpec::Kind::Float;
+}
 
 bool holds_number(const ArgSpec& spec) {
   return is_number(spec) || std::any_of(spec.children.begin(), spec.children.end(), holds_number);
 }
 
-}  // namespace
+// An iterator over a range, standing at a symbolic place.
+static PyRef range_iterator(PyObject* range, PyObject* index) {
+  static PyObject* const type = [] {
+    const PyRef module = checked(PyImport_ImportModule("cresset._capture_patches"));
+    return checked(PyObject_GetAttrString(module.get(), "RangeIterator")).release();
+  }();
+  return checked(PyObject_CallFunctionObjArgs(type, range, index, nullptr));
+}
 
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& numbers, size_t& next) {
   if (!holds_number(spec)) return PyRef::borrow(object);
@@ -336,6 +370,11 @@ PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRe
       PyTuple_SET_ITEM(items.get(), i,
                        with_symbols(spec.children[i], PyTuple_GET_ITEM(object, i), numbers, next).release());
     return tuple_as(spec.object.get(), std::move(items));
+  }
+  if (spec.kind == ArgSpec::Kind::Anatomy) {
+    const Anatomy anatomy = take_apart(object);
+    CRESSET_CHECK(is_range_iterator(anatomy), "a symbolic number in an object that may be written");
+    return range_iterator(anatomy.parts[0].get(), numbers[next++].get());
   }
   CRESSET_CHECK(spec.kind == ArgSpec::Kind::Dict, "a symbolic number in a container that may be written");  // kwargs
   PyRef items = checked(PyDict_New());

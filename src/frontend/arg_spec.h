@@ -63,18 +63,25 @@ class SpecBuilder {
       : symbolic_ints(ints), any_object_(any_object) {}
   // Of what live frames hold: objects that are the same at every call are guarded by identity, others by their parts.
   std::function<bool(PyObject*)> same_at_every_call;
+  // Of a call's arguments: paths of objects that were others at other calls, which are guarded by their parts.
+  const std::vector<std::string>* varying_objects = nullptr;
   // symbolic_ints: paths of ints and floats that are symbols (they varied between calls).
   const std::vector<std::string>* symbolic_ints = nullptr;
   ArgSpec build(PyObject* object, std::string path);
 
  private:
   void build_anatomy(ArgSpec& spec, const Anatomy& anatomy);
+  bool is_data(PyObject* object, const std::string& path) const;
 
   int writable_depth_ = 0;
   bool is_symbolic(const std::string& path) const;
   bool any_object_;
   std::unordered_map<PyObject*, uint32_t> containers_;
 };
+
+bool holds_number(const ArgSpec& spec);  // a symbolic one
+
+std::string key_text(PyObject* key);  // for people, and in paths
 
 // False when the object does not have this shape; `why`, when given, receives the reason. Never sets a Python error.
 bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why);

@@ -18,6 +18,7 @@
 #include "frontend/piece.h"
 #include "frontend/set_aside.h"
 #include "frontend/symbols.h"
+#include "frontend/varying.h"
 
 namespace cresset::frontend {
 namespace {
@@ -149,6 +150,7 @@ class CaptureRun final : public PieceMaker {
     const Frames frames = frames_after(activation, point == CRESSET_BEFORE, &why);
     if (!frames.contents || !(frames.place == last.point->place)) return;
     stopped_ = !begin_next(last, frames.contents.get(), value);
+    if (!stopped_) put_into_frames(activation, piece_->given_args(), frames.contents.get());
   }
 
  private:
@@ -388,10 +390,40 @@ class CaptureRun final : public PieceMaker {
     for (const std::shared_ptr<Variant>& known : last.point->successors) {
       leaves.clear();
       if (known->state == state && match(known->args, frames, leaves, nullptr) &&
-          match(known->kwargs, kwargs, leaves, nullptr) && known->facts.holds(nullptr))
+          match(known->kwargs, kwargs, leaves, nullptr) && known->facts.holds(nullptr) &&
+          known->facts.gather(leaves, nullptr))
         return nullptr;  // sizes may differ: a later call sees to that
     }
-    return make_successor(request_.options, last, state, frames, kwargs, /*numbers=*/false);  // live frames hold plain ones
+    const auto make = [&](bool numbers) {
+      return make_successor(request_.options, last, state, frames, kwargs, numbers);
+    };
+    std::shared_ptr<Variant> variant = make(false);
+    if (variant == nullptr || last.point->successors.empty()) return variant;
+    learn(last.point->varying, last.point->successors, variant->args, variant->kwargs, /*floats=*/true);
+    variant = make(true);
+    return variant == nullptr || !holds_number(variant->kwargs) ? variant : make(false);  // the evaluator has the value
+  }
+
+  // Live frames go on with the symbols that take part in the new piece. `given`: `contents`, with symbols.
+  static void put_into_frames(CressetActivation* innermost, PyObject* given, PyObject* contents) {
+    if (given == contents) return;
+    Py_ssize_t i = PyTuple_GET_SIZE(contents);
+    for (CressetActivation* a = innermost; a != nullptr && i-- > 0; a = a->caller) {
+      CressetFrameImage image;
+      cresset_eval_image(a, CRESSET_BEFORE, &image);
+      const auto put = [&](PyObject** places, Py_ssize_t part) {
+        PyObject* now = PyTuple_GET_ITEM(PyTuple_GET_ITEM(given, i), part);
+        PyObject* then = PyTuple_GET_ITEM(PyTuple_GET_ITEM(contents, i), part);
+        for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(now); ++j) {
+          PyObject* value = PyTuple_GET_ITEM(now, j);
+          if (value == PyTuple_GET_ITEM(then, j)) continue;
+          PyObject* old = std::exchange(places[j], Py_NewRef(value));
+          Py_DECREF(old);
+        }
+      };
+      put(image.slots, 2);
+      put(image.stack, 3);
+    }
   }
 
   // ---- Symbolic numbers
@@ -486,7 +518,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
     return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
   std::unordered_set<PyObject*> constants;
   collect_constants(last.frames, constants);
-  SpecBuilder builder(options.dynamic && numbers ? &last.point->varying_ints : nullptr, /*any_object=*/true);
+  SpecBuilder builder(options.dynamic && numbers ? &last.point->varying.ints : nullptr, /*any_object=*/true);
   builder.same_at_every_call = [&](PyObject* object) { return constants.count(object) != 0; };
   auto variant = std::make_shared<Variant>();
   variant->state = state;
@@ -496,6 +528,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   } catch (const UnsupportedArgument&) {
     return nullptr;
   }
+  variant->facts.take_inputs(last.point->varying.tensors);
   return variant;
 }
 

@@ -12,6 +12,7 @@
 #include "frontend/capture_run.h"
 #include "frontend/errors.h"
 #include "frontend/set_aside.h"
+#include "frontend/varying.h"
 
 namespace cresset::frontend {
 namespace {
@@ -82,6 +83,7 @@ bool CompiledFunction::serves(Variant& v, const TorchState& state, PyObject* arg
   }
   if (!match(v.args, args, found.leaves, why) || !match(v.kwargs, kwargs, found.leaves, why)) return false;
   if (!(options_.evaluate ? v.facts.holds(why) : v.modules.holds(why))) return false;
+  if (!v.facts.gather(found.leaves, why)) return false;
   if (v.entry == nullptr) return true;
   found.symbols.resize(v.symbol_count);
   return v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why);
@@ -118,33 +120,6 @@ CompiledFunction::Found CompiledFunction::find(Variants& among, CallHints& hints
 
 std::string CompiledFunction::name() const { return name_of(function_.get()); }
 
-static bool is_other_number(PyObject* a, PyObject* b, bool floats) {
-  const bool ints = PyLong_CheckExact(a) && PyLong_CheckExact(b);
-  if (!ints && !(floats && PyFloat_CheckExact(a) && PyFloat_CheckExact(b))) return false;
-  return PyObject_RichCompareBool(a, b, Py_NE) == 1;
-}
-
-// An int or float that differs from every variant's, in an otherwise equal call, becomes a symbol at the next capture.
-// Floats: what is traced would see that they are none (isinstance), so only with the evaluator.
-static void learn_varying_ints(std::vector<std::string>& out, const Variants& variants, const ArgSpec& args,
-                               const ArgSpec& kwargs, bool floats) {
-  struct Walk {
-    std::vector<std::string>& out;
-    bool floats;
-    void compare(const ArgSpec& a, const ArgSpec& b) {
-      if (a.kind == ArgSpec::Kind::Value && b.kind == ArgSpec::Kind::Value &&
-          is_other_number(a.object.get(), b.object.get(), floats) &&
-          std::find(out.begin(), out.end(), a.path) == out.end())
-        out.push_back(a.path);
-      for (size_t i = 0; i < a.children.size() && i < b.children.size(); ++i) compare(a.children[i], b.children[i]);
-    }
-  } walk{out, floats};
-  for (const std::shared_ptr<Variant>& v : variants) {
-    walk.compare(v->args, args);
-    walk.compare(v->kwargs, kwargs);
-  }
-}
-
 std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyObject* args, PyObject* kwargs,
                                                    PyRef& result) {
   auto variant = std::make_shared<Variant>();
@@ -162,8 +137,9 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   try {
     SpecBuilder now(nullptr, options_.evaluate);
     const ArgSpec args_now = now.build(args, "args"), kwargs_now = now.build(kwargs, "kwargs");
-    learn_varying_ints(varying_ints_, variants_, args_now, kwargs_now, options_.evaluate);
-    SpecBuilder builder(options_.dynamic ? &varying_ints_ : nullptr, options_.evaluate);
+    learn(varying_, variants_, args_now, kwargs_now, options_.evaluate);
+    SpecBuilder builder(options_.dynamic ? &varying_.ints : nullptr, options_.evaluate);
+    builder.varying_objects = &varying_.objects;
     variant->args = builder.build(args, "args");
     variant->kwargs = builder.build(kwargs, "kwargs");
   } catch (const UnsupportedArgument& e) {
@@ -172,6 +148,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   CallLeaves leaves;
   if (!match(variant->args, args, leaves, nullptr) || !match(variant->kwargs, kwargs, leaves, nullptr))
     return run_eagerly("an argument does not equal itself");
+  variant->facts.take_inputs(varying_.tensors);
   variant->modules.add_reachable(function_.get());
   const bool parameters_need_grad =
       state.grad_mode && (requires_grad(leaves) ||
@@ -306,7 +283,7 @@ std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const To
     find(from.point->successors, from.point->hints, state, args, kwargs, &why);
     note_recompile(name() + ", from " + from.point->place.text() + ": " + why);
     if (const std::shared_ptr<Variant> now = make_successor(options_, from, state, args, kwargs, /*numbers=*/true))
-      learn_varying_ints(from.point->varying_ints, from.point->successors, now->args, now->kwargs, /*floats=*/true);
+      learn(from.point->varying, from.point->successors, now->args, now->kwargs, /*floats=*/true);
   }
   return make_successor(options_, from, state, args, kwargs, /*numbers=*/true);
 }
@@ -381,7 +358,7 @@ void CompiledFunction::forget(Variants& among, const std::shared_ptr<Variant>& v
 void CompiledFunction::clear_variants() {
   variants_.clear();
   points_.clear();
-  varying_ints_.clear();
+  varying_ = {};
   hints_.clear();
   misses_.clear();
 }
@@ -397,9 +374,11 @@ int CompiledFunction::visit(visitproc visit, void* arg) const {
     return 0;
   };
   if (const int r = all(variants_)) return r;
+  if (const int r = varying_.visit(visit, arg)) return r;
   for (const std::shared_ptr<Point>& point : points_) {
     for (const Place::Frame& frame : point->place.frames) Py_VISIT(frame.code.get());
     if (const int r = all(point->successors)) return r;
+    if (const int r = point->varying.visit(visit, arg)) return r;
   }
   return 0;
 }

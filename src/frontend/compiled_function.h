@@ -89,7 +89,7 @@ class CompiledFunction {
   std::unique_ptr<ShapeProfile> profile_;  // made at the first capture, with auto_dynamic
   Variants variants_;
   Points points_;
-  std::vector<std::string> varying_ints_;
+  Varying varying_;
   CallHints hints_;
   Misses misses_;
   uint64_t clock_ = 0;  // calls served

@@ -107,9 +107,12 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   kwargs_ = PyRef::borrow(kwargs);
   if (!match(variant_->args, args, leaves_, nullptr) || !match(variant_->kwargs, kwargs, leaves_, nullptr))
     bridge::abort_capture("an argument does not equal itself");
+  if (!variant_->facts.gather(leaves_, nullptr)) bridge::abort_capture("a tensor among the program's state is gone");
   LeafNames names;
   names.collect(variant_->args);
   names.collect(variant_->kwargs);
+  variant_->facts.collect_names(names.tensors);
+  variant_->facts.know(leaves_);
   std::vector<PyRef> floats(leaves_.tensors.size()), ints, numbers;
   const auto python_object = [](py::object value) { return PyRef::steal(value.release().ptr()); };
   for (size_t i = 0; i < leaves_.tensors.size(); ++i) {

@@ -1,6 +1,8 @@
 #include "frontend/point.h"
 
 #include <opcode.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/python_symnode.h>
 
 #include <algorithm>
 
@@ -48,6 +50,35 @@ PyRef slots_of(PyObject* const* values, int count) {
   PyRef out = checked(PyTuple_New(count));
   for (int i = 0; i < count; ++i) PyTuple_SET_ITEM(out.get(), i, Py_NewRef(values[i] != nullptr ? values[i] : unset()));
   return out;
+}
+
+// Names of what looks at a frame's locals without its code saying so.
+bool looks_at_locals(PyCodeObject* code) {
+  static constexpr const char* kNames[] = {"locals", "vars", "dir", "eval", "exec", "globals", "sys", "inspect", "super"};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i)
+    for (const char* name : kNames)
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_names, i), name) == 0) return true;
+  return false;
+}
+
+// Nobody notices when it goes: values, tensors, and containers of such.
+bool goes_unnoticed(PyObject* object, int depth = 0) {
+  if (object == Py_None || PyLong_Check(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
+      THPVariable_CheckExact(object) || torch::is_symint(object) || torch::is_symfloat(object))
+    return true;
+  if (depth > 3 || (!PyTuple_Check(object) && !PyList_CheckExact(object))) return false;
+  PyObject** items = PySequence_Fast_ITEMS(object);
+  return std::all_of(items, items + PySequence_Fast_GET_SIZE(object),
+                     [&](PyObject* item) { return goes_unnoticed(item, depth + 1); });
+}
+
+// Locals that are not read any more need not live on: they would be outputs of the piece, and guards of the next.
+void drop_dead_slots(const CressetFrameImage& image, PyObject* slots) {
+  std::vector<uint8_t> live(static_cast<size_t>(image.slot_count));
+  if (looks_at_locals(image.code) || cresset_eval_live_slots(image.code, image.last, live.data()) < 0) return;
+  for (int i = 0; i < image.slot_count; ++i)
+    if (!live[static_cast<size_t>(i)] && goes_unnoticed(PyTuple_GET_ITEM(slots, i)))
+      PyTuple_SetItem(slots, i, Py_NewRef(unset()));
 }
 
 // Why a frame cannot be rebuilt; nullptr when it can.
@@ -131,6 +162,7 @@ Frames frames_of(CressetActivation* innermost, CressetPoint point, std::string* 
     out.place.frames.push_back(
         {PyRef::borrow((PyObject*)image.code), image.last, image.continuation_operand, image.continuation});
     contents.push_back(frame_contents(image));
+    drop_dead_slots(image, PyTuple_GET_ITEM(contents.back().get(), 2));
     if (!a->entered_from_c) continue;
     if (a->caller != nullptr) return *why = "inside a call that C code made", Frames{};
     break;

@@ -170,10 +170,7 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   const bool parts_first = is_made_whole(anatomy.kind);
   if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that leads back to it cannot be made
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
-    std::string name = std::to_string(i);
-    if (anatomy.kind == Anatomy::Kind::Object)
-      name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(PyTuple_GET_ITEM(anatomy.form.get(), 1), i));
-    recipe.children.push_back(build(anatomy.parts[i].get(), path + "." + name));
+    recipe.children.push_back(build(anatomy.parts[i].get(), path + "." + part_name(anatomy, i)));
   }
   unfinished_.erase(recipe.shared_slot);
   return recipe;

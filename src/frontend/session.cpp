@@ -66,7 +66,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     Py_ssize_t position = 0;
     for (size_t i = 0; PyDict_Next(object, &position, &key, &value); ++i) child(i, key, value);
   } else if (spec.kind == ArgSpec::Kind::Anatomy) {
-    if (PyObject* dict = spec.anatomy.kind == Anatomy::Kind::Object ? instance_dict(object) : nullptr) {
+    if (PyObject* dict = has_attributes(spec.anatomy.kind) ? instance_dict(object) : nullptr) {
       learn(dict);
       whole_.insert(dict);
     }

@@ -1,7 +1,11 @@
 #include "frontend/state_facts.h"
 
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
 #include <cmath>
 
+#include "frontend/arg_spec.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -23,6 +27,29 @@ std::string text_of(PyObject* object) {
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   if (utf8 == nullptr) return PyErr_Clear(), "?";
   return utf8;
+}
+
+// In the place of an item that is an input of the program.
+PyObject* any_tensor() {
+  static PyObject* const mark = PyObject_CallNoArgs((PyObject*)&PyBaseObject_Type);
+  return mark;
+}
+
+bool is_plain_tensor(PyObject* object) {
+  return object != nullptr && (THPVariable_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ParameterClass);
+}
+
+// What a source holds now: borrowed, or nullptr.
+PyObject* held_by(const StateFacts::Source& source) {
+  PyObject *container = source.container.get(), *key = source.key.get();
+  if (PyCell_Check(container)) return PyCell_GET(container);
+  if (PyList_Check(container)) {
+    const Py_ssize_t i = PyLong_AsSsize_t(key);
+    return i < PyList_GET_SIZE(container) ? PyList_GET_ITEM(container, i) : nullptr;
+  }
+  PyObject* value = PyDict_GetItemWithError(container, key);
+  if (value == nullptr) PyErr_Clear();
+  return value;
 }
 
 bool same_or_absent(PyObject* expected, PyObject* got) {
@@ -56,7 +83,7 @@ bool is_constant_value(PyObject* object) {
 }
 
 bool same_constant(PyObject* expected, PyObject* got) {
-  if (expected == got) return true;
+  if (expected == got || expected == any_tensor()) return true;
   if (Py_TYPE(expected) != Py_TYPE(got)) return false;
   if (PyFloat_CheckExact(got)) {
     const double a = PyFloat_AS_DOUBLE(expected), b = PyFloat_AS_DOUBLE(got);
@@ -72,7 +99,77 @@ bool same_constant(PyObject* expected, PyObject* got) {
   return PyObject_RichCompareBool(expected, got, Py_EQ) == 1;  // exact types of C: cannot raise
 }
 
+// ---- Inputs
+
+bool StateFacts::is_input(PyObject* container, PyObject* key) const {
+  return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) {
+    if (input.source.container.get() != container) return false;
+    return key == nullptr || same_constant(input.source.key.get(), key);
+  });
+}
+
+void StateFacts::take_inputs(const std::vector<Source>& sources) {
+  for (const Source& source : sources)
+    if (PyObject* now = held_by(source); is_plain_tensor(now)) inputs_.push_back({source, Py_TYPE(now)});
+}
+
+bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
+  for (const Input& input : inputs_) {
+    PyObject* now = held_by(input.source);
+    if (now == nullptr || Py_TYPE(now) != input.type)
+      return miss(why, input.source.container.get(), input.source.key.get(), (PyObject*)input.type, now);
+    leaves.tensors.push_back(THPVariable_Unpack(now));
+  }
+  for (const auto& [position, tensor] : tied_leaves_) {
+    if (leaves.tensors[position].is_same(THPVariable_Unpack(tensor.get()))) continue;
+    if (why != nullptr) *why = "expected a tensor that the program's state holds too";
+    return false;
+  }
+  return true;
+}
+
+void StateFacts::know(const CallLeaves& leaves) {
+  for (size_t i = 0; i < leaves.tensors.size(); ++i)
+    leaf_of_.try_emplace(checked(THPVariable_Wrap(leaves.tensors[i])).get(), i);  // the leaves keep it
+}
+
+void StateFacts::tie(PyObject* value) {
+  const auto leaf = value != nullptr ? leaf_of_.find(value) : leaf_of_.end();
+  if (leaf != leaf_of_.end()) tied_leaves_.emplace_back(leaf->second, PyRef::borrow(value));
+}
+
+void StateFacts::collect_names(std::vector<std::string>& out) const {
+  for (const Input& input : inputs_) {
+    out.push_back(name_of(input.source.container.get()));
+    if (input.source.key) out.back() += "[" + text_of(input.source.key.get()) + "]";
+  }
+}
+
+bool StateFacts::collect_varied(std::vector<Source>& out) const {
+  bool any = false;
+  const auto look = [&](Source source, PyObject* then) {
+    if (!is_plain_tensor(then)) return;
+    PyObject* now = held_by(source);
+    if (now == then || !is_plain_tensor(now)) return;
+    any = true;
+    if (std::find(out.begin(), out.end(), source) == out.end()) out.push_back(std::move(source));
+  };
+  for (const Dict& fact : dicts_)
+    for (const auto& [key, value] : fact.items)
+      if (is_constant_value(key.get())) look({fact.dict, key}, value.get());
+  for (const List& fact : lists_) {
+    if (!PyList_Check(fact.list.get())) continue;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fact.contents.get()); ++i)
+      look({fact.list, checked(PyLong_FromSsize_t(i))}, PyTuple_GET_ITEM(fact.contents.get(), i));
+  }
+  for (const Cell& fact : cells_) look({fact.cell, {}}, fact.value.get());
+  return any;
+}
+
+// ---- Facts
+
 void StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {
+  if (is_input(dict, key)) return;
   const auto [known, fresh] = dict_of_.try_emplace(dict, dicts_.size());
   if (fresh) dicts_.push_back({PyRef::borrow(dict), 0, false, {}});
   Dict& fact = dicts_[known->second];
@@ -80,6 +177,7 @@ void StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {
   for (const auto& [k, v] : fact.items)
     if (k.get() == key) return;
   fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
+  tie(value);
 }
 
 void StateFacts::whole_dict(PyObject* dict, PyObject* contents) {
@@ -91,13 +189,21 @@ void StateFacts::whole_dict(PyObject* dict, PyObject* contents) {
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (PyDict_Next(contents, &position, &key, &value))
-    fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
+    fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(is_input(dict, key) ? any_tensor() : value));
+  for (const auto& [_, value_now] : fact.items) tie(value_now.get());
 }
 
 void StateFacts::whole_list(PyObject* list, PyObject* contents) {
   for (const List& fact : lists_)
     if (fact.list.get() == list) return;
-  lists_.push_back({PyRef::borrow(list), checked(PySequence_Tuple(contents))});
+  const PyRef items = checked(PySequence_List(contents));
+  for (const Input& input : inputs_)
+    if (input.source.container.get() == list) {
+      const Py_ssize_t i = PyLong_AsSsize_t(input.source.key.get());
+      if (i < PyList_GET_SIZE(items.get())) PyList_SetItem(items.get(), i, Py_NewRef(any_tensor()));
+    }
+  lists_.push_back({PyRef::borrow(list), checked(PySequence_Tuple(items.get()))});
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) tie(PyList_GET_ITEM(items.get(), i));
 }
 
 void StateFacts::whole_set(PyObject* set, PyObject* contents) {
@@ -109,7 +215,9 @@ void StateFacts::whole_set(PyObject* set, PyObject* contents) {
 void StateFacts::cell(PyObject* cell, PyObject* value) {
   for (const Cell& fact : cells_)
     if (fact.cell.get() == cell) return;
+  if (is_input(cell, nullptr)) return;
   cells_.push_back({PyRef::borrow(cell), PyRef::borrow(value)});
+  tie(value);
 }
 
 void StateFacts::type(PyTypeObject* type) {
@@ -123,6 +231,7 @@ void StateFacts::member(PyObject* owner, PyObject* descriptor, PyObject* value) 
   for (const Member& fact : members_)
     if (fact.owner.get() == owner && fact.descriptor.get() == descriptor) return;
   members_.push_back({PyRef::borrow(owner), PyRef::borrow(descriptor), PyRef::borrow(value)});
+  tie(value);
 }
 
 std::string StateFacts::name_of(PyObject* object) const {
@@ -245,6 +354,11 @@ int StateFacts::visit(visitproc visit, void* arg) const {
     Py_VISIT(fact.value.get());
   }
   for (const Type& fact : types_) Py_VISIT(fact.type.get());
+  for (const Input& input : inputs_) {
+    Py_VISIT(input.source.container.get());
+    Py_VISIT(input.source.key.get());
+  }
+  for (const auto& [_, tensor] : tied_leaves_) Py_VISIT(tensor.get());
   for (const Member& fact : members_) {
     Py_VISIT(fact.owner.get());
     Py_VISIT(fact.descriptor.get());

@@ -20,8 +20,28 @@ bool same_constant(PyObject* expected, PyObject* got);
 // int, float, str, bytes, bool, None, ..., and tuples of such.
 bool is_constant_value(PyObject* object);
 
+struct CallLeaves;
+
 class StateFacts {
  public:
+  // Where a tensor is found that may be another one at each call. key: a dict's key, a list's index; empty: a cell.
+  struct Source {
+    PyRef container, key;
+    bool operator==(const Source& other) const {
+      return container.get() == other.container.get() && key.get() == other.key.get();
+    }
+  };
+  // Those of the sources that hold a tensor now are inputs of the program: no fact is recorded of which one it is.
+  void take_inputs(const std::vector<Source>& sources);
+  // The call's tensors, once gathered: where state holds one of them, it must be that very tensor at later calls.
+  void know(const CallLeaves& leaves);
+  // Appends the inputs; false when one is no tensor, or of another type, or the call's tensors are not in the state as
+  // they were.
+  bool gather(CallLeaves& leaves, std::string* why) const;
+  void collect_names(std::vector<std::string>& out) const;  // of the inputs
+  // Appends the sources of tensors that are others now than when they were recorded; whether there are any.
+  bool collect_varied(std::vector<Source>& out) const;
+
   // value nullptr: there is no such key.
   void dict_item(PyObject* dict, PyObject* key, PyObject* value);
   // contents: what it held at the start of the call, when it was written since; else itself.
@@ -73,6 +93,18 @@ class StateFacts {
   bool dict_same(const Dict& fact, std::string* why) const;
   bool miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const;
 
+  struct Input {
+    Source source;
+    PyTypeObject* type;
+  };
+  bool is_input(PyObject* container, PyObject* key) const;
+
+  // A value that a fact ties to this very object.
+  void tie(PyObject* value);
+
+  std::vector<Input> inputs_;
+  std::unordered_map<PyObject*, size_t> leaf_of_;  // while capturing: tensor -> position among the call's
+  std::vector<std::pair<size_t, PyRef>> tied_leaves_;
   std::vector<Dict> dicts_;
   std::vector<List> lists_;
   std::vector<Set> sets_;

@@ -48,13 +48,21 @@ struct Variant {
 };
 using Variants = std::vector<std::shared_ptr<Variant>>;  // most recently used first
 
+// What differed between calls (varying.h).
+struct Varying {
+  std::vector<std::string> ints;     // paths, of floats too
+  std::vector<std::string> objects;  // paths
+  std::vector<StateFacts::Source> tensors;
+  int visit(visitproc visit, void* arg) const;
+};
+
 // A place in a function between two pieces, and the pieces that begin there.
 struct Point {
   Place place;
   Variants successors;
   CallHints hints;
   bool warned = false;  // that there are too many
-  std::vector<std::string> varying_ints;  // paths of ints that differed between calls
+  Varying varying;
 };
 using Points = std::vector<std::shared_ptr<Point>>;
 

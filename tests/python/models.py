@@ -311,7 +311,7 @@ _TRANSFORMERS = [
           dict(_BERT_LIKE, block_size=4, num_random_blocks=2, attention_type="block_sparse",
                max_position_embeddings=160),
           dict(attention_type="block_sparse"),
-          lengths={TINY: [64, 48, 80, 96, 128, 56], REAL: [1024, 832, 960, 1280, 1536, 2048]}, bench=(1, 1024), unrolls_length=True),
+          lengths={TINY: [64, 48, 80, 96, 128, 56], REAL: [1024, 832, 960, 1280, 1536, 2048]}, bench=(1, 1024), unrolls_length=True, reads_data=True),
 ]  # fmt: skip
 
 # ---------------------------------------------------------------------------------------------- timm

@@ -263,6 +263,10 @@ int cresset_eval_generator_image(PyObject* generator, CressetFrameImage* image);
 // A new suspended generator from an image of one (suspended, or running). `generator` of the image is not looked at.
 PyObject* cresset_eval_rebuild_generator(const CressetFrameImage* image);
 
+// Which of the code's slots (co_nlocalsplus of them) a frame may still read when it goes on behind `last`, or where an
+// exception of that instruction is handled: 1 or 0 each. Cells always may. -1 when the code cannot be read.
+int cresset_eval_live_slots(PyCodeObject* code, int last, uint8_t* live);
+
 // Rebuilds frames, outermost first, and evaluates the innermost, then, with what it returns, the one around it, to the
 // end of the outermost, whose result is returned. References of the images are copied, not stolen. `value`: pushed on
 // the innermost stack before it goes on; may be NULL. `exception`: raised there instead; may be NULL.

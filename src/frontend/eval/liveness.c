@@ -1,0 +1,101 @@
+// Which locals a frame may still read, by the usual backward data-flow over its bytecode (Aho et al., Compilers, 9.2.5).
+#include "frontend/eval/helpers.h"
+
+typedef struct {
+  int fallthrough, target, handler;  // instructions that may come next; -1: none
+  int used, defined;                 // slots; -1: none
+} Flow;
+
+// Whether the instruction ends without going on to the next one.
+static int never_falls_through(int opcode) {
+  return opcode == RETURN_VALUE || opcode == RAISE_VARARGS || opcode == RERAISE || opcode == JUMP_FORWARD ||
+         opcode == JUMP_BACKWARD || opcode == JUMP_BACKWARD_NO_INTERRUPT;
+}
+
+// +1, -1, or 0 when it does not jump.
+static int jump_direction(int opcode) {
+  switch (opcode) {
+    case JUMP_FORWARD:
+    case POP_JUMP_FORWARD_IF_TRUE:
+    case POP_JUMP_FORWARD_IF_FALSE:
+    case POP_JUMP_FORWARD_IF_NONE:
+    case POP_JUMP_FORWARD_IF_NOT_NONE:
+    case JUMP_IF_TRUE_OR_POP:
+    case JUMP_IF_FALSE_OR_POP:
+    case FOR_ITER:
+    case SEND:
+      return 1;
+    case JUMP_BACKWARD:
+    case JUMP_BACKWARD_NO_INTERRUPT:
+    case POP_JUMP_BACKWARD_IF_TRUE:
+    case POP_JUMP_BACKWARD_IF_FALSE:
+    case POP_JUMP_BACKWARD_IF_NONE:
+    case POP_JUMP_BACKWARD_IF_NOT_NONE:
+      return -1;
+    default:
+      return 0;
+  }
+}
+
+static int read_flows(PyCodeObject* code, int count, Flow* flows) {
+  const Unit* units = _PyCode_CODE(code);
+  for (int i = 0; i < count; i++) flows[i] = (Flow){-1, -1, -1, -1, -1};
+  int oparg = 0;
+  for (int at = 0; at < count;) {
+    const int opcode = cresset_base_opcode[_Py_OPCODE(units[at])];
+    oparg = oparg << 8 | _Py_OPARG(units[at]);
+    const int next = at + 1 + cresset_cache_entries[opcode];
+    Flow* flow = &flows[at];
+    flow->fallthrough = next < count && !never_falls_through(opcode) ? next : -1;
+    const int direction = jump_direction(opcode);
+    if (direction != 0) flow->target = next + direction * oparg;
+    if (flow->target >= count) return -1;
+    Handler handler;
+    if (cresset_find_handler(code, at, &handler)) flow->handler = handler.target;
+    if (opcode == LOAD_FAST || opcode == DELETE_FAST) flow->used = oparg;
+    if (opcode == STORE_FAST) flow->defined = oparg;
+    for (int cache = at + 1; cache < next && cache < count; cache++) flows[cache].fallthrough = next < count ? next : -1;
+    if (opcode != EXTENDED_ARG) oparg = 0;
+    at = next;
+  }
+  return 0;
+}
+
+int cresset_eval_live_slots(PyCodeObject* code, int last, uint8_t* live) {
+  const int count = (int)Py_SIZE(code), slots = code->co_nlocalsplus;
+  Flow* flows = PyMem_Malloc((size_t)count * sizeof(Flow));
+  uint8_t* before = PyMem_Calloc((size_t)count + 1, (size_t)slots + 1);  // [instruction][slot]
+  if (flows == NULL || before == NULL || read_flows(code, count, flows) < 0) {
+    PyMem_Free(flows);
+    PyMem_Free(before);
+    return -1;
+  }
+  for (int changed = 1; changed;) {
+    changed = 0;
+    for (int at = count - 1; at >= 0; at--) {
+      const Flow* flow = &flows[at];
+      uint8_t* row = before + (size_t)at * (size_t)slots;
+      const int next[] = {flow->fallthrough, flow->target, flow->handler};
+      for (int slot = 0; slot < slots; slot++) {
+        if (row[slot]) continue;
+        int needed = slot == flow->used;
+        // A handler may begin before the instruction has stored anything.
+        for (int i = 0; !needed && i < 3; i++)
+          needed = next[i] >= 0 && before[(size_t)next[i] * (size_t)slots + (size_t)slot] &&
+                   (slot != flow->defined || i == 2);
+        if (needed) row[slot] = 1, changed = 1;
+      }
+    }
+  }
+  memset(live, 0, (size_t)slots);
+  // It goes on behind `last`, or where an exception of that instruction is handled.
+  const int starts[] = {last + 1 < count ? last + 1 : -1, last >= 0 && last < count ? flows[last].handler : -1};
+  for (int i = 0; i < 2; i++)
+    for (int slot = 0; starts[i] >= 0 && slot < slots; slot++)
+      live[slot] |= before[(size_t)starts[i] * (size_t)slots + (size_t)slot];
+  for (int slot = 0; slot < slots; slot++)
+    if (_PyLocals_GetKind(code->co_localspluskinds, slot) & (CO_FAST_CELL | CO_FAST_FREE)) live[slot] = 1;
+  PyMem_Free(flows);
+  PyMem_Free(before);
+  return 0;
+}

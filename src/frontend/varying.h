@@ -1,0 +1,16 @@
+// What differed between calls of a function, or between arrivals at a point of it: at the next capture it is an input of
+// the program, or guarded by its parts, where it was pinned before.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontend/variant.h"
+
+namespace cresset::frontend {
+
+// Compares this call with the variants that did not fit. Variants that no later call can fit are dropped.
+// floats: they may become symbols, too. What is traced would see that those are none (isinstance): not there.
+void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgSpec& kwargs, bool floats);
+
+}  // namespace cresset::frontend

@@ -1,0 +1,206 @@
+"""State that is another tensor, or another object, at each call is an input of one program, not a reason to compile again."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+
+import pytest
+import torch
+
+import cresset
+
+pytestmark = pytest.mark.usefixtures("no_grad")
+
+
+@pytest.fixture
+def no_grad():
+    with torch.no_grad():
+        yield
+
+
+def compiled(function, **options):
+    cresset.reset()
+    return cresset.compile(function, options={"frontend": "evaluate"}, **options)
+
+
+def ramp(*shape):
+    return torch.arange(float(torch.Size(shape).numel())).reshape(shape) - 2
+
+
+class Holder:
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
+def test_a_state_that_is_replaced_at_each_call():
+    def step(state, x):
+        state.h = torch.tanh(state.h * 0.5 + x)
+        state.count += 1
+        return state.h * 2
+
+    ours, theirs = Holder(h=ramp(3), count=0), Holder(h=ramp(3), count=0)
+    f = compiled(lambda x: step(ours, x))
+    for i in range(8):
+        torch.testing.assert_close(f(ramp(3) + i), step(theirs, ramp(3) + i))
+        torch.testing.assert_close(ours.h, theirs.h)
+    assert ours.count == theirs.count == 8
+
+
+def test_a_replaced_state_compiles_twice():
+    state = Holder(h=ramp(3))
+
+    def step(x):
+        state.h = state.h * 0.5 + x
+        return state.h
+
+    f = compiled(step)
+    for _ in range(6):
+        f(ramp(3))
+    assert cresset.stats()["graphs"] == 2, cresset.stats()["recompiles"]
+
+
+def test_tensors_in_a_list_and_in_a_cell():
+    def make():
+        layers, last = [ramp(2), ramp(2) + 1], ramp(2)
+
+        def step(x):
+            nonlocal last
+            for i in range(len(layers)):
+                x = layers[i] = layers[i] + x
+            last = last * 0.5 + x
+            return last
+
+        return step
+
+    ours, theirs = compiled(make()), make()
+    for i in range(6):
+        torch.testing.assert_close(ours(ramp(2) + i), theirs(ramp(2) + i))
+    assert cresset.stats()["graphs"] <= 3, cresset.stats()["recompiles"]
+    assert cresset.stats()["eager_calls"] == 0
+
+
+def test_an_argument_that_state_holds_too():
+    w = torch.ones(3)
+    f = compiled(lambda x: x + 10 * w)
+    for x in (w, torch.zeros(3), w, torch.full((3,), 2.0)):
+        torch.testing.assert_close(f(x), x + 10 * w)
+
+
+def test_state_that_two_names_share_until_they_do_not():
+    state = Holder(a=ramp(3))
+    state.b = state.a
+
+    def step(x):
+        return state.a * x + state.b
+
+    f = compiled(step)
+    for i in range(5):
+        torch.testing.assert_close(f(ramp(3)), step(ramp(3)))
+        state.a = state.a + i
+        if i % 2:
+            state.b = state.a
+
+
+class Cache:
+    """As models have them: layers that grow, and a configuration that all share."""
+
+    def __init__(self, config, layers):
+        self.config = config
+        self.layers = [Holder(keys=None) for _ in range(layers)]
+
+    def update(self, i, keys):
+        layer = self.layers[i]
+        layer.keys = keys if layer.keys is None else torch.cat([layer.keys, keys], 1)
+        return layer.keys
+
+
+def attend(x, cache):
+    for i in range(len(cache.layers)):
+        keys = cache.update(i, x * (i + 1))
+        x = (x @ keys.transpose(1, 2)).softmax(-1) @ keys * cache.config.scale
+    return x
+
+
+def test_a_cache_that_grows():
+    config = Holder(scale=0.5)
+    f = compiled(attend)
+    for start in range(4):  # a new cache each time
+        ours, theirs = Cache(config, 2), Cache(config, 2)
+        for step in range(5):
+            x = ramp(2, 3 if step == 0 else 1, 4) * 0.1 + start
+            torch.testing.assert_close(f(x, ours), attend(x, theirs))
+            for a, b in zip(ours.layers, theirs.layers):
+                torch.testing.assert_close(a.keys, b.keys)
+    assert cresset.stats()["graphs"] <= 4, cresset.stats()["recompiles"]
+    assert cresset.stats()["eager_calls"] == 0
+
+
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+    scale: float
+    extra: dict
+
+
+def test_a_new_object_at_each_call():
+    def f(batch):
+        batch.extra["seen"] = batch.x * 2
+        return Batch(batch.x * batch.scale, batch.scale, batch.extra)
+
+    g = compiled(f)
+    for i in range(4):
+        ours, theirs = Batch(ramp(2, i + 2), 0.5, {}), Batch(ramp(2, i + 2), 0.5, {})
+        got, expected = g(ours), f(theirs)
+        torch.testing.assert_close(got.x, expected.x)
+        assert got.extra is ours.extra
+        torch.testing.assert_close(ours.extra["seen"], theirs.extra["seen"])
+    assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]
+
+
+class Output(collections.OrderedDict):
+    """As models return them: items that are attributes, too."""
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+    def __setattr__(self, key, value):
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+
+APPENDED = []
+
+
+class Items(list):
+    def append(self, item):
+        APPENDED.append(len(self))
+        super().append(item)
+
+
+def test_subclasses_of_containers():
+    def f(given, items):
+        out = Output()
+        out["hidden"] = given.hidden + given["bias"]
+        out.last = sum(items)
+        made = Items([out.last])
+        made.note = "made"
+        made.append(given.hidden)
+        return out, made
+
+    g = compiled(f)
+    for i in range(4):
+        given, items = Output(), Items([ramp(2), ramp(2) + i])
+        given["hidden"], given.bias = ramp(2, i + 2), ramp(1)
+        counts = []
+        for function in (f, g):
+            before = len(APPENDED)
+            out, made = function(given, items)
+            counts.append(len(APPENDED) - before)
+            assert type(out) is Output and list(out) == ["hidden", "last"] and out.hidden is out["hidden"]
+            torch.testing.assert_close(out.hidden, given.hidden + given.bias)
+            assert type(made) is Items and made.note == "made" and made[0] is out.last
+            torch.testing.assert_close(made[1], given.hidden)
+        assert counts[0] == counts[1] == 1
+    assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]
