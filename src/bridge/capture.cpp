@@ -12,6 +12,7 @@
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
+#include "graph/text.h"
 #include "ops/complex.h"
 #include "ops/op_def.h"
 
@@ -427,6 +428,13 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
   }
 }
 
+// There is code generation for these devices alone; a tensor without memory has no place in a program at all.
+void check_device_of(graph::OpId op, const std::vector<graph::TensorType>& types) {
+  for (const graph::TensorType& type : types)
+    if (type.device.kind != graph::DeviceKind::Cpu)
+      abort_capture(c10::str(graph::op_name(op), " on device ", graph::text::word(graph::text::kDevices, type.device.kind)));
+}
+
 }  // namespace
 
 std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
@@ -443,6 +451,7 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
   if (known == nullptr) {
     check_devices(*graph_, op, args);
     found = result_types(op, args);
+    check_device_of(op, found.types);
     if (!ops::takes_complex(*graph_, args)) shapes_.add(found);  // a complex constant may count as a number
   }
   const bool refused = known != nullptr ? known->refused : found.refused;

@@ -23,7 +23,7 @@ bool is_plain_tensor(PyObject* object) {
 bool is_value(PyObject* object) {
   return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
          PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || PySlice_Check(object) || object == Py_Ellipsis ||
-         PyRange_Check(object) || PyComplex_CheckExact(object);
+         PyRange_Check(object) || PyComplex_CheckExact(object) || is_numpy_scalar(object);
 }
 
 PyObject* module_attribute(const char* module, const char* name) {

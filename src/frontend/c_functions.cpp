@@ -53,7 +53,7 @@ const Names kModules = {"builtins",  "math",       "cmath",       "operator",   
                         "_warnings", "_imp",       "_heapq",      "_bisect",      "string",       "_string",
                         "re",        "_sre",       "opcode"};
 // The compiler's own functions that programs call while they are captured (control.h).
-const Names kControl = {"is_compiling", "end_piece", "captured_graph", "captured_guards", "size_text"};
+const Names kControl = {"is_capturing", "is_compiling", "end_piece", "captured_graph", "captured_guards", "size_text"};
 // Functions of `sys` that look at what no program changes.
 const Names kSysReads = {"getrecursionlimit", "intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
 // Parts of torch's C module that change or read what no guard covers.
@@ -157,6 +157,14 @@ bool is_deque(PyObject* object) {
   return deque != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)deque);
 }
 
+static bool is_autograd_function(PyObject* type) {
+  static PyObject* const base = [] {
+    const PyRef module = checked(PyImport_ImportModule("torch._C"));
+    return checked(PyObject_GetAttrString(module.get(), "_FunctionBase")).release();
+  }();
+  return PyType_IsSubtype((PyTypeObject*)type, (PyTypeObject*)base) != 0;
+}
+
 // numpy.lcm(4, 6): arrays would be written to by `out`, and share memory with tensors.
 static bool is_numpy_function_of_numbers(PyTypeObject* type, PyObject* const* args, Py_ssize_t nargs) {
   if (std::string_view(type->tp_name) != "numpy.ufunc") return false;
@@ -170,6 +178,8 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
     const char* name = ((PyCFunctionObject*)callable)->m_ml->ml_name;
     if (self != nullptr && PyType_Check(self) && (kSilent.count(name) != 0 || kAsksClass.count(name) != 0))
       return {CEffect::Reads};
+    if (self != nullptr && PyType_Check(self) && std::string_view(name) == "apply" && is_autograd_function(self))
+      return {CEffect::Reads};  // its forward is evaluated; where gradients are wanted the call is not captured
     if (self != nullptr && !PyModule_Check(self) && !PyType_Check(self) && module_of(callable).empty())
       return method_of(self, name, 0);
     return function_of(callable, name);

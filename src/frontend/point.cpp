@@ -72,13 +72,16 @@ bool goes_unnoticed(PyObject* object, int depth = 0) {
                      [&](PyObject* item) { return goes_unnoticed(item, depth + 1); });
 }
 
-// Locals that are not read any more need not live on: they would be outputs of the piece, and guards of the next.
-void drop_dead_slots(const CressetFrameImage& image, PyObject* slots) {
+// Locals that are not read any more do not live on, neither in the frame itself nor in what is kept of it: they would be
+// outputs of the piece, and guards of the next.
+void drop_dead_slots(const CressetFrameImage& image) {
   std::vector<uint8_t> live(static_cast<size_t>(image.slot_count));
   if (looks_at_locals(image.code) || cresset_eval_live_slots(image.code, image.last, live.data()) < 0) return;
-  for (int i = 0; i < image.slot_count; ++i)
-    if (!live[static_cast<size_t>(i)] && goes_unnoticed(PyTuple_GET_ITEM(slots, i)))
-      PyTuple_SetItem(slots, i, Py_NewRef(unset()));
+  for (int i = 0; i < image.slot_count; ++i) {
+    PyObject*& slot = image.slots[i];
+    if (slot == nullptr || live[static_cast<size_t>(i)] || !goes_unnoticed(slot)) continue;
+    const PyRef dropped = PyRef::steal(std::exchange(slot, nullptr));
+  }
 }
 
 // Why a frame cannot be rebuilt; nullptr when it can.
@@ -161,8 +164,8 @@ Frames frames_of(CressetActivation* innermost, CressetPoint point, std::string* 
     if (const char* reason = obstacle(*a, image)) return *why = reason, Frames{};
     out.place.frames.push_back(
         {PyRef::borrow((PyObject*)image.code), image.last, image.continuation_operand, image.continuation});
+    drop_dead_slots(image);
     contents.push_back(frame_contents(image));
-    drop_dead_slots(image, PyTuple_GET_ITEM(contents.back().get(), 2));
     if (!a->entered_from_c) continue;
     if (a->caller != nullptr) return *why = "inside a call that C code made", Frames{};
     break;

@@ -1,5 +1,7 @@
 #include "frontend/py_objects.h"
 
+#include <cstring>
+
 namespace cresset::frontend {
 
 PyObject* instance_dict(PyObject* object) {
@@ -14,6 +16,17 @@ uint64_t dict_version(PyObject* dict) {
   (void)dict;
   return 0;
 #endif
+}
+
+bool is_numpy_scalar(PyObject* object) {
+  const char* name = Py_TYPE(object)->tp_name;
+  if (std::strncmp(name, "numpy.", 6) != 0 || std::strcmp(name, "numpy.void") == 0) return false;  // a record changes
+  static PyObject* const generic = [] {
+    const PyRef numpy = PyRef::steal(PyImport_ImportModule("numpy"));
+    PyObject* type = numpy ? PyObject_GetAttrString(numpy.get(), "generic") : nullptr;
+    return PyErr_Clear(), type;
+  }();
+  return generic != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)generic);
 }
 
 PyRef tuple_of(const std::vector<PyRef>& items) {

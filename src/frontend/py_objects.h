@@ -12,6 +12,8 @@ namespace cresset::frontend {
 PyObject* instance_dict(PyObject* object);
 // Changes with the dictionary; 0: it changes without a trace.
 uint64_t dict_version(PyObject* dict);
+// An instance of numpy.generic: immutable, and compared by value.
+bool is_numpy_scalar(PyObject* object);
 PyRef tuple_of(const std::vector<PyRef>& items);
 // A tuple's items as a tuple of this type: a named tuple, torch.Size, a torch.return_types.
 PyRef tuple_as(PyObject* type, PyRef items);

@@ -19,7 +19,7 @@ namespace {
 
 bool is_plain_immutable(PyObject* object) {
   return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
-         PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || PyType_Check(object);
+         PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || PyType_Check(object) || is_numpy_scalar(object);
 }
 
 bool is_dict_like(PyObject* object) { return PyDict_CheckExact(object); }

@@ -1,6 +1,7 @@
 #include "frontend/session.h"
 
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/python_symnode.h>
 
 #include <string_view>
 
@@ -242,7 +243,8 @@ void Session::after_write(const CressetWrite& write) {
   if (write.kind == CRESSET_WRITE_CELL) kept.kind = Write::Kind::Cell, kept.key = {};
   if (write.kind == CRESSET_WRITE_IN_PLACE) {
     if (!is_snapshot_container(owner)) {
-      if (!is_constant_value(owner) && !PyTuple_Check(owner))
+      const bool symbolic = torch::is_symint(owner) || torch::is_symfloat(owner) || torch::is_symbool(owner);
+      if (!symbolic && !is_constant_value(owner) && !PyTuple_Check(owner) && !is_numpy_scalar(owner))
         refuse(std::string("changes an object of type ") + Py_TYPE(owner)->tp_name + " in place");
       return;
     }

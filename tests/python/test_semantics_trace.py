@@ -484,3 +484,15 @@ def test_bad_input_after_good():
     assert_same_call(function, compiled, a(5, 3), a(5, 3, dtype=torch.float64))
     assert_same_call(function, compiled, a(5, 3), a(5, 2))
     assert_same_call(function, compiled, a(4, 3), a(4, 3))
+
+
+def test_tensors_without_memory():
+    """On the meta device nothing is computed, so nothing is compiled."""
+
+    def function(x):
+        return x * 2, torch.ones(3, device="meta") + 1
+
+    compiled = cresset.compile(function)
+    for _ in range(2):
+        real, meta = compiled(torch.ones(3))
+        assert torch.equal(real, torch.full((3,), 2.0)) and meta.device.type == "meta" and meta.shape == (3,)

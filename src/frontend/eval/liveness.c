@@ -89,7 +89,9 @@ int cresset_eval_live_slots(PyCodeObject* code, int last, uint8_t* live) {
   }
   memset(live, 0, (size_t)slots);
   // It goes on behind `last`, or where an exception of that instruction is handled.
-  const int starts[] = {last + 1 < count ? last + 1 : -1, last >= 0 && last < count ? flows[last].handler : -1};
+  Handler handler;
+  const int raises = last >= 0 && cresset_find_handler(code, last, &handler);
+  const int starts[] = {last + 1 < count ? last + 1 : -1, raises ? handler.target : -1};
   for (int i = 0; i < 2; i++)
     for (int slot = 0; starts[i] >= 0 && slot < slots; slot++)
       live[slot] |= before[(size_t)starts[i] * (size_t)slots + (size_t)slot];

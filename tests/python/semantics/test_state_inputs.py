@@ -204,3 +204,60 @@ def test_subclasses_of_containers():
             torch.testing.assert_close(made[1], given.hidden)
         assert counts[0] == counts[1] == 1
     assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]
+
+
+def test_a_loop_over_a_range_closes_on_itself():
+    def f(x):
+        total = 0
+        for i in range(3, 200, 2):
+            x = x * 1.01 + i
+            if x.sum() > 50:
+                x = x / 10
+                total += i
+        return x, total
+
+    g = compiled(f)
+    for _ in range(4):
+        got, expected = g(ramp(3)), f(ramp(3))
+        torch.testing.assert_close(got[0], expected[0])
+        assert got[1] == expected[1] and type(got[1]) is int
+    before = cresset.stats()
+    g(ramp(3))
+    assert cresset.stats()["graphs"] == before["graphs"] < 20
+    assert cresset.stats()["native_stretches"] == before["native_stretches"]
+
+
+def test_dead_locals_do_not_live_on():
+    def f(x):
+        big = x * 2
+        small = big.sum()
+        if small > 0:
+            return small
+        return -small
+
+    g = compiled(f)
+    for x in (ramp(5), -ramp(5), ramp(7)):
+        torch.testing.assert_close(g(x), f(x))
+    kept = [text for text in cresset.explain(f)(ramp(5)).variants if text["graph"]]
+    assert kept[0]["graph"].rstrip().splitlines()[-1].count("%") == 2, kept[0]["graph"]  # the sum, and its truth's operand
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2
+
+
+def test_a_custom_function_is_captured():
+    def f(x):
+        return Doubled.apply(x + 1) - 1
+
+    g = compiled(f)
+    for n in (3, 4):
+        torch.testing.assert_close(g(ramp(n)), f(ramp(n)))
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]
