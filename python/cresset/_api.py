@@ -22,6 +22,9 @@ class ConstraintError(RuntimeError):
 
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+# Bytecode is evaluated on the CPython that the evaluator is written for; on others functions are traced.
+_NO_EVALUATOR = _C._eval_unsupported()
+_FRONT_END = "trace" if _NO_EVALUATOR else "evaluate"
 _OPTIONS = {
     "eager_rounding": (False, "round bf16 and fp16 after every operator, as eager does"),
     "fuse": (True, "False: one kernel an operator, for finding a fault"),
@@ -29,7 +32,7 @@ _OPTIONS = {
         False,
         "numbers read from integer tensors, by item() or tolist(), are symbols, which may be sizes",
     ),
-    "frontend": ("evaluate", "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
+    "frontend": (_FRONT_END, "'evaluate': by the bytecode evaluator; 'trace': natively, on tensors that take notes"),
 }
 _GUARD_FILTER = (
     "guard_filter",
@@ -75,6 +78,8 @@ def _check_options(mode, options, dynamic, backend):
         if name == "frontend":
             if value not in _FRONT_ENDS:
                 raise ValueError(f"cresset.compile: unknown frontend {value!r}; expected 'trace' or 'evaluate'")
+            if value == "evaluate" and _NO_EVALUATOR:
+                raise ValueError(f"cresset.compile: frontend='evaluate' cannot be had here: {_NO_EVALUATOR}")
         elif not isinstance(value, bool):
             raise TypeError(f"cresset.compile: option {name!r} must be True or False, got {value!r}")
         chosen[name] = value

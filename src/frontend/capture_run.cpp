@@ -102,6 +102,13 @@ bool keeps_operand(const CressetActivation& activation) {
   return opcode == JUMP_IF_TRUE_OR_POP || opcode == JUMP_IF_FALSE_OR_POP;
 }
 
+// What this file runs in Python is no part of the program.
+struct NotEvaluated {
+  NotEvaluated() { cresset_eval_pause(); }
+  ~NotEvaluated() { cresset_eval_unpause(); }
+  NotEvaluated(const NotEvaluated&) = delete;
+};
+
 // The frames as they stand once the operation in progress is done, its result not yet on the stack.
 Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why) {
   if (!is_truth) return frames_of(activation, CRESSET_AFTER, why);
@@ -297,6 +304,7 @@ class CaptureRun final : public PieceMaker {
   bool end_at_break(const std::string& why) {
     const py::gil_scoped_acquire gil;
     const SetAside pending;
+    const NotEvaluated own_business;
     const std::string at = piece_->capture().located(why);
     std::string obstacle;
     try {

@@ -37,7 +37,7 @@ struct InProgress {
   int instruction = 0;
   Operation::Kind kind = Operation::Kind::Call;
   int operation = 0;
-  const CressetCall* call = nullptr;
+  CressetCall call{};  // a copy: the one that was told is gone when the call runs
   PyObject* operands[2] = {nullptr, nullptr};
   uint64_t serial = 0, writes = 0;  // of the capture, when it began
   bool uses_up = false;  // once it has begun, what it was given is not what it was: an iterator, a list being sorted

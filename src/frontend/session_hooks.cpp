@@ -23,16 +23,16 @@ Operation InProgress::kept() const {
       if (operand != nullptr) out.operands.push_back(PyRef::borrow(operand));
     return out;
   }
-  out.positional = call->nargs;
-  out.kwnames = PyRef::borrow(call->kwnames);
-  out.operands.push_back(PyRef::borrow(call->callable));
-  const Py_ssize_t named = call->kwnames != nullptr ? PyTuple_GET_SIZE(call->kwnames) : 0;
-  for (Py_ssize_t i = 0; i < call->nargs + named; ++i) out.operands.push_back(PyRef::borrow(call->args[i]));
+  out.positional = call.nargs;
+  out.kwnames = PyRef::borrow(call.kwnames);
+  out.operands.push_back(PyRef::borrow(call.callable));
+  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  for (Py_ssize_t i = 0; i < call.nargs + named; ++i) out.operands.push_back(PyRef::borrow(call.args[i]));
   return out;
 }
 
 void Session::start(CressetActivation* activation, Operation::Kind kind, int operation) {
-  in_progress_ = {activation, activation->instruction, kind, operation, nullptr, {nullptr, nullptr}};
+  in_progress_ = {activation, activation->instruction, kind, operation, {}, {nullptr, nullptr}};
   in_progress_.serial = capture_->serial();
   in_progress_.writes = capture_->writes();
 }
@@ -153,7 +153,7 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
 CressetAction Session::read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor,
                                 PyObject** result) {
   start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = &call;
+  in_progress_.call = call;
   PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
   in_progress_ = {};
   if (!value) return CRESSET_FAIL;
@@ -176,7 +176,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   in_progress_ = {};
   if (is_call(*activation)) {  // else the text shows another operation: a property, an operator's method
     start(activation, Operation::Kind::Call, 0);
-    in_progress_.call = &call;
+    in_progress_.call = call;
   }
   if (mode == CallMode::Disabled) {
     if (capture_->locate) capture_->locate(*capture_);
@@ -198,7 +198,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
   }
   start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = &call;
+  in_progress_.call = call;
   const CCall what = classify_call(call.callable, call.args, call.nargs);
   if (what.effect == CEffect::Pure) return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   if (what.effect == CEffect::Outside) {

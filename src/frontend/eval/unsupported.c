@@ -35,6 +35,11 @@ int cresset_eval_generator_image(PyObject* generator, CressetFrameImage* image) 
   return -1;
 }
 
+int cresset_eval_live_slots(PyCodeObject* code, int last, uint8_t* live) {
+  (void)code, (void)last, (void)live;
+  return -1;
+}
+
 PyObject* cresset_eval_rebuild_generator(const CressetFrameImage* image) {
   (void)image;
   PyErr_SetString(PyExc_RuntimeError, cresset_eval_unsupported());
