@@ -48,6 +48,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
 }
 
 void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path) {
+  if (spec.kind == ArgSpec::Kind::Same) return;  // done where it was met first
   // An iterator that an earlier piece made moves on: it is made anew from where it stands.
   const bool is_iterator = spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind);
   if (!is_iterator) learn(object);
@@ -308,6 +309,8 @@ Session::CodeRole Session::role_of(PyCodeObject* code) {
 CressetAction Session::enter(CressetActivation& activation) {
   if (capture_->recording != 0) return CRESSET_NATIVE;
   if (!open()) return CRESSET_RUN;
+  if (activation.is_generator && activation.generator != nullptr && existed(activation.generator))
+    refuse("advances a generator that was there before");
   switch (role_of(activation.code)) {
     case CodeRole::Machinery:
       return CRESSET_NATIVE;

@@ -19,7 +19,6 @@ INPUTS = [lambda: ramp(3, 4), lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: r
 # What differs from eager today: program, and why.
 KNOWN = {
     "getattribute_override": "a class with __getattribute__ in Python: facts about attributes skip the calls that log",
-    "generator_kept_in_state": "a generator kept in state is rebuilt as it stood when it was captured",
 }
 
 
