@@ -5,6 +5,7 @@ import functools
 import math
 import sys
 import threading
+import warnings
 import types
 
 import torch
@@ -158,6 +159,23 @@ def _extremum(builtin, symbolic):
         return out
 
     return extremum
+
+
+def place_of_warning(message, category=None, stacklevel=1, source=None):
+    """What warnings.warn_explicit needs to repeat this warning of the function that calls: (registry, ...)."""
+    frame = sys._getframe(1)
+    while stacklevel > 1 and frame is not None:
+        frame, stacklevel = frame.f_back, stacklevel - 1
+    names = frame.f_globals if frame is not None else sys.__dict__
+    if isinstance(message, Warning):
+        message, category = str(message), type(message)
+    line, file = (frame.f_lineno, frame.f_code.co_filename) if frame is not None else (1, "sys")
+    registry = names.setdefault("__warningregistry__", {})
+    return registry, str(message), category or UserWarning, file, line, names.get("__name__", "<string>")
+
+
+def warn_again(registry, message, category, filename, lineno, module):
+    warnings.warn_explicit(message, category, filename, lineno, module, registry)
 
 
 def _with_plain_bools(function):

@@ -126,6 +126,7 @@ class Session {
   CressetAction before_call(CressetActivation* activation, const CressetCall& call, PyObject** result);
   void after_call(CressetActivation* activation, const CressetCall& call, PyObject* result);
   void note_call(const CressetCall& call, PyObject* result);
+  CressetAction log_warning(const CressetCall& call);
   void log_method(const CCall& what, const CressetCall& call);
   CressetAction enter(CressetActivation& activation);
 

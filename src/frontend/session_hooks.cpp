@@ -191,12 +191,21 @@ static bool uses_up(const CCall& what, const CressetCall& call) {
   return std::any_of(call.args, call.args + call.nargs + named, [](PyObject* o) { return PyIter_Check(o) != 0; });
 }
 
+static bool is_warn(PyObject* callable) {
+  static PyObject* const warn = [] {
+    const PyRef module = checked(PyImport_ImportModule("warnings"));
+    return checked(PyObject_GetAttrString(module.get(), "warn")).release();
+  }();
+  return callable == warn;
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   if (call.evaluated) return before_function(activation, call);
   if (role_of(activation->code) != CodeRole::Replacement) {
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
     if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
   }
+  if (is_warn(call.callable)) return log_warning(call);
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
   const CCall what = classify_call(call.callable, call.args, call.nargs);
@@ -213,6 +222,23 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) will_write(what.self);
   in_progress_.uses_up = uses_up(what, call);
   return CRESSET_RUN;
+}
+
+// warnings.warn() is done as it is, unseen; later calls warn of the same place, as often as the filters want then.
+CressetAction Session::log_warning(const CressetCall& call) {
+  in_progress_ = {};
+  const PyRef helpers = checked(PyImport_ImportModule("cresset._capture_patches"));
+  const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
+  const PyRef found = PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  if (!found) return PyErr_Clear(), CRESSET_NATIVE;  // the call itself says what is wrong with it
+  const PyRef again = checked(PyObject_GetAttrString(helpers.get(), "warn_again"));
+  PyObject* registry = PyTuple_GET_ITEM(found.get(), 0);
+  learn(registry);
+  Write write{Write::Kind::Method, PyRef::borrow(registry), again, {}, {}, 0};
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(found.get()); ++i)
+    write.values.push_back(PyRef::borrow(PyTuple_GET_ITEM(found.get(), i)));
+  writes_.push_back(std::move(write));
+  return CRESSET_NATIVE;
 }
 
 void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject* result) {

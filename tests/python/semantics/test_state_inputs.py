@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import warnings
 
 import pytest
 import torch
@@ -261,3 +262,30 @@ def test_a_custom_function_is_captured():
     for n in (3, 4):
         torch.testing.assert_close(g(ramp(n)), f(ramp(n)))
     assert cresset.stats()["graphs"] == 1 and cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]
+
+
+@pytest.mark.parametrize("action", ["always", "default", "error"])
+def test_warnings_are_given_as_often_as_the_filters_want(action):
+    def f(x):
+        y = x * 2
+        warnings.warn("careful", stacklevel=1)
+        warnings.warn(DeprecationWarning("old"))
+        return y + 1
+
+    def collect(g):
+        globals().pop("__warningregistry__", None)
+        seen = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter(action)
+            for n in (3, 3, 4):
+                try:
+                    g(ramp(n))
+                except Warning as e:
+                    seen.append(repr(e))
+                seen += [(str(w.message), w.category, w.filename, w.lineno) for w in caught]
+        return seen
+
+    g = compiled(f)
+    assert collect(g) == collect(f)
+    if action != "error":
+        assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
