@@ -143,6 +143,8 @@ def show(outcomes: list[Outcome], console: Console) -> None:
 @torch.no_grad()
 def main() -> None:
     console = Console(width=150)
+    # At its first use torch.compile patches torch.nn.Module: cresset would notice that the classes changed.
+    torch.compile(torch.nn.Linear(1, 1), backend="eager")(torch.ones(1, 1))
     columns = TextColumn("{task.description:50s}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
         outcomes = [run_model(progress, *program) for program in PROGRAMS]

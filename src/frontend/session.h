@@ -126,6 +126,7 @@ class Session {
   CressetAction before_call(CressetActivation* activation, const CressetCall& call, PyObject** result);
   void after_call(CressetActivation* activation, const CressetCall& call, PyObject* result);
   void note_call(const CressetCall& call, PyObject* result);
+  CCall classify(const CressetCall& call);
   CressetAction log_warning(const CressetCall& call);
   void log_method(const CCall& what, const CressetCall& call);
   CressetAction enter(CressetActivation& activation);
@@ -138,6 +139,7 @@ class Session {
   std::unordered_map<PyObject*, PyRef> argument_paths_;
   std::unordered_set<Pair, PairHash> seen_, ignored_;
   std::unordered_map<PyCodeObject*, CodeRole> roles_;
+  std::unordered_map<Pair, CCall, PairHash> classified_;
   std::unordered_set<PyObject*> whole_, keys_written_;
   std::unordered_map<PyObject*, PyRef> contents_before_;  // of containers that were written
   std::vector<Write> writes_;

@@ -136,7 +136,7 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
     return *result = Py_NewRef(given), CRESSET_RESULT;
   if (!capture_->symbolic_numbers || call.kwnames != nullptr || call.nargs > 1) return CRESSET_RUN;
   if (!to_int && !to_float) {
-    const CCall what = classify_call(call.callable, call.args, call.nargs);
+    const CCall what = classify(call);
     if (what.self == nullptr || std::string_view(what.name) != "item") return CRESSET_RUN;
     given = what.self;
   }
@@ -191,6 +191,31 @@ static bool uses_up(const CCall& what, const CressetCall& call) {
   return std::any_of(call.args, call.args + call.nargs + named, [](PyObject* o) { return PyIter_Check(o) != 0; });
 }
 
+// The table's answer depends on the function and the type of its self alone: it is asked once for each pair.
+CCall Session::classify(const CressetCall& call) {
+  PyObject *callable = call.callable, *self = nullptr;
+  const void* function = nullptr;
+  if (PyCFunction_CheckExact(callable)) {
+    self = PyCFunction_GET_SELF(callable);
+    function = ((PyCFunctionObject*)callable)->m_ml;
+    if (self != nullptr && PyModule_Check(self)) self = nullptr;
+  } else if (Py_TYPE(callable) == &PyMethodDescr_Type && call.nargs > 0) {
+    self = call.args[0];
+    function = callable;
+  }
+  if (function == nullptr || (self != nullptr && PyType_Check(self)))
+    return classify_call(callable, call.args, call.nargs);
+  const auto [known, fresh] = classified_.try_emplace({function, self != nullptr ? Py_TYPE(self) : nullptr});
+  if (fresh) {
+    known->second = classify_call(callable, call.args, call.nargs);
+    keep(PyRef::borrow(callable));
+    if (self != nullptr) keep(PyRef::borrow((PyObject*)Py_TYPE(self)));
+  }
+  CCall out = known->second;
+  if (out.self != nullptr) out.self = self;
+  return out;
+}
+
 static bool is_warn(PyObject* callable) {
   static PyObject* const warn = [] {
     const PyRef module = checked(PyImport_ImportModule("warnings"));
@@ -208,7 +233,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (is_warn(call.callable)) return log_warning(call);
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
-  const CCall what = classify_call(call.callable, call.args, call.nargs);
+  const CCall what = classify(call);
   if (what.effect == CEffect::Pure) return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   if (what.effect == CEffect::Outside) {
     capture_->flush("a call of " + describe_callable(call.callable));
@@ -248,7 +273,7 @@ void Session::after_call(CressetActivation* activation, const CressetCall& call,
 }
 
 void Session::note_call(const CressetCall& call, PyObject* result) {
-  const CCall what = classify_call(call.callable, call.args, call.nargs);
+  const CCall what = classify(call);
   const size_t count = static_cast<size_t>(call.nargs);
   const std::string_view name = what.name;
   if (what.effect == CEffect::Pure || what.effect == CEffect::Outside) return;
