@@ -48,7 +48,6 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
 }
 
 void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path) {
-  if (spec.kind == ArgSpec::Kind::Same) return;  // done where it was met first
   // An iterator that an earlier piece made moves on: it is made anew from where it stands.
   const bool is_iterator = spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind);
   if (!is_iterator) learn(object);

@@ -208,7 +208,7 @@ CCall Session::classify(const CressetCall& call) {
   const auto [known, fresh] = classified_.try_emplace({function, self != nullptr ? Py_TYPE(self) : nullptr});
   if (fresh) {
     known->second = classify_call(callable, call.args, call.nargs);
-    keep(PyRef::borrow(callable));
+    if (!PyCFunction_CheckExact(callable) || self == nullptr) keep(PyRef::borrow(callable));  // a bound one keeps its self
     if (self != nullptr) keep(PyRef::borrow((PyObject*)Py_TYPE(self)));
   }
   CCall out = known->second;
