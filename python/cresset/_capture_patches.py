@@ -5,8 +5,8 @@ import functools
 import math
 import sys
 import threading
-import warnings
 import types
+import warnings
 
 import torch
 import torch.nn.functional as F

@@ -48,6 +48,8 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
 }
 
 void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path) {
+  if (spec.kind == ArgSpec::Kind::Same && moves_on(take_apart(object).kind))
+    return refuse("goes on with an iterator that stands in two places");  // it would not be made anew
   // An iterator that an earlier piece made moves on: it is made anew from where it stands.
   const bool is_iterator = spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind);
   if (!is_iterator) learn(object);

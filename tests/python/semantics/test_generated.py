@@ -69,7 +69,7 @@ FOUND = [
     (
         "break_in_generator_loop",
         "for a in (i * i for i in [3, 1]):\n    for b in list(w.names):\n        out.write(f'{x.shape[0]};')",
-        "a loop over a generator that is rebuilt at a point ends too early",
+        None,
     ),
     (
         "extend_by_generator",

@@ -269,7 +269,7 @@ def test_warnings_are_given_as_often_as_the_filters_want(action):
     def f(x):
         y = x * 2
         warnings.warn("careful", stacklevel=1)
-        warnings.warn(DeprecationWarning("old"))
+        warnings.warn(DeprecationWarning("old"), stacklevel=1)
         return y + 1
 
     def collect(g):
