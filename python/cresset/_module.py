@@ -30,23 +30,34 @@ def _register_late(function):
     return _register(function)
 
 
-def _compiled_class(cls):
-    """A subclass of the module's class whose instances share the original's state and run compiled code."""
-    if cls not in _classes:
-        _classes[cls] = type(
+def _subclass(known, cls, slot, **methods):
+    """A subclass of the module's class, made once, whose instances share a module's state and keep their call in `slot`."""
+    if cls not in known:
+        known[cls] = type(
             cls.__name__,
             (cls,),
             {
-                "__slots__": ("_cresset_call", "_cresset_settings", "_orig_mod"),
+                "__slots__": (slot, "_cresset_settings", "_orig_mod"),
                 "__module__": cls.__module__,
                 "__qualname__": cls.__qualname__,
                 "__doc__": cls.__doc__,
-                "__call__": _call,
-                "__reduce_ex__": _reduce_ex,
-                "__deepcopy__": _deepcopy,
+                **methods,
             },
         )
-    return _classes[cls]
+    return known[cls]
+
+
+def _compiled_class(cls):
+    return _subclass(_classes, cls, "_cresset_call", __call__=_call, __reduce_ex__=_reduce_ex, __deepcopy__=_deepcopy)
+
+
+def _instance(cls, module, settings):
+    """Of such a subclass: the module's own ``__dict__``, shared."""
+    made = object.__new__(cls)
+    object.__setattr__(made, "__dict__", module.__dict__)
+    object.__setattr__(made, "_orig_mod", module)
+    object.__setattr__(made, "_cresset_settings", settings)
+    return made
 
 
 def compile_module(module, settings, register):
@@ -54,13 +65,9 @@ def compile_module(module, settings, register):
     whose call runs compiled code. ``_orig_mod`` is the module itself."""
     if hasattr(type(module), "_cresset_call"):
         module = module._orig_mod
-    compiled = object.__new__(_compiled_class(type(module)))
-    object.__setattr__(compiled, "__dict__", module.__dict__)
+    compiled = _instance(_compiled_class(type(module)), module, dict(settings))
     original_call = types.MethodType(type(module).__call__, module)
-    set_slot = object.__setattr__
-    set_slot(compiled, "_orig_mod", module)
-    set_slot(compiled, "_cresset_settings", dict(settings))
-    set_slot(compiled, "_cresset_call", register(_C.compile(original_call, **settings)))
+    object.__setattr__(compiled, "_cresset_call", register(_C.compile(original_call, **settings)))
     return compiled
 
 
@@ -89,28 +96,18 @@ _disabled_classes = {}
 
 
 def _disabled_class(cls):
-    if cls not in _disabled_classes:
-        _disabled_classes[cls] = type(
-            cls.__name__,
-            (cls,),
-            {
-                "__slots__": ("_cresset_kept_out", "_cresset_settings", "_orig_mod"),
-                "__module__": cls.__module__,
-                "__qualname__": cls.__qualname__,
-                "__doc__": cls.__doc__,
-                "__call__": _call_kept_out,
-                "__reduce_ex__": _reduce_disabled,
-                "__deepcopy__": _deepcopy_disabled,
-            },
-        )
-    return _disabled_classes[cls]
+    return _subclass(
+        _disabled_classes,
+        cls,
+        "_cresset_kept_out",
+        __call__=_call_kept_out,
+        __reduce_ex__=_reduce_disabled,
+        __deepcopy__=_deepcopy_disabled,
+    )
 
 
 def disabled_module(module, call, settings):
     """A module that is `module` in every respect, but is called by `call`."""
-    disabled = object.__new__(_disabled_class(type(module)))
-    object.__setattr__(disabled, "__dict__", module.__dict__)
-    object.__setattr__(disabled, "_orig_mod", module)
-    object.__setattr__(disabled, "_cresset_settings", settings)
+    disabled = _instance(_disabled_class(type(module)), module, settings)
     object.__setattr__(disabled, "_cresset_kept_out", call)
     return disabled

@@ -130,16 +130,13 @@ Anatomy of_iterator(PyObject* object) {
   return out;
 }
 
-PyObject* collections(const char* name) {
-  const PyRef module = checked(PyImport_ImportModule("collections"));
-  return checked(PyObject_GetAttrString(module.get(), name)).release();
-}
 bool is_deque_exactly(PyObject* object) {
-  static PyObject* const type = collections("deque");
+  static PyObject* const type = module_attribute("collections", "deque");
   return (PyObject*)Py_TYPE(object) == type;
 }
 bool is_mapping(PyObject* object) {
-  static PyObject *const ordered = collections("OrderedDict"), *const with_default = collections("defaultdict");
+  static PyObject* const ordered = module_attribute("collections", "OrderedDict");
+  static PyObject* const with_default = module_attribute("collections", "defaultdict");
   return (PyObject*)Py_TYPE(object) == ordered || (PyObject*)Py_TYPE(object) == with_default;
 }
 
@@ -218,10 +215,7 @@ PyRef make_generator(const Anatomy& anatomy) {
 }  // namespace
 
 bool is_data_object(PyObject* object) {
-  static PyObject* const module_type = [] {
-    const PyRef nn = checked(PyImport_ImportModule("torch.nn"));
-    return checked(PyObject_GetAttrString(nn.get(), "Module")).release();
-  }();
+  static PyObject* const module_type = module_attribute("torch.nn", "Module");
   if (PyType_IsSubtype(Py_TYPE(object), (PyTypeObject*)module_type)) return false;
   return is_plain_instance(object) || is_dict_object(object) || is_list_object(object);
 }

@@ -15,21 +15,10 @@
 namespace cresset::frontend {
 namespace {
 
-bool is_plain_tensor(PyObject* object) {
-  return THPVariable_CheckExact(object) ||
-         (ParameterClass != nullptr && Py_TYPE(object) == (PyTypeObject*)ParameterClass);
-}
-
 bool is_value(PyObject* object) {
   return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
          PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || PySlice_Check(object) || object == Py_Ellipsis ||
          PyRange_Check(object) || PyComplex_CheckExact(object) || is_numpy_scalar(object);
-}
-
-PyObject* module_attribute(const char* module, const char* name) {
-  PyRef m = PyRef::steal(PyImport_ImportModule(module));
-  if (!m) return nullptr;
-  return PyObject_GetAttrString(m.get(), name);
 }
 
 PyObject* enum_type() {
@@ -91,9 +80,7 @@ std::string key_text(PyObject* key) {
 }
 
 bool flatten_registered(PyObject* object, RegisteredNode& out) {
-  PyObject* table = registered_nodes();
-  if (table == nullptr) return PyErr_Clear(), false;
-  PyObject* node = PyDict_GetItemWithError(table, (PyObject*)Py_TYPE(object));
+  PyObject* node = PyDict_GetItemWithError(registered_nodes(), (PyObject*)Py_TYPE(object));
   if (node == nullptr) return PyErr_Clear(), false;
   PyRef flatten = PyRef::steal(PyObject_GetAttrString(node, "flatten_fn"));
   PyRef pair = flatten ? PyRef::steal(PyObject_CallOneArg(flatten.get(), object)) : PyRef();
@@ -354,10 +341,7 @@ bool holds_number(const ArgSpec& spec) {
 
 // An iterator over a range, standing at a symbolic place.
 static PyRef range_iterator(PyObject* range, PyObject* index) {
-  static PyObject* const type = [] {
-    const PyRef module = checked(PyImport_ImportModule("cresset._capture_patches"));
-    return checked(PyObject_GetAttrString(module.get(), "RangeIterator")).release();
-  }();
+  static PyObject* const type = module_attribute("cresset._capture_patches", "RangeIterator");
   return checked(PyObject_CallFunctionObjArgs(type, range, index, nullptr));
 }
 

@@ -9,6 +9,7 @@
 
 #include "frontend/compiled_function.h"
 #include "frontend/control.h"
+#include "frontend/py_objects.h"
 
 namespace cresset::frontend {
 namespace {
@@ -150,18 +151,12 @@ CCall function_of(PyObject* callable, const char* name) {
 }  // namespace
 
 bool is_deque(PyObject* object) {
-  static PyObject* deque = [] {
-    PyRef m = PyRef::steal(PyImport_ImportModule("collections"));
-    return m ? PyObject_GetAttrString(m.get(), "deque") : nullptr;
-  }();
-  return deque != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)deque);
+  static PyObject* const deque = module_attribute("collections", "deque");
+  return PyObject_TypeCheck(object, (PyTypeObject*)deque);
 }
 
 static bool is_autograd_function(PyObject* type) {
-  static PyObject* const base = [] {
-    const PyRef module = checked(PyImport_ImportModule("torch._C"));
-    return checked(PyObject_GetAttrString(module.get(), "_FunctionBase")).release();
-  }();
+  static PyObject* const base = module_attribute("torch._C", "_FunctionBase");
   return PyType_IsSubtype((PyTypeObject*)type, (PyTypeObject*)base) != 0;
 }
 

@@ -97,8 +97,7 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
 
 // A branch that leaves its operand on the stack: the outcome alone does not tell what comes of it.
 bool keeps_operand(const CressetActivation& activation) {
-  const PyRef code = checked(PyCode_GetCode(activation.code));
-  const auto opcode = static_cast<unsigned char>(PyBytes_AS_STRING(code.get())[2 * activation.instruction]);
+  const int opcode = opcode_in_progress(activation);
   return opcode == JUMP_IF_TRUE_OR_POP || opcode == JUMP_IF_FALSE_OR_POP;
 }
 

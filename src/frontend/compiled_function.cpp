@@ -271,10 +271,11 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
       return capture_from(request(no_names), point, std::move(fresh), args.get(), value.get());
     }
   }
-  const std::string why = next.variant != nullptr      ? next.variant->eager_reason
-                          : state != variant.after ? "the operation changed torch's modes"
-                                                   : "no further piece can begin there";
-  CRESSET_LOG(Recompiles, name() + ": goes on natively from " + point->place.text() + ": " + why);
+  const auto why = [&]() -> std::string {
+    if (next.variant != nullptr) return next.variant->eager_reason;
+    return state != variant.after ? "the operation changed torch's modes" : "no further piece can begin there";
+  };
+  CRESSET_LOG(Recompiles, name() + ": goes on natively from " + point->place.text() + ": " + why());
   next = {};
   ++live_totals().native_stretches;
   return resume(point->place, frames.get(), value.get(), nullptr, /*natively=*/true);

@@ -129,6 +129,11 @@ std::string Place::text() const {
          std::to_string(line) + ")";
 }
 
+int opcode_in_progress(const CressetActivation& activation) {
+  const PyRef code = checked(PyCode_GetCode(activation.code));
+  return static_cast<unsigned char>(PyBytes_AS_STRING(code.get())[2 * activation.instruction]);
+}
+
 PyRef frame_contents(const CressetFrameImage& image) {
   const PyRef slots = slots_of(image.slots, image.slot_count), stack = slots_of(image.stack, image.stack_depth);
   return checked(PyTuple_Pack(4, image.function != nullptr ? image.function : unset(),

@@ -61,6 +61,9 @@ struct FrameImage {
   CressetFrameImage image{};
 };
 
+// The opcode of the instruction in progress, as the compiler wrote it.
+int opcode_in_progress(const CressetActivation& activation);
+
 // Of the thread's activations, from `innermost` outwards. Empty contents when they cannot be rebuilt, and why.
 Frames frames_of(CressetActivation* innermost, CressetPoint point, std::string* why);
 

@@ -1,5 +1,7 @@
 #include "frontend/py_objects.h"
 
+#include <torch/csrc/autograd/python_variable.h>
+
 #include <cstring>
 
 namespace cresset::frontend {
@@ -16,6 +18,15 @@ uint64_t dict_version(PyObject* dict) {
   (void)dict;
   return 0;
 #endif
+}
+
+PyObject* module_attribute(const char* module, const char* name) {
+  const PyRef found = checked(PyImport_ImportModule(module));
+  return checked(PyObject_GetAttrString(found.get(), name)).release();
+}
+
+bool is_plain_tensor(PyObject* object) {
+  return object != nullptr && (THPVariable_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ParameterClass);
 }
 
 bool is_numpy_scalar(PyObject* object) {

@@ -12,6 +12,10 @@ namespace cresset::frontend {
 PyObject* instance_dict(PyObject* object);
 // Changes with the dictionary; 0: it changes without a trace.
 uint64_t dict_version(PyObject* dict);
+// module.name, kept for good: for static variables. Throws PythonError when there is none.
+PyObject* module_attribute(const char* module, const char* name);
+// A torch.Tensor or a Parameter, of no subclass; false for nullptr.
+bool is_plain_tensor(PyObject* object);
 // An instance of numpy.generic: immutable, and compared by value.
 bool is_numpy_scalar(PyObject* object);
 PyRef tuple_of(const std::vector<PyRef>& items);

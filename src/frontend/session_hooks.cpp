@@ -9,6 +9,7 @@
 #include "bridge/symbolic_float.h"
 #include "frontend/compiled_function.h"
 #include "frontend/control.h"
+#include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/symbols.h"
 
@@ -162,8 +163,7 @@ CressetAction Session::read_int(CressetActivation* activation, const CressetCall
 }
 
 static bool is_call(const CressetActivation& activation) {
-  const PyRef code = checked(PyCode_GetCode(activation.code));
-  const auto opcode = static_cast<unsigned char>(PyBytes_AS_STRING(code.get())[2 * activation.instruction]);
+  const int opcode = opcode_in_progress(activation);
   return opcode == CALL || opcode == CALL_FUNCTION_EX;
 }
 
@@ -217,10 +217,7 @@ CCall Session::classify(const CressetCall& call) {
 }
 
 static bool is_warn(PyObject* callable) {
-  static PyObject* const warn = [] {
-    const PyRef module = checked(PyImport_ImportModule("warnings"));
-    return checked(PyObject_GetAttrString(module.get(), "warn")).release();
-  }();
+  static PyObject* const warn = module_attribute("warnings", "warn");
   return callable == warn;
 }
 

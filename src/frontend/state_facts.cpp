@@ -35,10 +35,6 @@ PyObject* any_tensor() {
   return mark;
 }
 
-bool is_plain_tensor(PyObject* object) {
-  return object != nullptr && (THPVariable_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ParameterClass);
-}
-
 // What a source holds now: borrowed, or nullptr.
 PyObject* held_by(const StateFacts::Source& source) {
   PyObject *container = source.container.get(), *key = source.key.get();

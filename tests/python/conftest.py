@@ -54,6 +54,13 @@ def summary() -> list[str]:
     return SUMMARY
 
 
+@pytest.fixture(params=[False, True], ids=["no_grad", "grad"])
+def grad(request):
+    """Both grad modes."""
+    with torch.set_grad_enabled(request.param):
+        yield request.param
+
+
 @pytest.fixture(autouse=True)
 def fresh_state():
     """Each test starts with no compiled code, fixed random numbers and default modes."""

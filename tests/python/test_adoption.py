@@ -22,13 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 EVALUATE = {"frontend": "evaluate"}
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    cresset.reset()
-    yield
-    cresset.reset()
-
-
 @pytest.fixture(params=["evaluate", "trace"])
 def options(request):
     return {"frontend": request.param}

@@ -16,19 +16,6 @@ import cresset
 EVALUATE = {"frontend": "evaluate"}
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    cresset.reset()
-    yield
-    cresset.reset()
-
-
-@pytest.fixture(params=[False, True], ids=["no_grad", "grad"])
-def grad(request):
-    with torch.set_grad_enabled(request.param):
-        yield request.param
-
-
 @pytest.fixture(params=["evaluate", "trace"])
 def options(request):
     return {"frontend": request.param}

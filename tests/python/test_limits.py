@@ -18,19 +18,6 @@ import cresset
 EVALUATE = {"frontend": "evaluate"}
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    cresset.reset()
-    yield
-    cresset.reset()
-
-
-@pytest.fixture(params=[False, True], ids=["no_grad", "grad"])
-def grad(request):
-    with torch.set_grad_enabled(request.param):
-        yield request.param
-
-
 def x(seed=0, *shape):
     return torch.randn(shape or (3, 4), generator=torch.Generator().manual_seed(seed))
 
