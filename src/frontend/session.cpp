@@ -29,7 +29,7 @@ void Session::refuse(std::string why) {
 }
 
 void Session::learn(PyObject* object) {
-  if (object == nullptr || is_constant_value(object)) return;
+  if (object == nullptr || is_constant_value(object) || made_.count(object) != 0) return;
   known_.try_emplace(object, PyRef::borrow(object));
 }
 
@@ -44,6 +44,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   whole_.clear();
   keys_written_.clear();
   writes_.clear();
+  made_.clear();
   refusal_.clear();
 }
 
@@ -215,6 +216,24 @@ void Session::before_write(const CressetWrite& write) {
     capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");
 }
 
+// The write keeps what it was given, so that addresses stay taken.
+void Session::add_write(Write write) {
+  const auto mark = [&](PyObject* object) {
+    if (!existed(object)) made_.insert(object);
+  };
+  for (const PyRef& value : write.values) {
+    mark(value.get());
+    if (write.kind == Write::Kind::Attribute || write.kind == Write::Kind::Cell) continue;
+    PyObject *container = value.get(), *key, *item;  // extend, update, +=: its items are written
+    if (PyList_Check(container) || PyTuple_Check(container))
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i) mark(PySequence_Fast_GET_ITEM(container, i));
+    for (Py_ssize_t at = 0; PyDict_Check(container) && PyDict_Next(container, &at, &key, &item);) mark(item);
+    Py_hash_t hash;
+    for (Py_ssize_t at = 0; PyAnySet_Check(container) && _PySet_NextEntry(container, &at, &item, &hash);) mark(item);
+  }
+  writes_.push_back(std::move(write));
+}
+
 void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (THPVariable_Check(owner)) return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
   if (!existed(owner)) return;
@@ -229,7 +248,7 @@ void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   kept_.push_back(PyRef::borrow(name));
   Write write{Write::Kind::Attribute, PyRef::borrow(owner), PyRef::borrow(name), {}, {}, 0};
   if (value != nullptr) write.values.push_back(PyRef::borrow(value));
-  writes_.push_back(std::move(write));
+  add_write(std::move(write));
 }
 
 void Session::after_write(const CressetWrite& write) {
@@ -258,7 +277,7 @@ void Session::after_write(const CressetWrite& write) {
   if (write.kind == CRESSET_WRITE_CELL) whole_.insert(owner);
   if (write.key != nullptr) seen_.insert({owner, write.key});
   kept_.push_back(PyRef::borrow(write.key));
-  writes_.push_back(std::move(kept));
+  add_write(std::move(kept));
 }
 
 // ---- Frames

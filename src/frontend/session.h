@@ -106,6 +106,7 @@ class Session {
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   void refuse(std::string why);
   void learn(PyObject* object);
+  void add_write(Write write);
   void learn_function(PyObject* function);  // with what a bound method consists of
   // Whether this is the first time that the key is read or written in this call.
   bool first(PyObject* container, PyObject* key) { return seen_.insert({container, key}).second; }
@@ -143,6 +144,7 @@ class Session {
   std::unordered_set<PyObject*> whole_, keys_written_;
   std::unordered_map<PyObject*, PyRef> contents_before_;  // of containers that were written
   std::vector<Write> writes_;
+  std::unordered_set<PyObject*> made_;  // objects of the call that were written into what existed, which leads to them now
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
   std::string refusal_;
 };

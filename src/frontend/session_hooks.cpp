@@ -259,7 +259,7 @@ CressetAction Session::log_warning(const CressetCall& call) {
   Write write{Write::Kind::Method, PyRef::borrow(registry), again, {}, {}, 0};
   for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(found.get()); ++i)
     write.values.push_back(PyRef::borrow(PyTuple_GET_ITEM(found.get(), i)));
-  writes_.push_back(std::move(write));
+  add_write(std::move(write));
   return CRESSET_NATIVE;
 }
 
@@ -323,7 +323,7 @@ void Session::log_method(const CCall& what, const CressetCall& call) {
     if (PyIter_Check(call.args[i])) return refuse(std::string("calls ") + what.name + " with an iterator");
     write.values.push_back(PyRef::borrow(call.args[i]));
   }
-  writes_.push_back(std::move(write));
+  add_write(std::move(write));
 }
 
 // The table. C++ exceptions stop here.

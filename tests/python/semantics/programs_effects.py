@@ -106,6 +106,57 @@ def queue(w, x):
     return sum(w.queue)
 
 
+@row(make=lambda: world(box=Box()))
+def new_list_in_an_attribute(w, x):
+    w.box.value = [1]
+    w.box.value.append(2)
+    w.log.append(w.box.value)
+    w.log.append(len(w.box.value))
+    return x * 2
+
+
+@row(make=lambda: world(box=Box()))
+def new_object_in_an_attribute(w, x):
+    w.box.value = Box([])
+    w.box.value.value.append(x.shape[0])
+    if x.sum() > 0:
+        w.box.value.value.append(x + 1)
+    w.log.append(w.box.value.value)
+    return w.box.value
+
+
+@row(make=lambda: world(table={}, queue=collections.deque()))
+def new_containers_in_containers(w, x):
+    w.table["a"] = []
+    w.table["a"].append(1)
+    w.table.update(b={})
+    w.table["b"]["n"] = 2
+    w.queue.extend([[], []])
+    w.queue[-1].append(3)
+    w.log += [[4]]
+    w.log[-1].append(5)
+    w.table.setdefault("c", []).append(6)
+    w.log.append((w.table["a"], w.table["b"]))
+    return x + 1
+
+
+@row(make=lambda: world(call=None))
+def new_list_in_a_cell(w, x):
+    if w.call is None:
+        items = None
+
+        def call(y):
+            nonlocal items
+            items = [y * 2]
+            items.append(len(items))
+            w.log.append(items)
+            return items
+
+        w.call = call
+        return x
+    return w.call(x)
+
+
 @row(make=lambda: world(total=torch.zeros(3, 4)))
 def accumulate_in_place(w, x):
     w.total += x
