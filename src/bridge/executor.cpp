@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "bridge/arena.h"
 #include "bridge/executor_context.h"
+#include "bridge/result_memory.h"
 #include "codegen/codegen.h"
 
 namespace cresset::bridge {
@@ -91,6 +92,9 @@ void configure_codegen() {
   static_cast<void>(once);
 }
 
-void trim_memory() { ArenaPool::get().trim(); }
+void trim_memory() {
+  ArenaPool::get().trim();
+  trim_result_memory();
+}
 
 }  // namespace cresset::bridge

@@ -13,6 +13,7 @@
 #include "bridge/aten_call.h"
 #include "bridge/executor.h"
 #include "bridge/executor_context.h"
+#include "bridge/result_memory.h"
 #include "bridge/thread_pool.h"
 
 namespace cresset::bridge {
@@ -174,6 +175,7 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs) {
   // Operators were captured below autograd and autocast, and run there.
   const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                  c10::autocast_dispatch_keyset);
+  const ReuseResultMemory reuse;
   threads_ = at::in_parallel_region() ? 1 : at::get_num_threads();
   const ArenaLease arena(static_cast<size_t>(arena_bytes_ + scratch_bytes_ * threads_), last_arena_);
   struct AtEnd {

@@ -1,6 +1,7 @@
 // The executor on programs made by hand: homes, views, outputs, mutation, errors, threads.
 #include "bridge/executor.h"
 
+#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +9,7 @@
 
 #include "bridge/arena.h"
 #include "bridge/program_builder.h"
+#include "bridge/result_memory.h"
 
 namespace cresset::bridge {
 namespace {
@@ -43,6 +45,35 @@ TEST(Executor, OutputsOfTwoCallsDoNotShareMemory) {
   const auto second = executor->run({at::zeros({4})}, {});
   EXPECT_TRUE(at::equal(first[0], at::full({4}, 2.F)));
   EXPECT_TRUE(at::equal(second[0], at::zeros({4})));
+}
+
+TEST(Executor, LargeResultsUseTheMemoryOfThoseThatDied) {
+  constexpr int64_t kLarge = int64_t{1} << 20;  // 4 MiB of floats
+  ProgramBuilder b;
+  const TensorId x = b.input({b.c(kLarge)});
+  const TensorId out = b.slot(Home::Fresh, {b.c(kLarge)});
+  b.launch(double_kernel, {x, out}, b.c(kLarge));
+  const auto executor = b.build({out});
+  trim_result_memory();
+  const at::Tensor ones = at::ones({kLarge}), input = ones * 3;
+  at::Tensor held = executor->run({ones}, {})[0];
+  const void* other = executor->run({input}, {})[0].const_data_ptr();  // died at once
+  EXPECT_NE(other, held.const_data_ptr());
+  const at::Tensor again = executor->run({input}, {})[0];
+  EXPECT_EQ(other, again.const_data_ptr());
+  EXPECT_TRUE(at::equal(held, ones * 2));
+  EXPECT_TRUE(at::equal(again, ones * 6));
+  const ResultMemoryStats before = result_memory_stats();
+  EXPECT_EQ(before.bytes_in_use, 2 * kLarge * 4);
+  at::empty({kLarge});  // outside of a call nothing comes from there
+  EXPECT_EQ(result_memory_stats().bytes_in_use, before.bytes_in_use);
+  // Whoever keeps the address alone frees it through the allocator.
+  void* address = held.storage().set_data_ptr(at::DataPtr()).release_context();
+  held.reset();
+  c10::GetCPUAllocator()->raw_deallocate(address);
+  EXPECT_EQ(result_memory_stats().bytes_kept, kLarge * 4);
+  trim_result_memory();
+  EXPECT_EQ(result_memory_stats().bytes_kept, 0);
 }
 
 TEST(Executor, ChainsKernelsAndOperatorsThroughTheArena) {

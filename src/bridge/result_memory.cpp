@@ -1,0 +1,164 @@
+#include "bridge/result_memory.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <sys/mman.h>
+
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace cresset::bridge {
+namespace {
+
+constexpr size_t kLeast = size_t{1} << 20;  // below, malloc keeps its memory by itself
+constexpr size_t kMostKept = size_t{256} << 20;
+constexpr size_t kPage = 4096, kHugePage = size_t{2} << 20;
+
+struct Block {
+  void* data;
+  size_t bytes;
+};
+
+class Pool {
+ public:
+  static Pool& get() {
+    static Pool* pool = new Pool;  // never destroyed: tensors may outlive everything
+    return *pool;
+  }
+
+  // nullptr: there is no memory.
+  void* take(size_t bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = best_fit(bytes); found != kept_.end()) {
+        const Block block = *found;
+        kept_.erase(found);
+        kept_bytes_ -= block.bytes;
+        hold(block);
+        return block.data;
+      }
+    }
+    const size_t unit = bytes >= 2 * kHugePage ? kHugePage : kPage;
+    const Block block = map((bytes + unit - 1) / unit * unit);
+    if (block.data == nullptr) return nullptr;
+    const std::lock_guard lock(mutex_);
+    ++mapped_;
+    hold(block);
+    return block.data;
+  }
+
+  bool holds(void* data) {
+    const std::lock_guard lock(mutex_);
+    return held_.count(data) != 0;
+  }
+
+  void give_back(void* data) {
+    const std::lock_guard lock(mutex_);
+    const auto held = held_.find(data);
+    kept_.push_back({data, held->second});
+    kept_bytes_ += held->second;
+    held_bytes_ -= held->second;
+    held_.erase(held);
+    drop_beyond(kMostKept);
+  }
+
+  void trim() {
+    const std::lock_guard lock(mutex_);
+    drop_beyond(0);
+  }
+
+  ResultMemoryStats stats() {
+    const std::lock_guard lock(mutex_);
+    return {static_cast<int64_t>(held_bytes_), static_cast<int64_t>(kept_bytes_), mapped_};
+  }
+
+ private:
+  // The smallest that fits, but none so large that most of it would lie idle.
+  std::vector<Block>::iterator best_fit(size_t bytes) {
+    auto best = kept_.end();
+    for (auto it = kept_.begin(); it != kept_.end(); ++it)
+      if (it->bytes >= bytes && it->bytes <= 2 * bytes && (best == kept_.end() || it->bytes < best->bytes)) best = it;
+    return best;
+  }
+
+  void hold(const Block& block) {
+    held_.emplace(block.data, block.bytes);
+    held_bytes_ += block.bytes;
+  }
+
+  // The longest unused go first.
+  void drop_beyond(size_t most) {
+    while (kept_bytes_ > most) {
+      munmap(kept_.front().data, kept_.front().bytes);
+      kept_bytes_ -= kept_.front().bytes;
+      kept_.erase(kept_.begin());
+    }
+  }
+
+  static Block map(size_t bytes) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return {nullptr, 0};
+    if (bytes >= 2 * kHugePage) madvise(data, bytes, MADV_HUGEPAGE);
+    return {data, bytes};
+  }
+
+  std::mutex mutex_;
+  std::vector<Block> kept_;  // the last freed last
+  std::unordered_map<void*, size_t> held_;
+  size_t kept_bytes_ = 0, held_bytes_ = 0;
+  int64_t mapped_ = 0;
+};
+
+thread_local bool reusing = false;
+c10::DeleterFnPtr system_deleter = nullptr;
+
+void release_block(void* data) {
+  c10::profiledCPUMemoryReporter().Delete(data);
+  Pool::get().give_back(data);
+}
+
+// For whoever kept the address alone and asks the allocator how to free it.
+void release_any(void* data) {
+  if (Pool::get().holds(data)) return release_block(data);
+  system_deleter(data);
+}
+
+// Stands before the process's CPU allocator, which keeps serving whoever is not in a call of ours.
+class ReusingAllocator final : public c10::Allocator {
+ public:
+  explicit ReusingAllocator(c10::Allocator* system) : system_(system) { system_deleter = system->raw_deleter(); }
+
+  c10::DataPtr allocate(size_t bytes) override {
+    if (!reusing || bytes < kLeast) return system_->allocate(bytes);
+    void* data = Pool::get().take(bytes);
+    if (data == nullptr) return system_->allocate(bytes);  // which says that there is no memory as eager would
+    c10::profiledCPUMemoryReporter().New(data, bytes);
+    return {data, data, &release_block, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return system_deleter == nullptr ? nullptr : &release_any; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
+
+ private:
+  c10::Allocator* const system_;
+};
+
+void install() {
+  static const bool once = [] {
+    c10::SetCPUAllocator(new ReusingAllocator(c10::GetCPUAllocator()));  // torch keeps the pointer for ever
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+}  // namespace
+
+ReuseResultMemory::ReuseResultMemory() : before_(reusing) {
+  install();
+  reusing = true;
+}
+ReuseResultMemory::~ReuseResultMemory() { reusing = before_; }
+
+ResultMemoryStats result_memory_stats() { return Pool::get().stats(); }
+void trim_result_memory() { Pool::get().trim(); }
+
+}  // namespace cresset::bridge
