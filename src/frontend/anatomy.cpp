@@ -264,6 +264,16 @@ std::string part_name(const Anatomy& anatomy, size_t i) {
   return PyUnicode_AsUTF8(PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - item_count(anatomy))));
 }
 
+PlaceOfItem place_of_part(PyObject* object, const Anatomy& anatomy, size_t i) {
+  if (anatomy.kind == Anatomy::Kind::Cell) return {PyRef::borrow(object), {}};
+  const size_t items = item_count(anatomy);
+  if (i >= items)
+    return {PyRef::borrow(instance_dict(object)),
+            PyRef::borrow(PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - items)))};
+  if (PyList_Check(object)) return {PyRef::borrow(object), checked(PyLong_FromSize_t(i))};
+  return {PyRef::borrow(object), PyRef::borrow(PyTuple_GET_ITEM(form_item(anatomy, 2), static_cast<Py_ssize_t>(i)))};
+}
+
 PyRef make_empty(const Anatomy& anatomy) {
   switch (anatomy.kind) {
     case Anatomy::Kind::Object:

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/placed_numbers.h"
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
@@ -36,6 +37,8 @@ inline bool moves_on(Anatomy::Kind kind) { return kind == Anatomy::Kind::Iterato
 inline bool has_attributes(Anatomy::Kind kind) {
   return kind == Anatomy::Kind::Object || kind == Anatomy::Kind::DictObject || kind == Anatomy::Kind::ListObject;
 }
+// Kinds whose parts stand in places of their own, where others can be put.
+inline bool has_places(Anatomy::Kind kind) { return has_attributes(kind) || kind == Anatomy::Kind::Cell; }
 // Kinds that make_empty() refuses.
 inline bool is_made_whole(Anatomy::Kind kind) {
   return moves_on(kind) || kind == Anatomy::Kind::Method || kind == Anatomy::Kind::BuiltinMethod;
@@ -56,6 +59,9 @@ Anatomy take_apart(PyObject* object);
 
 // Of part i, for people: an attribute's name, or a number.
 std::string part_name(const Anatomy& anatomy, size_t i);
+
+// Of part i, when the kind has places. object: what was taken apart.
+PlaceOfItem place_of_part(PyObject* object, const Anatomy& anatomy, size_t i);
 
 // An object of this form without its parts, which fill() gives it; nullptr when it cannot be made without them.
 PyRef make_empty(const Anatomy& anatomy);

@@ -102,8 +102,13 @@ PyRef unflatten_registered(PyObject* type, PyObject* children, PyObject* context
   return checked(PyObject_CallFunctionObjArgs(unflatten.get(), list.get(), context, nullptr));
 }
 
+// The dict of keyword arguments itself, which each call has anew.
+static bool is_keywords(const ArgSpec& spec) {
+  return spec.kind == ArgSpec::Kind::Dict && (spec.path == "kwargs" || spec.path.empty());
+}
+
 bool SpecBuilder::is_symbolic(const std::string& path) const {
-  return symbolic_ints != nullptr && writable_depth_ == 0 &&
+  return symbolic_ints != nullptr && fixed_depth_ == 0 &&
          std::find(symbolic_ints->begin(), symbolic_ints->end(), path) != symbolic_ints->end();
 }
 
@@ -111,11 +116,12 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   ArgSpec spec;
   spec.path = std::move(path);
   const auto child = [&](PyObject* item, const std::string& suffix) {
-    // A container that the function may write to must stay the very container: no symbols can be put into it.
-    const bool writable = spec.kind != ArgSpec::Kind::Tuple && spec.path != "kwargs" && !spec.path.empty();
-    writable_depth_ += writable;
+    // A container that the function may write to must stay the very container. The evaluator sees to its symbols.
+    const bool is_made_anew = spec.kind == ArgSpec::Kind::Tuple || is_keywords(spec);
+    const bool fixed = !is_made_anew && (!any_object_ || spec.kind == ArgSpec::Kind::Registered);
+    fixed_depth_ += fixed;
     spec.children.push_back(build(item, spec.path + suffix));
-    writable_depth_ -= writable;
+    fixed_depth_ -= fixed;
   };
   const auto is_new = [&] { return containers_.emplace(object, containers_.size()).second; };
   const auto same = [&] {
@@ -200,12 +206,12 @@ bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
 void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
   spec.kind = ArgSpec::Kind::Anatomy;
   spec.anatomy = {anatomy.kind, anatomy.form, {}};
-  const bool writable = !is_range_iterator(anatomy);  // that one is made anew from where it stands
-  writable_depth_ += writable;
+  const bool fixed = !is_range_iterator(anatomy) && !has_places(anatomy.kind);  // that one is made anew from where it stands
+  fixed_depth_ += fixed;
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
     spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
   }
-  writable_depth_ -= writable;
+  fixed_depth_ -= fixed;
 }
 
 namespace {
@@ -345,29 +351,54 @@ static PyRef range_iterator(PyObject* range, PyObject* index) {
   return checked(PyObject_CallFunctionObjArgs(type, range, index, nullptr));
 }
 
-PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& numbers, size_t& next) {
-  if (!holds_number(spec)) return PyRef::borrow(object);
-  if (is_number(spec)) return numbers[next++];
-  if (spec.kind == ArgSpec::Kind::Tuple) {
-    PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
-    for (size_t i = 0; i < spec.children.size(); ++i)
-      PyTuple_SET_ITEM(items.get(), i,
-                       with_symbols(spec.children[i], PyTuple_GET_ITEM(object, i), numbers, next).release());
-    return tuple_as(spec.object.get(), std::move(items));
-  }
-  if (spec.kind == ArgSpec::Kind::Anatomy) {
-    const Anatomy anatomy = take_apart(object);
-    CRESSET_CHECK(is_range_iterator(anatomy), "a symbolic number in an object that may be written");
-    return range_iterator(anatomy.parts[0].get(), numbers[next++].get());
-  }
-  CRESSET_CHECK(spec.kind == ArgSpec::Kind::Dict, "a symbolic number in a container that may be written");  // kwargs
+static PyRef tuple_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
+  PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
+  for (size_t i = 0; i < spec.children.size(); ++i)
+    PyTuple_SET_ITEM(items.get(), i, with_symbols(spec.children[i], PyTuple_GET_ITEM(object, i), symbols).release());
+  return tuple_as(spec.object.get(), std::move(items));
+}
+
+static PyRef keywords_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   PyRef items = checked(PyDict_New());
   for (size_t i = 0; i < spec.children.size(); ++i) {
     PyObject* key = PyTuple_GET_ITEM(spec.object.get(), i);
-    PyRef value = with_symbols(spec.children[i], PyDict_GetItem(object, key), numbers, next);
+    PyRef value = with_symbols(spec.children[i], PyDict_GetItem(object, key), symbols);
     if (PyDict_SetItem(items.get(), key, value.get()) < 0) throw PythonError{};
   }
   return items;
+}
+
+// Of a container or an object with places for its parts: in them.
+static void put_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
+  const bool is_list = spec.kind == ArgSpec::Kind::List, is_dict = spec.kind == ArgSpec::Kind::Dict;
+  const Anatomy anatomy = is_list || is_dict ? Anatomy{} : take_apart(object);
+  for (size_t i = 0; i < spec.children.size(); ++i) {
+    if (!holds_number(spec.children[i])) continue;
+    PlaceOfItem place;
+    if (is_list) place = {PyRef::borrow(object), checked(PyLong_FromSize_t(i))};
+    if (is_dict) place = {PyRef::borrow(object), PyRef::borrow(PyTuple_GET_ITEM(spec.object.get(), i))};
+    const bool has_place = is_list || is_dict || has_places(anatomy.kind);
+    if (has_place && !place.container) place = place_of_part(object, anatomy, i);
+    const PyRef now = PyRef::borrow(has_place ? held_by(place) : anatomy.parts[i].get());
+    PyRef then = with_symbols(spec.children[i], now.get(), symbols);
+    if (then.get() == now.get()) continue;
+    CRESSET_CHECK(has_place, "a symbolic number in an object without a place for it");
+    symbols.placed.put(std::move(place), std::move(then));
+  }
+}
+
+PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
+  if (!holds_number(spec)) return PyRef::borrow(object);
+  if (is_number(spec)) return symbols.numbers[symbols.next++];
+  if (spec.kind == ArgSpec::Kind::Tuple) return tuple_with_symbols(spec, object, symbols);
+  if (is_keywords(spec)) return keywords_with_symbols(spec, object, symbols);
+  if (spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind)) {
+    const Anatomy anatomy = take_apart(object);
+    CRESSET_CHECK(is_range_iterator(anatomy), "a symbolic number in an iterator");
+    return range_iterator(anatomy.parts[0].get(), symbols.numbers[symbols.next++].get());
+  }
+  put_symbols(spec, object, symbols);
+  return PyRef::borrow(object);
 }
 
 int visit(const ArgSpec& spec, visitproc visit, void* arg) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "frontend/anatomy.h"
+#include "frontend/placed_numbers.h"
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
@@ -73,7 +74,7 @@ class SpecBuilder {
   void build_anatomy(ArgSpec& spec, const Anatomy& anatomy);
   bool is_data(PyObject* object, const std::string& path) const;
 
-  int writable_depth_ = 0;
+  int fixed_depth_ = 0;  // inside of objects that no symbol can be put into
   bool is_symbolic(const std::string& path) const;
   bool any_object_;
   std::unordered_map<PyObject*, uint32_t> containers_;
@@ -86,8 +87,14 @@ std::string key_text(PyObject* key);  // for people, and in paths
 // False when the object does not have this shape; `why`, when given, receives the reason. Never sets a Python error.
 bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why);
 
-// The arguments with each symbolic int or float replaced by the next of `numbers`; all else is the caller's own objects.
-PyRef with_symbols(const ArgSpec& spec, PyObject* object, const std::vector<PyRef>& numbers, size_t& next);
+// The arguments with each symbolic int or float replaced by the next of `numbers`: in place where the program may write;
+// all else is the caller's own objects.
+struct Symbols {
+  const std::vector<PyRef>& numbers;
+  PlacedNumbers& placed;
+  size_t next = 0;
+};
+PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols);
 
 // (leaf objects, context, type) of a torch.utils._pytree node; empty ref when the type is not registered.
 struct RegisteredNode {

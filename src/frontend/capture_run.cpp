@@ -168,6 +168,7 @@ class CaptureRun final : public PieceMaker {
       return natively();
     }
     PyRef result = watch(go);
+    piece_->take_back_numbers();
     live_totals().ms_capture += now_ms() - begin - ms_compiling_;
     const bool ended = piece_->capture().closed();  // at a break, for good or until the next piece
     if (ended && piece_->variant()->next.point == nullptr) piece_->refuse(piece_->capture().why_closed());
@@ -202,6 +203,7 @@ class CaptureRun final : public PieceMaker {
       piece->refuse(e.what_without_backtrace());
       capture.before_flush = nullptr;
       capture.flush(piece->variant()->eager_reason);
+      piece->take_back_numbers();
       taken = false;
     }
     retired_.push_back(std::move(piece_));
@@ -319,6 +321,7 @@ class CaptureRun final : public PieceMaker {
     } else {
       compile_piece();
     }
+    piece_->take_back_numbers();
     replace_values(cresset_eval_current(), [&](PyObject* object) {
       PyRef plain = without_symbols(PyRef::borrow(object));
       if (plain.get() != object) session_->keep(PyRef::borrow(object));  // the operation in progress may look at it
@@ -535,7 +538,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   } catch (const UnsupportedArgument&) {
     return nullptr;
   }
-  variant->facts.take_inputs(last.point->varying.tensors);
+  variant->facts.take_inputs(last.point->varying.state, options.dynamic);
   return variant;
 }
 

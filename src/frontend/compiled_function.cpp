@@ -148,7 +148,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   CallLeaves leaves;
   if (!match(variant->args, args, leaves, nullptr) || !match(variant->kwargs, kwargs, leaves, nullptr))
     return run_eagerly("an argument does not equal itself");
-  variant->facts.take_inputs(varying_.tensors);
+  variant->facts.take_inputs(varying_.state, options_.dynamic);
   variant->modules.add_reachable(function_.get());
   const bool parameters_need_grad =
       state.grad_mode && (requires_grad(leaves) ||

@@ -111,7 +111,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   LeafNames names;
   names.collect(variant_->args);
   names.collect(variant_->kwargs);
-  variant_->facts.collect_names(names.tensors);
+  variant_->facts.collect_names(names.tensors, names.ints);
   variant_->facts.know(leaves_);
   std::vector<PyRef> floats(leaves_.tensors.size()), ints, numbers;
   const auto python_object = [](py::object value) { return PyRef::steal(value.release().ptr()); };
@@ -131,9 +131,10 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   for (size_t i = 0; i < leaves_.ints.size(); ++i)
     ints.push_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i]))));
   for (const auto& [is_float, which] : names.numbers) numbers.push_back(is_float ? floats[which] : ints[which]);
-  size_t next = 0;
-  given_args_ = with_symbols(variant_->args, args, numbers, next);
-  given_kwargs_ = with_symbols(variant_->kwargs, kwargs, numbers, next);
+  Symbols symbols{numbers, placed_};
+  given_args_ = with_symbols(variant_->args, args, symbols);
+  given_kwargs_ = with_symbols(variant_->kwargs, kwargs, symbols);
+  variant_->facts.place(ints, placed_);
 }
 
 void Piece::begin_recipes(const Session* session) {

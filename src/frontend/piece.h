@@ -24,6 +24,8 @@ class Piece {
   bridge::Capture& capture() { return *capture_; }
   const std::shared_ptr<Variant>& variant() const { return variant_; }
   const CallLeaves& leaves() const { return leaves_; }
+  // The caller's containers hold plain numbers again; when the piece has ended, before anything else runs.
+  void take_back_numbers() { placed_.take_back(); }
   // Why later calls cannot be served by it; the first reason counts.
   void refuse(std::string why);
   bool refused() const { return !variant_->eager_reason.empty(); }
@@ -53,6 +55,7 @@ class Piece {
   std::shared_ptr<bridge::Capture> capture_;
   CallLeaves leaves_;
   PyRef args_, kwargs_, given_args_, given_kwargs_;
+  PlacedNumbers placed_;  // in the caller's containers
   std::unique_ptr<RecipeBuilder> builder_;
   std::vector<const c10::TensorImpl*> floats_;  // stand-ins of float arguments: whoever holds them holds a number
 };

@@ -30,22 +30,9 @@ std::string text_of(PyObject* object) {
 }
 
 // In the place of an item that is an input of the program.
-PyObject* any_tensor() {
+PyObject* any_input() {
   static PyObject* const mark = PyObject_CallNoArgs((PyObject*)&PyBaseObject_Type);
   return mark;
-}
-
-// What a source holds now: borrowed, or nullptr.
-PyObject* held_by(const StateFacts::Source& source) {
-  PyObject *container = source.container.get(), *key = source.key.get();
-  if (PyCell_Check(container)) return PyCell_GET(container);
-  if (PyList_Check(container)) {
-    const Py_ssize_t i = PyLong_AsSsize_t(key);
-    return i < PyList_GET_SIZE(container) ? PyList_GET_ITEM(container, i) : nullptr;
-  }
-  PyObject* value = PyDict_GetItemWithError(container, key);
-  if (value == nullptr) PyErr_Clear();
-  return value;
 }
 
 bool same_or_absent(PyObject* expected, PyObject* got) {
@@ -79,7 +66,7 @@ bool is_constant_value(PyObject* object) {
 }
 
 bool same_constant(PyObject* expected, PyObject* got) {
-  if (expected == got || expected == any_tensor()) return true;
+  if (expected == got || expected == any_input()) return true;
   if (Py_TYPE(expected) != Py_TYPE(got)) return false;
   if (PyFloat_CheckExact(got)) {
     const double a = PyFloat_AS_DOUBLE(expected), b = PyFloat_AS_DOUBLE(got);
@@ -104,9 +91,12 @@ bool StateFacts::is_input(PyObject* container, PyObject* key) const {
   });
 }
 
-void StateFacts::take_inputs(const std::vector<Source>& sources) {
-  for (const Source& source : sources)
-    if (PyObject* now = held_by(source); is_plain_tensor(now)) inputs_.push_back({source, Py_TYPE(now)});
+void StateFacts::take_inputs(const std::vector<Source>& sources, bool numbers) {
+  for (const Source& source : sources) {
+    PyObject* now = held_by(source);
+    if (is_plain_tensor(now) || (numbers && now != nullptr && PyLong_CheckExact(now)))
+      inputs_.push_back({source, Py_TYPE(now)});
+  }
 }
 
 bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
@@ -114,7 +104,14 @@ bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
     PyObject* now = held_by(input.source);
     if (now == nullptr || Py_TYPE(now) != input.type)
       return miss(why, input.source.container.get(), input.source.key.get(), (PyObject*)input.type, now);
-    leaves.tensors.push_back(THPVariable_Unpack(now));
+    if (!input.is_number()) {
+      leaves.tensors.push_back(THPVariable_Unpack(now));
+      continue;
+    }
+    int overflow = 0;
+    leaves.ints.push_back(PyLong_AsLongLongAndOverflow(now, &overflow));
+    if (overflow != 0)
+      return miss(why, input.source.container.get(), input.source.key.get(), (PyObject*)input.type, now);
   }
   for (const auto& [position, tensor] : tied_leaves_) {
     if (leaves.tensors[position].is_same(THPVariable_Unpack(tensor.get()))) continue;
@@ -134,31 +131,40 @@ void StateFacts::tie(PyObject* value) {
   if (leaf != leaf_of_.end()) tied_leaves_.emplace_back(leaf->second, PyRef::borrow(value));
 }
 
-void StateFacts::collect_names(std::vector<std::string>& out) const {
+void StateFacts::collect_names(std::vector<std::string>& tensors, std::vector<std::string>& ints) const {
   for (const Input& input : inputs_) {
-    out.push_back(name_of(input.source.container.get()));
-    if (input.source.key) out.back() += "[" + text_of(input.source.key.get()) + "]";
+    std::string name = name_of(input.source.container.get());
+    if (input.source.key) name += "[" + text_of(input.source.key.get()) + "]";
+    (input.is_number() ? ints : tensors).push_back(std::move(name));
   }
+}
+
+void StateFacts::place(const std::vector<PyRef>& ints, PlacedNumbers& placed) const {
+  const auto is_number = [](const Input& input) { return input.is_number(); };
+  size_t next = ints.size() - static_cast<size_t>(std::count_if(inputs_.begin(), inputs_.end(), is_number));
+  for (const Input& input : inputs_)
+    if (input.is_number()) placed.put(input.source, ints[next++]);
 }
 
 bool StateFacts::collect_varied(std::vector<Source>& out) const {
   bool any = false;
   const auto look = [&](Source source, PyObject* then) {
-    if (!is_plain_tensor(then)) return;
     PyObject* now = held_by(source);
-    if (now == then || !is_plain_tensor(now)) return;
+    if (now == then || now == nullptr || then == nullptr) return;
+    const bool tensors = is_plain_tensor(then) && is_plain_tensor(now);
+    if (!tensors && !(PyLong_CheckExact(then) && PyLong_CheckExact(now) && !same_constant(then, now))) return;
     any = true;
     if (std::find(out.begin(), out.end(), source) == out.end()) out.push_back(std::move(source));
   };
   for (const Dict& fact : dicts_)
     for (const auto& [key, value] : fact.items)
-      if (is_constant_value(key.get())) look({fact.dict, key}, value.get());
+      if (is_constant_value(key.get())) look({{fact.dict, key}}, value.get());
   for (const List& fact : lists_) {
     if (!PyList_Check(fact.list.get())) continue;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fact.contents.get()); ++i)
-      look({fact.list, checked(PyLong_FromSsize_t(i))}, PyTuple_GET_ITEM(fact.contents.get(), i));
+      look({{fact.list, checked(PyLong_FromSsize_t(i))}}, PyTuple_GET_ITEM(fact.contents.get(), i));
   }
-  for (const Cell& fact : cells_) look({fact.cell, {}}, fact.value.get());
+  for (const Cell& fact : cells_) look({{fact.cell, {}}}, fact.value.get());
   return any;
 }
 
@@ -185,7 +191,7 @@ void StateFacts::whole_dict(PyObject* dict, PyObject* contents) {
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (PyDict_Next(contents, &position, &key, &value))
-    fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(is_input(dict, key) ? any_tensor() : value));
+    fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(is_input(dict, key) ? any_input() : value));
   for (const auto& [_, value_now] : fact.items) tie(value_now.get());
 }
 
@@ -196,7 +202,7 @@ void StateFacts::whole_list(PyObject* list, PyObject* contents) {
   for (const Input& input : inputs_)
     if (input.source.container.get() == list) {
       const Py_ssize_t i = PyLong_AsSsize_t(input.source.key.get());
-      if (i < PyList_GET_SIZE(items.get())) PyList_SetItem(items.get(), i, Py_NewRef(any_tensor()));
+      if (i < PyList_GET_SIZE(items.get())) PyList_SetItem(items.get(), i, Py_NewRef(any_input()));
     }
   lists_.push_back({PyRef::borrow(list), checked(PySequence_Tuple(items.get()))});
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) tie(PyList_GET_ITEM(items.get(), i));

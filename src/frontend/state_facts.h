@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "frontend/placed_numbers.h"
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
@@ -24,22 +25,24 @@ struct CallLeaves;
 
 class StateFacts {
  public:
-  // Where a tensor is found that may be another one at each call. key: a dict's key, a list's index; empty: a cell.
-  struct Source {
-    PyRef container, key;
+  // Where a tensor or an int is found that may be another one at each call.
+  struct Source : PlaceOfItem {
     bool operator==(const Source& other) const {
       return container.get() == other.container.get() && key.get() == other.key.get();
     }
   };
-  // Those of the sources that hold a tensor now are inputs of the program: no fact is recorded of which one it is.
-  void take_inputs(const std::vector<Source>& sources);
+  // Those of the sources that hold a tensor or an int now are inputs of the program: no fact is recorded of which one
+  // it is. numbers: whether ints may be.
+  void take_inputs(const std::vector<Source>& sources, bool numbers);
   // The call's tensors, once gathered: where state holds one of them, it must be that very tensor at later calls.
   void know(const CallLeaves& leaves);
   // Appends the inputs; false when one is no tensor, or of another type, or the call's tensors are not in the state as
   // they were.
   bool gather(CallLeaves& leaves, std::string* why) const;
-  void collect_names(std::vector<std::string>& out) const;  // of the inputs
-  // Appends the sources of tensors that are others now than when they were recorded; whether there are any.
+  void collect_names(std::vector<std::string>& tensors, std::vector<std::string>& ints) const;  // of the inputs
+  // Puts the symbols in their places; those of the inputs are the last ones.
+  void place(const std::vector<PyRef>& ints, PlacedNumbers& placed) const;
+  // Appends the sources of tensors and ints that are others now than when they were recorded; whether there are any.
   bool collect_varied(std::vector<Source>& out) const;
 
   // value nullptr: there is no such key.
@@ -96,6 +99,7 @@ class StateFacts {
   struct Input {
     Source source;
     PyTypeObject* type;
+    bool is_number() const { return type == &PyLong_Type; }
   };
   bool is_input(PyObject* container, PyObject* key) const;
 

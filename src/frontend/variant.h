@@ -52,7 +52,7 @@ using Variants = std::vector<std::shared_ptr<Variant>>;  // most recently used f
 struct Varying {
   std::vector<std::string> ints;     // paths, of floats too
   std::vector<std::string> objects;  // paths
-  std::vector<StateFacts::Source> tensors;
+  std::vector<StateFacts::Source> state;
   int visit(visitproc visit, void* arg) const;
 };
 

@@ -77,7 +77,7 @@ void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgS
   for (const std::shared_ptr<Variant>& v : variants) {
     learner.compare(v->args, args);
     learner.compare(v->kwargs, kwargs);
-    if (v->facts.collect_varied(varying.tensors)) outdated.push_back(v);
+    if (v->facts.collect_varied(varying.state)) outdated.push_back(v);
   }
   // What they pin is gone: they would only keep it alive.
   std::erase_if(variants, [&](const std::shared_ptr<Variant>& v) {
@@ -87,7 +87,7 @@ void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgS
 }
 
 int Varying::visit(visitproc visit, void* arg) const {
-  for (const StateFacts::Source& source : tensors) {
+  for (const StateFacts::Source& source : state) {
     Py_VISIT(source.container.get());
     Py_VISIT(source.key.get());
   }

@@ -81,6 +81,68 @@ def test_tensors_in_a_list_and_in_a_cell():
     assert cresset.stats()["eager_calls"] == 0
 
 
+def test_numbers_in_state_become_symbols():
+    def make():
+        state, total = Holder(n=0, history=[0, 1], table={"k": 2, "inner": [3]}), 0
+
+        def step(x):
+            nonlocal total
+            total += 2
+            state.n += 1
+            state.history[0] = state.n
+            state.history[1] += state.n
+            state.table["k"] = state.table["k"] * 2 + total
+            state.table["inner"].append(state.n)
+            return x * state.n + state.table["k"] + state.history[1] - state.table["inner"].pop()
+
+        return step, lambda: (vars(state), total)
+
+    (ours, our_state), (theirs, their_state) = make(), make()
+    f = compiled(ours)
+    for i in range(6):
+        torch.testing.assert_close(f(ramp(3) + i), theirs(ramp(3) + i))
+        assert our_state() == their_state() and "SymInt" not in repr(our_state()), our_state()
+    assert cresset.stats()["graphs"] == 2, cresset.stats()["recompiles"]
+
+
+def test_numbers_in_arguments_become_symbols():
+    def step(batch, x):
+        batch.n += 1
+        batch.items[0] += 2
+        batch.table["k"] = batch.table["k"] * 2
+        if x.sum() > 0:
+            batch.table["l"] = batch.n
+        return x * batch.n + batch.items[0] + batch.table["k"], batch.items
+
+    ours, theirs = (Holder(n=3, t=ramp(2), items=[1, 2], table={"k": 5, "l": 0}) for _ in range(2))
+    f = compiled(step)
+    for i in range(8):
+        got, expected = f(ours, ramp(3) + i), step(theirs, ramp(3) + i)
+        torch.testing.assert_close(got[0], expected[0])
+        assert got[1] is ours.items
+        mine, others = ({k: v for k, v in vars(h).items() if k != "t"} for h in (ours, theirs))
+        assert mine == others and "SymInt" not in repr(mine)
+        if i == 3:
+            graphs = cresset.stats()["graphs"]
+    assert cresset.stats()["graphs"] == graphs <= 8, cresset.stats()["recompiles"]
+
+
+def test_numbers_are_plain_again_when_the_call_raises():
+    def step(batch):
+        batch.n += 1
+        raise ValueError(batch.n, batch.m)
+
+    f = compiled(step)
+    batch = Holder(n=0, m=0, t=ramp(2))
+    for i in range(4):
+        batch.n, batch.m = i, i * 2
+        with pytest.raises(ValueError) as raised:
+            f(batch)
+        assert (
+            raised.value.args == (i + 1, i * 2) and type(raised.value.args[0]) is type(batch.n) is type(batch.m) is int
+        )
+
+
 def test_an_argument_that_state_holds_too():
     w = torch.ones(3)
     f = compiled(lambda x: x + 10 * w)
@@ -240,7 +302,9 @@ def test_dead_locals_do_not_live_on():
     for x in (ramp(5), -ramp(5), ramp(7)):
         torch.testing.assert_close(g(x), f(x))
     kept = [text for text in cresset.explain(f)(ramp(5)).variants if text["graph"]]
-    assert kept[0]["graph"].rstrip().splitlines()[-1].count("%") == 2, kept[0]["graph"]  # the sum, and its truth's operand
+    assert kept[0]["graph"].rstrip().splitlines()[-1].count("%") == 2, kept[0][
+        "graph"
+    ]  # the sum, and its truth's operand
 
 
 class Doubled(torch.autograd.Function):
@@ -261,7 +325,9 @@ def test_a_custom_function_is_captured():
     g = compiled(f)
     for n in (3, 4):
         torch.testing.assert_close(g(ramp(n)), f(ramp(n)))
-    assert cresset.stats()["graphs"] == 1 and cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["graph_breaks"] == 0, cresset.stats()[
+        "graph_break_reasons"
+    ]
 
 
 @pytest.mark.parametrize("action", ["always", "default", "error"])

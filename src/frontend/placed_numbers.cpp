@@ -1,0 +1,52 @@
+#include "frontend/placed_numbers.h"
+
+#include "frontend/set_aside.h"
+
+namespace cresset::frontend {
+namespace {
+
+// Past a subclass's own methods.
+void set(const PlaceOfItem& place, PyObject* value) {
+  PyObject *container = place.container.get(), *key = place.key.get();
+  const int done = PyCell_Check(container)    ? PyCell_Set(container, value)
+                   : PyList_Check(container)  ? PyList_SetItem(container, PyLong_AsSsize_t(key), Py_NewRef(value))
+                   : PyODict_Check(container) ? PyODict_SetItem(container, key, value)
+                                              : PyDict_SetItem(container, key, value);
+  if (done < 0) throw PythonError{};
+}
+
+}  // namespace
+
+PyObject* held_by(const PlaceOfItem& place) {
+  PyObject *container = place.container.get(), *key = place.key.get();
+  if (PyCell_Check(container)) return PyCell_GET(container);
+  if (PyList_Check(container)) {
+    const Py_ssize_t i = PyLong_AsSsize_t(key);
+    return i < PyList_GET_SIZE(container) ? PyList_GET_ITEM(container, i) : nullptr;
+  }
+  PyObject* value = PyDict_GetItemWithError(container, key);
+  if (value == nullptr) PyErr_Clear();
+  return value;
+}
+
+void PlacedNumbers::put(PlaceOfItem place, PyRef value) {
+  PyRef before = PyRef::borrow(held_by(place));
+  set(place, value.get());
+  placed_.push_back({std::move(place), std::move(before), std::move(value)});
+}
+
+void PlacedNumbers::take_back() {
+  if (placed_.empty()) return;
+  const SetAside pending;
+  const std::vector<Placed> placed = std::exchange(placed_, {});
+  for (const Placed& p : placed) {
+    if (held_by(p.place) != p.now.get()) continue;  // the program wrote there
+    try {
+      set(p.place, p.before.get());
+    } catch (const PythonError&) {
+      PyErr_Clear();
+    }
+  }
+}
+
+}  // namespace cresset::frontend

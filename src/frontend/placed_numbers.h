@@ -1,0 +1,38 @@
+// Symbolic numbers in the containers of the caller, in the place of plain ones, for as long as a piece is captured.
+//
+// A container that the program may write to must stay that very container: it cannot be given a copy with symbols in
+// it. So the symbol is put where the number was, and taken back when the piece ends, unless the program wrote there.
+#pragma once
+
+#include <vector>
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+
+// key: a dict's key, a list's index; empty: a cell.
+struct PlaceOfItem {
+  PyRef container, key;
+};
+
+class PlacedNumbers {
+ public:
+  PlacedNumbers() = default;
+  PlacedNumbers(const PlacedNumbers&) = delete;
+  ~PlacedNumbers() { take_back(); }
+  // value: a symbol, or a tuple with symbols in it. Throws PythonError.
+  void put(PlaceOfItem place, PyRef value);
+  void take_back();  // keeps a pending exception
+
+ private:
+  struct Placed {
+    PlaceOfItem place;
+    PyRef before, now;
+  };
+  std::vector<Placed> placed_;
+};
+
+// What the place holds: borrowed, or nullptr.
+PyObject* held_by(const PlaceOfItem& place);
+
+}  // namespace cresset::frontend
