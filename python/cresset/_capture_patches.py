@@ -11,7 +11,7 @@ import warnings
 import torch
 import torch.nn.functional as F
 
-from . import _C
+from . import _C, _control_flow
 
 _lock = threading.Lock()
 _depth = 0
@@ -214,29 +214,16 @@ def _round(self, ndigits=None):
     return round(_plain(self), ndigits)
 
 
-def _cond(pred, true_fn, false_fn, operands=()):
-    """torch.cond: the host decides. On data that is a branch: the piece ends, and each outcome has its successor."""
-    if isinstance(pred, torch.Tensor) and pred.numel() != 1:
-        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
-    return true_fn(*operands) if pred else false_fn(*operands)
-
-
-def _while_loop(cond_fn, body_fn, carried_inputs):
-    """torch.while_loop: likewise, at every turn."""
-    carried = tuple(carried_inputs)
-    while cond_fn(*carried):
-        carried = body_fn(*carried)
-        carried = tuple(carried) if isinstance(carried, (tuple, list)) else (carried,)
-    return carried
-
-
-def _control_flow():
+def _operators_of_control_flow():
     """Where torch's operators of control flow stand. Called by other names, they run for real, between two pieces."""
     from torch._higher_order_ops import cond as conds
     from torch._higher_order_ops import while_loop as loops
 
     rows = []
-    for name, module, replacement in [("cond", conds, _cond), ("while_loop", loops, _while_loop)]:
+    for name, module, replacement in [
+        ("cond", conds, _control_flow.cond),
+        ("while_loop", loops, _control_flow.while_loop),
+    ]:
         original = getattr(module, name, None)
         if original is None:  # the package gives the function, not the module of that name
             original = module
@@ -260,7 +247,7 @@ _REPLACED = [
 for _name, _method in [("__trunc__", _trunc), ("__round__", _round), ("is_integer", lambda f: _plain(f).is_integer())]:
     if hasattr(torch.SymFloat, _name):
         _REPLACED.append((torch.SymFloat, _name, _method))
-_REPLACED += _control_flow()
+_REPLACED += _operators_of_control_flow()
 _originals = [getattr(where, name) for where, name, _ in _REPLACED]
 
 

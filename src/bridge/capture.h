@@ -69,13 +69,26 @@ struct DataRead {
   std::string location;
 };
 
-// A call whose result sizes depend on data (bridge/stages.h). Its results are graph inputs beyond the caller's.
+struct DataDependentCall;
+
+// A branch or a loop's body: nodes of the graph that are not in its order. They may use any value that was there before.
+struct GraphPart {
+  std::vector<graph::NodeId> order;
+  std::vector<DataDependentCall> calls;  // positions: in `order`
+  std::vector<graph::ValueId> outputs;
+  std::vector<std::pair<uint32_t, graph::ValueId>> writes;  // while capturing: storages from outside, what they hold then
+};
+
+// A call that ends a stage (bridge/stages.h): what follows must wait for it. Its results are graph inputs beyond the
+// caller's. Either the sizes of its results depend on data; or it is an operator of control flow (bridge/control_flow.h).
 // aten::_local_scalar_dense stands for reading all elements of its argument: they are the values of symbols.
 struct DataDependentCall {
   graph::OpId op;
-  std::vector<graph::Arg> args;
-  size_t position;             // nodes of Graph::order before it
-  std::vector<uint32_t> made;  // the inputs' positions
+  std::vector<graph::Arg> args;  // control flow: its operands, then all values from outside that its parts use
+  size_t position;               // nodes of Graph::order before it
+  std::vector<uint32_t> made;    // the inputs' positions
+  std::vector<GraphPart> parts;  // cond: if true, if false; while_loop: condition, body
+  std::vector<uint32_t> carried; // while_loop: the graph inputs that stand for what a turn is given
 };
 
 // What a program stated of data: raises the message where it does not hold.
@@ -192,6 +205,24 @@ class Capture : public std::enable_shared_from_this<Capture> {
   at::Scalar read_number(graph::ValueId value);
   bool reads_data() const { return !data_reads_.empty(); }
 
+  // ---- Parts of the program that may run or not, or several times (control_flow.h). Each is recorded in its turn: begin,
+  // the operators, end; or abandon, and it is as if it had not begun. Parts nest. While one is recorded nothing can be
+  // flushed: what asks for data gets an exception, and part_failure() says why.
+  bool in_part() const { return !recordings_.empty(); }
+  void begin_part();
+  GraphPart end_part(const std::vector<at::Tensor>& outputs);  // throws CaptureAbort; the part goes on
+  void abandon_part();
+  void fail_part(std::string why);  // the first reason counts
+  std::string take_part_failure() { return std::exchange(part_failure_, {}); }
+  const std::string& part_failure() const { return part_failure_; }
+  // Their results. Throw CaptureAbort when the parts do not fit together.
+  std::vector<at::Tensor> add_cond(const at::Tensor& predicate, GraphPart if_true, GraphPart if_false);
+  // What stands for the carried tensors in both parts of a loop.
+  std::vector<at::Tensor> add_carried(const std::vector<at::Tensor>& initial, std::vector<uint32_t>& positions);
+  std::vector<at::Tensor> add_while(const std::vector<at::Tensor>& initial, std::vector<uint32_t> carried,
+                                    GraphPart condition, GraphPart body);
+  std::string remark;  // said with the reason of the next break
+
   // ---- The end. An open capture defers; a closed one does not: operators run natively from then on.
 
   // Closes the capture early: what was deferred happens now, and every trace tensor alive becomes real in place. An
@@ -251,6 +282,14 @@ class Capture : public std::enable_shared_from_this<Capture> {
     InputLayout layout;
   };
 
+  struct Recording;  // of a part
+  std::vector<at::Tensor> all_live();
+  void restore(Recording& recording);
+  void own_outputs(GraphPart& part);
+  graph::ValueId append_to(GraphPart& part, graph::OpId op, std::vector<graph::Arg> args);
+  void unify_outputs(GraphPart& a, GraphPart& b);
+  void include_writes(GraphPart& a, GraphPart& b);
+  std::vector<at::Tensor> add_control_flow(DataDependentCall call, size_t results);
   at::Tensor make_tensor(StorageId storage, ViewChainPtr chain, graph::ValueId value, sym::ExprId offset);
   StorageId add_storage(graph::ValueId value, OutputSpec::Kind home, uint32_t position);
   at::Tensor adopt(const at::Tensor& real, graph::ValueId base_value, OutputSpec::Kind home, uint32_t position);
@@ -277,6 +316,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<DataRead> data_reads_;
   std::vector<DataDependentCall> data_calls_;
   std::vector<StatedFact> facts_;
+  std::vector<std::shared_ptr<Recording>> recordings_;
+  std::string part_failure_;
   std::unordered_map<sym::VarId, std::string> origins_;
   bool any_unbacked_ = false;
   uint32_t float_arguments_ = 0;

@@ -43,6 +43,15 @@ std::vector<at::Tensor> Capture::close() {
   return out;
 }
 
+// With stand-ins that only the capture itself holds.
+std::vector<at::Tensor> Capture::all_live() {
+  std::vector<at::Tensor> out;
+  const std::lock_guard lock(live_mutex_);
+  for (TraceTensor* tensor : live_)
+    if (at::Tensor strong = locked(tensor); strong.defined()) out.push_back(std::move(strong));
+  return out;
+}
+
 std::vector<at::Tensor> Capture::held() {
   std::unordered_map<TraceTensor*, int64_t> own;  // stand-ins: references that are the capture's
   for (const auto& [impl, stand_in] : lifted_) ++own[static_cast<TraceTensor*>(stand_in.unsafeGetTensorImpl())];
@@ -92,11 +101,15 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
 
 std::string Capture::located(const std::string& why) const {
   const std::string& at = graph_->locations[graph_->current_location];
-  return at.empty() ? why : why + " at " + at;
+  return (at.empty() ? why : why + " at " + at) + (remark.empty() ? "" : "; " + remark);
 }
 
 void Capture::flush(const std::string& why) {
   if (closed_) return;
+  if (in_part()) {
+    fail_part(located(why));
+    TORCH_CHECK(false, "cresset: ", part_failure_);
+  }
   if (before_flush) {
     const auto end = std::exchange(before_flush, nullptr);
     if (end(why)) return;

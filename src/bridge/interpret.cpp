@@ -1,6 +1,7 @@
 #include "bridge/interpret.h"
 
 #include "bridge/arguments.h"
+#include "bridge/control_flow.h"
 #include "bridge/dtypes.h"
 #include "bridge/op_entry.h"
 #include "bridge/stages.h"
@@ -78,6 +79,7 @@ void Interpreter::read_elements(const DataDependentCall& call) {
 }
 
 void Interpreter::run_call(const DataDependentCall& call) {
+  if (is_control_flow(call)) return run_control_flow(call);
   if (reads_elements(call)) return read_elements(call);
   std::vector<at::Tensor> made = call_data_dependent(
       *find_operator(call.op), call.args, [&](graph::ValueId v) { return value(v); },
@@ -88,6 +90,33 @@ void Interpreter::run_call(const DataDependentCall& call) {
       if (b.source.kind == runtime::SymbolSource::Kind::InputSize && b.source.position == call.made[i])
         graph_.env().learn(b.var, tensor.size(b.source.dim));
   }
+}
+
+std::vector<at::Tensor> Interpreter::run_part(const GraphPart& part) {
+  auto call = part.calls.begin();
+  for (size_t i = 0; i <= part.order.size(); ++i) {
+    for (; call != part.calls.end() && call->position == i; ++call) run_call(*call);
+    if (i < part.order.size()) run_node(graph_.node(part.order[i]));
+  }
+  std::vector<at::Tensor> out;
+  for (const graph::ValueId v : part.outputs) out.push_back(value(v));
+  return out;
+}
+
+void Interpreter::run_control_flow(const DataDependentCall& call) {
+  const auto operand = [&](size_t i) { return value(std::get<graph::ValueId>(call.args[i])); };
+  std::vector<at::Tensor> results;
+  if (is_cond(call)) {
+    results = run_part(call.parts[at::is_nonzero(operand(0)) ? 0 : 1]);
+  } else {
+    for (size_t i = 0; i < call.carried.size(); ++i) results.push_back(operand(i));
+    for (;;) {
+      for (size_t i = 0; i < results.size(); ++i) values_[graph_.inputs[call.carried[i]].index] = results[i];
+      if (!at::is_nonzero(run_part(call.parts[0])[0])) break;
+      results = run_part(call.parts[1]);
+    }
+  }
+  for (size_t i = 0; i < call.made.size(); ++i) values_[graph_.inputs[call.made[i]].index] = results[i];
 }
 
 void Interpreter::attempt(const std::function<void()>& step) {

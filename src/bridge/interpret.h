@@ -33,6 +33,8 @@ class Interpreter {
   void run_node(const graph::Node& node);
   void run_call(const DataDependentCall& call);
   void read_elements(const DataDependentCall& call);
+  void run_control_flow(const DataDependentCall& call);
+  std::vector<at::Tensor> run_part(const GraphPart& part);
   void write_inputs();
   at::Tensor value(graph::ValueId id) const;
   int64_t integer(sym::ExprId e) const;

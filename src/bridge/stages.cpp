@@ -6,6 +6,8 @@
 #include <unordered_set>
 
 #include "bridge/arguments.h"
+#include "bridge/control_flow.h"
+#include "bridge/data_read.h"
 #include "bridge/dtypes.h"
 
 namespace cresset::bridge {
@@ -151,14 +153,15 @@ class StagedProgram::Cutter {
     copy->order.clear();
     std::vector<ValueId> outputs = last ? graph_.outputs : needed_later(part);
     if (!last) copy->mutations.clear();
-    if (!last && outputs.empty()) return nullptr;
+    const auto draws = [&](const graph::Node& node) { return is_random(node.op); };  // as often as eager draws
+    if (!last && outputs.empty() && !any_node(part, draws)) return nullptr;
     std::unordered_set<ValueId> wanted(outputs.begin(), outputs.end());
     for (const graph::Mutation& m : copy->mutations) wanted.insert(m.value);
     std::vector<graph::NodeId> kept;
     for (size_t i = end(part); i-- > begin(part);) {
       const graph::Node& node = graph_.node(graph_.order[i]);
-      if (std::none_of(node.results.begin(), node.results.end(), [&](ValueId r) { return wanted.contains(r); }))
-        continue;
+      const auto is_wanted = [&](ValueId r) { return wanted.contains(r); };
+      if (!draws(node) && std::none_of(node.results.begin(), node.results.end(), is_wanted)) continue;
       graph::Graph::for_each_value(node.args, [&](const ValueId& v) { wanted.insert(v); });
       kept.push_back(graph_.order[i]);
     }
@@ -177,6 +180,13 @@ class StagedProgram::Cutter {
  private:
   size_t begin(size_t part) const { return part == 0 ? 0 : calls_[part - 1].position; }
   size_t end(size_t part) const { return part == calls_.size() ? graph_.order.size() : calls_[part].position; }
+
+  template <class F>
+  bool any_node(size_t part, F&& f) const {
+    for (size_t i = begin(part); i < end(part); ++i)
+      if (f(graph_.node(graph_.order[i]))) return true;
+    return false;
+  }
 
   // Values that a later part, or the operator that ends their own, reads.
   void find_kept() {
@@ -236,7 +246,7 @@ void add_up(driver::Stats& total, const driver::Stats& part) {
 StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<DataDependentCall> calls,
                              const std::vector<SymbolBinding>& symbols, size_t real_inputs,
                              const std::vector<at::Tensor>& constants, const driver::Options& options)
-    : env_(graph->env_ptr()), constants_(constants) {
+    : env_(graph->env_ptr()), constants_(constants), graph_inputs_(graph->inputs.size()) {
   std::unordered_map<sym::VarId, uint32_t> slots;
   for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
   Cutter cutter(*this, *graph, calls);
@@ -249,7 +259,11 @@ StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<Da
       for (const sym::VarId var : compiled->program.symbols) stage.symbols.push_back(slots.at(var));
       stage.executor = std::make_unique<Executor>(std::move(*compiled), constants_);
     }
-    if (part < calls.size()) end_with(stage, std::move(calls[part]), symbols, real_inputs);
+    if (part < calls.size()) {
+      std::vector<GraphPart> parts = std::move(calls[part].parts);
+      end_with(stage, std::move(calls[part]), symbols, real_inputs);
+      add_parts(stage, *graph, std::move(parts), symbols, real_inputs, options);
+    }
     stages_.push_back(std::move(stage));
   }
   make_assertions(symbols, slots);
@@ -257,6 +271,8 @@ StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<Da
 
 void StagedProgram::end_with(Stage& stage, DataDependentCall call, const std::vector<SymbolBinding>& symbols,
                              size_t real_inputs) const {
+  stage.loops = is_while_loop(call);
+  stage.carried = std::move(call.carried);
   stage.op = find_operator(call.op);
   stage.reads_elements = reads_elements(call);
   stage.args = std::move(call.args);
@@ -305,11 +321,14 @@ std::vector<at::Tensor> call_data_dependent(const c10::OperatorHandle& op, const
   return out;
 }
 
+at::Tensor StagedProgram::at(ValueId value, const std::vector<at::Tensor>& table) const {
+  const Place place = places_.at(value);
+  return place.is_constant ? constants_[place.index] : table[place.index];
+}
+
 void StagedProgram::call(const Stage& stage, std::vector<at::Tensor>& table, int64_t* symbols) const {
-  const auto tensor = [&](ValueId v) {
-    const Place place = places_.at(v);
-    return place.is_constant ? constants_[place.index] : table[place.index];
-  };
+  if (!stage.parts.empty()) return run_parts(stage, table, symbols);
+  const auto tensor = [&](ValueId v) { return at(v, table); };
   if (stage.reads_elements) {
     table[stage.made[0]] = tensor(std::get<ValueId>(stage.args[0]));
     return bind(stage, table, symbols);
@@ -345,7 +364,7 @@ std::vector<at::Tensor> StagedProgram::run(c10::ArrayRef<at::Tensor> inputs, int
       results = stage.executor->run(given, values);
       for (size_t i = 0; i < stage.outputs.size(); ++i) table[stage.outputs[i]] = std::move(results[i]);
     }
-    if (stage.op) call(stage, table, symbols);
+    if (stage.op || !stage.parts.empty()) call(stage, table, symbols);
     check(stage, symbols);
   }
   return results;

@@ -4,7 +4,7 @@
 // graph input whose sizes are unbacked symbols, and notes where in the graph it is made. A call then runs in stages:
 // the part of the graph that the operator's arguments need, the operator itself through ATen, its sizes bound to their
 // symbols, the next part. Every part is an ordinary program: within it all sizes are known when it starts, so memory is
-// planned and kernels are launched as ever.
+// planned and kernels are launched as ever. Operators of control flow (control_flow.h) end stages, too.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -84,6 +84,9 @@ class StagedProgram {
     std::vector<graph::Arg> args;
     std::vector<uint32_t> made;
     bool reads_elements = false;
+    std::vector<std::unique_ptr<StagedProgram>> parts;  // of an operator of control flow, which `loops` or not
+    bool loops = false;
+    std::vector<uint32_t> given, carried;  // places: what the parts use beside the table's inputs; what a turn is given
     std::vector<Binding> bindings;
     sym::SizeProgram assertions;
     std::vector<std::string> messages;
@@ -92,6 +95,10 @@ class StagedProgram {
   class Cutter;
   void end_with(Stage& stage, DataDependentCall call, const std::vector<SymbolBinding>& symbols,
                 size_t real_inputs) const;
+  void add_parts(Stage& stage, const graph::Graph& graph, std::vector<GraphPart> parts,
+                 const std::vector<SymbolBinding>& symbols, size_t real_inputs, const driver::Options& options);
+  at::Tensor at(graph::ValueId value, const std::vector<at::Tensor>& table) const;
+  void run_parts(const Stage& stage, std::vector<at::Tensor>& table, int64_t* symbols) const;
   void make_assertions(const std::vector<SymbolBinding>& symbols,
                        const std::unordered_map<sym::VarId, uint32_t>& slots);
   static void bind(const Stage& stage, const std::vector<at::Tensor>& table, int64_t* symbols);
@@ -102,7 +109,7 @@ class StagedProgram {
   std::vector<at::Tensor> constants_;
   std::unordered_map<graph::ValueId, Place> places_;  // of the operators' arguments
   std::vector<Stage> stages_;
-  size_t table_size_ = 0;
+  size_t table_size_ = 0, graph_inputs_ = 0;
   driver::Stats stats_;
 };
 

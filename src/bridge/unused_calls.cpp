@@ -46,6 +46,15 @@ class Needs {
       if (wanted_calls_[i] || std::find(made.begin(), made.end(), position) == made.end()) continue;
       wanted_calls_[i] = true;
       want(calls_[i].args);
+      for (const GraphPart& part : calls_[i].parts) want(part);
+    }
+  }
+  void want(const GraphPart& part) {
+    for (const graph::NodeId id : part.order)
+      for (const ValueId v : graph_.node(id).results) want(v);
+    for (const DataDependentCall& call : part.calls) {
+      want(call.args);
+      for (const GraphPart& inner : call.parts) want(inner);
     }
   }
   void want(const std::vector<graph::Arg>& args) {

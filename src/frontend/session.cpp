@@ -209,6 +209,7 @@ void Session::will_write(PyObject* container) {
 }
 
 void Session::before_write(const CressetWrite& write) {
+  if (!outer_.empty()) no_write_in_part(write);
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner);
   if (write.kind != CRESSET_WRITE_ATTRIBUTE || !THPVariable_Check(write.owner)) return;
   const std::string_view name = utf8(write.key);
@@ -329,6 +330,8 @@ Session::CodeRole Session::role_of(PyCodeObject* code) {
 CressetAction Session::enter(CressetActivation& activation) {
   if (capture_->recording != 0) return CRESSET_NATIVE;
   if (!open()) return CRESSET_RUN;
+  if (activation.is_generator && activation.generator != nullptr)
+    no_effect_on(activation.generator, "it advances a generator from outside");
   if (activation.is_generator && activation.generator != nullptr && existed(activation.generator))
     refuse("advances a generator that was there before");
   switch (role_of(activation.code)) {

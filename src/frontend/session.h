@@ -57,7 +57,7 @@ class Session {
  public:
   explicit Session(PieceMaker& maker) : maker_(maker) {}
 
-  static const Session* current();  // of this thread's evaluation; nullptr when there is none
+  static Session* current();  // of this thread's evaluation; nullptr when there is none
   const StateFacts& facts() const { return *facts_; }
 
   // A new piece: nothing is known, read or written.
@@ -73,6 +73,11 @@ class Session {
   const InProgress& in_progress() const { return in_progress_; }
   // Keeps an object alive until the call ends.
   void keep(PyRef object) { kept_.push_back(std::move(object)); }
+
+  // What is done now may not be done in later calls, or again (bridge/control_flow.h): until end_part(), an effect on
+  // objects that were there before makes the part fail before it happens. roots: what the part can reach of the call's own.
+  void begin_part(PyObject* roots);
+  void end_part() { outer_.pop_back(); }
 
   bool existed(PyObject* object) const { return known_.count(object) != 0; }
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
@@ -105,6 +110,11 @@ class Session {
   int truth(CressetActivation* activation, PyObject* value);
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   void refuse(std::string why);
+  bool is_outer(PyObject* object) const;
+  void fail_part(const char* what);
+  void no_effect_on(PyObject* object, const char* what);  // in a part: fails it
+  void no_write_in_part(const CressetWrite& write);
+  void no_call_in_part(const CCall& what, const CressetCall& call);
   void learn(PyObject* object);
   void add_write(Write write);
   void learn_function(PyObject* function);  // with what a bound method consists of
@@ -144,6 +154,7 @@ class Session {
   std::unordered_set<PyObject*> whole_, keys_written_;
   std::unordered_map<PyObject*, PyRef> contents_before_;  // of containers that were written
   std::vector<Write> writes_;
+  std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
   std::unordered_set<PyObject*> made_;  // objects of the call that were written into what existed, which leads to them now
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
   std::string refusal_;

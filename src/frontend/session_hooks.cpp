@@ -227,10 +227,14 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
     if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
   }
-  if (is_warn(call.callable)) return log_warning(call);
+  if (is_warn(call.callable)) {
+    if (!outer_.empty()) fail_part("it warns");
+    return log_warning(call);
+  }
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
   const CCall what = classify(call);
+  if (!outer_.empty()) no_call_in_part(what, call);
   if (what.effect == CEffect::Pure) return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   if (what.effect == CEffect::Outside) {
     capture_->flush("a call of " + describe_callable(call.callable));
@@ -371,7 +375,10 @@ struct SessionHooks {
     return guarded(s, [&](Session& session) { session.read_whole(container); });
   }
   static int read_iterator(void* s, CressetActivation*, PyObject* iterable, PyObject*) {
-    return guarded(s, [&](Session& session) { session.read_whole(iterable); });
+    return guarded(s, [&](Session& session) {
+      if (PyIter_Check(iterable)) session.no_effect_on(iterable, "it advances an iterator from outside");
+      session.read_whole(iterable);
+    });
   }
   static int read_contains(void* s, CressetActivation*, PyObject* container, PyObject* item, int) {
     return guarded(s, [&](Session& session) {
@@ -449,9 +456,9 @@ PyRef Session::resume(const Place& place, PyObject* contents, PyObject* value) {
 }
 
 namespace {
-thread_local const Session* current_session = nullptr;
+thread_local Session* current_session = nullptr;
 }
-const Session* Session::current() { return current_session; }
+Session* Session::current() { return current_session; }
 
 PyRef Session::watched(const std::function<PyRef()>& run) {
   CressetEvalHooks hooks{};
@@ -475,7 +482,7 @@ PyRef Session::watched(const std::function<PyRef()>& run) {
   hooks.after_call = &SessionHooks::after_call;
   hooks.enter_frame = &SessionHooks::enter_frame;
   if (cresset_eval_begin(&hooks) < 0) throw PythonError{};
-  const Session* const around = std::exchange(current_session, this);
+  Session* const around = std::exchange(current_session, this);
   PyRef result = run();
   current_session = around;
   cresset_eval_end();

@@ -10,6 +10,7 @@
 #include "frontend/capture_run.h"
 #include "frontend/compiled_function.h"
 #include "frontend/control.h"
+#include "frontend/control_flow.h"
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
 #include "python/numbers.h"
@@ -123,6 +124,7 @@ PYBIND11_MODULE(_C, m) {
   m.def("stats", &stats);
   m.def("reset_stats", &frontend::reset_totals);
   frontend::add_control_functions(m.ptr());
+  frontend::add_control_flow_functions(m.ptr());
   m.def("is_capturing", &frontend::is_capturing);
   m.def("trim_memory", &bridge::trim_memory);
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });

@@ -1,0 +1,131 @@
+"""torch.cond and torch.while_loop while a program is captured: operators of its graph where their branches and bodies can
+be recorded, else decided on the host, as `if` and `while` are."""
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import _C
+
+_PLAIN = (int, float, bool, str, type(None))
+
+
+def _record(function, operands):
+    """(the part that a call records, what it gives but tensors, how that is put together); None when it cannot be.
+
+    Nothing comes of the call but what is recorded: effects on what was there before raise before they happen.
+    """
+    if not _C.begin_part((function, operands)):
+        return None
+    try:
+        leaves, structure = pytree.tree_flatten(function(*operands))
+    except Exception as error:
+        _C.abandon_part(f"it raises {type(error).__name__}")
+        return None
+    except BaseException:
+        _C.abandon_part("it is interrupted")
+        raise
+    part = _C.end_part([leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
+    if part is None:
+        return None
+    return part, [None if isinstance(leaf, torch.Tensor) else (leaf,) for leaf in leaves], structure
+
+
+def _same(first, second):
+    """Whether two branches give the same but for what is in their tensors."""
+    if first[2] != second[2] or len(first[1]) != len(second[1]):
+        return False
+    for a, b in zip(first[1], second[1]):
+        if (a is None) != (b is None):
+            return False
+        if a is not None and not (type(a[0]) is type(b[0]) and isinstance(a[0], _PLAIN) and a[0] == b[0]):
+            return False
+    return True
+
+
+def _put_together(recorded, tensors):
+    left = iter(tensors)
+    return pytree.tree_unflatten([next(left) if leaf is None else leaf[0] for leaf in recorded[1]], recorded[2])
+
+
+def _captured_cond(pred, true_fn, false_fn, operands):
+    """The results in a list; None when the branches cannot be captured."""
+    if_true = _record(true_fn, operands)
+    if if_true is None:
+        return None
+    if_false = _record(false_fn, operands)
+    if if_false is None:
+        return None
+    if not _same(if_true, if_false):
+        _C.explain_part("torch.cond", "the branches give results of different structure")
+        return None
+    tensors = _C.add_cond(pred, if_true[0], if_false[0])
+    return None if tensors is None else [_put_together(if_true, tensors)]
+
+
+def _check_cond(pred, true_fn, false_fn, operands):
+    """As torch.cond does, in its words."""
+    if not isinstance(pred, (bool, torch.Tensor, torch.SymBool)):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, torch.Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    if not isinstance(operands, (tuple, list)) or any(
+        not isinstance(t, torch.Tensor) for t in pytree.tree_leaves(operands)
+    ):
+        raise RuntimeError(
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only "
+            f"consists of tensor leaves, but got {operands}."
+        )
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    if isinstance(pred, (bool, int, float)):
+        return true_fn(*operands) if pred else false_fn(*operands)
+    _check_cond(pred, true_fn, false_fn, operands)
+    if isinstance(pred, torch.Tensor):
+        captured = _captured_cond(pred, true_fn, false_fn, operands)
+        if captured is not None:
+            return captured[0]
+        _C.explain_part("torch.cond", None)
+    return true_fn(*operands) if pred else false_fn(*operands)
+
+
+def _as_tuple(carried):
+    return tuple(carried) if isinstance(carried, (tuple, list)) else (carried,)
+
+
+def _captured_loop(cond_fn, body_fn, carried):
+    """What the last turn gives; None when the loop cannot be captured."""
+    leaves, structure = pytree.tree_flatten(carried)
+    if not leaves or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+        _C.explain_part("torch.while_loop", "it carries what is no tensor")
+        return None
+    stand_ins = _C.add_carried(leaves)
+    if stand_ins is None:
+        return None
+    given = pytree.tree_unflatten(stand_ins[0], structure)
+    condition = _record(cond_fn, given)
+    if condition is None:
+        return None
+    body = _record(lambda *args: _as_tuple(body_fn(*args)), given)
+    if body is None:
+        return None
+    if condition[1] != [None] or body[2] != structure or any(leaf is not None for leaf in body[1]):
+        _C.explain_part("torch.while_loop", "its parts give something else than tensors, or in another structure")
+        return None
+    tensors = _C.add_while(leaves, stand_ins[1], condition[0], body[0])
+    return None if tensors is None else pytree.tree_unflatten(tensors, structure)
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("Expect cond_fn and body_fn to be callable.")
+    carried = tuple(carried_inputs)
+    captured = _captured_loop(cond_fn, body_fn, carried)
+    if captured is not None:
+        return captured
+    _C.explain_part("torch.while_loop", None)
+    while cond_fn(*carried):
+        carried = _as_tuple(body_fn(*carried))
+    return carried

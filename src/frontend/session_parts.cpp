@@ -1,0 +1,97 @@
+// Parts of a program that may run or not, or several times: what they do is recorded, so nothing else may come of it.
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/python_symnode.h>
+
+#include "frontend/py_objects.h"
+#include "frontend/session.h"
+
+namespace cresset::frontend {
+namespace {
+
+// Objects that can be reached from others without passing what existed before the call.
+class Reach {
+ public:
+  Reach(const Session& session, std::unordered_set<PyObject*>& out) : session_(session), out_(out) {}
+
+  bool from(PyObject* roots) {  // false: there is no end to it
+    visit(roots, this);
+    while (!todo_.empty()) {
+      if (out_.size() > kMost) return false;
+      PyObject* object = todo_.back();
+      todo_.pop_back();
+      if (PyFunction_Check(object)) {  // not its globals
+        auto* f = (PyFunctionObject*)object;
+        for (PyObject* part : {f->func_closure, f->func_defaults, f->func_kwdefaults, f->func_dict}) visit(part, this);
+      } else {
+        Py_TYPE(object)->tp_traverse(object, &Reach::visit, this);
+      }
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kMost = 100000;
+  static int visit(PyObject* object, void* self) {
+    auto& reach = *static_cast<Reach*>(self);
+    if (object == nullptr || !PyObject_IS_GC(object) || PyType_Check(object) || PyModule_Check(object) ||
+        THPVariable_Check(object) || reach.session_.existed(object))
+      return 0;
+    if (reach.out_.insert(object).second) reach.todo_.push_back(object);
+    return 0;
+  }
+  const Session& session_;
+  std::unordered_set<PyObject*>& out_;
+  std::vector<PyObject*> todo_;
+};
+
+bool is_number(PyObject* object) {
+  return torch::is_symint(object) || torch::is_symfloat(object) || torch::is_symbool(object) ||
+         is_constant_value(object);
+}
+
+}  // namespace
+
+void Session::begin_part(PyObject* roots) {
+  outer_.emplace_back();
+  if (!Reach(*this, outer_.back()).from(roots)) capture_->fail_part("too many objects can be reached from it");
+}
+
+bool Session::is_outer(PyObject* object) const {
+  if (existed(object) || made_.count(object) != 0) return true;
+  for (const std::unordered_set<PyObject*>& objects : outer_)
+    if (objects.count(object) != 0) return true;
+  return false;
+}
+
+void Session::fail_part(const char* what) {
+  if (capture_->locate) capture_->locate(*capture_);
+  capture_->fail_part(capture_->located(what));
+  PyErr_SetString(PyExc_RuntimeError, what);
+  throw PythonError{};
+}
+
+void Session::no_effect_on(PyObject* object, const char* what) {
+  if (!outer_.empty() && is_outer(object)) fail_part(what);
+}
+
+void Session::no_write_in_part(const CressetWrite& write) {
+  if (THPVariable_Check(write.owner)) {  // what is written to its elements is recorded
+    if (write.kind == CRESSET_WRITE_ATTRIBUTE) no_effect_on(write.owner, "it sets an attribute of a tensor");
+    return;
+  }
+  if (is_number(write.owner) || PyTuple_Check(write.owner)) return;
+  if (write.kind == CRESSET_WRITE_GLOBAL) fail_part("it writes to a global name");
+  no_effect_on(write.owner, "it writes to an object from outside");
+}
+
+void Session::no_call_in_part(const CCall& what, const CressetCall& call) {
+  if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites)
+    no_effect_on(what.self, "it changes a container from outside");
+  if (what.effect == CEffect::SetsAttribute && (what.self != nullptr || call.nargs > 0))
+    no_effect_on(what.self != nullptr ? what.self : call.args[0], "it sets an attribute of an object from outside");
+  if (what.self != nullptr && PyIter_Check(what.self)) no_effect_on(what.self, "it advances an iterator from outside");
+  for (Py_ssize_t i = 0; i < call.nargs; ++i)
+    if (PyIter_Check(call.args[i])) no_effect_on(call.args[i], "it advances an iterator from outside");
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,309 @@
+"""torch.cond and torch.while_loop in compiled functions are operators of the graph: differential against plain Python."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from compare import assert_same
+import torch._higher_order_ops as loops
+
+import cresset
+
+
+@pytest.fixture(autouse=True)
+def no_grad():
+    with torch.no_grad():
+        yield
+
+
+def choose(pred, true_fn, false_fn, operands=()):
+    """What torch.cond means."""
+    return true_fn(*operands) if pred else false_fn(*operands)
+
+
+def repeat(cond_fn, body_fn, carried):
+    """What torch.while_loop means."""
+    carried = tuple(carried)
+    while cond_fn(*carried):
+        carried = tuple(body_fn(*carried))
+    return carried
+
+
+def ramp(*shape):
+    return torch.arange(float(torch.Size(shape).numel())).reshape(shape) - 2
+
+
+def both(program, *inputs, graphs=1, breaks=0, **options):
+    """The program with torch's operators, compiled, beside the same with Python's own."""
+    cresset.reset()
+    f = cresset.compile(lambda *args: program(torch.cond, loops.while_loop, *args), **options)
+    for args in inputs:
+        ours, theirs = [a.clone() for a in args], [a.clone() for a in args]
+        assert_same(f(*ours), program(choose, repeat, *theirs))
+        torch.testing.assert_close(ours, theirs)
+    stats = cresset.stats()
+    assert stats["eager_calls"] == 0, stats["graph_break_reasons"]
+    if graphs is not None:
+        assert (stats["graphs"], stats["graph_breaks"]) == (graphs, breaks), (
+            stats["graph_break_reasons"],
+            stats["recompiles"],
+        )
+
+
+OUTCOMES = [(ramp(2, 3),), (ramp(2, 3) + 10,), (ramp(4, 5),), (ramp(3, 3) - 100,), (ramp(2, 3),)]
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_cond(fullgraph):
+    def program(cond, loop, x):
+        y = cond(x.sum() > 20, lambda t: t.sin() + 1, lambda t: t.cos() * 2, (x,))
+        return y + x
+
+    both(program, *OUTCOMES, fullgraph=fullgraph)
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_closures_and_structures(fullgraph):
+    weight = torch.full((3,), 0.5)
+
+    def program(cond, loop, x):
+        a, n = x * 2, x.shape[0]
+
+        def yes(t):
+            return {"y": t @ a.t() + n, "z": (weight * 2, "text", 3)}
+
+        def no(t):
+            return {"y": t @ x.t() - n, "z": (weight + 1, "text", 3)}
+
+        out = cond(x.mean() > 1, yes, no, (x,))
+        return out["y"].relu(), out["z"][0] + 1, out["z"][1:]
+
+    both(program, (ramp(2, 3),), (ramp(2, 3) + 9,), (ramp(5, 3),), fullgraph=fullgraph)
+
+
+def test_nested():
+    def program(cond, loop, x):
+        def inner(t):
+            u = t * 3
+            return cond(t.sum() > 50, lambda s: s + u, lambda s: s - u, (t,))
+
+        return cond(x.sum() > 20, inner, lambda t: t * 2, (x,))
+
+    both(program, *OUTCOMES, fullgraph=True)
+
+
+def test_writes_of_a_branch():
+    buffer = torch.zeros(3)
+
+    def program(cond, loop, x):
+        y = x + 1
+
+        def yes(t):
+            y.mul_(2)
+            t[0] = 7
+            return t.sum(0)
+
+        def no(t):
+            return t.mean(0) + buffer
+
+        out = cond(x.sum() > 20, yes, no, (x,))
+        return out, y, x * 2
+
+    both(program, (ramp(2, 3),), (ramp(2, 3) + 9,), (ramp(4, 3),), fullgraph=True)
+
+
+def test_results_are_tensors_of_their_own():
+    def f(x):
+        return torch.cond(x.sum() > 0, lambda t: t, lambda t: t.t().t(), (x,))
+
+    g = cresset.compile(f, fullgraph=True)
+    for x in (ramp(3, 3), -ramp(3, 3)):
+        y = g(x)
+        torch.testing.assert_close(y, x)
+        assert y.data_ptr() != x.data_ptr()
+
+
+def test_random_numbers_are_drawn_by_the_branch_that_is_taken():
+    def program(cond, loop, x):
+        torch.rand(2)
+        y = cond(x.sum() > 20, lambda t: t + torch.rand_like(t), lambda t: t * 1, (x,))
+        return y + torch.rand(1)
+
+    cresset.reset()
+    f = cresset.compile(lambda x: program(torch.cond, None, x), fullgraph=True)
+    for (x,) in OUTCOMES:
+        torch.manual_seed(3)
+        got = f(x)
+        after = torch.rand(1)
+        torch.manual_seed(3)
+        torch.testing.assert_close(got, program(choose, None, x))
+        assert torch.equal(after, torch.rand(1))
+
+
+def test_sizes_that_data_makes_in_a_branch():
+    def program(cond, loop, x):
+        return cond(x.sum() > 20, lambda t: t[t > 3].sum(), lambda t: t.nonzero().sum() * 1.0, (x,))
+
+    both(program, *OUTCOMES, fullgraph=True)
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_while_loop(fullgraph):
+    def program(cond, loop, x):
+        limit = x.abs().sum() * 8 + 1
+        i, y = loop(
+            lambda i, y: (y.abs().sum() < limit) & (i < 20), lambda i, y: (i + 1, y * 1.5 + x), (torch.tensor(0), x)
+        )
+        return i, y * 2
+
+    both(program, *OUTCOMES, (torch.zeros(3, 2),), fullgraph=fullgraph)
+
+
+def test_a_loop_that_makes_no_turn_gives_tensors_of_its_own():
+    def f(x):
+        return loops.while_loop(lambda t: t.sum() > 1e9, lambda t: (t * 2,), (x,))[0]
+
+    x = ramp(3)
+    y = cresset.compile(f, fullgraph=True)(x)
+    torch.testing.assert_close(y, x)
+    assert y.data_ptr() != x.data_ptr()
+
+
+def test_loops_and_conditions_in_each_other():
+    def program(cond, loop, x):
+        def body(i, t):
+            t = cond(t.sum() > 10, lambda s: s - 3, lambda s: s + i, (t,))
+            (j, t) = loop(lambda j, s: j < i, lambda j, s: (j + 1, s + 0.5), (torch.tensor(0), t))
+            return i + 1, t
+
+        return loop(lambda i, t: i < 5, body, (torch.tensor(0), x))[1]
+
+    both(program, *OUTCOMES, fullgraph=True)
+
+
+def test_a_predicate_that_is_no_tensor_picks_a_branch():
+    def program(cond, loop, x):
+        y = cond(x.dim() == 2, lambda t: t + 1, lambda t: [t], (x,))
+        return cond(x.shape[0] > 3, lambda t: t * 2, lambda t: (t, t), (y,))
+
+    both(program, (ramp(2, 3),), (ramp(3, 3),), graphs=1)
+    both(program, (ramp(2, 3),), (ramp(5, 3),), graphs=2)
+
+
+EFFECTS = []
+
+
+def to_list(cond, loop, x):
+    log = []
+    y = cond(x.sum() > 20, lambda t: log.append(1) or t, lambda t: log.append(2) or t * 2, (x,))
+    return y, log
+
+
+def to_cell(cond, loop, x):
+    n = 0
+
+    def yes(t):
+        nonlocal n
+        n += 1
+        return t
+
+    return cond(x.sum() > 20, yes, lambda t: t * 2, (x,)), n
+
+
+def to_global(cond, loop, x):
+    EFFECTS.clear()
+    return cond(x.sum() > 20, lambda t: EFFECTS.append(3) or t, lambda t: t * 2, (x,)), len(EFFECTS)
+
+
+def an_iterator(cond, loop, x):
+    it = iter([1, 2, 3])
+    y = cond(x.sum() > 20, lambda t: t + next(it), lambda t: t * next(it), (x,))
+    return y, next(it)
+
+
+def other_shapes(cond, loop, x):
+    return cond(x.sum() > 20, lambda t: t.sum(), lambda t: t * 2, (x,))
+
+
+def other_dtypes(cond, loop, x):
+    return cond(x.sum() > 20, lambda t: t > 0, lambda t: t * 2, (x,))
+
+
+def other_structures(cond, loop, x):
+    return cond(x.sum() > 20, lambda t: (t + 1, 1), lambda t: (t + 1, 2), (x,))
+
+
+def data_in_a_branch(cond, loop, x):
+    return cond(x.sum() > 20, lambda t: t + 1 if t.max() > 5 else t - 1, lambda t: t * 2, (x,))
+
+
+def a_branch_that_raises(cond, loop, x):
+    def no(t):
+        raise ValueError("no")
+
+    return cond(x.sum() > -1e9, lambda t: t + 1, no, (x,))
+
+
+def a_loop_that_grows(cond, loop, x):
+    return loop(lambda t: t.numel() < 40, lambda t: (torch.cat([t, t]),), (x,))[0]
+
+
+def a_loop_with_numbers(cond, loop, x):
+    return loop(lambda i, t: i < 3, lambda i, t: (i + 1, t * 2), (0, x))[1]
+
+
+HOST = [to_list, to_cell, to_global, an_iterator, other_shapes, other_dtypes, other_structures, data_in_a_branch]
+HOST += [a_branch_that_raises, a_loop_that_grows, a_loop_with_numbers]
+
+
+@pytest.mark.parametrize("program", HOST, ids=lambda p: p.__name__)
+def test_what_cannot_be_an_operator_is_decided_on_the_host(program):
+    both(program, *OUTCOMES, graphs=None)
+
+
+@pytest.mark.parametrize(
+    "program,reason",
+    [
+        (to_list, "changes a container from outside"),
+        (to_cell, "writes to an object from outside"),
+        (other_shapes, "different dtype, device or rank"),
+        (other_structures, "different structure"),
+        (data_in_a_branch, "torch.cond is decided here: a decision needs the value of"),
+        (a_branch_that_raises, "raises ValueError"),
+    ],
+    ids=lambda p: getattr(p, "__name__", ""),
+)
+def test_fullgraph_says_why_not(program, reason):
+    f = cresset.compile(lambda x: program(torch.cond, loops.while_loop, x), fullgraph=True)
+    with pytest.raises(cresset.CaptureError, match=reason):
+        f(ramp(2, 3))
+        f(ramp(2, 3))
+
+
+def test_bad_use_raises_what_eager_raises():
+    def messages(compile):
+        out = []
+        for program in (
+            lambda x: torch.cond(x, lambda t: t, lambda t: t, (x,)),
+            lambda x: torch.cond(x.sum() > 0, 3, lambda t: t, (x,)),
+            lambda x: torch.cond(x.sum() > 0, lambda t: t, lambda t: t, x),
+            lambda x: torch.cond(x.sum() > 0, lambda t: t, lambda t: t, (1,)),
+            lambda x: torch.cond("yes", lambda t: t, lambda t: t, (x,)),
+            lambda x: loops.while_loop(1, lambda t: t, (x,)),
+        ):
+            with pytest.raises(RuntimeError) as raised:
+                compile(program)(torch.ones(2))
+            out.append(str(raised.value))
+        return out
+
+    assert messages(cresset.compile) == messages(lambda f: f)
+
+
+def test_the_text_shows_the_branches():
+    def f(x):
+        y = torch.cond(x.sum() > 0, lambda t: t.sin(), lambda t: t.cos(), (x,))
+        return loops.while_loop(lambda t: t.sum() < 9, lambda t: (t.exp(),), (y,))[0]
+
+    text = cresset.explain(f)(ramp(3)).variants[0]["graph"]
+    for word in ("cresset::cond", "if true", "aten::sin", "if false", "aten::cos", "cresset::while_loop", "aten::exp"):
+        assert word in text, text
