@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import statistics
+import subprocess
 import sys
 import time
 import warnings
@@ -48,13 +49,13 @@ def timed(call) -> float:
     return time.perf_counter() - begin
 
 
-def interleaved(calls: dict, seconds: float, least: int = 5) -> dict[str, float]:
+def interleaved(calls: dict, seconds: float, least: int = 5, timer=timed) -> dict[str, float]:
     """Median milliseconds of each, measured in turns so that a busy machine hits all alike."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(next(iter(times.values()))) < least:
         for name, call in calls.items():
-            times[name].append(timed(call))
+            times[name].append(timer(call))
     return {name: 1e3 * statistics.median(t) for name, t in times.items()}
 
 
@@ -96,21 +97,51 @@ def peak_allocated(call) -> int:
     return peak
 
 
-def steady(request) -> dict:
-    """Milliseconds a call of every compiler, interleaved; differences from eager; peak bytes of intermediates."""
+def side(request) -> dict:
+    """One compiler's part of `steady`: says what it is like, then times one call for each line it is sent."""
     model, module, inputs = build(request)
-    calls, difference, peak = {}, {}, {}
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a model or a compiler prints is no answer
     expected = tensors(seeded_call(model, module, inputs))
-    for compiler in request["compilers"]:
-        torch._dynamo.reset() if "inductor" in compiler else None
-        compiled = compile_with(compiler, module)
-        calls[compiler] = lambda run=compiled: seeded_call(model, run, inputs)
-        for _ in range(request.get("warmup", 4)):  # library choices settle in the first calls
-            got = calls[compiler]()
-        difference[compiler] = max(error(a, b) for (_, a), (_, b) in zip(tensors(got), expected))
-        del got
-        peak[compiler] = peak_allocated(calls[compiler])
-    return {"ms": interleaved(calls, request["seconds"]), "difference": difference, "peak_bytes": peak}
+    compiled = compile_with(request["compiler"], module)
+    for _ in range(16 if request["compiler"].startswith("cresset") else 3):  # library choices settle in the first calls
+        got = seeded_call(model, compiled, inputs)
+    difference = max(error(a, b) for (_, a), (_, b) in zip(tensors(got), expected))
+    del got, expected
+    peak = peak_allocated(lambda: seeded_call(model, compiled, inputs))
+    print(json.dumps({"difference": difference, "peak_bytes": peak}), file=answers, flush=True)
+    for _ in sys.stdin:
+        print(timed(lambda: seeded_call(model, compiled, inputs)), file=answers, flush=True)
+    return {}
+
+
+class Side:
+    """A process that runs one compiler: torch.compile patches classes, which others would notice at every call."""
+
+    def __init__(self, request: dict, compiler: str):
+        child = {**request, "what": "side", "compiler": compiler}
+        self.process = subprocess.Popen([sys.executable, __file__, json.dumps(child)], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+        self.start = json.loads(self.answer())
+
+    def answer(self) -> str:
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a measuring process ended with status {self.process.wait()}")
+        return line
+
+    def call(self) -> float:
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return float(self.answer())
+
+
+def steady(request) -> dict:
+    """Milliseconds a call of every compiler, in turns; differences from eager; peak bytes of intermediates."""
+    sides = {compiler: Side(request, compiler) for compiler in request["compilers"]}
+    ms = interleaved({name: s.call for name, s in sides.items()}, request["seconds"], timer=lambda call: call())
+    for s in sides.values():
+        s.process.kill()
+    return {"ms": ms, **{key: {n: s.start[key] for n, s in sides.items()} for key in ("difference", "peak_bytes")}}
 
 
 def sweep(request) -> dict:
@@ -172,9 +203,14 @@ def main() -> None:
     request = json.loads(sys.argv[1])
     torch.manual_seed(0)
     with torch.no_grad():
-        answer = {"first": first, "steady": steady, "sweep": sweep, "overhead": overhead, "operators": operators}[
-            request["what"]
-        ](request)
+        answer = {
+            "first": first,
+            "steady": steady,
+            "side": side,
+            "sweep": sweep,
+            "overhead": overhead,
+            "operators": operators,
+        }[request["what"]](request)
     print(json.dumps(answer), flush=True)
     os._exit(0)  # torch.compile's worker pools take seconds to shut down
 
