@@ -111,7 +111,7 @@ def allow_in_graph(fn):
 class GuardEntry:
     """One fact that a compiled program is held to, as ``options={"guard_filter": fn}`` is given them."""
 
-    kind: str  #: "item", "items" (a whole container), "cell" (a closure's variable), "type", "member"
+    kind: str  #: "item", "items" (a whole container), "cell" (a closure's variable), "type", "function", "member"
     owner: object  #: the dictionary, list, set, cell, class or instance that was read
     key: object  #: the key of an "item", the descriptor of a "member"
     value: object  #: what was found; None where there was nothing

@@ -123,6 +123,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   if (THPVariable_Check(self))
     return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
   const std::string module = module_of((PyObject*)type);
+  if (module == "_contextvars" && n == "run") return call.effect = CEffect::Outside, call;
   if (module == "_thread") return call.effect = CEffect::Outside, call;  // locks
   if (is_torch(module)) return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
   if (kModules.count(module) != 0) return call.effect = CEffect::Reads, call;

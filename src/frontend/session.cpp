@@ -3,8 +3,10 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/python_symnode.h>
 
+#include <algorithm>
 #include <string_view>
 
+#include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -20,6 +22,32 @@ bool is_snapshot_container(PyObject* object) {
   return PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || is_deque(object);
 }
 
+// What calling or reading such an object comes to: always the same objects.
+std::vector<PyRef> behind(PyObject* object) {
+  std::vector<PyRef> out;
+  const auto add = [&](const char* name) {
+    PyRef member = PyRef::steal(PyObject_GetAttrString(object, name));
+    if (!member) return PyErr_Clear();
+    if (member.get() != Py_None) out.push_back(std::move(member));
+  };
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyProperty_Type) add("fget"), add("fset"), add("fdel");
+  static PyObject* const partial = module_attribute("functools", "partial");
+  if (type == (PyTypeObject*)partial) add("func"), add("args"), add("keywords");
+  if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) add("__func__");
+  return out;
+}
+
+// C code calls its __get__ before anybody is told that it was found.
+bool is_python_descriptor(PyObject* object) {
+  return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && Py_TYPE(object)->tp_descr_get != nullptr;
+}
+
+bool is_thread_local(PyObject* object) {
+  static PyObject* const type = module_attribute("_thread", "_local");
+  return (PyObject*)Py_TYPE(object) == type;
+}
+
 }  // namespace
 
 void Session::refuse(std::string why) {
@@ -30,13 +58,69 @@ void Session::refuse(std::string why) {
 
 void Session::learn(PyObject* object) {
   if (object == nullptr || is_constant_value(object) || made_.count(object) != 0) return;
+  if (!known_.try_emplace(object, PyRef::borrow(object)).second) return;
+  if (THPVariable_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ParameterClass) return;
+  if (PyType_Check(object)) learn_class((PyTypeObject*)object);
+  if (PyMethod_Check(object)) learn_function(object);
+  if ((Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
+    facts_->classes().instance(object);
+    learn((PyObject*)Py_TYPE(object));
+  }
+  for (const PyRef& inner : behind(object)) {
+    learn(inner.get());
+    if (PyTuple_Check(inner.get()) || PyDict_Check(inner.get())) read_whole(inner.get());  // of a partial function
+    if (PyType_Check(inner.get())) facts_->classes().makes_instances((PyTypeObject*)inner.get());
+  }
+}
+
+// An object that is guarded elsewhere, its class included.
+void Session::learn_guarded(PyObject* object) {
+  if (object == nullptr || is_constant_value(object)) return;
   known_.try_emplace(object, PyRef::borrow(object));
+  if (!THPVariable_Check(object)) learn((PyObject*)Py_TYPE(object));
+}
+
+// Symbolic numbers, which the compiler itself changes while it captures.
+static bool is_symbolic_class(PyTypeObject* type) {
+  static PyObject* const classes[] = {module_attribute("torch", "SymInt"), module_attribute("torch", "SymFloat"),
+                                      module_attribute("torch", "SymBool")};
+  return std::find(std::begin(classes), std::end(classes), (PyObject*)type) != std::end(classes);
+}
+
+// With the methods that C code calls unseen.
+void Session::learn_class(PyTypeObject* type) {
+  if (is_symbolic_class(type) || facts_->classes().type(type) == nullptr) return;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
+    if ((base->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || !whole_.insert(base->tp_dict).second) continue;
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(base->tp_dict, &position, &name, &value))
+      if (is_python_descriptor(value) ||
+          ((PyFunction_Check(value) || !behind(value).empty()) && is_special_name(name)))
+        learn(value);
+  }
+}
+
+// A name that the program looks up in a class which it did not make.
+void Session::read_class(PyTypeObject* type, PyObject* name) {
+  if (existed((PyObject*)type) && !is_symbolic_class(type) && first((PyObject*)type, name)) facts_->classes().name(type, name);
+}
+
+// What a piece must not leave behind.
+const std::string& Session::refusal() {
+  for (const auto& [variable, before] : variables_before_) {
+    PyObject* now = nullptr;
+    if (PyContextVar_Get(variable, nullptr, &now) < 0) PyErr_Clear();
+    if (PyRef::steal(now).get() != before.get()) refuse("leaves a context variable changed");
+  }
+  return refusal_;
 }
 
 void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   facts_ = &facts;
   capture_ = &capture;
-  for (auto* table : {&known_, &argument_paths_, &contents_before_}) {
+  for (auto* table : {&known_, &argument_paths_, &contents_before_, &variables_before_}) {
     for (auto& [key, kept] : *table) kept_.push_back(std::move(kept));  // addresses stay taken
     table->clear();
   }
@@ -53,7 +137,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     return refuse("goes on with an iterator that stands in two places");  // it would not be made anew
   // An iterator that an earlier piece made moves on: it is made anew from where it stands.
   const bool is_iterator = spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind);
-  if (!is_iterator) learn(object);
+  if (!is_iterator) spec.kind == ArgSpec::Kind::Identity ? learn(object) : learn_guarded(object);
   if (spec.children.empty() && spec.kind != ArgSpec::Kind::List && spec.kind != ArgSpec::Kind::Dict &&
       spec.kind != ArgSpec::Kind::Anatomy)
     return;
@@ -105,7 +189,9 @@ void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
 }
 
 void Session::read_whole(PyObject* container, int depth) {
-  if (!existed(container) || depth > 3) return;
+  if (!existed(container)) return;
+  if (depth > 50) return refuse("reads containers more than 50 levels deep");
+  if (PyObject* inside = viewed(container)) return learn(inside), read_whole(inside, depth + 1);
   if (PyTuple_CheckExact(container)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(container); ++i) {
       learn(PyTuple_GET_ITEM(container, i));
@@ -130,7 +216,7 @@ void Session::read_whole(PyObject* container, int depth) {
 }
 
 void Session::read_instance(PyObject* owner, PyObject* name, PyObject* value) {
-  facts_->type(Py_TYPE(owner));
+  read_class(Py_TYPE(owner), name);
   PyObject* dict = instance_dict(owner);
   if (dict == nullptr) {
     if (Py_TYPE(owner)->tp_dictoffset == 0) return;
@@ -142,15 +228,15 @@ void Session::read_instance(PyObject* owner, PyObject* name, PyObject* value) {
 }
 
 void Session::read_attribute(const CressetAttributeRead& read) {
-  if (!existed(read.owner)) return;
   PyObject* owner = read.owner;
+  if (!existed(owner)) return read_of_new(read);
   switch (read.place) {
     case CRESSET_AT_INSTANCE:
       return read_instance(owner, read.name, read.value);
     case CRESSET_AT_MODULE:
       return read_key(PyModule_GetDict(owner), read.name, read.value);
     case CRESSET_AT_SLOT:
-      facts_->type(Py_TYPE(owner));
+      read_class(Py_TYPE(owner), read.name);
       learn(read.value);
       if (!THPVariable_Check(owner) && first(owner, read.name)) facts_->member(owner, read.found, read.value);
       return;
@@ -165,7 +251,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
       if (read.found != nullptr && read.value == read.found) learn(read.value);
       return;
     case CRESSET_AT_CLASS:
-      facts_->type((PyTypeObject*)owner);
+      read_class((PyTypeObject*)owner, read.name);
       learn(read.found);
       learn(read.value);
       return;
@@ -173,16 +259,36 @@ void Session::read_attribute(const CressetAttributeRead& read) {
       learn(read.found);
       return;
     case CRESSET_AT_FOREIGN:
+      if (is_thread_local(owner) && first(owner, read.name)) facts_->member(owner, read.name, read.value);
+      if (is_foreign(owner)) refuse(std::string("reads an attribute of a ") + Py_TYPE(owner)->tp_name);
       learn(read.value);
       return;
   }
 }
 
+// An object that the call made: its class may be one that was there before.
+void Session::read_of_new(const CressetAttributeRead& read) {
+  if (read.place == CRESSET_AT_SUPER) return read_super(read);
+  if (read.place == CRESSET_AT_MODULE || !existed((PyObject*)Py_TYPE(read.owner))) return;
+  read_class(Py_TYPE(read.owner), read.name);
+  learn(read.found);
+}
+
+// A super object is new each time; what it finds is in a class of the MRO of its object's.
+void Session::read_super(const CressetAttributeRead& read) {
+  const PyRef type = PyRef::steal(PyObject_GetAttrString(read.owner, "__self_class__"));
+  if (!type) return PyErr_Clear();
+  if (!PyType_Check(type.get()) || !existed(type.get())) return;
+  read_class((PyTypeObject*)type.get(), read.name);
+  learn(read.found);
+}
+
 // getattr(owner, name), where only the result is told.
 void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
-  if (!existed(owner) || !PyUnicode_Check(name)) return;
+  if (!PyUnicode_Check(name)) return;
+  if (!existed(owner)) return read_class(Py_TYPE(owner), name);
   if (PyModule_Check(owner)) return read_key(PyModule_GetDict(owner), name, value);
-  if (PyType_Check(owner)) return facts_->type((PyTypeObject*)owner), learn(value);
+  if (PyType_Check(owner)) return read_class((PyTypeObject*)owner, name), learn(value);
   if (THPVariable_Check(owner)) return;
   PyObject* dict = instance_dict(owner);
   PyObject* own = dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr;
@@ -345,6 +451,7 @@ CressetAction Session::enter(CressetActivation& activation) {
   }
   if (activation.instruction >= 0 || activation.function == nullptr || !existed(activation.function))
     return CRESSET_RUN;
+  facts_->classes().function(activation.function);
   PyObject* closure = PyFunction_GET_CLOSURE(activation.function);
   for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) learn(PyTuple_GET_ITEM(closure, i));
   return CRESSET_RUN;

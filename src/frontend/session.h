@@ -84,7 +84,7 @@ class Session {
   PyObject* argument_path(PyObject* object) const;
   const std::vector<Write>& writes() const { return writes_; }
   // Why later calls cannot repeat this one; empty when they can.
-  const std::string& refusal() const { return refusal_; }
+  const std::string& refusal();
 
  private:
   friend struct SessionHooks;
@@ -117,6 +117,8 @@ class Session {
   void no_call_in_part(const CCall& what, const CressetCall& call);
   void learn(PyObject* object);
   void add_write(Write write);
+  void learn_guarded(PyObject* object);
+  void learn_class(PyTypeObject* type);
   void learn_function(PyObject* function);  // with what a bound method consists of
   // Whether this is the first time that the key is read or written in this call.
   bool first(PyObject* container, PyObject* key) { return seen_.insert({container, key}).second; }
@@ -125,6 +127,14 @@ class Session {
   void will_write(PyObject* container);
   void read_attribute(const CressetAttributeRead& read);
   void read_attribute(PyObject* owner, PyObject* name, PyObject* value);
+  void read_of_new(const CressetAttributeRead& read);
+  void read_super(const CressetAttributeRead& read);
+  void read_class(PyTypeObject* type, PyObject* name);
+  void note_classes(const CressetCall& call);
+  bool looks_inside(const CressetCall& call) const;
+  CressetAction call_cached(const CressetCall& call, PyObject** result);
+  void read_context_variable(PyObject* variable, bool will_change);
+  bool is_closed_to_facts(PyObject* object) const;
   void read_instance(PyObject* owner, PyObject* name, PyObject* value);
   void read_item(PyObject* container, PyObject* key, PyObject* value);
   void before_write(const CressetWrite& write);
@@ -153,6 +163,7 @@ class Session {
   std::unordered_map<Pair, CCall, PairHash> classified_;
   std::unordered_set<PyObject*> whole_, keys_written_;
   std::unordered_map<PyObject*, PyRef> contents_before_;  // of containers that were written
+  std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
   std::unordered_set<PyObject*> made_;  // objects of the call that were written into what existed, which leads to them now

@@ -9,6 +9,7 @@
 #include "bridge/symbolic_float.h"
 #include "frontend/compiled_function.h"
 #include "frontend/control.h"
+#include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/symbols.h"
@@ -87,14 +88,23 @@ std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   const std::optional<Operation::Kind> kind = kind_of(op.kind);
-  bool tensors = false;
+  if (PyObject* inside = existed(op.operands[0]) ? viewed(op.operands[0]) : nullptr) {
+    learn(inside);
+    if (op.kind != CRESSET_OP_SUBSCRIPT || !PyDict_CheckExact(inside)) return read_whole(inside), CRESSET_RUN;
+    PyObject* value = PyDict_GetItemWithError(inside, op.operands[1]);
+    if (value == nullptr) PyErr_Clear();
+    return read_key(inside, op.operands[1], value), CRESSET_RUN;
+  }
+  bool tensors = false, foreign = false;
   for (PyObject* operand : op.operands) {
     if (operand == nullptr) continue;
-    if (!is_plain_operand(operand)) return CRESSET_RUN;
+    foreign = foreign || is_closed_to_facts(operand);
+    if (!is_plain_operand(operand) && !is_foreign(operand)) return CRESSET_RUN;
     tensors = tensors || THPVariable_CheckExact(operand) || torch::is_symfloat(operand) ||
               (op.kind == CRESSET_OP_FORMAT && torch::is_symint(operand));
   }
-  if (!kind || !tensors) return CRESSET_RUN;
+  if (!kind && foreign) return refuse(std::string("looks into a ") + Py_TYPE(op.operands[0])->tp_name), CRESSET_RUN;
+  if (!kind || !(tensors || foreign)) return CRESSET_RUN;
   // The evaluator tells of what native operators read and write in containers: those are left to it.
   const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
   if (in_place && !THPVariable_CheckExact(op.operands[0])) return CRESSET_RUN;
@@ -104,6 +114,8 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   start(activation, *kind, op.operation);
   in_progress_.operands[0] = op.operands[0];
   in_progress_.operands[1] = op.operands[1];
+  const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
+  if (foreign) capture_->flush(std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name);
   PyRef value = perform(in_progress_.kept());
   in_progress_ = {};
   if (!value) return CRESSET_FAIL;
@@ -221,7 +233,101 @@ static bool is_warn(PyObject* callable) {
   return callable == warn;
 }
 
+// Whether an object that was there before holds what no fact speaks of.
+bool Session::is_closed_to_facts(PyObject* object) const {
+  if (is_plain_tensor(object) || !existed(object)) return false;
+  return is_foreign(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
+}
+
+// Whether C code may look into such an object, or read attributes that it does not tell of.
+bool Session::looks_inside(const CressetCall& call) const {
+  static PyObject* const builtins = PyEval_GetBuiltins();
+  static PyObject* const from_outside[] = {
+      PyDict_GetItemString(builtins, "isinstance"), PyDict_GetItemString(builtins, "issubclass"),
+      PyDict_GetItemString(builtins, "callable"),   PyDict_GetItemString(builtins, "id"),
+      PyDict_GetItemString(builtins, "getattr"),    PyDict_GetItemString(builtins, "hasattr"),
+      (PyObject*)&PyType_Type};
+  if (std::find(std::begin(from_outside), std::end(from_outside), call.callable) != std::end(from_outside)) return false;
+  static PyObject* const getter = module_attribute("operator", "attrgetter");
+  static PyObject* const caller = module_attribute("operator", "methodcaller");
+  const auto asks = [](PyObject* object) {
+    return (PyObject*)Py_TYPE(object) == getter || (PyObject*)Py_TYPE(object) == caller;
+  };
+  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const auto any = [&](auto&& is) { return std::any_of(call.args, call.args + count, is); };
+  if (asks(call.callable)) return any([&](PyObject* o) { return existed(o) && !is_plain_tensor(o); });
+  if (PyCFunction_Check(call.callable)) {
+    PyObject* self = PyCFunction_GET_SELF(call.callable);
+    if (self != nullptr && !PyModule_Check(self) && is_closed_to_facts(self)) return true;
+  }
+  return is_closed_to_facts(call.callable) || any([&](PyObject* o) { return asks(o) || is_closed_to_facts(o); });
+}
+
+// A function of functools.lru_cache that was there before: what it keeps is a fact. A value that it does not keep yet is
+// made as it would be without us, for whoever is first.
+CressetAction Session::call_cached(const CressetCall& call, PyObject** result) {
+  static PyObject* const type = module_attribute("functools", "_lru_cache_wrapper");
+  PyObject* function = PyMethod_Check(call.callable) ? PyMethod_GET_FUNCTION(call.callable) : call.callable;
+  if ((PyObject*)Py_TYPE(function) != type || !existed(function)) return CRESSET_RUN;
+  std::vector<PyObject*> args(call.args, call.args + call.nargs);
+  if (function != call.callable) args.insert(args.begin(), PyMethod_GET_SELF(call.callable));
+  const bool plain = call.kwnames == nullptr && std::all_of(args.begin(), args.end(), [&](PyObject* arg) {
+                       return is_constant_value(arg) || (existed(arg) && !THPVariable_Check(arg));
+                     });
+  if (!plain) return CRESSET_NATIVE;
+  PyRef value;
+  {
+    const bridge::Capture::StepAside outside;
+    value = PyRef::steal(PyObject_Vectorcall(function, args.data(), args.size(), nullptr));
+  }
+  if (!value) return refuse("a cached function raised"), CRESSET_FAIL;
+  const FunctionCache kept = function_cache(function, args.data(), static_cast<Py_ssize_t>(args.size()));
+  PyObject* entry = kept.cache ? PyDict_GetItemWithError(kept.cache.get(), kept.key.get()) : nullptr;
+  if (entry == nullptr) PyErr_Clear(), refuse("calls a cached function that keeps nothing");
+  if (entry != nullptr) {
+    learn(kept.cache.get());
+    read_key(kept.cache.get(), kept.key.get(), entry);
+  }
+  learn(value.get());
+  *result = value.release();
+  return CRESSET_RESULT;
+}
+
+void Session::read_context_variable(PyObject* variable, bool will_change) {
+  PyObject* now = nullptr;
+  if (PyContextVar_Get(variable, nullptr, &now) < 0) return PyErr_Clear();
+  const PyRef value = PyRef::steal(now);
+  if (variables_before_.count(variable) != 0) return;  // it is what this piece has set it to
+  if (first(variable, Py_None)) facts_->member(variable, Py_None, value.get());
+  learn(value.get());
+  if (will_change) variables_before_.emplace(variable, value);
+}
+
+// Classes that are called, or handed to C code that may call them, make instances.
+void Session::note_classes(const CressetCall& call) {
+  static PyObject* const builtins = PyEval_GetBuiltins();
+  static PyObject* const lookers[] = {
+      PyDict_GetItemString(builtins, "isinstance"), PyDict_GetItemString(builtins, "issubclass"),
+      PyDict_GetItemString(builtins, "getattr"), PyDict_GetItemString(builtins, "hasattr")};
+  const auto note = [&](PyObject* object) {
+    if (PyType_Check(object) && existed(object)) facts_->classes().makes_instances((PyTypeObject*)object);
+  };
+  note(call.callable);
+  if (call.evaluated || std::find(std::begin(lookers), std::end(lookers), call.callable) != std::end(lookers)) return;
+  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  for (Py_ssize_t i = 0; i < call.nargs + named; ++i) note(call.args[i]);
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
+  note_classes(call);
+  if (const CressetAction answered = call_cached(call, result); answered == CRESSET_NATIVE) {
+    start(activation, Operation::Kind::Call, 0);
+    in_progress_.call = call;
+    capture_->flush("a call of a cached function with arguments that vary");
+    return CRESSET_RUN;
+  } else if (answered != CRESSET_RUN) {
+    return answered;
+  }
   if (call.evaluated) return before_function(activation, call);
   if (role_of(activation->code) != CodeRole::Replacement) {
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
@@ -233,7 +339,9 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   }
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
-  const CCall what = classify(call);
+  const CCall what = looks_inside(call) ? CCall{CEffect::Outside} : classify(call);
+  if (what.self != nullptr && PyContextVar_CheckExact(what.self) && existed(what.self))
+    read_context_variable(what.self, std::string_view(what.name) != "get");
   if (!outer_.empty()) no_call_in_part(what, call);
   if (what.effect == CEffect::Pure) return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   if (what.effect == CEffect::Outside) {
@@ -273,10 +381,18 @@ void Session::after_call(CressetActivation* activation, const CressetCall& call,
   if (mine && result != nullptr) maker_.go_on(activation, CRESSET_AFTER, result);
 }
 
+static bool asks_abstract_class(const CressetCall& call) {
+  static PyObject* const of_instance = module_attribute("_abc", "_abc_instancecheck");
+  static PyObject* const of_class = module_attribute("_abc", "_abc_subclasscheck");
+  return (call.callable == of_instance || call.callable == of_class) && call.nargs > 0 && PyType_Check(call.args[0]);
+}
+
 void Session::note_call(const CressetCall& call, PyObject* result) {
   const CCall what = classify(call);
   const size_t count = static_cast<size_t>(call.nargs);
   const std::string_view name = what.name;
+  if (asks_abstract_class(call) && existed(call.args[0])) facts_->classes().abstract((PyTypeObject*)call.args[0]);
+  if (PyWeakref_CheckRefExact(call.callable) && existed(call.callable)) learn(result);
   if (what.effect == CEffect::Pure || what.effect == CEffect::Outside) return;
   if (what.effect == CEffect::GetsAttribute) {
     PyObject* owner = what.self != nullptr ? what.self : call.args[0];
@@ -395,8 +511,14 @@ struct SessionHooks {
       session.read_whole(right);
     });
   }
-  static int read_default(void* s, CressetActivation*, PyObject*, Py_ssize_t, PyObject*, PyObject* value) {
-    return guarded(s, [&](Session& session) { session.learn(value); });
+  static int read_default(void* s, CressetActivation*, PyObject* function, Py_ssize_t, PyObject* keyword,
+                          PyObject* value) {
+    return guarded(s, [&](Session& session) {
+      if (!session.existed(function)) return;
+      PyObject* by_keyword = keyword != nullptr ? ((PyFunctionObject*)function)->func_kwdefaults : nullptr;
+      if (by_keyword != nullptr) return session.read_key(by_keyword, keyword, value);
+      session.learn(value);
+    });
   }
   static int before_write(void* s, CressetActivation*, const CressetWrite* write) {
     return guarded(s, [&](Session& session) { session.before_write(*write); });

@@ -11,15 +11,6 @@
 namespace cresset::frontend {
 namespace {
 
-// 0: the type changes without a trace.
-unsigned type_version(PyTypeObject* type) {
-  if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) {
-    static PyObject* const name = PyUnicode_InternFromString("__class__");
-    _PyType_Lookup(type, name);  // gives it a version
-  }
-  return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
-}
-
 std::string text_of(PyObject* object) {
   if (object == nullptr) return "nothing";
   if (!is_constant_value(object)) return std::string("another ") + Py_TYPE(object)->tp_name;
@@ -33,6 +24,19 @@ std::string text_of(PyObject* object) {
 PyObject* any_input() {
   static PyObject* const mark = PyObject_CallNoArgs((PyObject*)&PyBaseObject_Type);
   return mark;
+}
+
+// By C code alone. An empty ref when there is none.
+PyRef member_of(PyObject* owner, PyObject* by) {
+  PyObject* got = nullptr;
+  if (by == Py_None)
+    PyContextVar_Get(owner, nullptr, &got);
+  else if (PyUnicode_Check(by))
+    got = Py_TYPE(owner)->tp_getattro(owner, by);
+  else
+    got = Py_TYPE(by)->tp_descr_get(by, owner, (PyObject*)Py_TYPE(owner));
+  if (got == nullptr) PyErr_Clear();
+  return PyRef::steal(got);
 }
 
 bool same_or_absent(PyObject* expected, PyObject* got) {
@@ -222,13 +226,6 @@ void StateFacts::cell(PyObject* cell, PyObject* value) {
   tie(value);
 }
 
-void StateFacts::type(PyTypeObject* type) {
-  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return;  // static types do not change
-  for (const Type& fact : types_)
-    if (fact.type.get() == (PyObject*)type) return;
-  types_.push_back({PyRef::borrow((PyObject*)type), type_version(type)});
-}
-
 void StateFacts::member(PyObject* owner, PyObject* descriptor, PyObject* value) {
   for (const Member& fact : members_)
     if (fact.owner.get() == owner && fact.descriptor.get() == descriptor) return;
@@ -280,12 +277,7 @@ bool StateFacts::dict_holds(Dict& fact, std::string* why) {
 }
 
 bool StateFacts::holds(std::string* why) {
-  for (const Type& fact : types_) {
-    const unsigned now = type_version((PyTypeObject*)fact.type.get());
-    if (now != 0 && now == fact.version) continue;
-    if (why != nullptr) *why = std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + " changed";
-    return false;
-  }
+  if (!classes_.holds(why)) return false;
   for (Dict& fact : dicts_)
     if (!dict_holds(fact, why)) return false;
   for (const Cell& fact : cells_) {
@@ -305,9 +297,7 @@ bool StateFacts::holds(std::string* why) {
     return false;
   }
   for (const Member& fact : members_) {
-    const descrgetfunc get = Py_TYPE(fact.descriptor.get())->tp_descr_get;
-    PyRef got = PyRef::steal(get(fact.descriptor.get(), fact.owner.get(), (PyObject*)Py_TYPE(fact.owner.get())));
-    if (!got) PyErr_Clear();
+    const PyRef got = member_of(fact.owner.get(), fact.descriptor.get());
     if (!same_or_absent(fact.value.get(), got.get()))
       return miss(why, fact.owner.get(), nullptr, fact.value.get(), got.get());
   }
@@ -315,7 +305,7 @@ bool StateFacts::holds(std::string* why) {
 }
 
 size_t StateFacts::size() const {
-  size_t count = lists_.size() + sets_.size() + cells_.size() + types_.size() + members_.size();
+  size_t count = lists_.size() + sets_.size() + cells_.size() + classes_.size() + members_.size();
   for (const Dict& fact : dicts_) count += fact.items.size();
   return count;
 }
@@ -330,8 +320,7 @@ std::vector<std::string> StateFacts::texts() const {
   for (const Cell& fact : cells_) out.push_back(name_of(fact.cell.get()) + " is " + text_of(fact.value.get()));
   for (const List& fact : lists_) out.push_back(name_of(fact.list.get()) + " has the same items");
   for (const Set& fact : sets_) out.push_back(name_of(fact.set.get()) + " has the same items");
-  for (const Type& fact : types_)
-    out.push_back(std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + " is unchanged");
+  classes_.texts(out);
   return out;
 }
 
@@ -355,7 +344,6 @@ int StateFacts::visit(visitproc visit, void* arg) const {
     Py_VISIT(fact.cell.get());
     Py_VISIT(fact.value.get());
   }
-  for (const Type& fact : types_) Py_VISIT(fact.type.get());
   for (const Input& input : inputs_) {
     Py_VISIT(input.source.container.get());
     Py_VISIT(input.source.key.get());
@@ -366,7 +354,7 @@ int StateFacts::visit(visitproc visit, void* arg) const {
     Py_VISIT(fact.descriptor.get());
     Py_VISIT(fact.value.get());
   }
-  return 0;
+  return classes_.visit(visit, arg);
 }
 
 }  // namespace cresset::frontend

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "frontend/class_facts.h"
 #include "frontend/placed_numbers.h"
 #include "frontend/py_ref.h"
 
@@ -52,9 +53,11 @@ class StateFacts {
   void whole_list(PyObject* list, PyObject* contents);
   void whole_set(PyObject* set, PyObject* contents);
   void cell(PyObject* cell, PyObject* value);
-  void type(PyTypeObject* type);  // with its bases: methods, descriptors, class attributes
-  // A C structure member or __slots__ entry of an instance.
+  // A C structure member or __slots__ entry of an instance. descriptor: None for the value of a context variable (the
+  // owner), a str for an attribute that the class's own C code looks up.
   void member(PyObject* owner, PyObject* descriptor, PyObject* value);
+
+  ClassFacts& classes() { return classes_; }
 
   // Names for people: where an object was found.
   void name(PyObject* object, std::string path) { names_.emplace(object, std::move(path)); }
@@ -85,10 +88,6 @@ class StateFacts {
   struct Cell {
     PyRef cell, value;
   };
-  struct Type {
-    PyRef type;
-    unsigned version;
-  };
   struct Member {
     PyRef owner, descriptor, value;
   };
@@ -113,7 +112,7 @@ class StateFacts {
   std::vector<List> lists_;
   std::vector<Set> sets_;
   std::vector<Cell> cells_;
-  std::vector<Type> types_;
+  ClassFacts classes_;
   std::vector<Member> members_;
   std::unordered_map<PyObject*, size_t> dict_of_;  // dict -> dicts_
   std::unordered_map<PyObject*, std::string> names_;

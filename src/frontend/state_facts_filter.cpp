@@ -57,7 +57,9 @@ void StateFacts::filter(PyObject* chosen) {
   for (const List& fact : lists_) entries.add("items", fact.list.get(), nullptr, fact.contents.get());
   for (const Set& fact : sets_) entries.add("items", fact.set.get(), nullptr, fact.contents.get());
   for (const Cell& fact : cells_) entries.add("cell", fact.cell.get(), nullptr, fact.value.get());
-  for (const Type& fact : types_) entries.add("type", fact.type.get(), nullptr, nullptr);
+  for (const ClassFacts::Type& fact : classes_.types()) entries.add("type", fact.type.get(), nullptr, nullptr);
+  for (const ClassFacts::Function& fact : classes_.functions())
+    entries.add("function", fact.function.get(), nullptr, fact.code.get());
   for (const Member& fact : members_) entries.add("member", fact.owner.get(), fact.descriptor.get(), fact.value.get());
   const std::vector<bool> keep = entries.ask(chosen);
   size_t next = 0;
@@ -70,7 +72,12 @@ void StateFacts::filter(PyObject* chosen) {
   drop(lists_);
   drop(sets_);
   drop(cells_);
-  drop(types_);
+  const auto answers = [&](size_t count) {
+    next += count;
+    return std::vector<bool>(keep.begin() + static_cast<ptrdiff_t>(next - count), keep.begin() + static_cast<ptrdiff_t>(next));
+  };
+  const std::vector<bool> types = answers(classes_.types().size());
+  classes_.filter(types, answers(classes_.functions().size()));
   drop(members_);
   dict_of_.clear();  // no fact is added any more
 }

@@ -1,0 +1,247 @@
+#include "frontend/class_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "frontend/py_objects.h"
+
+namespace cresset::frontend {
+namespace {
+
+// 0: the type changes without a trace.
+unsigned type_version(PyTypeObject* type) {
+  if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) {
+    static PyObject* const name = PyUnicode_InternFromString("__class__");
+    _PyType_Lookup(type, name);  // gives it a version
+  }
+  return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
+}
+
+bool can_change(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
+
+std::string_view text_of(PyObject* name) {
+  const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (text == nullptr) PyErr_Clear();
+  return text != nullptr ? text : "?";
+}
+
+// Special names that nobody looks up but who makes, copies or describes instances; a program that does so by name has
+// been told of.
+bool is_about_making(PyObject* name) {
+  static constexpr std::array<std::string_view, 9> names = {"__init__",      "__new__",    "__setstate__",
+                                                            "__getstate__",  "__reduce__", "__reduce_ex__",
+                                                            "__module__",    "__doc__",    "__annotations__"};
+  return std::find(names.begin(), names.end(), text_of(name)) != names.end();
+}
+
+PyRef registration_token() {
+  static PyObject* const ask = module_attribute("_abc", "get_cache_token");
+  return checked(PyObject_CallNoArgs(ask));
+}
+
+// [(class, what is registered with it)] of an abstract class and those derived from it.
+void add_registered(PyObject* type, const PyRef& out) {
+  static PyObject* const dump = module_attribute("_abc", "_get_dump");
+  const PyRef state = PyRef::steal(PyObject_CallOneArg(dump, type));
+  if (!state) PyErr_Clear();
+  PyObject* registry = state ? PyTuple_GET_ITEM(state.get(), 0) : nullptr;
+  if (registry != nullptr && PySet_GET_SIZE(registry) > 0)
+    if (PyList_Append(out.get(), checked(PyTuple_Pack(2, type, registry)).get()) < 0) throw PythonError{};
+  static PyObject* const subclasses = module_attribute("builtins", "type");
+  const PyRef derived = checked(PyObject_CallMethod(subclasses, "__subclasses__", "O", type));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(derived.get()); ++i) add_registered(PyList_GET_ITEM(derived.get(), i), out);
+}
+
+PyRef registered_with(PyObject* type) {
+  PyRef out = checked(PyList_New(0));
+  add_registered(type, out);
+  return out;
+}
+
+PyFunctionObject* as_function(const PyRef& function) { return (PyFunctionObject*)function.get(); }
+
+}  // namespace
+
+bool is_special_name(PyObject* name) {
+  const std::string_view text = text_of(name);
+  return text.size() > 4 && text.starts_with("__") && text.ends_with("__");
+}
+
+size_t ClassFacts::namespace_of(PyTypeObject* type) {
+  const auto [known, fresh] = namespace_of_.try_emplace((PyObject*)type, namespaces_.size());
+  if (fresh)
+    namespaces_.push_back(
+        {PyRef::borrow((PyObject*)type), checked(PyDict_Copy(type->tp_dict)), dict_version(type->tp_dict)});
+  return known->second;
+}
+
+ClassFacts::Type* ClassFacts::type(PyTypeObject* type) {
+  if (!can_change(type)) return nullptr;
+  const auto [known, fresh] = type_of_.try_emplace((PyObject*)type, types_.size());
+  if (!fresh) return &types_[known->second];
+  Type fact;
+  fact.type = PyRef::borrow((PyObject*)type);
+  fact.mro = PyRef::borrow(type->tp_mro);
+  fact.version = type_version(type);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
+    if (can_change(base)) fact.namespaces.push_back(namespace_of(base));
+  }
+  types_.push_back(std::move(fact));
+  return &types_.back();
+}
+
+void ClassFacts::name(PyTypeObject* type, PyObject* name) {
+  Type* const fact = this->type(type);
+  if (fact == nullptr || !PyUnicode_CheckExact(name)) return;
+  Py_INCREF(name);
+  PyUnicode_InternInPlace(&name);  // as the keys of a class are
+  PyRef kept = PyRef::steal(name);
+  if (fact->names.insert(name).second) fact->kept_names.push_back(std::move(kept));
+}
+
+void ClassFacts::makes_instances(PyTypeObject* type) {
+  if (Type* const fact = this->type(type)) fact->makes_instances = true;
+}
+
+void ClassFacts::instance(PyObject* object) {
+  if (can_change(Py_TYPE(object)) && known_.insert(object).second)
+    instances_.push_back({PyRef::borrow(object), PyRef::borrow((PyObject*)Py_TYPE(object))});
+}
+
+void ClassFacts::function(PyObject* function) {
+  if (!PyFunction_Check(function) || !known_.insert(function).second) return;
+  const auto* f = (PyFunctionObject*)function;
+  functions_.push_back({PyRef::borrow(function), PyRef::borrow(f->func_code), PyRef::borrow(f->func_defaults),
+                        PyRef::borrow(f->func_kwdefaults)});
+}
+
+void ClassFacts::abstract(PyTypeObject* type) {
+  for (const Abstract& fact : abstracts_)
+    if (fact.type.get() == (PyObject*)type) return;
+  if (!token_) token_ = registration_token();
+  abstracts_.push_back({PyRef::borrow((PyObject*)type), registered_with((PyObject*)type)});
+}
+
+bool ClassFacts::abstracts_hold(std::string* why) {
+  if (!token_) return true;
+  PyRef now = registration_token();
+  if (PyObject_RichCompareBool(now.get(), token_.get(), Py_EQ) == 1) return true;
+  for (const Abstract& fact : abstracts_) {
+    if (PyObject_RichCompareBool(registered_with(fact.type.get()).get(), fact.registered.get(), Py_EQ) == 1) continue;
+    PyErr_Clear();
+    if (why != nullptr)
+      *why = std::string("a class was registered with ") + ((PyTypeObject*)fact.type.get())->tp_name;
+    return false;
+  }
+  token_ = std::move(now);
+  return true;
+}
+
+bool ClassFacts::same(const Type& fact, const Namespace& then, std::string* why) const {
+  PyObject* const now = ((PyTypeObject*)then.type.get())->tp_dict;
+  const uint64_t version = dict_version(now);
+  if (version != 0 && version == then.version) return true;
+  const auto counts = [&](PyObject* name) {
+    if (fact.makes_instances || fact.names.count(name) != 0) return true;
+    return is_special_name(name) && !is_about_making(name);
+  };
+  const auto differs = [&](PyObject* left, PyObject* right) {
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(left, &position, &name, &value)) {
+      PyObject* other = PyDict_GetItemWithError(right, name);
+      if (other == nullptr) PyErr_Clear();
+      if (other == value || !counts(name)) continue;
+      if (why != nullptr)
+        *why = std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + ": " + std::string(text_of(name)) +
+               " changed";
+      return true;
+    }
+    return false;
+  };
+  return !differs(then.contents.get(), now) && !differs(now, then.contents.get());
+}
+
+bool ClassFacts::same(const Type& fact, std::string* why) const {
+  if (((PyTypeObject*)fact.type.get())->tp_mro != fact.mro.get()) {
+    if (why != nullptr) *why = std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + ": other bases";
+    return false;
+  }
+  return std::all_of(fact.namespaces.begin(), fact.namespaces.end(),
+                     [&](size_t at) { return same(fact, namespaces_[at], why); });
+}
+
+bool ClassFacts::holds(std::string* why) {
+  for (Type& fact : types_) {
+    const unsigned now = type_version((PyTypeObject*)fact.type.get());
+    if (now != 0 && now == fact.version) continue;
+    if (!same(fact, why)) return false;
+    fact.version = now;
+  }
+  if (!abstracts_hold(why)) return false;
+  for (const Instance& fact : instances_) {
+    if ((PyObject*)Py_TYPE(fact.object.get()) == fact.type.get()) continue;
+    if (why != nullptr)
+      *why = std::string("an object of class ") + ((PyTypeObject*)fact.type.get())->tp_name + " is one of class " +
+             Py_TYPE(fact.object.get())->tp_name;
+    return false;
+  }
+  for (const Function& fact : functions_) {
+    const auto* f = as_function(fact.function);
+    if (f->func_code == fact.code.get() && f->func_defaults == fact.defaults.get() &&
+        f->func_kwdefaults == fact.keyword_defaults.get())
+      continue;
+    if (why != nullptr) *why = "function " + std::string(text_of(f->func_qualname)) + ": its code or defaults changed";
+    return false;
+  }
+  return true;
+}
+
+void ClassFacts::texts(std::vector<std::string>& out) const {
+  for (const Type& fact : types_)
+    out.push_back(std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + " is unchanged");
+  for (const Function& fact : functions_)
+    out.push_back("function " + std::string(text_of(as_function(fact.function)->func_qualname)) + " is unchanged");
+}
+
+void ClassFacts::filter(const std::vector<bool>& types, const std::vector<bool>& functions) {
+  std::unordered_set<PyObject*> dropped;
+  for (size_t i = 0; i < types_.size(); ++i)
+    if (!types[i]) dropped.insert(types_[i].type.get());
+  std::erase_if(instances_, [&](const Instance& fact) { return dropped.count(fact.type.get()) != 0; });
+  std::erase_if(types_, [&](const Type& fact) { return dropped.count(fact.type.get()) != 0; });
+  size_t next = 0;
+  std::erase_if(functions_, [&](const Function&) { return !functions[next++]; });
+  type_of_.clear();  // no fact is added any more
+  known_.clear();
+}
+
+int ClassFacts::visit(visitproc visit, void* arg) const {
+  for (const Type& fact : types_) {
+    Py_VISIT(fact.type.get());
+    Py_VISIT(fact.mro.get());
+  }
+  for (const Instance& fact : instances_) {
+    Py_VISIT(fact.object.get());
+    Py_VISIT(fact.type.get());
+  }
+  for (const Function& fact : functions_) {
+    Py_VISIT(fact.function.get());
+    Py_VISIT(fact.code.get());
+    Py_VISIT(fact.defaults.get());
+    Py_VISIT(fact.keyword_defaults.get());
+  }
+  for (const Abstract& fact : abstracts_) {
+    Py_VISIT(fact.type.get());
+    Py_VISIT(fact.registered.get());
+  }
+  for (const Namespace& held : namespaces_) {
+    Py_VISIT(held.type.get());
+    Py_VISIT(held.contents.get());
+  }
+  return 0;
+}
+
+}  // namespace cresset::frontend

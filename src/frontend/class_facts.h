@@ -1,0 +1,81 @@
+// Facts about the classes of objects that a program met, and about the functions that it ran.
+//
+// A class is compared by its version tag; when the tag differs, by what its namespaces (those of its MRO) held: a change
+// counts if the program can have seen it. Those are the names that it looked up, special methods, which C code looks up
+// unseen, and, if it may have made instances, all of them. What nobody asked for may change: a counter in the class, an
+// __init__ that somebody wraps later.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+
+class ClassFacts {
+ public:
+  struct Type {
+    PyRef type, mro;
+    unsigned version = 0;
+    std::vector<size_t> namespaces;  // of the classes of the MRO that can change
+    std::unordered_set<PyObject*> names;
+    std::vector<PyRef> kept_names;
+    bool makes_instances = false;
+  };
+  struct Instance {
+    PyRef object, type;
+  };
+  struct Abstract {
+    PyRef type, registered;
+  };
+  struct Function {
+    PyRef function, code, defaults, keyword_defaults;
+  };
+
+  // With its bases: methods, descriptors, class attributes. nullptr for a class that cannot change.
+  Type* type(PyTypeObject* type);
+  void name(PyTypeObject* type, PyObject* name);
+  void makes_instances(PyTypeObject* type);
+  // The object stays of its class.
+  void instance(PyObject* object);
+  // No class is registered with this abstract one, or with one derived from it.
+  void abstract(PyTypeObject* type);
+  // The function stays what it is: its code and its defaults.
+  void function(PyObject* function);
+
+  bool holds(std::string* why);
+  size_t size() const { return types_.size() + instances_.size() + functions_.size(); }
+  void texts(std::vector<std::string>& out) const;
+  int visit(visitproc visit, void* arg) const;
+  const std::vector<Type>& types() const { return types_; }
+  const std::vector<Function>& functions() const { return functions_; }
+  // Keeps the chosen ones; instances are held to their classes when those are kept.
+  void filter(const std::vector<bool>& types, const std::vector<bool>& functions);
+
+ private:
+  struct Namespace {
+    PyRef type, contents;  // a copy
+    uint64_t version;
+  };
+  size_t namespace_of(PyTypeObject* type);
+  bool abstracts_hold(std::string* why);
+  bool same(const Type& fact, std::string* why) const;
+  bool same(const Type& fact, const Namespace& then, std::string* why) const;
+
+  std::vector<Type> types_;
+  std::vector<Instance> instances_;
+  std::vector<Function> functions_;
+  std::vector<Abstract> abstracts_;
+  PyRef token_;  // of all registrations, when the abstract classes were looked at
+  std::vector<Namespace> namespaces_;
+  std::unordered_map<PyObject*, size_t> type_of_, namespace_of_;
+  std::unordered_set<PyObject*> known_;  // instances and functions
+};
+
+// Whether the name is one that C code looks up of itself.
+bool is_special_name(PyObject* name);
+
+}  // namespace cresset::frontend

@@ -1,0 +1,115 @@
+#include "frontend/foreign.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "frontend/py_objects.h"
+
+namespace cresset::frontend {
+namespace {
+
+bool is_made_by_class_statement(PyTypeObject* type) {
+  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
+}
+
+// A class that adds C members to what its base has, other than __dict__, __weakref__ and __slots__.
+bool adds_members(PyTypeObject* type) {
+  const PyTypeObject* base = type->tp_base;
+  Py_ssize_t explained = base->tp_basicsize;
+  if (type->tp_dictoffset != 0 && base->tp_dictoffset == 0) explained += static_cast<Py_ssize_t>(sizeof(PyObject*));
+  if (type->tp_weaklistoffset != 0 && base->tp_weaklistoffset == 0)
+    explained += static_cast<Py_ssize_t>(sizeof(PyObject*));
+  if (PyObject* slots = ((PyHeapTypeObject*)type)->ht_slots)
+    explained += PyTuple_GET_SIZE(slots) * static_cast<Py_ssize_t>(sizeof(PyObject*));
+  return type->tp_basicsize > explained;
+}
+
+std::string_view module_of(PyTypeObject* type) {
+  const std::string_view name = type->tp_name;
+  const size_t dot = name.rfind('.');
+  if (dot != std::string_view::npos) return name.substr(0, dot);
+  PyObject* module = type->tp_dict != nullptr ? PyDict_GetItemString(type->tp_dict, "__module__") : nullptr;
+  const char* text = module != nullptr && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (text == nullptr) return PyErr_Clear(), "builtins";
+  return text;
+}
+
+// C types whose instances do not change, or of which facts speak.
+bool is_known(PyTypeObject* type) {
+  static const std::unordered_set<std::string_view> mutable_builtins = {
+      "bytearray",       "memoryview",         "frame",           "managedbuffer",  "traceback",
+      "async_generator", "bytearray_iterator", "memory_iterator", "anext_awaitable"};
+  static const std::unordered_set<std::string_view> modules = {
+      "re",          "_sre",         "datetime",         "decimal",   "_struct",      "typing",    "_typing",
+      "types",       "enum",         "_abc",             "abc",       "operator",     "_operator", "functools",
+      "_functools",  "collections",  "_collections_abc", "itertools", "weakref",      "_weakref",  "contextvars",
+      "_contextvars", "_collections", "string",           "_string",   "inspect",      "_thread",   "zoneinfo",
+      "cresset",     "cresset._C"};
+  const std::string_view module = module_of(type), name = type->tp_name;
+  if (module == "torch" || module.starts_with("torch.") || module.starts_with("numpy.dtypes")) return true;
+  if (module == "numpy") return name == "numpy.dtype" || name == "numpy.ufunc";
+  return module == "builtins" ? mutable_builtins.count(name) == 0 : modules.count(module) != 0;
+}
+
+// Of types that live as long as the process.
+bool is_known_for_good(PyTypeObject* type) {
+  static auto& known = *new std::unordered_map<PyTypeObject*, bool>;
+  const auto [found, fresh] = known.try_emplace(type);
+  if (fresh) {
+    Py_INCREF(type);
+    found->second = is_known(type);
+  }
+  return found->second;
+}
+
+bool is_foreign_type(PyTypeObject* type) {
+  while (is_made_by_class_statement(type)) {
+    if (adds_members(type) && module_of(type).substr(0, 5) != "torch") return true;
+    type = type->tp_base;
+  }
+  return !is_known_for_good(type);
+}
+
+int take_dict(PyObject* object, void* dicts) {
+  if (PyDict_CheckExact(object)) static_cast<std::vector<PyObject*>*>(dicts)->push_back(object);
+  return 0;
+}
+
+}  // namespace
+
+bool is_foreign(PyObject* object) {
+  if (is_plain_tensor(object) || is_numpy_scalar(object)) return false;
+  return PyWeakref_CheckProxy(object) || is_foreign_type(Py_TYPE(object));
+}
+
+PyObject* viewed(PyObject* object) {
+  if (PyDictViewSet_Check(object) || PyDictValues_Check(object)) return (PyObject*)((_PyDictViewObject*)object)->dv_dict;
+  if (Py_TYPE(object) != &PyDictProxy_Type) return nullptr;
+  PyObject* inside = nullptr;
+  Py_TYPE(object)->tp_traverse(
+      object, [](PyObject* held, void* out) { return *static_cast<PyObject**>(out) = held, 0; }, &inside);
+  return inside;
+}
+
+FunctionCache function_cache(PyObject* function, PyObject* const* args, Py_ssize_t nargs) {
+  std::vector<PyObject*> dicts;
+  Py_TYPE(function)->tp_traverse(function, &take_dict, &dicts);
+  const PyRef attributes = PyRef::steal(PyObject_GetAttrString(function, "__dict__"));
+  if (!attributes) PyErr_Clear();
+  FunctionCache out;
+  for (PyObject* dict : dicts)
+    if (dict != attributes.get()) out.cache = PyRef::borrow(dict);
+  if (nargs == 1 && (PyUnicode_CheckExact(args[0]) || PyLong_CheckExact(args[0])))
+    out.key = PyRef::borrow(args[0]);
+  else
+    out.key = checked(PyTuple_New(nargs));
+  if (PyTuple_CheckExact(out.key.get()))
+    for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(out.key.get(), i, Py_NewRef(args[i]));
+  return out;
+}
+
+}  // namespace cresset::frontend

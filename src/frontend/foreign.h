@@ -1,0 +1,22 @@
+// Objects whose state only C code knows: arrays, buffers, files, instances of extension types. No fact says what they
+// hold, so a program that looks into one that was there before the call ends its piece there.
+#pragma once
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+
+// False for what never changes and for what facts speak of: instances of Python classes, containers, functions, ...
+bool is_foreign(PyObject* object);
+
+// The container that a view shows (dict.keys(), types.MappingProxyType): borrowed; nullptr for other objects.
+PyObject* viewed(PyObject* object);
+
+// What a function of functools.lru_cache keeps. Empty refs when `function` is none, or when it keeps nothing.
+struct FunctionCache {
+  PyRef cache;  // its dict
+  PyRef key;    // of this call
+};
+FunctionCache function_cache(PyObject* function, PyObject* const* args, Py_ssize_t nargs);
+
+}  // namespace cresset::frontend
