@@ -29,9 +29,9 @@ std::string_view text_of(PyObject* name) {
 // Special names that nobody looks up but who makes, copies or describes instances; a program that does so by name has
 // been told of.
 bool is_about_making(PyObject* name) {
-  static constexpr std::array<std::string_view, 9> names = {"__init__",      "__new__",    "__setstate__",
-                                                            "__getstate__",  "__reduce__", "__reduce_ex__",
-                                                            "__module__",    "__doc__",    "__annotations__"};
+  static constexpr std::array<std::string_view, 9> names = {"__init__",     "__new__",    "__setstate__",
+                                                            "__getstate__", "__reduce__", "__reduce_ex__",
+                                                            "__module__",   "__doc__",    "__annotations__"};
   return std::find(names.begin(), names.end(), text_of(name)) != names.end();
 }
 
@@ -50,7 +50,8 @@ void add_registered(PyObject* type, const PyRef& out) {
     if (PyList_Append(out.get(), checked(PyTuple_Pack(2, type, registry)).get()) < 0) throw PythonError{};
   static PyObject* const subclasses = module_attribute("builtins", "type");
   const PyRef derived = checked(PyObject_CallMethod(subclasses, "__subclasses__", "O", type));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(derived.get()); ++i) add_registered(PyList_GET_ITEM(derived.get(), i), out);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(derived.get()); ++i)
+    add_registered(PyList_GET_ITEM(derived.get(), i), out);
 }
 
 PyRef registered_with(PyObject* type) {
@@ -131,8 +132,7 @@ bool ClassFacts::abstracts_hold(std::string* why) {
   for (const Abstract& fact : abstracts_) {
     if (PyObject_RichCompareBool(registered_with(fact.type.get()).get(), fact.registered.get(), Py_EQ) == 1) continue;
     PyErr_Clear();
-    if (why != nullptr)
-      *why = std::string("a class was registered with ") + ((PyTypeObject*)fact.type.get())->tp_name;
+    if (why != nullptr) *why = std::string("a class was registered with ") + ((PyTypeObject*)fact.type.get())->tp_name;
     return false;
   }
   token_ = std::move(now);

@@ -1,8 +1,9 @@
 // Facts about the classes of objects that a program met, and about the functions that it ran.
 //
-// A class is compared by its version tag; when the tag differs, by what its namespaces (those of its MRO) held: a change
-// counts if the program can have seen it. Those are the names that it looked up, special methods, which C code looks up
-// unseen, and, if it may have made instances, all of them. What nobody asked for may change: a counter in the class, an
+// A class is compared by its version tag; when the tag differs, by what its namespaces (those of its MRO) held: a
+// change counts if the program can have seen it. Those are the names that it looked up, special methods, which C code
+// looks up unseen, and, if it may have made instances, all of them. What nobody asked for may change: a counter in the
+// class, an
 // __init__ that somebody wraps later.
 #pragma once
 

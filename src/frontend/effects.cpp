@@ -10,8 +10,10 @@ std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Writ
     Effect effect{write.kind,    builder.build(write.owner.get(), "an object that is written"),
                   write.key,     {},
                   write.kwnames, write.operation};
-    for (const PyRef& value : write.values)
-      effect.values.push_back(builder.build(value.get(), "a value that is written"));
+    const std::string name =
+        "a value that is written to a " + std::string(Py_TYPE(write.owner.get())->tp_name) +
+        (write.key && PyUnicode_Check(write.key.get()) ? "[" + key_text(write.key.get()) + "]" : "");
+    for (const PyRef& value : write.values) effect.values.push_back(builder.build(value.get(), name));
     out.push_back(std::move(effect));
   }
   return out;

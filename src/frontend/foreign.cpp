@@ -43,12 +43,36 @@ bool is_known(PyTypeObject* type) {
   static const std::unordered_set<std::string_view> mutable_builtins = {
       "bytearray",       "memoryview",         "frame",           "managedbuffer",  "traceback",
       "async_generator", "bytearray_iterator", "memory_iterator", "anext_awaitable"};
-  static const std::unordered_set<std::string_view> modules = {
-      "re",          "_sre",         "datetime",         "decimal",   "_struct",      "typing",    "_typing",
-      "types",       "enum",         "_abc",             "abc",       "operator",     "_operator", "functools",
-      "_functools",  "collections",  "_collections_abc", "itertools", "weakref",      "_weakref",  "contextvars",
-      "_contextvars", "_collections", "string",           "_string",   "inspect",      "_thread",   "zoneinfo",
-      "cresset",     "cresset._C"};
+  static const std::unordered_set<std::string_view> modules = {"re",
+                                                               "_sre",
+                                                               "datetime",
+                                                               "decimal",
+                                                               "_struct",
+                                                               "typing",
+                                                               "_typing",
+                                                               "types",
+                                                               "enum",
+                                                               "_abc",
+                                                               "abc",
+                                                               "operator",
+                                                               "_operator",
+                                                               "functools",
+                                                               "_functools",
+                                                               "collections",
+                                                               "_collections_abc",
+                                                               "itertools",
+                                                               "weakref",
+                                                               "_weakref",
+                                                               "contextvars",
+                                                               "_contextvars",
+                                                               "_collections",
+                                                               "string",
+                                                               "_string",
+                                                               "inspect",
+                                                               "_thread",
+                                                               "zoneinfo",
+                                                               "cresset",
+                                                               "cresset._C"};
   const std::string_view module = module_of(type), name = type->tp_name;
   if (module == "torch" || module.starts_with("torch.") || module.starts_with("numpy.dtypes")) return true;
   if (module == "numpy") return name == "numpy.dtype" || name == "numpy.ufunc";
@@ -87,7 +111,8 @@ bool is_foreign(PyObject* object) {
 }
 
 PyObject* viewed(PyObject* object) {
-  if (PyDictViewSet_Check(object) || PyDictValues_Check(object)) return (PyObject*)((_PyDictViewObject*)object)->dv_dict;
+  if (PyDictViewSet_Check(object) || PyDictValues_Check(object))
+    return (PyObject*)((_PyDictViewObject*)object)->dv_dict;
   if (Py_TYPE(object) != &PyDictProxy_Type) return nullptr;
   PyObject* inside = nullptr;
   Py_TYPE(object)->tp_traverse(

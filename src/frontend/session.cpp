@@ -96,15 +96,15 @@ void Session::learn_class(PyTypeObject* type) {
     PyObject *name, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(base->tp_dict, &position, &name, &value))
-      if (is_python_descriptor(value) ||
-          ((PyFunction_Check(value) || !behind(value).empty()) && is_special_name(name)))
+      if (is_python_descriptor(value) || ((PyFunction_Check(value) || !behind(value).empty()) && is_special_name(name)))
         learn(value);
   }
 }
 
 // A name that the program looks up in a class which it did not make.
 void Session::read_class(PyTypeObject* type, PyObject* name) {
-  if (existed((PyObject*)type) && !is_symbolic_class(type) && first((PyObject*)type, name)) facts_->classes().name(type, name);
+  if (existed((PyObject*)type) && !is_symbolic_class(type) && first((PyObject*)type, name))
+    facts_->classes().name(type, name);
 }
 
 // What a piece must not leave behind.
@@ -393,10 +393,13 @@ namespace {
 
 std::string_view file_of(PyCodeObject* code) { return utf8(code->co_filename); }
 
-// What symbolic numbers are made of.
-bool is_symbolic_machinery(PyCodeObject* code) {
+// What symbolic numbers are made of, and what compilers do beside the program.
+bool is_machinery(PyCodeObject* code) {
   const std::string_view file = file_of(code);
   if (file.substr(0, 17) == "<frozen importlib") return true;  // an import is done by whoever is first
+  // torch.compile, once used, has every new module counted: no business of the program's, and under keys that are
+  // addresses.
+  if (file.ends_with("torch/_dynamo/mutation_guard.py")) return true;
   return file.find("torch/fx/experimental/") != std::string_view::npos ||
          std::string_view(utf8(code->co_qualname)).substr(0, 3) == "Sym";
 }
@@ -426,7 +429,7 @@ Session::CodeRole Session::role_of(PyCodeObject* code) {
   const auto [known, fresh] = roles_.try_emplace(code, CodeRole::Program);
   if (!fresh) return known->second;
   kept_.push_back(PyRef::borrow((PyObject*)code));
-  if (is_symbolic_machinery(code)) known->second = CodeRole::Machinery;
+  if (is_machinery(code)) known->second = CodeRole::Machinery;
   if (is_logger_question(code)) known->second = CodeRole::LoggerQuestion;
   if (file_of(code).ends_with("cresset/_capture_patches.py")) known->second = CodeRole::Replacement;
   return known->second;

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "bridge/capture.h"
-#include "frontend/c_functions.h"
 #include "frontend/arg_spec.h"
+#include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/point.h"
 #include "frontend/state_facts.h"
@@ -162,11 +162,11 @@ class Session {
   std::unordered_map<PyCodeObject*, CodeRole> roles_;
   std::unordered_map<Pair, CCall, PairHash> classified_;
   std::unordered_set<PyObject*> whole_, keys_written_;
-  std::unordered_map<PyObject*, PyRef> contents_before_;  // of containers that were written
+  std::unordered_map<PyObject*, PyRef> contents_before_;   // of containers that were written
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
-  std::unordered_set<PyObject*> made_;  // objects of the call that were written into what existed, which leads to them now
+  std::unordered_set<PyObject*> made_;  // objects of the call that were written into what existed
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
   std::string refusal_;
 };

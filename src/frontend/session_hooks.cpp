@@ -43,8 +43,7 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
 int Session::truth(CressetActivation* activation, PyObject* value) {
   read_whole(value);  // of a container's subclass: whether it is empty
   const bool number = torch::is_symint(value) || torch::is_symfloat(value) || torch::is_symbool(value);
-  if (!number &&
-      (!THPVariable_CheckExact(value) || bridge::TraceTensor::from(THPVariable_Unpack(value)) == nullptr))
+  if (!number && (!THPVariable_CheckExact(value) || bridge::TraceTensor::from(THPVariable_Unpack(value)) == nullptr))
     return CRESSET_TRUTH_RUN;
   start(activation, Operation::Kind::Truth, 0);
   in_progress_.operands[0] = value;
@@ -220,7 +219,8 @@ CCall Session::classify(const CressetCall& call) {
   const auto [known, fresh] = classified_.try_emplace({function, self != nullptr ? Py_TYPE(self) : nullptr});
   if (fresh) {
     known->second = classify_call(callable, call.args, call.nargs);
-    if (!PyCFunction_CheckExact(callable) || self == nullptr) keep(PyRef::borrow(callable));  // a bound one keeps its self
+    if (!PyCFunction_CheckExact(callable) || self == nullptr)
+      keep(PyRef::borrow(callable));  // a bound one keeps its self
     if (self != nullptr) keep(PyRef::borrow((PyObject*)Py_TYPE(self)));
   }
   CCall out = known->second;
@@ -242,12 +242,15 @@ bool Session::is_closed_to_facts(PyObject* object) const {
 // Whether C code may look into such an object, or read attributes that it does not tell of.
 bool Session::looks_inside(const CressetCall& call) const {
   static PyObject* const builtins = PyEval_GetBuiltins();
-  static PyObject* const from_outside[] = {
-      PyDict_GetItemString(builtins, "isinstance"), PyDict_GetItemString(builtins, "issubclass"),
-      PyDict_GetItemString(builtins, "callable"),   PyDict_GetItemString(builtins, "id"),
-      PyDict_GetItemString(builtins, "getattr"),    PyDict_GetItemString(builtins, "hasattr"),
-      (PyObject*)&PyType_Type};
-  if (std::find(std::begin(from_outside), std::end(from_outside), call.callable) != std::end(from_outside)) return false;
+  static PyObject* const from_outside[] = {PyDict_GetItemString(builtins, "isinstance"),
+                                           PyDict_GetItemString(builtins, "issubclass"),
+                                           PyDict_GetItemString(builtins, "callable"),
+                                           PyDict_GetItemString(builtins, "id"),
+                                           PyDict_GetItemString(builtins, "getattr"),
+                                           PyDict_GetItemString(builtins, "hasattr"),
+                                           (PyObject*)&PyType_Type};
+  if (std::find(std::begin(from_outside), std::end(from_outside), call.callable) != std::end(from_outside))
+    return false;
   static PyObject* const getter = module_attribute("operator", "attrgetter");
   static PyObject* const caller = module_attribute("operator", "methodcaller");
   const auto asks = [](PyObject* object) {
@@ -263,8 +266,8 @@ bool Session::looks_inside(const CressetCall& call) const {
   return is_closed_to_facts(call.callable) || any([&](PyObject* o) { return asks(o) || is_closed_to_facts(o); });
 }
 
-// A function of functools.lru_cache that was there before: what it keeps is a fact. A value that it does not keep yet is
-// made as it would be without us, for whoever is first.
+// A function of functools.lru_cache that was there before: what it keeps is a fact. A value that it does not keep yet
+// is made as it would be without us, for whoever is first.
 CressetAction Session::call_cached(const CressetCall& call, PyObject** result) {
   static PyObject* const type = module_attribute("functools", "_lru_cache_wrapper");
   PyObject* function = PyMethod_Check(call.callable) ? PyMethod_GET_FUNCTION(call.callable) : call.callable;
@@ -363,7 +366,8 @@ CressetAction Session::log_warning(const CressetCall& call) {
   in_progress_ = {};
   const PyRef helpers = checked(PyImport_ImportModule("cresset._capture_patches"));
   const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
-  const PyRef found = PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  const PyRef found =
+      PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
   if (!found) return PyErr_Clear(), CRESSET_NATIVE;  // the call itself says what is wrong with it
   const PyRef again = checked(PyObject_GetAttrString(helpers.get(), "warn_again"));
   PyObject* registry = PyTuple_GET_ITEM(found.get(), 0);
@@ -526,8 +530,7 @@ struct SessionHooks {
   static int after_write(void* s, CressetActivation*, const CressetWrite* write) {
     return guarded(s, [&](Session& session) { session.after_write(*write); });
   }
-  static CressetAction before_call(void* s, CressetActivation* activation, const CressetCall* call,
-                                   PyObject** result) {
+  static CressetAction before_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject** result) {
     CressetAction action = CRESSET_RUN;
     const int done = guarded(s, [&](Session& session) { action = session.before_call(activation, *call, result); });
     return done < 0 ? CRESSET_FAIL : action;

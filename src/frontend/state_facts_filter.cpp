@@ -74,7 +74,8 @@ void StateFacts::filter(PyObject* chosen) {
   drop(cells_);
   const auto answers = [&](size_t count) {
     next += count;
-    return std::vector<bool>(keep.begin() + static_cast<ptrdiff_t>(next - count), keep.begin() + static_cast<ptrdiff_t>(next));
+    return std::vector<bool>(keep.begin() + static_cast<ptrdiff_t>(next - count),
+                             keep.begin() + static_cast<ptrdiff_t>(next));
   };
   const std::vector<bool> types = answers(classes_.types().size());
   classes_.filter(types, answers(classes_.functions().size()));
