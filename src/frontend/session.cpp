@@ -133,10 +133,14 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
 }
 
 void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path) {
-  if (spec.kind == ArgSpec::Kind::Same && moves_on(take_apart(object).kind))
-    return refuse("goes on with an iterator that stands in two places");  // it would not be made anew
-  // An iterator that an earlier piece made moves on: it is made anew from where it stands.
+  if (spec.kind == ArgSpec::Kind::Same && moves_on(take_apart(object).kind)) return;  // met before
+  // An iterator that an earlier piece made moves on: it is made anew from where it stands, and is never one that was
+  // there before, however it is found.
   const bool is_iterator = spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind);
+  if (is_iterator) {
+    made_.insert(object);
+    kept_.push_back(PyRef::borrow(object));
+  }
   if (!is_iterator) spec.kind == ArgSpec::Kind::Identity ? learn(object) : learn_guarded(object);
   if (spec.children.empty() && spec.kind != ArgSpec::Kind::List && spec.kind != ArgSpec::Kind::Dict &&
       spec.kind != ArgSpec::Kind::Anatomy)
@@ -314,7 +318,20 @@ void Session::will_write(PyObject* container) {
   contents_before_.emplace(container, std::move(copy));
 }
 
+// A list that an earlier piece began to fill for a display or comprehension: nobody else has it, so each piece makes
+// its own.
+void Session::make_own(PyObject* display) {
+  const auto known = known_.find(display);
+  if (known == known_.end()) return;
+  kept_.push_back(std::move(known->second));
+  known_.erase(known);
+  argument_paths_.erase(display);
+  whole_.erase(display);
+  made_.insert(display);
+}
+
 void Session::before_write(const CressetWrite& write) {
+  if (write.kind == CRESSET_WRITE_DISPLAY) return make_own(write.owner);
   if (!outer_.empty()) no_write_in_part(write);
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner);
   if (write.kind != CRESSET_WRITE_ATTRIBUTE || !THPVariable_Check(write.owner)) return;

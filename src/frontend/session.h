@@ -75,7 +75,8 @@ class Session {
   void keep(PyRef object) { kept_.push_back(std::move(object)); }
 
   // What is done now may not be done in later calls, or again (bridge/control_flow.h): until end_part(), an effect on
-  // objects that were there before makes the part fail before it happens. roots: what the part can reach of the call's own.
+  // objects that were there before makes the part fail before it happens. roots: what the part can reach of the call's
+  // own.
   void begin_part(PyObject* roots);
   void end_part() { outer_.pop_back(); }
 
@@ -137,6 +138,7 @@ class Session {
   bool is_closed_to_facts(PyObject* object) const;
   void read_instance(PyObject* owner, PyObject* name, PyObject* value);
   void read_item(PyObject* container, PyObject* key, PyObject* value);
+  void make_own(PyObject* display);
   void before_write(const CressetWrite& write);
   void after_write(const CressetWrite& write);
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
@@ -166,7 +168,7 @@ class Session {
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
-  std::unordered_set<PyObject*> made_;  // objects of the call that were written into what existed
+  std::unordered_set<PyObject*> made_;                // objects of the call that were written into what existed
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
   std::string refusal_;
 };

@@ -101,6 +101,8 @@ typedef enum {
   CRESSET_WRITE_CELL,           // owner is the cell; key is NULL
   CRESSET_WRITE_ITEM,           // owner[key] = value
   CRESSET_WRITE_IN_PLACE,       // owner op= value; key is NULL; `operation` is the BINARY_OP argument (NB_INPLACE_*)
+  CRESSET_WRITE_DISPLAY,        // a display or comprehension takes another item: owner is on the stack and nowhere else;
+                                // told before only, key and value are NULL
 } CressetWriteKind;
 
 typedef struct {

@@ -110,7 +110,14 @@ OP(BUILD_SLICE) {
   NEXT();
 }
 
+#define TELL_DISPLAY(container)                                                     \
+  do {                                                                              \
+    const CressetWrite write = {CRESSET_WRITE_DISPLAY, (container), NULL, NULL, 0}; \
+    TELL(before_write, &write);                                                     \
+  } while (0)
+
 OP(LIST_APPEND) {
+  TELL_DISPLAY(PEEK(oparg + 1));
   PyObject* value = POP();
   const int failed = PyList_Append(PEEK(oparg), value);
   Py_DECREF(value);
@@ -119,6 +126,7 @@ OP(LIST_APPEND) {
 }
 
 OP(SET_ADD) {
+  TELL_DISPLAY(PEEK(oparg + 1));
   PyObject* value = POP();
   const int failed = PySet_Add(PEEK(oparg), value);
   Py_DECREF(value);
@@ -127,6 +135,7 @@ OP(SET_ADD) {
 }
 
 OP(MAP_ADD) {
+  TELL_DISPLAY(PEEK(oparg + 2));
   PyObject* value = TOP();
   PyObject* key = SECOND();
   sp -= 2;
@@ -138,6 +147,7 @@ OP(MAP_ADD) {
 }
 
 OP(LIST_EXTEND) {
+  TELL_DISPLAY(PEEK(oparg + 1));
   BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
   TELL_CONTENTS(TOP());
   PyObject* iterable = POP();
@@ -148,6 +158,7 @@ OP(LIST_EXTEND) {
 }
 
 OP(SET_UPDATE) {
+  TELL_DISPLAY(PEEK(oparg + 1));
   BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
   TELL_CONTENTS(TOP());
   PyObject* iterable = POP();
@@ -158,6 +169,7 @@ OP(SET_UPDATE) {
 }
 
 OP(DICT_UPDATE) {
+  TELL_DISPLAY(PEEK(oparg + 1));
   BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
   TELL_CONTENTS(TOP());
   PyObject* mapping = POP();
@@ -168,6 +180,7 @@ OP(DICT_UPDATE) {
 }
 
 OP(DICT_MERGE) {
+  TELL_DISPLAY(PEEK(oparg + 1));
   TELL_CONTENTS(TOP());
   PyObject* mapping = POP();
   const int failed = cresset_merge_keywords(PEEK(2 + oparg), PEEK(oparg), mapping);

@@ -80,6 +80,7 @@ static int note_write(void* s, const char* when, const CressetWrite* write) {
 }
 static int on_before_write(void* s, CressetActivation* a, const CressetWrite* write) {
   (void)a;
+  if (write->kind == CRESSET_WRITE_DISPLAY) return 0;
   return note_write(s, "before", write);
 }
 static int on_after_write(void* s, CressetActivation* a, const CressetWrite* write) {
