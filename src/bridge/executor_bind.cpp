@@ -227,7 +227,8 @@ void BoundContext::find_drops() {
     for_each_tensor(program_.steps[s], [&](TensorId id) { last_use[slots_[id.index].root] = s; });
     if (const auto* call = std::get_if<runtime::ExternCall>(&program_.steps[s]))
       for (const TensorId id : call->results)
-        if (id.valid()) returned[slots_[id.index].root] = true;
+        for (uint32_t r = id.valid() ? slots_[id.index].root : kNever; r != kNever; r = roots_[r].heir)
+          returned[r] = true;
   }
   for (const TensorId id : program_.outputs) last_use[slots_[id.index].root] = kNever;
   std::vector<std::vector<uint32_t>> by_step(steps_.size());

@@ -140,7 +140,9 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   result = result.resolve_conj().resolve_neg();
   const bool agrees = strides_agree(result, slot);
   if (slot.home == Home::View || (!agrees && slot.home != Home::Extern)) return copy_into(id, result);
-  if (!agrees || !owns_memory(result)) {
+  // What is continued is written to: nobody else may hold it.
+  const bool shared = roots_[id.index].heir != TensorId::kNone && result.storage().use_count() != 1;
+  if (!agrees || shared || !owns_memory(result)) {
     at::Tensor copy = allocate(slot);
     copy_elements(copy, result);
     result = std::move(copy);

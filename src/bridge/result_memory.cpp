@@ -73,11 +73,12 @@ class Pool {
   }
 
  private:
-  // The smallest that fits, but none so large that most of it would lie idle.
+  // The smallest that fits, of equals the last freed (it may still be cached), but none so large that most of it would
+  // lie idle.
   std::vector<Block>::iterator best_fit(size_t bytes) {
     auto best = kept_.end();
     for (auto it = kept_.begin(); it != kept_.end(); ++it)
-      if (it->bytes >= bytes && it->bytes <= 2 * bytes && (best == kept_.end() || it->bytes < best->bytes)) best = it;
+      if (it->bytes >= bytes && it->bytes <= 2 * bytes && (best == kept_.end() || it->bytes <= best->bytes)) best = it;
     return best;
   }
 

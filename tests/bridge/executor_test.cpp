@@ -217,6 +217,25 @@ TEST(Executor, AnOperatorThatReturnsItsArgumentDoesNotLeakTheArena) {
   EXPECT_TRUE(at::equal(first[0], at::full({4}, 2.F)));
 }
 
+TEST(Executor, WhatACallAllocatedIsContinuedInPlaceUnlessItIsSomebodyElses) {
+  for (const bool own : {true, false}) {
+    ProgramBuilder b;
+    const TensorId x = b.input({b.c(4)});
+    const TensorId made = b.slot(Home::Extern, {b.c(4)});
+    const TensorId continued = b.slot(Home::Arena, {b.c(4)});
+    const TensorId out = b.slot(Home::Fresh, {b.c(4)});
+    b.program.tensors[continued.index].continues = made;
+    b.call(own ? "aten::neg" : "aten::alias", {x}, {made});
+    b.launch(double_kernel, {continued, continued}, b.c(4));
+    b.launch(double_kernel, {continued, out}, b.c(4));
+    const auto executor = b.build({out});
+    const at::Tensor value = at::randn({4}), before = value.clone();
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(executor->run({value}, {})[0], (own ? -before : before) * 4));
+    EXPECT_TRUE(at::equal(value, before));
+    EXPECT_EQ(executor->stats().restride_copies, own ? 0 : 2);
+  }
+}
+
 TEST(Executor, PassesOnWhatOperatorsRaise) {
   ProgramBuilder b;
   const TensorId x = b.input({b.c(2)});

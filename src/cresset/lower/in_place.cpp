@@ -79,10 +79,13 @@ class Reuser {
     return false;
   }
   bool in_arena(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Arena; }
+  // The executor copies a result that somebody else may hold too.
+  bool made_by_call(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Extern; }
   bool fits(uint32_t step, const runtime::Launch& launch, const Kernel& kernel, uint32_t in, uint32_t out) const {
     if (in == out || kernel.buffers[in].written || kernel.buffers[in].dtype != kernel.buffers[out].dtype) return false;
     const TensorId from = launch.buffers[in], to = launch.buffers[out];
-    if (!in_arena(from) || lives_[from.index].last != step || lives_[from.index].first == step) return false;
+    if (!(in_arena(from) || made_by_call(from)) || lives_[from.index].last != step || lives_[from.index].first == step)
+      return false;
     const auto& tensors = lowered_.program.tensors;
     return sizes_.expr(tensors[from.index].bytes) == sizes_.expr(tensors[to.index].bytes);
   }

@@ -5,10 +5,10 @@
 
 namespace cresset::lower {
 
-// Where a launch reads an arena tensor for the last time, element by element at the very addresses at which it writes
-// another arena tensor of the same dtype and size, both become one buffer of the kernel. Only kernels of one pass (no
-// Inner dimensions): a later pass would read what an earlier one wrote. Returns, by tensor, the one whose block it
-// shares (invalid: none).
+// Where a launch reads a tensor in the arena, or one that an extern call allocated, for the last time, element by
+// element at the very addresses at which it writes an arena tensor of the same dtype and size, both become one buffer
+// of the kernel. Only kernels of one pass (no Inner dimensions): a later pass would read what an earlier one wrote.
+// Returns, by tensor, the one whose block it shares (invalid: none).
 std::vector<runtime::TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives, Lowered& lowered);
 
 }  // namespace cresset::lower

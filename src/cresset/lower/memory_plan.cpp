@@ -38,7 +38,7 @@ class ArenaPlanner {
   void run() {
     std::vector<uint32_t> tensors;
     for (uint32_t t = 0; t < program_.tensors.size(); ++t)
-      if (program_.tensors[t].home == Home::Arena && lives_[t].used()) tensors.push_back(t);
+      if (program_.tensors[t].home == Home::Arena && lives_[t].used() && !continues_a_call(t)) tensors.push_back(t);
     std::stable_sort(tensors.begin(), tensors.end(),
                      [&](uint32_t a, uint32_t b) { return lives_[a].first < lives_[b].first; });
     for (uint32_t t : tensors) assign(t);
@@ -46,6 +46,11 @@ class ArenaPlanner {
   }
 
  private:
+  // In memory that an extern call allocates: no place of its own.
+  bool continues_a_call(uint32_t t) const {
+    while (shares_[t].valid()) t = shares_[t].index;
+    return program_.tensors[t].home == Home::Extern;
+  }
   void assign(uint32_t t) {
     const sym::ExprId bytes = sizes_.expr(program_.tensors[t].bytes);
     const uint32_t b = shares_[t].valid() ? block_of_[shares_[t].index] : choose(bytes, lives_[t].first);

@@ -43,8 +43,9 @@ struct TensorSlot {
   SizeRef offset{};                     // View: elements from base's element 0
   SizeRef bytes{};                      // Arena, Fresh: memory needed
   SizeRef arena_offset{};               // Arena: bytes, a multiple of 64
-  TensorId continues;                   // Arena: the tensor whose memory this one is: the launch that first writes this
-                                        // slot reads that tensor through it. At most one slot continues another.
+  TensorId continues;                   // Arena: the tensor (Arena or Extern) whose memory this one is: the launch that
+                                        // first writes this slot reads that tensor through it. At most one slot
+                                        // continues another.
   std::string name;                     // for people
 };
 
