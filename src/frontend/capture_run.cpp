@@ -111,9 +111,10 @@ struct NotEvaluated {
 // The frames as they stand once the operation in progress is done, its result not yet on the stack.
 Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why) {
   if (!is_truth) return frames_of(activation, CRESSET_AFTER, why);
-  if (keeps_operand(*activation)) return *why = "in the middle of `and` or `or`", Frames{};
   Frames frames = frames_of(activation, CRESSET_BEFORE, why);
   if (!frames.contents) return frames;
+  frames.place.keeps_operand = keeps_operand(*activation);
+  if (frames.place.keeps_operand) return frames;
   // The branch is taken again, on the outcome in place of the tensor.
   PyObject* innermost = PyTuple_GET_ITEM(frames.contents.get(), PyTuple_GET_SIZE(frames.contents.get()) - 1);
   PyObject* stack = PyTuple_GET_ITEM(innermost, 3);

@@ -181,11 +181,32 @@ Frames frames_of(CressetActivation* innermost, CressetPoint point, std::string* 
   return out;
 }
 
+namespace {
+
+// `a or b`: when the outcome decides it, the operand is the value, and the program goes on behind b; else the branch is
+// taken on the outcome, in the operand's place. Either is left for the top of the stack.
+PyObject* decide(FrameImage& frame, PyObject* outcome) {
+  const PyRef code = checked(PyCode_GetCode(frame.image.code));
+  const auto* units = (const unsigned char*)PyBytes_AS_STRING(code.get());
+  int at = frame.image.last + 1, jump = 0;
+  for (; units[2 * at] == EXTENDED_ARG; ++at) jump = (jump | units[2 * at + 1]) << 8;
+  jump |= units[2 * at + 1];
+  PyObject* operand = frame.stack.back();
+  frame.stack.pop_back();
+  frame.image.stack_depth = static_cast<int>(frame.stack.size());
+  if ((units[2 * at] == JUMP_IF_TRUE_OR_POP) != (outcome == Py_True)) return outcome;
+  frame.image.last = at + jump;
+  return operand;
+}
+
+}  // namespace
+
 PyRef resume(const Place& place, PyObject* contents, PyObject* value, PyObject* exception, bool natively) {
   std::vector<FrameImage> frames;
   std::vector<CressetFrameImage> images;
   for (size_t i = 0; i < place.frames.size(); ++i) {
     frames.emplace_back(place.frames[i], PyTuple_GET_ITEM(contents, static_cast<Py_ssize_t>(i)));
+    if (place.keeps_operand && value != nullptr && i + 1 == place.frames.size()) value = decide(frames.back(), value);
     images.push_back(frames.back().image);
   }
   return PyRef::steal(

@@ -38,6 +38,7 @@ struct Place {
     }
   };
   std::vector<Frame> frames;
+  bool keeps_operand = false;  // a branch of `and` or `or`, whose operand is still on the stack, under the outcome
   bool operator==(const Place& other) const = default;
   std::string text() const;  // "function (file.py:12)" of the innermost
 };

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from compare import assert_same
 import torch._higher_order_ops as loops
+from compare import assert_same
 
 import cresset
 
@@ -173,7 +173,7 @@ def test_loops_and_conditions_in_each_other():
     def program(cond, loop, x):
         def body(i, t):
             t = cond(t.sum() > 10, lambda s: s - 3, lambda s: s + i, (t,))
-            (j, t) = loop(lambda j, s: j < i, lambda j, s: (j + 1, s + 0.5), (torch.tensor(0), t))
+            (_, t) = loop(lambda j, s: j < i, lambda j, s: (j + 1, s + 0.5), (torch.tensor(0), t))
             return i + 1, t
 
         return loop(lambda i, t: i < 5, body, (torch.tensor(0), x))[1]

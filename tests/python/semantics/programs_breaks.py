@@ -548,3 +548,27 @@ def numpy_in_the_middle(w, x):
 @row
 def math_of_an_item(w, x):
     return x * math.sqrt(x.abs().sum().item())
+
+
+@row
+def or_on_a_tensor(w, x):
+    y = x.sum() or x + 1
+    w.log.append(1)
+    z = (y > 0).all() and y * 2
+    return (z if z is not False else 0), x.max() - x.max() or "none", (x.sum() > 0) or (x.mean() > 5) or w.log
+
+
+@row(inputs=(lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: ramp(3, 4) * 0, lambda: ramp(2, 2)))
+def and_in_the_middle_of_an_expression(w, x):
+    def pick(a, b):
+        return [a, (a.sum() and b) or a * 3, b]
+
+    return sum(len(pick(x, x * 2)[i].shape) for i in (0, 2)), pick(x, x * 2), 1 + (x.sum() and 2 * x)
+
+
+@row
+def chained_comparison_of_tensors(w, x):
+    total = x.sum()
+    if -5 < total < 100:
+        w.log.append("between")
+    return 0 < x.max() < 2, total
