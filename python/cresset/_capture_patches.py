@@ -161,6 +161,55 @@ def _extremum(builtin, symbolic):
     return extremum
 
 
+def _select_symbols(tensor, key):
+    """The view that the symbolic integers of an index select, and what is left of the index; None for other indices.
+
+    torch's own indexing asks for their values, though it selects in the same way, and first.
+    """
+    key = key if type(key) is tuple else (key,)
+    for k in key:
+        if type(k) is torch.Tensor and k.dtype not in (torch.bool, torch.uint8):
+            continue
+        if k is not None and k is not Ellipsis and type(k) not in (int, torch.SymInt, slice):
+            return None
+    fixed = sum(k is not None and k is not Ellipsis for k in key)
+    if fixed > tensor.dim() or sum(k is Ellipsis for k in key) > 1:
+        return None
+    missing, dim, left = tensor.dim() - fixed, 0, []  # left: what tensors among the indices ask for
+    for k in key:
+        if type(k) in (int, torch.SymInt):
+            tensor = tensor.select(dim, k)
+            continue
+        if k is None:
+            tensor = tensor.unsqueeze(dim)
+        elif type(k) is slice:
+            tensor = tensor[(slice(None),) * dim + (k,)]
+        count = missing if k is Ellipsis else 1
+        left += [k if type(k) is torch.Tensor else slice(None)] * count
+        dim += count
+    return tensor, tuple(left) if any(type(k) is torch.Tensor for k in left) else ()
+
+
+def get_item(tensor, key):
+    """tensor[key], with a symbolic integer among the indices; NotImplemented when it is torch's to do."""
+    try:
+        found = _select_symbols(tensor, key)
+    except IndexError:  # torch's message is another one
+        found = None
+    return NotImplemented if found is None else found[0][found[1]] if found[1] else found[0]
+
+
+def set_item(tensor, key, value):
+    """tensor[key] = value, likewise."""
+    try:
+        found = _select_symbols(tensor, key)
+    except IndexError:
+        found = None
+    if found is None:
+        return NotImplemented
+    found[0][found[1] or ...] = value
+
+
 def place_of_warning(message, category=None, stacklevel=1, source=None):
     """What warnings.warn_explicit needs to repeat this warning of the function that calls: (registry, ...)."""
     frame = sys._getframe(1)

@@ -129,6 +129,10 @@ OutputSpec Capture::output_of(const at::Tensor& output, std::unordered_map<uint3
   spec.position = storage.position;
   if (storage.home == OutputSpec::Kind::GraphOutput) {
     auto [it, fresh] = base_outputs.try_emplace(trace.storage_id().index, graph_->outputs.size());
+    // What torch.tensor() made is a constant of the program, and each call makes its own.
+    if (fresh && graph_->value(storage.value).kind == graph::Value::Kind::Constant)
+      storage.value =
+          append(graph::op_id("aten::clone"), {storage.value, graph::None{}}, {graph_->type(storage.value)})[0];
     if (fresh) graph_->outputs.push_back(storage.value);
     spec.position = it->second;
   }

@@ -1,5 +1,7 @@
 #include "bridge/sym_node.h"
 
+#include <ATen/ops/pow.h>
+
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -170,7 +172,20 @@ c10::SymNode SymNode::mod(const c10::SymNode& other) {
   if (involves_float(other)) return float_op(other, [](double a, double b) { return a - b * std::floor(a / b); });
   return make(Type::Int, pool().mod(expr_, divisor(*env_, operand(other))));
 }
+// A positive size to the power of a number is a Value, which pins the size when it is looked at (look()).
 c10::SymNode SymNode::pow(const c10::SymNode& other) {
+  const SymNode* exponent = ours(other);
+  const bool is_size = type_ == Type::Int || (type_ == Type::Ratio && pool().is_const(denominator_, 1));
+  const Capture* capture = Capture::current();
+  const bool open = capture != nullptr && !capture->closed() && capture->before_flush && capture->env_ptr() == env_;
+  if (open && is_size && exponent != nullptr && exponent->type_ == Type::Float && exponent->value_ != 0 &&
+      env_->evaluate(pool().ge(expr_, pool().constant(1)), [] { return current_reason(); }).value_or(false)) {
+    auto node = make_value(env_, at::pow(as_tensor(), exponent->value_), std::nullopt);
+    auto& value = static_cast<SymNode&>(*node);
+    value.expr_ = expr_;
+    value.value_ = exponent->value_;
+    return node;
+  }
   return float_op(other, [](double a, double b) { return std::pow(a, b); });
 }
 c10::SymNode SymNode::pow_by_natural(const c10::SymNode& other) {
@@ -314,8 +329,10 @@ c10::SymNode SymNode::sym_float() {
   return ratio(expr_, pool().constant(1));
 }
 c10::SymNode SymNode::clone() {
-  if (type_ == Type::Value) return make_value(env_, tensor_, known_);
-  return c10::make_intrusive<SymNode>(env_, type_, expr_, denominator_, value_);
+  auto copy = c10::make_intrusive<SymNode>(env_, type_, expr_, denominator_, value_);
+  copy->tensor_ = tensor_;
+  copy->known_ = known_;
+  return copy;
 }
 c10::SymNode SymNode::wrap_int(int64_t value) { return make(Type::Int, pool().constant(value)); }
 c10::SymNode SymNode::wrap_float(double value) { return number(value); }

@@ -93,6 +93,7 @@ double SymNode::look() {
     if (open) capture->pinned_floats |= known_->arguments;
     return known_->number;
   }
+  if (value_ != 0) return std::pow(static_cast<double>(known(expr_)), value_);  // a size to that power
   const TraceTensor* trace = TraceTensor::from(tensor_);
   if (trace != nullptr && !trace->settled() &&
       !ends_piece(env_, [] { return std::string("a decision on a float that tensor data gives"); }))

@@ -82,6 +82,24 @@ std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
   }
 }
 
+bool holds_symbol(PyObject* key) {
+  if (!PyTuple_CheckExact(key)) return torch::is_symint(key);
+  PyObject** items = PySequence_Fast_ITEMS(key);
+  return std::any_of(items, items + PyTuple_GET_SIZE(key), [](PyObject* item) { return torch::is_symint(item); });
+}
+
+// tensor[n], or with a value tensor[n] = value, where n is symbolic and stays so. Empty, without an exception: it is
+// torch's to do.
+PyRef at_symbol(PyObject* tensor, PyObject* key, PyObject* value) {
+  if (!THPVariable_CheckExact(tensor) || !holds_symbol(key)) return {};
+  static PyObject* const get = module_attribute("cresset._capture_patches", "get_item");
+  static PyObject* const set = module_attribute("cresset._capture_patches", "set_item");
+  cresset_eval_pause();
+  PyRef done = PyRef::steal(PyObject_CallFunctionObjArgs(value != nullptr ? set : get, tensor, key, value, nullptr));
+  cresset_eval_unpause();
+  return done.get() == Py_NotImplemented ? PyRef() : done;
+}
+
 }  // namespace
 
 // Operators on tensors are done here, so that what follows a break is known to follow it.
@@ -115,7 +133,8 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   in_progress_.operands[1] = op.operands[1];
   const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
   if (foreign) capture_->flush(std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name);
-  PyRef value = perform(in_progress_.kept());
+  PyRef value = *kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
+  if (!value && PyErr_Occurred() == nullptr) value = perform(in_progress_.kept());
   in_progress_ = {};
   if (!value) return CRESSET_FAIL;
   if (capture_->closed()) maker_.go_on(activation, CRESSET_AFTER, value.get());
@@ -525,7 +544,14 @@ struct SessionHooks {
     });
   }
   static int before_write(void* s, CressetActivation*, const CressetWrite* write) {
-    return guarded(s, [&](Session& session) { session.before_write(*write); });
+    bool done = false;
+    const int told = guarded(s, [&](Session& session) {
+      session.before_write(*write);
+      if (write->kind != CRESSET_WRITE_ITEM || write->value == nullptr) return;
+      done = static_cast<bool>(at_symbol(write->owner, write->key, write->value));
+      if (!done && PyErr_Occurred() != nullptr) throw PythonError{};
+    });
+    return told < 0 ? told : done;
   }
   static int after_write(void* s, CressetActivation*, const CressetWrite* write) {
     return guarded(s, [&](Session& session) { session.after_write(*write); });

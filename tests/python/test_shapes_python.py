@@ -7,7 +7,7 @@ import builtins
 import pytest
 import torch
 import torch.nn.functional as F
-from compare import assert_same
+from compare import assert_same, assert_same_call
 
 import cresset
 
@@ -141,3 +141,60 @@ def test_writing_a_whole_batch_does_not_ask_whether_there_is_one():
 
     rows = [(torch.randn(n, 5, 8),) for n in (3, 0, 1, 4)]
     sweep(f, rows, compilations=1)
+
+
+INDEX, MASK = torch.tensor([1, 0]), torch.tensor([True, False])
+INDEXED = {
+    "one": lambda n: n,
+    "two": lambda n: (n, n),
+    "all": lambda n: (n, n, n),
+    "last": lambda n: (..., n),
+    "both_ends": lambda n: (n, ..., n),
+    "between": lambda n: (None, n, slice(1, None), n),
+    "new_dimension": lambda n: (slice(None), n, None),
+    "tensor": lambda n: (INDEX, n),
+    "tensor_apart": lambda n: (n, slice(None), INDEX),
+    "mask": lambda n: (MASK, n),
+    "too_many": lambda n: (n, n, n, n),
+    "out_of_range": lambda n: (n + 7,),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_indices_that_vary_stay_symbols(name):
+    def f(x, n):
+        y, z = x.clone(), x.clone()
+        y[INDEXED[name](n)] = -1.5
+        z[INDEXED[name](n)] = z[INDEXED[name](n)] * 2
+        return x[INDEXED[name](n)], y, z
+
+    cresset.reset()
+    g = cresset.compile(f, options={"frontend": "evaluate"})
+    x = torch.arange(60.0).reshape(2, 5, 6)
+    for n in (0, 1, 0, -1, -2, 1):
+        assert_same_call(f, g, x, n)
+    if name not in ("mask", "too_many", "out_of_range"):
+        assert cresset.stats()["graphs"] <= 3, cresset.stats()["recompiles"]  # the first, then of either sign
+
+
+def test_powers_of_sizes_stay_symbols():
+    def f(x, n):
+        return x / (n + 1) ** 0.7, x * n**1.0, x + n**-0.5
+
+    cresset.reset()
+    g = cresset.compile(f, options={"frontend": "evaluate"})
+    for n in range(1, 7):
+        assert_same_call(f, g, torch.arange(6.0), n)
+    assert cresset.stats()["graphs"] == 2, cresset.stats()["recompiles"]
+
+
+def test_a_power_that_is_looked_at_pins_the_size():
+    def f(x, n):
+        scale = n**0.5
+        return x * scale if scale > 1.5 else x - scale, float(scale)
+
+    cresset.reset()
+    g = cresset.compile(f, options={"frontend": "evaluate"})
+    for n in (1, 2, 3, 4, -2):
+        if n > 0:
+            assert_same_call(f, g, torch.arange(6.0), n)

@@ -177,7 +177,7 @@ typedef struct CressetEvalHooks {
                       PyObject* value);
 
   // Writes: 0, or -1 with an exception set. after_write is not called when the write raised.
-  int (*before_write)(void*, CressetActivation*, const CressetWrite*);
+  int (*before_write)(void*, CressetActivation*, const CressetWrite*);  // 1, of an item that is stored: it is done
   int (*after_write)(void*, CressetActivation*, const CressetWrite*);
 
   // Truth of a value that is not a bool, None, int, float, str, or an exact list, tuple, dict, set (those are told by

@@ -291,8 +291,14 @@ OP(STORE_SUBSCR) {
     }
   }
   const CressetWrite write = {CRESSET_WRITE_ITEM, container, key, value, 0};
-  TELL(before_write, &write);
-  const int failed = PyObject_SetItem(container, key, value);
+  int done = 0;  // by the hook
+  if (UNLIKELY(hooks->before_write != NULL)) {
+    (void)AT_REST();
+    done = hooks->before_write(hooks->session, activation, &write);
+    MOVING();
+    if (done < 0) goto error;
+  }
+  const int failed = done ? 0 : PyObject_SetItem(container, key, value);
   if (failed == 0) TELL(after_write, &write);
   sp -= 3;
   Py_DECREF(value);

@@ -107,6 +107,27 @@ def queue(w, x):
 
 
 @row(make=lambda: world(box=Box()))
+def new_tensors_of_numbers(w, x):
+    w.box.value = torch.tensor(0)
+    w.log.append(torch.tensor([1.0, 2.0]))
+    w.box.value.add_(1)
+    if x.sum() > 0:
+        w.box.value.add_(5)
+        w.log[-1].mul_(2)
+    y = torch.tensor([3, 4])
+    w.log.append(y)
+    return x + w.box.value, y, torch.tensor([[7]]).t()
+
+
+@row(make=lambda: world(given=[]))
+def results_that_are_written_later(w, x):
+    for t in w.given:
+        t.zero_()
+    w.given.append(torch.tensor([1, 2]))
+    return x * 2, w.given[-1]
+
+
+@row(make=lambda: world(box=Box()))
 def new_list_in_an_attribute(w, x):
     w.box.value = [1]
     w.box.value.append(2)
