@@ -30,13 +30,13 @@ def variants(compiled):
 
 
 def test_least_used_goes(grad):
-    box = types.SimpleNamespace(value=0)
-    compiled = cresset.compile(lambda t: t * box.value, options={**EVALUATE, "entry_limit": 3})
+    box = types.SimpleNamespace(value="")  # a str: an int would become a symbol
+    compiled = cresset.compile(lambda t: t * len(box.value), options={**EVALUATE, "entry_limit": 3})
     calls = [0, 1, 2, 0, 3, 0, 1, 2]  # 1 goes for 3, 2 for 1, 3 for 2
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for value in calls:
-            box.value = value
+            box.value = "a" * value
             assert torch.equal(compiled(torch.ones(2)), torch.full((2,), float(value)))
             assert variants(compiled) <= 3
     assert cresset.stats()["graphs"] == 6 and cresset.stats()["eager_calls"] == 0
@@ -54,10 +54,10 @@ def test_bad_limit(limit):
 
 def test_limit_from_the_environment(monkeypatch):
     monkeypatch.setenv("CRESSET_ENTRY_LIMIT", "2")
-    box = types.SimpleNamespace(value=0)
-    compiled = cresset.compile(lambda t: t * box.value, options=EVALUATE)
+    box = types.SimpleNamespace(value="")
+    compiled = cresset.compile(lambda t: t * len(box.value), options=EVALUATE)
     with pytest.warns(RuntimeWarning, match="more than 2 compiled variants"):
-        for box.value in range(4):
+        for box.value in ("", "a", "aa", "aaa"):
             compiled(torch.ones(2))
     assert variants(compiled) == 2
 
@@ -82,11 +82,11 @@ class Block(torch.nn.Module):
     def __init__(self, by):
         super().__init__()
         self.by = by
-        self.flag = 0
+        self.flag = ""
 
     @cresset.compile(options={**EVALUATE, "entry_limit": 2})
     def forward(self, t):
-        return t * self.by + self.flag
+        return t * self.by + len(self.flag)
 
 
 def test_instances_do_not_share_a_limit():
@@ -95,10 +95,10 @@ def test_instances_do_not_share_a_limit():
         warnings.simplefilter("error")
         for _ in range(3):
             for block in blocks:
-                for block.flag in (0, 1):
-                    assert torch.equal(block(torch.ones(2)), torch.full((2,), float(block.by + block.flag)))
+                for block.flag in ("", "a"):
+                    assert torch.equal(block(torch.ones(2)), torch.full((2,), float(block.by + len(block.flag))))
     assert variants(Block.forward) == 20 and cresset.stats()["graphs"] == 20
-    blocks[0].flag = 2
+    blocks[0].flag = "aa"
     with pytest.warns(RuntimeWarning, match="more than 2"):
         blocks[0](torch.ones(2))
     assert variants(Block.forward) == 20
