@@ -327,48 +327,30 @@ def method_type():
     return f, ch
 
 
-@case
-def module():
-    class A(torch.nn.Module):
+def layer_in_module(name, changed):
+    class Layer(torch.nn.Module):
         def forward(self, x):
             return x + 1
 
-    class S(torch.nn.Module):
-        def __init__(s):
+    class Outer(torch.nn.Module):
+        def __init__(self):
             super().__init__()
-            s.a = A()
+            self.layer = Layer()
 
         def forward(self, x):
-            return self.a(x) * 2
+            return self.layer(x) * 2
 
-    s = S()
-
-    def ch():
-        A.forward = lambda s, x: x + 11
-
-    return s, ch
+    return Outer(), lambda: setattr(Layer, name, changed)
 
 
 @case
-def modcall():
-    class A(torch.nn.Module):
-        def forward(self, x):
-            return x + 1
+def forward_of_layer():
+    return layer_in_module("forward", lambda self, x: x + 11)
 
-    class S(torch.nn.Module):
-        def __init__(s):
-            super().__init__()
-            s.a = A()
 
-        def forward(self, x):
-            return self.a(x) * 2
-
-    s = S()
-
-    def ch():
-        A.__call__ = lambda s, x: x + 110
-
-    return s, ch
+@case
+def call_of_layer():
+    return layer_in_module("__call__", lambda self, x: x + 110)
 
 
 @case
