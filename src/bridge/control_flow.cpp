@@ -71,6 +71,11 @@ std::vector<Arg> operands(const graph::Graph& graph, const DataDependentCall& ca
   return out;
 }
 
+// The tensor itself, or what stands for one from outside.
+at::Tensor traced(Capture& capture, const at::Tensor& tensor) {
+  return TraceTensor::from(tensor) != nullptr ? tensor : capture.lift(tensor);
+}
+
 }  // namespace
 
 bool is_cond(const DataDependentCall& call) { return call.op == cond_id(); }
@@ -181,7 +186,7 @@ GraphPart Capture::end_part(const std::vector<at::Tensor>& outputs) {
   Recording& recording = *recordings_.back();
   GraphPart part;
   for (const at::Tensor& output : outputs) {
-    const at::Tensor stand_in = TraceTensor::from(output) != nullptr ? output : lift(output);
+    const at::Tensor stand_in = traced(*this, output);
     part.outputs.push_back(value_of(*TraceTensor::from(stand_in)));
   }
   for (const Recording::Known& known : recording.tensors)
@@ -286,7 +291,7 @@ std::vector<at::Tensor> Capture::add_control_flow(DataDependentCall call, size_t
 std::vector<at::Tensor> Capture::add_cond(const at::Tensor& predicate, GraphPart if_true, GraphPart if_false) {
   const size_t results = if_true.outputs.size();
   if (if_false.outputs.size() != results) abort_capture("the branches give different numbers of tensors");
-  const at::Tensor stand_in = TraceTensor::from(predicate) != nullptr ? predicate : lift(predicate);
+  const at::Tensor stand_in = traced(*this, predicate);
   const ValueId decides = value_of(*TraceTensor::from(stand_in));
   include_writes(if_true, if_false);
   own_outputs(if_true);
@@ -301,7 +306,7 @@ std::vector<at::Tensor> Capture::add_cond(const at::Tensor& predicate, GraphPart
 std::vector<at::Tensor> Capture::add_carried(const std::vector<at::Tensor>& initial, std::vector<uint32_t>& positions) {
   std::vector<at::Tensor> out;
   for (const at::Tensor& tensor : initial) {
-    const at::Tensor stand_in = TraceTensor::from(tensor) != nullptr ? tensor : lift(tensor);
+    const at::Tensor stand_in = traced(*this, tensor);
     graph::TensorType type = graph_->type(value_of(*TraceTensor::from(stand_in)));
     type.strides = graph::contiguous_strides(env().pool(), type.sizes);
     positions.push_back(static_cast<uint32_t>(graph_->inputs.size()));
@@ -318,7 +323,7 @@ std::vector<at::Tensor> Capture::add_while(const std::vector<at::Tensor>& initia
   if (body.outputs.size() != carried.size()) abort_capture("the body of a loop gives another number of tensors");
   DataDependentCall call{while_id(), {}, 0, {}, {}, std::move(carried)};
   for (const at::Tensor& tensor : initial) {
-    const at::Tensor stand_in = TraceTensor::from(tensor) != nullptr ? tensor : lift(tensor);
+    const at::Tensor stand_in = traced(*this, tensor);
     const ValueId value = value_of(*TraceTensor::from(stand_in));
     call.args.emplace_back(this->call(clone, {value, graph::MemoryFormat::Contiguous})[0]);
   }

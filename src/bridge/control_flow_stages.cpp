@@ -20,15 +20,6 @@ void StagedProgram::add_parts(Stage& stage, const graph::Graph& graph, std::vect
     std::unique_ptr<graph::Graph> own = graph_of(graph, part, given);
     stage.parts.push_back(std::make_unique<StagedProgram>(std::move(own), std::move(part.calls), symbols, real_inputs,
                                                           constants_, options));
-    const driver::Stats& s = stage.parts.back()->stats();
-    stats_.nodes_captured += s.nodes_captured;
-    stats_.kernels += s.kernels;
-    stats_.distinct_kernels += s.distinct_kernels;
-    stats_.extern_calls += s.extern_calls;
-    stats_.ms_passes += s.ms_passes;
-    stats_.ms_lower += s.ms_lower;
-    stats_.ms_codegen += s.ms_codegen;
-    stats_.programs_from_disk += s.programs_from_disk;
   }
 }
 

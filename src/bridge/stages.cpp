@@ -263,6 +263,7 @@ StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<Da
       std::vector<GraphPart> parts = std::move(calls[part].parts);
       end_with(stage, std::move(calls[part]), symbols, real_inputs);
       add_parts(stage, *graph, std::move(parts), symbols, real_inputs, options);
+      for (const auto& made : stage.parts) add_up(stats_, made->stats());
     }
     stages_.push_back(std::move(stage));
   }

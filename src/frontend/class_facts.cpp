@@ -48,8 +48,7 @@ void add_registered(PyObject* type, const PyRef& out) {
   PyObject* registry = state ? PyTuple_GET_ITEM(state.get(), 0) : nullptr;
   if (registry != nullptr && PySet_GET_SIZE(registry) > 0)
     if (PyList_Append(out.get(), checked(PyTuple_Pack(2, type, registry)).get()) < 0) throw PythonError{};
-  static PyObject* const subclasses = module_attribute("builtins", "type");
-  const PyRef derived = checked(PyObject_CallMethod(subclasses, "__subclasses__", "O", type));
+  const PyRef derived = checked(PyObject_CallMethod((PyObject*)&PyType_Type, "__subclasses__", "O", type));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(derived.get()); ++i)
     add_registered(PyList_GET_ITEM(derived.get(), i), out);
 }

@@ -59,7 +59,7 @@ void Session::refuse(std::string why) {
 void Session::learn(PyObject* object) {
   if (object == nullptr || is_constant_value(object) || made_.count(object) != 0) return;
   if (!known_.try_emplace(object, PyRef::borrow(object)).second) return;
-  if (THPVariable_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ParameterClass) return;
+  if (is_plain_tensor(object)) return;
   if (PyType_Check(object)) learn_class((PyTypeObject*)object);
   if (PyMethod_Check(object)) learn_function(object);
   if ((Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {

@@ -258,17 +258,20 @@ bool Session::is_closed_to_facts(PyObject* object) const {
   return is_foreign(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
 }
 
+// Builtins that look at what they are given from outside, or at an attribute that they tell of.
+static bool asks_one_question(PyObject* callable) {
+  static PyObject* const builtins[] = {
+      module_attribute("builtins", "isinstance"), module_attribute("builtins", "issubclass"),
+      module_attribute("builtins", "getattr"), module_attribute("builtins", "hasattr")};
+  return std::find(std::begin(builtins), std::end(builtins), callable) != std::end(builtins);
+}
+
 // Whether C code may look into such an object, or read attributes that it does not tell of.
 bool Session::looks_inside(const CressetCall& call) const {
-  static PyObject* const builtins = PyEval_GetBuiltins();
-  static PyObject* const from_outside[] = {PyDict_GetItemString(builtins, "isinstance"),
-                                           PyDict_GetItemString(builtins, "issubclass"),
-                                           PyDict_GetItemString(builtins, "callable"),
-                                           PyDict_GetItemString(builtins, "id"),
-                                           PyDict_GetItemString(builtins, "getattr"),
-                                           PyDict_GetItemString(builtins, "hasattr"),
-                                           (PyObject*)&PyType_Type};
-  if (std::find(std::begin(from_outside), std::end(from_outside), call.callable) != std::end(from_outside))
+  static PyObject *const is_callable = module_attribute("builtins", "callable"), *const id =
+                                                                                     module_attribute("builtins", "id");
+  if (asks_one_question(call.callable) || call.callable == is_callable || call.callable == id ||
+      call.callable == (PyObject*)&PyType_Type)
     return false;
   static PyObject* const getter = module_attribute("operator", "attrgetter");
   static PyObject* const caller = module_attribute("operator", "methodcaller");
@@ -327,15 +330,11 @@ void Session::read_context_variable(PyObject* variable, bool will_change) {
 
 // Classes that are called, or handed to C code that may call them, make instances.
 void Session::note_classes(const CressetCall& call) {
-  static PyObject* const builtins = PyEval_GetBuiltins();
-  static PyObject* const lookers[] = {
-      PyDict_GetItemString(builtins, "isinstance"), PyDict_GetItemString(builtins, "issubclass"),
-      PyDict_GetItemString(builtins, "getattr"), PyDict_GetItemString(builtins, "hasattr")};
   const auto note = [&](PyObject* object) {
     if (PyType_Check(object) && existed(object)) facts_->classes().makes_instances((PyTypeObject*)object);
   };
   note(call.callable);
-  if (call.evaluated || std::find(std::begin(lookers), std::end(lookers), call.callable) != std::end(lookers)) return;
+  if (call.evaluated || asks_one_question(call.callable)) return;
   const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i) note(call.args[i]);
 }
