@@ -82,7 +82,14 @@ std::vector<at::Tensor> broadcast_tensors(at::TensorList tensors) {
   std::vector<c10::SymInt> sizes = tensors[0].sym_sizes().vec();
   for (size_t i = 1; i < tensors.size(); ++i) sizes = broadcast_sizes(sizes, tensors[i].sym_sizes());
   std::vector<at::Tensor> out;
-  for (const at::Tensor& tensor : tensors) out.push_back(tensor.expand_symint(sizes));
+  const auto has_these = [&](const at::Tensor& tensor) {
+    const c10::SymIntArrayRef own = tensor.sym_sizes();
+    return own.size() == sizes.size() && std::equal(own.begin(), own.end(), sizes.begin(), [](const auto& a, const auto& b) {
+             return a.sym_eq(b).guard_bool(__FILE__, __LINE__);
+           });
+  };
+  // Those that have the shape are given back themselves, as ATen does.
+  for (const at::Tensor& tensor : tensors) out.push_back(has_these(tensor) ? tensor : tensor.expand_symint(sizes));
   return out;
 }
 

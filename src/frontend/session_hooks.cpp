@@ -12,6 +12,7 @@
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/special_cases.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
@@ -104,6 +105,8 @@ PyRef at_symbol(PyObject* tensor, PyObject* key, PyObject* value) {
 
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
+  if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
+    if (PyRef value = with_numpy_scalar(op)) return *result = value.release(), CRESSET_RESULT;
   const std::optional<Operation::Kind> kind = kind_of(op.kind);
   if (PyObject* inside = existed(op.operands[0]) ? viewed(op.operands[0]) : nullptr) {
     learn(inside);
@@ -121,7 +124,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
               (op.kind == CRESSET_OP_FORMAT && torch::is_symint(operand));
   }
   if (!kind && foreign) return refuse(std::string("looks into a ") + Py_TYPE(op.operands[0])->tp_name), CRESSET_RUN;
-  if (!kind || !(tensors || foreign)) return CRESSET_RUN;
+  if (!kind || !(tensors || foreign) || operators_call_python()) return CRESSET_RUN;
   // The evaluator tells of what native operators read and write in containers: those are left to it.
   const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
   if (in_place && !THPVariable_CheckExact(op.operands[0])) return CRESSET_RUN;
@@ -349,6 +352,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   } else if (answered != CRESSET_RUN) {
     return answered;
   }
+  if (call.evaluated && leaves_out_hooks(*activation, call)) return *result = Py_NewRef(Py_False), CRESSET_RESULT;
   if (call.evaluated) return before_function(activation, call);
   if (role_of(activation->code) != CodeRole::Replacement) {
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;

@@ -1,5 +1,6 @@
 #include "frontend/state_guard.h"
 
+#include <ATen/functorch/DynamicLayer.h>
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/autocast_mode.h>
@@ -7,6 +8,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/autograd/forward_grad.h>
 #include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/autograd/python_variable.h>
 
@@ -31,6 +33,8 @@ TorchState TorchState::now() {
     add(at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(getPyInterpreter()));
   for (int64_t i = 0; i < c10::impl::TorchDispatchModeTLS::stack_len(); ++i)
     add(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter()));
+  s.transforms = static_cast<uint16_t>(at::functorch::getDynamicLayerStack().size() * 2 +
+                                       (torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr ? 1 : 0));
   return s;
 }
 
@@ -48,6 +52,7 @@ std::string difference(const TorchState& expected, const TorchState& got) {
   if (expected.grad_mode != got.grad_mode) return got.grad_mode ? "grad mode is now on" : "grad mode is now off";
   if (expected.inference_mode != got.inference_mode) return "inference mode changed";
   if (expected.default_dtype != got.default_dtype) return "the default dtype changed";
+  if (expected.transforms != got.transforms) return "the call is made inside a transform of torch.func";
   if (expected.modes != got.modes) return "__torch_function__ or __torch_dispatch__ modes changed";
   if (expected.deterministic != got.deterministic) return "torch.use_deterministic_algorithms changed";
   return "autocast changed";

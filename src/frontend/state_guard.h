@@ -17,6 +17,7 @@ struct TorchState {
   int8_t default_dtype = 0;
   bool deterministic = false;
   uintptr_t modes = 0;  // the stacks of __torch_function__ and __torch_dispatch__ modes
+  uint16_t transforms = 0;  // how deep inside torch.func's transforms and levels of forward-mode differentiation
   bool operator==(const TorchState&) const = default;
 
   static TorchState now();

@@ -1,0 +1,128 @@
+"""The programs of programs_transforms and programs_objects against eager: values, sharing, effects, exceptions, over several
+calls with changed state; and which of them run whole as compiled code.
+
+python test_transforms.py [NAME ...]  prints how each is captured
+"""
+
+from __future__ import annotations
+
+import sys
+
+import programs_objects
+import programs_transforms
+import pytest
+import torch
+from compare import assert_same, leaves, outcome
+
+import cresset
+
+ROWS = programs_transforms.ROWS + programs_objects.ROWS
+
+
+def state_of(value):
+    """What is compared of it: of a module its tensors and their gradients; of arrays what tensors say."""
+    if isinstance(value, torch.nn.Module):
+        tensors = {**dict(value.named_parameters()), **dict(value.named_buffers())}
+        return {k: [v, v.grad if v.is_leaf else None] for k, v in tensors.items()}, value.training
+    if isinstance(value, programs_objects.Two):
+        return ["Two", value.a, value.b]
+    if isinstance(value, programs_objects.np.ndarray):
+        return ["array", torch.from_numpy(value.copy())]
+    if isinstance(value, programs_objects.np.generic):
+        return [type(value).__name__, value.item()]
+    if isinstance(value, torch.Tensor):
+        plain = value.as_subclass(torch.Tensor) if type(value) is not torch.Tensor else value
+        return [type(value).__name__, getattr(value, "label", None), plain]
+    if isinstance(value, dict):
+        return type(value).__name__, {str(k): state_of(v) for k, v in value.items()}, attributes_of(value)
+    if isinstance(value, (tuple, list)):
+        return type(value).__name__, [state_of(v) for v in value], attributes_of(value)
+    if hasattr(value, "__dict__") and not callable(value) and not isinstance(value, programs_objects.enum.Enum):
+        return type(value).__name__, attributes_of(value)
+    return value if isinstance(value, (int, float, str, type(None), torch.dtype)) else str(type(value))
+
+
+def attributes_of(value):
+    own = getattr(value, "__dict__", {})
+    return {k: state_of(v) for k, v in own.items() if not k.startswith("_") and k != "handles"}
+
+
+def copied(state):
+    """Its tensors as they are now."""
+    if isinstance(state, torch.Tensor):
+        return state.detach().clone().requires_grad_(state.requires_grad)
+    if isinstance(state, dict):
+        return {k: copied(v) for k, v in state.items()}
+    return type(state)(copied(v) for v in state) if isinstance(state, (tuple, list)) else state
+
+
+def sharing(state):
+    """Which tensors are one object, and which lie in one storage where."""
+    objects, storages, found = {}, {}, []
+    for path, t in leaves(state):
+        if isinstance(t, torch.Tensor) and t.layout == torch.strided and t.numel():
+            storage = objects.setdefault(id(t), path), storages.setdefault(t.untyped_storage().data_ptr(), path)
+            found.append((path, *storage, t.storage_offset()))
+    return found
+
+
+def run(row, wrap):
+    """What the calls give, and what they leave behind."""
+    _, make, function, inputs, between = row
+    w = make()
+    call = wrap(lambda x: function(w, x))
+    torch.manual_seed(0)
+    live, steps = [], []
+    for i, x in enumerate(inputs()):
+        if i and between is not None:
+            between(w, i)
+        result, raised = outcome(call, (x,), {})
+        live.append([result, x])
+        now = state_of([result, x, w])
+        error = None if raised is None else [type(raised).__name__, str(raised)]
+        steps.append([copied(now), sharing(now), error])
+    return steps, copied(state_of(live)), torch.rand(1)
+
+
+def evaluated(f):
+    return cresset.compile(f, options={"frontend": "evaluate"})
+
+
+def how(row):
+    """Pieces, breaks, native stretches and eager calls that the program took, and the reasons."""
+    cresset.reset()
+    run(row, evaluated)
+    s = cresset.stats()
+    reasons = [*s["graph_break_reasons"], *s.get("eager_reasons", [])]
+    return s["graphs"], s["graph_breaks"], s["native_stretches"], s["eager_calls"], reasons
+
+
+# What differs from eager today: program, and why.
+KNOWN = {
+    "linearized": "torch.func.linearize traces its function by torch's own tracer, which asks symbolic sizes for more than they know",
+    "grad_with_effects_in_the_closure": "a break inside of a transform leaves symbolic sizes in its wrappers",
+}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[r[0] for r in ROWS])
+def test_transforms(request, row):
+    if row[0] in KNOWN:
+        request.applymarker(pytest.mark.xfail(reason=KNOWN[row[0]], strict=True))
+    got, expected = run(row, evaluated), run(row, lambda f: f)
+    assert_same(got, expected)
+
+
+def test_names_are_different():
+    names = [row[0] for row in ROWS]
+    assert len(set(names)) == len(names)
+
+
+def main(names):
+    for row in ROWS:
+        if not names or row[0] in names:
+            graphs, breaks, stretches, eager, reasons = how(row)
+            print(f"{row[0]:45} {graphs:3} {breaks:3} {stretches:3} {eager:3}  {'; '.join(map(str, reasons))[:300]}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
