@@ -14,14 +14,14 @@ namespace {
 // An instance of a Python class that adds to `base` a __dict__ and nothing else.
 bool adds_only_a_dict(PyTypeObject* type, PyTypeObject* base) {
   constexpr auto kAdded = static_cast<Py_ssize_t>(2 * sizeof(void*));  // __dict__ and __weakref__
-  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && type->tp_itemsize == 0 &&
+  return is_heap_type(type) && type->tp_itemsize == 0 &&
          type->tp_basicsize <= base->tp_basicsize + kAdded && type->tp_dictoffset != 0;
 }
 
 // An instance of a Python class whose whole state is its __dict__.
 bool is_plain_instance(PyObject* object) {
   if (PyType_Check(object) || PyModule_Check(object) || PyDict_Check(object) || PyList_Check(object) ||
-      PyTuple_Check(object) || PyAnySet_Check(object) || THPVariable_Check(object) || PyExceptionInstance_Check(object))
+      PyTuple_Check(object) || PyAnySet_Check(object) || is_tensor(object) || PyExceptionInstance_Check(object))
     return false;
   return adds_only_a_dict(Py_TYPE(object), &PyBaseObject_Type);
 }
@@ -49,7 +49,7 @@ bool is_ours(PyObject* object) {
 bool is_builtin_iterator(PyObject* object) {
   const PyTypeObject* type = Py_TYPE(object);
   if (std::strcmp(type->tp_name, "RangeIterator") == 0 && is_ours(object)) return true;
-  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 || PyGen_CheckExact(object)) return false;
+  if (is_heap_type(type) || PyGen_CheckExact(object)) return false;
   static const char* const kNames[] = {"list_iterator", "list_reverseiterator", "tuple_iterator", "range_iterator",
                                        "enumerate",     "zip",                  "reversed",       "str_iterator",
                                        "map",           "str_ascii_iterator",    "dict_keyiterator", "dict_valueiterator",

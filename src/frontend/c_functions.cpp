@@ -81,11 +81,6 @@ const Names kTorchOutside = {"manual_seed",
                              "register_post_accumulate_grad_hook",
                              "_backward"};
 
-std::string_view text(PyObject* unicode) {
-  const char* utf8 = unicode != nullptr && PyUnicode_Check(unicode) ? PyUnicode_AsUTF8(unicode) : nullptr;
-  return utf8 != nullptr ? utf8 : "";
-}
-
 bool is_torch(std::string_view module) { return module == "torch" || module.substr(0, 6) == "torch."; }
 
 bool is_container(PyObject* object) {
@@ -102,7 +97,7 @@ bool is_value_type(PyTypeObject* type) {
 std::string module_of(PyObject* object) {
   PyRef module = PyRef::steal(PyObject_GetAttrString(object, "__module__"));
   if (!module) return PyErr_Clear(), "";
-  return std::string(text(module.get()));
+  return utf8(module.get(), "");
 }
 
 CCall method_of(PyObject* self, const char* name, size_t first) {
@@ -120,7 +115,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   PyTypeObject* type = Py_TYPE(self);
   if (PyType_Check(self) && kAsksClass.count(n) != 0) return call.effect = CEffect::Reads, call;
   if (is_value_type(type) || PyTuple_Check(self)) return call.effect = CEffect::Reads, call;
-  if (THPVariable_Check(self))
+  if (is_tensor(self))
     return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
   const std::string module = module_of((PyObject*)type);
   if (module == "_contextvars" && n == "run") return call.effect = CEffect::Outside, call;
@@ -199,7 +194,7 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
   if (PyType_Check(callable)) {
     const std::string module = module_of(callable);
     const bool known = is_torch(module) || kModules.count(module) != 0 ||
-                       (((PyTypeObject*)callable)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
+                       is_heap_type((PyTypeObject*)callable);
     return {known ? CEffect::Reads : CEffect::Outside};
   }
   if (is_numpy_function_of_numbers(type, args, nargs)) return {CEffect::Reads};
@@ -208,7 +203,7 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
   const std::string module = module_of((PyObject*)type);
   if (is_torch(module) || kModules.count(module) != 0 || PyFunction_Check(callable)) return {CEffect::Reads};
   // An instance whose class has a Python __call__ is evaluated by way of it.
-  return {(type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 ? CEffect::Reads : CEffect::Outside};
+  return {is_heap_type(type) ? CEffect::Reads : CEffect::Outside};
 }
 
 CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
@@ -220,7 +215,7 @@ std::string describe_callable(PyObject* callable) {
   PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__qualname__"));
   if (!name) PyErr_Clear();
   const std::string module = module_of(callable);
-  const std::string own = name ? std::string(text(name.get())) : std::string(Py_TYPE(callable)->tp_name);
+  const std::string own = name ? std::string(utf8(name.get(), "")) : std::string(Py_TYPE(callable)->tp_name);
   return module.empty() || module == "builtins" ? own : module + "." + own;
 }
 

@@ -16,6 +16,7 @@
 #include "frontend/errors.h"
 #include "frontend/location.h"
 #include "frontend/piece.h"
+#include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/symbols.h"
 #include "frontend/varying.h"
@@ -89,9 +90,9 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   PyErr_Clear();
   if (!number) return std::nullopt;
   const py::handle handle(number.get());
-  if (torch::is_symint(handle)) return py::cast<c10::SymInt>(handle);
-  if (torch::is_symfloat(handle)) return c10::SymFloat(node_of(number.get()));
-  if (torch::is_symbool(handle)) return py::cast<c10::SymBool>(handle).guard_bool(__FILE__, __LINE__);
+  if (is_symint(number.get())) return py::cast<c10::SymInt>(handle);
+  if (is_symfloat(number.get())) return c10::SymFloat(node_of(number.get()));
+  if (is_symbool(number.get())) return py::cast<c10::SymBool>(handle).guard_bool(__FILE__, __LINE__);
   return std::nullopt;
 }
 

@@ -18,13 +18,7 @@ unsigned type_version(PyTypeObject* type) {
   return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
 }
 
-bool can_change(PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
-
-std::string_view text_of(PyObject* name) {
-  const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-  if (text == nullptr) PyErr_Clear();
-  return text != nullptr ? text : "?";
-}
+bool can_change(PyTypeObject* type) { return is_heap_type(type); }
 
 // Special names that nobody looks up but who makes, copies or describes instances; a program that does so by name has
 // been told of.
@@ -32,7 +26,7 @@ bool is_about_making(PyObject* name) {
   static constexpr std::array<std::string_view, 9> names = {"__init__",     "__new__",    "__setstate__",
                                                             "__getstate__", "__reduce__", "__reduce_ex__",
                                                             "__module__",   "__doc__",    "__annotations__"};
-  return std::find(names.begin(), names.end(), text_of(name)) != names.end();
+  return std::find(names.begin(), names.end(), utf8(name)) != names.end();
 }
 
 PyRef registration_token() {
@@ -64,12 +58,12 @@ PyFunctionObject* as_function(const PyRef& function) { return (PyFunctionObject*
 }  // namespace
 
 bool is_special_name(PyObject* name) {
-  const std::string_view text = text_of(name);
+  const std::string_view text = utf8(name);
   return text.size() > 4 && text.starts_with("__") && text.ends_with("__");
 }
 
 size_t ClassFacts::namespace_of(PyTypeObject* type) {
-  const auto [known, fresh] = namespace_of_.try_emplace((PyObject*)type, namespaces_.size());
+  const auto [known, fresh] = namespace_of_.emplace((PyObject*)type, namespaces_.size());
   if (fresh)
     namespaces_.push_back(
         {PyRef::borrow((PyObject*)type), checked(PyDict_Copy(type->tp_dict)), dict_version(type->tp_dict)});
@@ -78,7 +72,7 @@ size_t ClassFacts::namespace_of(PyTypeObject* type) {
 
 ClassFacts::Type* ClassFacts::type(PyTypeObject* type) {
   if (!can_change(type)) return nullptr;
-  const auto [known, fresh] = type_of_.try_emplace((PyObject*)type, types_.size());
+  const auto [known, fresh] = type_of_.emplace((PyObject*)type, types_.size());
   if (!fresh) return &types_[known->second];
   Type fact;
   fact.type = PyRef::borrow((PyObject*)type);
@@ -106,12 +100,12 @@ void ClassFacts::makes_instances(PyTypeObject* type) {
 }
 
 void ClassFacts::instance(PyObject* object) {
-  if (can_change(Py_TYPE(object)) && known_.insert(object).second)
+  if (can_change(Py_TYPE(object)))
     instances_.push_back({PyRef::borrow(object), PyRef::borrow((PyObject*)Py_TYPE(object))});
 }
 
 void ClassFacts::function(PyObject* function) {
-  if (!PyFunction_Check(function) || !known_.insert(function).second) return;
+  if (!PyFunction_Check(function) || !known_functions_.insert(function).second) return;
   const auto* f = (PyFunctionObject*)function;
   functions_.push_back({PyRef::borrow(function), PyRef::borrow(f->func_code), PyRef::borrow(f->func_defaults),
                         PyRef::borrow(f->func_kwdefaults)});
@@ -154,7 +148,7 @@ bool ClassFacts::same(const Type& fact, const Namespace& then, std::string* why)
       if (other == nullptr) PyErr_Clear();
       if (other == value || !counts(name)) continue;
       if (why != nullptr)
-        *why = std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + ": " + std::string(text_of(name)) +
+        *why = std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + ": " + utf8(name) +
                " changed";
       return true;
     }
@@ -192,7 +186,7 @@ bool ClassFacts::holds(std::string* why) {
     if (f->func_code == fact.code.get() && f->func_defaults == fact.defaults.get() &&
         f->func_kwdefaults == fact.keyword_defaults.get())
       continue;
-    if (why != nullptr) *why = "function " + std::string(text_of(f->func_qualname)) + ": its code or defaults changed";
+    if (why != nullptr) *why = std::string("function ") + utf8(f->func_qualname) + ": its code or defaults changed";
     return false;
   }
   return true;
@@ -202,7 +196,7 @@ void ClassFacts::texts(std::vector<std::string>& out) const {
   for (const Type& fact : types_)
     out.push_back(std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + " is unchanged");
   for (const Function& fact : functions_)
-    out.push_back("function " + std::string(text_of(as_function(fact.function)->func_qualname)) + " is unchanged");
+    out.push_back(std::string("function ") + utf8(as_function(fact.function)->func_qualname) + " is unchanged");
 }
 
 void ClassFacts::filter(const std::vector<bool>& types, const std::vector<bool>& functions) {
@@ -214,7 +208,7 @@ void ClassFacts::filter(const std::vector<bool>& types, const std::vector<bool>&
   size_t next = 0;
   std::erase_if(functions_, [&](const Function&) { return !functions[next++]; });
   type_of_.clear();  // no fact is added any more
-  known_.clear();
+  known_functions_.clear();
 }
 
 int ClassFacts::visit(visitproc visit, void* arg) const {

@@ -3,13 +3,12 @@
 // A class is compared by its version tag; when the tag differs, by what its namespaces (those of its MRO) held: a
 // change counts if the program can have seen it. Those are the names that it looked up, special methods, which C code
 // looks up unseen, and, if it may have made instances, all of them. What nobody asked for may change: a counter in the
-// class, an
-// __init__ that somebody wraps later.
+// class, an __init__ that somebody wraps later.
 #pragma once
 
+#include <c10/util/flat_hash_map.h>
+
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "frontend/py_ref.h"
@@ -22,7 +21,7 @@ class ClassFacts {
     PyRef type, mro;
     unsigned version = 0;
     std::vector<size_t> namespaces;  // of the classes of the MRO that can change
-    std::unordered_set<PyObject*> names;
+    ska::flat_hash_set<PyObject*> names;
     std::vector<PyRef> kept_names;
     bool makes_instances = false;
   };
@@ -40,7 +39,7 @@ class ClassFacts {
   Type* type(PyTypeObject* type);
   void name(PyTypeObject* type, PyObject* name);
   void makes_instances(PyTypeObject* type);
-  // The object stays of its class.
+  // The object stays of its class. Told once of each.
   void instance(PyObject* object);
   // No class is registered with this abstract one, or with one derived from it.
   void abstract(PyTypeObject* type);
@@ -72,8 +71,8 @@ class ClassFacts {
   std::vector<Abstract> abstracts_;
   PyRef token_;  // of all registrations, when the abstract classes were looked at
   std::vector<Namespace> namespaces_;
-  std::unordered_map<PyObject*, size_t> type_of_, namespace_of_;
-  std::unordered_set<PyObject*> known_;  // instances and functions
+  ska::flat_hash_map<PyObject*, size_t> type_of_, namespace_of_;
+  ska::flat_hash_set<PyObject*> known_functions_;
 };
 
 // Whether the name is one that C code looks up of itself.

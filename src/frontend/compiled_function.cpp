@@ -149,10 +149,12 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   if (!match(variant->args, args, leaves, nullptr) || !match(variant->kwargs, kwargs, leaves, nullptr))
     return run_eagerly("an argument does not equal itself");
   variant->facts.take_inputs(varying_.state, options_.dynamic);
-  variant->modules.add_reachable(function_.get());
+  ModuleGuards names(/*names_only=*/true);
+  ModuleGuards& modules = options_.evaluate ? names : variant->modules;
+  modules.add_reachable(function_.get());
   const bool parameters_need_grad =
       state.grad_mode && (requires_grad(leaves) ||
-                          std::any_of(variant->modules.tensors().begin(), variant->modules.tensors().end(),
+                          std::any_of(modules.tensors().begin(), modules.tensors().end(),
                                       [](const auto& t) { return THPVariable_Unpack(t.tensor).requires_grad(); }));
   if (parameters_need_grad) {
     keep(variant, name);
@@ -160,7 +162,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   }
   if (options_.auto_dynamic && profile_ == nullptr) profile_ = std::make_unique<ShapeProfile>(function_.get());
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
-  result = capture_call(request(variant->modules), variant, args, kwargs);
+  result = capture_call(request(modules), variant, args, kwargs);
   if (!variant->eager_reason.empty()) {
     record_break(*variant, name);
     ++live_totals().eager_calls;

@@ -9,6 +9,7 @@
 #include "bridge/capture.h"
 #include "bridge/sym_node.h"
 #include "frontend/capture_run.h"
+#include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/symbols.h"
 #include "sym/explain.h"
@@ -143,7 +144,7 @@ PyObject* plain(PyObject*, PyObject* object) {
 // A size as the graph has it: "s0 + 1". None: no symbol.
 PyObject* size_text(PyObject*, PyObject* object) {
   return guarded([&]() -> PyObject* {
-    if (!torch::is_symint(object)) return Py_NewRef(Py_None);
+    if (!is_symint(object)) return Py_NewRef(Py_None);
     const auto size = pybind11::cast<c10::SymInt>(pybind11::handle(object));
     const auto* node = dynamic_cast<const bridge::SymNode*>(size.toSymNode().get());
     return node != nullptr ? text(node->env()->to_string(node->expr())) : Py_NewRef(Py_None);

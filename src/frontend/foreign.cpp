@@ -1,9 +1,9 @@
 #include "frontend/foreign.h"
 
+#include <c10/util/flat_hash_map.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace cresset::frontend {
 namespace {
 
 bool is_made_by_class_statement(PyTypeObject* type) {
-  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
+  return is_heap_type(type) && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
 }
 
 // A class that adds C members to what its base has, other than __dict__, __weakref__ and __slots__.
@@ -81,8 +81,8 @@ bool is_known(PyTypeObject* type) {
 
 // Of types that live as long as the process.
 bool is_known_for_good(PyTypeObject* type) {
-  static auto& known = *new std::unordered_map<PyTypeObject*, bool>;
-  const auto [found, fresh] = known.try_emplace(type);
+  static auto& known = *new ska::flat_hash_map<PyTypeObject*, bool>;
+  const auto [found, fresh] = known.emplace(type, false);
   if (fresh) {
     Py_INCREF(type);
     found->second = is_known(type);

@@ -25,6 +25,33 @@ PyObject* module_attribute(const char* module, const char* name) {
   return checked(PyObject_GetAttrString(found.get(), name)).release();
 }
 
+bool is_tensor(PyObject* object) {
+  return object != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)THPVariableClass);
+}
+
+bool is_symint(PyObject* object) {
+  static PyObject* const type = module_attribute("torch", "SymInt");
+  return PyObject_TypeCheck(object, (PyTypeObject*)type);
+}
+
+bool is_symfloat(PyObject* object) {
+  static PyObject* const type = module_attribute("torch", "SymFloat");
+  return PyObject_TypeCheck(object, (PyTypeObject*)type);
+}
+
+bool is_symbool(PyObject* object) {
+  static PyObject* const type = module_attribute("torch", "SymBool");
+  return PyObject_TypeCheck(object, (PyTypeObject*)type);
+}
+
+bool is_symbolic_number(PyObject* object) { return is_symint(object) || is_symfloat(object) || is_symbool(object); }
+
+const char* utf8(PyObject* str, const char* otherwise) {
+  const char* text = str != nullptr && PyUnicode_Check(str) ? PyUnicode_AsUTF8(str) : nullptr;
+  if (text == nullptr) PyErr_Clear();
+  return text != nullptr ? text : otherwise;
+}
+
 bool is_plain_tensor(PyObject* object) {
   return object != nullptr && (THPVariable_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ParameterClass);
 }

@@ -1,6 +1,8 @@
 // What the C API leaves to say about objects: instance dictionaries, their versions, tuples of a given type.
 #pragma once
 
+#include <Python.h>
+
 #include <cstdint>
 #include <vector>
 
@@ -14,6 +16,16 @@ PyObject* instance_dict(PyObject* object);
 uint64_t dict_version(PyObject* dict);
 // module.name, kept for good: for static variables. Throws PythonError when there is none.
 PyObject* module_attribute(const char* module, const char* name);
+// By the object's own type: no Python code is asked.
+bool is_tensor(PyObject* object);
+bool is_symint(PyObject* object);
+bool is_symfloat(PyObject* object);
+bool is_symbool(PyObject* object);
+bool is_symbolic_number(PyObject* object);  // any of the three
+// A type made at run time, by a class statement or by C code.
+inline bool is_heap_type(const PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
+// The text of a str, for as long as it lives; `otherwise` of other objects, and of what UTF-8 cannot say.
+const char* utf8(PyObject* str, const char* otherwise = "?");
 // A torch.Tensor or a Parameter, of no subclass; false for nullptr.
 bool is_plain_tensor(PyObject* object);
 // An instance of numpy.generic: immutable, and compared by value.

@@ -35,8 +35,8 @@ uint32_t RecipeBuilder::position_of(bridge::TraceTensor* trace) {
 // Whether anything reachable through containers and instance dictionaries varies from call to call.
 bool RecipeBuilder::contains_traced(PyObject* object, int depth) {
   if (depth > 8 || is_plain_immutable(object)) return false;
-  if (THPVariable_Check(object)) return bridge::TraceTensor::from(THPVariable_Unpack(object)) != nullptr;
-  if (torch::is_symint(object) || torch::is_symfloat(object) || torch::is_symbool(object)) return true;
+  if (is_tensor(object)) return bridge::TraceTensor::from(THPVariable_Unpack(object)) != nullptr;
+  if (is_symbolic_number(object)) return true;
   if (PyTuple_Check(object) || PyList_Check(object)) {
     PyRef items = checked(PySequence_Tuple(object));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
@@ -75,7 +75,7 @@ Recipe RecipeBuilder::build_number(PyObject* object, const std::string& path) {
 
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   Recipe recipe;
-  if (THPVariable_Check(object)) {
+  if (is_tensor(object)) {
     bridge::TraceTensor* trace = bridge::TraceTensor::from(THPVariable_Unpack(object));
     if (trace == nullptr) {
       recipe.object = PyRef::borrow(object);  // a real tensor: returned as it is
@@ -85,7 +85,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.position = position_of(trace);
     return recipe;
   }
-  if (torch::is_symint(object) || torch::is_symfloat(object) || torch::is_symbool(object))
+  if (is_symbolic_number(object))
     return build_number(object, path);
   if (is_plain_immutable(object)) {
     recipe.object = PyRef::borrow(object);

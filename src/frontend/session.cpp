@@ -1,7 +1,6 @@
 #include "frontend/session.h"
 
 #include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/utils/python_symnode.h>
 
 #include <algorithm>
 #include <string_view>
@@ -11,12 +10,6 @@
 
 namespace cresset::frontend {
 namespace {
-
-const char* utf8(PyObject* unicode) {
-  const char* text = PyUnicode_Check(unicode) ? PyUnicode_AsUTF8(unicode) : nullptr;
-  if (text == nullptr) PyErr_Clear();
-  return text != nullptr ? text : "?";
-}
 
 bool is_snapshot_container(PyObject* object) {
   return PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || is_deque(object);
@@ -40,7 +33,7 @@ std::vector<PyRef> behind(PyObject* object) {
 
 // C code calls its __get__ before anybody is told that it was found.
 bool is_python_descriptor(PyObject* object) {
-  return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && Py_TYPE(object)->tp_descr_get != nullptr;
+  return is_heap_type(Py_TYPE(object)) && Py_TYPE(object)->tp_descr_get != nullptr;
 }
 
 bool is_thread_local(PyObject* object) {
@@ -57,12 +50,19 @@ void Session::refuse(std::string why) {
 }
 
 void Session::learn(PyObject* object) {
-  if (object == nullptr || is_constant_value(object) || made_.count(object) != 0) return;
-  if (!known_.try_emplace(object, PyRef::borrow(object)).second) return;
-  if (is_plain_tensor(object)) return;
+  if (object == nullptr || is_constant_value(object)) return;
+  ObjectRecord& record = objects_[object];
+  if (record.known || record.made) return;
+  record.known = true;
+  record.kept = PyRef::borrow(object);
+  if (!is_plain_tensor(object)) meet(object);
+}
+
+// What else holds of an object that is met for the first time.
+void Session::meet(PyObject* object) {
   if (PyType_Check(object)) learn_class((PyTypeObject*)object);
   if (PyMethod_Check(object)) learn_function(object);
-  if ((Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
+  if (is_heap_type(Py_TYPE(object))) {
     facts_->classes().instance(object);
     learn((PyObject*)Py_TYPE(object));
   }
@@ -76,8 +76,9 @@ void Session::learn(PyObject* object) {
 // An object that is guarded elsewhere, its class included.
 void Session::learn_guarded(PyObject* object) {
   if (object == nullptr || is_constant_value(object)) return;
-  known_.try_emplace(object, PyRef::borrow(object));
-  if (!THPVariable_Check(object)) learn((PyObject*)Py_TYPE(object));
+  ObjectRecord& record = objects_[object];
+  if (!std::exchange(record.known, true)) record.kept = PyRef::borrow(object);
+  if (!is_tensor(object)) learn((PyObject*)Py_TYPE(object));
 }
 
 // Symbolic numbers, which the compiler itself changes while it captures.
@@ -92,7 +93,7 @@ void Session::learn_class(PyTypeObject* type) {
   if (is_symbolic_class(type) || facts_->classes().type(type) == nullptr) return;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
-    if ((base->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0 || !whole_.insert(base->tp_dict).second) continue;
+    if (!is_heap_type(base) || !mark_whole(base->tp_dict)) continue;
     PyObject *name, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(base->tp_dict, &position, &name, &value))
@@ -120,15 +121,15 @@ const std::string& Session::refusal() {
 void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   facts_ = &facts;
   capture_ = &capture;
-  for (auto* table : {&known_, &argument_paths_, &contents_before_, &variables_before_}) {
-    for (auto& [key, kept] : *table) kept_.push_back(std::move(kept));  // addresses stay taken
+  for (auto& [object, record] : objects_)
+    if (record.known) kept_.push_back(std::move(record.kept));  // addresses stay taken
+  objects_.clear();
+  for (auto* table : {&argument_paths_, &contents_before_, &variables_before_}) {
+    for (auto& [key, kept] : *table) kept_.push_back(std::move(kept));
     table->clear();
   }
   seen_ = ignored_;
-  whole_.clear();
-  keys_written_.clear();
   writes_.clear();
-  made_.clear();
   refusal_.clear();
 }
 
@@ -138,7 +139,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   // there before, however it is found.
   const bool is_iterator = spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind);
   if (is_iterator) {
-    made_.insert(object);
+    objects_[object].made = true;
     kept_.push_back(PyRef::borrow(object));
   }
   if (!is_iterator) spec.kind == ArgSpec::Kind::Identity ? learn(object) : learn_guarded(object);
@@ -147,7 +148,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     return;
   if (!is_iterator) {
     argument_paths_.emplace(object, PyRef::borrow(path));
-    whole_.insert(object);
+    mark_whole(object);
   }
   const auto child = [&](size_t i, PyObject* key, PyObject* value) {
     const PyRef step = checked(PyTuple_Pack(1, key)), longer = checked(PySequence_Concat(path, step.get()));
@@ -160,7 +161,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   } else if (spec.kind == ArgSpec::Kind::Anatomy) {
     if (PyObject* dict = has_attributes(spec.anatomy.kind) ? instance_dict(object) : nullptr) {
       learn(dict);
-      whole_.insert(dict);
+      mark_whole(dict);
     }
     const Anatomy anatomy = take_apart(object);
     for (size_t i = 0; i < anatomy.parts.size(); ++i)
@@ -186,7 +187,7 @@ PyObject* Session::argument_path(PyObject* object) const {
 
 void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
   learn(value);
-  if (whole_.count(dict) != 0 || !first(dict, key)) return;
+  if (is_whole(dict) || !first(dict, key)) return;
   facts_->dict_item(dict, key, value);
   kept_.push_back(PyRef::borrow(dict));
   kept_.push_back(PyRef::borrow(key));
@@ -203,8 +204,8 @@ void Session::read_whole(PyObject* container, int depth) {
     }
     return;
   }
-  if (!is_snapshot_container(container) || !whole_.insert(container).second) return;
-  if (keys_written_.count(container) != 0 && contents_before_.count(container) == 0)
+  if (!is_snapshot_container(container) || !mark_whole(container)) return;
+  if (objects_[container].keys_written && contents_before_.count(container) == 0)
     return refuse("a namespace is read as a whole after it was written");
   const auto before = contents_before_.find(container);
   const PyRef contents = before != contents_before_.end() ? before->second : PyRef::borrow(container);
@@ -242,16 +243,16 @@ void Session::read_attribute(const CressetAttributeRead& read) {
     case CRESSET_AT_SLOT:
       read_class(Py_TYPE(owner), read.name);
       learn(read.value);
-      if (!THPVariable_Check(owner) && first(owner, read.name)) facts_->member(owner, read.found, read.value);
+      if (!is_tensor(owner) && first(owner, read.name)) facts_->member(owner, read.found, read.value);
       return;
     case CRESSET_AT_GETSET:
-      if (!THPVariable_Check(owner)) learn(read.value);
+      if (!is_tensor(owner)) learn(read.value);
       return;
     case CRESSET_AT_TYPE:
     case CRESSET_AT_PYTHON:
     case CRESSET_AT_NOWHERE:
       learn(read.found);
-      if (!THPVariable_Check(owner)) read_instance(owner, read.name, nullptr);
+      if (!is_tensor(owner)) read_instance(owner, read.name, nullptr);
       if (read.found != nullptr && read.value == read.found) learn(read.value);
       return;
     case CRESSET_AT_CLASS:
@@ -293,7 +294,7 @@ void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (!existed(owner)) return read_class(Py_TYPE(owner), name);
   if (PyModule_Check(owner)) return read_key(PyModule_GetDict(owner), name, value);
   if (PyType_Check(owner)) return read_class((PyTypeObject*)owner, name), learn(value);
-  if (THPVariable_Check(owner)) return;
+  if (is_tensor(owner)) return;
   PyObject* dict = instance_dict(owner);
   PyObject* own = dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr;
   read_instance(owner, name, own);
@@ -310,7 +311,7 @@ void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
 
 void Session::will_write(PyObject* container) {
   if (!existed(container) || !is_snapshot_container(container) || contents_before_.count(container) != 0) return;
-  if (whole_.count(container) != 0) return;  // what it held is a fact already
+  if (is_whole(container)) return;  // what it held is a fact already
   PyRef copy = PyRef::steal(PyDict_Check(container)     ? PyDict_Copy(container)
                             : PyAnySet_Check(container) ? PySet_New(container)
                                                         : PySequence_List(container));
@@ -321,20 +322,19 @@ void Session::will_write(PyObject* container) {
 // A list that an earlier piece began to fill for a display or comprehension: nobody else has it, so each piece makes
 // its own.
 void Session::make_own(PyObject* display) {
-  const auto known = known_.find(display);
-  if (known == known_.end()) return;
-  kept_.push_back(std::move(known->second));
-  known_.erase(known);
+  if (!existed(display)) return;
+  ObjectRecord& record = objects_[display];
+  kept_.push_back(std::move(record.kept));
+  record.known = record.whole = false;
+  record.made = true;
   argument_paths_.erase(display);
-  whole_.erase(display);
-  made_.insert(display);
 }
 
 void Session::before_write(const CressetWrite& write) {
   if (write.kind == CRESSET_WRITE_DISPLAY) return make_own(write.owner);
   if (!outer_.empty()) no_write_in_part(write);
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner);
-  if (write.kind != CRESSET_WRITE_ATTRIBUTE || !THPVariable_Check(write.owner)) return;
+  if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return;
   const std::string_view name = utf8(write.key);
   if (name == "data" || name == "grad" || name == "requires_grad")
     capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");
@@ -343,7 +343,8 @@ void Session::before_write(const CressetWrite& write) {
 // The write keeps what it was given, so that addresses stay taken.
 void Session::add_write(Write write) {
   const auto mark = [&](PyObject* object) {
-    if (!existed(object)) made_.insert(object);
+    ObjectRecord& record = objects_[object];
+    if (!record.known) record.made = true;
   };
   for (const PyRef& value : write.values) {
     mark(value.get());
@@ -359,13 +360,13 @@ void Session::add_write(Write write) {
 }
 
 void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
-  if (THPVariable_Check(owner)) return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
+  if (is_tensor(owner)) return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
   if (!existed(owner)) return;
   if (PyType_Check(owner)) return refuse(std::string("changes class ") + ((PyTypeObject*)owner)->tp_name);
   PyObject* dict = PyModule_Check(owner) ? PyModule_GetDict(owner) : instance_dict(owner);
   if (dict != nullptr) {
     seen_.insert({dict, name});
-    keys_written_.insert(dict);
+    objects_[dict].keys_written = true;
     kept_.push_back(PyRef::borrow(dict));
   }
   seen_.insert({owner, name});
@@ -380,16 +381,15 @@ void Session::after_write(const CressetWrite& write) {
   if (write.kind == CRESSET_WRITE_ATTRIBUTE) return log_attribute(owner, write.key, write.value);
   if (write.kind == CRESSET_WRITE_GLOBAL) {
     learn(owner);
-    keys_written_.insert(owner);
+    objects_[owner].keys_written = true;
   }
-  if (!existed(owner) || THPVariable_Check(owner)) return;
+  if (!existed(owner) || is_tensor(owner)) return;
   Write kept{Write::Kind::Item, PyRef::borrow(owner), PyRef::borrow(write.key), {}, {}, write.operation};
   if (write.value != nullptr) kept.values.push_back(PyRef::borrow(write.value));
   if (write.kind == CRESSET_WRITE_CELL) kept.kind = Write::Kind::Cell, kept.key = {};
   if (write.kind == CRESSET_WRITE_IN_PLACE) {
     if (!is_snapshot_container(owner)) {
-      const bool symbolic = torch::is_symint(owner) || torch::is_symfloat(owner) || torch::is_symbool(owner);
-      if (!symbolic && !is_constant_value(owner) && !PyTuple_Check(owner) && !is_numpy_scalar(owner))
+      if (!is_symbolic_number(owner) && !is_constant_value(owner) && !PyTuple_Check(owner) && !is_numpy_scalar(owner))
         refuse(std::string("changes an object of type ") + Py_TYPE(owner)->tp_name + " in place");
       return;
     }
@@ -398,7 +398,7 @@ void Session::after_write(const CressetWrite& write) {
   } else if (write.kind != CRESSET_WRITE_CELL && !PyDict_Check(owner) && !PyList_Check(owner)) {
     return refuse(std::string("writes an item of an object of type ") + Py_TYPE(owner)->tp_name);
   }
-  if (write.kind == CRESSET_WRITE_CELL) whole_.insert(owner);
+  if (write.kind == CRESSET_WRITE_CELL) mark_whole(owner);
   if (write.key != nullptr) seen_.insert({owner, write.key});
   kept_.push_back(PyRef::borrow(write.key));
   add_write(std::move(kept));
@@ -443,7 +443,7 @@ void ask_beforehand(CressetActivation* activation) {
 }  // namespace
 
 Session::CodeRole Session::role_of(PyCodeObject* code) {
-  const auto [known, fresh] = roles_.try_emplace(code, CodeRole::Program);
+  const auto [known, fresh] = roles_.emplace(code, CodeRole::Program);
   if (!fresh) return known->second;
   kept_.push_back(PyRef::borrow((PyObject*)code));
   if (is_machinery(code)) known->second = CodeRole::Machinery;

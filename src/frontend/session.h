@@ -8,6 +8,8 @@
 // A call is captured in pieces (point.h): begin() starts one, for which all that live frames hold existed before.
 #pragma once
 
+#include <c10/util/flat_hash_map.h>
+
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -80,7 +82,10 @@ class Session {
   void begin_part(PyObject* roots);
   void end_part() { outer_.pop_back(); }
 
-  bool existed(PyObject* object) const { return known_.count(object) != 0; }
+  bool existed(PyObject* object) const {
+    const auto found = objects_.find(object);
+    return found != objects_.end() && found->second.known;
+  }
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
   PyObject* argument_path(PyObject* object) const;
   const std::vector<Write>& writes() const { return writes_; }
@@ -89,6 +94,13 @@ class Session {
 
  private:
   friend struct SessionHooks;
+  struct ObjectRecord {
+    PyRef kept;                 // of known ones
+    bool known = false;         // it existed before the call, and was reached
+    bool made = false;          // an object of the call that was written into what existed
+    bool whole = false;         // all that it holds is a fact already, or guarded elsewhere
+    bool keys_written = false;  // a namespace that the call wrote to
+  };
   struct Pair {
     const void *a, *b;
     bool operator==(const Pair&) const = default;
@@ -123,6 +135,13 @@ class Session {
   void learn_function(PyObject* function);  // with what a bound method consists of
   // Whether this is the first time that the key is read or written in this call.
   bool first(PyObject* container, PyObject* key) { return seen_.insert({container, key}).second; }
+  // Whether this is the first time.
+  bool mark_whole(PyObject* object) { return !std::exchange(objects_[object].whole, true); }
+  bool is_whole(PyObject* object) const {
+    const auto found = objects_.find(object);
+    return found != objects_.end() && found->second.whole;
+  }
+  void meet(PyObject* object);
   void read_key(PyObject* dict, PyObject* key, PyObject* value);
   void read_whole(PyObject* container, int depth = 0);
   void will_write(PyObject* container);
@@ -158,17 +177,15 @@ class Session {
   StateFacts* facts_ = nullptr;
   bridge::Capture* capture_ = nullptr;
   InProgress in_progress_;
-  std::unordered_map<PyObject*, PyRef> known_;
+  ska::flat_hash_map<PyObject*, ObjectRecord> objects_;
   std::unordered_map<PyObject*, PyRef> argument_paths_;
-  std::unordered_set<Pair, PairHash> seen_, ignored_;
-  std::unordered_map<PyCodeObject*, CodeRole> roles_;
-  std::unordered_map<Pair, CCall, PairHash> classified_;
-  std::unordered_set<PyObject*> whole_, keys_written_;
+  ska::flat_hash_set<Pair, PairHash> seen_, ignored_;
+  ska::flat_hash_map<PyCodeObject*, CodeRole> roles_;
+  ska::flat_hash_map<Pair, CCall, PairHash> classified_;
   std::unordered_map<PyObject*, PyRef> contents_before_;   // of containers that were written
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
-  std::unordered_set<PyObject*> made_;                // objects of the call that were written into what existed
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
   std::string refusal_;
 };

@@ -43,7 +43,7 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
 // A branch on a tensor, or on a number that data gives: the piece ends, and one for this outcome begins.
 int Session::truth(CressetActivation* activation, PyObject* value) {
   read_whole(value);  // of a container's subclass: whether it is empty
-  const bool number = torch::is_symint(value) || torch::is_symfloat(value) || torch::is_symbool(value);
+  const bool number = is_symbolic_number(value);
   if (!number && (!THPVariable_CheckExact(value) || bridge::TraceTensor::from(THPVariable_Unpack(value)) == nullptr))
     return CRESSET_TRUTH_RUN;
   start(activation, Operation::Kind::Truth, 0);
@@ -61,7 +61,7 @@ bool is_plain_operand(PyObject* object) {
   return THPVariable_CheckExact(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
          PyBool_Check(object) || PyUnicode_CheckExact(object) || PyList_CheckExact(object) ||
          PyTuple_CheckExact(object) || PyDict_CheckExact(object) || object == Py_None || PyRange_Check(object) ||
-         torch::is_symfloat(object) || torch::is_symint(object);
+         is_symfloat(object) || is_symint(object);
 }
 
 std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
@@ -84,9 +84,9 @@ std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
 }
 
 bool holds_symbol(PyObject* key) {
-  if (!PyTuple_CheckExact(key)) return torch::is_symint(key);
+  if (!PyTuple_CheckExact(key)) return is_symint(key);
   PyObject** items = PySequence_Fast_ITEMS(key);
-  return std::any_of(items, items + PyTuple_GET_SIZE(key), [](PyObject* item) { return torch::is_symint(item); });
+  return std::any_of(items, items + PyTuple_GET_SIZE(key), [](PyObject* item) { return is_symint(item); });
 }
 
 // tensor[n], or with a value tensor[n] = value, where n is symbolic and stays so. Empty, without an exception: it is
@@ -120,8 +120,8 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     if (operand == nullptr) continue;
     foreign = foreign || is_closed_to_facts(operand);
     if (!is_plain_operand(operand) && !is_foreign(operand)) return CRESSET_RUN;
-    tensors = tensors || THPVariable_CheckExact(operand) || torch::is_symfloat(operand) ||
-              (op.kind == CRESSET_OP_FORMAT && torch::is_symint(operand));
+    tensors = tensors || THPVariable_CheckExact(operand) || is_symfloat(operand) ||
+              (op.kind == CRESSET_OP_FORMAT && is_symint(operand));
   }
   if (!kind && foreign) return refuse(std::string("looks into a ") + Py_TYPE(op.operands[0])->tp_name), CRESSET_RUN;
   if (!kind || !(tensors || foreign) || operators_call_python()) return CRESSET_RUN;
@@ -148,8 +148,8 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
 // `type(n)` and `isinstance(n, int)` say of a symbolic int or float what they say of the number.
 CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
   if (call.nargs == 0 || call.kwnames != nullptr) return CRESSET_RUN;
-  const bool is_float = torch::is_symfloat(call.args[0]);
-  if (!is_float && !torch::is_symint(call.args[0])) return CRESSET_RUN;
+  const bool is_float = is_symfloat(call.args[0]);
+  if (!is_float && !is_symint(call.args[0])) return CRESSET_RUN;
   static PyObject* const is_instance = PyDict_GetItemString(PyEval_GetBuiltins(), "isinstance");
   const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
   if (asks_type) return *result = Py_NewRef((PyObject*)(is_float ? &PyFloat_Type : &PyLong_Type)), CRESSET_RESULT;
@@ -166,7 +166,7 @@ CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
 CressetAction Session::make_number(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   const bool to_int = call.callable == (PyObject*)&PyLong_Type, to_float = call.callable == (PyObject*)&PyFloat_Type;
   PyObject* given = call.nargs == 1 && call.kwnames == nullptr ? call.args[0] : nullptr;
-  if (given != nullptr && (to_int ? torch::is_symint(given) : to_float && torch::is_symfloat(given)))
+  if (given != nullptr && (to_int ? is_symint(given) : to_float && is_symfloat(given)))
     return *result = Py_NewRef(given), CRESSET_RESULT;
   if (!capture_->symbolic_numbers || call.kwnames != nullptr || call.nargs > 1) return CRESSET_RUN;
   if (!to_int && !to_float) {
@@ -232,13 +232,15 @@ CCall Session::classify(const CressetCall& call) {
     self = PyCFunction_GET_SELF(callable);
     function = ((PyCFunctionObject*)callable)->m_ml;
     if (self != nullptr && PyModule_Check(self)) self = nullptr;
-  } else if (Py_TYPE(callable) == &PyMethodDescr_Type && call.nargs > 0) {
+  } else if ((Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) && call.nargs > 0) {
     self = call.args[0];
+    function = callable;
+  } else if (PyType_Check(callable)) {
     function = callable;
   }
   if (function == nullptr || (self != nullptr && PyType_Check(self)))
     return classify_call(callable, call.args, call.nargs);
-  const auto [known, fresh] = classified_.try_emplace({function, self != nullptr ? Py_TYPE(self) : nullptr});
+  const auto [known, fresh] = classified_.emplace(Pair{function, self != nullptr ? Py_TYPE(self) : nullptr}, CCall{});
   if (fresh) {
     known->second = classify_call(callable, call.args, call.nargs);
     if (!PyCFunction_CheckExact(callable) || self == nullptr)
@@ -300,7 +302,7 @@ CressetAction Session::call_cached(const CressetCall& call, PyObject** result) {
   std::vector<PyObject*> args(call.args, call.args + call.nargs);
   if (function != call.callable) args.insert(args.begin(), PyMethod_GET_SELF(call.callable));
   const bool plain = call.kwnames == nullptr && std::all_of(args.begin(), args.end(), [&](PyObject* arg) {
-                       return is_constant_value(arg) || (existed(arg) && !THPVariable_Check(arg));
+                       return is_constant_value(arg) || (existed(arg) && !is_tensor(arg));
                      });
   if (!plain) return CRESSET_NATIVE;
   PyRef value;
@@ -501,7 +503,7 @@ struct SessionHooks {
     return guarded(s, [&](Session& session) {
       if (!session.existed(cell)) return;
       session.learn(value);
-      if (session.whole_.insert(cell).second) session.facts_->cell(cell, value);
+      if (session.mark_whole(cell)) session.facts_->cell(cell, value);
     });
   }
   static int read_attribute(void* s, CressetActivation*, const CressetAttributeRead* read) {

@@ -34,7 +34,7 @@ class Reach {
   static int visit(PyObject* object, void* self) {
     auto& reach = *static_cast<Reach*>(self);
     if (object == nullptr || !PyObject_IS_GC(object) || PyType_Check(object) || PyModule_Check(object) ||
-        THPVariable_Check(object) || reach.session_.existed(object))
+        is_tensor(object) || reach.session_.existed(object))
       return 0;
     if (reach.out_.insert(object).second) reach.todo_.push_back(object);
     return 0;
@@ -45,8 +45,7 @@ class Reach {
 };
 
 bool is_number(PyObject* object) {
-  return torch::is_symint(object) || torch::is_symfloat(object) || torch::is_symbool(object) ||
-         is_constant_value(object);
+  return is_symbolic_number(object) || is_constant_value(object);
 }
 
 }  // namespace
@@ -57,7 +56,8 @@ void Session::begin_part(PyObject* roots) {
 }
 
 bool Session::is_outer(PyObject* object) const {
-  if (existed(object) || made_.count(object) != 0) return true;
+  if (const auto found = objects_.find(object);
+      found != objects_.end() && (found->second.known || found->second.made)) return true;
   for (const std::unordered_set<PyObject*>& objects : outer_)
     if (objects.count(object) != 0) return true;
   return false;
@@ -75,7 +75,7 @@ void Session::no_effect_on(PyObject* object, const char* what) {
 }
 
 void Session::no_write_in_part(const CressetWrite& write) {
-  if (THPVariable_Check(write.owner)) {  // what is written to its elements is recorded
+  if (is_tensor(write.owner)) {  // what is written to its elements is recorded
     if (write.kind == CRESSET_WRITE_ATTRIBUTE) no_effect_on(write.owner, "it sets an attribute of a tensor");
     return;
   }

@@ -127,7 +127,7 @@ bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
 
 void StateFacts::know(const CallLeaves& leaves) {
   for (size_t i = 0; i < leaves.tensors.size(); ++i)
-    leaf_of_.try_emplace(checked(THPVariable_Wrap(leaves.tensors[i])).get(), i);  // the leaves keep it
+    leaf_of_.emplace(checked(THPVariable_Wrap(leaves.tensors[i])).get(), i);  // the leaves keep it
 }
 
 void StateFacts::tie(PyObject* value) {
@@ -174,12 +174,17 @@ bool StateFacts::collect_varied(std::vector<Source>& out) const {
 
 // ---- Facts
 
+StateFacts::Dict& StateFacts::dict(PyObject* dict) {
+  const auto [known, fresh] = dict_of_.emplace(dict, dicts_.size());
+  if (fresh) dicts_.push_back({PyRef::borrow(dict), 0, false, {}});
+  return dicts_[known->second];
+}
+
 void StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {
   if (is_input(dict, key)) return;
-  const auto [known, fresh] = dict_of_.try_emplace(dict, dicts_.size());
-  if (fresh) dicts_.push_back({PyRef::borrow(dict), 0, false, {}});
-  Dict& fact = dicts_[known->second];
+  Dict& fact = this->dict(dict);
   if (fact.whole) return;
+  if (fact.items.empty()) fact.items.reserve(4);
   for (const auto& [k, v] : fact.items)
     if (k.get() == key) return;
   fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
@@ -187,9 +192,7 @@ void StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {
 }
 
 void StateFacts::whole_dict(PyObject* dict, PyObject* contents) {
-  const auto [known, fresh] = dict_of_.try_emplace(dict, dicts_.size());
-  if (fresh) dicts_.push_back({PyRef::borrow(dict), 0, false, {}});
-  Dict& fact = dicts_[known->second];
+  Dict& fact = this->dict(dict);
   if (std::exchange(fact.whole, true)) return;
   fact.items.clear();
   PyObject *key, *value;

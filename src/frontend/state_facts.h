@@ -91,6 +91,7 @@ class StateFacts {
   struct Member {
     PyRef owner, descriptor, value;
   };
+  Dict& dict(PyObject* dict);
   bool dict_holds(Dict& fact, std::string* why);
   bool dict_same(const Dict& fact, std::string* why) const;
   bool miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const;
@@ -106,7 +107,7 @@ class StateFacts {
   void tie(PyObject* value);
 
   std::vector<Input> inputs_;
-  std::unordered_map<PyObject*, size_t> leaf_of_;  // while capturing: tensor -> position among the call's
+  ska::flat_hash_map<PyObject*, size_t> leaf_of_;  // while capturing: tensor -> position among the call's
   std::vector<std::pair<size_t, PyRef>> tied_leaves_;
   std::vector<Dict> dicts_;
   std::vector<List> lists_;
@@ -114,7 +115,7 @@ class StateFacts {
   std::vector<Cell> cells_;
   ClassFacts classes_;
   std::vector<Member> members_;
-  std::unordered_map<PyObject*, size_t> dict_of_;  // dict -> dicts_
+  ska::flat_hash_map<PyObject*, size_t> dict_of_;  // dict -> dicts_
   std::unordered_map<PyObject*, std::string> names_;
 };
 

@@ -93,6 +93,7 @@ std::string text_of(PyObject* object) {
 }  // namespace
 
 void ModuleGuards::add_dict(PyObject* dict, const std::string& path) {
+  if (names_only_) return;
   DictGuard guard;
   guard.dict = PyRef::borrow(dict);
   guard.version = dict_version(dict);
@@ -106,9 +107,7 @@ void ModuleGuards::add_dict(PyObject* dict, const std::string& path) {
 void ModuleGuards::add_module(PyObject* module, const std::string& path, int depth) {
   PyObject** slot = _PyObject_GetDictPtr(module);
   PyObject* dict = slot != nullptr ? *slot : nullptr;
-  if (dict == nullptr || depth > 200) return;
-  for (const DictGuard& known : dicts_)
-    if (known.dict.get() == dict) return;
+  if (dict == nullptr || depth > 200 || !modules_.insert(dict).second) return;
   add_dict(dict, path);
   for (const char* name : {"_parameters", "_buffers"}) {
     PyObject* tensors = PyDict_GetItemString(dict, name);
@@ -117,10 +116,11 @@ void ModuleGuards::add_module(PyObject* module, const std::string& path, int dep
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(tensors, &position, &key, &value))
-      if (THPVariable_Check(value))
+      if (is_tensor(value))
         tensors_.push_back({path.empty() ? text_of(key) : path + "." + text_of(key), value});
   }
   for (const char* name : {"_forward_hooks", "_forward_pre_hooks"}) {
+    if (names_only_) break;
     PyObject* hooks = PyDict_GetItemString(dict, name);
     if (hooks != nullptr && PyDict_Check(hooks)) add_dict(hooks, path + "." + name);
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "frontend/py_ref.h"
@@ -31,6 +32,9 @@ std::string difference(const TorchState& expected, const TorchState& got);
 // dictionary whose version has not changed costs one compare.
 class ModuleGuards {
  public:
+  // names_only: of parameters and buffers, for as long as the modules hold them; nothing is guarded.
+  explicit ModuleGuards(bool names_only = false) : names_only_(names_only) {}
+
   // Adds a module and those below it.
   void add(PyObject* module);
   // Adds the modules that a function can reach by its closure, its globals' names and its bound self.
@@ -59,6 +63,8 @@ class ModuleGuards {
   void add_module(PyObject* module, const std::string& path, int depth);
   static bool compare(DictGuard& guard, std::string* why);
 
+  bool names_only_;
+  std::unordered_set<PyObject*> modules_;  // their dictionaries
   std::vector<DictGuard> dicts_;
   std::vector<NamedTensor> tensors_;
 };

@@ -15,9 +15,9 @@ class Replacer {
  public:
   // A new reference to what stands in its place; the object itself when nothing changes.
   PyRef replaced(PyObject* object, int depth) {
-    if (torch::is_symint(object)) return checked(PyNumber_Long(object));
-    if (torch::is_symfloat(object)) return checked(PyNumber_Float(object));
-    if (torch::is_symbool(object)) return PyRef::borrow(truth(object) ? Py_True : Py_False);
+    if (is_symint(object)) return checked(PyNumber_Long(object));
+    if (is_symfloat(object)) return checked(PyNumber_Float(object));
+    if (is_symbool(object)) return PyRef::borrow(truth(object) ? Py_True : Py_False);
     if (depth > 64 || !may_hold(object) || !seen_.insert(object).second) return PyRef::borrow(object);
     if (PyCell_Check(object)) return cell(object, depth), PyRef::borrow(object);
     if (PyFunction_Check(object)) return function(object, depth), PyRef::borrow(object);
@@ -33,7 +33,7 @@ class Replacer {
 
  private:
   static bool is_symbolic(PyObject* object) {
-    return torch::is_symint(object) || torch::is_symfloat(object) || torch::is_symbool(object);
+    return is_symbolic_number(object);
   }
   static bool truth(PyObject* object) {
     const int is = PyObject_IsTrue(object);

@@ -31,7 +31,7 @@ struct Break {
 struct Variant {
   TorchState state, after;  // when the piece begins, and when it ends
   ArgSpec args, kwargs;
-  ModuleGuards modules;  // traced: all that the function can reach; evaluated: for names
+  ModuleGuards modules;  // traced: all that the function can reach
   StateFacts facts;      // evaluated: what it read
   std::unique_ptr<bridge::Entry> entry;
   std::vector<Effect> effects;

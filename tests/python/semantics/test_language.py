@@ -18,7 +18,6 @@ INPUTS = [lambda: ramp(3, 4), lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: r
 
 # What differs from eager today: program, and why.
 KNOWN = {
-    "getattribute_override": "a class with __getattribute__ in Python: facts about attributes skip the calls that log",
 }
 
 
