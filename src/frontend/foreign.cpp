@@ -3,6 +3,7 @@
 #include <c10/util/flat_hash_map.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -111,7 +112,9 @@ bool is_foreign(PyObject* object) {
 }
 
 PyObject* viewed(PyObject* object) {
-  if (PyDictViewSet_Check(object) || PyDictValues_Check(object))
+  static const PyTypeObject* const views[] = {&PyDictKeys_Type,  &PyDictItems_Type,  &PyDictValues_Type,
+                                              &PyODictKeys_Type, &PyODictItems_Type, &PyODictValues_Type};
+  if (std::find(std::begin(views), std::end(views), Py_TYPE(object)) != std::end(views))
     return (PyObject*)((_PyDictViewObject*)object)->dv_dict;
   if (Py_TYPE(object) != &PyDictProxy_Type) return nullptr;
   PyObject* inside = nullptr;

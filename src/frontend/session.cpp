@@ -188,7 +188,7 @@ PyObject* Session::argument_path(PyObject* object) const {
 void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
   learn(value);
   if (is_whole(dict) || !first(dict, key)) return;
-  facts_->dict_item(dict, key, value);
+  if (facts_->dict_item(dict, key, value)) return;  // which keeps both
   kept_.push_back(PyRef::borrow(dict));
   kept_.push_back(PyRef::borrow(key));
 }
@@ -212,6 +212,7 @@ void Session::read_whole(PyObject* container, int depth) {
   if (PyDict_Check(container)) facts_->whole_dict(container, contents.get());
   if (PyList_Check(container) || is_deque(container)) facts_->whole_list(container, contents.get());
   if (PyAnySet_Check(container)) facts_->whole_set(container, contents.get());
+  if (PyDict_Check(contents.get()) && PyDict_GET_SIZE(contents.get()) == 0) return;
   const PyRef items =
       checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get()) : PySequence_List(contents.get()));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {

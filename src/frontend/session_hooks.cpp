@@ -42,7 +42,8 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
 
 // A branch on a tensor, or on a number that data gives: the piece ends, and one for this outcome begins.
 int Session::truth(CressetActivation* activation, PyObject* value) {
-  read_whole(value);  // of a container's subclass: whether it is empty
+  if (PyDict_Check(value)) return read_whole(value), CRESSET_TRUTH_RUN;  // of a subclass: whether it is empty
+  read_whole(value);
   const bool number = is_symbolic_number(value);
   if (!number && (!THPVariable_CheckExact(value) || bridge::TraceTensor::from(THPVariable_Unpack(value)) == nullptr))
     return CRESSET_TRUTH_RUN;
@@ -56,12 +57,11 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
 
 namespace {
 
-// Objects whose operators are C code alone.
-bool is_plain_operand(PyObject* object) {
-  return THPVariable_CheckExact(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
-         PyBool_Check(object) || PyUnicode_CheckExact(object) || PyList_CheckExact(object) ||
-         PyTuple_CheckExact(object) || PyDict_CheckExact(object) || object == Py_None || PyRange_Check(object) ||
-         is_symfloat(object) || is_symint(object);
+// Python's own values, whose operators are C code alone.
+bool is_builtin_operand(PyObject* object) {
+  return PyUnicode_CheckExact(object) || PyDict_CheckExact(object) || PyLong_CheckExact(object) ||
+         PyFloat_CheckExact(object) || PyBool_Check(object) || PyList_CheckExact(object) ||
+         PyTuple_CheckExact(object) || object == Py_None || PyRange_Check(object);
 }
 
 std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
@@ -117,11 +117,13 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   }
   bool tensors = false, foreign = false;
   for (PyObject* operand : op.operands) {
-    if (operand == nullptr) continue;
-    foreign = foreign || is_closed_to_facts(operand);
-    if (!is_plain_operand(operand) && !is_foreign(operand)) return CRESSET_RUN;
+    if (operand == nullptr || is_builtin_operand(operand)) continue;
+    const bool is_number = is_symfloat(operand) || is_symint(operand);
     tensors = tensors || THPVariable_CheckExact(operand) || is_symfloat(operand) ||
-              (op.kind == CRESSET_OP_FORMAT && is_symint(operand));
+              (op.kind == CRESSET_OP_FORMAT && is_number);
+    if (is_number || THPVariable_CheckExact(operand)) continue;
+    if (!is_foreign(operand)) return CRESSET_RUN;
+    foreign = foreign || is_closed_to_facts(operand);
   }
   if (!kind && foreign) return refuse(std::string("looks into a ") + Py_TYPE(op.operands[0])->tp_name), CRESSET_RUN;
   if (!kind || !(tensors || foreign) || operators_call_python()) return CRESSET_RUN;

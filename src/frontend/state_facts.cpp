@@ -180,15 +180,16 @@ StateFacts::Dict& StateFacts::dict(PyObject* dict) {
   return dicts_[known->second];
 }
 
-void StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {
-  if (is_input(dict, key)) return;
+bool StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {
+  if (is_input(dict, key)) return false;
   Dict& fact = this->dict(dict);
-  if (fact.whole) return;
+  if (fact.whole) return false;
   if (fact.items.empty()) fact.items.reserve(4);
   for (const auto& [k, v] : fact.items)
-    if (k.get() == key) return;
+    if (k.get() == key) return false;
   fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
   tie(value);
+  return true;
 }
 
 void StateFacts::whole_dict(PyObject* dict, PyObject* contents) {

@@ -46,8 +46,8 @@ class StateFacts {
   // Appends the sources of tensors and ints that are others now than when they were recorded; whether there are any.
   bool collect_varied(std::vector<Source>& out) const;
 
-  // value nullptr: there is no such key.
-  void dict_item(PyObject* dict, PyObject* key, PyObject* value);
+  // value nullptr: there is no such key. False: nothing to record.
+  bool dict_item(PyObject* dict, PyObject* key, PyObject* value);
   // contents: what it held at the start of the call, when it was written since; else itself.
   void whole_dict(PyObject* dict, PyObject* contents);
   void whole_list(PyObject* list, PyObject* contents);

@@ -40,21 +40,39 @@ static PyObject* instance_value(PyObject* owner, PyObject* name) {
   return _PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject*)name)->hash);
 }
 
-static PyTypeObject* holder_of(PyTypeObject* type, PyObject* name) {
+static PyTypeObject* holder_in(PyTypeObject* type, PyObject* name, PyObject* found) {
   PyObject* mro = type->tp_mro;
   for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
     PyTypeObject* base = (PyTypeObject*)PyTuple_GET_ITEM(mro, i);
-    if (PyDict_Contains(base->tp_dict, name) == 1) return base;
+    if (PyDict_GetItemWithError(base->tp_dict, name) == found) return base;
   }
   PyErr_Clear();
   return NULL;
 }
 
-static void set_found(CressetAttributeRead* read, PyTypeObject* type, PyObject* found, CressetAttributePlace place) {
+typedef struct {
+  PyObject_HEAD PyTypeObject* type;
+  PyObject* object;
+  PyTypeObject* object_type;
+} SuperObject;
+
+PyTypeObject* cresset_attribute_holder(const CressetAttributeRead* read) {
+  if (read->found == NULL) return NULL;
+  PyTypeObject* type = Py_TYPE(read->owner);
+  if (read->place == CRESSET_AT_SUPER) type = ((const SuperObject*)read->owner)->object_type;
+  if (read->place == CRESSET_AT_CLASS) type = (PyTypeObject*)read->owner;
+  PyObject* const names[] = {read->name, cresset_names.__getattr__, cresset_names.__getattribute__};
+  for (int i = 0; i < 3; i++) {
+    PyTypeObject* holder = holder_in(type, names[i], read->found);
+    if (holder != NULL) return holder;
+  }
+  return NULL;
+}
+
+static void set_found(CressetAttributeRead* read, PyObject* found, CressetAttributePlace place) {
   if (read == NULL) return;
   read->place = place;
   read->found = found;
-  read->holder = found != NULL ? holder_of(type, read->name) : NULL;
 }
 
 static void give(AttributeResult* result, CressetAttributeRead* read, PyObject* value) {
@@ -66,10 +84,9 @@ static void give(AttributeResult* result, CressetAttributeRead* read, PyObject* 
   }
 }
 
-static void stop_at_python(AttributeResult* result, CressetAttributeRead* read, PyTypeObject* type, PyObject* found,
-                           PyObject* function, int with_name, PyObject* defined_as) {
-  set_found(read, type, found, CRESSET_AT_PYTHON);
-  if (read != NULL) read->holder = holder_of(type, defined_as);
+static void stop_at_python(AttributeResult* result, CressetAttributeRead* read, PyObject* found, PyObject* function,
+                           int with_name) {
+  set_found(read, found, CRESSET_AT_PYTHON);
   result->python = Py_NewRef(function);
   result->with_name = with_name;
 }
@@ -92,9 +109,9 @@ static int load_generic(PyObject* owner, PyObject* name, int method, CressetAttr
     if (get != NULL && PyDescr_IsData(found)) {
       if (Py_IS_TYPE(found, &PyProperty_Type) && ((PropertyObject*)found)->get != NULL &&
           PyFunction_Check(((PropertyObject*)found)->get)) {
-        stop_at_python(result, read, type, found, ((PropertyObject*)found)->get, 0, name);
+        stop_at_python(result, read, found, ((PropertyObject*)found)->get, 0);
       } else {
-        set_found(read, type, found, descriptor_place(found));
+        set_found(read, found, descriptor_place(found));
         give(result, read, get(found, owner, (PyObject*)type));
       }
       Py_DECREF(found);
@@ -104,14 +121,13 @@ static int load_generic(PyObject* owner, PyObject* name, int method, CressetAttr
   PyObject* own = instance_value(owner, name);
   if (own != NULL) {
     Py_INCREF(own);
-    set_found(read, type, NULL, CRESSET_AT_INSTANCE);
-    if (read != NULL) read->found = NULL;
+    set_found(read, NULL, CRESSET_AT_INSTANCE);
     give(result, read, own);
     Py_XDECREF(found);
     return 0;
   }
   if (found == NULL) return 1;
-  set_found(read, type, found, CRESSET_AT_TYPE);
+  set_found(read, found, CRESSET_AT_TYPE);
   if (method && (Py_TYPE(found)->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR)) {
     result->unbound = 1;
     if (read != NULL) read->unbound = 1;
@@ -178,11 +194,11 @@ static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttr
       PyErr_Clear();
     }
     if (missing != NULL && PyFunction_Check(missing)) {
-      stop_at_python(result, read, type, missing, missing, 1, cresset_names.__getattr__);
+      stop_at_python(result, read, missing, missing, 1);
       return;
     }
   } else if (missing == NULL && PyFunction_Check(all)) {
-    stop_at_python(result, read, type, all, all, 1, cresset_names.__getattribute__);
+    stop_at_python(result, read, all, all, 1);
     return;
   }
   if (read != NULL) read->place = CRESSET_AT_FOREIGN;
@@ -192,23 +208,18 @@ static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttr
 static void place_of_class_attribute(PyTypeObject* owner, CressetAttributeRead* read) {
   PyObject* meta = _PyType_Lookup(Py_TYPE(owner), read->name);
   if (meta != NULL && Py_TYPE(meta)->tp_descr_get != NULL && PyDescr_IsData(meta)) {
-    set_found(read, Py_TYPE(owner), meta, descriptor_place(meta));
+    set_found(read, meta, descriptor_place(meta));
     return;
   }
   PyObject* own = _PyType_Lookup(owner, read->name);
   if (own != NULL) {
-    set_found(read, owner, own, CRESSET_AT_CLASS);
+    set_found(read, own, CRESSET_AT_CLASS);
   } else {
-    set_found(read, Py_TYPE(owner), meta, CRESSET_AT_TYPE);
+    set_found(read, meta, CRESSET_AT_TYPE);
   }
 }
 
 static void place_of_super_attribute(PyObject* owner, CressetAttributeRead* read) {
-  typedef struct {
-    PyObject_HEAD PyTypeObject* type;
-    PyObject* object;
-    PyTypeObject* object_type;
-  } SuperObject;
   const SuperObject* self = (const SuperObject*)owner;
   read->place = CRESSET_AT_SUPER;
   PyObject* mro = self->object_type != NULL ? self->object_type->tp_mro : NULL;
@@ -220,7 +231,6 @@ static void place_of_super_attribute(PyObject* owner, CressetAttributeRead* read
       PyObject* found = PyDict_GetItemWithError(base->tp_dict, read->name);
       if (found != NULL) {
         read->found = found;
-        read->holder = base;
         return;
       }
     }

@@ -72,11 +72,11 @@ typedef enum {
   CRESSET_AT_MODULE,        // in the __dict__ of the module `owner`
   CRESSET_AT_SLOT,          // a __slots__ member or a C structure member of the instance; `found` is the descriptor
   CRESSET_AT_GETSET,        // computed by a C getter (tensor.shape, __class__, __dict__); `found` is the descriptor
-  CRESSET_AT_TYPE,          // `found` in `holder`, a class of type(owner)'s MRO, and bound (a method) or given as it is
-  CRESSET_AT_CLASS,         // the owner is a class: `found` in `holder`, a class of the owner's own MRO
+  CRESSET_AT_TYPE,          // `found` in a class of type(owner)'s MRO, and bound (a method) or given as it is
+  CRESSET_AT_CLASS,         // the owner is a class: `found` in a class of the owner's own MRO
   CRESSET_AT_PYTHON,   // Python code is about to compute it: property, __get__, __getattr__, __getattribute__, which
                        // is `found`; `value` is NULL, the call is told as calls are
-  CRESSET_AT_SUPER,    // the owner is a super object: `found` in `holder`
+  CRESSET_AT_SUPER,    // the owner is a super object: `found` in a class behind its own
   CRESSET_AT_FOREIGN,  // the type's own C tp_getattro found it: nothing more is known
   CRESSET_AT_NOWHERE,  // AttributeError; value is NULL
 } CressetAttributePlace;
@@ -86,11 +86,13 @@ typedef struct {
   PyObject* name;
   PyObject* value;       // what the program gets; for a method call, the unbound function (`unbound` is set)
   PyObject* found;       // the raw entry of the MRO, before binding; NULL if none
-  PyTypeObject* holder;  // whose __dict__ `found` is in; NULL if none
   CressetAttributePlace place;
   uint8_t unbound;  // LOAD_METHOD did not make the bound method
   uint8_t asked;    // hasattr / getattr with a default: a miss is no exception
 } CressetAttributeRead;
+
+// The class whose __dict__ `found` is in; NULL if none.
+PyTypeObject* cresset_attribute_holder(const CressetAttributeRead* read);
 
 // ---- Writes ---------------------------------------------------------------------------------------------------------
 

@@ -71,8 +71,8 @@
 #define TELL_ENTER()                                                                 \
   do {                                                                               \
     if (UNLIKELY(hooks->enter_frame != NULL)) {                                      \
-      PyObject *type_, *value_, *traceback_;                                         \
-      PyErr_Fetch(&type_, &value_, &traceback_);                                     \
+      PyObject *type_ = NULL, *value_ = NULL, *traceback_ = NULL;                    \
+      if (mode == RUN_THROWING) PyErr_Fetch(&type_, &value_, &traceback_);           \
       (void)AT_REST();                                                               \
       const CressetAction entered_ = hooks->enter_frame(hooks->session, activation); \
       MOVING();                                                                      \
@@ -82,7 +82,7 @@
         Py_XDECREF(traceback_);                                                      \
         goto error;                                                                  \
       }                                                                              \
-      PyErr_Restore(type_, value_, traceback_);                                      \
+      if (type_ != NULL) PyErr_Restore(type_, value_, traceback_);                   \
       if (entered_ == CRESSET_NATIVE && mode != RUN_THROWING) {                      \
         activation->leave = LEAVE_WITH_CALLEES;                                      \
         divert = 255;                                                                \

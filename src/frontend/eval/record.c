@@ -36,7 +36,7 @@ static int on_cell(void* s, CressetActivation* a, PyObject* cell, int slot, PyOb
 static int on_attribute(void* s, CressetActivation* a, const CressetAttributeRead* read) {
   (void)a;
   return note(s, "(ssOOO)", "attribute", kPlaces[read->place], read->name, or_none(read->value),
-              or_none((PyObject*)read->holder));
+              or_none((PyObject*)cresset_attribute_holder(read)));
 }
 static int on_item(void* s, CressetActivation* a, PyObject* container, PyObject* key, PyObject* value) {
   (void)a;
