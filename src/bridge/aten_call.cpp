@@ -158,7 +158,8 @@ class BoxedCall final : public ExternKernel {
     CRESSET_CHECK(call.args.size() <= formal.size(), fmt::format("{}: too many arguments", name_));
     arguments_.reserve(formal.size());
     for (size_t i = 0; i < formal.size(); ++i) bind_argument(i, formal[i], context);
-    into_planned_ = op.out.has_value() && all_planned(context);
+    own_memory_ = all_planned(context);
+    into_planned_ = op.out.has_value() && own_memory_;
   }
 
   void run(BoundContext& context) override {
@@ -167,13 +168,20 @@ class BoxedCall final : public ExternKernel {
     stack.assign(arguments_.begin(), arguments_.end());
     for (const auto& [position, id] : tensors_) stack[position] = context.tensor(id);
     for (const uint32_t position : lists_) stack[position] = list_argument(position, context);
+    if (!own_memory_) {
+      op_.handle.callBoxed(stack);
+      return deliver(stack, context);
+    }
+    const PlaceResults placed(into_planned_ ? PlaceResults::Places() : context.places(call_.results), context.gaps());
     if (into_planned_) {
       for (const TensorId id : call_.results) stack.emplace_back(context.planned(id));
       op_.out->callBoxed(stack);
-      return;
+    } else {
+      op_.handle.callBoxed(stack);
+      deliver(stack, context);
     }
-    op_.handle.callBoxed(stack);
-    deliver(stack, context);
+    stack.clear();
+    check_places(placed, name_);
   }
 
  private:
@@ -196,7 +204,8 @@ class BoxedCall final : public ExternKernel {
     }
   }
 
-  // An out-variant writes all its results, so all must have a place.
+  // Operators that the plan knows to return memory of their own. An out-variant writes all its results, so all must
+  // have a place.
   bool all_planned(const BoundContext& context) const {
     if (call_.results.size() != static_cast<size_t>(op_.tensor_returns)) return false;
     for (const TensorId id : call_.results)
@@ -245,7 +254,7 @@ class BoxedCall final : public ExternKernel {
   std::vector<c10::IValue> arguments_;                  // tensors left out
   std::vector<std::pair<uint32_t, TensorId>> tensors_;  // argument position
   std::vector<uint32_t> lists_;                         // positions of tensor lists
-  bool into_planned_ = false;
+  bool own_memory_ = false, into_planned_ = false;
 };
 
 }  // namespace
@@ -268,6 +277,10 @@ const AtenOp& AtenOp::find(graph::OpId op) {
 c10::IValue to_ivalue(const ExternArg& arg, const c10::Type& type, const BoundContext& context) {
   const auto* optional = type.castRaw<c10::OptionalType>();
   return std::visit(Convert{optional == nullptr ? type : *optional->getElementType(), context}, arg);
+}
+
+void check_places(const PlaceResults& placed, std::string_view op) {
+  CRESSET_CHECK(!placed.any_taken(), fmt::format("{} keeps what it returned", op));
 }
 
 std::unique_ptr<ExternKernel> bind_boxed_call(const runtime::ExternCall& call, const BoundContext& context) {

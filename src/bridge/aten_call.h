@@ -36,6 +36,9 @@ class ExternKernel {
   virtual void run(BoundContext& context) = 0;
 };
 
+// After an operator's results were delivered: planned memory is reused, so nobody else may hold them.
+void check_places(const PlaceResults& placed, std::string_view op);
+
 // Prepares a call: the specialized form of an operator that has one, else the boxed call of any operator.
 std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, const BoundContext& context);
 

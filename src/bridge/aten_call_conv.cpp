@@ -109,7 +109,9 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     const at::Tensor& weight = context.tensor(args_.weight);
     std::optional<at::Tensor> bias;
     if (args_.bias.valid()) bias = context.tensor(args_.bias);
+    const PlaceResults placed(context.places(result_), context.gaps());
     context.adopt(result_, compute(way, input, weight, bias), op_);
+    check_places(placed, op_);
   }
 
  private:

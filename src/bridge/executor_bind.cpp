@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "bridge/aten_call.h"
 #include "bridge/dtypes.h"
 #include "bridge/executor_context.h"
@@ -66,12 +67,8 @@ BoundContext::BoundContext(const runtime::Program& program, const std::vector<at
   slots_.resize(program.tensors.size());
   roots_.resize(program.tensors.size());
   tensor_needed_.resize(program.tensors.size());
-  bool uses_arena = false;
-  for (uint32_t i = 0; i < slots_.size(); ++i) {
-    bind_slot(i);
-    uses_arena = uses_arena || slots_[i].home == Home::Arena;
-  }
-  if (uses_arena) arena_bytes_ = (size(program.arena_bytes) + kAlignment - 1) / kAlignment * kAlignment;
+  for (uint32_t i = 0; i < slots_.size(); ++i) bind_slot(i);
+  place_arena();
   for (const runtime::Step& step : program.steps) {
     if (std::holds_alternative<runtime::Launch>(step)) continue;
     for_each_tensor(step, [&](TensorId id) { need_tensor(id); });
@@ -106,11 +103,24 @@ void BoundContext::bind_slot(uint32_t index) {
     bound.root = s->base.index;
   }
   if (slot.home == Home::Arena) {
-    roots_[index].arena_offset = size(slot.arena_offset);
     arena_roots_.push_back(index);
-    if (slot.continues.valid()) roots_[slot.continues.index].heir = index;
   }
+  if (slot.continues.valid()) roots_[slot.continues.index].heir = index;
   if (slot.home == Home::Arena || slot.home == Home::Fresh || slot.home == Home::Extern) owners_.push_back(index);
+}
+
+void BoundContext::place_arena() {
+  if (arena_roots_.empty()) return;
+  plan_ = runtime::plan_arena(program_, sizes_);
+  arena_bytes_ = plan_.bytes;
+  std::vector<bool> hosts(slots_.size());
+  for (const uint32_t root : arena_roots_)
+    if (const TensorId host = plan_.places[root].host; host.valid()) hosts[host.index] = true;
+  for (const runtime::ArenaPlan::Gap& gap : plan_.gap_list)
+    if (gap.place.host.valid()) hosts[gap.place.host.index] = true;
+  for (uint32_t i = 0; i < hosts.size(); ++i)
+    if (hosts[i]) hosts_.push_back(i);
+  CRESSET_LOG(Memory, runtime::explain_peak(program_, sizes_, plan_));
 }
 
 void BoundContext::need_tensor(TensorId id) { tensor_needed_[id.index] = true; }
@@ -167,6 +177,7 @@ void BoundContext::bind_steps() {
   void** buffer = launch_buffers_.data();
   int64_t* symbol = launch_symbols_.data();
   steps_.reserve(program_.steps.size());
+  uint32_t position = 0;
   for (const runtime::Step& step : program_.steps) {
     if (const auto* launch = std::get_if<runtime::Launch>(&step)) {
       steps_.push_back({StepKind::Launch, static_cast<uint32_t>(launches_.size())});
@@ -180,6 +191,8 @@ void BoundContext::bind_steps() {
     } else {
       steps_.push_back({StepKind::Release, 0});  // find_drops knows better: it sees adopted memory too
     }
+    steps_.back().position = position;
+    position += !std::holds_alternative<runtime::Release>(step);
   }
 }
 
@@ -204,18 +217,28 @@ void BoundContext::bind_copy(const runtime::Copy& copy) {
   copies_.push_back({copy.from, copy.to, root == Home::Input || root == Home::Constant});
 }
 
-// A Fresh slot is allocated when the call starts, but for one that an extern call makes: it may return its own memory.
+// A Fresh slot is allocated before the first step that mentions it, but for those that intermediates lie in (when the
+// call starts) and those that an extern call makes: it may return its own memory.
 void BoundContext::plan_fresh() {
-  std::vector<bool> seen(slots_.size()), made_by_extern(slots_.size());
-  for (const runtime::Step& step : program_.steps) {
+  std::vector<bool> seen(slots_.size());
+  for (const uint32_t host : hosts_) seen[host] = true;
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    const runtime::Step& step = program_.steps[s];
+    steps_[s].fresh_begin = static_cast<uint32_t>(fresh_.size());
     if (const auto* call = std::get_if<runtime::ExternCall>(&step)) {
       for (const TensorId id : call->results)
-        if (id.valid() && !seen[id.index]) made_by_extern[id.index] = true;
+        if (id.valid()) seen[id.index] = true;
     }
-    for_each_tensor(step, [&](TensorId id) { seen[slots_[id.index].root] = true; });
+    for_each_tensor(step, [&](TensorId id) {
+      const uint32_t root = slots_[id.index].root;
+      if (!seen[root] && slots_[root].home == Home::Fresh) fresh_.push_back(root);
+      seen[root] = true;
+    });
+    steps_[s].fresh_end = static_cast<uint32_t>(fresh_.size());
   }
+  fresh_unused_ = static_cast<uint32_t>(fresh_.size());
   for (uint32_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].home == Home::Fresh && !made_by_extern[i]) fresh_at_start_.push_back(i);
+    if (slots_[i].home == Home::Fresh && !seen[i]) fresh_.push_back(i);
 }
 
 // After which step the memory that an extern call returned is not needed any more.

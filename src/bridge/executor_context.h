@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "bridge/arena.h"
+#include "bridge/result_memory.h"
+#include "runtime/arena_plan.h"
 #include "runtime/program.h"
 
 namespace cresset::bridge {
@@ -36,9 +38,8 @@ struct BoundRoot {
   std::vector<std::pair<void**, int64_t>> listeners;  // kernel arguments: base + offset
   c10::intrusive_ptr<c10::StorageImpl> storage;       // of the wrappers; does not own the memory
   int64_t storage_shift = 0;                          // bytes from base to the storage's first byte, <= 0
-  int64_t arena_offset = 0;
-  uint32_t heir = runtime::TensorId::kNone;  // the arena slot that continues this one's memory
-  at::Tensor owner;  // Fresh, Extern and adopted results: keeps the memory
+  uint32_t heir = runtime::TensorId::kNone;           // the arena slot that continues this one's memory
+  at::Tensor owner;                                   // Fresh, Extern and adopted results: keeps the memory
 };
 
 struct ContextStats {
@@ -67,6 +68,10 @@ class BoundContext {
   // The planned memory of a result (home Arena, Fresh or View) as a tensor; allocates a Fresh one.
   const at::Tensor& planned(runtime::TensorId id);
   bool has_planned_memory(runtime::TensorId id) const { return slots_[id.index].home != runtime::Home::Extern; }
+  // For PlaceResults: the planned memory of results that an operator allocates itself (not of one that is given planned
+  // memory to write to: what it allocates besides could get the same), and what is free during the current step.
+  PlaceResults::Places places(c10::ArrayRef<runtime::TensorId> results) const;
+  PlaceResults::Places gaps() const;
   // `result` is what the slot holds from now on: its memory takes the planned memory's place when sizes and strides
   // agree, otherwise it is copied. `op` is named in errors.
   void adopt(runtime::TensorId id, at::Tensor result, std::string_view op);
@@ -87,7 +92,9 @@ class BoundContext {
   struct BoundStep {
     StepKind kind;
     uint32_t index;
-    uint32_t drop_begin = 0, drop_end = 0;  // drops_: roots whose owner is not needed after this step
+    uint32_t drop_begin = 0, drop_end = 0;    // drops_: roots whose owner is not needed after this step
+    uint32_t fresh_begin = 0, fresh_end = 0;  // fresh_: roots to allocate before it
+    uint32_t position = 0;                    // counted without Release
   };
 
   // Binding (executor_bind.cpp).
@@ -99,12 +106,25 @@ class BoundContext {
   void find_drops();
   void need_tensor(runtime::TensorId id);
   void make_wrapper(uint32_t index);
+  void place_arena();
   void plan_storages();
   void plan_fresh();
 
   // Running (executor_run.cpp).
   void set_root(uint32_t root, char* base);
   void bind_call(c10::ArrayRef<at::Tensor> inputs, const ArenaBlock& arena);
+  char* address(const runtime::ArenaPlan::Place& place) const {
+    return (place.host.valid() ? roots_[place.host.index].base : arena_base_) + place.offset;
+  }
+  char* arena_place(uint32_t root) const { return address(plan_.places[root]); }
+  // nullptr: a result that is allocated by whoever makes it.
+  char* planned_address(uint32_t root) const {
+    if (slots_[root].home == runtime::Home::Arena) return arena_place(root);
+    return roots_[root].owner.defined() ? roots_[root].base : nullptr;
+  }
+  uint32_t last_heir(uint32_t root) const;
+  void allocate_fresh(uint32_t begin, uint32_t end);
+  void run_step(const BoundStep& step, char* scratch);
   void run_launch(const BoundLaunch& launch, char* scratch);
   void run_copy(const BoundCopy& copy);
   std::vector<at::Tensor> take_outputs(c10::ArrayRef<at::Tensor> inputs);
@@ -117,7 +137,7 @@ class BoundContext {
   std::vector<int64_t> symbols_, sizes_;
   std::vector<BoundSlot> slots_;
   std::vector<BoundRoot> roots_;  // by slot index; unused for views
-  std::vector<uint32_t> arena_roots_, fresh_at_start_, owners_;
+  std::vector<uint32_t> arena_roots_, owners_;
   std::vector<bool> tensor_needed_;
   std::vector<void*> launch_buffers_;
   std::vector<int64_t> launch_symbols_;
@@ -125,7 +145,11 @@ class BoundContext {
   std::vector<std::unique_ptr<ExternKernel>> externs_;
   std::vector<BoundCopy> copies_;
   std::vector<BoundStep> steps_;
-  std::vector<uint32_t> drops_;
+  runtime::ArenaPlan plan_;
+  std::vector<uint32_t> hosts_;  // outputs whose memory intermediates lie in
+  uint32_t position_ = 0;        // of the step that runs
+  std::vector<uint32_t> drops_, fresh_;
+  uint32_t fresh_unused_ = 0;  // fresh_ from here on: what no step writes
   int64_t arena_bytes_ = 0, scratch_bytes_ = 0;
   uint64_t last_arena_ = 0;
   char* arena_base_ = nullptr;

@@ -98,15 +98,19 @@ void BoundContext::bind_call(c10::ArrayRef<at::Tensor> inputs, const ArenaBlock&
   bind(program_.constants, constants_);
   last_arena_ = arena.id;
   arena_base_ = arena.data;
-  for (const uint32_t root : arena_roots_) set_root(root, arena_base_ + roots_[root].arena_offset);
-  for (const uint32_t root : fresh_at_start_) planned(TensorId{root});
+  for (const uint32_t root : hosts_) planned(TensorId{root});
+  for (const uint32_t root : arena_roots_) set_root(root, arena_place(root));
+}
+
+void BoundContext::allocate_fresh(uint32_t begin, uint32_t end) {
+  for (uint32_t i = begin; i < end; ++i) planned(TensorId{fresh_[i]});
 }
 
 const at::Tensor& BoundContext::planned(TensorId id) {
   BoundSlot& slot = slots_[id.index];
   BoundRoot& root = roots_[id.index];
   if (slot.home == Home::Arena) {
-    set_root(id.index, arena_base_ + root.arena_offset);
+    set_root(id.index, arena_place(id.index));
   } else if (slot.home == Home::Fresh && !root.owner.defined()) {
     root.owner = allocate(slot);
     slot.tensor = &root.owner;
@@ -129,9 +133,32 @@ void copy_elements(at::Tensor into, at::Tensor from) {
 
 }  // namespace
 
+PlaceResults::Places BoundContext::places(c10::ArrayRef<TensorId> results) const {
+  PlaceResults::Places places;
+  for (const TensorId id : results) {
+    if (!id.valid() || slots_[id.index].home == Home::View || slots_[id.index].numel == 0) continue;
+    char* const data = planned_address(id.index);
+    if (data == nullptr) continue;
+    places.push_back({data, static_cast<size_t>(size(program_.tensors[id.index].bytes))});
+  }
+  return places;
+}
+
+PlaceResults::Places BoundContext::gaps() const {
+  PlaceResults::Places places;
+  for (const runtime::ArenaPlan::Gap& gap : plan_.gaps(position_))
+    places.push_back({address(gap.place), static_cast<size_t>(gap.bytes)});
+  return places;
+}
+
 void BoundContext::copy_into(TensorId id, const at::Tensor& from) {
   copy_elements(planned(id), from);
   ++stats_.restride_copies;
+}
+
+uint32_t BoundContext::last_heir(uint32_t root) const {
+  while (roots_[root].heir != TensorId::kNone) root = roots_[root].heir;
+  return root;
 }
 
 void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
@@ -139,7 +166,14 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   check_result(result, slot, op);
   result = result.resolve_conj().resolve_neg();
   const bool agrees = strides_agree(result, slot);
-  if (slot.home == Home::View || (!agrees && slot.home != Home::Extern)) return copy_into(id, result);
+  if (PlaceResults::holds(
+          result.storage().data())) {  // borrowed: planned memory, or bytes that are free for the moment
+    if (agrees && element_zero(result) == planned_address(id.index)) return;
+    result = result.clone();
+  }
+  const uint32_t heir = last_heir(id.index);
+  const bool becomes_output = heir != id.index && slots_[heir].home == Home::Fresh;
+  if (slot.home == Home::View || becomes_output || (!agrees && slot.home != Home::Extern)) return copy_into(id, result);
   // What is continued is written to: nobody else may hold it.
   const bool shared = roots_[id.index].heir != TensorId::kNone && result.storage().use_count() != 1;
   if (!agrees || shared || !owns_memory(result)) {
@@ -197,6 +231,7 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs) {
   const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                  c10::autocast_dispatch_keyset);
   const ReuseResultMemory reuse;
+  const PlaceResults no_places;  // those of a call that runs this program inside it are not ours
   threads_ = at::in_parallel_region() ? 1 : at::get_num_threads();
   const ArenaLease arena(static_cast<size_t>(arena_bytes_ + scratch_bytes_ * threads_), last_arena_);
   const ReportedArena reported(arena.block(), arena_bytes_ + scratch_bytes_ * threads_);
@@ -206,23 +241,28 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs) {
   } at_end{*this};
   bind_call(inputs, arena.block());
   char* const scratch = arena.block().data + arena_bytes_;
-  for (const BoundStep& step : steps_) {
-    switch (step.kind) {
-      case StepKind::Launch:
-        run_launch(launches_[step.index], scratch);
-        break;
-      case StepKind::Extern:
-        externs_[step.index]->run(*this);
-        break;
-      case StepKind::Copy:
-        run_copy(copies_[step.index]);
-        break;
-      case StepKind::Release:
-        break;
-    }
-    for (uint32_t i = step.drop_begin; i < step.drop_end; ++i) roots_[drops_[i]].owner.reset();
-  }
+  for (const BoundStep& step : steps_) run_step(step, scratch);
+  allocate_fresh(fresh_unused_, static_cast<uint32_t>(fresh_.size()));
   return take_outputs(inputs);
+}
+
+void BoundContext::run_step(const BoundStep& step, char* scratch) {
+  allocate_fresh(step.fresh_begin, step.fresh_end);
+  position_ = step.position;
+  switch (step.kind) {
+    case StepKind::Launch:
+      run_launch(launches_[step.index], scratch);
+      break;
+    case StepKind::Extern:
+      externs_[step.index]->run(*this);
+      break;
+    case StepKind::Copy:
+      run_copy(copies_[step.index]);
+      break;
+    case StepKind::Release:
+      break;
+  }
+  for (uint32_t i = step.drop_begin; i < step.drop_end; ++i) roots_[drops_[i]].owner.reset();
 }
 
 std::vector<at::Tensor> BoundContext::take_outputs(c10::ArrayRef<at::Tensor>) {

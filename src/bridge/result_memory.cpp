@@ -3,6 +3,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -12,6 +13,7 @@ namespace {
 
 constexpr size_t kLeast = size_t{1} << 20;  // below, malloc keeps its memory by itself
 constexpr size_t kMostKept = size_t{256} << 20;
+constexpr size_t kLeastInGap = 4096, kLine = 64;
 constexpr size_t kPage = 4096, kHugePage = size_t{2} << 20;
 
 struct Block {
@@ -111,6 +113,7 @@ class Pool {
 };
 
 thread_local bool reusing = false;
+thread_local PlaceResults* places = nullptr;
 c10::DeleterFnPtr system_deleter = nullptr;
 
 void release_block(void* data) {
@@ -118,8 +121,11 @@ void release_block(void* data) {
   Pool::get().give_back(data);
 }
 
+void release_place(void* data) { PlaceResults::give_back(data); }
+
 // For whoever kept the address alone and asks the allocator how to free it.
 void release_any(void* data) {
+  if (PlaceResults::give_back(data)) return;
   if (Pool::get().holds(data)) return release_block(data);
   system_deleter(data);
 }
@@ -130,7 +136,9 @@ class ReusingAllocator final : public c10::Allocator {
   explicit ReusingAllocator(c10::Allocator* system) : system_(system) { system_deleter = system->raw_deleter(); }
 
   c10::DataPtr allocate(size_t bytes) override {
-    if (!reusing || bytes < kLeast) return system_->allocate(bytes);
+    if (!reusing) return system_->allocate(bytes);
+    if (void* place = PlaceResults::take(bytes)) return {place, place, &release_place, c10::Device(c10::kCPU)};
+    if (bytes < kLeast) return system_->allocate(bytes);
     void* data = Pool::get().take(bytes);
     if (data == nullptr) return system_->allocate(bytes);  // which says that there is no memory as eager would
     c10::profiledCPUMemoryReporter().New(data, bytes);
@@ -158,6 +166,52 @@ ReuseResultMemory::ReuseResultMemory() : before_(reusing) {
   reusing = true;
 }
 ReuseResultMemory::~ReuseResultMemory() { reusing = before_; }
+
+PlaceResults::PlaceResults(Places results, Places gaps)
+    : places_(std::move(results)), gaps_(std::move(gaps)), results_(places_.size()), before_(places) {
+  places = this;
+}
+PlaceResults::~PlaceResults() { places = before_; }
+bool PlaceResults::any_taken() const {
+  return std::any_of(places_.begin(), places_.end(), [](const Place& place) { return place.taken; });
+}
+void* PlaceResults::take(size_t bytes) { return places == nullptr ? nullptr : places->take_here(bytes); }
+void* PlaceResults::take_here(size_t bytes) {
+  bool like_a_result = false;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (places_[i].bytes != bytes) continue;
+    like_a_result |= i < results_;
+    if (places_[i].taken) continue;
+    places_[i].taken = true;
+    return places_[i].data;
+  }
+  // If another has its place, a result is better off in memory that it can keep than where it must be copied from.
+  if (like_a_result || bytes < kLeastInGap) return nullptr;
+  Place* tightest = nullptr;
+  for (Place& gap : gaps_)
+    if (gap.bytes >= bytes && (tightest == nullptr || gap.bytes < tightest->bytes)) tightest = &gap;
+  if (tightest == nullptr) return nullptr;
+  void* const data = tightest->data;
+  const size_t lines = std::min(tightest->bytes, (bytes + kLine - 1) / kLine * kLine);
+  tightest->data = static_cast<char*>(data) + lines;
+  tightest->bytes -= lines;
+  places_.push_back({data, bytes, true});
+  return data;
+}
+bool PlaceResults::holds(const void* data) {
+  if (places == nullptr) return false;
+  return std::any_of(places->places_.begin(), places->places_.end(),
+                     [&](const Place& place) { return place.taken && place.data == data; });
+}
+bool PlaceResults::give_back(const void* data) {
+  if (places == nullptr) return false;
+  for (Place& place : places->places_) {
+    if (!place.taken || place.data != data) continue;
+    place.taken = false;
+    return true;
+  }
+  return false;
+}
 
 ResultMemoryStats result_memory_stats() { return Pool::get().stats(); }
 void trim_result_memory() { Pool::get().trim(); }

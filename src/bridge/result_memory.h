@@ -3,6 +3,8 @@
 // pages (a language model's logits: 100 MB, a tenth of its time). Here they are kept for the next call.
 #pragma once
 
+#include <c10/util/SmallVector.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -19,6 +21,39 @@ class ReuseResultMemory {
 
  private:
   bool before_;
+};
+
+// Memory that waits for a result.
+struct Place {
+  void* data;
+  size_t bytes;
+  bool taken = false;
+};
+
+// While one lives, an allocation of this thread that asks for exactly a place's bytes gets that place, as long as no
+// other has it: so operators that allocate their results themselves write into planned memory. Other large allocations
+// are cut from the gaps: what operators need for a while lies where nothing is alive. All of it must die before this
+// does; any_taken() tells. An inner one hides the outer one.
+class PlaceResults {
+ public:
+  using Places = c10::SmallVector<Place, 4>;
+  explicit PlaceResults(Places places = {}, Places gaps = {});
+  ~PlaceResults();
+  PlaceResults(const PlaceResults&) = delete;
+  PlaceResults& operator=(const PlaceResults&) = delete;
+  bool any_taken() const;
+
+  // For the allocator. nullptr: none.
+  static void* take(size_t bytes);
+  static bool give_back(const void* data);
+  // Whether something lies there.
+  static bool holds(const void* data);
+
+ private:
+  void* take_here(size_t bytes);
+  Places places_, gaps_;
+  const size_t results_;  // that many of places_
+  PlaceResults* const before_;
 };
 
 struct ResultMemoryStats {

@@ -76,6 +76,55 @@ TEST(Executor, LargeResultsUseTheMemoryOfThoseThatDied) {
   EXPECT_EQ(result_memory_stats().bytes_kept, 0);
 }
 
+TEST(ResultMemory, AllocationsOfExactlyAPlacesBytesGetIt) {
+  alignas(64) static char memory[3 * 8192];
+  const ReuseResultMemory reuse;
+  const PlaceResults placed({{memory, 8192}}, {{memory + 8192, 8192}, {memory + 16384, 4096 + 64}});
+  at::Tensor first = at::empty({2048});
+  EXPECT_EQ(first.const_data_ptr(), memory);
+  EXPECT_TRUE(placed.any_taken());
+  const at::Tensor in_gap = at::empty({2047}), in_smaller = at::empty({1025});  // the tightest gap that fits
+  EXPECT_EQ(in_gap.const_data_ptr(), memory + 8192);
+  EXPECT_EQ(in_smaller.const_data_ptr(), memory + 16384);
+  EXPECT_TRUE(PlaceResults::holds(in_gap.const_data_ptr()));
+  const at::Tensor elsewhere = at::empty({2048}), small = at::empty({8});  // like a result; not worth a gap
+  for (const at::Tensor& t : {elsewhere, small}) {
+    const auto* data = static_cast<const char*>(t.const_data_ptr());
+    EXPECT_TRUE(data < memory || data >= memory + sizeof memory);
+  }
+  {
+    const PlaceResults inner;
+    EXPECT_NE(at::empty({1025}).const_data_ptr(), memory);
+    EXPECT_FALSE(PlaceResults::holds(memory));
+  }
+  first.reset();
+  EXPECT_EQ(at::empty({2048}).const_data_ptr(), memory);
+}
+
+TEST(Executor, OperatorsThatAllocateTheirResultsDoItInTheArena) {
+  ProgramBuilder b;
+  const auto n = b.symbol();
+  const TensorId x = b.input({n, b.c(4), b.c(8), b.c(8)});
+  const TensorId weight = b.constant(at::randn({4, 4, 3, 3}));
+  const TensorId convolved = b.slot(Home::Arena, {n, b.c(4), b.c(8), b.c(8)});
+  const TensorId pooled = b.slot(Home::Arena, {n, b.c(4), b.c(4), b.c(4)});
+  const TensorId positions = b.slot(Home::Arena, {n, b.c(4), b.c(4), b.c(4)}, {}, DType::I64);
+  const TensorId out = b.slot(Home::Fresh, {n, b.c(4), b.c(4), b.c(4)});
+  const auto pair = [&](int64_t value) { return b.refs({value, value}); };
+  b.call("aten::convolution", {x, weight, graph::None{}, pair(1), pair(1), pair(1), false, pair(0), b.ref(1)},
+         {convolved});
+  b.call("aten::max_pool2d_with_indices", {convolved, pair(2), pair(2), pair(0), pair(1), false}, {pooled, positions});
+  b.launch(double_kernel, {pooled, out}, b.pool.mul(n, b.c(64)));
+  const auto executor = b.build({out});
+  for (const int64_t size : {2, 3}) {
+    const at::Tensor value = at::randn({size, 4, 8, 8});
+    const at::Tensor expected = at::max_pool2d(at::conv2d(value, b.constants[0], {}, 1, 1), 2) * 2;
+    EXPECT_TRUE(at::allclose(executor->run({value}, {size})[0], expected, 1e-4, 1e-5));
+  }
+  EXPECT_EQ(executor->stats().adopted_results, 0);
+  EXPECT_EQ(executor->stats().restride_copies, 0);
+}
+
 TEST(Executor, ChainsKernelsAndOperatorsThroughTheArena) {
   ProgramBuilder b;
   const auto n = b.symbol();

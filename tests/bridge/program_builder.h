@@ -77,11 +77,6 @@ class ProgramBuilder {
     for (const Expr e : strides) s.strides.push_back(ref(e));
     s.bytes = ref(bytes);
     s.offset = ref(0);
-    if (home == runtime::Home::Arena) {
-      s.arena_offset = ref(arena_bytes);
-      const Expr lines = pool.floor_div(pool.add(bytes, c(63)), c(64));
-      arena_bytes = pool.add(arena_bytes, pool.mul(lines, c(64)));
-    }
     program.tensors.push_back(std::move(s));
     return {static_cast<uint32_t>(program.tensors.size() - 1)};
   }
@@ -121,7 +116,6 @@ class ProgramBuilder {
 
   std::unique_ptr<Executor> build(std::vector<Tensor> results) {
     program.outputs = std::move(results);
-    program.arena_bytes = ref(arena_bytes);
     program.sizes = sym::SizeProgram::compile(pool, outputs, slot_of);
     return std::make_unique<Executor>(driver::Compiled{std::move(program), {}}, constants);
   }
@@ -130,7 +124,6 @@ class ProgramBuilder {
   runtime::Program program;
   std::vector<Expr> outputs;
   std::unordered_map<sym::VarId, uint32_t> slot_of;
-  Expr arena_bytes = pool.constant(0);
   std::vector<at::Tensor> constants;
 };
 

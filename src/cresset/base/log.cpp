@@ -13,7 +13,8 @@
 namespace cresset::log {
 namespace {
 
-constexpr std::string_view kNames[] = {"graph", "kernels", "guards", "recompiles", "passes", "program", "extern", "cache"};
+constexpr std::string_view kNames[] = {"graph",   "kernels", "guards", "recompiles", "passes",
+                                       "program", "extern",  "cache",  "memory"};
 
 uint32_t parse(std::string_view areas) {
   uint32_t mask = 0;

@@ -8,7 +8,7 @@
 
 namespace cresset::log {
 
-enum class Area : uint8_t { Graph, Kernels, Guards, Recompiles, Passes, Program, Extern, Cache };
+enum class Area : uint8_t { Graph, Kernels, Guards, Recompiles, Passes, Program, Extern, Cache, Memory };
 
 bool enabled(Area area);
 void enable(std::string_view areas);  // comma separated; replaces the current set; unknown names throw std::invalid_argument

@@ -53,8 +53,7 @@ class Reuser {
       auto* launch = std::get_if<runtime::Launch>(&lowered_.program.steps[s]);
       if (launch == nullptr) continue;
       Kernel& kernel = *lowered_.kernels[launch->kernel];
-      const bool one_pass = kernel.dims.empty() || kernel.dims.back().kind == loop::Dim::Kind::Outer;
-      while (one_pass && reuse_one(s, *launch, kernel)) {
+      while (reuse_one(s, *launch, kernel)) {
       }
     }
     return std::move(shares_);
@@ -63,15 +62,16 @@ class Reuser {
  private:
   bool reuse_one(uint32_t step, runtime::Launch& launch, Kernel& kernel) {
     for (uint32_t out = 0; out < kernel.buffers.size(); ++out) {
-      if (kernel.buffers[out].read || !in_arena(launch.buffers[out]) || lives_[launch.buffers[out].index].first != step)
+      const TensorId made = launch.buffers[out];
+      if (kernel.buffers[out].read || lives_[made.index].first != step || !(in_arena(made) || is_output(made)))
         continue;
       const auto address = only_store(kernel, {out});
       if (!address) continue;
       for (uint32_t in = 0; in < kernel.buffers.size(); ++in) {
         if (!fits(step, launch, kernel, in, out) || !loads_only_at(kernel, {in}, *address)) continue;
         // Lifetimes meet in this step, so the block is handed on; the tensors stay two.
-        shares_[launch.buffers[out].index] = launch.buffers[in];
-        launch.buffers[in] = launch.buffers[out];
+        shares_[made.index] = launch.buffers[in];
+        launch.buffers[in] = made;
         unify(kernel, launch.buffers, {out}, {in});
         return true;
       }
@@ -79,13 +79,20 @@ class Reuser {
     return false;
   }
   bool in_arena(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Arena; }
+  bool is_output(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Fresh; }
   // The executor copies a result that somebody else may hold too.
   bool made_by_call(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Extern; }
+  TensorId head_of(TensorId id) const {
+    while (shares_[id.index].valid()) id = shares_[id.index];
+    return id;
+  }
   bool fits(uint32_t step, const runtime::Launch& launch, const Kernel& kernel, uint32_t in, uint32_t out) const {
     if (in == out || kernel.buffers[in].written || kernel.buffers[in].dtype != kernel.buffers[out].dtype) return false;
     const TensorId from = launch.buffers[in], to = launch.buffers[out];
     if (!(in_arena(from) || made_by_call(from)) || lives_[from.index].last != step || lives_[from.index].first == step)
       return false;
+    // What a call allocated has the call's sizes, not the output's.
+    if (is_output(to) && made_by_call(head_of(from))) return false;
     const auto& tensors = lowered_.program.tensors;
     return sizes_.expr(tensors[from.index].bytes) == sizes_.expr(tensors[to.index].bytes);
   }

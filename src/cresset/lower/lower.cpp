@@ -29,13 +29,21 @@ class Lowering {
     find_homes();
     for (fuse::Unit& unit : plan_.units) unit.node.valid() ? add_call(unit) : add_launch(unit);
     finish();
-    plan_memory(graph_.env(), aliases_, sizes_, out_);
+    plan_memory(aliases_, sizes_, out_);
     sizes_.finish(out_.program);
     return std::move(out_);
   }
 
  private:
   const fuse::Place& place(ValueId v) { return *plan_.memory->find(v); }
+
+  // Operators whose results have the sizes and strides that their rule says and share nobody's memory: the plan
+  // provides it.
+  static bool has_planned_results(const graph::Node& node) {
+    const ops::OpDef* def = ops::find(node.op);
+    return def != nullptr && def->op_class == ops::OpClass::Extern && !node.through_aten &&
+           !fuse::may_alias_arguments(node);
+  }
 
   // Which computed values leave the call, and which ones ATen allocates.
   void find_homes() {
@@ -44,9 +52,8 @@ class Lowering {
     for (const fuse::Unit& unit : plan_.units) {
       if (!unit.node.valid()) continue;
       const graph::Node& node = graph_.node(unit.node);
-      const ops::OpDef* def = ops::find(node.op);
-      for (size_t r = 0; r < node.results.size(); ++r)
-        if (def == nullptr || !def->planned_result || r > 0) slots_.extern_home(node.results[r]);
+      if (has_planned_results(node)) continue;
+      for (const ValueId v : node.results) slots_.extern_home(v);
     }
     // A result that may share memory with arguments keeps them alive, in or after the call.
     for (auto unit = plan_.units.rbegin(); unit != plan_.units.rend(); ++unit) {

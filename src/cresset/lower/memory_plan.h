@@ -1,4 +1,4 @@
-// Lifetimes of a Program's tensors, and one arena for those that live inside the call.
+// Lifetimes of a Program's tensors, and which of them share memory.
 #pragma once
 
 #include "lower/lower.h"
@@ -11,8 +11,9 @@ struct Alias {
   runtime::TensorId result, argument;
 };
 
-// Assigns arena offsets (symbolic, multiples of 64), lets kernels work in place where a buffer dies in the kernel that
-// makes another one of the same shape, adds Release steps, and fills Launch::symbols.
-void plan_memory(sym::ShapeEnv& env, const std::vector<Alias>& aliases, SizeTable& sizes, Lowered& lowered);
+// Says from which to which step each tensor of the arena is needed (where it lies is decided for the sizes of a call:
+// runtime/arena_plan.h), lets kernels work in place where a buffer dies in the kernel that makes another one of the same
+// shape, adds Release steps, and fills Launch::symbols.
+void plan_memory(const std::vector<Alias>& aliases, SizeTable& sizes, Lowered& lowered);
 
 }  // namespace cresset::lower

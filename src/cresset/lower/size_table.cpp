@@ -5,12 +5,9 @@
 namespace cresset::lower {
 
 runtime::SizeRef SizeTable::ref(sym::ExprId e) {
-  return ref_as_is(env_.simplify(e));
-}
-
-runtime::SizeRef SizeTable::ref_as_is(sym::ExprId e) {
-  const auto [it, added] = index_.emplace(e, static_cast<uint32_t>(exprs_.size()));
-  if (added) exprs_.push_back(e);
+  const sym::ExprId simple = env_.simplify(e);
+  const auto [it, added] = index_.emplace(simple, static_cast<uint32_t>(exprs_.size()));
+  if (added) exprs_.push_back(simple);
   return {it->second};
 }
 

@@ -13,8 +13,6 @@ class SizeTable {
   explicit SizeTable(sym::ShapeEnv& env) : env_(env) {}
 
   runtime::SizeRef ref(sym::ExprId e);
-  // Not simplified: for sums made of what is, whose computation at a call costs less than looking for a shorter form.
-  runtime::SizeRef ref_as_is(sym::ExprId e);
   runtime::SizeRef ref(int64_t value) { return ref(env_.pool().constant(value)); }
   std::vector<runtime::SizeRef> refs(const std::vector<sym::ExprId>& es);
   sym::ExprId expr(runtime::SizeRef ref) const { return exprs_[ref.index]; }

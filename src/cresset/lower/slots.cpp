@@ -25,7 +25,6 @@ TensorSlot Slots::describe(ValueId value, const Layout& layout) {
   slot.sizes = sizes_.refs(v.type.sizes);
   slot.strides = sizes_.refs(layout.strides);
   slot.offset = sizes_.ref(layout.offset);
-  slot.arena_offset = sizes_.ref(0);
   slot.bytes = sizes_.ref(graph_.pool().mul(fuse::span(graph_.env(), v.type.sizes, layout),
                                             graph_.pool().constant(byte_size(v.type.dtype))));
   slot.name = v.name.empty() ? fmt::format("%{}", value.index) : v.name;

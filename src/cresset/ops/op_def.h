@@ -47,8 +47,6 @@ struct OpDef {
   Result<std::vector<graph::ValueId>> (*decompose)(graph::Graph&, const OpArgs&) = nullptr;
   // Pointwise only: costs more than a few cycles an element (transcendental, indirect): not worth recomputing.
   bool heavy = false;
-  // Extern only: the bridge can write the result into memory that the plan provides (out-variant), for result 0.
-  bool planned_result = false;
 };
 
 std::string_view name_of(const OpDef& def);  // "aten::add.Tensor"

@@ -129,8 +129,7 @@ const OpDef kOps[] = {
     {.schema =
          "aten::nextafter(Tensor self, Tensor other) -> Tensor",  // kernels hold bf16 as f32, whose next is nearer
      .op_class = OpClass::Extern,
-     .shape = shape_of<2, kFloat, Out::Common>,
-     .planned_result = true},
+     .shape = shape_of<2, kFloat, Out::Common>},
     BINARY("copysign.Tensor(Tensor self, Tensor other)", kReal, Out::Float, apply2<Op::CopySign>, false),
     BINARY("copysign.Scalar(Tensor self, Scalar other)", kReal, Out::Float, apply2<Op::CopySign>, false),
     {.schema = "aten::heaviside(Tensor self, Tensor values) -> Tensor",

@@ -23,8 +23,7 @@ Result<Types> convolution_epilogue_shape(ShapeContext& shapes, const OpArgs& arg
 constexpr OpDef kRows[] = {
     {.schema = "prim::linear_epilogue(Tensor? bias, Tensor mat1, Tensor mat2, str post) -> Tensor",
      .op_class = OpClass::Extern,
-     .shape = linear_epilogue_shape,
-     .planned_result = true},
+     .shape = linear_epilogue_shape},
     {.schema = "prim::convolution_epilogue(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
                "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
                "str post) -> Tensor",

@@ -33,7 +33,7 @@ class Printer {
       case Home::Constant:
         return fmt::format("constant {}", slot.position);
       case Home::Arena:
-        return fmt::format("arena at {} bytes {}", size(slot.arena_offset), size(slot.bytes));
+        return fmt::format("arena from {} to {} bytes {}", slot.first_step, slot.last_step, size(slot.bytes));
       case Home::Fresh:
         return fmt::format("fresh bytes {}", size(slot.bytes));
       case Home::Extern:

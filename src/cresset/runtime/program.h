@@ -27,7 +27,7 @@ struct SizeRef {
 enum class Home : uint8_t {
   Input,     // the caller's tensor `position`
   Constant,  // the held tensor `position`
-  Arena,     // at `arena_offset` in this call's arena
+  Arena,     // in this call's arena, which `plan_arena` lays out (arena_plan.h)
   Fresh,     // own allocation: a graph output
   Extern,    // allocated by the extern call that produces it
   View,      // inside `base`
@@ -42,10 +42,11 @@ struct TensorSlot {
   std::vector<SizeRef> sizes, strides;  // strides in elements
   SizeRef offset{};                     // View: elements from base's element 0
   SizeRef bytes{};                      // Arena, Fresh: memory needed
-  SizeRef arena_offset{};               // Arena: bytes, a multiple of 64
+  uint32_t first_step = 0, last_step = UINT32_MAX;  // Arena: the steps, in any numbering that keeps their order, from
+                                                    // and to which the contents matter; first > last: never
   TensorId continues;                   // Arena: the tensor (Arena or Extern) whose memory this one is: the launch that
                                         // first writes this slot reads that tensor through it. At most one slot
-                                        // continues another.
+                                        // continues another. Fresh: likewise, Arena alone.
   std::string name;                     // for people
 };
 
@@ -58,8 +59,8 @@ struct Launch {
   std::vector<TensorId> buffers;  // Kernel::buffers order
   std::vector<SizeRef> symbols;   // Kernel::size_symbols() order
 };
-// An ATen operator. Results with home Arena/Fresh are written in place of an allocation; a result with home Extern
-// takes the tensor that the operator returns, restrided by copy if its strides are not the slot's.
+// An ATen operator. Results with home Arena/Fresh are written in place of an allocation, by operators that can; a result
+// with home Extern takes the tensor that the operator returns, restrided by copy if its strides are not the slot's.
 struct ExternCall {
   graph::OpId op;
   std::vector<ExternArg> args;    // schema order
@@ -91,7 +92,6 @@ struct Program {
   std::vector<TensorId> inputs;     // invalid: unused input
   std::vector<TensorId> constants;  // likewise
   std::vector<TensorId> outputs;    // graph outputs, in order; may repeat, may be inputs, constants or views
-  SizeRef arena_bytes{};
   std::vector<std::shared_ptr<const codegen::CompiledKernel>> kernels;
   std::vector<std::string> kernel_text;  // for people: printed loop kernels
   std::vector<std::string> locations;

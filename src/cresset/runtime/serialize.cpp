@@ -164,7 +164,8 @@ void walk(A& a, TensorSlot& slot) {
   walk(a, slot.strides);
   walk(a, slot.offset);
   walk(a, slot.bytes);
-  walk(a, slot.arena_offset);
+  walk(a, slot.first_step);
+  walk(a, slot.last_step);
   walk(a, slot.continues);
   walk(a, slot.name);
 }
@@ -203,7 +204,6 @@ void walk(A& a, Program& program, std::vector<std::string>& symbols, std::vector
   walk(a, program.inputs);
   walk(a, program.constants);
   walk(a, program.outputs);
-  walk(a, program.arena_bytes);
   walk(a, kernels);
   walk(a, program.locations);
 }

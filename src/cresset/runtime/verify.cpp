@@ -35,6 +35,8 @@ class Verifier {
       if (!in_range(ref)) fail("size reference out of range in " + slot.name);
     for (SizeRef ref : slot.strides)
       if (!in_range(ref)) fail("stride reference out of range in " + slot.name);
+    if (slot.continues.valid() && slot.continues.index >= program_.tensors.size())
+      fail("continues no tensor: " + slot.name);
     if (slot.home != Home::View) return;
     if (slot.base.index >= program_.tensors.size())
       fail("view without a base: " + slot.name);

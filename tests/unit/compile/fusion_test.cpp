@@ -162,7 +162,31 @@ TEST(MemoryPlan, AChainRunsInOneBlock) {
   std::vector<int64_t> numbers(lowered.program.sizes.output_count());
   const int64_t size = 16;
   lowered.program.sizes.run(&size, numbers.data());
-  EXPECT_LE(numbers[lowered.program.arena_bytes.index], 2 * 16 * 16 * 4);
+  EXPECT_EQ(runtime::plan_arena(lowered.program, numbers).bytes, 2 * 16 * 16 * 4);
+}
+
+TEST(MemoryPlan, WhatReducesRowsWritesWhereItReads) {
+  GraphFixture f;
+  const ExprId s = f.size("S", 50);
+  const ValueId x = f.input({s, s});
+  ValueId v = f.call("aten::mm", {x, x});
+  for (int i = 0; i < 2; ++i) {
+    v = f.call("aten::_softmax", {v, f.graph->pool().constant(1), false});
+    v = f.call("aten::mm", {v, x});
+  }
+  f.graph->outputs = {f.call("aten::_softmax", {v, f.graph->pool().constant(1), false})};  // an output, in place too
+  passes::run(*f.graph, {});
+  const lower::Lowered lowered = lower_checked(*f.graph, {});
+  size_t in_place = 0;
+  for (const runtime::TensorSlot& slot : lowered.program.tensors) in_place += slot.continues.valid();
+  EXPECT_EQ(in_place, 3);
+  const Symbols symbols{{"S", 16}};
+  const std::vector<Array> inputs = random_inputs(*f.graph, symbols, 5);
+  const std::vector<Array> out = Executor(*f.graph, lowered, symbols).run(inputs);
+  for (double row = 0, sum = 0; row < 16; ++row, sum = 0) {
+    for (int column = 0; column < 16; ++column) sum += out[0].values()[static_cast<size_t>(row) * 16 + column];
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "ops/context.h"
 #include "ops/interpret.h"
 #include "passes/passes.h"
+#include "runtime/arena_plan.h"
 #include "runtime/verify.h"
 #include "sym/eval.h"
 
@@ -172,13 +173,17 @@ class Executor {
     for (sym::VarId var : program_.symbols) slots.push_back(symbols.at(graph.env().symbol(var)->source));
     numbers_.resize(program_.sizes.output_count());
     program_.sizes.run(slots.data(), numbers_.data());
+    plan_ = runtime::plan_arena(program_, numbers_);
     arrays_.resize(program_.tensors.size());
   }
 
   std::vector<Array> run(const std::vector<Array>& inputs) {
     if (!program_.tensors.empty())
-      arena_ = std::make_shared<std::vector<std::byte>>(arena_size() + 64, std::byte{0x7f});
-    for (uint32_t t = 0; t < program_.tensors.size(); ++t) bind(t, inputs);
+      arena_ = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(plan_.bytes) + 64, std::byte{0x7f});
+    const auto is_output = [&](uint32_t t) { return program_.tensors[t].home == runtime::Home::Fresh; };
+    for (const bool outputs : {true, false})  // intermediates may lie in outputs
+      for (uint32_t t = 0; t < program_.tensors.size(); ++t)
+        if (is_output(t) == outputs) bind(t, inputs);
     for (const runtime::Step& step : program_.steps) std::visit([&](const auto& s) { perform(s); }, step);
     std::vector<Array> out;
     for (TensorId id : program_.outputs) out.push_back(array(id));
@@ -192,7 +197,6 @@ class Executor {
     for (runtime::SizeRef ref : refs) out.push_back(number(ref));
     return out;
   }
-  size_t arena_size() const { return static_cast<size_t>(number(program_.arena_bytes)); }
   const Array& array(TensorId id) const { return arrays_.at(id.index); }
 
   void bind(uint32_t t, const std::vector<Array>& inputs) {
@@ -206,9 +210,12 @@ class Executor {
         break;
       case runtime::Home::Arena:
         a.memory = arena_;
-        EXPECT_EQ(number(slot.arena_offset) % 64, 0);
-        EXPECT_LE(number(slot.arena_offset) + number(slot.bytes), static_cast<int64_t>(arena_size()));
-        a.offset = number(slot.arena_offset) / byte_size(slot.dtype);
+        EXPECT_EQ(plan_.places[t].offset % 64, 0);
+        a.offset = plan_.places[t].offset / byte_size(slot.dtype);
+        if (plan_.places[t].host.valid())
+          a.memory = arrays_.at(plan_.places[t].host.index).memory;
+        else
+          EXPECT_LE(plan_.places[t].offset + number(slot.bytes), plan_.bytes);
         break;
       case runtime::Home::Fresh:
       case runtime::Home::Extern:
@@ -274,6 +281,7 @@ class Executor {
   const lower::Lowered& lowered_;
   const Program& program_;
   std::vector<int64_t> numbers_;
+  runtime::ArenaPlan plan_;
   std::shared_ptr<std::vector<std::byte>> arena_;
   std::vector<Array> arrays_;
 };

@@ -1,0 +1,264 @@
+#include "runtime/arena_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cresset::runtime {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kLeastHost = 4096;  // smaller outputs are not worth the addresses that move with them
+constexpr uint32_t kNone = UINT32_MAX;
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// One stretch of memory: a tensor and those that continue it.
+struct Block {
+  uint32_t tensor;
+  int64_t bytes;
+  uint32_t first, last;
+  uint32_t output = kNone;       // the last of them is an output: they lie in its memory
+  std::vector<uint32_t> rivals;  // blocks alive at the same time
+};
+
+// What blocks lie in.
+struct Bin {
+  TensorId tensor;  // an output; invalid: the arena
+  int64_t bytes;    // INT64_MAX: it grows
+  uint32_t first;   // from this step on it is no bin any more
+};
+
+struct Blocks {
+  Blocks(const Program& program, const std::vector<int64_t>& numbers);
+
+  std::vector<Block> list;   // by first step
+  std::vector<uint32_t> of;  // by tensor
+  std::vector<Bin> bins;     // outputs from the smallest to the largest, then the arena
+  std::vector<uint32_t> bin_of_output;
+  int64_t alive = 0;
+
+ private:
+  void add(const Program& program, const std::vector<int64_t>& numbers);
+  void add_bins(const Program& program, const std::vector<int64_t>& numbers);
+  void sort();
+  void find_rivals();
+};
+
+Blocks::Blocks(const Program& program, const std::vector<int64_t>& numbers) {
+  add_bins(program, numbers);
+  add(program, numbers);
+  sort();
+  find_rivals();
+}
+
+void Blocks::add_bins(const Program& program, const std::vector<int64_t>& numbers) {
+  for (uint32_t t = 0; t < program.tensors.size(); ++t) {
+    const TensorSlot& slot = program.tensors[t];
+    const int64_t bytes = numbers[slot.bytes.index];
+    if (slot.home != Home::Fresh || (bytes < kLeastHost && !slot.continues.valid())) continue;
+    bins.push_back({{t}, bytes, slot.first_step});
+  }
+  std::stable_sort(bins.begin(), bins.end(), [](const Bin& a, const Bin& b) { return a.bytes < b.bytes; });
+  bins.push_back({{}, INT64_MAX, kNone});
+  bin_of_output.assign(program.tensors.size(), kNone);
+  for (uint32_t b = 0; b + 1 < bins.size(); ++b) bin_of_output[bins[b].tensor.index] = b;
+}
+
+void Blocks::add(const Program& program, const std::vector<int64_t>& numbers) {
+  const auto& tensors = program.tensors;
+  of.assign(tensors.size(), kNone);
+  std::vector<uint32_t> of_head(tensors.size(), kNone);
+  for (uint32_t t = 0; t < tensors.size(); ++t) {
+    const TensorSlot& slot = tensors[t];
+    uint32_t head = t;  // a tensor may continue one that comes later in the list
+    while (tensors[head].continues.valid()) head = tensors[head].continues.index;
+    // What continues a result that ATen allocated is in no arena; an output that continues nothing is a bin alone.
+    const bool output = slot.home == Home::Fresh && head != t;
+    if ((slot.home != Home::Arena && !output) || tensors[head].home != Home::Arena) continue;
+    if (slot.first_step > slot.last_step) continue;
+    uint32_t& b = of_head[head];
+    if (b == kNone) {
+      b = static_cast<uint32_t>(list.size());
+      list.push_back({head, 0, slot.first_step, slot.last_step, kNone, {}});
+    }
+    Block& block = list[b];
+    block.bytes = std::max(block.bytes, output ? numbers[slot.bytes.index] : aligned(numbers[slot.bytes.index]));
+    block.first = std::min(block.first, slot.first_step);
+    block.last = std::max(block.last, slot.last_step);
+    if (output) block.output = t;
+    of[t] = b;
+  }
+}
+
+void Blocks::sort() {
+  std::vector<uint32_t> order(list.size()), place(list.size());
+  for (uint32_t b = 0; b < order.size(); ++b) order[b] = b;
+  std::stable_sort(order.begin(), order.end(),
+                   [this](uint32_t a, uint32_t b) { return list[a].first < list[b].first; });
+  std::vector<Block> sorted;
+  for (uint32_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = i;
+    sorted.push_back(std::move(list[order[i]]));
+  }
+  list = std::move(sorted);
+  for (uint32_t& b : of)
+    if (b != kNone) b = place[b];
+}
+
+void Blocks::find_rivals() {
+  std::vector<uint32_t> together;
+  int64_t sum = 0;
+  for (uint32_t b = 0; b < list.size(); ++b) {
+    Block& block = list[b];
+    if (block.bytes == 0) continue;
+    std::erase_if(together, [&](uint32_t a) {
+      const bool dead = list[a].last < block.first;
+      if (dead) sum -= list[a].bytes;
+      return dead;
+    });
+    for (const uint32_t a : together) {
+      block.rivals.push_back(a);
+      list[a].rivals.push_back(b);
+    }
+    together.push_back(b);
+    alive = std::max(alive, sum += block.bytes);
+  }
+}
+
+class Planner {
+ public:
+  Planner(const Program& program, const std::vector<int64_t>& numbers) : program_(program), blocks_(program, numbers) {}
+
+  ArenaPlan run() {
+    std::vector<uint32_t> order(blocks_.list.size());
+    for (uint32_t b = 0; b < order.size(); ++b) order[b] = b;
+    place(order);  // as they come to life
+    std::stable_sort(order.begin(), order.end(),
+                     [this](uint32_t a, uint32_t b) { return blocks_.list[a].bytes > blocks_.list[b].bytes; });
+    place(order);  // the large ones first: what is small fits between
+    ArenaPlan plan;
+    plan.bytes = bytes_;
+    plan.alive = blocks_.alive;
+    plan.places.resize(program_.tensors.size());
+    for (uint32_t t = 0; t < blocks_.of.size(); ++t)
+      if (blocks_.of[t] != kNone) plan.places[t] = place_of(best_[blocks_.of[t]]);
+    find_gaps(plan);
+    return plan;
+  }
+
+ private:
+  struct Spot {
+    uint32_t bin = kNone;  // none: not placed yet
+    int64_t offset = 0;
+  };
+  ArenaPlan::Place place_of(const Spot& spot) const { return {blocks_.bins[spot.bin].tensor, spot.offset}; }
+
+  // Each block at the tightest gap between its rivals that were placed before it, in the smallest bin that has one.
+  // Kept when it beats the last plan.
+  void place(const std::vector<uint32_t>& order) {
+    std::vector<Spot> spots(blocks_.list.size());
+    for (uint32_t b = 0; b < spots.size(); ++b)
+      if (blocks_.list[b].output != kNone) spots[b] = {blocks_.bin_of_output[blocks_.list[b].output], 0};
+    const auto arena = static_cast<uint32_t>(blocks_.bins.size() - 1);
+    int64_t end = 0;
+    for (const uint32_t b : order) {
+      const Block& block = blocks_.list[b];
+      if (block.output != kNone) continue;
+      if (block.bytes == 0) spots[b] = {arena, 0};
+      for (uint32_t bin = 0; spots[b].bin == kNone; ++bin)
+        if (const int64_t offset = tightest_gap(block, bin, spots); offset >= 0) spots[b] = {bin, offset};
+      if (spots[b].bin == arena) end = std::max(end, spots[b].offset + block.bytes);
+    }
+    if (!best_.empty() && end >= bytes_) return;
+    best_ = std::move(spots);
+    bytes_ = end;
+  }
+  // -1: none.
+  int64_t tightest_gap(const Block& block, uint32_t bin, const std::vector<Spot>& spots) {
+    const Bin& room = blocks_.bins[bin];
+    if (room.tensor.valid() && (block.bytes > room.bytes || block.last >= room.first)) return -1;
+    taken_.clear();
+    for (const uint32_t rival : block.rivals)
+      if (spots[rival].bin == bin)
+        taken_.emplace_back(spots[rival].offset, spots[rival].offset + blocks_.list[rival].bytes);
+    std::sort(taken_.begin(), taken_.end());
+    int64_t end = 0, best = -1, best_gap = 0;
+    for (const auto& [from, to] : taken_) {
+      const int64_t gap = from - end;
+      if (gap >= block.bytes && (best < 0 || gap < best_gap)) best = end, best_gap = gap;
+      end = std::max(end, to);
+    }
+    if (best >= 0) return best;
+    return block.bytes <= room.bytes - end ? end : -1;
+  }
+
+  void find_gaps(ArenaPlan& plan) const {
+    uint32_t steps = 0;
+    for (const Step& step : program_.steps) steps += !std::holds_alternative<Release>(step);
+    plan.gaps_from.push_back(0);
+    std::vector<uint32_t> alive;
+    uint32_t next = 0;
+    for (uint32_t s = 0; s < steps; ++s) {
+      std::erase_if(alive, [&](uint32_t b) { return blocks_.list[b].last < s; });
+      for (; next < blocks_.list.size() && blocks_.list[next].first <= s; ++next)
+        if (blocks_.list[next].bytes != 0 && blocks_.list[next].last >= s) alive.push_back(next);
+      std::sort(alive.begin(), alive.end(),
+                [this](uint32_t a, uint32_t b) { return best_[a].offset < best_[b].offset; });
+      for (uint32_t bin = 0; bin < blocks_.bins.size(); ++bin)
+        if (s < blocks_.bins[bin].first) add_gaps(bin, alive, plan);
+      plan.gaps_from.push_back(static_cast<uint32_t>(plan.gap_list.size()));
+    }
+  }
+  void add_gaps(uint32_t bin, const std::vector<uint32_t>& alive, ArenaPlan& plan) const {
+    int64_t end = 0;
+    const auto add = [&](int64_t to) {
+      if (to - end >= kLeastHost) plan.gap_list.push_back({place_of({bin, end}), to - end});
+    };
+    for (const uint32_t b : alive) {
+      if (best_[b].bin != bin) continue;
+      add(best_[b].offset);
+      end = std::max(end, aligned(best_[b].offset + blocks_.list[b].bytes));
+    }
+    add(std::min(blocks_.bins[bin].bytes, blocks_.bins[bin].tensor.valid() ? INT64_MAX : bytes_));
+  }
+
+  const Program& program_;
+  const Blocks blocks_;
+  std::vector<Spot> best_;  // by block
+  std::vector<std::pair<int64_t, int64_t>> taken_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+ArenaPlan plan_arena(const Program& program, const std::vector<int64_t>& numbers) {
+  return Planner(program, numbers).run();
+}
+
+std::string explain_peak(const Program& program, const std::vector<int64_t>& numbers, const ArenaPlan& plan) {
+  const Blocks blocks(program, numbers);
+  const auto alive_at = [](const Block& block, uint32_t step) { return block.first <= step && step <= block.last; };
+  uint32_t peak_step = 0;
+  int64_t peak = 0;
+  for (const Block& at : blocks.list) {  // the sum grows only where something comes to life
+    int64_t sum = 0;
+    for (const Block& block : blocks.list) sum += alive_at(block, at.first) ? block.bytes : 0;
+    if (sum > peak) peak = sum, peak_step = at.first;
+  }
+  std::string text =
+      fmt::format("arena of {} bytes; most, {} bytes, are alive at step {}:", plan.bytes, peak, peak_step);
+  for (const Block& block : blocks.list) {
+    if (block.bytes == 0 || !alive_at(block, peak_step)) continue;
+    const TensorSlot& slot = program.tensors[block.tensor];
+    const ArenaPlan::Place& place = plan.places[block.tensor];
+    std::string sizes;
+    for (const SizeRef size : slot.sizes) sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", numbers[size.index]);
+    text += fmt::format("\n  {:>12} bytes at {:<10} steps {} to {}: {} {}[{}]", block.bytes, place.offset, block.first,
+                        block.last, slot.name, to_string(slot.dtype), sizes);
+    if (place.host.valid()) text += fmt::format(" in the memory of output {}", program.tensors[place.host.index].name);
+  }
+  return text;
+}
+
+}  // namespace cresset::runtime

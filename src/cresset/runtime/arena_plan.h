@@ -1,0 +1,43 @@
+// Where a call's intermediates lie: planned for the sizes of the call, so that what is never alive together shares
+// bytes, whatever the sizes are. An output's own memory counts as free until the output is written.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "runtime/program.h"
+
+namespace cresset::runtime {
+
+class ArenaPlan {
+ public:
+  struct Place {
+    TensorId host;       // the output (home Fresh) whose memory it is; invalid: the arena
+    int64_t offset = 0;  // a multiple of 64
+  };
+  struct Gap {
+    Place place;
+    int64_t bytes = 0;
+  };
+
+  // By tensor; what needs no place has one at the arena's beginning.
+  std::vector<Place> places;
+  int64_t bytes = 0;  // of the arena: a multiple of 64
+  int64_t alive = 0;  // the greatest sum of what is alive together
+
+  // What nothing alive at a step lies in. Steps are counted without Release.
+  std::span<const Gap> gaps(uint32_t step) const {
+    if (step + 1 >= gaps_from.size()) return {};
+    return {gap_list.data() + gaps_from[step], gap_list.data() + gaps_from[step + 1]};
+  }
+  std::vector<Gap> gap_list;
+  std::vector<uint32_t> gaps_from;
+};
+
+// `numbers`: the values of Program::sizes.
+ArenaPlan plan_arena(const Program& program, const std::vector<int64_t>& numbers);
+
+// For people: the step at which most bytes are alive, and what they are.
+std::string explain_peak(const Program& program, const std::vector<int64_t>& numbers, const ArenaPlan& plan);
+
+}  // namespace cresset::runtime

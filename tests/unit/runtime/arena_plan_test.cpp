@@ -1,0 +1,159 @@
+#include "runtime/arena_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace cresset::runtime {
+namespace {
+
+// Programs of tensors alone: bytes and the steps between which they are alive.
+struct Tensors {
+  Program program;
+  std::vector<int64_t> numbers;
+
+  TensorId add(int64_t bytes, uint32_t first, uint32_t last, Home home = Home::Arena) {
+    TensorSlot slot;
+    slot.home = home;
+    slot.bytes = {static_cast<uint32_t>(numbers.size())};
+    slot.first_step = first;
+    slot.last_step = last;
+    numbers.push_back(bytes);
+    program.tensors.push_back(slot);
+    return {static_cast<uint32_t>(program.tensors.size() - 1)};
+  }
+  void continues(TensorId id, TensorId from) { program.tensors[id.index].continues = from; }
+  ArenaPlan plan() const { return plan_arena(program, numbers); }
+};
+
+bool continues_into(const Tensors& tensors, TensorId to, size_t from) {
+  while (to.valid() && to.index != from) to = tensors.program.tensors[to.index].continues;
+  return to.valid();
+}
+
+void expect_sound(const Tensors& tensors, const ArenaPlan& plan) {
+  const auto& slots = tensors.program.tensors;
+  for (size_t a = 0; a < slots.size(); ++a) {
+    if (slots[a].home != Home::Arena) continue;
+    const auto [host, at] = plan.places[a];
+    EXPECT_EQ(at % 64, 0);
+    EXPECT_LE(at + tensors.numbers[a], host.valid() ? tensors.numbers[host.index] : plan.bytes);
+    if (host.valid() && !continues_into(tensors, host, a)) {
+      EXPECT_LT(slots[a].last_step, slots[host.index].first_step);
+    }
+    for (size_t b = 0; b < a; ++b) {
+      if (slots[a].first_step > slots[b].last_step || slots[b].first_step > slots[a].last_step) continue;
+      if (slots[b].home != Home::Arena || host != plan.places[b].host) continue;
+      const bool apart =
+          at + tensors.numbers[a] <= plan.places[b].offset || plan.places[b].offset + tensors.numbers[b] <= at;
+      EXPECT_TRUE(apart) << a << " and " << b << " are alive together and overlap";
+    }
+  }
+}
+
+TEST(ArenaPlan, NeedsNoMoreThanWhatIsAliveTogether) {
+  // A residual network's block: the small one at its start must not keep the large ones apart.
+  Tensors t;
+  t.add(64, 0, 1);
+  t.add(256, 1, 6);
+  t.add(1024, 2, 3);
+  t.add(256, 3, 4);
+  t.add(1024, 4, 5);
+  t.add(256, 5, 6);
+  const ArenaPlan plan = t.plan();
+  expect_sound(t, plan);
+  EXPECT_EQ(plan.alive, 256 + 1024 + 256);
+  EXPECT_EQ(plan.bytes, plan.alive);
+}
+
+TEST(ArenaPlan, LargeOnesFirstWhereComingToLifeFragments) {
+  Tensors t;
+  t.add(128, 0, 2);
+  t.add(64, 0, 9);  // in the middle when everything is placed as it comes
+  t.add(128, 1, 3);
+  t.add(256, 4, 9);
+  const ArenaPlan plan = t.plan();
+  expect_sound(t, plan);
+  EXPECT_EQ(plan.bytes, plan.alive);
+}
+
+TEST(ArenaPlan, WhatContinuesATensorLiesWhereItLies) {
+  Tensors t;
+  const TensorId a = t.add(100, 0, 1);
+  const TensorId b = t.add(100, 1, 2);
+  const TensorId c = t.add(100, 2, 3);
+  t.continues(b, a);
+  t.continues(c, b);
+  t.add(100, 3, 3);
+  const TensorId made = t.add(100, 0, 1, Home::Extern);
+  const TensorId kept = t.add(100, 1, 2);
+  t.continues(kept, made);  // in memory that an operator allocated
+  const ArenaPlan plan = t.plan();
+  EXPECT_EQ(plan.places[a.index].offset, plan.places[b.index].offset);
+  EXPECT_EQ(plan.places[a.index].offset, plan.places[c.index].offset);
+  EXPECT_EQ(plan.bytes, 2 * 128);
+}
+
+TEST(ArenaPlan, OutputsLendTheirMemoryUntilTheyAreWritten) {
+  Tensors t;
+  const TensorId early = t.add(8192, 0, 1);
+  const TensorId late = t.add(8192, 2, 3);
+  const TensorId output = t.add(8192, 2, UINT32_MAX - 1, Home::Fresh);
+  const TensorId chained = t.add(4096, 1, 2);  // becomes an output in place
+  const TensorId tail = t.add(4096, 2, UINT32_MAX - 1, Home::Fresh);
+  t.continues(tail, chained);
+  const ArenaPlan plan = t.plan();
+  expect_sound(t, plan);
+  EXPECT_EQ(plan.places[early.index].host, output);
+  EXPECT_FALSE(plan.places[late.index].host.valid());
+  EXPECT_EQ(plan.places[chained.index].host, tail);
+  EXPECT_EQ(plan.bytes, 8192);
+}
+
+TEST(ArenaPlan, KnowsWhatIsFreeDuringAStep) {
+  Tensors t;
+  const TensorId a = t.add(8192, 0, 0);
+  t.add(8192, 0, 2);
+  const TensorId output = t.add(4096, 2, UINT32_MAX - 1, Home::Fresh);
+  for (int i = 0; i < 3; ++i) t.program.steps.emplace_back(Copy{});
+  const ArenaPlan plan = t.plan();
+  const auto gaps_at = [&](uint32_t step) {
+    int64_t arena = 0, in_output = 0;
+    for (const ArenaPlan::Gap& gap : plan.gaps(step)) (gap.place.host == output ? in_output : arena) += gap.bytes;
+    return std::pair(arena, in_output);
+  };
+  EXPECT_EQ(gaps_at(0), std::pair(int64_t{0}, int64_t{4096}));
+  EXPECT_EQ(gaps_at(1), std::pair(int64_t{8192}, int64_t{4096}));
+  EXPECT_EQ(plan.gaps(1)[1].place.offset, plan.places[a.index].offset);
+  EXPECT_EQ(gaps_at(2), std::pair(int64_t{8192}, int64_t{0}));
+  EXPECT_TRUE(plan.gaps(3).empty());
+}
+
+TEST(ArenaPlan, RandomProgramsAreSoundAndTight) {
+  std::mt19937 random(7);
+  const auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+  for (int round = 0; round < 200; ++round) {
+    Tensors t;
+    for (uint32_t i = 0; i < 60; ++i) {
+      const uint32_t first = below(40);
+      t.add(below(4) == 0 ? below(5000) : 64 * (1 + below(8)), first, first + below(below(8) == 0 ? 40 : 4));
+      if (round % 2 == 1 && below(9) == 0) t.add(4096 + below(3000), first, UINT32_MAX - 1, Home::Fresh);
+    }
+    const ArenaPlan plan = t.plan();
+    expect_sound(t, plan);
+    EXPECT_LE(plan.bytes, plan.alive + plan.alive / 2);
+  }
+}
+
+TEST(ArenaPlan, SaysWhatIsAliveAtThePeak) {
+  Tensors t;
+  t.add(64, 0, 1);
+  const TensorId large = t.add(640, 2, 3);
+  t.program.tensors[large.index].name = "%large";
+  const std::string text = explain_peak(t.program, t.numbers, t.plan());
+  EXPECT_NE(text.find("640 bytes, are alive at step 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("%large"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace cresset::runtime
