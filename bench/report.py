@@ -177,6 +177,34 @@ def run_bounds(results: dict) -> list[Bound]:
     ]  # fmt: skip
 
 
+def python_bounds(results: dict) -> list[Bound]:
+    """Of the Python front end; torch.compile's figure is printed beside where it has one."""
+
+    def beside(text_: str, *path: str) -> str:
+        theirs = dig(results, "python", "inductor", *path)
+        return text_ if theirs is None else f"{text_} (torch.compile: {theirs:.3g})"
+
+    def ours(*path: str) -> float | None:
+        return dig(results, "python", "cresset", *path)
+
+    def breaks_over_eager(compiler: str) -> float | None:
+        row = dig(results, "python", compiler, "breaks_us") or {}
+        return ratio(row.get("compiled"), row.get("eager"))
+
+    loop = ours("capture", "loop") or {}
+    per_operator = ratio(1e3 * loop["ms"], loop["operators"]) if loop else None
+    theirs = breaks_over_eager("inductor")
+    return [
+        Bound(beside("capture of BERT base, ms", "capture", "bert", "ms"), ours("capture", "bert", "ms"), 25, True),
+        Bound("capture of a loop of 1,000 operators, us an operator", per_operator, 20, True),
+        Bound(beside("guards of BERT base, us", "guards_us", "bert"), ours("guards_us", "bert"), 5, True),
+        Bound(beside("guards of x + 1, us", "guards_us", "add_one"), ours("guards_us", "add_one"), 0.5, True),
+        Bound("20 graph breaks over eager", breaks_over_eager("cresset"), 1.2, True),
+        Bound("20 graph breaks over torch.compile", ratio(breaks_over_eager("cresset"), theirs), 1, True),
+        Bound("evaluated Python over CPython, geometric mean", ours("evaluator", "geometric_mean_ratio"), 3, True),
+    ]  # fmt: skip
+
+
 def print_report(results: dict, console: Console | None = None) -> None:
     console = console or Console(width=160)
     if model_rows(results):
@@ -189,7 +217,7 @@ def print_report(results: dict, console: Console | None = None) -> None:
     )
     for column in ("what", "measured", "bound", ""):
         bounds.add_column(column)
-    for bound in compile_bounds(results) + run_bounds(results):
+    for bound in compile_bounds(results) + run_bounds(results) + python_bounds(results):
         bounds.add_row(*bound.row())
     console.print(bounds)
 

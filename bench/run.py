@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 HERE = Path(__file__).resolve().parent
 QUICK_MODELS = ["bert", "gpt2", "resnet50"]
-WHAT = ["first", "warm", "steady", "sweep", "overhead", "operators"]
+WHAT = ["first", "warm", "steady", "sweep", "overhead", "operators", "python"]
 COMPILERS = ["eager", "cresset", "inductor", "inductor-dynamic"]
 console = Console()
 
@@ -107,6 +107,9 @@ def measure_rest(session: Session, what: list[str], baseline: bool) -> None:
             session.measure({"what": "overhead", "compilers": sides}, Path(folder), "overhead")
         if "operators" in what:
             session.measure({"what": "operators", "dtype": "fp32"}, Path(folder), "operators")
+        for compiler in ("cresset", "inductor") if baseline else ("cresset",):
+            if "python" in what:
+                session.measure({"what": "python", "compiler": compiler}, Path(folder), "python", compiler)
 
 
 def chosen_models(names: str | None, quick: bool) -> list[str]:

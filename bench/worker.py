@@ -199,6 +199,12 @@ def operators(request) -> dict:
     return {"counts": dict(counts), "failures": failures}
 
 
+def python(request) -> dict:
+    import python_rows
+
+    return python_rows.measure(request["compiler"])
+
+
 def main() -> None:
     request = json.loads(sys.argv[1])
     torch.manual_seed(0)
@@ -210,6 +216,7 @@ def main() -> None:
             "sweep": sweep,
             "overhead": overhead,
             "operators": operators,
+            "python": python,
         }[request["what"]](request)
     print(json.dumps(answer), flush=True)
     os._exit(0)  # torch.compile's worker pools take seconds to shut down

@@ -1,11 +1,13 @@
 #include "bridge/entry.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "base/log.h"
 #include "base/options.h"
 #include "bridge/control_flow.h"
 #include "bridge/dtypes.h"
+#include "bridge/stages.h"
 #include "sym/explain.h"
 
 namespace cresset::bridge {
@@ -26,7 +28,26 @@ TensorGuard guard_for(const at::Tensor& t, std::string name) {
   return guard;
 }
 
+int64_t key_mark(const c10::TensorImpl& t) { return static_cast<int64_t>(t.key_set().raw_repr()); }
+
+int64_t kind_mark(const c10::TensorImpl& t) {
+  const c10::Device device = t.device();
+  return static_cast<int64_t>(c10::typeMetaToScalarType(t.dtype())) << 32 |
+         static_cast<int64_t>(device.type()) << 16 | static_cast<uint8_t>(device.index());
+}
+
+void append_marks(const at::Tensor& constant, std::vector<int64_t>& out) {
+  const c10::TensorImpl& t = *constant.unsafeGetTensorImpl();
+  out.insert(out.end(), {key_mark(t), kind_mark(t), t.dim()});
+  out.insert(out.end(), t.sizes().begin(), t.sizes().end());
+  out.insert(out.end(), t.strides().begin(), t.strides().end());
+}
+
 }  // namespace
+
+Entry::~Entry() = default;
+
+Executor& Entry::executor() { return staged_ != nullptr ? staged_->last() : *executor_; }
 
 Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options, bool keep_text,
              const std::vector<sym::ExprId>& numbers)
@@ -108,6 +129,7 @@ void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
     guard.strides = captured_.constants[i].strides().vec();
     guard.layout.dense = false;
     constant_guards_.push_back(std::move(guard));
+    append_marks(captured_.constants[i], constant_marks_);
   }
   for (const graph::Mutation& m : graph.mutations) {
     mutates_ = true;
@@ -222,6 +244,22 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   return true;
 }
 
+// Sufficient, and all that a call looks at: hundreds of parameters, read in a row.
+bool Entry::constants_unchanged() const {
+  const int64_t* mark = constant_marks_.data();
+  for (const at::Tensor& constant : captured_.constants) {
+    const c10::TensorImpl& t = *constant.unsafeGetTensorImpl();
+    const c10::IntArrayRef sizes = t.sizes(), strides = t.strides();
+    const auto rank = static_cast<int64_t>(sizes.size());
+    if (key_mark(t) != mark[0] || kind_mark(t) != mark[1] || rank != mark[2]) return false;
+    mark += 3;
+    if (!std::equal(sizes.begin(), sizes.end(), mark) || !std::equal(strides.begin(), strides.end(), mark + rank))
+      return false;
+    mark += 2 * rank;
+  }
+  return true;
+}
+
 bool Entry::overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const {
   const auto* memory = inputs[i].storage().unsafeGetStorageImpl();
   for (size_t j = 0; j < inputs.size(); ++j)
@@ -241,7 +279,8 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
   }
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!tensor_matches(tensor_guards_[i], inputs[i], inputs, why)) return false;
-  for (size_t i = 0; i < constant_guards_.size(); ++i)
+  const bool unchanged = constants_unchanged();
+  for (size_t i = 0; !unchanged && i < constant_guards_.size(); ++i)
     if (!tensor_matches(constant_guards_[i], captured_.constants[i], inputs, why)) return false;
   for (size_t i = 0; mutates_ && i < inputs.size(); ++i) {
     if (!tensor_guards_[i].mutated || tensor_guards_[i].same_as >= 0 || !overlaps_another(i, inputs)) continue;

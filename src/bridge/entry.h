@@ -10,12 +10,20 @@
 #include "bridge/capture.h"
 #include "bridge/data_read.h"
 #include "bridge/executor.h"
-#include "bridge/stages.h"
 #include "compile/compile.h"
 #include "sym/size_program.h"
 #include "sym/validate.h"
 
 namespace cresset::bridge {
+
+class StagedProgram;  // stages.h, which needs torch's dispatcher: few include it
+
+// A decision that was taken while capturing, and that data made at run time contradicts. Nothing has been written yet:
+// the call is run by eager, which also raises what there is to raise.
+class AssumptionFailed : public c10::Error {
+ public:
+  using c10::Error::Error;
+};
 
 // What is demanded of one tensor, beside its sizes' relations.
 struct TensorGuard {
@@ -37,6 +45,7 @@ class Entry {
   // numbers: what is asked of sizes beside the results.
   Entry(Captured captured, const std::vector<at::Tensor>& inputs, const driver::Options& options,
         bool keep_text = false, const std::vector<sym::ExprId>& numbers = {});
+  ~Entry();
 
   // Fills `symbols` (symbol_count() values) and says whether this entry serves these tensors and integers. On a miss
   // and when `why` is given, it receives the first guard that fails, for people.
@@ -63,7 +72,7 @@ class Entry {
   size_t tensor_count() const { return tensor_guards_.size(); }  // of a call
   const std::shared_ptr<sym::ShapeEnv>& env() const { return env_; }
   const std::vector<sym::GuardFact>& guards() const { return guards_; }  // the ones that a call checks
-  Executor& executor() { return staged_ != nullptr ? staged_->last() : *executor_; }
+  Executor& executor();
 
  private:
   struct Output {
@@ -80,6 +89,7 @@ class Entry {
   void validate();
   bool tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
                       std::string* why) const;
+  bool constants_unchanged() const;
   bool overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const;
   at::Tensor output(const Output& out, c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& results,
                     const int64_t* geometry);
@@ -87,6 +97,7 @@ class Entry {
   Captured captured_;  // graph moved out
   std::shared_ptr<sym::ShapeEnv> env_;
   std::vector<TensorGuard> tensor_guards_, constant_guards_;
+  std::vector<int64_t> constant_marks_;  // what constant_guards_ say, in a row: keys, kind, rank, sizes, strides
   std::vector<SymbolBinding> symbols_;
   std::vector<sym::GuardFact> guards_;
   sym::SizeProgram guard_program_, geometry_;

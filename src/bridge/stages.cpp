@@ -9,6 +9,7 @@
 #include "bridge/control_flow.h"
 #include "bridge/data_read.h"
 #include "bridge/dtypes.h"
+#include "bridge/entry.h"
 
 namespace cresset::bridge {
 namespace {

@@ -22,13 +22,6 @@
 
 namespace cresset::bridge {
 
-// A decision that was taken while capturing, and that data made at run time contradicts. Nothing has been written yet:
-// the call is run by eager, which also raises what there is to raise.
-class AssumptionFailed : public c10::Error {
- public:
-  using c10::Error::Error;
-};
-
 // Whether the operator's result sizes depend on data, in a way that stages can serve.
 bool makes_data_dependent_sizes(graph::OpId op);
 // Types of its results, with fresh unbacked symbols; `fresh` receives (result, dimension) of each. Aborts the capture

@@ -1,7 +1,5 @@
 #include "frontend/anatomy.h"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include <cstring>
 
 #include "frontend/point.h"

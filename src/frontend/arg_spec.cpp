@@ -5,7 +5,6 @@
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/Layout.h>
 #include <torch/csrc/MemoryFormat.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 
@@ -238,7 +237,7 @@ bool match_anatomy(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, st
 
 bool match_tensor(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if (!is_plain_tensor(object)) return miss(spec, why, "expected a tensor, got " + type_name(object));
-  leaves.tensors.push_back(THPVariable_Unpack(object));
+  leaves.tensors.push_back(tensor_of(object));
   return true;
 }
 

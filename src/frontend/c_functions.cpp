@@ -1,8 +1,6 @@
 // size: table
 #include "frontend/c_functions.h"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include <algorithm>
 #include <string_view>
 #include <unordered_set>

@@ -1,7 +1,5 @@
 #include "frontend/call_hints.h"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include "frontend/py_objects.h"
 #include "frontend/variant.h"
 
@@ -14,7 +12,7 @@ class CallHash {
  public:
   void add(PyObject* object, int depth) {
     mix(reinterpret_cast<size_t>(Py_TYPE(object)));
-    if (is_tensor(object)) return tensor(THPVariable_Unpack(object));
+    if (is_tensor(object)) return tensor(tensor_of(object));
     if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object))
       return mix(static_cast<size_t>(PyObject_Hash(object)));
     if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {

@@ -5,6 +5,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/log.h"
 #include "bridge/capture.h"
@@ -116,6 +117,14 @@ CompiledFunction::Found CompiledFunction::find(Variants& among, CallHints& hints
     return found;
   }
   return found;
+}
+
+double CompiledFunction::check_ns(PyObject* args, PyObject* kwargs, int64_t count) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < count; ++i)
+    if (find(variants_, hints_, TorchState::now(), args, kwargs, nullptr).variant == nullptr) return -1;
+  const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
+  return spent.count() / static_cast<double>(count);
 }
 
 std::string CompiledFunction::name() const { return name_of(function_.get()); }

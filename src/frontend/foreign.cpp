@@ -1,7 +1,6 @@
 #include "frontend/foreign.h"
 
 #include <c10/util/flat_hash_map.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <string_view>

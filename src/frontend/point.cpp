@@ -1,8 +1,6 @@
 #include "frontend/point.h"
 
 #include <opcode.h>
-#include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/utils/python_symnode.h>
 
 #include <algorithm>
 
@@ -64,7 +62,7 @@ bool looks_at_locals(PyCodeObject* code) {
 // Nobody notices when it goes: values, tensors, and containers of such.
 bool goes_unnoticed(PyObject* object, int depth = 0) {
   if (object == Py_None || PyLong_Check(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
-      THPVariable_CheckExact(object) || is_symint(object) || is_symfloat(object))
+      is_exact_tensor(object) || is_symint(object) || is_symfloat(object))
     return true;
   if (depth > 3 || (!PyTuple_Check(object) && !PyList_CheckExact(object))) return false;
   PyObject** items = PySequence_Fast_ITEMS(object);

@@ -11,15 +11,6 @@ PyObject* instance_dict(PyObject* object) {
   return slot != nullptr ? *slot : nullptr;
 }
 
-uint64_t dict_version(PyObject* dict) {
-#if PY_VERSION_HEX < 0x030C0000
-  return ((PyDictObject*)dict)->ma_version_tag;
-#else
-  (void)dict;
-  return 0;
-#endif
-}
-
 PyObject* module_attribute(const char* module, const char* name) {
   const PyRef found = checked(PyImport_ImportModule(module));
   return checked(PyObject_GetAttrString(found.get(), name)).release();
@@ -28,6 +19,12 @@ PyObject* module_attribute(const char* module, const char* name) {
 bool is_tensor(PyObject* object) {
   return object != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)THPVariableClass);
 }
+
+bool is_exact_tensor(PyObject* object) { return THPVariable_CheckExact(object); }
+
+const at::Tensor& tensor_of(PyObject* object) { return THPVariable_Unpack(object); }
+
+PyRef python_tensor(const at::Tensor& tensor) { return checked(THPVariable_Wrap(tensor)); }
 
 bool is_symint(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymInt");

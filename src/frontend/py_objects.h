@@ -1,4 +1,5 @@
-// What the C API leaves to say about objects: instance dictionaries, their versions, tuples of a given type.
+// What the C API leaves to say about objects: instance dictionaries, their versions, tuples of a given type, tensors.
+// torch's own headers for tensors in Python take ten seconds a translation unit: few files include them.
 #pragma once
 
 #include <Python.h>
@@ -8,16 +9,30 @@
 
 #include "frontend/py_ref.h"
 
+namespace at {
+class Tensor;
+}
+
 namespace cresset::frontend {
 
 // Borrowed; nullptr when the object has none, or has not made it yet.
 PyObject* instance_dict(PyObject* object);
 // Changes with the dictionary; 0: it changes without a trace.
-uint64_t dict_version(PyObject* dict);
+inline uint64_t dict_version(PyObject* dict) {
+#if PY_VERSION_HEX < 0x030C0000
+  return ((PyDictObject*)dict)->ma_version_tag;
+#else
+  (void)dict;
+  return 0;
+#endif
+}
 // module.name, kept for good: for static variables. Throws PythonError when there is none.
 PyObject* module_attribute(const char* module, const char* name);
 // By the object's own type: no Python code is asked.
 bool is_tensor(PyObject* object);
+bool is_exact_tensor(PyObject* object);           // of no subclass
+const at::Tensor& tensor_of(PyObject* object);    // of one for which is_tensor holds
+PyRef python_tensor(const at::Tensor& tensor);    // throws PythonError
 bool is_symint(PyObject* object);
 bool is_symfloat(PyObject* object);
 bool is_symbool(PyObject* object);

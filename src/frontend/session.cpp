@@ -1,7 +1,5 @@
 #include "frontend/session.h"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include <algorithm>
 #include <string_view>
 

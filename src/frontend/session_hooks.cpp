@@ -1,7 +1,5 @@
 // What the evaluator tells a session, and calls of C functions.
 #include <opcode.h>
-#include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/utils/python_symnode.h>
 
 #include <algorithm>
 #include <string_view>
@@ -45,7 +43,7 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
   if (PyDict_Check(value)) return read_whole(value), CRESSET_TRUTH_RUN;  // of a subclass: whether it is empty
   read_whole(value);
   const bool number = is_symbolic_number(value);
-  if (!number && (!THPVariable_CheckExact(value) || bridge::TraceTensor::from(THPVariable_Unpack(value)) == nullptr))
+  if (!number && (!is_exact_tensor(value) || bridge::TraceTensor::from(tensor_of(value)) == nullptr))
     return CRESSET_TRUTH_RUN;
   start(activation, Operation::Kind::Truth, 0);
   in_progress_.operands[0] = value;
@@ -92,7 +90,7 @@ bool holds_symbol(PyObject* key) {
 // tensor[n], or with a value tensor[n] = value, where n is symbolic and stays so. Empty, without an exception: it is
 // torch's to do.
 PyRef at_symbol(PyObject* tensor, PyObject* key, PyObject* value) {
-  if (!THPVariable_CheckExact(tensor) || !holds_symbol(key)) return {};
+  if (!is_exact_tensor(tensor) || !holds_symbol(key)) return {};
   static PyObject* const get = module_attribute("cresset._capture_patches", "get_item");
   static PyObject* const set = module_attribute("cresset._capture_patches", "set_item");
   cresset_eval_pause();
@@ -107,6 +105,10 @@ PyRef at_symbol(PyObject* tensor, PyObject* key, PyObject* value) {
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
     if (PyRef value = with_numpy_scalar(op)) return *result = value.release(), CRESSET_RESULT;
+  const bool may_advance = op.kind == CRESSET_OP_UNPACK || op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER ||
+                           op.kind == CRESSET_OP_CONTAINS;
+  if (!outer_.empty() && may_advance && PyIter_Check(op.operands[0]))
+    no_effect_on(op.operands[0], "it advances an iterator from outside");
   const std::optional<Operation::Kind> kind = kind_of(op.kind);
   if (PyObject* inside = existed(op.operands[0]) ? viewed(op.operands[0]) : nullptr) {
     learn(inside);
@@ -119,9 +121,9 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   for (PyObject* operand : op.operands) {
     if (operand == nullptr || is_builtin_operand(operand)) continue;
     const bool is_number = is_symfloat(operand) || is_symint(operand);
-    tensors = tensors || THPVariable_CheckExact(operand) || is_symfloat(operand) ||
+    tensors = tensors || is_exact_tensor(operand) || is_symfloat(operand) ||
               (op.kind == CRESSET_OP_FORMAT && is_number);
-    if (is_number || THPVariable_CheckExact(operand)) continue;
+    if (is_number || is_exact_tensor(operand)) continue;
     if (!is_foreign(operand)) return CRESSET_RUN;
     foreign = foreign || is_closed_to_facts(operand);
   }
@@ -129,7 +131,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   if (!kind || !(tensors || foreign) || operators_call_python()) return CRESSET_RUN;
   // The evaluator tells of what native operators read and write in containers: those are left to it.
   const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
-  if (in_place && !THPVariable_CheckExact(op.operands[0])) return CRESSET_RUN;
+  if (in_place && !is_exact_tensor(op.operands[0])) return CRESSET_RUN;
   if (op.kind != CRESSET_OP_FORMAT)
     for (PyObject* operand : op.operands)
       if (operand != nullptr && (PyList_CheckExact(operand) || PyDict_CheckExact(operand))) read_whole(operand);
@@ -176,8 +178,8 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
     if (what.self == nullptr || std::string_view(what.name) != "item") return CRESSET_RUN;
     given = what.self;
   }
-  if (given == nullptr || !THPVariable_CheckExact(given)) return CRESSET_RUN;
-  const at::Tensor& tensor = THPVariable_Unpack(given);
+  if (given == nullptr || !is_exact_tensor(given)) return CRESSET_RUN;
+  const at::Tensor& tensor = tensor_of(given);
   if (to_int ? !at::isIntegralType(tensor.scalar_type(), false) : !at::isFloatingType(tensor.scalar_type()))
     return CRESSET_RUN;
   if (to_int) return read_int(activation, call, given, result);

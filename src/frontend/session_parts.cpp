@@ -1,6 +1,4 @@
 // Parts of a program that may run or not, or several times: what they do is recorded, so nothing else may come of it.
-#include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/utils/python_symnode.h>
 
 #include "frontend/py_objects.h"
 #include "frontend/session.h"

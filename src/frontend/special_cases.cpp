@@ -2,7 +2,6 @@
 
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
-#include <torch/csrc/utils/python_symnode.h>
 
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
@@ -18,7 +17,7 @@ PyRef with_numpy_scalar(const CressetOperator& op) {
   PyObject *left = op.operands[0], *right = op.operands[1];
   if (right == nullptr || is_numpy_scalar(left) == is_numpy_scalar(right)) return {};
   PyObject* number = is_numpy_scalar(left) ? right : left;
-  if (!torch::is_symint(number) && !torch::is_symfloat(number)) return {};
+  if (!is_symint(number) && !is_symfloat(number)) return {};
   const PyRef plain = without_symbols(PyRef::borrow(number));
   Operation plainly;
   plainly.kind = op.kind == CRESSET_OP_BINARY ? Operation::Kind::Binary : Operation::Kind::Compare;

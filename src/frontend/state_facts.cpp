@@ -1,7 +1,5 @@
 #include "frontend/state_facts.h"
 
-#include <torch/csrc/autograd/python_variable.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -109,7 +107,7 @@ bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
     if (now == nullptr || Py_TYPE(now) != input.type)
       return miss(why, input.source.container.get(), input.source.key.get(), (PyObject*)input.type, now);
     if (!input.is_number()) {
-      leaves.tensors.push_back(THPVariable_Unpack(now));
+      leaves.tensors.push_back(tensor_of(now));
       continue;
     }
     int overflow = 0;
@@ -118,7 +116,7 @@ bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
       return miss(why, input.source.container.get(), input.source.key.get(), (PyObject*)input.type, now);
   }
   for (const auto& [position, tensor] : tied_leaves_) {
-    if (leaves.tensors[position].is_same(THPVariable_Unpack(tensor.get()))) continue;
+    if (leaves.tensors[position].is_same(tensor_of(tensor.get()))) continue;
     if (why != nullptr) *why = "expected a tensor that the program's state holds too";
     return false;
   }
@@ -127,7 +125,7 @@ bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
 
 void StateFacts::know(const CallLeaves& leaves) {
   for (size_t i = 0; i < leaves.tensors.size(); ++i)
-    leaf_of_.emplace(checked(THPVariable_Wrap(leaves.tensors[i])).get(), i);  // the leaves keep it
+    leaf_of_.emplace(python_tensor(leaves.tensors[i]).get(), i);  // the leaves keep it
 }
 
 void StateFacts::tie(PyObject* value) {
@@ -176,7 +174,7 @@ bool StateFacts::collect_varied(std::vector<Source>& out) const {
 
 StateFacts::Dict& StateFacts::dict(PyObject* dict) {
   const auto [known, fresh] = dict_of_.emplace(dict, dicts_.size());
-  if (fresh) dicts_.push_back({PyRef::borrow(dict), 0, false, {}});
+  if (fresh) dicts_.push_back({PyRef::borrow(dict), false, {}});
   return dicts_[known->second];
 }
 
@@ -272,18 +270,15 @@ bool StateFacts::dict_same(const Dict& fact, std::string* why) const {
   return true;
 }
 
-bool StateFacts::dict_holds(Dict& fact, std::string* why) {
-  const uint64_t now = dict_version(fact.dict.get());
-  if (now != 0 && now == fact.version) return true;
-  if (!dict_same(fact, why)) return false;
-  fact.version = now;
-  return true;
-}
-
 bool StateFacts::holds(std::string* why) {
   if (!classes_.holds(why)) return false;
-  for (Dict& fact : dicts_)
-    if (!dict_holds(fact, why)) return false;
+  for (size_t i = tags_.size(); i < dicts_.size(); ++i) tags_.push_back({dicts_[i].dict.get(), 0});
+  for (DictTag& tag : tags_) {
+    const uint64_t now = dict_version(tag.dict);
+    if (now != 0 && now == tag.version) continue;
+    if (!dict_same(dicts_[static_cast<size_t>(&tag - tags_.data())], why)) return false;
+    tag.version = now;
+  }
   for (const Cell& fact : cells_) {
     PyObject* got = PyCell_GET(fact.cell.get());
     if (!same_or_absent(fact.value.get(), got)) return miss(why, fact.cell.get(), nullptr, fact.value.get(), got);

@@ -75,7 +75,6 @@ class StateFacts {
  private:
   struct Dict {
     PyRef dict;
-    uint64_t version = 0;
     bool whole = false;  // these items and no others, in this order
     std::vector<std::pair<PyRef, PyRef>> items;
   };
@@ -92,7 +91,6 @@ class StateFacts {
     PyRef owner, descriptor, value;
   };
   Dict& dict(PyObject* dict);
-  bool dict_holds(Dict& fact, std::string* why);
   bool dict_same(const Dict& fact, std::string* why) const;
   bool miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const;
 
@@ -110,6 +108,11 @@ class StateFacts {
   ska::flat_hash_map<PyObject*, size_t> leaf_of_;  // while capturing: tensor -> position among the call's
   std::vector<std::pair<size_t, PyRef>> tied_leaves_;
   std::vector<Dict> dicts_;
+  struct DictTag {
+    PyObject* dict;
+    uint64_t version;  // when the fact was last seen to hold; 0: not yet
+  };
+  std::vector<DictTag> tags_;  // of dicts_: all that most calls look at
   std::vector<List> lists_;
   std::vector<Set> sets_;
   std::vector<Cell> cells_;

@@ -121,6 +121,9 @@ PYBIND11_MODULE(_C, m) {
         py::arg("entry_limit") = 0);
   m.def("variants", &variants);
   m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
+  m.def("check_ns", [](const py::object& f, const py::tuple& args, const py::dict& kwargs, int64_t count) {
+    return state_of(f).check_ns(args.ptr(), kwargs.ptr(), count);
+  });
   m.def("stats", &stats);
   m.def("reset_stats", &frontend::reset_totals);
   frontend::add_control_functions(m.ptr());

@@ -221,6 +221,28 @@ def an_iterator(cond, loop, x):
     return y, next(it)
 
 
+def an_iterator_unpacked(cond, loop, x):
+    it = iter([1, 2])
+
+    def yes(t):
+        a, b = it
+        return t * a + b
+
+    return cond(x.sum() > 20, yes, lambda t: t * 2, (x,)), list(it)
+
+
+def an_iterator_searched(cond, loop, x):
+    it = iter([1, 2, 3])
+    y = cond(x.sum() > 20, lambda t: t + (2 in it), lambda t: t * 2, (x,))
+    return y, list(it)
+
+
+def an_iterator_spread(cond, loop, x):
+    it, other = iter([1, 2, 3]), iter([4, 5])
+    y = cond(x.sum() > 20, lambda t: t + len([*it]), lambda t: t * len({*other, *it}), (x,))
+    return y, list(it), list(other)
+
+
 def other_shapes(cond, loop, x):
     return cond(x.sum() > 20, lambda t: t.sum(), lambda t: t * 2, (x,))
 
@@ -252,8 +274,9 @@ def a_loop_with_numbers(cond, loop, x):
     return loop(lambda i, t: i < 3, lambda i, t: (i + 1, t * 2), (0, x))[1]
 
 
-HOST = [to_list, to_cell, to_global, an_iterator, other_shapes, other_dtypes, other_structures, data_in_a_branch]
+HOST = [to_list, to_cell, to_global, an_iterator, an_iterator_unpacked, other_shapes, other_dtypes, other_structures, data_in_a_branch]
 HOST += [a_branch_that_raises, a_loop_that_grows, a_loop_with_numbers]
+HOST += [an_iterator_searched, an_iterator_spread]
 
 
 @pytest.mark.parametrize("program", HOST, ids=lambda p: p.__name__)

@@ -131,7 +131,12 @@ class Printer {
     return out;
   }
 
-  std::string expr(ExprId e) const {
+  const std::string& expr(ExprId e) const {
+    const auto [known, fresh] = texts_.try_emplace(e);
+    if (fresh) known->second = expr_text(e);
+    return known->second;
+  }
+  std::string expr_text(ExprId e) const {
     if (!canonical_ || graph_.pool().is_const(e)) return sym::to_string(graph_.pool(), e, names_);
     e = graph_.pool().substitute(e, pinned_);
     std::vector<sym::VarId> vars;
@@ -192,6 +197,7 @@ class Printer {
   bool canonical_ = false;
   std::unordered_map<sym::VarId, ExprId> pinned_;  // canonical: what is written as a constant
   mutable std::set<sym::VarId> used_;              // canonical: by the graph
+  mutable std::unordered_map<ExprId, std::string> texts_;
   std::string out_;
 };
 

@@ -1,0 +1,145 @@
+"""What the Python front end costs: capture, guards, graph breaks, evaluation. One compiler a process; eager beside it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+ROUNDS = 15
+
+
+def timed(call) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def add_one(x):
+    return x + 1
+
+
+def loop_of_operators(x, y):
+    for i in range(500):
+        x = torch.relu(x) if i % 2 else x * y
+        x = x + y
+    return x
+
+
+def twenty_breaks(x, y):
+    for _ in range(20):
+        x = torch.tanh(x @ y) + y
+        if x.sum() > 1e9:
+            x = x - 1
+    return x
+
+
+def bert():
+    from models import MODELS
+
+    model = MODELS["bert"].build("real", torch.float32)
+
+    def run(input_ids):
+        return model(input_ids=input_ids).last_hidden_state
+
+    return run, {"input_ids": torch.randint(0, 1000, (1, 16)), "model": model}
+
+
+def compile_with(compiler: str, function):
+    if compiler == "cresset":
+        import cresset
+
+        return cresset.compile(function)
+    return torch.compile(function, backend=compiler)
+
+
+def forget(compiler: str) -> None:
+    if compiler == "cresset":
+        import cresset
+
+        cresset.reset()
+    else:
+        torch._dynamo.reset()
+
+
+def guard_us(compiler: str, function, values: dict) -> float:
+    """Microseconds to find out that a call is served by what was compiled."""
+    arguments = {name: v for name, v in values.items() if isinstance(v, torch.Tensor)}
+    forget(compiler)
+    compiled = compile_with(compiler, function)
+    for _ in range(3):
+        compiled(**arguments)
+    if compiler == "cresset":
+        from cresset import _C
+
+        return statistics.median(_C.check_ns(compiled, (), arguments, 2000) for _ in range(ROUNDS)) / 1e3
+    from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list
+
+    (entry,) = _debug_get_cache_entry_list(function.__code__)
+    check = entry.guard_manager.check
+    assert check(values)
+
+    def many():
+        for _ in range(2000):
+            check(values)
+
+    return statistics.median(timed(many) for _ in range(ROUNDS)) / 2000 * 1e6
+
+
+def capture_ms(compiler: str, function, arguments: dict, rounds: int) -> dict:
+    """Milliseconds of capture alone; torch.compile's is a whole first call whose backend runs the graph eagerly."""
+    times, operators = [], None
+    for _ in range(rounds):
+        forget(compiler)
+        compiled = compile_with(compiler, function)
+        seconds = timed(lambda run=compiled: run(**arguments))
+        if compiler == "cresset":
+            import cresset
+
+            seconds, operators = cresset.stats()["ms_capture"] / 1e3, cresset.stats()["operators_captured"]
+        times.append(1e3 * seconds)
+    return {"ms": statistics.median(times), "best_ms": min(times), "operators": operators}
+
+
+def breaks_us(compiler: str) -> dict:
+    x, y = torch.randn(64, 64), torch.randn(64, 64) * 0.1
+    forget(compiler)
+    compiled = compile_with(compiler, twenty_breaks)
+    for _ in range(10):
+        compiled(x, y)
+    times = {"eager": [], "compiled": []}
+    for _ in range(ROUNDS * 4):
+        for name, run in (("eager", twenty_breaks), ("compiled", compiled)):
+            times[name].append(timed(lambda run=run: [run(x, y) for _ in range(10)]) * 1e5)
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def evaluator() -> dict:
+    script = str(Path(__file__).resolve().parent / "evaluator.py")
+    done = subprocess.run([sys.executable, script, "--json"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def measure(compiler: str) -> dict:
+    """compiler: "cresset", or "inductor" (whose capture and guards are taken with a backend that compiles nothing)."""
+    ours = compiler == "cresset"
+    front = "cresset" if ours else "eager"
+    run, values = bert()
+    x, y = torch.randn(8), torch.randn(8)
+    return {
+        "guards_us": {
+            "add_one": guard_us(front, add_one, {"x": x}),
+            "bert": guard_us(front, run, values),
+        },
+        "capture": {
+            "bert": capture_ms(front, run, {"input_ids": values["input_ids"]}, 10 if ours else 2),
+            "loop": capture_ms(front, loop_of_operators, {"x": x, "y": y}, 10 if ours else 2),
+        },
+        "breaks_us": breaks_us(compiler),
+        **({"evaluator": evaluator()} if ours else {}),
+    }
