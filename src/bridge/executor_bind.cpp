@@ -180,7 +180,7 @@ void BoundContext::bind_steps() {
   uint32_t position = 0;
   for (const runtime::Step& step : program_.steps) {
     if (const auto* launch = std::get_if<runtime::Launch>(&step)) {
-      steps_.push_back({StepKind::Launch, static_cast<uint32_t>(launches_.size())});
+      steps_.push_back({StepKind::Launch, static_cast<uint32_t>(launches_.size()), 0, 0, 0, 0, position});
       bind_launch(*launch, buffer, symbol);
     } else if (const auto* call = std::get_if<runtime::ExternCall>(&step)) {
       steps_.push_back({StepKind::Extern, static_cast<uint32_t>(externs_.size())});
@@ -198,7 +198,7 @@ void BoundContext::bind_steps() {
 
 void BoundContext::bind_launch(const runtime::Launch& launch, void**& buffer, int64_t*& symbol) {
   const codegen::CompiledKernel& kernel = *program_.kernels[launch.kernel];
-  BoundLaunch bound{kernel.fn(), buffer, symbol, 0, 0, 0};
+  BoundLaunch bound{kernel.fn(), buffer, symbol, 0, 0, 0, steps_.back().position, {}};
   for (const TensorId id : launch.buffers) {
     BoundRoot& root = roots_[slots_[id.index].root];
     root.listeners.emplace_back(buffer, slots_[id.index].byte_offset);
@@ -207,8 +207,7 @@ void BoundContext::bind_launch(const runtime::Launch& launch, void**& buffer, in
   for (const runtime::SizeRef ref : launch.symbols) *symbol++ = size(ref);
   bound.items = kernel.work_items(bound.symbols);
   bound.cost = bound.items * kernel.item_cost(bound.symbols);
-  bound.scratch_bytes = kernel.scratch_bytes(bound.symbols);
-  scratch_bytes_ = std::max(scratch_bytes_, (bound.scratch_bytes + kAlignment - 1) / kAlignment * kAlignment);
+  bound.scratch_bytes = (kernel.scratch_bytes(bound.symbols) + kAlignment - 1) / kAlignment * kAlignment;
   launches_.push_back(bound);
 }
 

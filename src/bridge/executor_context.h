@@ -82,7 +82,9 @@ class BoundContext {
     codegen::KernelFn fn;
     void** buffers;
     const int64_t* symbols;
-    int64_t items, cost, scratch_bytes;
+    int64_t items, cost, scratch_bytes;  // of one thread: a multiple of 64
+    uint32_t position;
+    std::optional<runtime::ArenaPlan::Place> scratch;  // none: behind the arena
   };
   struct BoundCopy {
     runtime::TensorId from, to;
@@ -124,8 +126,10 @@ class BoundContext {
   }
   uint32_t last_heir(uint32_t root) const;
   void allocate_fresh(uint32_t begin, uint32_t end);
-  void run_step(const BoundStep& step, char* scratch);
-  void run_launch(const BoundLaunch& launch, char* scratch);
+  void place_scratch();
+  int threads_for(const BoundLaunch& launch) const;
+  void run_step(const BoundStep& step);
+  void run_launch(const BoundLaunch& launch);
   void run_copy(const BoundCopy& copy);
   std::vector<at::Tensor> take_outputs(c10::ArrayRef<at::Tensor> inputs);
   at::Tensor take_output(runtime::TensorId id);
@@ -151,6 +155,7 @@ class BoundContext {
   std::vector<uint32_t> drops_, fresh_;
   uint32_t fresh_unused_ = 0;  // fresh_ from here on: what no step writes
   int64_t arena_bytes_ = 0, scratch_bytes_ = 0;
+  int scratch_threads_ = 0;  // that scratch was placed for
   uint64_t last_arena_ = 0;
   char* arena_base_ = nullptr;
   int threads_ = 1;

@@ -192,10 +192,28 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   if (slot.home == Home::Fresh) slot.tensor = &roots_[last].owner;
 }
 
-void BoundContext::run_launch(const BoundLaunch& launch, char* scratch) {
+int BoundContext::threads_for(const BoundLaunch& launch) const {
   const int64_t most = std::min<int64_t>(threads_, launch.items);
-  const int threads =
-      static_cast<int>(std::clamp<int64_t>(launch.cost / kElementsPerThread, 1, std::max<int64_t>(most, 1)));
+  return static_cast<int>(std::clamp<int64_t>(launch.cost / kElementsPerThread, 1, std::max<int64_t>(most, 1)));
+}
+
+// Kernels' scratch lies where nothing is alive while they run, if there is room; else behind the arena.
+void BoundContext::place_scratch() {
+  if (scratch_threads_ == threads_) return;
+  scratch_threads_ = threads_;
+  scratch_bytes_ = 0;
+  for (BoundLaunch& launch : launches_) {
+    const int64_t bytes = launch.scratch_bytes * threads_for(launch);
+    launch.scratch.reset();
+    for (const runtime::ArenaPlan::Gap& gap : plan_.gaps(launch.position))
+      if (bytes != 0 && gap.bytes >= bytes) launch.scratch = gap.place;
+    if (!launch.scratch) scratch_bytes_ = std::max(scratch_bytes_, bytes);
+  }
+}
+
+void BoundContext::run_launch(const BoundLaunch& launch) {
+  const int threads = threads_for(launch);
+  char* const scratch = launch.scratch ? address(*launch.scratch) : arena_base_ + arena_bytes_;
   if (threads == 1) {
     if (launch.items > 0) launch.fn(launch.buffers, launch.symbols, 0, launch.items, scratch);
     return;
@@ -204,7 +222,7 @@ void BoundContext::run_launch(const BoundLaunch& launch, char* scratch) {
     const BoundLaunch& launch;
     char* scratch;
     int64_t scratch_stride, chunk;
-  } job{launch, scratch, scratch_bytes_, (launch.items + threads - 1) / threads};
+  } job{launch, scratch, launch.scratch_bytes, (launch.items + threads - 1) / threads};
   run_on_threads(
       threads,
       [](void* data, int thread) {
@@ -233,25 +251,25 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs) {
   const ReuseResultMemory reuse;
   const PlaceResults no_places;  // those of a call that runs this program inside it are not ours
   threads_ = at::in_parallel_region() ? 1 : at::get_num_threads();
-  const ArenaLease arena(static_cast<size_t>(arena_bytes_ + scratch_bytes_ * threads_), last_arena_);
-  const ReportedArena reported(arena.block(), arena_bytes_ + scratch_bytes_ * threads_);
+  place_scratch();
+  const ArenaLease arena(static_cast<size_t>(arena_bytes_ + scratch_bytes_), last_arena_);
+  const ReportedArena reported(arena.block(), arena_bytes_ + scratch_bytes_);
   struct AtEnd {
     BoundContext& context;
     ~AtEnd() { context.end_call(); }
   } at_end{*this};
   bind_call(inputs, arena.block());
-  char* const scratch = arena.block().data + arena_bytes_;
-  for (const BoundStep& step : steps_) run_step(step, scratch);
+  for (const BoundStep& step : steps_) run_step(step);
   allocate_fresh(fresh_unused_, static_cast<uint32_t>(fresh_.size()));
   return take_outputs(inputs);
 }
 
-void BoundContext::run_step(const BoundStep& step, char* scratch) {
+void BoundContext::run_step(const BoundStep& step) {
   allocate_fresh(step.fresh_begin, step.fresh_end);
   position_ = step.position;
   switch (step.kind) {
     case StepKind::Launch:
-      run_launch(launches_[step.index], scratch);
+      run_launch(launches_[step.index]);
       break;
     case StepKind::Extern:
       externs_[step.index]->run(*this);

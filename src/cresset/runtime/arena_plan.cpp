@@ -10,6 +10,10 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kLeastHost = 4096;  // smaller outputs are not worth the addresses that move with them
 constexpr uint32_t kNone = UINT32_MAX;
+// A plan is good enough when it is within 1/kTolerance of what is needed at any rate; until then blocks are placed
+// anew, about kPlacements of them in all.
+constexpr int64_t kTolerance = 64;
+constexpr size_t kPlacements = 8192, kMostRounds = 32;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -36,13 +40,14 @@ struct Blocks {
   std::vector<uint32_t> of;  // by tensor
   std::vector<Bin> bins;     // outputs from the smallest to the largest, then the arena
   std::vector<uint32_t> bin_of_output;
-  int64_t alive = 0;
+  int64_t alive = 0, least = 0;  // least: what the arena needs at any rate
 
  private:
   void add(const Program& program, const std::vector<int64_t>& numbers);
   void add_bins(const Program& program, const std::vector<int64_t>& numbers);
   void sort();
   void find_rivals();
+  int64_t lent_at(uint32_t step) const;
 };
 
 Blocks::Blocks(const Program& program, const std::vector<int64_t>& numbers) {
@@ -106,6 +111,13 @@ void Blocks::sort() {
     if (b != kNone) b = place[b];
 }
 
+int64_t Blocks::lent_at(uint32_t step) const {
+  int64_t bytes = 0;
+  for (const Bin& bin : bins)
+    if (bin.tensor.valid() && step < bin.first) bytes += bin.bytes;
+  return bytes;
+}
+
 void Blocks::find_rivals() {
   std::vector<uint32_t> together;
   int64_t sum = 0;
@@ -123,6 +135,7 @@ void Blocks::find_rivals() {
     }
     together.push_back(b);
     alive = std::max(alive, sum += block.bytes);
+    least = std::max(least, sum - lent_at(block.first));
   }
 }
 
@@ -133,10 +146,10 @@ class Planner {
   ArenaPlan run() {
     std::vector<uint32_t> order(blocks_.list.size());
     for (uint32_t b = 0; b < order.size(); ++b) order[b] = b;
-    place(order);  // as they come to life
+    improve(order);  // as they come to life
     std::stable_sort(order.begin(), order.end(),
                      [this](uint32_t a, uint32_t b) { return blocks_.list[a].bytes > blocks_.list[b].bytes; });
-    place(order);  // the large ones first: what is small fits between
+    improve(order);  // the large ones first: what is small fits between
     ArenaPlan plan;
     plan.bytes = bytes_;
     plan.alive = blocks_.alive;
@@ -154,25 +167,43 @@ class Planner {
   };
   ArenaPlan::Place place_of(const Spot& spot) const { return {blocks_.bins[spot.bin].tensor, spot.offset}; }
 
+  bool good_enough() const { return !best_.empty() && bytes_ <= blocks_.least + blocks_.least / kTolerance; }
+
+  // Places all in this order; then again with the block that lay highest placed first, and so on.
+  void improve(std::vector<uint32_t> order) {
+    const size_t rounds = std::clamp<size_t>(kPlacements / std::max<size_t>(order.size(), 1), 2, kMostRounds);
+    for (size_t round = 0; round < rounds && !good_enough(); ++round) {
+      const uint32_t highest = place(order);
+      if (highest == kNone) return;
+      const auto it = std::find(order.begin(), order.end(), highest);
+      std::rotate(order.begin(), it, it + 1);
+    }
+  }
+
   // Each block at the tightest gap between its rivals that were placed before it, in the smallest bin that has one.
-  // Kept when it beats the last plan.
-  void place(const std::vector<uint32_t>& order) {
+  // Kept when it beats the last plan. Returns the block that ends the arena.
+  uint32_t place(const std::vector<uint32_t>& order) {
     std::vector<Spot> spots(blocks_.list.size());
     for (uint32_t b = 0; b < spots.size(); ++b)
       if (blocks_.list[b].output != kNone) spots[b] = {blocks_.bin_of_output[blocks_.list[b].output], 0};
     const auto arena = static_cast<uint32_t>(blocks_.bins.size() - 1);
     int64_t end = 0;
+    uint32_t highest = kNone;
     for (const uint32_t b : order) {
       const Block& block = blocks_.list[b];
       if (block.output != kNone) continue;
       if (block.bytes == 0) spots[b] = {arena, 0};
       for (uint32_t bin = 0; spots[b].bin == kNone; ++bin)
         if (const int64_t offset = tightest_gap(block, bin, spots); offset >= 0) spots[b] = {bin, offset};
-      if (spots[b].bin == arena) end = std::max(end, spots[b].offset + block.bytes);
+      if (spots[b].bin != arena || spots[b].offset + block.bytes <= end) continue;
+      end = spots[b].offset + block.bytes;
+      highest = b;
     }
-    if (!best_.empty() && end >= bytes_) return;
-    best_ = std::move(spots);
-    bytes_ = end;
+    if (best_.empty() || end < bytes_) {
+      best_ = std::move(spots);
+      bytes_ = end;
+    }
+    return highest;
   }
   // -1: none.
   int64_t tightest_gap(const Block& block, uint32_t bin, const std::vector<Spot>& spots) {

@@ -141,7 +141,7 @@ TEST(ArenaPlan, RandomProgramsAreSoundAndTight) {
     }
     const ArenaPlan plan = t.plan();
     expect_sound(t, plan);
-    EXPECT_LE(plan.bytes, plan.alive + plan.alive / 2);
+    EXPECT_LE(plan.bytes, plan.alive + plan.alive / 4);
   }
 }
 
