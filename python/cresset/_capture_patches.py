@@ -285,6 +285,25 @@ def _operators_of_control_flow():
     return rows
 
 
+def _done_natively():
+    """Functions of torch that are effects as a whole, or compilers of their own: done between two pieces."""
+    random = "it seeds torch's random numbers, or asks for their state"
+    rows = [(torch.random, name, random) for name in ("manual_seed", "seed", "initial_seed", "get_rng_state")]
+    rows.append((torch.random, "set_rng_state", random))
+    modes = "it changes a mode of torch's"
+    rows += [(torch, name, modes) for name in ("set_default_dtype", "use_deterministic_algorithms")]
+    rows.append((torch.func, "linearize", "it traces a function"))
+    for module, name, why in rows:
+        function = getattr(module, name, None)
+        if isinstance(function, types.FunctionType):
+            function._cresset_native = (function.__code__, f"a call of {module.__name__}.{name}: {why}")
+
+
+_done_natively()
+# torch's own decorator, for torch.compile's sake: what it wraps is called.
+_wrapper = torch._disable_dynamo(lambda: None)
+_C._see_through_wrappers(_wrapper.__code__, _wrapper.__code__.co_freevars.index("fn"))
+
 # (where, name, what stands there while capturing)
 _REPLACED = [
     (builtins, "range", _Range),

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "bridge/capture.h"
+#include "bridge/escaped_gradients.h"
 #include "bridge/interpret.h"
 
 namespace cresset::bridge {
@@ -97,6 +98,7 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
     auto* tensor = static_cast<TraceTensor*>(trace[i].unsafeGetTensorImpl());
     if (real[i].defined() && !tensor->settled()) tensor->settle(real[i]);
   }
+  settle_gradients(trace);
 }
 
 std::string Capture::located(const std::string& why) const {

@@ -66,6 +66,9 @@ void run_natively(const c10::OperatorHandle& handle, Capture& capture, Stack& st
 
 void run_beside_capture(const c10::OperatorHandle& handle, Stack& stack) {
   const size_t count = handle.schema().arguments().size();
+  // Gradients of what was captured (escaped_gradients.h).
+  const bool on_purpose = c10::impl::tls_local_dispatch_key_set().included_.has(kTraceKey);
+  for (size_t i = stack.size() - count; on_purpose && i < stack.size(); ++i) stack[i] = plain(stack[i]);
   std::vector<std::pair<at::Tensor, at::Tensor>> replaced;  // alias, guest
   change_tensors(stack, stack.size() - count, [&](at::Tensor& t) {
     at::Tensor alias = Guest::alias_of(t);
@@ -74,7 +77,8 @@ void run_beside_capture(const c10::OperatorHandle& handle, Stack& stack) {
     t = alias;
     return true;
   });
-  TORCH_CHECK(!replaced.empty(), "cresset: a tensor that stood in during a capture was used after it, by ",
+  const Capture::StepAside aside;
+  TORCH_CHECK(on_purpose || !replaced.empty(), "cresset: a tensor that stood in during a capture was used after it, by ",
               handle.operator_name());
   handle.callBoxed(stack);
   change_tensors(stack, stack.size() - handle.schema().returns().size(), [&](at::Tensor& t) {

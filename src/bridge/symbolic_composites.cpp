@@ -93,6 +93,13 @@ std::vector<at::Tensor> broadcast_tensors(at::TensorList tensors) {
   return out;
 }
 
+bool is_same_size(const at::Tensor& a, const at::Tensor& b) {
+  const c10::SymIntArrayRef x = a.sym_sizes(), y = b.sym_sizes();
+  return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), [](const auto& m, const auto& n) {
+           return m.sym_eq(n).guard_bool(__FILE__, __LINE__);
+         });
+}
+
 at::Tensor take_along_dim(const at::Tensor& self, const at::Tensor& indices, std::optional<int64_t> given) {
   TORCH_CHECK(indices.scalar_type() == at::kLong, "torch.take_along_dim(): dtype of indices should be Long but got ",
               indices.scalar_type());
@@ -173,6 +180,7 @@ void install_symbolic_composites() {
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));
       made->back()->impl("take_along_dim", TORCH_FN(take_along_dim));
+      made->back()->impl("is_same_size", TORCH_FN(is_same_size));
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());
     }
     return made;

@@ -1,5 +1,7 @@
 #include "bridge/trace_tensor.h"
 
+#include <torch/csrc/autograd/graph_task.h>
+
 #include "base/check.h"
 #include "bridge/capture.h"
 #include "bridge/dtypes.h"
@@ -182,7 +184,14 @@ void TraceTensor::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& i
   c10::TensorImpl::shallow_copy_from(impl);
 }
 
+// The autograd engine asks whether it may add to a gradient that nobody else holds: no, it adds two of them.
+static bool asked_by_engine(const c10::TensorImpl* tensor) {
+  return c10::raw::intrusive_ptr::use_count(const_cast<c10::TensorImpl*>(tensor)) == 1 &&
+         torch::autograd::get_current_graph_task_id() >= 0;
+}
+
 bool TraceTensor::has_storage() const {
+  if (!settled() && asked_by_engine(this)) return false;
   if (!settled() && storage_access_should_throw_) capture_->flush("the memory of a tensor is asked for");
   return c10::TensorImpl::has_storage();
 }

@@ -33,10 +33,16 @@ PyObject* registered_nodes() {
   return table;
 }
 
+bool is_generator_of_numbers(PyObject* object) {
+  static PyObject* const type = module_attribute("torch._C", "Generator");
+  return (PyObject*)Py_TYPE(object) == type;
+}
+
 bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
          THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) ||
-         THPMemoryFormat_Check(object) || PyObject_IsInstance(object, enum_type()) == 1 ||
+         THPMemoryFormat_Check(object) || is_generator_of_numbers(object) ||
+         PyObject_IsInstance(object, enum_type()) == 1 ||
          PyObject_IsInstance(object, nn_module_type()) == 1;
 }
 

@@ -19,6 +19,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/symbols.h"
+#include "frontend/transforms.h"
 #include "frontend/varying.h"
 
 namespace cresset::frontend {
@@ -32,7 +33,10 @@ double now_ms() {
 class CompilingFlag {
  public:
   CompilingFlag() : module_(PyRef::steal(PyImport_ImportModule("torch.compiler"))) { set(+1); }
-  ~CompilingFlag() {
+  ~CompilingFlag() { end(); }
+  // Nothing more will be captured: what follows is done as without us.
+  void end() {
+    if (std::exchange(ended_, true)) return;
     const SetAside pending;
     set(-1);
   }
@@ -45,6 +49,7 @@ class CompilingFlag {
     PyErr_Clear();
   }
   PyRef module_;
+  bool ended_ = false;
 };
 
 // Replacements of the module cresset._capture_patches, for as long as something is captured.
@@ -153,11 +158,12 @@ class CaptureRun final : public PieceMaker {
 
   void go_on(CressetActivation* activation, CressetPoint point, PyObject* value) override {
     const Break& last = piece_->variant()->next;
-    if (stopped_ || piece_->refused() || last.point == nullptr || TorchState::now() != piece_->variant()->after) return;
+    if (stopped_ || piece_->refused() || last.point == nullptr) return;
     std::string why;
     const Frames frames = frames_after(activation, point == CRESSET_BEFORE, &why);
     if (!frames.contents || !(frames.place == last.point->place)) return;
     stopped_ = !begin_next(last, frames.contents.get(), value);
+    if (stopped_ && compiling_ != nullptr) compiling_->end();
     if (!stopped_) put_into_frames(activation, piece_->given_args(), frames.contents.get());
   }
 
@@ -221,7 +227,8 @@ class CaptureRun final : public PieceMaker {
   PyRef watch(Go&& go) {
     bridge::Capture::Scope scope(piece_->capture());
     scope_ = &scope;
-    const CompilingFlag compiling;
+    CompilingFlag compiling;
+    compiling_ = &compiling;
     const Replacements replacements(session_.get());
     if (session_ != nullptr) {
       const PyRef compiler = checked(PyImport_ImportModule("torch.compiler"));
@@ -229,6 +236,7 @@ class CaptureRun final : public PieceMaker {
     }
     PyRef result = go();
     scope_ = nullptr;
+    compiling_ = nullptr;
     return result;
   }
 
@@ -261,7 +269,7 @@ class CaptureRun final : public PieceMaker {
     if (session_ == nullptr) check_traced(args, kwargs);
     if (session_ != nullptr && !session_->refusal().empty()) piece_->refuse(session_->refusal());
     variant.after = TorchState::now();
-    if (variant.after != request_.state) piece_->refuse("the call changes torch's modes");
+    if (!variant.after.reachable_from(variant.state)) piece_->refuse("the call changes torch's modes");
     if (piece_->refused()) return;
     piece_->begin_recipes(session_.get());
     const bridge::Capture::Scope scope(piece_->capture());  // guests answer for their stand-ins
@@ -324,6 +332,7 @@ class CaptureRun final : public PieceMaker {
       compile_piece();
     }
     piece_->take_back_numbers();
+    if (session_->in_progress().in_transform || inside_transform()) settle_wrappers();
     replace_values(cresset_eval_current(), [&](PyObject* object) {
       PyRef plain = without_symbols(PyRef::borrow(object));
       if (plain.get() != object) session_->keep(PyRef::borrow(object));  // the operation in progress may look at it
@@ -332,6 +341,7 @@ class CaptureRun final : public PieceMaker {
     remove_written_symbols();
     if (piece_->refused()) {
       piece_->variant()->next = {};
+      if (compiling_ != nullptr) compiling_->end();
     } else {
       ++live_totals().graph_breaks;
       live_totals().break_reasons.push_back(request_.name + ": " + at);
@@ -350,6 +360,7 @@ class CaptureRun final : public PieceMaker {
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
       return "in the middle of an operation of the interpreter";
+    if (op.in_transform) return "inside a transform of torch.func";
     if (op.uses_up) return "the operation in progress has begun to use up what it was given";
     if (piece_->capture().writes() != op.writes) return "the operation had written tensors before";
     std::string why;
@@ -470,6 +481,7 @@ class CaptureRun final : public PieceMaker {
   std::unique_ptr<Piece> piece_;                 // the one that is open, or the last one
   std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold what they made
   bridge::Capture::Scope* scope_ = nullptr;
+  CompilingFlag* compiling_ = nullptr;
   Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it
   bool stopped_ = false;      // the rest runs natively
   double ms_compiling_ = 0;

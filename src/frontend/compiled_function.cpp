@@ -1,5 +1,6 @@
 #include "frontend/compiled_function.h"
 
+#include <ATen/autocast_mode.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -161,8 +162,10 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   ModuleGuards names(/*names_only=*/true);
   ModuleGuards& modules = options_.evaluate ? names : variant->modules;
   modules.add_reachable(function_.get());
+  // The evaluator finds out what becomes of the gradients: they may be wanted inside of the call alone.
   const bool parameters_need_grad =
-      state.grad_mode && (requires_grad(leaves) ||
+      !options_.evaluate && state.grad_mode &&
+                         (requires_grad(leaves) ||
                           std::any_of(modules.tensors().begin(), modules.tensors().end(),
                                       [](const auto& t) { return THPVariable_Unpack(t.tensor).requires_grad(); }));
   if (parameters_need_grad) {
@@ -276,15 +279,14 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   kwargs = checked(Py_BuildValue("{s:O}", "value", value.get()));
   next = find(point->successors, point->hints, state, args.get(), kwargs.get(), nullptr);
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
-  if (next.variant == nullptr && state == variant.after) {
+  if (next.variant == nullptr) {
     if (std::shared_ptr<Variant> fresh = successor(variant.next, state, args.get(), kwargs.get())) {
       const ModuleGuards no_names;
       return capture_from(request(no_names), point, std::move(fresh), args.get(), value.get());
     }
   }
   const auto why = [&]() -> std::string {
-    if (next.variant != nullptr) return next.variant->eager_reason;
-    return state != variant.after ? "the operation changed torch's modes" : "no further piece can begin there";
+    return next.variant != nullptr ? next.variant->eager_reason : "no further piece can begin there";
   };
   CRESSET_LOG(Recompiles, name() + ": goes on natively from " + point->place.text() + ": " + why());
   next = {};
@@ -319,9 +321,14 @@ namespace {
 
 thread_local int calls_in_progress = 0;
 
+// Regions of autocast put the cache's switch back as they found it, which may have been during a capture, where it is off.
 struct InCall {
   InCall() { ++calls_in_progress; }
-  ~InCall() { --calls_in_progress; }
+  ~InCall() {
+    --calls_in_progress;
+    at::autocast::set_autocast_cache_enabled(autocast_caches);
+  }
+  const bool autocast_caches = at::autocast::is_autocast_cache_enabled();
 };
 
 }  // namespace

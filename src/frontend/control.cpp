@@ -151,6 +151,13 @@ PyObject* size_text(PyObject*, PyObject* object) {
   });
 }
 
+PyObject* see_through_wrappers(PyObject*, PyObject* args) {
+  PyObject* code;
+  Py_ssize_t cell;
+  if (PyArg_ParseTuple(args, "O!n", &PyCode_Type, &code, &cell) == 0) return nullptr;
+  return cresset_eval_see_through_wrappers(code, cell), Py_NewRef(Py_None);
+}
+
 PyObject* allow(PyObject*, PyObject* callable) {
   if (allowed().insert(callable).second) Py_INCREF(callable);
   return Py_NewRef(Py_None);
@@ -165,6 +172,8 @@ PyMethodDef functions[] = {
      "Calls a function so that inside a compiled call the functions that it calls are compiled, not itself."},
     {"plain", plain, METH_O, "The object with plain numbers for symbolic ones."},
     {"size_text", size_text, METH_O, "The expression of a symbolic size; None for others."},
+    {"_see_through_wrappers", see_through_wrappers, METH_VARARGS,
+     "Functions of this code are called as what the cell of that index in their closure holds."},
     {"allow", allow, METH_O, "A C function that may be called while capturing."},
     {nullptr, nullptr, 0, nullptr},
 };

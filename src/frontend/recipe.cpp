@@ -34,7 +34,8 @@ uint32_t RecipeBuilder::position_of(bridge::TraceTensor* trace) {
 
 // Whether anything reachable through containers and instance dictionaries varies from call to call.
 bool RecipeBuilder::contains_traced(PyObject* object, int depth) {
-  if (depth > 8 || is_plain_immutable(object)) return false;
+  if (depth == 0) looked_into_.clear();
+  if (depth > 64 || is_plain_immutable(object) || !looked_into_.insert(object).second) return false;
   if (is_tensor(object)) return bridge::TraceTensor::from(THPVariable_Unpack(object)) != nullptr;
   if (is_symbolic_number(object)) return true;
   if (PyTuple_Check(object) || PyList_Check(object)) {
@@ -81,6 +82,10 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
       recipe.object = PyRef::borrow(object);  // a real tensor: returned as it is
       return recipe;
     }
+    const bool own = trace == THPVariable_Unpack(object).unsafeGetTensorImpl();
+    PyObject* attributes = own ? instance_dict(object) : nullptr;
+    if (own && (Py_TYPE(object) != (PyTypeObject*)THPVariableClass || (attributes != nullptr && PyDict_GET_SIZE(attributes) != 0)))
+      return build_tensor_object(object, trace, attributes, path);
     recipe.kind = Recipe::Kind::Tensor;
     recipe.position = position_of(trace);
     return recipe;
@@ -158,6 +163,28 @@ bool RecipeBuilder::is_made_anew(PyObject* object) const {
   return true;
 }
 
+// A tensor of a class of the user's, or one that was given attributes.
+Recipe RecipeBuilder::build_tensor_object(PyObject* object, bridge::TraceTensor* trace, PyObject* attributes,
+                                          const std::string& path) {
+  Recipe recipe;
+  if (const auto it = made_.find(object); it != made_.end()) {
+    recipe.kind = Recipe::Kind::Shared;
+    recipe.position = static_cast<uint32_t>(it->second);
+    return recipe;
+  }
+  recipe.kind = Recipe::Kind::TensorObject;
+  recipe.position = position_of(trace);
+  recipe.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  recipe.shared_slot = static_cast<int32_t>(shared_slots++);
+  made_.emplace(object, recipe.shared_slot);
+  recipe.object = attributes != nullptr ? checked(PySequence_Tuple(attributes)) : checked(PyTuple_New(0));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(recipe.object.get()); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(recipe.object.get(), i);
+    recipe.children.push_back(build(PyDict_GetItemWithError(attributes, name), path + "." + key_text(name)));
+  }
+  return recipe;
+}
+
 Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   const Anatomy anatomy = take_apart(object);
   if (anatomy.kind == Anatomy::Kind::None) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
@@ -198,6 +225,21 @@ PyRef make_tuple(const Recipe& recipe, Ingredients& with) {
   return items;
 }
 
+void fill_dict(const Recipe& recipe, PyObject* dict, Ingredients& with);
+
+// Of the class by torch's own means: no constructor of the user's runs.
+PyRef make_tensor_object(const Recipe& recipe, Ingredients& with) {
+  PyRef made = with.tensors[recipe.position];
+  if ((PyObject*)Py_TYPE(made.get()) != recipe.type.get()) {
+    static PyObject* const make_subclass =
+        PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "_make_subclass");
+    made = checked(PyObject_CallFunctionObjArgs(make_subclass, recipe.type.get(), made.get(), nullptr));
+  }
+  with.shared[static_cast<size_t>(recipe.shared_slot)] = made;
+  if (!recipe.children.empty()) fill_dict(recipe, checked(PyObject_GenericGetDict(made.get(), nullptr)).get(), with);
+  return made;
+}
+
 void fill_dict(const Recipe& recipe, PyObject* dict, Ingredients& with) {
   for (size_t i = 0; i < recipe.children.size(); ++i) {
     PyRef value = make(recipe.children[i], with);
@@ -225,6 +267,8 @@ PyRef make(const Recipe& recipe, Ingredients& with) {
   switch (recipe.kind) {
     case Recipe::Kind::Tensor:
       return with.tensors[recipe.position];
+    case Recipe::Kind::TensorObject:
+      return make_tensor_object(recipe, with);
     case Recipe::Kind::Number:
       return checked(PyLong_FromLongLong(with.numbers[recipe.position]));
     case Recipe::Kind::Boolean:

@@ -18,6 +18,7 @@ namespace cresset::frontend {
 struct Recipe {
   enum class Kind : uint8_t {
     Tensor,    // captured output `position`
+    TensorObject,  // likewise, as an instance of `type` with attributes: `object` has their names, the children their values
     Number,    // a size expression: value `position` of the entry's numbers
     Boolean,   // likewise, as a bool
     Float,     // the number in captured output `position`
@@ -62,12 +63,14 @@ class RecipeBuilder {
   uint32_t position_of(bridge::TraceTensor* trace);
   bool contains_traced(PyObject* object, int depth);
   bool is_made_anew(PyObject* object) const;
+  Recipe build_tensor_object(PyObject* object, bridge::TraceTensor* trace, PyObject* attributes, const std::string& path);
   Recipe build_anatomy(PyObject* object, const std::string& path);
   void children_of(Recipe& recipe, PyObject* tuple, const std::string& path);
 
   bridge::Capture& capture_;
   std::unordered_map<PyObject*, int32_t> made_;
   std::unordered_set<int32_t> unfinished_;
+  std::unordered_set<PyObject*> looked_into_;  // by contains_traced
   std::unordered_map<c10::TensorImpl*, uint32_t> tensor_positions_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
+#include "frontend/special_cases.h"
 
 namespace cresset::frontend {
 namespace {
@@ -128,10 +129,12 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   }
   seen_ = ignored_;
   writes_.clear();
+  argument_tensors_.clear();
   refusal_.clear();
 }
 
 void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path) {
+  if (spec.kind == ArgSpec::Kind::Tensor) argument_tensors_.insert(object);
   if (spec.kind == ArgSpec::Kind::Same && moves_on(take_apart(object).kind)) return;  // met before
   // An iterator that an earlier piece made moves on: it is made anew from where it stands, and is never one that was
   // there before, however it is found.
@@ -236,6 +239,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
   if (!existed(owner)) return read_of_new(read);
   switch (read.place) {
     case CRESSET_AT_INSTANCE:
+      if (argument_tensors_.count(owner) != 0) return read_of_tensor(owner, read.name);
       return read_instance(owner, read.name, read.value);
     case CRESSET_AT_MODULE:
       return read_key(PyModule_GetDict(owner), read.name, read.value);
@@ -287,13 +291,20 @@ void Session::read_super(const CressetAttributeRead& read) {
   learn(read.found);
 }
 
+// Each call's tensor has attributes of its own: there is no fact that speaks of them.
+void Session::read_of_tensor(PyObject* tensor, PyObject* name) {
+  PyObject* dict = argument_tensors_.count(tensor) != 0 ? instance_dict(tensor) : nullptr;
+  if (dict != nullptr && PyDict_Contains(dict, name) == 1)
+    refuse(std::string("reads attribute ") + utf8(name) + " of a tensor among the arguments");
+}
+
 // getattr(owner, name), where only the result is told.
 void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (!PyUnicode_Check(name)) return;
   if (!existed(owner)) return read_class(Py_TYPE(owner), name);
   if (PyModule_Check(owner)) return read_key(PyModule_GetDict(owner), name, value);
   if (PyType_Check(owner)) return read_class((PyTypeObject*)owner, name), learn(value);
-  if (is_tensor(owner)) return;
+  if (is_tensor(owner)) return read_of_tensor(owner, name);
   PyObject* dict = instance_dict(owner);
   PyObject* own = dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr;
   read_instance(owner, name, own);
@@ -335,6 +346,7 @@ void Session::before_write(const CressetWrite& write) {
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner);
   if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return;
   const std::string_view name = utf8(write.key);
+  if (name != "data" && is_own_tensor(write.owner)) return;
   if (name == "data" || name == "grad" || name == "requires_grad")
     capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");
 }
@@ -359,6 +371,7 @@ void Session::add_write(Write write) {
 }
 
 void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
+  if (is_tensor(owner) && is_own_tensor(owner)) return;  // with the tensor, when that lives on
   if (is_tensor(owner)) return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
   if (!existed(owner)) return;
   if (PyType_Check(owner)) return refuse(std::string("changes class ") + ((PyTypeObject*)owner)->tp_name);

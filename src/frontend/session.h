@@ -42,6 +42,7 @@ struct InProgress {
   CressetCall call{};  // a copy: the one that was told is gone when the call runs
   PyObject* operands[2] = {nullptr, nullptr};
   uint64_t serial = 0, writes = 0;  // of the capture, when it began
+  bool in_transform = false;  // of torch.func
   bool uses_up = false;  // once it has begun, what it was given is not what it was: an iterator, a list being sorted
 
   Operation kept() const;
@@ -147,6 +148,7 @@ class Session {
   void will_write(PyObject* container);
   void read_attribute(const CressetAttributeRead& read);
   void read_attribute(PyObject* owner, PyObject* name, PyObject* value);
+  void read_of_tensor(PyObject* tensor, PyObject* name);
   void read_of_new(const CressetAttributeRead& read);
   void read_super(const CressetAttributeRead& read);
   void read_class(PyTypeObject* type, PyObject* name);
@@ -182,6 +184,7 @@ class Session {
   ska::flat_hash_set<Pair, PairHash> seen_, ignored_;
   ska::flat_hash_map<PyCodeObject*, CodeRole> roles_;
   ska::flat_hash_map<Pair, CCall, PairHash> classified_;
+  std::unordered_set<PyObject*> argument_tensors_;
   std::unordered_map<PyObject*, PyRef> contents_before_;   // of containers that were written
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;

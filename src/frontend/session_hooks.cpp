@@ -12,6 +12,7 @@
 #include "frontend/session.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
+#include "frontend/transforms.h"
 
 namespace cresset::frontend {
 
@@ -36,6 +37,7 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
   in_progress_ = {activation, activation->instruction, kind, operation, {}, {nullptr, nullptr}};
   in_progress_.serial = capture_->serial();
   in_progress_.writes = capture_->writes();
+  in_progress_.in_transform = inside_transform();
 }
 
 // A branch on a tensor, or on a number that data gives: the piece ends, and one for this outcome begins.
@@ -43,6 +45,7 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
   if (PyDict_Check(value)) return read_whole(value), CRESSET_TRUTH_RUN;  // of a subclass: whether it is empty
   read_whole(value);
   const bool number = is_symbolic_number(value);
+  if (!number && operators_call_python()) return CRESSET_TRUTH_RUN;
   if (!number && (!is_exact_tensor(value) || bridge::TraceTensor::from(tensor_of(value)) == nullptr))
     return CRESSET_TRUTH_RUN;
   start(activation, Operation::Kind::Truth, 0);
@@ -90,7 +93,7 @@ bool holds_symbol(PyObject* key) {
 // tensor[n], or with a value tensor[n] = value, where n is symbolic and stays so. Empty, without an exception: it is
 // torch's to do.
 PyRef at_symbol(PyObject* tensor, PyObject* key, PyObject* value) {
-  if (!is_exact_tensor(tensor) || !holds_symbol(key)) return {};
+  if (!is_exact_tensor(tensor) || !holds_symbol(key) || operators_call_python()) return {};
   static PyObject* const get = module_attribute("cresset._capture_patches", "get_item");
   static PyObject* const set = module_attribute("cresset._capture_patches", "set_item");
   cresset_eval_pause();
@@ -141,7 +144,10 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
   if (foreign) capture_->flush(std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name);
   PyRef value = *kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
-  if (!value && PyErr_Occurred() == nullptr) value = perform(in_progress_.kept());
+  if (!value && PyErr_Occurred() == nullptr) {
+    const Operation operation = in_progress_.kept();
+    value = inside_transform() ? run_on_wrappers(*capture_, [&] { return perform(operation); }) : perform(operation);
+  }
   in_progress_ = {};
   if (!value) return CRESSET_FAIL;
   if (capture_->closed()) maker_.go_on(activation, CRESSET_AFTER, value.get());
@@ -172,7 +178,8 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
   PyObject* given = call.nargs == 1 && call.kwnames == nullptr ? call.args[0] : nullptr;
   if (given != nullptr && (to_int ? is_symint(given) : to_float && is_symfloat(given)))
     return *result = Py_NewRef(given), CRESSET_RESULT;
-  if (!capture_->symbolic_numbers || call.kwnames != nullptr || call.nargs > 1) return CRESSET_RUN;
+  if (!capture_->symbolic_numbers || call.kwnames != nullptr || call.nargs > 1 || operators_call_python())
+    return CRESSET_RUN;
   if (!to_int && !to_float) {
     const CCall what = classify(call);
     if (what.self == nullptr || std::string_view(what.name) != "item") return CRESSET_RUN;
@@ -208,6 +215,8 @@ static bool is_call(const CressetActivation& activation) {
 CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
   if (const CompiledFunction* inner = as_compiled_function(call.callable); inner != nullptr && existed(call.callable))
     learn_function(inner->function());
+  if (PyObject* wrapped = cresset_eval_wrapped(call.callable); wrapped != nullptr && existed(call.callable))
+    learn_function(wrapped);
   const CallMode mode = call_mode(call.callable);
   if (mode == CallMode::Evaluated) return CRESSET_RUN;
   in_progress_ = {};
@@ -358,7 +367,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   } else if (answered != CRESSET_RUN) {
     return answered;
   }
-  if (call.evaluated && leaves_out_hooks(*activation, call)) return *result = Py_NewRef(Py_False), CRESSET_RESULT;
+  if (call.evaluated && asks_to_do_otherwise(*activation, call)) return *result = Py_NewRef(Py_False), CRESSET_RESULT;
   if (call.evaluated) return before_function(activation, call);
   if (role_of(activation->code) != CodeRole::Replacement) {
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
@@ -370,10 +379,21 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   }
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
-  const CCall what = looks_inside(call) ? CCall{CEffect::Outside} : classify(call);
+  CCall what = looks_inside(call) ? CCall{CEffect::Outside} : classify(call);
+  if (what.effect == CEffect::Outside && differentiates_own_tensors(what, call)) what.effect = CEffect::Pure;
   if (what.self != nullptr && PyContextVar_CheckExact(what.self) && existed(what.self))
     read_context_variable(what.self, std::string_view(what.name) != "get");
   if (!outer_.empty()) no_call_in_part(what, call);
+  if (what.effect == CEffect::Pure)
+    if (PyRef value = with_plain_bools(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
+  if (what.effect == CEffect::Pure && is_operator_on_wrappers(what.name, call)) {
+    PyRef value = run_on_wrappers(*capture_, [&] {
+      return PyRef::steal(
+          PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+    });
+    in_progress_ = {};
+    return value ? (*result = value.release(), CRESSET_RESULT) : CRESSET_FAIL;
+  }
   if (what.effect == CEffect::Pure) return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   if (what.effect == CEffect::Outside) {
     capture_->flush("a call of " + describe_callable(call.callable));

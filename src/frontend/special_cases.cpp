@@ -1,8 +1,21 @@
 #include "frontend/special_cases.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/csrc/utils/python_symnode.h>
 
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "bridge/trace_tensor.h"
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
 #include "frontend/symbols.h"
@@ -10,7 +23,8 @@
 namespace cresset::frontend {
 
 bool operators_call_python() {
-  return at::impl::PythonTorchFunctionTLS::stack_len() != 0 || c10::impl::TorchDispatchModeTLS::stack_len() != 0;
+  return at::impl::PythonTorchFunctionTLS::stack_len() != 0 || c10::impl::TorchDispatchModeTLS::stack_len() != 0 ||
+         !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
 
 PyRef with_numpy_scalar(const CressetOperator& op) {
@@ -26,13 +40,90 @@ PyRef with_numpy_scalar(const CressetOperator& op) {
   return checked(perform(plainly).release());
 }
 
-bool leaves_out_hooks(const CressetActivation& activation, const CressetCall& call) {
+namespace {
+
+bool is_own(const at::Tensor& tensor) {
+  static constexpr c10::DispatchKeySet kTransforms(
+      {c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper});
+  if (tensor.key_set().has_any(kTransforms)) return true;
+  const bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
+  return trace != nullptr && trace == tensor.unsafeGetTensorImpl();  // a guest has another one that stands in for it
+}
+
+// Whether a leaf that the tensor was computed from was there before.
+bool leads_to_others(const at::Tensor& root) {
+  std::unordered_set<const torch::autograd::Node*> seen;
+  std::vector<torch::autograd::Node*> left;
+  const auto add = [&](torch::autograd::Node* node) {
+    if (node != nullptr && seen.insert(node).second) left.push_back(node);
+  };
+  add(torch::autograd::impl::gradient_edge(root).function.get());
+  while (!left.empty()) {
+    torch::autograd::Node* node = left.back();
+    left.pop_back();
+    const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node);
+    if (leaf != nullptr && !is_own(leaf->variable)) return true;
+    for (const torch::autograd::Edge& edge : node->next_edges()) add(edge.function.get());
+  }
+  return false;
+}
+
+// Of the engine's run_backward(tensors, ..., accumulate_grad=False).
+bool leaves_gradients_to_others(const CressetCall& call) {
+  static PyObject* const name = PyUnicode_InternFromString("accumulate_grad");
+  for (Py_ssize_t i = 0; call.kwnames != nullptr && i < PyTuple_GET_SIZE(call.kwnames); ++i)
+    if (PyTuple_GET_ITEM(call.kwnames, i) == name && call.args[call.nargs + i] == Py_False) return false;
+  for (Py_ssize_t i = 0; i < call.nargs; ++i) {
+    PyObject* roots = call.args[i];
+    if (!PyTuple_Check(roots)) continue;
+    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(roots); ++j) {
+      PyObject* root = PyTuple_GET_ITEM(roots, j);
+      if (!THPVariable_Check(root)) return true;
+      const at::Tensor& tensor = THPVariable_Unpack(root);
+      if (tensor.requires_grad() && leads_to_others(tensor)) return true;
+    }
+    return false;  // the first tuple holds the roots
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_own_tensor(PyObject* object) { return THPVariable_Check(object) && is_own(THPVariable_Unpack(object)); }
+
+bool differentiates_own_tensors(const CCall& what, const CressetCall& call) {
+  static const std::unordered_set<std::string_view> kOfTensors = {"requires_grad_", "register_hook", "_register_hook",
+                                                                  "retain_grad", "register_post_accumulate_grad_hook"};
+  if (what.self != nullptr && is_own_tensor(what.self)) return kOfTensors.count(what.name) != 0;
+  return std::string_view(what.name) == "run_backward" && !leaves_gradients_to_others(call);
+}
+
+PyRef with_plain_bools(const CressetCall& call) {
+  const size_t count = static_cast<size_t>(call.nargs) +
+                       (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
+  if (!PyCFunction_Check(call.callable) || operators_call_python() ||
+      std::none_of(call.args, call.args + count, [](PyObject* o) { return torch::is_symbool(o); }))
+    return {};
+  std::vector<PyRef> plain;
+  std::vector<PyObject*> args;
+  for (size_t i = 0; i < count; ++i) {
+    plain.push_back(torch::is_symbool(call.args[i]) ? without_symbols(PyRef::borrow(call.args[i]))
+                                                    : PyRef::borrow(call.args[i]));
+    args.push_back(plain.back().get());
+  }
+  return checked(PyObject_Vectorcall(call.callable, args.data(), static_cast<size_t>(call.nargs), call.kwnames));
+}
+
+bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call) {
   static PyObject* const asks = module_attribute("torch.compiler", "is_compiling");
   static PyObject* const code = [] {
     const PyRef method = checked(PyObject_GetAttrString(module_attribute("torch.nn", "Module"), "_call_impl"));
     return Py_NewRef(PyFunction_Check(method.get()) ? PyFunction_GET_CODE(method.get()) : Py_None);
   }();
-  return call.callable == asks && (PyObject*)activation.code == code;
+  if (call.callable != asks) return false;
+  if ((PyObject*)activation.code == code) return true;
+  const char* file = PyUnicode_AsUTF8(activation.code->co_filename);
+  return file != nullptr && std::strstr(file, "/torch/optim/") != nullptr;
 }
 
 }  // namespace cresset::frontend

@@ -1,6 +1,7 @@
 // Operations of a program that are not to be done as others of their kind are.
 #pragma once
 
+#include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/py_ref.h"
 
@@ -13,8 +14,19 @@ bool operators_call_python();
 // for other operands. Throws PythonError.
 PyRef with_numpy_scalar(const CressetOperator& op);
 
-// Module._call_impl asks whether something is compiled, and if so forgets the hooks that are to be called always.
-// Whether this is that question: it is answered with no.
-bool leaves_out_hooks(const CressetActivation& activation, const CressetCall& call);
+// A tensor that the call made and that nobody else has yet: autograd's state of it is the call's own.
+bool is_own_tensor(PyObject* object);
+
+// A call that changes what autograd knows, of own tensors alone: y.requires_grad_(), y.register_hook(f), and the
+// engine's run where it leaves no gradients behind on tensors that were there before.
+bool differentiates_own_tensors(const CCall& what, const CressetCall& call);
+
+// A C function of torch's that is given symbolic booleans, called with plain ones. Empty for other calls. Throws
+// PythonError.
+PyRef with_plain_bools(const CressetCall& call);
+
+// Parts of torch do other things where something is compiled: Module._call_impl forgets the hooks that are to be called
+// always, optimizers compute numbers in single precision. Whether this is such a question: it is answered with no.
+bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call);
 
 }  // namespace cresset::frontend

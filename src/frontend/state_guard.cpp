@@ -3,6 +3,7 @@
 #include <ATen/functorch/DynamicLayer.h>
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
@@ -28,24 +29,43 @@ TorchState TorchState::now() {
   if (s.autocast_cuda) s.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
   s.default_dtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
   s.deterministic = at::globalContext().deterministicAlgorithms();
+  s.deterministic_warns = at::globalContext().deterministicAlgorithmsWarnOnly();
+  s.autocast_depth = static_cast<int16_t>(at::autocast::increment_nesting() - 1);
+  at::autocast::decrement_nesting();
   const auto add = [&](const void* mode) { s.modes = s.modes * 31 + reinterpret_cast<uintptr_t>(mode); };
   for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i)
     add(at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(getPyInterpreter()));
   for (int64_t i = 0; i < c10::impl::TorchDispatchModeTLS::stack_len(); ++i)
     add(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter()));
+  if (const auto& hooks = at::SavedTensorDefaultHooks::get_tls_state().stack; !hooks.empty()) {
+    s.modes = s.modes * 31 + hooks.size();
+    add(hooks.top().first.ptr(getPyInterpreter()));
+  }
   s.transforms = static_cast<uint16_t>(at::functorch::getDynamicLayerStack().size() * 2 +
                                        (torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr ? 1 : 0));
   return s;
 }
 
 bool TorchState::reachable_from(const TorchState& other) const {
-  TorchState same = other;
-  same.grad_mode = grad_mode;
-  return same == *this;
+  return inference_mode == other.inference_mode && modes == other.modes && transforms == other.transforms;
 }
 
 void TorchState::set() const {
-  if (c10::GradMode::is_enabled() != grad_mode) c10::GradMode::set_enabled(grad_mode);
+  const TorchState was = now();
+  if (was == *this) return;
+  if (was.grad_mode != grad_mode) c10::GradMode::set_enabled(grad_mode);
+  if (was.default_dtype != default_dtype)
+    c10::set_default_dtype(c10::scalarTypeToTypeMeta(static_cast<c10::ScalarType>(default_dtype)));
+  if (was.deterministic != deterministic || was.deterministic_warns != deterministic_warns)
+    at::globalContext().setDeterministicAlgorithms(deterministic, deterministic_warns);
+  const auto set_autocast = [](at::DeviceType device, bool enabled, int8_t dtype) {
+    at::autocast::set_autocast_enabled(device, enabled);
+    if (enabled) at::autocast::set_autocast_dtype(device, static_cast<at::ScalarType>(dtype));
+  };
+  set_autocast(at::kCPU, autocast_cpu, autocast_cpu_dtype);
+  set_autocast(at::kCUDA, autocast_cuda, autocast_cuda_dtype);
+  for (int depth = was.autocast_depth; depth < autocast_depth; ++depth) at::autocast::increment_nesting();
+  for (int depth = was.autocast_depth; depth > autocast_depth; --depth) at::autocast::decrement_nesting();
 }
 
 std::string difference(const TorchState& expected, const TorchState& got) {

@@ -16,13 +16,14 @@ struct TorchState {
   bool autocast_cpu = false, autocast_cuda = false;
   int8_t autocast_cpu_dtype = 0, autocast_cuda_dtype = 0;
   int8_t default_dtype = 0;
-  bool deterministic = false;
+  bool deterministic = false, deterministic_warns = false;
+  int16_t autocast_depth = 0;  // regions that are open
   uintptr_t modes = 0;  // the stacks of __torch_function__ and __torch_dispatch__ modes
   uint16_t transforms = 0;  // how deep inside torch.func's transforms and levels of forward-mode differentiation
   bool operator==(const TorchState&) const = default;
 
   static TorchState now();
-  // Whether set() can make it out of the other one: only grad mode differs.
+  // Whether set() can make it out of the other one: modes that are no objects of Python's.
   bool reachable_from(const TorchState& other) const;
   void set() const;  // makes it torch's, from one that it is reachable from
 };

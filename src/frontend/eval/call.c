@@ -53,9 +53,24 @@ void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*)
   transparent_inside = inside;
 }
 
+static PyObject* wrapper_code;  // owned
+static Py_ssize_t wrapper_cell;
+
+void cresset_eval_see_through_wrappers(PyObject* code, Py_ssize_t cell) {
+  Py_XSETREF(wrapper_code, Py_NewRef(code));
+  wrapper_cell = cell;
+}
+
+PyObject* cresset_eval_wrapped(PyObject* callable) {
+  if (wrapper_code == NULL || !PyFunction_Check(callable) || PyFunction_GET_CODE(callable) != wrapper_code) return NULL;
+  return PyCell_GET(PyTuple_GET_ITEM(PyFunction_GET_CLOSURE(callable), wrapper_cell));
+}
+
 // One step; 1: *callable is what to look at next; 0: C code calls it.
 static int resolve_step(PyObject** callable, Callee* callee) {
   PyObject* object = *callable;
+  PyObject* wrapped = cresset_eval_wrapped(object);
+  if (wrapped != NULL) return *callable = wrapped, 1;
   if (PyMethod_Check(object)) {
     *callable = PyMethod_GET_FUNCTION(object);
     return prepend(callee, PyMethod_GET_SELF(object));
@@ -75,7 +90,7 @@ int cresset_resolve(PyObject* callable, Callee* callee) {
   callee->partial_args = callee->partial_dict = callee->instance = NULL;
   callee->make = NULL;
   int resolved = 1;
-  for (int steps = 0; resolved == 1 && !PyFunction_Check(callable); steps++) {
+  for (int steps = 0; resolved == 1 && (!PyFunction_Check(callable) || cresset_eval_wrapped(callable) != NULL); steps++) {
     if (PyType_Check(callable) && Py_TYPE(callable)->tp_call == cresset_known.type_call) {
       resolved = resolve_class((PyTypeObject*)callable, callee);
       callable = callee->function;

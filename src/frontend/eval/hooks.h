@@ -213,6 +213,9 @@ const char* cresset_eval_unsupported(void);
 
 // Objects of this type are called as the callable that `inside` gives (borrowed).
 void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*));
+// Functions of this code are called as what the closure's cell of that index holds.
+void cresset_eval_see_through_wrappers(PyObject* code, Py_ssize_t cell);
+PyObject* cresset_eval_wrapped(PyObject* callable);  // what such a function holds (borrowed); NULL for others
 
 // Starts and ends evaluating new frames of this thread. Nests: the innermost table is told. 0, or -1 with an exception.
 int cresset_eval_begin(const CressetEvalHooks* hooks);

@@ -1,3 +1,4 @@
+# size: table
 """Programs with tensor subclasses, modes, distributions, arrays, context managers and classes of the user's own. Rows as in
 programs_transforms."""
 
@@ -18,6 +19,8 @@ from programs_transforms import mlp, ramp, seeded, table, world
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+
+import cresset
 
 ROWS, row = table()
 
@@ -970,3 +973,118 @@ def results_with_names(w, x):
     top = torch.topk(x, 2)
     q = torch.linalg.eigh(x.t() @ x)
     return values, m.indices, top.values, q.eigenvalues, indices, type(m).__name__
+
+
+# ------------------------------------------------------------------------------------------------- attributes of tensors
+
+
+@row
+def subclass_as_a_result(w, x):
+    y = named(x * 2, "y")
+    w.kept = y
+    return y, y + 1, [y]
+
+
+@row
+def attributes_of_a_result(w, x):
+    y = x * 2
+    y.tag = "t"
+    y.more = [y.sum(), 3]
+    return y, y.tag
+
+
+def tagged(t, tag):
+    t.tag = tag
+    return t
+
+
+@row(inputs=lambda: [tagged(ramp(3, 4), 1), tagged(ramp(3, 4), 1), tagged(ramp(3, 4), 5), ramp(3, 4)])
+def attribute_of_an_argument(w, x):
+    return x * getattr(x, "tag", 100)
+
+
+@row
+def attribute_that_an_argument_is_given(w, x):
+    x.tag = x.shape[0]
+    x.sum_of_it = x.sum()
+    return x * x.tag
+
+
+@row(make=lambda: world(weight=tagged(ramp(4), 2)), between=lambda w, i: setattr(w.weight, "tag", i))
+def attribute_of_a_tensor_in_state(w, x):
+    return x * w.weight * w.weight.tag
+
+
+@row
+def parameter_that_is_made(w, x):
+    p = nn.Parameter(x * 2, requires_grad=False)
+    return type(p).__name__, p, isinstance(p, nn.Parameter)
+
+
+@row
+def module_that_is_made(w, x):
+    with torch.no_grad():
+        net = nn.Linear(4, 2, dtype=x.dtype)
+        net.weight.fill_(0.5)
+        net.bias.zero_()
+        return net(x)
+
+
+# ------------------------------------------------------------------------------------------------- breaks in contexts
+
+
+@row
+def autocast_with_a_break(w, x):
+    x = x.float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x.t()
+        if y.sum() > 0:
+            w.log.append(str(y.dtype))
+        z = x @ y.float()
+    u = x @ x.t()
+    return z.dtype, u.dtype, torch.is_autocast_enabled("cpu"), torch.is_autocast_cache_enabled(), u
+
+
+@row
+def inference_mode_with_a_break(w, x):
+    with torch.inference_mode():
+        y = x * 2
+        if y.sum() > 0:
+            w.log.append(y.is_inference())
+        y = y + 1
+    return y.is_inference(), torch.is_inference_mode_enabled(), y.sum().item()
+
+
+@row
+def dtype_with_a_break(w, x):
+    torch.set_default_dtype(torch.float64)
+    y = torch.ones(4)
+    if x.sum() > 0:
+        y = y + torch.zeros(4)
+    torch.set_default_dtype(torch.float32)
+    return y.dtype, torch.get_default_dtype(), x + y
+
+
+@row
+def modes_that_stay_changed(w, x):
+    torch.set_grad_enabled(x.shape[0] == 3)
+    return x * 2, torch.is_grad_enabled()
+
+
+@row
+def mode_with_a_break(w, x):
+    with Functions(w.log):
+        y = torch.sin(x)
+        if y.sum() > 0:
+            y = y + 1
+        z = y * 2
+    return z - 1
+
+
+@row
+def dispatch_mode_with_a_break(w, x):
+    with Dispatched() as mode:
+        y = torch.sin(x)
+        cresset.graph_break("here")
+        z = y * 2
+    return len(mode.seen) > 0, z - 1

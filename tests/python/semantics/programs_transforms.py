@@ -1,3 +1,4 @@
+# size: table
 """Programs that transform functions and differentiate, with hooks and parametrizations. Each row: name, what makes a
 fresh world, the function of (world, x), the inputs of its calls in order, and what changes the world between them."""
 
@@ -24,6 +25,8 @@ from torch.func import (
 )
 from torch.nn.utils import parametrizations, parametrize, prune
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+
+import cresset
 
 
 def world(**things):
@@ -1025,3 +1028,199 @@ def parameter_swapped_for_a_while(w, x):
     with swapped(w.net, "weight", w.net.weight.detach() * 2) as net:
         y = net(x).detach()
     return y + w.net(x).detach()
+
+
+# ------------------------------------------------------------------------------------------------- around the call
+
+
+@row
+def break_inside_vmap(w, x):
+    def f(v):
+        w.log.append(tuple(v.shape))
+        cresset.graph_break("here")
+        return v * 2
+
+    return vmap(f)(x) + 1
+
+
+@row
+def break_inside_grad(w, x):
+    def loss(v):
+        y = (v * v).sum()
+        cresset.graph_break("here")
+        w.log.append(v.shape)
+        return y * 3
+
+    return grad(loss)(x) + 1
+
+
+@row
+def number_read_inside_grad(w, x):
+    def loss(v):
+        scale = v.detach().abs().max().item()
+        return (v / scale).pow(2).sum()
+
+    return grad(loss)(x)
+
+
+@row
+def break_before_backward(w, x):
+    a = x.clone().requires_grad_()
+    loss = (a * a).sum()
+    if loss > 5:
+        loss = loss * 2
+    loss.backward()
+    return a.grad
+
+
+@row
+def leaf_as_a_result(w, x):
+    a = x.clone().requires_grad_()
+    (a * a).sum().backward()
+    w.kept = a
+    return a
+
+
+@row
+def gradient_of_a_leaf_is_set(w, x):
+    a = x.clone().requires_grad_()
+    a.grad = torch.ones_like(a)
+    (a * 2).sum().backward()
+    first = a.grad
+    a.grad = None
+    (a * 3).sum().backward()
+    return first, a.grad
+
+
+@row(inputs=lambda: [ramp(3, 4).requires_grad_() for _ in range(3)])
+def gradients_of_the_argument(w, x):
+    (x * x).sum().backward()
+    w.log.append(None if x.grad is None else x.grad.sum().item())
+    return x.detach() * 2
+
+
+@row(inputs=lambda: [ramp(n, 4).requires_grad_() for n in (3, 3, 5)])
+def gradients_to_the_argument(w, x):
+    return torch.autograd.grad((x * x).sum(), x)[0]
+
+
+@row(inputs=lambda: [ramp(n, 4).requires_grad_() for n in (3, 3, 5)])
+def result_that_wants_gradients(w, x):
+    y = (x * x).sum()
+    w.log.append(y.detach())
+    return y
+
+
+def training(optimizer):
+    def make():
+        w = world(net=mlp())
+        w.optimizer = optimizer(w.net.parameters())
+        return w
+
+    return make
+
+
+def one_step(w, x):
+    w.optimizer.zero_grad()
+    loss = F.mse_loss(w.net(x), torch.ones(x.shape[0], 2, dtype=x.dtype))
+    loss.backward()
+    w.optimizer.step()
+    return loss.detach()
+
+
+for name, optimizer in {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.01),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.01, foreach=False),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01),
+}.items():
+    ROWS.append((f"training_with_{name}", training(optimizer), one_step, batches, None))
+
+
+@row
+def changes_of_requires_grad(w, x):
+    a = x.clone()
+    a.requires_grad = True
+    b = (a * 2).detach().requires_grad_(False)
+    return a.requires_grad, b.requires_grad, torch.autograd.grad((a * b).sum(), a)[0]
+
+
+@row
+def names_of_grad_functions(w, x):
+    a = x.clone().requires_grad_()
+    y = (a * 2).exp()
+    return y.grad_fn.name(), len(y.grad_fn.next_functions), a.grad_fn, y.is_leaf, y.detach()
+
+
+@row
+def retained_gradients(w, x):
+    a = x.clone().requires_grad_()
+    y = a * 2
+    y.retain_grad()
+    (y**2).sum().backward()
+    return y.grad, a.grad
+
+
+@row
+def gradients_of_views_and_writes(w, x):
+    a = x.clone().requires_grad_()
+    y = a * 1
+    y[0].mul_(3)
+    y[:, 1] = 0
+    return torch.autograd.grad(y.pow(2).sum(), a)[0]
+
+
+@row
+def a_leaf_that_is_written(w, x):
+    a = x.clone().requires_grad_()
+    a.add_(1)
+
+
+@row
+def detected_anomaly(w, x):
+    a = x.clone().requires_grad_()
+    with torch.autograd.detect_anomaly(check_nan=False):
+        y = (a * 2).sum()
+    y.backward()
+    return a.grad
+
+
+@row
+def functional_api(w, x):
+    f = lambda v: (v**3).sum()  # noqa: E731
+    return (
+        torch.autograd.functional.jacobian(lambda v: v * 2, x[0]),
+        torch.autograd.functional.hessian(f, x[0]),
+        torch.autograd.functional.vjp(f, x)[1],
+        torch.autograd.functional.hvp(f, x, torch.ones_like(x))[1],
+    )
+
+
+@row
+def batched_gradients(w, x):
+    a = x[0].clone().requires_grad_()
+    y = a**2
+    return torch.autograd.grad(y, a, torch.eye(4, dtype=x.dtype), is_grads_batched=True)[0]
+
+
+# Input optimization, as in adversarial examples: a loop of steps on a leaf.
+@row(make=with_net(), between=grow)
+def steps_on_an_input(w, x):
+    delta = torch.zeros_like(x)
+    for _ in range(3):
+        delta = delta.detach().requires_grad_()
+        loss = w.net(x + delta).pow(2).sum()
+        (g,) = torch.autograd.grad(loss, delta)
+        delta = (delta + 0.1 * g.sign()).clamp(-0.3, 0.3)
+    return (x + delta).detach()
+
+
+def go_back(w, i):
+    w.kept.backward()
+
+
+@row(make=with_net(kept=None), between=go_back)
+def gradients_after_the_call(w, x):
+    y = w.net(x).t().reshape(-1)
+    w.kept = (y.expand(3, -1) * Cube.apply(x.sum(1).repeat(2), 2.0)).mean() + F.softmax(y, 0)[1:].prod()
+    return w.kept.detach()

@@ -34,12 +34,20 @@ def state_of(value):
         plain = value.as_subclass(torch.Tensor) if type(value) is not torch.Tensor else value
         return [type(value).__name__, getattr(value, "label", None), plain]
     if isinstance(value, dict):
-        return type(value).__name__, {str(k): state_of(v) for k, v in value.items()}, attributes_of(value)
+        return (
+            type(value).__name__,
+            {key(k, i): state_of(v) for i, (k, v) in enumerate(value.items())},
+            attributes_of(value),
+        )
     if isinstance(value, (tuple, list)):
         return type(value).__name__, [state_of(v) for v in value], attributes_of(value)
     if hasattr(value, "__dict__") and not callable(value) and not isinstance(value, programs_objects.enum.Enum):
         return type(value).__name__, attributes_of(value)
     return value if isinstance(value, (int, float, str, type(None), torch.dtype)) else str(type(value))
+
+
+def key(k, i):
+    return i if isinstance(k, torch.Tensor) else str(k)
 
 
 def attributes_of(value):
@@ -81,6 +89,7 @@ def run(row, wrap):
         now = state_of([result, x, w])
         error = None if raised is None else [type(raised).__name__, str(raised)]
         steps.append([copied(now), sharing(now), error])
+    torch.set_grad_enabled(True)
     return steps, copied(state_of(live)), torch.rand(1)
 
 
@@ -98,10 +107,7 @@ def how(row):
 
 
 # What differs from eager today: program, and why.
-KNOWN = {
-    "linearized": "torch.func.linearize traces its function by torch's own tracer, which asks symbolic sizes for more than they know",
-    "grad_with_effects_in_the_closure": "a break inside of a transform leaves symbolic sizes in its wrappers",
-}
+KNOWN = {}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[r[0] for r in ROWS])
@@ -115,6 +121,55 @@ def test_transforms(request, row):
 def test_names_are_different():
     names = [row[0] for row in ROWS]
     assert len(set(names)) == len(names)
+
+
+def f(x):
+    return x.sin() * 2 + x.shape[0]
+
+
+# What compiled functions are called under, or are given to.
+AROUND = {
+    "vmap": lambda g, x: torch.func.vmap(g)(x),
+    "grad": lambda g, x: torch.func.grad(lambda v: g(v).sum())(x),
+    "jvp": lambda g, x: torch.func.jvp(g, (x,), (torch.ones_like(x),)),
+    "jacrev": lambda g, x: torch.func.jacrev(g)(x[0]),
+    "forward_ad": lambda g, x: under_forward_ad(g, x),
+    "dispatch_mode": lambda g, x: under(programs_objects.Dispatched(), g, x),
+    "function_mode": lambda g, x: under(programs_objects.Functions([]), g, x),
+    "replacing_mode": lambda g, x: under(programs_objects.Replaced(), g, x),
+    "autocast": lambda g, x: under(torch.autocast("cpu", torch.bfloat16), g, x),
+    "inference_mode": lambda g, x: under(torch.inference_mode(), g, x),
+    "subclass": lambda g, x: g(programs_objects.named(x, "x")),
+    "wrapper": lambda g, x: g(programs_objects.Two(x, x * 2)),
+    "checkpoint": lambda g, x: programs_transforms.checkpoint(g, x.requires_grad_(), use_reentrant=False),
+    "backward": lambda g, x: backward(g, x.requires_grad_()),
+}
+
+
+def under(mode, g, x):
+    with mode:
+        return g(x), g(x + 1)
+
+
+def under_forward_ad(g, x):
+    with torch.autograd.forward_ad.dual_level():
+        out = g(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))
+        return list(torch.autograd.forward_ad.unpack_dual(out))
+
+
+def backward(g, x):
+    g(x).sum().backward()
+    return x.grad
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_around_the_call(around):
+    """Before a plain call, after it, and again."""
+    g, call = evaluated(f), AROUND[around]
+    for i in range(3):
+        x = programs_transforms.ramp(3, 4) + i
+        assert_same(state_of(call(g, x.clone())), state_of(call(f, x.clone())))
+        assert_same(g(x), f(x))
 
 
 def main(names):

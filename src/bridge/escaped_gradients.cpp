@@ -1,0 +1,76 @@
+#include "bridge/escaped_gradients.h"
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <unordered_set>
+
+#include "bridge/capture.h"
+
+namespace cresset::bridge {
+namespace {
+
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+// Of nodes that are running on this thread, innermost last. One that raised leaves its entry behind: the engine puts
+// the state back.
+thread_local std::vector<c10::impl::LocalDispatchKeySet> before;
+
+struct Enter final : torch::autograd::FunctionPreHook {
+  variable_list operator()(const variable_list& gradients) override {
+    c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+    before.push_back(keys);
+    if (Capture::current() == nullptr) {
+      keys.included_ = keys.included_.add(kTraceKey);
+      keys.excluded_ = keys.excluded_.add(c10::DispatchKey::BackendSelect);
+      c10::impl::_force_tls_local_dispatch_key_set(keys);
+    }
+    return gradients;
+  }
+};
+
+struct Leave final : torch::autograd::FunctionPostHook {
+  variable_list operator()(const variable_list& outputs, const variable_list&) override {
+    if (before.empty()) return outputs;
+    c10::impl::_force_tls_local_dispatch_key_set(before.back());
+    before.pop_back();
+    return outputs;
+  }
+};
+
+// What the engine holds gradients to.
+void make_shapes_plain(Node& node) {
+  for (uint32_t i = 0; i < node.num_inputs(); ++i) {
+    const torch::autograd::InputMetadata& metadata = node.input_metadata(i);
+    if (metadata.was_default_constructed() || metadata.is_nested_tensor()) continue;
+    auto& sizes = const_cast<torch::autograd::InputMetadata&>(metadata).mutable_shape_as_dim_vector();
+    for (c10::SymInt& size : sizes)
+      if (size.is_heap_allocated()) size = c10::SymInt(size.guard_int(__FILE__, __LINE__));
+  }
+}
+
+}  // namespace
+
+void settle_gradients(const std::vector<at::Tensor>& tensors) {
+  std::unordered_set<const Node*> seen;
+  std::vector<Node*> left;
+  const auto add = [&](Node* node) {
+    if (node != nullptr && seen.insert(node).second) left.push_back(node);
+  };
+  for (const at::Tensor& tensor : tensors)
+    if (tensor.requires_grad()) add(tensor.grad_fn().get());
+  while (!left.empty()) {
+    Node* node = left.back();
+    left.pop_back();
+    make_shapes_plain(*node);
+    if (dynamic_cast<torch::autograd::AccumulateGrad*>(node) != nullptr) continue;
+    node->add_pre_hook(std::make_unique<Enter>());
+    node->add_post_hook(std::make_unique<Leave>());
+    for (const torch::autograd::Edge& edge : node->next_edges()) add(edge.function.get());
+  }
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,16 @@
+// Autograd's record of a computation that was captured, where it outlives the capture.
+//
+// Its nodes keep symbolic sizes, which most kernels refuse. So while such a node runs after the capture, operators pass
+// by the capture kernels once more (run_beside_capture), which put plain numbers in their place.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace cresset::bridge {
+
+// These tensors of a capture have become real: sees to the nodes that they were computed by.
+void settle_gradients(const std::vector<at::Tensor>& tensors);
+
+}  // namespace cresset::bridge

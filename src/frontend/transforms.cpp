@@ -1,0 +1,93 @@
+#include "frontend/transforms.h"
+
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/DynamicLayer.h>
+#include <ATen/functorch/TensorWrapper.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "frontend/special_cases.h"
+
+namespace cresset::frontend {
+namespace {
+
+// Laid over wrappers: symbolic sizes cannot be taken back by torch's own means.
+class Sizes final : public c10::TensorImpl {
+ public:
+  using c10::TensorImpl::TensorImpl;
+  void replace(c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
+    has_symbolic_sizes_strides_ = false;
+    refresh_sizes_strides_policy();
+    const bool allowed = allow_tensor_metadata_change();
+    set_allow_tensor_metadata_change(true);
+    set_sizes_and_strides(sizes, strides, offset);
+    set_allow_tensor_metadata_change(allowed);
+  }
+};
+
+// What it wraps, and the dimension that it hides; -1: none.
+std::pair<at::Tensor, int64_t> inside_of(const at::Tensor& tensor) {
+  if (const auto* batched = at::functorch::maybeGetBatchedImpl(tensor)) return {batched->value(), batched->bdim()};
+  if (const auto* wrapper = at::functorch::maybeGetTensorWrapper(tensor)) return {wrapper->value(), -1};
+  return {};
+}
+
+void settle(const at::Tensor& tensor) {
+  const auto [inside, hidden] = inside_of(tensor);
+  if (!inside.defined()) return;
+  settle(inside);
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (!impl->has_symbolic_sizes_strides() || inside.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return;
+  std::vector<int64_t> sizes = inside.sizes().vec(), strides = inside.strides().vec();
+  if (hidden >= 0) {
+    sizes.erase(sizes.begin() + hidden);
+    strides.erase(strides.begin() + hidden);
+  }
+  static_cast<Sizes*>(impl)->replace(sizes, strides, inside.storage_offset());
+}
+
+// Whether that is the exception that is set; then it is none any more.
+bool lacks_plain_sizes() {
+  if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return false;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  const PyRef text = PyRef::steal(PyObject_Str(value));
+  const char* message = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  PyErr_Clear();
+  const bool lacks = message != nullptr && std::strstr(message, "on tensor with symbolic sizes/strides") != nullptr;
+  PyErr_Restore(type, value, trace);
+  if (lacks) PyErr_Clear();
+  return lacks;
+}
+
+}  // namespace
+
+bool inside_transform() { return !at::functorch::getDynamicLayerStack().empty(); }
+
+void settle_wrappers() {
+  const PyRef collector = checked(PyImport_ImportModule("gc"));
+  const PyRef objects = checked(PyObject_CallMethod(collector.get(), "get_objects", nullptr));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects.get()); ++i) {
+    PyObject* object = PyList_GET_ITEM(objects.get(), i);
+    if (THPVariable_Check(object) && THPVariable_Unpack(object).defined()) settle(THPVariable_Unpack(object));
+  }
+}
+
+PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& run) {
+  PyRef value = run();
+  if (value || !lacks_plain_sizes()) return value;
+  capture.flush("an operator that asks for plain sizes inside of a transform");
+  return run();
+}
+
+bool is_operator_on_wrappers(const char* name, const CressetCall& call) {
+  if (!inside_transform() || operators_call_python() || name == nullptr) return false;
+  if (name[0] == '_' || std::string_view(name) == "run_backward") return false;
+  return std::any_of(call.args, call.args + call.nargs, [](PyObject* o) { return THPVariable_CheckExact(o); });
+}
+
+}  // namespace cresset::frontend
