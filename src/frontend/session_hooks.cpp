@@ -215,9 +215,10 @@ static bool is_call(const CressetActivation& activation) {
 CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
   if (const CompiledFunction* inner = as_compiled_function(call.callable); inner != nullptr && existed(call.callable))
     learn_function(inner->function());
-  if (PyObject* wrapped = cresset_eval_wrapped(call.callable); wrapped != nullptr && existed(call.callable))
-    learn_function(wrapped);
-  const CallMode mode = call_mode(call.callable);
+  PyObject* wrapped = cresset_eval_wrapped(call.callable);
+  if (wrapped != nullptr && existed(call.callable)) learn_function(wrapped);
+  PyObject* callee = wrapped != nullptr ? wrapped : call.callable;
+  const CallMode mode = call_mode(callee);
   if (mode == CallMode::Evaluated) return CRESSET_RUN;
   in_progress_ = {};
   if (is_call(*activation)) {  // else the text shows another operation: a property, an operator's method
@@ -226,7 +227,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   }
   if (mode == CallMode::Disabled) {
     if (capture_->locate) capture_->locate(*capture_);
-    capture_->flush(why_disabled(call.callable));
+    capture_->flush(why_disabled(callee));
   }
   return CRESSET_NATIVE;
 }
