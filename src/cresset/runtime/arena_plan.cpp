@@ -10,10 +10,10 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kLeastHost = 4096;  // smaller outputs are not worth the addresses that move with them
 constexpr uint32_t kNone = UINT32_MAX;
-// A plan is good enough when it is within 1/kTolerance of what is needed at any rate; until then blocks are placed
-// anew, about kPlacements of them in all.
-constexpr int64_t kTolerance = 64;
-constexpr size_t kPlacements = 8192, kMostRounds = 32;
+// A plan is good enough when it is within 1/kTolerance of what is needed at any rate, or wastes less than is worth
+// planning for; until then blocks are placed anew, about kPlacements of them in all.
+constexpr int64_t kTolerance = 64, kSmallWaste = 1 << 16;
+constexpr size_t kPlacements = 4096, kMostRounds = 32;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -167,7 +167,9 @@ class Planner {
   };
   ArenaPlan::Place place_of(const Spot& spot) const { return {blocks_.bins[spot.bin].tensor, spot.offset}; }
 
-  bool good_enough() const { return !best_.empty() && bytes_ <= blocks_.least + blocks_.least / kTolerance; }
+  bool good_enough() const {
+    return !best_.empty() && bytes_ <= blocks_.least + std::max(blocks_.least / kTolerance, kSmallWaste);
+  }
 
   // Places all in this order; then again with the block that lay highest placed first, and so on.
   void improve(std::vector<uint32_t> order) {
