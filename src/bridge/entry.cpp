@@ -253,9 +253,10 @@ bool Entry::constants_unchanged() const {
     const auto rank = static_cast<int64_t>(sizes.size());
     if (key_mark(t) != mark[0] || kind_mark(t) != mark[1] || rank != mark[2]) return false;
     mark += 3;
-    if (!std::equal(sizes.begin(), sizes.end(), mark) || !std::equal(strides.begin(), strides.end(), mark + rank))
-      return false;
-    mark += 2 * rank;
+    for (const int64_t size : sizes)
+      if (size != *mark++) return false;
+    for (const int64_t stride : strides)
+      if (stride != *mark++) return false;
   }
   return true;
 }

@@ -1,13 +1,17 @@
 #include "bridge/symbolic_composites.h"
 
+#include <ATen/OpMathType.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_batch_norm_impl_index_native.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/rms_norm_ops.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <ATen/ops/where.h>
 #include <torch/library.h>
+
+#include <numeric>
 
 #include "bridge/op_entry.h"
 #include "bridge/trace_tensor.h"
@@ -154,6 +158,29 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, int64_t> batch_norm_i
   return {std::move(out), std::move(saved_mean), std::move(saved_scale), std::move(reserve), 0};
 }
 
+// ATen's asks for all sizes as numbers. Arguments that do not fit are left to it.
+at::Tensor rms_norm(const at::Tensor& input, c10::SymIntArrayRef shape, const Optional& weight,
+                    std::optional<double> eps) {
+  const auto ends_with_shape = [&](const at::Tensor& t) {
+    if (t.dim() < static_cast<int64_t>(shape.size())) return false;
+    return std::equal(shape.rbegin(), shape.rend(), t.sym_sizes().rbegin(),
+                      [](const auto& a, const auto& b) { return a.sym_eq(b).guard_bool(__FILE__, __LINE__); });
+  };
+  const bool weighted = weight && weight->defined();
+  if (shape.empty() || !input.is_floating_point() || !ends_with_shape(input) ||
+      (weighted && (weight->dim() != static_cast<int64_t>(shape.size()) || !ends_with_shape(*weight))))
+    return at::_ops::rms_norm::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), input, shape, weight, eps);
+  std::vector<int64_t> dims(shape.size());
+  std::iota(dims.begin(), dims.end(), input.dim() - static_cast<int64_t>(shape.size()));
+  const at::ScalarType type = at::toOpMathType(input.scalar_type());
+  const double smallest = type == at::kFloat ? static_cast<float>(eps.value_or(std::numeric_limits<float>::epsilon()))
+                                             : eps.value_or(std::numeric_limits<double>::epsilon());
+  const at::Tensor wide = input.to(type);
+  at::Tensor out = wide.mul(wide.pow(2).mean(dims, /*keepdim=*/true).add(smallest).rsqrt());
+  if (weighted) out = out.mul(*weight);
+  return out.type_as(input);
+}
+
 // max_pool1d without gradients reads the data itself; the form with indices is made of operators.
 void max_pool1d(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
   c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "").callBoxed(stack);
@@ -179,6 +206,7 @@ void install_symbolic_composites() {
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));
+      made->back()->impl("rms_norm", TORCH_FN(rms_norm));
       made->back()->impl("take_along_dim", TORCH_FN(take_along_dim));
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());

@@ -90,8 +90,14 @@ bool is_known_for_good(PyTypeObject* type) {
   return found->second;
 }
 
+// A class of torch's that pybind11 made: all that it holds is in the base that pybind11 gives every class.
+bool is_binding_of_torch(PyTypeObject* type) {
+  return std::string_view(Py_TYPE(type)->tp_name) == "pybind11_type" && module_of(type).starts_with("torch.");
+}
+
 bool is_foreign_type(PyTypeObject* type) {
   while (is_made_by_class_statement(type)) {
+    if (is_binding_of_torch(type)) return false;
     if (adds_members(type) && module_of(type).substr(0, 5) != "torch") return true;
     type = type->tp_base;
   }

@@ -61,6 +61,11 @@ def adaptive_pooling_to_one(n, h, w):
     return lambda x: F.adaptive_avg_pool2d(x, 1).flatten(1), (torch.randn(n, 2, h, w),)
 
 
+def root_mean_square_norm(n, h, w):
+    plain, weighted = nn.RMSNorm(4, eps=1e-5, elementwise_affine=False), nn.RMSNorm((3, 4))
+    return lambda x: plain(x) + weighted(x), (torch.randn(n, h, 3, 4),)
+
+
 def cat_of_lengths(n, h, w):
     return lambda x, y: torch.cat([x, y, x[: x.size(0) // 2]]).cumsum(0), (torch.randn(h, 4), torch.randn(w, 4))
 
