@@ -32,9 +32,7 @@ ALLOWED = {
 }
 # What a folder on top of the core must not include.
 FORBIDDEN_ABOVE = {
-    "src/bridge": re.compile(
-        r"^(Python\.h|pybind11/|torch/csrc/(?!api|autograd/(?!.*python))|frontend/|python/)"
-    ),
+    "src/bridge": re.compile(r"^(Python\.h|pybind11/|torch/csrc/(?!api|autograd/(?!.*python))|frontend/|python/)"),
     "src/frontend": re.compile(r"^python/"),
 }
 FOREIGN = re.compile(r"^(torch/|ATen/|c10/|caffe2/|Python\.h|pybind11/|bridge/|frontend/|python/)")

@@ -32,8 +32,8 @@ int64_t key_mark(const c10::TensorImpl& t) { return static_cast<int64_t>(t.key_s
 
 int64_t kind_mark(const c10::TensorImpl& t) {
   const c10::Device device = t.device();
-  return static_cast<int64_t>(c10::typeMetaToScalarType(t.dtype())) << 32 |
-         static_cast<int64_t>(device.type()) << 16 | static_cast<uint8_t>(device.index());
+  return static_cast<int64_t>(c10::typeMetaToScalarType(t.dtype())) << 32 | static_cast<int64_t>(device.type()) << 16 |
+         static_cast<uint8_t>(device.index());
 }
 
 void append_marks(const at::Tensor& constant, std::vector<int64_t>& out) {
@@ -171,7 +171,8 @@ std::vector<std::string> Entry::guard_texts() const {
   return out;
 }
 
-// A wrong step makes wrong answers: the compilation fails, with the step. What cannot be proved in time is only reported.
+// A wrong step makes wrong answers: the compilation fails, with the step. What cannot be proved in time is only
+// reported.
 void Entry::validate() {
   if (env_->log() == nullptr) return;
   validation_ = sym::validate(*env_, guards_);

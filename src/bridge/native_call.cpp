@@ -78,8 +78,8 @@ void run_beside_capture(const c10::OperatorHandle& handle, Stack& stack) {
     return true;
   });
   const Capture::StepAside aside;
-  TORCH_CHECK(on_purpose || !replaced.empty(), "cresset: a tensor that stood in during a capture was used after it, by ",
-              handle.operator_name());
+  TORCH_CHECK(on_purpose || !replaced.empty(),
+              "cresset: a tensor that stood in during a capture was used after it, by ", handle.operator_name());
   handle.callBoxed(stack);
   change_tensors(stack, stack.size() - handle.schema().returns().size(), [&](at::Tensor& t) {
     for (const auto& [alias, guest] : replaced)

@@ -34,7 +34,8 @@ std::vector<graph::TensorType> data_dependent_types(graph::Graph& graph, graph::
 bool reads_elements(const DataDependentCall& call);
 int64_t element(const at::Tensor& tensor, uint32_t which);
 
-// Calls the operator with arguments found by `tensor` and `integer`; its results in the layout that their types promise.
+// Calls the operator with arguments found by `tensor` and `integer`; its results in the layout that their types
+// promise.
 std::vector<at::Tensor> call_data_dependent(const c10::OperatorHandle& op, const std::vector<graph::Arg>& args,
                                             const std::function<at::Tensor(graph::ValueId)>& tensor,
                                             const std::function<int64_t(sym::ExprId)>& integer);

@@ -56,8 +56,8 @@ void upsample_vec(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
 
 // ATen asks "is the mask's batch the query's, or else 1?", in this order: a mask of batch 1 would tell batch 1 apart
 // from all others. One that is expanded to the query's batch, without memory, is the same mask and asks nothing.
-// The shape that two shapes broadcast to. ATen's own asks whether a size is 1 with `guard_or_false`, whose answer is that
-// of a general size (sym_node.h); here both answers are not right, so it is decided.
+// The shape that two shapes broadcast to. ATen's own asks whether a size is 1 with `guard_or_false`, whose answer is
+// that of a general size (sym_node.h); here both answers are not right, so it is decided.
 std::vector<c10::SymInt> broadcast_sizes(c10::SymIntArrayRef a, c10::SymIntArrayRef b) {
   const size_t rank = std::max(a.size(), b.size());
   std::vector<c10::SymInt> out(rank);
@@ -88,9 +88,9 @@ std::vector<at::Tensor> broadcast_tensors(at::TensorList tensors) {
   std::vector<at::Tensor> out;
   const auto has_these = [&](const at::Tensor& tensor) {
     const c10::SymIntArrayRef own = tensor.sym_sizes();
-    return own.size() == sizes.size() && std::equal(own.begin(), own.end(), sizes.begin(), [](const auto& a, const auto& b) {
-             return a.sym_eq(b).guard_bool(__FILE__, __LINE__);
-           });
+    return own.size() == sizes.size() &&
+           std::equal(own.begin(), own.end(), sizes.begin(),
+                      [](const auto& a, const auto& b) { return a.sym_eq(b).guard_bool(__FILE__, __LINE__); });
   };
   // Those that have the shape are given back themselves, as ATen does.
   for (const at::Tensor& tensor : tensors) out.push_back(has_these(tensor) ? tensor : tensor.expand_symint(sizes));

@@ -12,8 +12,8 @@ namespace {
 // An instance of a Python class that adds to `base` a __dict__ and nothing else.
 bool adds_only_a_dict(PyTypeObject* type, PyTypeObject* base) {
   constexpr auto kAdded = static_cast<Py_ssize_t>(2 * sizeof(void*));  // __dict__ and __weakref__
-  return is_heap_type(type) && type->tp_itemsize == 0 &&
-         type->tp_basicsize <= base->tp_basicsize + kAdded && type->tp_dictoffset != 0;
+  return is_heap_type(type) && type->tp_itemsize == 0 && type->tp_basicsize <= base->tp_basicsize + kAdded &&
+         type->tp_dictoffset != 0;
 }
 
 // An instance of a Python class whose whole state is its __dict__.
@@ -48,9 +48,18 @@ bool is_builtin_iterator(PyObject* object) {
   const PyTypeObject* type = Py_TYPE(object);
   if (std::strcmp(type->tp_name, "RangeIterator") == 0 && is_ours(object)) return true;
   if (is_heap_type(type) || PyGen_CheckExact(object)) return false;
-  static const char* const kNames[] = {"list_iterator", "list_reverseiterator", "tuple_iterator", "range_iterator",
-                                       "enumerate",     "zip",                  "reversed",       "str_iterator",
-                                       "map",           "str_ascii_iterator",    "dict_keyiterator", "dict_valueiterator",
+  static const char* const kNames[] = {"list_iterator",
+                                       "list_reverseiterator",
+                                       "tuple_iterator",
+                                       "range_iterator",
+                                       "enumerate",
+                                       "zip",
+                                       "reversed",
+                                       "str_iterator",
+                                       "map",
+                                       "str_ascii_iterator",
+                                       "dict_keyiterator",
+                                       "dict_valueiterator",
                                        "dict_itemiterator"};
   for (const char* name : kNames)
     if (std::strcmp(type->tp_name, name) == 0) return true;
@@ -164,8 +173,8 @@ Anatomy of_generator(PyObject* object) {
   if (cresset_eval_generator_image(object, &image) < 0) return PyErr_Clear(), Anatomy{};
   if (image.names != nullptr || handles_exception(image)) return {};
   Anatomy out{Anatomy::Kind::Generator, {}, {}};
-  const PyRef where = checked(Py_BuildValue("iii", image.last, static_cast<int>(image.continuation),
-                                            image.continuation_operand));
+  const PyRef where =
+      checked(Py_BuildValue("iii", image.last, static_cast<int>(image.continuation), image.continuation_operand));
   out.form = checked(PyTuple_Pack(3, (PyObject*)Py_TYPE(object), (PyObject*)image.code, where.get()));
   const PyRef contents = frame_contents(image);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(contents.get()); ++i)
@@ -194,7 +203,7 @@ void fill_items(PyObject* made, const Anatomy& anatomy) {
   for (size_t i = 0; i < item_count(anatomy); ++i) {
     PyObject* item = anatomy.parts[i].get();
     PyObject* key = PyDict_Check(made) ? PyTuple_GET_ITEM(form_item(anatomy, 2), static_cast<Py_ssize_t>(i)) : nullptr;
-    const int done = key == nullptr         ? PyList_Append(made, item)
+    const int done = key == nullptr        ? PyList_Append(made, item)
                      : PyODict_Check(made) ? PyODict_SetItem(made, key, item)
                                            : PyDict_SetItem(made, key, item);
     if (done < 0) throw PythonError{};
@@ -219,8 +228,8 @@ bool is_data_object(PyObject* object) {
 }
 
 bool is_range_iterator(const Anatomy& anatomy) {
-  return anatomy.kind == Anatomy::Kind::Iterator && anatomy.parts.size() == 2 && PyRange_Check(anatomy.parts[0].get()) &&
-         form_item(anatomy, 1) == Py_True;
+  return anatomy.kind == Anatomy::Kind::Iterator && anatomy.parts.size() == 2 &&
+         PyRange_Check(anatomy.parts[0].get()) && form_item(anatomy, 1) == Py_True;
 }
 
 bool has_own_self(PyObject* c_function) {
@@ -235,11 +244,15 @@ Anatomy take_apart(PyObject* object) {
     return out;
   }
   if (PyMethod_Check(object))
-    return {Anatomy::Kind::Method, PyRef::borrow(PyMethod_GET_FUNCTION(object)), {PyRef::borrow(PyMethod_GET_SELF(object))}};
+    return {Anatomy::Kind::Method,
+            PyRef::borrow(PyMethod_GET_FUNCTION(object)),
+            {PyRef::borrow(PyMethod_GET_SELF(object))}};
   if (PyCFunction_Check(object)) {
     if (!has_own_self(object)) return {};
     const PyRef name = checked(PyUnicode_InternFromString(((PyCFunctionObject*)object)->m_ml->ml_name));
-    return {Anatomy::Kind::BuiltinMethod, checked(PyTuple_Pack(1, name.get())), {PyRef::borrow(PyCFunction_GET_SELF(object))}};
+    return {Anatomy::Kind::BuiltinMethod,
+            checked(PyTuple_Pack(1, name.get())),
+            {PyRef::borrow(PyCFunction_GET_SELF(object))}};
   }
   if (PyFunction_Check(object)) return of_function(object);
   if (PySet_CheckExact(object))
@@ -279,8 +292,9 @@ PyRef make_empty(const Anatomy& anatomy) {
     case Anatomy::Kind::ListObject:
       return make_bare(&PyList_Type, anatomy);
     case Anatomy::Kind::DictObject:
-      return make_bare(PyType_IsSubtype((PyTypeObject*)form_item(anatomy, 0), &PyODict_Type) ? &PyODict_Type : &PyDict_Type,
-                       anatomy);
+      return make_bare(
+          PyType_IsSubtype((PyTypeObject*)form_item(anatomy, 0), &PyODict_Type) ? &PyODict_Type : &PyDict_Type,
+          anatomy);
     case Anatomy::Kind::Cell:
       return checked(PyCell_New(nullptr));
     case Anatomy::Kind::Function:
@@ -289,7 +303,8 @@ PyRef make_empty(const Anatomy& anatomy) {
       return checked(PySet_New(nullptr));
     case Anatomy::Kind::Deque: {
       const PyRef nothing = checked(PyTuple_New(0));
-      return checked(PyObject_CallFunctionObjArgs(form_item(anatomy, 0), nothing.get(), form_item(anatomy, 1), nullptr));
+      return checked(
+          PyObject_CallFunctionObjArgs(form_item(anatomy, 0), nothing.get(), form_item(anatomy, 1), nullptr));
     }
     case Anatomy::Kind::Mapping:
       if (form_item(anatomy, 1) == Py_None) return checked(PyObject_CallNoArgs(form_item(anatomy, 0)));
@@ -325,8 +340,7 @@ void fill(PyObject* made, const Anatomy& anatomy) {
 }
 
 PyRef make_whole(const Anatomy& anatomy) {
-  if (anatomy.kind == Anatomy::Kind::Method)
-    return checked(PyMethod_New(anatomy.form.get(), anatomy.parts[0].get()));
+  if (anatomy.kind == Anatomy::Kind::Method) return checked(PyMethod_New(anatomy.form.get(), anatomy.parts[0].get()));
   if (anatomy.kind == Anatomy::Kind::BuiltinMethod)
     return checked(PyObject_GetAttr(anatomy.parts[0].get(), form_item(anatomy, 0)));
   if (anatomy.kind == Anatomy::Kind::Generator) return make_generator(anatomy);
@@ -346,7 +360,8 @@ bool same_form(const Anatomy& a, const Anatomy& b) {
     PyObject *x = PyTuple_GET_ITEM(a.form.get(), i), *y = PyTuple_GET_ITEM(b.form.get(), i);
     if (x == y) continue;
     // Names of attributes, qualified names: strings, or tuples of them.
-    const bool comparable = (PyUnicode_CheckExact(x) && PyUnicode_CheckExact(y)) || (PyTuple_CheckExact(x) && PyTuple_CheckExact(y));
+    const bool comparable =
+        (PyUnicode_CheckExact(x) && PyUnicode_CheckExact(y)) || (PyTuple_CheckExact(x) && PyTuple_CheckExact(y));
     if (!comparable || PyObject_RichCompareBool(x, y, Py_EQ) != 1) return PyErr_Clear(), false;
   }
   return true;

@@ -42,8 +42,7 @@ bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
          THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) ||
          THPMemoryFormat_Check(object) || is_generator_of_numbers(object) ||
-         PyObject_IsInstance(object, enum_type()) == 1 ||
-         PyObject_IsInstance(object, nn_module_type()) == 1;
+         PyObject_IsInstance(object, enum_type()) == 1 || PyObject_IsInstance(object, nn_module_type()) == 1;
 }
 
 bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
@@ -161,8 +160,8 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(object, &position, &key, &value)) child(value, "[" + key_text(key) + "]");
-  } else if (Anatomy anatomy; (in_frames || is_data(object, spec.path)) &&
-                              (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
+  } else if (Anatomy anatomy;
+             (in_frames || is_data(object, spec.path)) && (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
     if (!is_new()) return same(), spec;
     build_anatomy(spec, anatomy);
   } else if (RegisteredNode node; (!any_object_ || in_frames) && flatten_registered(object, node)) {
@@ -204,14 +203,16 @@ bool holds_tensor(PyObject* object, int depth = 0) {
 // An argument that carries data (a batch, a cache) is guarded by its parts, other objects by identity, until they vary.
 bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
   if (!any_object_ || !is_data_object(object)) return false;
-  return holds_tensor(object) || (varying_objects != nullptr && std::find(varying_objects->begin(), varying_objects->end(),
-                                                                          path) != varying_objects->end());
+  return holds_tensor(object) ||
+         (varying_objects != nullptr &&
+          std::find(varying_objects->begin(), varying_objects->end(), path) != varying_objects->end());
 }
 
 void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
   spec.kind = ArgSpec::Kind::Anatomy;
   spec.anatomy = {anatomy.kind, anatomy.form, {}};
-  const bool fixed = !is_range_iterator(anatomy) && !has_places(anatomy.kind);  // that one is made anew from where it stands
+  const bool fixed =
+      !is_range_iterator(anatomy) && !has_places(anatomy.kind);  // that one is made anew from where it stands
   fixed_depth_ += fixed;
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
     spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));

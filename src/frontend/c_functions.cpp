@@ -43,8 +43,8 @@ const Names kSilent = {"__init__", "__new__", "__init_subclass__", "__class_geti
 // Methods of classes that look at them.
 const Names kAsksClass = {"__instancecheck__", "__subclasscheck__", "mro"};
 
-const Names kOutsideBuiltins = {"print",      "input",   "open",   "exec", "eval",   "compile",
-                                "breakpoint", "globals", "locals", "vars"};
+const Names kOutsideBuiltins = {"print",   "input",      "open",    "exec",   "eval",
+                                "compile", "breakpoint", "globals", "locals", "vars"};
 const Names kModules = {"builtins",  "math",       "cmath",       "operator",     "_operator",    "itertools",
                         "functools", "_functools", "collections", "_collections", "_abc",         "abc",
                         "_weakref",  "weakref",    "copyreg",     "typing",       "_typing",      "_thread",
@@ -113,8 +113,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   PyTypeObject* type = Py_TYPE(self);
   if (PyType_Check(self) && kAsksClass.count(n) != 0) return call.effect = CEffect::Reads, call;
   if (is_value_type(type) || PyTuple_Check(self)) return call.effect = CEffect::Reads, call;
-  if (is_tensor(self))
-    return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
+  if (is_tensor(self)) return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
   const std::string module = module_of((PyObject*)type);
   if (module == "_contextvars" && n == "run") return call.effect = CEffect::Outside, call;
   if (module == "_thread") return call.effect = CEffect::Outside, call;  // locks
@@ -191,8 +190,7 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
   }
   if (PyType_Check(callable)) {
     const std::string module = module_of(callable);
-    const bool known = is_torch(module) || kModules.count(module) != 0 ||
-                       is_heap_type((PyTypeObject*)callable);
+    const bool known = is_torch(module) || kModules.count(module) != 0 || is_heap_type((PyTypeObject*)callable);
     return {known ? CEffect::Reads : CEffect::Outside};
   }
   if (is_numpy_function_of_numbers(type, args, nargs)) return {CEffect::Reads};

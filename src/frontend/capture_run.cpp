@@ -1,11 +1,10 @@
 #include "frontend/capture_run.h"
 
+#include <opcode.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/python_symnode.h>
-
-#include <opcode.h>
 
 #include <chrono>
 
@@ -61,8 +60,7 @@ class Replacements {
     const PyRef rows = checked(PyObject_GetAttrString(module_.get(), "_REPLACED"));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
       PyObject *row = PyList_GET_ITEM(rows.get(), i), *where = PyTuple_GET_ITEM(row, 0);
-      if (PyModule_Check(where))
-        session->ignore(PyModule_GetDict(where), PyUnicode_AsUTF8(PyTuple_GET_ITEM(row, 1)));
+      if (PyModule_Check(where)) session->ignore(PyModule_GetDict(where), PyUnicode_AsUTF8(PyTuple_GET_ITEM(row, 1)));
     }
   }
   ~Replacements() {
@@ -475,9 +473,8 @@ class CaptureRun final : public PieceMaker {
     PyErr_Clear();
   }
 
-
   const CaptureRequest& request_;
-  std::unique_ptr<Session> session_;  // of the evaluator
+  std::unique_ptr<Session> session_;             // of the evaluator
   std::unique_ptr<Piece> piece_;                 // the one that is open, or the last one
   std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold what they made
   bridge::Capture::Scope* scope_ = nullptr;

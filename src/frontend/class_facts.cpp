@@ -148,8 +148,7 @@ bool ClassFacts::same(const Type& fact, const Namespace& then, std::string* why)
       if (other == nullptr) PyErr_Clear();
       if (other == value || !counts(name)) continue;
       if (why != nullptr)
-        *why = std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + ": " + utf8(name) +
-               " changed";
+        *why = std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + ": " + utf8(name) + " changed";
       return true;
     }
     return false;

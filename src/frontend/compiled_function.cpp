@@ -165,9 +165,9 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   // The evaluator finds out what becomes of the gradients: they may be wanted inside of the call alone.
   const bool parameters_need_grad =
       !options_.evaluate && state.grad_mode &&
-                         (requires_grad(leaves) ||
-                          std::any_of(modules.tensors().begin(), modules.tensors().end(),
-                                      [](const auto& t) { return THPVariable_Unpack(t.tensor).requires_grad(); }));
+      (requires_grad(leaves) || std::any_of(modules.tensors().begin(), modules.tensors().end(), [](const auto& t) {
+         return THPVariable_Unpack(t.tensor).requires_grad();
+       }));
   if (parameters_need_grad) {
     keep(variant, name);
     return run_eagerly("gradients are wanted: run under torch.no_grad() to compile for inference");
@@ -321,7 +321,8 @@ namespace {
 
 thread_local int calls_in_progress = 0;
 
-// Regions of autocast put the cache's switch back as they found it, which may have been during a capture, where it is off.
+// Regions of autocast put the cache's switch back as they found it, which may have been during a capture, where it is
+// off.
 struct InCall {
   InCall() { ++calls_in_progress; }
   ~InCall() {

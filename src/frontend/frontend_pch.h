@@ -1,9 +1,8 @@
 // The headers of the front end's files that do without torch's Python bindings, precompiled once.
 #pragma once
 
-#include <Python.h>
-
 #include <ATen/core/Tensor.h>
+#include <Python.h>
 #include <c10/core/SymNodeImpl.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>

@@ -17,13 +17,32 @@ PyObject* unset() {
 
 PyRef binary(int operation, PyObject* a, PyObject* b) {
   using Function = PyObject* (*)(PyObject*, PyObject*);
-  static constexpr Function kFunctions[] = {
-      PyNumber_Add,       PyNumber_And,      PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply,
-      PyNumber_Multiply,  PyNumber_Remainder, PyNumber_Or,         nullptr,         PyNumber_Rshift,
-      PyNumber_Subtract,  PyNumber_TrueDivide, PyNumber_Xor,       PyNumber_InPlaceAdd, PyNumber_InPlaceAnd,
-      PyNumber_InPlaceFloorDivide, PyNumber_InPlaceLshift, PyNumber_InPlaceMatrixMultiply, PyNumber_InPlaceMultiply,
-      PyNumber_InPlaceRemainder, PyNumber_InPlaceOr, nullptr, PyNumber_InPlaceRshift, PyNumber_InPlaceSubtract,
-      PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor};
+  static constexpr Function kFunctions[] = {PyNumber_Add,
+                                            PyNumber_And,
+                                            PyNumber_FloorDivide,
+                                            PyNumber_Lshift,
+                                            PyNumber_MatrixMultiply,
+                                            PyNumber_Multiply,
+                                            PyNumber_Remainder,
+                                            PyNumber_Or,
+                                            nullptr,
+                                            PyNumber_Rshift,
+                                            PyNumber_Subtract,
+                                            PyNumber_TrueDivide,
+                                            PyNumber_Xor,
+                                            PyNumber_InPlaceAdd,
+                                            PyNumber_InPlaceAnd,
+                                            PyNumber_InPlaceFloorDivide,
+                                            PyNumber_InPlaceLshift,
+                                            PyNumber_InPlaceMatrixMultiply,
+                                            PyNumber_InPlaceMultiply,
+                                            PyNumber_InPlaceRemainder,
+                                            PyNumber_InPlaceOr,
+                                            nullptr,
+                                            PyNumber_InPlaceRshift,
+                                            PyNumber_InPlaceSubtract,
+                                            PyNumber_InPlaceTrueDivide,
+                                            PyNumber_InPlaceXor};
   if (operation == NB_POWER) return PyRef::steal(PyNumber_Power(a, b, Py_None));
   if (operation == NB_INPLACE_POWER) return PyRef::steal(PyNumber_InPlacePower(a, b, Py_None));
   return PyRef::steal(kFunctions[operation](a, b));
@@ -52,7 +71,8 @@ PyRef slots_of(PyObject* const* values, int count) {
 
 // Names of what looks at a frame's locals without its code saying so.
 bool looks_at_locals(PyCodeObject* code) {
-  static constexpr const char* kNames[] = {"locals", "vars", "dir", "eval", "exec", "globals", "sys", "inspect", "super"};
+  static constexpr const char* kNames[] = {"locals",  "vars", "dir",     "eval", "exec",
+                                           "globals", "sys",  "inspect", "super"};
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i)
     for (const char* name : kNames)
       if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_names, i), name) == 0) return true;
@@ -70,8 +90,8 @@ bool goes_unnoticed(PyObject* object, int depth = 0) {
                      [&](PyObject* item) { return goes_unnoticed(item, depth + 1); });
 }
 
-// Locals that are not read any more do not live on, neither in the frame itself nor in what is kept of it: they would be
-// outputs of the piece, and guards of the next.
+// Locals that are not read any more do not live on, neither in the frame itself nor in what is kept of it: they would
+// be outputs of the piece, and guards of the next.
 void drop_dead_slots(const CressetFrameImage& image) {
   std::vector<uint8_t> live(static_cast<size_t>(image.slot_count));
   if (looks_at_locals(image.code) || cresset_eval_live_slots(image.code, image.last, live.data()) < 0) return;

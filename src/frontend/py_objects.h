@@ -30,9 +30,9 @@ inline uint64_t dict_version(PyObject* dict) {
 PyObject* module_attribute(const char* module, const char* name);
 // By the object's own type: no Python code is asked.
 bool is_tensor(PyObject* object);
-bool is_exact_tensor(PyObject* object);           // of no subclass
-const at::Tensor& tensor_of(PyObject* object);    // of one for which is_tensor holds
-PyRef python_tensor(const at::Tensor& tensor);    // throws PythonError
+bool is_exact_tensor(PyObject* object);         // of no subclass
+const at::Tensor& tensor_of(PyObject* object);  // of one for which is_tensor holds
+PyRef python_tensor(const at::Tensor& tensor);  // throws PythonError
 bool is_symint(PyObject* object);
 bool is_symfloat(PyObject* object);
 bool is_symbool(PyObject* object);

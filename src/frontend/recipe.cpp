@@ -84,14 +84,14 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     }
     const bool own = trace == THPVariable_Unpack(object).unsafeGetTensorImpl();
     PyObject* attributes = own ? instance_dict(object) : nullptr;
-    if (own && (Py_TYPE(object) != (PyTypeObject*)THPVariableClass || (attributes != nullptr && PyDict_GET_SIZE(attributes) != 0)))
+    if (own && (Py_TYPE(object) != (PyTypeObject*)THPVariableClass ||
+                (attributes != nullptr && PyDict_GET_SIZE(attributes) != 0)))
       return build_tensor_object(object, trace, attributes, path);
     recipe.kind = Recipe::Kind::Tensor;
     recipe.position = position_of(trace);
     return recipe;
   }
-  if (is_symbolic_number(object))
-    return build_number(object, path);
+  if (is_symbolic_number(object)) return build_number(object, path);
   if (is_plain_immutable(object)) {
     recipe.object = PyRef::borrow(object);
     return recipe;

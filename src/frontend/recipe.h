@@ -17,14 +17,15 @@ namespace cresset::frontend {
 
 struct Recipe {
   enum class Kind : uint8_t {
-    Tensor,    // captured output `position`
-    TensorObject,  // likewise, as an instance of `type` with attributes: `object` has their names, the children their values
-    Number,    // a size expression: value `position` of the entry's numbers
-    Boolean,   // likewise, as a bool
-    Float,     // the number in captured output `position`
-    Constant,  // this very object: holds nothing that varies
-    Argument,  // a container among the arguments: `object` is the tuple of keys that lead to it from (args, kwargs)
-    Shared,    // made before, as object `position`: two names for one object stay one object
+    Tensor,        // captured output `position`
+    TensorObject,  // likewise, as an instance of `type` with attributes: `object` has their names, the children their
+                   // values
+    Number,        // a size expression: value `position` of the entry's numbers
+    Boolean,       // likewise, as a bool
+    Float,         // the number in captured output `position`
+    Constant,      // this very object: holds nothing that varies
+    Argument,      // a container among the arguments: `object` is the tuple of keys that lead to it from (args, kwargs)
+    Shared,        // made before, as object `position`: two names for one object stay one object
     Tuple,
     List,
     Dict,
@@ -63,7 +64,8 @@ class RecipeBuilder {
   uint32_t position_of(bridge::TraceTensor* trace);
   bool contains_traced(PyObject* object, int depth);
   bool is_made_anew(PyObject* object) const;
-  Recipe build_tensor_object(PyObject* object, bridge::TraceTensor* trace, PyObject* attributes, const std::string& path);
+  Recipe build_tensor_object(PyObject* object, bridge::TraceTensor* trace, PyObject* attributes,
+                             const std::string& path);
   Recipe build_anatomy(PyObject* object, const std::string& path);
   void children_of(Recipe& recipe, PyObject* tuple, const std::string& path);
 

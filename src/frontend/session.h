@@ -42,7 +42,7 @@ struct InProgress {
   CressetCall call{};  // a copy: the one that was told is gone when the call runs
   PyObject* operands[2] = {nullptr, nullptr};
   uint64_t serial = 0, writes = 0;  // of the capture, when it began
-  bool in_transform = false;  // of torch.func
+  bool in_transform = false;        // of torch.func
   bool uses_up = false;  // once it has begun, what it was given is not what it was: an iterator, a list being sorted
 
   Operation kept() const;

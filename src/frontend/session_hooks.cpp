@@ -124,8 +124,8 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   for (PyObject* operand : op.operands) {
     if (operand == nullptr || is_builtin_operand(operand)) continue;
     const bool is_number = is_symfloat(operand) || is_symint(operand);
-    tensors = tensors || is_exact_tensor(operand) || is_symfloat(operand) ||
-              (op.kind == CRESSET_OP_FORMAT && is_number);
+    tensors =
+        tensors || is_exact_tensor(operand) || is_symfloat(operand) || (op.kind == CRESSET_OP_FORMAT && is_number);
     if (is_number || is_exact_tensor(operand)) continue;
     if (!is_foreign(operand)) return CRESSET_RUN;
     foreign = foreign || is_closed_to_facts(operand);
@@ -246,7 +246,8 @@ CCall Session::classify(const CressetCall& call) {
     self = PyCFunction_GET_SELF(callable);
     function = ((PyCFunctionObject*)callable)->m_ml;
     if (self != nullptr && PyModule_Check(self)) self = nullptr;
-  } else if ((Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) && call.nargs > 0) {
+  } else if ((Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) &&
+             call.nargs > 0) {
     self = call.args[0];
     function = callable;
   } else if (PyType_Check(callable)) {
@@ -389,8 +390,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     if (PyRef value = with_plain_bools(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
   if (what.effect == CEffect::Pure && is_operator_on_wrappers(what.name, call)) {
     PyRef value = run_on_wrappers(*capture_, [&] {
-      return PyRef::steal(
-          PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+      return PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
     });
     in_progress_ = {};
     return value ? (*result = value.release(), CRESSET_RESULT) : CRESSET_FAIL;

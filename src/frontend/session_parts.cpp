@@ -42,9 +42,7 @@ class Reach {
   std::vector<PyObject*> todo_;
 };
 
-bool is_number(PyObject* object) {
-  return is_symbolic_number(object) || is_constant_value(object);
-}
+bool is_number(PyObject* object) { return is_symbolic_number(object) || is_constant_value(object); }
 
 }  // namespace
 
@@ -54,8 +52,8 @@ void Session::begin_part(PyObject* roots) {
 }
 
 bool Session::is_outer(PyObject* object) const {
-  if (const auto found = objects_.find(object);
-      found != objects_.end() && (found->second.known || found->second.made)) return true;
+  if (const auto found = objects_.find(object); found != objects_.end() && (found->second.known || found->second.made))
+    return true;
   for (const std::unordered_set<PyObject*>& objects : outer_)
     if (objects.count(object) != 0) return true;
   return false;

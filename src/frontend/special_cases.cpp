@@ -3,6 +3,7 @@
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <opcode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -27,13 +28,26 @@ bool operators_call_python() {
          !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
 
+// Whether an int and this scalar give the same whole number as two ints do.
+static bool is_as_int(PyObject* scalar, const CressetOperator& op) {
+  if (std::string_view(Py_TYPE(scalar)->tp_name) != "numpy.int64") return false;
+  return op.kind == CRESSET_OP_COMPARE || (op.operation != NB_TRUE_DIVIDE && op.operation != NB_INPLACE_TRUE_DIVIDE &&
+                                           op.operation != NB_POWER && op.operation != NB_INPLACE_POWER);
+}
+
 PyRef with_numpy_scalar(const CressetOperator& op) {
   PyObject *left = op.operands[0], *right = op.operands[1];
   if (right == nullptr || is_numpy_scalar(left) == is_numpy_scalar(right)) return {};
-  PyObject* number = is_numpy_scalar(left) ? right : left;
+  PyObject *number = is_numpy_scalar(left) ? right : left, *scalar = number == left ? right : left;
   if (!is_symint(number) && !is_symfloat(number)) return {};
-  const PyRef plain = without_symbols(PyRef::borrow(number));
   Operation plainly;
+  PyRef plain;
+  if (is_symint(number) && is_as_int(scalar, op)) {  // what comes of it stays symbolic, and is an int
+    plain = checked(PyNumber_Long(scalar));
+    number = scalar;
+  } else {
+    plain = without_symbols(PyRef::borrow(number));
+  }
   plainly.kind = op.kind == CRESSET_OP_BINARY ? Operation::Kind::Binary : Operation::Kind::Compare;
   plainly.operation = op.operation;
   for (PyObject* operand : op.operands) plainly.operands.push_back(operand == number ? plain : PyRef::borrow(operand));

@@ -1,16 +1,16 @@
 #include "frontend/state_guard.h"
 
-#include <ATen/functorch/DynamicLayer.h>
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/functorch/DynamicLayer.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
-#include <torch/csrc/autograd/forward_grad.h>
 #include <torch/csrc/PyInterpreter.h>
+#include <torch/csrc/autograd/forward_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
@@ -136,8 +136,7 @@ void ModuleGuards::add_module(PyObject* module, const std::string& path, int dep
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(tensors, &position, &key, &value))
-      if (is_tensor(value))
-        tensors_.push_back({path.empty() ? text_of(key) : path + "." + text_of(key), value});
+      if (is_tensor(value)) tensors_.push_back({path.empty() ? text_of(key) : path + "." + text_of(key), value});
   }
   for (const char* name : {"_forward_hooks", "_forward_pre_hooks"}) {
     if (names_only_) break;

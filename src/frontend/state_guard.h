@@ -18,8 +18,8 @@ struct TorchState {
   int8_t default_dtype = 0;
   bool deterministic = false, deterministic_warns = false;
   int16_t autocast_depth = 0;  // regions that are open
-  uintptr_t modes = 0;  // the stacks of __torch_function__ and __torch_dispatch__ modes
-  uint16_t transforms = 0;  // how deep inside torch.func's transforms and levels of forward-mode differentiation
+  uintptr_t modes = 0;         // the stacks of __torch_function__ and __torch_dispatch__ modes
+  uint16_t transforms = 0;     // how deep inside torch.func's transforms and levels of forward-mode differentiation
   bool operator==(const TorchState&) const = default;
 
   static TorchState now();

@@ -32,9 +32,7 @@ class Replacer {
   }
 
  private:
-  static bool is_symbolic(PyObject* object) {
-    return is_symbolic_number(object);
-  }
+  static bool is_symbolic(PyObject* object) { return is_symbolic_number(object); }
   static bool truth(PyObject* object) {
     const int is = PyObject_IsTrue(object);
     if (is < 0) throw PythonError{};

@@ -22,7 +22,7 @@ struct Point;
 struct Break {
   std::shared_ptr<Point> point;  // null: the piece goes on to the end of the call
   Recipe frames;
-  Operation operation;           // its operands are made by `operands`
+  Operation operation;  // its operands are made by `operands`
   std::vector<Recipe> operands;
 };
 

@@ -274,7 +274,17 @@ def a_loop_with_numbers(cond, loop, x):
     return loop(lambda i, t: i < 3, lambda i, t: (i + 1, t * 2), (0, x))[1]
 
 
-HOST = [to_list, to_cell, to_global, an_iterator, an_iterator_unpacked, other_shapes, other_dtypes, other_structures, data_in_a_branch]
+HOST = [
+    to_list,
+    to_cell,
+    to_global,
+    an_iterator,
+    an_iterator_unpacked,
+    other_shapes,
+    other_dtypes,
+    other_structures,
+    data_in_a_branch,
+]
 HOST += [a_branch_that_raises, a_loop_that_grows, a_loop_with_numbers]
 HOST += [an_iterator_searched, an_iterator_spread]
 

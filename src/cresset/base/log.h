@@ -11,7 +11,8 @@ namespace cresset::log {
 enum class Area : uint8_t { Graph, Kernels, Guards, Recompiles, Passes, Program, Extern, Cache, Memory };
 
 bool enabled(Area area);
-void enable(std::string_view areas);  // comma separated; replaces the current set; unknown names throw std::invalid_argument
+void enable(
+    std::string_view areas);  // comma separated; replaces the current set; unknown names throw std::invalid_argument
 void write(Area area, std::string_view text);
 void set_sink(std::function<void(std::string_view line)> sink);  // default: stderr
 

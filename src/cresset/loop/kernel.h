@@ -7,9 +7,9 @@
 // points, starting from the combine's identity, in unspecified order and association, and is itself a row scalar.
 // Scalars that use a Reduce are computed after it: a kernel with k dependent reductions passes k+1 times over the inner
 // dimensions. A Store on row level happens once an outer point, else at each point; in either case after all of the
-// outer point's reductions. Buffers do not overlap unless they are the same buffer; a kernel that stores to a buffer it also loads from loads and stores each element at the same
-// address from the same point only.
-// bf16 and f16 are storage types: Load converts them to f32, Store rounds to nearest even.
+// outer point's reductions. Buffers do not overlap unless they are the same buffer; a kernel that stores to a buffer it
+// also loads from loads and stores each element at the same address from the same point only. bf16 and f16 are storage
+// types: Load converts them to f32, Store rounds to nearest even.
 //
 // Index expressions (addresses in elements, Size scalars) are sym expressions over: dimension variables, size symbols,
 // and variables bound to i64 scalars of the kernel (indirect access). All other variables are errors.

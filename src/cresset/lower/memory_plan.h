@@ -12,8 +12,8 @@ struct Alias {
 };
 
 // Says from which to which step each tensor of the arena is needed (where it lies is decided for the sizes of a call:
-// runtime/arena_plan.h), lets kernels work in place where a buffer dies in the kernel that makes another one of the same
-// shape, adds Release steps, and fills Launch::symbols.
+// runtime/arena_plan.h), lets kernels work in place where a buffer dies in the kernel that makes another one of the
+// same shape, adds Release steps, and fills Launch::symbols.
 void plan_memory(const std::vector<Alias>& aliases, SizeTable& sizes, Lowered& lowered);
 
 }  // namespace cresset::lower

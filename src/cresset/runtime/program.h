@@ -39,15 +39,15 @@ struct TensorSlot {
   TensorId base;
   DType dtype = DType::F32;
   graph::Device device;
-  std::vector<SizeRef> sizes, strides;  // strides in elements
-  SizeRef offset{};                     // View: elements from base's element 0
-  SizeRef bytes{};                      // Arena, Fresh: memory needed
+  std::vector<SizeRef> sizes, strides;              // strides in elements
+  SizeRef offset{};                                 // View: elements from base's element 0
+  SizeRef bytes{};                                  // Arena, Fresh: memory needed
   uint32_t first_step = 0, last_step = UINT32_MAX;  // Arena: the steps, in any numbering that keeps their order, from
                                                     // and to which the contents matter; first > last: never
-  TensorId continues;                   // Arena: the tensor (Arena or Extern) whose memory this one is: the launch that
-                                        // first writes this slot reads that tensor through it. At most one slot
-                                        // continues another. Fresh: likewise, Arena alone.
-  std::string name;                     // for people
+  TensorId continues;  // Arena: the tensor (Arena or Extern) whose memory this one is: the launch that
+                       // first writes this slot reads that tensor through it. At most one slot
+                       // continues another. Fresh: likewise, Arena alone.
+  std::string name;    // for people
 };
 
 using ExternArg = std::variant<graph::None, TensorId, std::vector<std::optional<TensorId>>, SizeRef,
@@ -59,8 +59,9 @@ struct Launch {
   std::vector<TensorId> buffers;  // Kernel::buffers order
   std::vector<SizeRef> symbols;   // Kernel::size_symbols() order
 };
-// An ATen operator. Results with home Arena/Fresh are written in place of an allocation, by operators that can; a result
-// with home Extern takes the tensor that the operator returns, restrided by copy if its strides are not the slot's.
+// An ATen operator. Results with home Arena/Fresh are written in place of an allocation, by operators that can; a
+// result with home Extern takes the tensor that the operator returns, restrided by copy if its strides are not the
+// slot's.
 struct ExternCall {
   graph::OpId op;
   std::vector<ExternArg> args;    // schema order

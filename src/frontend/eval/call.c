@@ -90,7 +90,8 @@ int cresset_resolve(PyObject* callable, Callee* callee) {
   callee->partial_args = callee->partial_dict = callee->instance = NULL;
   callee->make = NULL;
   int resolved = 1;
-  for (int steps = 0; resolved == 1 && (!PyFunction_Check(callable) || cresset_eval_wrapped(callable) != NULL); steps++) {
+  for (int steps = 0; resolved == 1 && (!PyFunction_Check(callable) || cresset_eval_wrapped(callable) != NULL);
+       steps++) {
     if (PyType_Check(callable) && Py_TYPE(callable)->tp_call == cresset_known.type_call) {
       resolved = resolve_class((PyTypeObject*)callable, callee);
       callable = callee->function;

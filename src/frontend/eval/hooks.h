@@ -84,8 +84,8 @@ typedef enum {
 typedef struct {
   PyObject* owner;
   PyObject* name;
-  PyObject* value;       // what the program gets; for a method call, the unbound function (`unbound` is set)
-  PyObject* found;       // the raw entry of the MRO, before binding; NULL if none
+  PyObject* value;  // what the program gets; for a method call, the unbound function (`unbound` is set)
+  PyObject* found;  // the raw entry of the MRO, before binding; NULL if none
   CressetAttributePlace place;
   uint8_t unbound;  // LOAD_METHOD did not make the bound method
   uint8_t asked;    // hasattr / getattr with a default: a miss is no exception
@@ -103,8 +103,8 @@ typedef enum {
   CRESSET_WRITE_CELL,           // owner is the cell; key is NULL
   CRESSET_WRITE_ITEM,           // owner[key] = value
   CRESSET_WRITE_IN_PLACE,       // owner op= value; key is NULL; `operation` is the BINARY_OP argument (NB_INPLACE_*)
-  CRESSET_WRITE_DISPLAY,        // a display or comprehension takes another item: owner is on the stack and nowhere else;
-                                // told before only, key and value are NULL
+  CRESSET_WRITE_DISPLAY,  // a display or comprehension takes another item: owner is on the stack and nowhere else;
+                          // told before only, key and value are NULL
 } CressetWriteKind;
 
 typedef struct {

@@ -17,8 +17,7 @@ import cresset
 INPUTS = [lambda: ramp(3, 4), lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: ramp(5, 4)]
 
 # What differs from eager today: program, and why.
-KNOWN = {
-}
+KNOWN = {}
 
 
 def programs():
