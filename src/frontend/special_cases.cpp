@@ -112,10 +112,15 @@ bool differentiates_own_tensors(const CCall& what, const CressetCall& call) {
   return std::string_view(what.name) == "run_backward" && !leaves_gradients_to_others(call);
 }
 
+// Of the compiler's own module, which takes them as they are.
+static bool is_ours(PyObject* c_function) {
+  return std::string_view(utf8(((PyCFunctionObject*)c_function)->m_module, "")).starts_with("cresset");
+}
+
 PyRef with_plain_bools(const CressetCall& call) {
   const size_t count = static_cast<size_t>(call.nargs) +
                        (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
-  if (!PyCFunction_Check(call.callable) || operators_call_python() ||
+  if (!PyCFunction_Check(call.callable) || is_ours(call.callable) || operators_call_python() ||
       std::none_of(call.args, call.args + count, [](PyObject* o) { return torch::is_symbool(o); }))
     return {};
   std::vector<PyRef> plain;
