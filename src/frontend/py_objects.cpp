@@ -44,7 +44,8 @@ bool is_symbool(PyObject* object) {
 bool is_symbolic_number(PyObject* object) { return is_symint(object) || is_symfloat(object) || is_symbool(object); }
 
 const char* utf8(PyObject* str, const char* otherwise) {
-  const char* text = str != nullptr && PyUnicode_Check(str) ? PyUnicode_AsUTF8(str) : nullptr;
+  if (str == nullptr || !PyUnicode_Check(str)) return otherwise;
+  const char* text = PyUnicode_AsUTF8(str);
   if (text == nullptr) PyErr_Clear();
   return text != nullptr ? text : otherwise;
 }
