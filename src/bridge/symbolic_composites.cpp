@@ -54,8 +54,6 @@ void upsample_vec(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   c10::Dispatcher::singleton().findSchemaOrThrow(op.operator_name().name.c_str(), "").callBoxed(stack);
 }
 
-// ATen asks "is the mask's batch the query's, or else 1?", in this order: a mask of batch 1 would tell batch 1 apart
-// from all others. One that is expanded to the query's batch, without memory, is the same mask and asks nothing.
 // The shape that two shapes broadcast to. ATen's own asks whether a size is 1 with `guard_or_false`, whose answer is
 // that of a general size (sym_node.h); here both answers are not right, so it is decided.
 std::vector<c10::SymInt> broadcast_sizes(c10::SymIntArrayRef a, c10::SymIntArrayRef b) {
@@ -120,6 +118,8 @@ at::Tensor take_along_dim(const at::Tensor& self, const at::Tensor& indices, std
   return self.expand_symint(with(indices, self)).gather(dim, indices.expand_symint(with(self, indices)));
 }
 
+// ATen asks "is the mask's batch the query's, or else 1?", in this order: a mask of batch 1 would tell batch 1 apart
+// from all others. One that is expanded to the query's batch, without memory, is the same mask and asks nothing.
 std::optional<at::Tensor> expanded_mask(const at::Tensor& query, const std::optional<at::Tensor>& given) {
   if (!given || !given->defined() || given->dim() != 4 || query.dim() != 4) return given;
   if (given->sym_size(0).maybe_as_int() != 1 || query.sym_size(0).maybe_as_int() == 1) return given;

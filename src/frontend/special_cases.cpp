@@ -8,7 +8,6 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/csrc/utils/python_symnode.h>
 
 #include <algorithm>
 #include <cstring>
@@ -121,12 +120,12 @@ PyRef with_plain_bools(const CressetCall& call) {
   const size_t count = static_cast<size_t>(call.nargs) +
                        (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
   if (!PyCFunction_Check(call.callable) || is_ours(call.callable) || operators_call_python() ||
-      std::none_of(call.args, call.args + count, [](PyObject* o) { return torch::is_symbool(o); }))
+      std::none_of(call.args, call.args + count, [](PyObject* o) { return is_symbool(o); }))
     return {};
   std::vector<PyRef> plain;
   std::vector<PyObject*> args;
   for (size_t i = 0; i < count; ++i) {
-    plain.push_back(torch::is_symbool(call.args[i]) ? without_symbols(PyRef::borrow(call.args[i]))
+    plain.push_back(is_symbool(call.args[i]) ? without_symbols(PyRef::borrow(call.args[i]))
                                                     : PyRef::borrow(call.args[i]));
     args.push_back(plain.back().get());
   }
