@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "frontend/py_objects.h"
+#include "frontend/state_guard.h"
 
 namespace cresset::frontend {
 namespace {
@@ -24,10 +25,7 @@ PyObject* enum_type() {
   static PyObject* type = module_attribute("enum", "Enum");
   return type;
 }
-PyObject* nn_module_type() {
-  static PyObject* type = module_attribute("torch.nn", "Module");
-  return type;
-}
+
 PyObject* registered_nodes() {
   static PyObject* table = module_attribute("torch.utils._pytree", "SUPPORTED_NODES");
   return table;
@@ -42,7 +40,7 @@ bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
          THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) ||
          THPMemoryFormat_Check(object) || is_generator_of_numbers(object) ||
-         PyObject_IsInstance(object, enum_type()) == 1 || PyObject_IsInstance(object, nn_module_type()) == 1;
+         PyObject_TypeCheck(object, (PyTypeObject*)enum_type()) || is_module(object);
 }
 
 bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }

@@ -91,8 +91,8 @@ bool leaves_gradients_to_others(const CressetCall& call) {
     if (!PyTuple_Check(roots)) continue;
     for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(roots); ++j) {
       PyObject* root = PyTuple_GET_ITEM(roots, j);
-      if (!THPVariable_Check(root)) return true;
-      const at::Tensor& tensor = THPVariable_Unpack(root);
+      if (!is_tensor(root)) return true;
+      const at::Tensor& tensor = tensor_of(root);
       if (tensor.requires_grad() && leads_to_others(tensor)) return true;
     }
     return false;  // the first tuple holds the roots
@@ -102,7 +102,7 @@ bool leaves_gradients_to_others(const CressetCall& call) {
 
 }  // namespace
 
-bool is_own_tensor(PyObject* object) { return THPVariable_Check(object) && is_own(THPVariable_Unpack(object)); }
+bool is_own_tensor(PyObject* object) { return is_tensor(object) && is_own(tensor_of(object)); }
 
 bool differentiates_own_tensors(const CCall& what, const CressetCall& call) {
   static const std::unordered_set<std::string_view> kOfTensors = {"requires_grad_", "register_hook", "_register_hook",
@@ -126,7 +126,7 @@ PyRef with_plain_bools(const CressetCall& call) {
   std::vector<PyObject*> args;
   for (size_t i = 0; i < count; ++i) {
     plain.push_back(is_symbool(call.args[i]) ? without_symbols(PyRef::borrow(call.args[i]))
-                                                    : PyRef::borrow(call.args[i]));
+                                             : PyRef::borrow(call.args[i]));
     args.push_back(plain.back().get());
   }
   return checked(PyObject_Vectorcall(call.callable, args.data(), static_cast<size_t>(call.nargs), call.kwnames));

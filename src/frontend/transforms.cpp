@@ -3,12 +3,12 @@
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
 #include <ATen/functorch/TensorWrapper.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 
+#include "frontend/py_objects.h"
 #include "frontend/special_cases.h"
 
 namespace cresset::frontend {
@@ -73,7 +73,7 @@ void settle_wrappers() {
   const PyRef objects = checked(PyObject_CallMethod(collector.get(), "get_objects", nullptr));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects.get()); ++i) {
     PyObject* object = PyList_GET_ITEM(objects.get(), i);
-    if (THPVariable_Check(object) && THPVariable_Unpack(object).defined()) settle(THPVariable_Unpack(object));
+    if (is_tensor(object) && tensor_of(object).defined()) settle(tensor_of(object));  // asks no object's own code
   }
 }
 
@@ -87,7 +87,7 @@ PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& ru
 bool is_operator_on_wrappers(const char* name, const CressetCall& call) {
   if (!inside_transform() || operators_call_python() || name == nullptr) return false;
   if (name[0] == '_' || std::string_view(name) == "run_backward") return false;
-  return std::any_of(call.args, call.args + call.nargs, [](PyObject* o) { return THPVariable_CheckExact(o); });
+  return std::any_of(call.args, call.args + call.nargs, is_exact_tensor);
 }
 
 }  // namespace cresset::frontend

@@ -137,6 +137,18 @@ def vmap_with_the_same_numbers(w, x):
     return vmap(lambda v: F.dropout(v, 0.5), randomness="same")(x)
 
 
+class RefusesToBeAsked:
+    def __getattribute__(self, name):
+        raise ValueError("nobody has a reason to ask " + name)
+
+
+@row
+def vmap_beside_an_object_that_refuses_questions(w, x):
+    bystander = [RefusesToBeAsked()]  # alive, in the middle of a capture that looks at all tensors
+    torch.manual_seed(3)
+    return vmap(lambda v: F.dropout(v, 0.5), randomness="same")(x), len(bystander)
+
+
 @row
 def vmap_that_must_not_be_random(w, x):
     return vmap(lambda v: v + torch.randn(4, dtype=v.dtype))(x)

@@ -108,16 +108,10 @@ def how(row):
 
 # What differs from eager today: program, and why.
 KNOWN = {}
-# What differs only after many other programs have run in the process.
-KNOWN_AFTER_OTHERS = {
-    "vmap_with_the_same_numbers": "functorch asks for plain sizes, and the refusal arrives as RuntimeError('')"
-}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[r[0] for r in ROWS])
 def test_transforms(request, row):
-    if row[0] in KNOWN_AFTER_OTHERS:
-        request.applymarker(pytest.mark.xfail(reason=KNOWN_AFTER_OTHERS[row[0]], strict=False))
     if row[0] in KNOWN:
         request.applymarker(pytest.mark.xfail(reason=KNOWN[row[0]], strict=True))
     got, expected = run(row, evaluated), run(row, lambda f: f)
@@ -129,6 +123,7 @@ def test_transforms(request, row):
 NATIVE = set(
     """
     per_sample_gradients ensemble_of_modules jvp_of_a_function linearized vmap_with_the_same_numbers
+    vmap_beside_an_object_that_refuses_questions
     backward_into_parameters step_of_sgd a_leaf_that_is_detached custom_function_in_vmap custom_function_with_jvp
     checkpoint_not_reentrant checkpoint_reentrant checkpoint_without_gradients checkpoint_of_a_function_that_counts
     checkpoint_with_dropout checkpoint_in_sequence backward_hooks_of_modules hook_of_a_tensor hook_after_accumulation
