@@ -1,6 +1,8 @@
 #include "bridge/guest.h"
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <typeinfo>
 
 #include "base/check.h"
@@ -18,16 +20,37 @@ struct GuestState final : c10::BackendMeta {
   c10::intrusive_ptr<c10::BackendMeta> meta;
 };
 
+// How many threads look at a guest's state at this moment: whoever takes it away waits for them before he frees it.
+// A reader comes first and then asks whether the state is still there; sections are a few instructions long.
+std::atomic<int> readers = 0;
+struct Reading {
+  Reading() { readers.fetch_add(1); }
+  ~Reading() { readers.fetch_sub(1); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+};
+
 // No members: laid over impls of other classes.
 class GuestImpl final : public c10::TensorImpl {
  public:
   using c10::TensorImpl::TensorImpl;
 
-  GuestState& state() const { return *static_cast<GuestState*>(extra_meta_->backend_meta_.get()); }
+  // nullptr: another thread has released the tensor between the call and this question. Only while Reading.
+  GuestState* state() const {
+    c10::BackendMeta* meta = extra_meta_ != nullptr ? extra_meta_->backend_meta_.get() : nullptr;
+    return meta != nullptr && typeid(*meta) == typeid(GuestState) ? static_cast<GuestState*>(meta) : nullptr;
+  }
   // For this thread the stand-in speaks; for others the tensor itself.
   const TraceTensor* stand_in() const {
-    GuestState& s = state();
-    return Capture::current() == s.capture ? static_cast<TraceTensor*>(s.stand_in.unsafeGetTensorImpl()) : nullptr;
+    const Reading reading;
+    const GuestState* s = state();
+    const bool ours = s != nullptr && Capture::current() == s->capture;
+    return ours ? static_cast<TraceTensor*>(s->stand_in.unsafeGetTensorImpl()) : nullptr;
+  }
+  at::Tensor alias() const {
+    const Reading reading;
+    const GuestState* s = state();
+    return s != nullptr ? s->alias : at::Tensor();
   }
 
   c10::IntArrayRef sizes_custom() const override {
@@ -92,9 +115,10 @@ class GuestImpl final : public c10::TensorImpl {
   }
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version,
                                                               bool allow_change) const override {
-    const TraceTensor* t = stand_in();
-    return t != nullptr ? t->shallow_copy_and_detach(version, allow_change)
-                        : state().alias.unsafeGetTensorImpl()->shallow_copy_and_detach(version, allow_change);
+    if (const TraceTensor* t = stand_in()) return t->shallow_copy_and_detach(version, allow_change);
+    const at::Tensor real = alias();
+    if (!real.defined()) return c10::TensorImpl::shallow_copy_and_detach(version, allow_change);
+    return real.unsafeGetTensorImpl()->shallow_copy_and_detach(version, allow_change);
   }
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version,
                                                               bool allow_change) const override {
@@ -113,8 +137,7 @@ class GuestImpl final : public c10::TensorImpl {
  private:
   // Somebody wants to see the elements: what was deferred must happen first; the tensor is no guest afterwards.
   void ask_memory() const {
-    GuestState& s = state();
-    if (Capture::current() == s.capture) s.capture->flush("the memory of a tensor is asked for");
+    if (stand_in() != nullptr) Capture::current()->flush("the memory of a tensor is asked for");
   }
 };
 static_assert(sizeof(GuestImpl) == sizeof(c10::TensorImpl));
@@ -142,11 +165,13 @@ void GuestImpl::enter(c10::intrusive_ptr<GuestState> state, void* guest_class) {
 
 void GuestImpl::leave() {
   const c10::intrusive_ptr<c10::BackendMeta> hold = get_backend_meta_intrusive_ptr();
-  const GuestState& state = this->state();
+  const GuestState& state = *this->state();
   key_set_ = state.keys;
   set_custom_sizes_strides(SizesStridesPolicy::Default);
   set_class_pointer(this, state.class_pointer);
   set_backend_meta(state.meta);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  while (readers.load() != 0) std::this_thread::yield();
 }
 
 void* guest_class() {
@@ -191,12 +216,12 @@ TraceTensor* Guest::stand_in_of(const c10::TensorImpl* impl) {
 }
 
 TraceTensor* Guest::stand_in_of_any(const c10::TensorImpl* impl) {
-  return static_cast<TraceTensor*>(static_cast<const GuestImpl*>(impl)->state().stand_in.unsafeGetTensorImpl());
+  return static_cast<TraceTensor*>(static_cast<const GuestImpl*>(impl)->state()->stand_in.unsafeGetTensorImpl());
 }
 
 at::Tensor Guest::alias_of(const at::Tensor& tensor) {
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  return is_guest(impl) ? static_cast<const GuestImpl*>(impl)->state().alias : at::Tensor();
+  return is_guest(impl) ? static_cast<const GuestImpl*>(impl)->alias() : at::Tensor();
 }
 
 }  // namespace cresset::bridge

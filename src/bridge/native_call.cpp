@@ -70,16 +70,17 @@ void run_beside_capture(const c10::OperatorHandle& handle, Stack& stack) {
   const bool on_purpose = c10::impl::tls_local_dispatch_key_set().included_.has(kTraceKey);
   for (size_t i = stack.size() - count; on_purpose && i < stack.size(); ++i) stack[i] = plain(stack[i]);
   std::vector<std::pair<at::Tensor, at::Tensor>> replaced;  // alias, guest
+  bool left_over = false;  // a guest that was released since the operator was dispatched is an ordinary tensor again
   change_tensors(stack, stack.size() - count, [&](at::Tensor& t) {
     at::Tensor alias = Guest::alias_of(t);
-    if (!alias.defined()) return false;
+    if (!alias.defined()) return left_over = left_over || t.key_set().has(kTraceKey), false;
     replaced.emplace_back(alias, t);
     t = alias;
     return true;
   });
   const Capture::StepAside aside;
-  TORCH_CHECK(on_purpose || !replaced.empty(),
-              "cresset: a tensor that stood in during a capture was used after it, by ", handle.operator_name());
+  TORCH_CHECK(on_purpose || !left_over, "cresset: a tensor that stood in during a capture was used after it, by ",
+              handle.operator_name());
   handle.callBoxed(stack);
   change_tensors(stack, stack.size() - handle.schema().returns().size(), [&](at::Tensor& t) {
     for (const auto& [alias, guest] : replaced)

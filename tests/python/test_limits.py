@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import sys
 import threading
 import time
 import types
@@ -221,6 +222,31 @@ def test_threads_one_tensor():
             assert shared.sum().item() == pytest.approx(float(shared.clone().sum()))
 
     in_threads(work)
+
+
+def test_threads_use_natively_what_others_capture():
+    """A tensor can be released by its capture in the middle of another thread's operator."""
+    shared, model = x(0, 5, 8), Net()
+    with torch.no_grad():
+        expected = model(shared) + 1
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+
+    def work(i):
+        compiles, differentiates = i % 2, i % 4 == 0
+        with torch.set_grad_enabled(differentiates):
+            for _ in range(30):
+                run = cresset.compile(lambda t: model(t) + 1, options=EVALUATE) if compiles else lambda t: model(t) + 1
+                got = run(shared)
+                assert torch.allclose(got, expected, atol=1e-5)
+                if differentiates:
+                    grads = torch.autograd.grad(got.sum(), list(model.parameters()))
+                    assert all(torch.isfinite(g).all() for g in grads)
+
+    try:
+        in_threads(work)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_threads_with_breaks():
