@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "bridge/capture_kernel.h"
+#include "bridge/capture_turn.h"
 #include "bridge/entry.h"
 #include "bridge/generic_rule.h"
 #include "cresset/compile.h"
@@ -67,6 +68,7 @@ struct CompiledFunction::State {
 
   std::shared_ptr<Variant> capture(const Surroundings& now, const std::vector<at::Tensor>& inputs);
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs);
+  std::vector<at::Tensor> call_eagerly(const std::vector<at::Tensor>& inputs, const std::string& why);  // this time
 };
 
 namespace {
@@ -136,12 +138,28 @@ std::shared_ptr<Variant> CompiledFunction::State::capture(const Surroundings& no
   return variant;
 }
 
+std::vector<at::Tensor> CompiledFunction::State::call_eagerly(const std::vector<at::Tensor>& inputs,
+                                                              const std::string& why) {
+  CRESSET_LOG(Recompiles, "one call runs eagerly: " + why);
+  {
+    std::lock_guard lock(stats_mutex);
+    ++stats.calls;
+    ++stats.eager_calls;
+  }
+  return function(inputs);
+}
+
 std::vector<at::Tensor> CompiledFunction::State::call(const std::vector<at::Tensor>& inputs) {
   if (bridge::Capture::current() != nullptr) return function(inputs);
   const Surroundings now = surroundings();
   std::vector<int64_t> symbols;
   std::string why;
   std::shared_ptr<Variant> variant = find(now, inputs, symbols, nullptr);
+  bridge::CaptureTurn turn;
+  if (variant == nullptr && !turn.take()) {
+    if (!turn.wait()) return call_eagerly(inputs, "another thread is capturing");
+    variant = find(now, inputs, symbols, nullptr);  // made meanwhile?
+  }
   if (variant == nullptr) {
     find(now, inputs, symbols, &why);
     if (!why.empty()) {
@@ -155,6 +173,7 @@ std::vector<at::Tensor> CompiledFunction::State::call(const std::vector<at::Tens
                     "a new variant rejects the call it was made for: " + why);
     }
   }
+  turn.give();
   {
     std::lock_guard lock(stats_mutex);
     ++stats.calls;

@@ -223,8 +223,12 @@ bool sizes_match(const TensorGuard& guard, const at::Tensor& t) {
   return true;
 }
 
-// Grad mode is guarded by the caller, so these bits say nothing more about a tensor.
-uint64_t identifying_keys(uint64_t keys) { return keys; }
+// Another thread's capture may have made it a guest at this moment: then what it is otherwise.
+bool has_keys(const at::Tensor& t, uint64_t keys) {
+  if (t.key_set().raw_repr() == keys) return true;
+  const at::Tensor real = Guest::alias_of(t);
+  return real.defined() && real.key_set().raw_repr() == keys;
+}
 
 }  // namespace
 
@@ -234,7 +238,7 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
     if (why != nullptr) *why = c10::str(guard.name, ": ", text...);
     return false;
   };
-  if (identifying_keys(t.key_set().raw_repr()) != identifying_keys(guard.dispatch_keys) || t.device() != guard.device)
+  if (!has_keys(t, guard.dispatch_keys) || t.device() != guard.device)
     return miss("expected a tensor on ", guard.device, " of the kind it was compiled for, got ", t.key_set());
   if (t.scalar_type() != guard.dtype) return miss("expected dtype ", guard.dtype, ", got ", t.scalar_type());
   if (!sizes_match(guard, t)) return miss("expected sizes ", guard.sizes, " (-1: any), got ", t.sizes());

@@ -171,6 +171,7 @@ class CaptureRun final : public PieceMaker {
     const double begin = now_ms();
     if (!open(std::move(variant), args, kwargs)) {
       keep_piece();
+      request_.turn.give();
       return natively();
     }
     PyRef result = watch(go);
@@ -346,6 +347,7 @@ class CaptureRun final : public PieceMaker {
       CRESSET_LOG(Recompiles, request_.name + ": a piece ends: " + at);
     }
     keep_piece();
+    request_.turn.give();
     return true;
   }
 
@@ -396,10 +398,10 @@ class CaptureRun final : public PieceMaker {
   bool begin_next(const Break& last, PyObject* frames, PyObject* value) {
     const std::shared_ptr<Point> point = last.point;
     const PyRef kwargs = value_argument(value);
-    std::shared_ptr<Variant> variant = new_successor(last, frames, kwargs.get());
-    if (variant == nullptr) return false;
+    std::shared_ptr<Variant> variant = request_.turn.take() ? new_successor(last, frames, kwargs.get()) : nullptr;
+    if (variant == nullptr) return request_.turn.give(), false;
     home_ = &point->successors;
-    if (!open(std::move(variant), frames, kwargs.get())) return keep_piece(), false;
+    if (!open(std::move(variant), frames, kwargs.get())) return keep_piece(), request_.turn.give(), false;
     scope_->switch_to(piece_->capture());
     return true;
   }

@@ -10,9 +10,10 @@ struct CaptureRequest {
   std::string name;
   const CompileOptions& options;
   ShapeProfile* profile;
-  TorchState state;  // when the call began
+  TorchState state;           // when the call began
   const ModuleGuards& names;  // of parameters
   Points& points;             // of the function; new ones are added
+  bridge::CaptureTurn& turn;  // taken; given back as soon as nothing is captured any more
 };
 
 // Calls the function and fills in the variant, which has its state, args and kwargs: entry and recipe, or an
@@ -27,8 +28,8 @@ PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& 
                    PyObject* frames, PyObject* value);
 
 // A variant for what follows a break, with its guards on the frames (args) and the operation's result (kwargs). nullptr
-// when these cannot be guarded, or there are too many. numbers: those that varied are symbols, which frames that are made
-// anew can be given.
+// when these cannot be guarded, or there are too many. numbers: those that varied are symbols, which frames that are
+// made anew can be given.
 std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
                                         PyObject* frames, PyObject* kwargs, bool numbers);
 

@@ -131,12 +131,13 @@ double CompiledFunction::check_ns(PyObject* args, PyObject* kwargs, int64_t coun
 std::string CompiledFunction::name() const { return name_of(function_.get()); }
 
 std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyObject* args, PyObject* kwargs,
-                                                   PyRef& result) {
+                                                   bridge::CaptureTurn& turn, PyRef& result) {
   auto variant = std::make_shared<Variant>();
   variant->state = state;
   const std::string name = name_of(function_.get());
   // Not kept: nothing tells such calls apart.
   const auto run_eagerly = [&](std::string why) {
+    turn.give();
     PyErr_Clear();
     variant->eager_reason = std::move(why);
     record_break(*variant, name);
@@ -174,7 +175,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   }
   if (options_.auto_dynamic && profile_ == nullptr) profile_ = std::make_unique<ShapeProfile>(function_.get());
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
-  result = capture_call(request(modules), variant, args, kwargs);
+  result = capture_call(request(modules, turn), variant, args, kwargs);
   if (!variant->eager_reason.empty()) {
     record_break(*variant, name);
     ++live_totals().eager_calls;
@@ -279,16 +280,19 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   kwargs = checked(Py_BuildValue("{s:O}", "value", value.get()));
   next = find(point->successors, point->hints, state, args.get(), kwargs.get(), nullptr);
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
-  if (next.variant == nullptr) {
+  bridge::CaptureTurn turn;
+  if (next.variant == nullptr && turn.take()) {
     if (std::shared_ptr<Variant> fresh = successor(variant.next, state, args.get(), kwargs.get())) {
       const ModuleGuards no_names;
-      return capture_from(request(no_names), point, std::move(fresh), args.get(), value.get());
+      return capture_from(request(no_names, turn), point, std::move(fresh), args.get(), value.get());
     }
   }
   const auto why = [&]() -> std::string {
-    return next.variant != nullptr ? next.variant->eager_reason : "no further piece can begin there";
+    if (next.variant != nullptr) return next.variant->eager_reason;
+    return turn.take() ? "no further piece can begin there" : "another thread is capturing";
   };
   CRESSET_LOG(Recompiles, name() + ": goes on natively from " + point->place.text() + ": " + why());
+  turn.give();
   next = {};
   ++live_totals().native_stretches;
   return resume(point->place, frames.get(), value.get(), nullptr, /*natively=*/true);
@@ -306,8 +310,8 @@ std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const To
   return make_successor(options_, from, state, args, kwargs, /*numbers=*/true);
 }
 
-CaptureRequest CompiledFunction::request(const ModuleGuards& names) {
-  return {function_.get(), name(), options_, profile_.get(), TorchState::now(), names, points_};
+CaptureRequest CompiledFunction::request(const ModuleGuards& names, bridge::CaptureTurn& turn) {
+  return {function_.get(), name(), options_, profile_.get(), TorchState::now(), names, points_, turn};
 }
 
 PyObject* CompiledFunction::refuse_break(const Variant& variant) const {
@@ -332,6 +336,11 @@ struct InCall {
   const bool autocast_caches = at::autocast::is_autocast_cache_enabled();
 };
 
+bool wait_for(bridge::CaptureTurn& turn) {
+  const py::gil_scoped_release no_gil;
+  return turn.wait();
+}
+
 }  // namespace
 
 bool inside_compiled_call() { return calls_in_progress != 0; }
@@ -345,7 +354,16 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     const Packed packed = pack(args, nargsf, kwnames);
     const TorchState state = TorchState::now();
     Found found = find(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), nullptr);
-    if (found.variant == nullptr) return call_first(state, packed.args.get(), packed.kwargs.get());
+    bridge::CaptureTurn turn;
+    if (found.variant == nullptr && !turn.take()) {
+      if (!wait_for(turn)) {
+        CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: another thread is capturing");
+        return natively(nullptr, packed.args.get(), packed.kwargs.get());
+      }
+      found = find(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), nullptr);  // made meanwhile?
+    }
+    if (found.variant == nullptr) return call_first(state, packed.args.get(), packed.kwargs.get(), turn);
+    turn.give();
     if (!found.variant->eager_reason.empty()) {
       if (options_.fullgraph) return refuse_break(*found.variant);
       return call_eager(args, nargsf, kwnames);
@@ -357,7 +375,8 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   END_HANDLE_TH_ERRORS
 }
 
-PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, PyObject* kwargs) {
+PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, PyObject* kwargs,
+                                       bridge::CaptureTurn& turn) {
   if (!variants_.empty()) {
     std::string why;
     find(variants_, hints_, state, args, kwargs, &why);
@@ -365,7 +384,7 @@ PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, 
     misses_.note(why);
   }
   PyRef result;
-  const std::shared_ptr<Variant> variant = capture(state, args, kwargs, result);
+  const std::shared_ptr<Variant> variant = capture(state, args, kwargs, turn, result);
   if (result && options_.fullgraph && !variant->eager_reason.empty()) return refuse_break(*variant);
   return result.release();
 }

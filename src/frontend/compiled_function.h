@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bridge/capture_turn.h"
 #include "frontend/limits.h"
 #include "frontend/shape_profile.h"
 #include "frontend/variant.h"
@@ -78,12 +79,13 @@ class CompiledFunction {
   PyRef go_on(const Variant& variant, Ingredients& with, Found& next, PyRef& args, PyRef& kwargs);
   std::shared_ptr<Variant> successor(const Break& from, const TorchState& state, PyObject* args, PyObject* kwargs);
   PyObject* natively(const Point* point, PyObject* args, PyObject* kwargs) const;
-  PyObject* call_first(const TorchState& state, PyObject* args, PyObject* kwargs);
-  CaptureRequest request(const ModuleGuards& names);  // of parameters
+  PyObject* call_first(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn);
+  CaptureRequest request(const ModuleGuards& names, bridge::CaptureTurn& turn);  // names: of parameters
   std::string name() const;
   void forget(Variants& among, const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
   // Runs the call for real and makes a variant of it. `result`: what it returned; empty with an exception set.
-  std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs, PyRef& result);
+  std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn,
+                                   PyRef& result);
   void keep(const std::shared_ptr<Variant>& variant, const std::string& name);
 
   PyRef function_;

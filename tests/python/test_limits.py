@@ -233,9 +233,9 @@ def test_threads_use_natively_what_others_capture():
     sys.setswitchinterval(1e-5)
 
     def work(i):
-        compiles, differentiates = i % 2, i % 4 == 0
+        compiles, differentiates = i % 2, i % 6 == 0
         with torch.set_grad_enabled(differentiates):
-            for _ in range(30):
+            for _ in range(60):
                 run = cresset.compile(lambda t: model(t) + 1, options=EVALUATE) if compiles else lambda t: model(t) + 1
                 got = run(shared)
                 assert torch.allclose(got, expected, atol=1e-5)
@@ -244,9 +244,50 @@ def test_threads_use_natively_what_others_capture():
                     assert all(torch.isfinite(g).all() for g in grads)
 
     try:
+        in_threads(work, 8)
+    finally:
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("one_function", [True, False])
+def test_threads_that_compile_the_same_parameters(one_function):
+    """One captures, the others wait for it: nothing runs eagerly, and one function is captured once."""
+    shared, model = x(0, 5, 8), Net()
+    cresset.reset()
+    compiled = cresset.compile(model, options=EVALUATE)
+    several = [compiled if one_function else cresset.compile(lambda t: model(t), options=EVALUATE) for _ in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def work(i):
+        for _ in range(10):
+            assert torch.allclose(several[i](shared), model(shared), atol=1e-5)
+
+    try:
         in_threads(work)
     finally:
         sys.setswitchinterval(interval)
+    stats = cresset.stats()
+    assert stats["eager_calls"] == 0 and stats["graph_breaks"] == 0
+    assert stats["graphs"] == (1 if one_function else 4)
+
+
+def test_capture_that_waits_for_a_thread_that_captures():
+    inner = cresset.compile(lambda t: t * 3, options=EVALUATE)
+
+    def outer(t):
+        y = t + 1
+        got = []
+        thread = threading.Thread(target=lambda: got.append(inner(t)))
+        thread.start()
+        thread.join()  # would wait for ever if the other thread waited for this capture's end
+        return y + got[0]
+
+    compiled = cresset.compile(outer, options=EVALUATE)
+    t = x(0, 3)
+    for _ in range(3):
+        assert torch.allclose(compiled(t), outer(t))
+        assert torch.allclose(inner(t), t * 3)
 
 
 def test_threads_with_breaks():
