@@ -169,6 +169,7 @@ class ExprPool {
   ExprId relation_of_boolean(Kind kind, ExprId boolean, bool negated, int64_t bound);
   ExprId junction(Kind kind, ExprId a, ExprId b);
   bool join_one(TermList& terms, size_t i, ExprId mod);
+  ExprId quotient_of(ExprId mod);  // y // b for y mod b
 
   std::vector<Expr> exprs_;
   std::vector<ExprId> operands_;
@@ -179,6 +180,7 @@ class ExprPool {
   // Ids of the constants that sizes are full of, once they were asked for.
   static constexpr int64_t kLeastSmall = -1, kSmallCount = 66;
   std::array<ExprId, kSmallCount> small_;
+  std::unordered_map<ExprId, ExprId> quotients_;  // of remainders: asked for each time a sum with one is built
   uint32_t next_var_ = 0;
   RewriteLog* log_ = nullptr;
 };

@@ -81,11 +81,7 @@ Interval Facts::declared_range(VarId var) const {
 
 ExprId Facts::extent(VarId var) {
   const ExprId declared = info(var).extent;
-  if (!declared.valid()) return declared;
-  const int steps = proof_steps_;  // the caller may be in the middle of a proof
-  const ExprId current = simplify(declared);
-  proof_steps_ = steps;
-  return current;
+  return declared.valid() ? simplify(declared) : declared;
 }
 
 void Facts::constrain(VarId var, Interval range) {

@@ -54,6 +54,10 @@ class Facts {
     ExprId simplified;
     uint32_t simplified_at = 0, range_at = 0;
     Interval range;
+    int64_t proved = Interval::kPosInf;  // a bound that was proved: for good, facts only grow
+    int64_t failed = 0;                  // at epoch failed_at, a search from failed_depth found no proof of this one
+    uint32_t failed_at = 0;
+    int failed_depth = 0;
   };
   struct Bound {  // sum <= bound
     ExprId sum;
@@ -94,7 +98,9 @@ class Facts {
   ExprId cancel_relation_factor(ExprId e);
   std::optional<bool> decide_equality(ExprId sum, int64_t value);
   // facts_prove.cpp: sum <= bound
-  bool prove(ExprId sum, int64_t bound, int depth);
+  bool prove(ExprId sum, int64_t bound, int depth = 0);
+  bool search(ExprId sum, int64_t bound, int depth);
+  bool prove_afresh(ExprId sum, int64_t bound);
   bool prove_by_extents(ExprId sum, int64_t bound, int depth);
   bool prove_by_floors(ExprId sum, int64_t bound, int depth);
   bool prove_by_cases(ExprId sum, int64_t bound, int depth);
@@ -125,7 +131,10 @@ class Facts {
   uint32_t epoch_ = 1;
   uint64_t extent_mask_ = 0;  // var_mask of the indices that have an extent
   int fuel_ = 0;              // bounds rule applications of one outermost simplify()
-  int proof_steps_ = 0;       // bounds the work of one proof
+  // Of the proof under way: what bounds its work, the goals it met, whether one of them held.
+  int proof_steps_ = 0;
+  bool proof_held_ = false;
+  std::vector<ExprId> proof_goals_;
   int nesting_ = 0;
   int learning_ = 0;  // nested learn(): what is learned follows from the outermost condition
   uint32_t base_ = RewriteStep::kNoBase;

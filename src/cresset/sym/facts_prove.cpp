@@ -1,6 +1,7 @@
 // Proofs of  sum <= bound. Each step replaces a part by something at least as large and asks again; a bounded number
 // of steps in all, so that a question that cannot be settled stays cheap.
 #include <algorithm>
+#include <utility>
 
 #include "sym/arith.h"
 #include "sym/facts.h"
@@ -24,18 +25,53 @@ bool within(const TermList& terms, int64_t limit) {
 
 }  // namespace
 
+// What is easy is asked first: ranges, points, and what earlier searches found.
 bool Facts::prove(ExprId sum, int64_t bound, int depth) {
   if (pool_.is_const(sum)) return pool_.const_value(sum) <= bound;
   const Interval r = range_of(sum);
   if (r.hi != Interval::kPosInf && r.hi <= bound) return true;
   if (r.lo > bound || samples_.exceeds(sum, bound)) return false;
-  if (depth == 0) proof_steps_ = kProofSteps;
+  const Memo& m = memo(sum);
+  if (m.proved <= bound) return true;
+  if (m.failed_at == epoch_ && bound <= m.failed && depth >= m.failed_depth) return false;
+  return depth == 0 ? prove_afresh(sum, bound) : search(sum, bound, depth);
+}
+
+// A goal that was met and failed is not searched again until something is learned, unless it failed only because the
+// steps ran out, or because it led back to one that held by another way.
+bool Facts::prove_afresh(ExprId sum, int64_t bound) {
+  std::vector<ExprId> outer_goals;
+  outer_goals.swap(proof_goals_);
+  const int outer_steps = std::exchange(proof_steps_, kProofSteps);
+  const bool outer_held = std::exchange(proof_held_, false);
+  const bool proved = search(sum, bound, 0);
+  if (proof_held_ || proof_steps_ < 0 || fuel_ <= 0) {
+    for (const ExprId goal : proof_goals_)
+      if (goal != sum) memo(goal).failed_at = 0;
+  }
+  outer_goals.swap(proof_goals_);
+  proof_steps_ = outer_steps;
+  proof_held_ = outer_held;
+  return proved;
+}
+
+bool Facts::search(ExprId sum, int64_t bound, int depth) {
   if (depth > kProofDepth || --proof_steps_ < 0) return false;
   TermList terms;
   pool_.terms(sum, terms);
   if (!within(terms, kGreatest) || bound < -kGreatest || bound > kGreatest) return false;
-  return prove_by_factoring(sum, bound) || prove_by_extents(sum, bound, depth) || prove_by_floors(sum, bound, depth) ||
-         prove_by_cases(sum, bound, depth) || prove_by_bounds(sum, bound, depth);
+  proof_goals_.push_back(sum);
+  Memo& m = memo(sum);
+  m.failed_at = epoch_, m.failed = bound, m.failed_depth = depth;  // and so not met again below itself
+  const bool held = prove_by_factoring(sum, bound) || prove_by_extents(sum, bound, depth) ||
+                    prove_by_floors(sum, bound, depth) || prove_by_cases(sum, bound, depth) ||
+                    prove_by_bounds(sum, bound, depth);
+  if (!held) return false;
+  Memo& proved = memo(sum);
+  proved.proved = std::min(proved.proved, bound);
+  proved.failed_at = 0;
+  proof_held_ |= depth > 0;
+  return true;
 }
 
 // sum = z*q + r for an atom z of several terms: the range of q sees those terms together.

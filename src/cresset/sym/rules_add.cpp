@@ -130,6 +130,13 @@ bool ExprPool::constant_difference(ExprId a, ExprId b, int64_t& out) const {
   return terms.empty() || !terms[0].monomial.valid();
 }
 
+ExprId ExprPool::quotient_of(ExprId mod) {
+  if (const auto it = quotients_.find(mod); it != quotients_.end()) return it->second;
+  const ExprId quotient = floor_div(operands(mod)[0], operands(mod)[1]);
+  quotients_.emplace(mod, quotient);
+  return quotient;
+}
+
 // With mod = Mod(y, b) a factor of term i = k * m * Mod(y, b), and q = y // b:
 //   k*m*(y mod b) + k*m*b*q           ->  k*m*y
 //   k*m*(y mod b) + k*m*b*(q mod c)   ->  k*m*(y mod (b*c))
@@ -138,7 +145,7 @@ bool ExprPool::join_one(TermList& terms, size_t i, ExprId mod) {
   const Term term = terms[i];
   const ExprId y = operands(mod)[0], b = operands(mod)[1];
   if (exprs_[b.index].kind == Kind::Add) return false;
-  const ExprId quotient = floor_div(y, b);
+  const ExprId quotient = quotient_of(mod);
   if (is_const(quotient) || exprs_[quotient.index].kind == Kind::Add) return false;
   const ExprId q = exprs_[quotient.index].monomial;
   const Term divisor = term_of(b);
