@@ -10,6 +10,7 @@ namespace cresset::sym {
 namespace {
 
 constexpr int kProofSteps = 48;
+constexpr uint32_t kStepWeight = 16;  // a goal counts for one step more for each so many nodes it has
 constexpr int kProofDepth = 8;
 constexpr int kChainedBounds = 3;      // facts combined in one proof
 constexpr size_t kFactoredTerms = 16;  // sums longer than this are not searched for common factors
@@ -56,7 +57,9 @@ bool Facts::prove_afresh(ExprId sum, int64_t bound) {
 }
 
 bool Facts::search(ExprId sum, int64_t bound, int depth) {
-  if (depth > kProofDepth || --proof_steps_ < 0) return false;
+  if (depth > kProofDepth || proof_steps_ < 0) return false;
+  proof_steps_ -= 1 + static_cast<int>(std::min<uint32_t>(pool_[sum].weight / kStepWeight, kProofSteps));
+  if (depth > 0 && proof_steps_ < 0) return false;
   TermList terms;
   pool_.terms(sum, terms);
   if (!within(terms, kGreatest) || bound < -kGreatest || bound > kGreatest) return false;
