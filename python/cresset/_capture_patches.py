@@ -28,7 +28,25 @@ def _new(self, *args, **kwargs):
         if isinstance(args[0], torch.Size):
             return self.new_empty(args[0])
         return torch.tensor(args[0], dtype=self.dtype, device=self.device)
-    return self.new_empty(args)
+    return self.new_empty(args or (0,))
+
+
+def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **rest):
+    """Tensor.new_tensor: torch's own looks for a backend, likewise."""
+    if rest or not _C.is_capturing():
+        return torch._C.TensorBase.new_tensor(
+            self, data, dtype=dtype, device=device, requires_grad=requires_grad, **rest
+        )
+    dtype, device = self.dtype if dtype is None else dtype, self.device if device is None else device
+    if not isinstance(data, torch.Tensor):
+        return torch.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+    warnings.warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+        "sourceTensor.detach().clone().requires_grad_(True), rather than tensor.new_tensor(sourceTensor).",
+        stacklevel=2,
+    )
+    copy = data.detach().to(device=device, dtype=dtype, copy=True)
+    return copy.requires_grad_() if requires_grad else copy
 
 
 def _tolist(self):
@@ -63,6 +81,7 @@ class SymInt:
 
 
 torch.Tensor.new = _new
+torch.Tensor.new_tensor = _new_tensor
 torch.Tensor.tolist = _tolist
 torch.SymInt.__hash__ = SymInt.__dict__["__hash__"]
 torch.SymInt.__format__ = SymInt.__dict__["__format__"]

@@ -21,6 +21,13 @@ namespace {
 
 thread_local Capture* current_capture = nullptr;
 
+void enter_dispatch_state() {
+  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  keys.included_ = keys.included_ | c10::DispatchKeySet(kTraceKey);
+  // Factory functions would redispatch past the trace key.
+  keys.excluded_ = keys.excluded_.add(c10::DispatchKey::BackendSelect);
+  c10::impl::_force_tls_local_dispatch_key_set(keys);
+}
 
 }  // namespace
 
@@ -37,11 +44,7 @@ Capture::Scope::Scope(Capture& capture)
   current_capture = &capture;
   // Autocast would keep casts of parameters in a process-wide cache, and find real ones there.
   at::autocast::set_autocast_cache_enabled(false);
-  c10::impl::LocalDispatchKeySet keys = saved_;
-  keys.included_ = keys.included_ | c10::DispatchKeySet(kTraceKey);
-  // Factory functions would redispatch past the trace key.
-  keys.excluded_ = keys.excluded_.add(c10::DispatchKey::BackendSelect);
-  c10::impl::_force_tls_local_dispatch_key_set(keys);
+  enter_dispatch_state();
 }
 
 Capture::Scope::~Scope() {
@@ -50,14 +53,21 @@ Capture::Scope::~Scope() {
   current_capture = previous_;
 }
 
-void Capture::Scope::switch_to(Capture& next) { current_capture = &next; }
+void Capture::Scope::switch_to(Capture& next) {
+  current_capture = &next;
+  enter_dispatch_state();
+}
 
-Capture::StepAside::StepAside() : saved_(c10::impl::tls_local_dispatch_key_set()) {
-  c10::impl::LocalDispatchKeySet keys = saved_;
+// Operators on what no capture knows (sparse tensors, other devices) would find the trace key among their own.
+void Capture::leave_dispatch_state() {
+  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  if (!keys.included_.has(kTraceKey)) return;
   keys.included_ = without_trace_key(keys.included_);
   keys.excluded_ = keys.excluded_.remove(c10::DispatchKey::BackendSelect);
   c10::impl::_force_tls_local_dispatch_key_set(keys);
 }
+
+Capture::StepAside::StepAside() : saved_(c10::impl::tls_local_dispatch_key_set()) { leave_dispatch_state(); }
 Capture::StepAside::~StepAside() { c10::impl::_force_tls_local_dispatch_key_set(saved_); }
 
 Capture::Capture(bool dynamic)
@@ -141,8 +151,8 @@ Capture::Geometry Capture::input_geometry(const at::Tensor& real, uint32_t posit
   out.type.device = *from_torch(real.device());
   for (int64_t d = 0; d < real.dim(); ++d) {
     const DimMark mark = d < static_cast<int64_t>(marks.size()) ? marks[d] : DimMark{};
-    const bool fixed = !mark.unbacked && (mark.policy == sym::Policy::Static ||
-                                           (!dynamic_ && mark.policy != sym::Policy::MarkedDynamic));
+    const bool fixed = !mark.unbacked &&
+                       (mark.policy == sym::Policy::Static || (!dynamic_ && mark.policy != sym::Policy::MarkedDynamic));
     if (fixed) {
       out.type.sizes.push_back(pool.constant(real.size(d)));
       continue;
@@ -432,7 +442,8 @@ void check_devices(const graph::Graph& graph, graph::OpId op, const std::vector<
 void check_device_of(graph::OpId op, const std::vector<graph::TensorType>& types) {
   for (const graph::TensorType& type : types)
     if (type.device.kind != graph::DeviceKind::Cpu)
-      abort_capture(c10::str(graph::op_name(op), " on device ", graph::text::word(graph::text::kDevices, type.device.kind)));
+      abort_capture(
+          c10::str(graph::op_name(op), " on device ", graph::text::word(graph::text::kDevices, type.device.kind)));
 }
 
 }  // namespace

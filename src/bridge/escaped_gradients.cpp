@@ -23,7 +23,7 @@ struct Enter final : torch::autograd::FunctionPreHook {
   variable_list operator()(const variable_list& gradients) override {
     c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
     before.push_back(keys);
-    if (Capture::current() == nullptr) {
+    if (Capture::current() == nullptr || Capture::current()->closed()) {
       keys.included_ = keys.included_.add(kTraceKey);
       keys.excluded_ = keys.excluded_.add(c10::DispatchKey::BackendSelect);
       c10::impl::_force_tls_local_dispatch_key_set(keys);

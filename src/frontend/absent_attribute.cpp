@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "frontend/py_ref.h"
+#include "frontend/py_objects.h"
 
 namespace cresset::frontend {
 namespace {
@@ -28,10 +28,10 @@ PyTypeObject* absent_type() {
 void answer_torch_function_quickly() {
   static bool done = false;
   if (std::exchange(done, true)) return;
-  PyRef torch = PyRef::steal(PyImport_ImportModule("torch"));
+  const PyRef torch = import_module("torch");
   PyRef absent = absent_type() != nullptr ? PyRef::steal(PyObject_CallNoArgs((PyObject*)absent_type())) : PyRef();
   for (const char* name : {"SymInt", "SymFloat", "SymBool"}) {
-    PyRef type = torch && absent ? PyRef::steal(PyObject_GetAttrString(torch.get(), name)) : PyRef();
+    PyRef type = absent ? PyRef::steal(PyObject_GetAttrString(torch.get(), name)) : PyRef();
     if (!type || PyObject_HasAttrString(type.get(), "__torch_function__") != 0) continue;
     PyObject_SetAttrString(type.get(), "__torch_function__", absent.get());
   }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "frontend/foreign.h"
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
 #include "frontend/state_facts.h"
@@ -13,7 +14,7 @@ namespace {
 bool adds_only_a_dict(PyTypeObject* type, PyTypeObject* base) {
   constexpr auto kAdded = static_cast<Py_ssize_t>(2 * sizeof(void*));  // __dict__ and __weakref__
   return is_heap_type(type) && type->tp_itemsize == 0 && type->tp_basicsize <= base->tp_basicsize + kAdded &&
-         type->tp_dictoffset != 0;
+         type->tp_dictoffset != 0 && derives_in_python(type, base);
 }
 
 // An instance of a Python class whose whole state is its __dict__.

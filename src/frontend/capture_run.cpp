@@ -31,7 +31,7 @@ double now_ms() {
 // torch.compiler.is_compiling() is what model code asks before it looks at data.
 class CompilingFlag {
  public:
-  CompilingFlag() : module_(PyRef::steal(PyImport_ImportModule("torch.compiler"))) { set(+1); }
+  CompilingFlag() : module_(import_module("torch.compiler")) { set(+1); }
   ~CompilingFlag() { end(); }
   // Nothing more will be captured: what follows is done as without us.
   void end() {
@@ -44,7 +44,7 @@ class CompilingFlag {
   void set(int step) {
     static int depth = 0;  // under the GIL
     depth += step;
-    if (module_) PyObject_SetAttrString(module_.get(), "_is_compiling_flag", depth > 0 ? Py_True : Py_False);
+    PyObject_SetAttrString(module_.get(), "_is_compiling_flag", depth > 0 ? Py_True : Py_False);
     PyErr_Clear();
   }
   PyRef module_;
@@ -54,7 +54,7 @@ class CompilingFlag {
 // Replacements of the module cresset._capture_patches, for as long as something is captured.
 class Replacements {
  public:
-  explicit Replacements(Session* session) : module_(checked(PyImport_ImportModule("cresset._capture_patches"))) {
+  explicit Replacements(Session* session) : module_(import_module("cresset._capture_patches")) {
     remove_ = checked(PyObject_CallMethod(module_.get(), "install", nullptr));
     if (session == nullptr) return;
     const PyRef rows = checked(PyObject_GetAttrString(module_.get(), "_REPLACED"));
@@ -230,7 +230,7 @@ class CaptureRun final : public PieceMaker {
     compiling_ = &compiling;
     const Replacements replacements(session_.get());
     if (session_ != nullptr) {
-      const PyRef compiler = checked(PyImport_ImportModule("torch.compiler"));
+      const PyRef compiler = import_module("torch.compiler");
       session_->ignore(PyModule_GetDict(compiler.get()), "_is_compiling_flag");
     }
     PyRef result = go();
@@ -501,7 +501,7 @@ void install_once() {
     return py::isinstance<c10::SymNodeImpl>(inner) ? py::cast<c10::SymNode>(inner) : node;
   });
   answer_torch_function_quickly();
-  checked(PyImport_ImportModule("cresset._capture_patches"));
+  import_module("cresset._capture_patches");
   live_totals().ms_setup += now_ms() - begin;
 }
 

@@ -12,7 +12,7 @@
 namespace cresset::frontend {
 namespace {
 
-bool is_made_by_class_statement(PyTypeObject* type) {
+bool is_made_by_class_statement(const PyTypeObject* type) {
   return is_heap_type(type) && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0;
 }
 
@@ -114,6 +114,11 @@ int take_dict(PyObject* object, void* dicts) {
 bool is_foreign(PyObject* object) {
   if (is_plain_tensor(object) || is_numpy_scalar(object)) return false;
   return PyWeakref_CheckProxy(object) || is_foreign_type(Py_TYPE(object));
+}
+
+bool derives_in_python(const PyTypeObject* type, const PyTypeObject* base) {
+  while (type != base && type != nullptr && is_made_by_class_statement(type)) type = type->tp_base;
+  return type == base;
 }
 
 PyObject* viewed(PyObject* object) {

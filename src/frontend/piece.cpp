@@ -9,6 +9,7 @@
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
 #include "frontend/errors.h"
+#include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/symbols.h"
 #include "sym/explain.h"
@@ -65,8 +66,7 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank, const std:
 }
 
 void collect_garbage() {
-  PyRef gc = PyRef::steal(PyImport_ImportModule("gc"));
-  PyRef done = gc ? PyRef::steal(PyObject_CallMethod(gc.get(), "collect", nullptr)) : PyRef();
+  PyRef::steal(PyObject_CallMethod(import_module("gc").get(), "collect", nullptr));
   PyErr_Clear();
 }
 
@@ -182,8 +182,9 @@ bool Piece::stored_elsewhere(uint64_t before) {
   return std::any_of(held.begin(), held.end(), [&](const at::Tensor& t) {
     const auto* trace = static_cast<const bridge::TraceTensor*>(t.unsafeGetTensorImpl());
     return trace->serial() < before && std::find(floats_.begin(), floats_.end(), trace) == floats_.end() &&
-           std::none_of(builder_->tensors.begin(), builder_->tensors.end(),
-                                                    [&](const at::Tensor& result) { return result.is_same(t); });
+           std::none_of(
+               builder_->tensors.begin(), builder_->tensors.end(),
+               [&](const at::Tensor& result) { return result.is_same(t); });
   });
 }
 
@@ -204,7 +205,7 @@ void Piece::compile_and_run() {
   } catch (const bridge::PredictionError& e) {
     bridge::note_unpredictable(e.op());
     refuse(e.what());
-    variant_->raised = true;  // the next call captures again, with that operator's sizes pinned
+    variant_->raised = true;                     // the next call captures again, with that operator's sizes pinned
   } catch (const bridge::AssumptionFailed& e) {  // for other calls the program may be right
     CRESSET_LOG(Recompiles, std::string("one call runs eagerly: ") + e.what_without_backtrace());
   } catch (const InternalError& e) {
@@ -246,7 +247,7 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   {
     py::gil_scoped_release no_gil;
     variant_->entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text,
-                                                       builder_->numbers);
+                                                      builder_->numbers);
   }
   check_marks(*env);
   std::vector<int64_t> symbols(variant_->entry->symbol_count());

@@ -11,8 +11,13 @@ PyObject* instance_dict(PyObject* object) {
   return slot != nullptr ? *slot : nullptr;
 }
 
+PyRef import_module(const char* name) {
+  static PyObject* const anything = Py_BuildValue("(s)", "__name__");  // so that a.b is b and not a
+  return checked(PyImport_ImportModuleLevel(name, nullptr, nullptr, anything, 0));
+}
+
 PyObject* module_attribute(const char* module, const char* name) {
-  const PyRef found = checked(PyImport_ImportModule(module));
+  const PyRef found = import_module(module);
   return checked(PyObject_GetAttrString(found.get(), name)).release();
 }
 
@@ -57,12 +62,8 @@ bool is_plain_tensor(PyObject* object) {
 bool is_numpy_scalar(PyObject* object) {
   const char* name = Py_TYPE(object)->tp_name;
   if (std::strncmp(name, "numpy.", 6) != 0 || std::strcmp(name, "numpy.void") == 0) return false;  // a record changes
-  static PyObject* const generic = [] {
-    const PyRef numpy = PyRef::steal(PyImport_ImportModule("numpy"));
-    PyObject* type = numpy ? PyObject_GetAttrString(numpy.get(), "generic") : nullptr;
-    return PyErr_Clear(), type;
-  }();
-  return generic != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)generic);
+  static PyObject* const generic = module_attribute("numpy", "generic");
+  return PyObject_TypeCheck(object, (PyTypeObject*)generic);
 }
 
 PyRef tuple_of(const std::vector<PyRef>& items) {

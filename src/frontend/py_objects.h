@@ -28,6 +28,9 @@ inline uint64_t dict_version(PyObject* dict) {
 }
 // module.name, kept for good: for static variables. Throws PythonError when there is none.
 PyObject* module_attribute(const char* module, const char* name);
+// Whatever the builtins of the frame that runs: PyImport_ImportModule asks them for `__import__`, and a namedtuple's
+// `__new__` has none.
+PyRef import_module(const char* name);
 // By the object's own type: no Python code is asked.
 bool is_tensor(PyObject* object);
 bool is_exact_tensor(PyObject* object);         // of no subclass

@@ -436,7 +436,7 @@ bool is_machinery(PyCodeObject* code) {
 // Logger.isEnabledFor remembers its answers, under a lock: asked once before the program asks, it only looks.
 bool is_logger_question(PyCodeObject* code) {
   static PyObject* const question = [] {
-    const PyRef logging = checked(PyImport_ImportModule("logging"));
+    const PyRef logging = import_module("logging");
     const PyRef logger = checked(PyObject_GetAttrString(logging.get(), "Logger"));
     const PyRef method = checked(PyObject_GetAttrString(logger.get(), "isEnabledFor"));
     return Py_NewRef(PyFunction_Check(method.get()) ? PyFunction_GET_CODE(method.get()) : Py_None);

@@ -155,12 +155,44 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   return CRESSET_RESULT;
 }
 
+// A class of torch.tensortype (torch.FloatTensor), or a tuple with one in it.
+static bool names_tensor_type(PyObject* classes) {
+  static PyTypeObject* const meta = Py_TYPE(module_attribute("torch", "FloatTensor"));
+  if (!PyTuple_Check(classes)) return Py_TYPE(classes) == meta;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(classes); ++i)
+    if (names_tensor_type(PyTuple_GET_ITEM(classes, i))) return true;
+  return false;
+}
+
+// Like PyObject_IsInstance; such a class goes by the backend, which is the capture's while it lasts.
+static int is_of_tensor_type(PyObject* tensor, PyObject* classes) {
+  if (PyTuple_Check(classes)) {
+    int is = 0;
+    for (Py_ssize_t i = 0; is == 0 && i < PyTuple_GET_SIZE(classes); ++i)
+      is = is_of_tensor_type(tensor, PyTuple_GET_ITEM(classes, i));
+    return is;
+  }
+  if (!names_tensor_type(classes)) return PyObject_IsInstance(tensor, classes);
+  for (const char* name : {"dtype", "layout", "is_cuda"}) {
+    const PyRef wanted = PyRef::steal(PyObject_GetAttrString(classes, name));
+    const PyRef is = PyRef::steal(PyObject_GetAttrString(tensor, name));
+    if (!wanted || !is) return -1;
+    if (wanted.get() != is.get()) return 0;
+  }
+  return 1;
+}
+
 // `type(n)` and `isinstance(n, int)` say of a symbolic int or float what they say of the number.
 CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
   if (call.nargs == 0 || call.kwnames != nullptr) return CRESSET_RUN;
+  static PyObject* const is_instance = module_attribute("builtins", "isinstance");
+  if (call.callable == is_instance && call.nargs == 2 && is_tensor(call.args[0]) && names_tensor_type(call.args[1])) {
+    const int is = is_of_tensor_type(call.args[0], call.args[1]);
+    if (is < 0) return CRESSET_FAIL;
+    return *result = Py_NewRef(is != 0 ? Py_True : Py_False), CRESSET_RESULT;
+  }
   const bool is_float = is_symfloat(call.args[0]);
   if (!is_float && !is_symint(call.args[0])) return CRESSET_RUN;
-  static PyObject* const is_instance = PyDict_GetItemString(PyEval_GetBuiltins(), "isinstance");
   const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
   if (asks_type) return *result = Py_NewRef((PyObject*)(is_float ? &PyFloat_Type : &PyLong_Type)), CRESSET_RESULT;
   if (call.callable != is_instance || call.nargs != 2) return CRESSET_RUN;
@@ -413,7 +445,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
 // warnings.warn() is done as it is, unseen; later calls warn of the same place, as often as the filters want then.
 CressetAction Session::log_warning(const CressetCall& call) {
   in_progress_ = {};
-  const PyRef helpers = checked(PyImport_ImportModule("cresset._capture_patches"));
+  const PyRef helpers = import_module("cresset._capture_patches");
   const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
   const PyRef found =
       PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));

@@ -1,4 +1,5 @@
 // Facts that the user chooses to drop.
+#include "frontend/py_objects.h"
 #include "frontend/state_facts.h"
 
 namespace cresset::frontend {
@@ -13,7 +14,7 @@ bool is_namespace(PyObject* dict) {
 class Entries {
  public:
   Entries() : list_(checked(PyList_New(0))) {
-    const PyRef module = checked(PyImport_ImportModule("cresset"));
+    const PyRef module = import_module("cresset");
     type_ = checked(PyObject_GetAttrString(module.get(), "GuardEntry"));
   }
   void add(const char* kind, PyObject* owner, PyObject* key, PyObject* value, bool is_global = false) {

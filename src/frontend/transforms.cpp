@@ -69,7 +69,7 @@ bool lacks_plain_sizes() {
 bool inside_transform() { return !at::functorch::getDynamicLayerStack().empty(); }
 
 void settle_wrappers() {
-  const PyRef collector = checked(PyImport_ImportModule("gc"));
+  const PyRef collector = import_module("gc");
   const PyRef objects = checked(PyObject_CallMethod(collector.get(), "get_objects", nullptr));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects.get()); ++i) {
     PyObject* object = PyList_GET_ITEM(objects.get(), i);

@@ -7,7 +7,9 @@ python program_compare.py SEED COUNT  looks for programs that differ, from that 
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
+import signal
 import sys
 import traceback
 import types
@@ -91,11 +93,34 @@ def history(source, wrap, seed=0):
     return steps
 
 
+class TooLong(BaseException):
+    """No program's `except` takes it."""
+
+
+@contextlib.contextmanager
+def at_most(seconds):
+    def stop(number, frame):
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def compare(source, compile, seed=0):
     """None when the compiled program does what it does without, else what differs."""
-    expected = history(source, lambda f: f, seed)
     try:
-        got = history(source, compile, seed)
+        with at_most(5):
+            expected = history(source, lambda f: f, seed)
+    except TooLong:
+        return None  # shrunk to a loop without an end
+    try:
+        with at_most(60):
+            got = history(source, compile, seed)
     except BaseException:
         return "the comparison failed:\n" + traceback.format_exc()
     for i, (mine, its) in enumerate(zip(got, expected)):

@@ -717,6 +717,11 @@ class Pair(typing.NamedTuple):
 Point = collections.namedtuple("Point", "x y")
 
 
+class Entry(typing.NamedTuple):
+    inputs: list
+    undo: typing.Callable
+
+
 class Mode(enum.Enum):
     ADD = "add"
     MUL = "mul"
@@ -745,6 +750,19 @@ def dataclass_as_argument(w, x):
     x.tags.append("seen")
     x.x = x.x * x.scale
     return x.x + 1
+
+
+@row
+def tape_of_namedtuples(w, x):
+    tape = []  # namedtuples' __new__ runs without builtins
+    for scale in (2, 3):
+        names = [f"v{len(tape)}", f"v{len(tape) + 1}"]
+        tape.append(Entry(inputs=names, undo=lambda t, scale=scale: t / scale))
+        x = x * scale
+    w.log.append([entry.inputs for entry in tape])
+    for entry in reversed(tape):
+        x = entry.undo(x)
+    return x
 
 
 @row
