@@ -1,5 +1,6 @@
 // Sums: canonical order, like terms, quotient and remainder joined.
 #include <algorithm>
+#include <vector>
 
 #include "sym/arith.h"
 #include "sym/expr.h"
@@ -137,9 +138,41 @@ ExprId ExprPool::quotient_of(ExprId mod) {
   return quotient;
 }
 
+namespace {
+
+// The last of join_one's rules, for term i = k*rest*mod. Constants in y need no partner.
+bool cancel_dividend(ExprPool& pool, TermList& terms, size_t i, ExprId mod, ExprId quotient, ExprId rest) {
+  const int64_t k = terms[i].coefficient;
+  const ExprId y = pool.operands(mod)[0], b = pool.operands(mod)[1];
+  TermList dividend, kept;
+  pool.terms(y, dividend);
+  std::vector<bool> gone(terms.size());
+  gone[i] = true;
+  for (const Term& part : dividend) {
+    const int64_t scale = saturating_mul(k, part.coefficient);
+    if (!part.monomial.valid()) {
+      kept.push_back({rest, scale});
+      continue;
+    }
+    const ExprId monomial = pool.monomial_product(rest, part.monomial);
+    size_t j = 0;
+    while (j < terms.size() && !(terms[j].monomial == monomial && terms[j].coefficient == saturating_neg(scale))) ++j;
+    if (j == terms.size()) return false;
+    gone[j] = true;
+  }
+  pool.terms(pool.mul(pool.scaled(rest, saturating_neg(k)), pool.mul(b, quotient)), kept);
+  for (size_t j = 0; j < terms.size(); ++j)
+    if (!gone[j]) kept.push_back(terms[j]);
+  terms.assign(kept);
+  return true;
+}
+
+}  // namespace
+
 // With mod = Mod(y, b) a factor of term i = k * m * Mod(y, b), and q = y // b:
 //   k*m*(y mod b) + k*m*b*q           ->  k*m*y
 //   k*m*(y mod b) + k*m*b*(q mod c)   ->  k*m*(y mod (b*c))
+//   k*m*(y mod b) - k*m*y             ->  -k*m*b*q         a size padded to a multiple of b is seen to be one
 // Sound where b != 0, which the caller has seen to.
 bool ExprPool::join_one(TermList& terms, size_t i, ExprId mod) {
   const Term term = terms[i];
@@ -173,7 +206,9 @@ bool ExprPool::join_one(TermList& terms, size_t i, ExprId mod) {
     collect(terms);
     return true;
   }
-  return false;
+  if (!cancel_dividend(*this, terms, i, mod, quotient, rest)) return false;
+  collect(terms);
+  return true;
 }
 
 }  // namespace cresset::sym
