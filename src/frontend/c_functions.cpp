@@ -153,6 +153,12 @@ static bool is_autograd_function(PyObject* type) {
   return PyType_IsSubtype((PyTypeObject*)type, (PyTypeObject*)base) != 0;
 }
 
+// dict.fromkeys(keys), int.from_bytes(data), chain.from_iterable(lists): class methods of Python's own types.
+static bool makes_instance(PyObject* function, PyObject* type) {
+  return (PyCFunction_GET_FLAGS(function) & METH_CLASS) != 0 && !is_heap_type((PyTypeObject*)type) &&
+         kModules.count(module_of(type)) != 0;
+}
+
 // numpy.lcm(4, 6): arrays would be written to by `out`, and share memory with tensors.
 static bool is_numpy_function_of_numbers(PyTypeObject* type, PyObject* const* args, Py_ssize_t nargs) {
   if (std::string_view(type->tp_name) != "numpy.ufunc") return false;
@@ -166,6 +172,7 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
     const char* name = ((PyCFunctionObject*)callable)->m_ml->ml_name;
     if (self != nullptr && PyType_Check(self) && (kSilent.count(name) != 0 || kAsksClass.count(name) != 0))
       return {CEffect::Reads};
+    if (self != nullptr && PyType_Check(self) && makes_instance(callable, self)) return {CEffect::Reads};
     if (self != nullptr && PyType_Check(self) && std::string_view(name) == "apply" && is_autograd_function(self))
       return {CEffect::Reads};  // its forward is evaluated; where gradients are wanted the call is not captured
     if (self != nullptr && !PyModule_Check(self) && !PyType_Check(self) && module_of(callable).empty())

@@ -7,16 +7,31 @@ namespace cresset::codegen {
 using llvm::Value;
 using sym::Kind;
 
-bool IndexEmitter::is_vector(ExprId expr) const {
-  std::vector<VarId> vars;
-  s_.kernel.env().pool().collect_vars(expr, vars);
-  const VarId vector = s_.schedule.loops[s_.schedule.vector].var;
-  for (VarId var : vars) {
-    if (var == vector) return true;
-    for (const loop::Binding& b : s_.kernel.bindings)
-      if (b.var == var && EmitState::is_vector(s_.value(b.scalar))) return true;
+const IndexEmitter::About& IndexEmitter::about(ExprId expr) {
+  const auto [found, fresh] = about_.try_emplace(expr);
+  About& out = found->second;
+  if (!fresh) return out;
+  s_.kernel.env().pool().collect_vars(expr, out.vars);
+  for (VarId var : out.vars) {
+    out.vector |= var == s_.schedule.loops[s_.schedule.vector].var;
+    for (size_t k = 0; k < s_.schedule.loops.size(); ++k)
+      if (s_.schedule.loops[k].var == var) out.depth = std::max(out.depth, s_.schedule.loop_depth(k));
+    for (const loop::Binding& b : s_.kernel.bindings) {
+      if (b.var != var) continue;
+      out.bound = true;
+      out.depth = std::max(out.depth, s_.schedule.depth[b.scalar.index]);
+    }
   }
-  return false;
+  return out;
+}
+
+bool IndexEmitter::is_vector(ExprId expr) {
+  const About& of = about(expr);
+  if (of.vector || !of.bound) return of.vector;
+  return std::any_of(s_.kernel.bindings.begin(), s_.kernel.bindings.end(), [&](const loop::Binding& b) {
+    const bool mentioned = std::find(of.vars.begin(), of.vars.end(), b.var) != of.vars.end();
+    return mentioned && EmitState::is_vector(s_.value(b.scalar));
+  });
 }
 
 Value* IndexEmitter::variable(VarId var) {
@@ -28,18 +43,18 @@ Value* IndexEmitter::variable(VarId var) {
   return s_.ir.CreateAdd(s_.splat(it->second), s_.iota());
 }
 
-// The deepest loop that an expression varies with, for grouping what is invariant.
-uint16_t IndexEmitter::depth_of(ExprId expr) const {
-  std::vector<VarId> vars;
-  s_.kernel.env().pool().collect_vars(expr, vars);
-  uint16_t depth = 0;
-  for (VarId var : vars) {
-    for (size_t k = 0; k < s_.schedule.loops.size(); ++k)
-      if (s_.schedule.loops[k].var == var) depth = std::max(depth, s_.schedule.loop_depth(k));
-    for (const loop::Binding& b : s_.kernel.bindings)
-      if (b.var == var) depth = std::max(depth, s_.schedule.depth[b.scalar.index]);
-  }
-  return depth;
+void IndexEmitter::prepare(uint16_t depth) {
+  const auto emit_part = [&](ExprId part) {
+    if (part.valid() && !about(part).bound && about(part).depth == depth) emit(part);
+  };
+  const auto emit_parts = [&](const IndexForm& form) {
+    if (!form.coefficient.valid()) return emit_part(form.expr);
+    emit_part(form.coefficient);
+    emit_part(form.rest);
+  };
+  for (size_t i = 0; i < s_.schedule.scalar_index.size(); ++i)
+    if (s_.schedule.live[i] && s_.schedule.scalar_index[i].expr.valid()) emit_parts(s_.schedule.scalar_index[i]);
+  for (const IndexForm& form : s_.schedule.store_index) emit_parts(form);
 }
 
 Value* IndexEmitter::emit(const IndexForm& form) {
@@ -72,7 +87,25 @@ Value* IndexEmitter::emit(ExprId id) {
   const sym::Expr& e = pool[id];
   if (e.kind == Kind::Const) return s_.i64(e.value);
   if (e.kind == Kind::Var) return variable(VarId{static_cast<uint32_t>(e.value)});
-  return fold_operands(id);
+  const About& of = about(id);
+  if (of.bound) return fold_operands(id);
+  const int lanes = of.vector ? s_.lanes : 1;
+  if (Value* before = known(id, of, lanes)) return before;
+  Value* value = fold_operands(id);
+  Known& entry = known_.emplace_back(Known{id, lanes, {}, value});
+  for (VarId var : of.vars) entry.vars.push_back(s_.vars.at(var));
+  return value;
+}
+
+Value* IndexEmitter::known(ExprId expr, const About& about, int lanes) const {
+  const auto current = [&](const Known& k) {
+    if (k.expr != expr || k.lanes != lanes) return false;
+    for (size_t i = 0; i < about.vars.size(); ++i)
+      if (s_.vars.at(about.vars[i]) != k.vars[i]) return false;
+    return true;
+  };
+  const auto found = std::find_if(known_.begin(), known_.end(), current);
+  return found == known_.end() ? nullptr : found->value;
 }
 
 Value* IndexEmitter::fold_operands(ExprId id) {
@@ -82,7 +115,8 @@ Value* IndexEmitter::fold_operands(ExprId id) {
   if (kind == Kind::Not)
     return s_.ir.CreateXor(truth(emit(operands[0])), s_.constant_int_like(truth(emit(operands[0])), 1));
   if (kind == Kind::Add || kind == Kind::Mul) {  // invariant parts first: they are hoisted whole
-    std::stable_sort(operands.begin(), operands.end(), [&](ExprId a, ExprId b) { return depth_of(a) < depth_of(b); });
+    std::stable_sort(operands.begin(), operands.end(),
+                     [&](ExprId a, ExprId b) { return about(a).depth < about(b).depth; });
   }
   Value* out = emit(operands[0]);
   for (size_t i = 1; i < operands.size(); ++i) {

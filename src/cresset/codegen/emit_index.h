@@ -9,6 +9,13 @@ class IndexEmitter {
  public:
   explicit IndexEmitter(EmitState& state) : s_(state) {}
 
+  // What was emitted serves what is emitted after it in the same scope, a loop's body: index expressions share parts,
+  // and each load, pass and tail asks for them again.
+  size_t scope() const { return known_.size(); }
+  void leave(size_t scope) { known_.resize(scope); }
+  // Emits the parts of index expressions that no loop deeper than `depth` moves.
+  void prepare(uint16_t depth);
+
   // i64, or <lanes x i64> when lanes differ.
   llvm::Value* emit(ExprId expr);
   // The same, using that the form is linear in the vector variable.
@@ -19,16 +26,32 @@ class IndexEmitter {
   Access access(const IndexForm& form, llvm::Value*& offset);
 
  private:
-  bool is_vector(ExprId expr) const;
+  struct About {
+    std::vector<VarId> vars;
+    bool vector = false;  // mentions the vector variable
+    bool bound = false;   // mentions a scalar's value
+    uint16_t depth = 0;   // of the deepest loop that moves it
+  };
+  struct Known {
+    ExprId expr;
+    int lanes;
+    std::vector<llvm::Value*> vars;  // the variables' values when it was emitted, in About's order
+    llvm::Value* value;
+  };
+
+  const About& about(ExprId expr);
+  llvm::Value* known(ExprId expr, const About& about, int lanes) const;
+  bool is_vector(ExprId expr);
   llvm::Value* variable(VarId var);
   llvm::Value* fold_operands(ExprId expr);
   llvm::Value* combine(ExprId expr, llvm::Value* a, llvm::Value* b);
   llvm::Value* division(ExprId expr, llvm::Value* a, llvm::Value* b);
   llvm::Value* relation(llvm::CmpInst::Predicate predicate, llvm::Value* a, llvm::Value* b);
   llvm::Value* truth(llvm::Value* v);
-  uint16_t depth_of(ExprId expr) const;
 
   EmitState& s_;
+  std::unordered_map<ExprId, About> about_;
+  std::vector<Known> known_;
 };
 
 }  // namespace cresset::codegen

@@ -45,7 +45,8 @@ int64_t constant_trips(Value* begin, Value* end, Value* step) {
 void KernelEmitter::for_loop(Value* begin, Value* end, Value* step, const Body& body) {
   const int64_t trips = constant_trips(begin, end, step);
   if (trips == 0) return;
-  if (trips == 1) return body(begin);
+  const size_t scope = index_.scope();
+  if (trips == 1) return body(begin), index_.leave(scope);
   llvm::Function* function = s_.ir.GetInsertBlock()->getParent();
   BasicBlock* before = s_.ir.GetInsertBlock();
   BasicBlock* inside = BasicBlock::Create(s_.ir.getContext(), "loop", function);
@@ -55,6 +56,7 @@ void KernelEmitter::for_loop(Value* begin, Value* end, Value* step, const Body& 
   llvm::PHINode* i = s_.ir.CreatePHI(s_.ir.getInt64Ty(), 2);
   i->addIncoming(begin, before);
   body(i);
+  index_.leave(scope);
   Value* next = s_.ir.CreateAdd(i, step, "", /*HasNUW=*/true, /*HasNSW=*/true);
   i->addIncoming(next, s_.ir.GetInsertBlock());
   s_.ir.CreateCondBr(s_.ir.CreateICmpSLT(next, end), inside, after);
@@ -382,6 +384,7 @@ Value* KernelEmitter::compute(ScalarId id) {
 }
 
 void KernelEmitter::compute_level(uint16_t depth, uint16_t stage) {
+  if (depth <= 1 && stage == 0) index_.prepare(depth);  // here rather than by LLVM, who has to find out
   for (uint32_t i = 0; i < kernel_.scalars.size(); ++i) {
     if (!schedule_.live[i] || schedule_.depth[i] != depth || schedule_.analysis.stage[i] != stage) continue;
     if (kernel_.scalars[i].op != loop::Op::Reduce) s_.values[i] = compute({i});

@@ -122,11 +122,12 @@ Facts::Next Facts::rewrite_once(ExprId e) {
   if (pool_.is_var(e)) {
     const VarInfo v = info(pool_.var_of(e));
     if (v.replacement.valid()) return {v.replacement, "learned equality"};
-    const Interval range = range_of(e);
-    return {range.is_point() ? pool_.constant(range.lo) : e, "range of one value"};
+    if (const Interval range = range_of(e); range.is_point()) return {pool_.constant(range.lo), "range of one value"};
+    const int64_t unit = v.role == Role::Index ? 1 : known_multiple(e);
+    return {pool_.mul(pool_.constant(unit), pool_.floor_div(e, pool_.constant(unit))), "known multiple"};
   }
   ExprList old_operands, new_operands;
-  old_operands.assign(pool_.operands(e));
+  if (!is_unit(e)) old_operands.assign(pool_.operands(e));  // of a unit, the operand would be written with it
   bool changed = false;
   for (const ExprId operand : old_operands) {
     new_operands.push_back(simplify(operand));
@@ -195,7 +196,7 @@ ExprId Facts::simplify_product(ExprId e) {
   ExprList atoms;
   atoms.assign(pool_.factors(term.monomial));
   for (const ExprId atom : atoms) {
-    if (pool_[atom].kind != Kind::FloorDiv) continue;
+    if (pool_[atom].kind != Kind::FloorDiv || is_unit(atom)) continue;
     const ExprId x = pool_.operands(atom)[0], c = pool_.operands(atom)[1];
     ExprId rest, cofactor;
     if (!pool_.monomial_quotient(term.monomial, atom, rest)) continue;

@@ -93,6 +93,9 @@ class Facts {
   ExprId common_monomial(ExprId a, ExprId b);
   bool multiple_of(const Term& term, int64_t divisor);
   int64_t known_multiple(ExprId monomial);
+  // x // n for a variable x that is a multiple of n and of nothing larger: canonical forms have n * (x // n) for x, so
+  // that everything made of x is a polynomial in its units.
+  bool is_unit(ExprId e);
   // facts_relation.cpp
   ExprId simplify_relation(ExprId e);
   ExprId cancel_relation_factor(ExprId e);
@@ -118,7 +121,9 @@ class Facts {
   void learn_bound(ExprId sum, int64_t bound);
   void propagate_bound(ExprId sum, int64_t bound);
   void set_bound(ExprId sum, int64_t bound);
+  VarId counted_var(ExprId monomial, int64_t& unit);  // a variable (unit 1) or the one of a unit; else invalid
   void apply_exclusions(ExprId sum);
+  void learn_point(ExprId sum);
   void replace_var(VarId var, ExprId by);
   bool replace_monomial(ExprId sum, int64_t value);
   void learn_divisibility(ExprId mod);

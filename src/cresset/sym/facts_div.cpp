@@ -49,6 +49,9 @@ bool Facts::is_remainder(ExprId r, ExprId b) {
 
 ExprId Facts::simplify_division(ExprId e) {
   const bool is_mod = pool_[e].kind == Kind::Mod;
+  if (const int64_t multiple = is_mod || is_unit(e) ? 1 : known_multiple(e); multiple > 1) {
+    return pool_.mul(pool_.constant(multiple), pool_.floor_div(e, pool_.constant(multiple)));
+  }
   const ExprId a = pool_.operands(e)[0], b = pool_.operands(e)[1];
   if (pool_.is_const(b, 0)) return e;
   ExprId quotient = pool_.constant(0), remainder = a;
@@ -179,6 +182,14 @@ int64_t Facts::known_multiple(ExprId monomial) {
   int64_t product = 1;
   for (const ExprId factor : pool_.factors(monomial)) product = saturating_mul(product, lookup(factor));
   return std::max(product, lookup(monomial));
+}
+
+bool Facts::is_unit(ExprId e) {
+  if (pool_[e].kind != Kind::FloorDiv || multiple_.empty()) return false;
+  const ExprId x = pool_.operands(e)[0], n = pool_.operands(e)[1];
+  if (!pool_.is_var(x) || !pool_.is_const(n)) return false;
+  const VarInfo& v = info(pool_.var_of(x));
+  return v.role != Role::Index && !v.replacement.valid() && known_multiple(x) == pool_.const_value(n);
 }
 
 bool Facts::multiple_of(const Term& term, int64_t divisor) {

@@ -1,6 +1,7 @@
 // Taking a condition for true.
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "sym/arith.h"
 #include "sym/facts.h"
@@ -102,7 +103,7 @@ void Facts::apply_exclusions(ExprId sum) {
     moved = false;
     const auto [begin, end] = exclusions_.equal_range(sum);
     const Interval r = range_of(sum);
-    if (r.is_point()) return;
+    if (r.is_point()) break;
     for (auto it = begin; it != end && !moved; ++it) {
       const int64_t value = it->second;
       if (value != r.lo && value != r.hi) continue;
@@ -114,6 +115,18 @@ void Facts::apply_exclusions(ExprId sum) {
       }
     }
   }
+  learn_point(sum);
+}
+
+// Bounds that leave one value say as much as an equality, from which more follows.
+void Facts::learn_point(ExprId sum) {
+  int64_t unit = 1;
+  const Interval r = range_of(sum);
+  if (!r.is_point() || counted_var(sum, unit).valid()) return;
+  const ExprId equal = pool_.eq(sum, pool_.constant(r.lo));
+  if (pool_[equal].kind != Kind::Eq || truth_.contains(equal)) return;
+  if (RewriteLog* steps = log()) steps->rewrote(base_, "bounds of one value", equal, pool_.constant(1));
+  learn_simplified(equal);
 }
 
 namespace {
@@ -129,19 +142,28 @@ void round_to_multiples(Interval& range, int64_t divisor) {
 
 }  // namespace
 
+VarId Facts::counted_var(ExprId monomial, int64_t& unit) {
+  if (!monomial.valid()) return {};
+  unit = is_unit(monomial) ? pool_.const_value(pool_.operands(monomial)[1]) : 1;
+  const ExprId x = unit == 1 ? monomial : pool_.operands(monomial)[0];
+  return pool_.is_var(x) ? pool_.var_of(x) : VarId{};
+}
+
 // Records sum <= bound; no consequences.
 void Facts::set_bound(ExprId sum, int64_t bound) {
   TermList terms;
   pool_.terms(sum, terms);
   changed();
-  if (terms.size() == 1 && pool_.is_var(terms[0].monomial)) {
-    Interval& r = info(pool_.var_of(terms[0].monomial)).range;
+  int64_t unit = 1;
+  if (const VarId var = counted_var(terms[0].monomial, unit); terms.size() == 1 && var.valid()) {
+    Interval& r = info(var).range;
     if (terms[0].coefficient > 0) {
-      r.hi = std::min(r.hi, floor_div(bound, terms[0].coefficient));
+      r.hi = std::min(r.hi, saturating_mul(unit, floor_div(bound, terms[0].coefficient)));
     } else {
-      r.lo = std::max(r.lo, saturating_neg(floor_div(bound, saturating_neg(terms[0].coefficient))));
+      const int64_t least = saturating_neg(floor_div(bound, saturating_neg(terms[0].coefficient)));
+      r.lo = std::max(r.lo, saturating_mul(unit, least));
     }
-    round_to_multiples(r, known_multiple(terms[0].monomial));
+    round_to_multiples(r, known_multiple(pool_.var(var)));
     return;
   }
   Interval& above = sum_range_[sum];
@@ -157,8 +179,9 @@ void Facts::learn_bound(ExprId sum, int64_t bound) {
   pool_.terms(sum, terms);
   const ExprId positive = terms.size() == 1 && terms[0].coefficient < 0 ? pool_.neg(sum) : sum;
   apply_exclusions(positive);
-  if (pool_.is_var(positive)) {
-    if (info(pool_.var_of(positive)).range.is_point()) refresh(pool_.var_of(positive));
+  int64_t unit = 1;
+  if (const VarId var = counted_var(positive, unit); var.valid()) {
+    if (info(var).range.is_point()) refresh(var);
     return;
   }
   propagate_bound(sum, bound);
@@ -173,8 +196,9 @@ void Facts::propagate_bound(ExprId sum, int64_t bound) {
     const Interval others = range_of(pool_.sub(sum, alone));
     if (others.lo == Interval::kNegInf) continue;
     const int64_t limit = saturating_add(bound, saturating_neg(others.lo));  // of coefficient * monomial
-    if (pool_.is_var(term.monomial)) {
-      if (info(pool_.var_of(term.monomial)).role == Role::Index) continue;
+    int64_t unit = 1;
+    if (const VarId var = counted_var(term.monomial, unit); var.valid()) {
+      if (info(var).role == Role::Index) continue;
       learn(pool_.le(alone, pool_.constant(limit)));
     } else if (term.coefficient < 0 && limit < 0 && pool_[term.monomial].kind == Kind::Mul) {
       // the product is positive: of factors that are not negative, all are
@@ -195,6 +219,7 @@ void Facts::replace_var(VarId var, ExprId by) {
   changed();
   if (range.lo != Interval::kNegInf) learn(pool_.ge(by, pool_.constant(range.lo)));
   if (range.hi != Interval::kPosInf) learn(pool_.le(by, pool_.constant(range.hi)));
+  learn(pool_.eq(pool_.mod(by, pool_.constant(known_multiple(pool_.var(var)))), pool_.constant(0)));
   refresh(var);
 }
 
@@ -218,20 +243,29 @@ bool Facts::replace_monomial(ExprId sum, int64_t value) {
   return true;
 }
 
-// x mod c == 0. In canonical form a single term of x has a coefficient prime to c, so c divides its monomial.
+// x mod c == 0. In canonical form a single term of x has a coefficient prime to c, so c divides its monomial. When that
+// is y // d and d divides y, then c*d divides y.
 void Facts::learn_divisibility(ExprId mod) {
   const ExprId x = pool_.operands(mod)[0], c = pool_.operands(mod)[1];
   TermList terms;
   pool_.terms(x, terms);
   if (!pool_.is_const(c) || terms.size() != 1 || gcd(terms[0].coefficient, pool_.const_value(c)) != 1) return;
-  int64_t& known = multiple_.try_emplace(terms[0].monomial, 1).first->second;
-  const int64_t combined = saturating_mul(known / gcd(known, pool_.const_value(c)), pool_.const_value(c));
-  if (combined != Interval::kPosInf) known = combined;
-  changed();
-  if (!pool_.is_var(terms[0].monomial)) return;
-  const VarId var = pool_.var_of(terms[0].monomial);
-  round_to_multiples(info(var).range, known);
-  if (info(var).range.is_point()) refresh(var);
+  ExprId monomial = terms[0].monomial;
+  for (int64_t divisor = pool_.const_value(c); monomial.valid();) {
+    int64_t& known = multiple_.try_emplace(monomial, 1).first->second;
+    const int64_t combined = saturating_mul(known / gcd(known, divisor), divisor);
+    if (combined != Interval::kPosInf) known = combined;
+    changed();
+    const ExprId quotient = std::exchange(monomial, ExprId{});
+    if (pool_.is_var(quotient)) {
+      round_to_multiples(info(pool_.var_of(quotient)).range, known);
+      refresh(pool_.var_of(quotient));
+    } else if (pool_[quotient].kind == Kind::FloorDiv && pool_.is_const(pool_.operands(quotient)[1])) {
+      const int64_t d = pool_.const_value(pool_.operands(quotient)[1]);
+      divisor = saturating_mul(known, d);
+      if (known_multiple(pool_.operands(quotient)[0]) % d == 0) monomial = pool_.operands(quotient)[0];
+    }
+  }
 }
 
 // `replaced` is gone from canonical forms: what was learned about expressions with it is learned again without it.

@@ -32,6 +32,20 @@ std::optional<ExprId> single_variable(const ExprPool& pool, ExprId condition) {
   return std::nullopt;
 }
 
+// k*(x // n) <= b is k*x <= n*b for a multiple x of n: how people think of it, and merged with the other bounds of x.
+ExprId about_the_variable(ExprPool& pool, Facts& facts, ExprId condition) {
+  const Kind kind = pool[condition].kind;
+  if (kind != Kind::Le && kind != Kind::Ne) return condition;
+  TermList terms;
+  pool.terms(pool.operands(condition)[0], terms);
+  if (terms.size() != 1 || pool[terms[0].monomial].kind != Kind::FloorDiv) return condition;
+  const ExprId x = pool.operands(terms[0].monomial)[0], n = pool.operands(terms[0].monomial)[1];
+  if (!pool.is_var(x) || !pool.is_const(n)) return condition;
+  if (!facts.decide(pool.eq(pool.mod(x, n), pool.constant(0))).value_or(false)) return condition;
+  const ExprId sum = pool.scaled(x, terms[0].coefficient), bound = pool.mul(pool.operands(condition)[1], n);
+  return kind == Kind::Le ? pool.le(sum, bound) : pool.ne(sum, bound);
+}
+
 bool eliminates_a_variable(const ExprPool& pool, ExprId sum) {
   TermList terms;
   pool.terms(sum, terms);
@@ -115,7 +129,7 @@ std::vector<GuardFact> merge_bounds(ExprPool& pool, Facts& facts, std::vector<Gu
   std::vector<GuardFact> merged;
   std::map<ExprId, VariableBounds> bounds;
   for (GuardFact& guard : guards) {
-    guard.condition = facts.simplify(guard.condition);
+    guard.condition = about_the_variable(pool, facts, facts.simplify(guard.condition));
     if (pool.is_const(guard.condition, 1)) continue;
     if (const std::optional<ExprId> var = single_variable(pool, guard.condition)) {
       bounds.try_emplace(*var, facts.range(*var)).first->second.add(pool, guard);
@@ -128,13 +142,14 @@ std::vector<GuardFact> merge_bounds(ExprPool& pool, Facts& facts, std::vector<Gu
 }
 
 // Keeps, strongest first, what those before do not imply.
-void keep_news(const ExprPool& pool, Facts& facts, std::vector<GuardFact> guards, std::vector<GuardFact>& kept) {
+void keep_news(ExprPool& pool, Facts& facts, std::vector<GuardFact> guards, std::vector<GuardFact>& kept) {
   std::stable_sort(guards.begin(), guards.end(), [&pool](const GuardFact& a, const GuardFact& b) {
     return strength(pool, a.condition) < strength(pool, b.condition);
   });
   for (GuardFact& guard : guards) {
-    guard.condition = facts.simplify(guard.condition);
-    if (pool.is_const(guard.condition, 1)) continue;
+    const ExprId simplified = facts.simplify(guard.condition);
+    if (pool.is_const(simplified, 1)) continue;
+    if (!single_variable(pool, guard.condition)) guard.condition = about_the_variable(pool, facts, simplified);
     facts.learn(guard.condition);
     kept.push_back(std::move(guard));
   }

@@ -58,6 +58,13 @@ def make():
 """
 
 PROGRAMS = """
+class_methods_of_builtin_types
+    keys = dict.fromkeys(w.items, x.sum())
+    n = int.from_bytes(b"\\x01\\x02", "little")
+    flat = list(itertools.chain.from_iterable([w.items, [n]]))
+    w.items.append(n)
+    return keys[3] * flat[-1], list(keys), flat, x * float.fromhex("0x1.8p1")
+
 ## dict views
 
 keys_are_live
