@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "frontend/exceptions.h"
 #include "frontend/foreign.h"
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
@@ -61,7 +62,8 @@ bool is_builtin_iterator(PyObject* object) {
                                        "str_ascii_iterator",
                                        "dict_keyiterator",
                                        "dict_valueiterator",
-                                       "dict_itemiterator"};
+                                       "dict_itemiterator",
+                                       "filter"};
   for (const char* name : kNames)
     if (std::strcmp(type->tp_name, name) == 0) return true;
   return false;
@@ -119,10 +121,16 @@ PyRef or_none(PyObject* object) { return PyRef::borrow(object != nullptr ? objec
 
 Anatomy of_function(PyObject* object) {
   auto* f = (PyFunctionObject*)object;
-  if (f->func_dict != nullptr && PyDict_GET_SIZE(f->func_dict) != 0) return {};
+  const PyRef names = checked(f->func_dict != nullptr ? PySequence_Tuple(f->func_dict) : PyTuple_New(0));
   Anatomy out{Anatomy::Kind::Function, {}, {}};
-  out.form = checked(PyTuple_Pack(4, f->func_code, f->func_globals, f->func_qualname, or_none(f->func_module).get()));
-  out.parts = {or_none(f->func_defaults), or_none(f->func_kwdefaults), or_none(f->func_closure)};
+  out.form = checked(PyTuple_Pack(7, f->func_code, f->func_globals, f->func_name, f->func_qualname,
+                                  or_none(f->func_module).get(), or_none(f->func_doc).get(), names.get()));
+  out.parts = {or_none(f->func_defaults), or_none(f->func_kwdefaults), or_none(f->func_closure),
+               or_none(f->func_annotations)};
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (f->func_dict != nullptr && PyDict_Next(f->func_dict, &position, &key, &value))
+    out.parts.push_back(PyRef::borrow(value));
   return out;
 }
 
@@ -169,29 +177,36 @@ Anatomy of_mapping(PyObject* object) {
   return out;
 }
 
+thread_local const RunningGenerators* running_generators = nullptr;
+
 Anatomy of_generator(PyObject* object) {
+  if (running_generators != nullptr)
+    for (const auto& [generator, anatomy] : *running_generators)
+      if (generator.get() == object) return anatomy;
   CressetFrameImage image;
-  if (cresset_eval_generator_image(object, &image) < 0) return PyErr_Clear(), Anatomy{};
-  if (image.names != nullptr || handles_exception(image)) return {};
+  const int finished = cresset_eval_generator_image(object, &image);
+  if (finished == 0) return anatomy_of_generator(object, image);
+  if (finished < 0) return {};
   Anatomy out{Anatomy::Kind::Generator, {}, {}};
-  const PyRef where =
-      checked(Py_BuildValue("iii", image.last, static_cast<int>(image.continuation), image.continuation_operand));
-  out.form = checked(PyTuple_Pack(3, (PyObject*)Py_TYPE(object), (PyObject*)image.code, where.get()));
-  const PyRef contents = frame_contents(image);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(contents.get()); ++i)
-    out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(contents.get(), i)));
+  out.form = checked(PyTuple_Pack(3, (PyObject*)Py_TYPE(object), ((PyGenObject*)object)->gi_code, Py_None));
   return out;
 }
 
 void fill_function(PyObject* made, const Anatomy& anatomy) {
   const auto part = [&](size_t i) { return anatomy.parts[i].get(); };
-  PyObject* qualname = form_item(anatomy, 2);
   auto* f = (PyFunctionObject*)made;
   if (part(0) != Py_None && PyFunction_SetDefaults(made, part(0)) < 0) throw PythonError{};
   if (part(1) != Py_None && PyFunction_SetKwDefaults(made, part(1)) < 0) throw PythonError{};
   if (part(2) != Py_None && PyFunction_SetClosure(made, part(2)) < 0) throw PythonError{};
-  Py_SETREF(f->func_qualname, Py_NewRef(qualname));
-  Py_XSETREF(f->func_module, Py_NewRef(form_item(anatomy, 3)));
+  Py_SETREF(f->func_name, Py_NewRef(form_item(anatomy, 2)));
+  Py_SETREF(f->func_qualname, Py_NewRef(form_item(anatomy, 3)));
+  Py_XSETREF(f->func_module, Py_NewRef(form_item(anatomy, 4)));
+  Py_XSETREF(f->func_doc, Py_NewRef(form_item(anatomy, 5)));
+  Py_XSETREF(f->func_annotations, part(3) != Py_None ? Py_NewRef(part(3)) : nullptr);
+  for (size_t i = 4; i < anatomy.parts.size(); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 6), static_cast<Py_ssize_t>(i - 4));
+    if (PyObject_GenericSetAttr(made, name, part(i)) < 0) throw PythonError{};
+  }
 }
 
 PyRef make_bare(PyTypeObject* keeper, const Anatomy& anatomy) {
@@ -211,16 +226,33 @@ void fill_items(PyObject* made, const Anatomy& anatomy) {
   }
 }
 
-PyRef make_generator(const Anatomy& anatomy) {
-  const PyRef contents = tuple_of(anatomy.parts);
+void fill_generator(PyObject* made, const Anatomy& anatomy) {
   PyObject* where = form_item(anatomy, 2);
-  const auto number = [&](Py_ssize_t i) { return static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(where, i))); };
-  Place::Frame frame{PyRef::borrow(form_item(anatomy, 1)), number(0), number(2), static_cast<uint8_t>(number(1))};
+  if (where == Py_None) {
+    if (cresset_eval_set_generator(made, nullptr) < 0) throw PythonError{};
+    return;
+  }
+  const PyRef contents = tuple_of(anatomy.parts);
+  const Place::Frame frame{PyRef::borrow(form_item(anatomy, 1)), static_cast<int>(PyLong_AsLong(where))};
   const FrameImage image(frame, contents.get());
-  return checked(cresset_eval_rebuild_generator(&image.image));
+  if (cresset_eval_set_generator(made, &image.image) < 0) throw PythonError{};
 }
 
 }  // namespace
+
+SeeRunning::SeeRunning(const RunningGenerators& running) : before_(std::exchange(running_generators, &running)) {}
+SeeRunning::~SeeRunning() { running_generators = before_; }
+
+Anatomy anatomy_of_generator(PyObject* generator, const CressetFrameImage& image) {
+  if (image.names != nullptr) return {};
+  Anatomy out{Anatomy::Kind::Generator, {}, {}};
+  const PyRef where = checked(PyLong_FromLong(image.last));
+  out.form = checked(PyTuple_Pack(3, (PyObject*)Py_TYPE(generator), (PyObject*)image.code, where.get()));
+  const PyRef contents = frame_contents(image);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(contents.get()); ++i)
+    out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(contents.get(), i)));
+  return out;
+}
 
 bool is_data_object(PyObject* object) {
   static PyObject* const module_type = module_attribute("torch.nn", "Module");
@@ -264,6 +296,8 @@ Anatomy take_apart(PyObject* object) {
   }
   if (is_mapping(object)) return of_mapping(object);
   if (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) return of_generator(object);
+  if (PyExceptionInstance_Check(object)) return of_exception(object);
+  if (PyTraceBack_Check(object)) return of_traceback(object);
   if (is_builtin_iterator(object)) return of_iterator(object);
   if (is_plain_instance(object)) return of_instance(object);
   if (is_dict_object(object)) return of_dict_object(object);
@@ -300,6 +334,8 @@ PyRef make_empty(const Anatomy& anatomy) {
       return checked(PyCell_New(nullptr));
     case Anatomy::Kind::Function:
       return checked(PyFunction_New(form_item(anatomy, 0), form_item(anatomy, 1)));
+    case Anatomy::Kind::Generator:
+      return checked(cresset_eval_new_generator((PyCodeObject*)form_item(anatomy, 1)));
     case Anatomy::Kind::Set:
       return checked(PySet_New(nullptr));
     case Anatomy::Kind::Deque: {
@@ -317,6 +353,8 @@ PyRef make_empty(const Anatomy& anatomy) {
 
 void fill(PyObject* made, const Anatomy& anatomy) {
   if (anatomy.kind == Anatomy::Kind::Function) return fill_function(made, anatomy);
+  if (anatomy.kind == Anatomy::Kind::Generator) return fill_generator(made, anatomy);
+  if (anatomy.kind == Anatomy::Kind::Exception) return fill_exception(made, anatomy);
   if (anatomy.kind == Anatomy::Kind::Cell) {
     if (!anatomy.parts.empty() && PyCell_Set(made, anatomy.parts[0].get()) < 0) throw PythonError{};
     return;
@@ -344,7 +382,8 @@ PyRef make_whole(const Anatomy& anatomy) {
   if (anatomy.kind == Anatomy::Kind::Method) return checked(PyMethod_New(anatomy.form.get(), anatomy.parts[0].get()));
   if (anatomy.kind == Anatomy::Kind::BuiltinMethod)
     return checked(PyObject_GetAttr(anatomy.parts[0].get(), form_item(anatomy, 0)));
-  if (anatomy.kind == Anatomy::Kind::Generator) return make_generator(anatomy);
+  if (anatomy.kind == Anatomy::Kind::Exception) return make_exception(anatomy);
+  if (anatomy.kind == Anatomy::Kind::Traceback) return make_traceback(anatomy);
   const bool has_state = form_item(anatomy, 1) == Py_True;
   const PyRef args = tuple_of({anatomy.parts.begin(), anatomy.parts.end() - (has_state ? 1 : 0)});
   PyRef made = checked(PyObject_CallObject(form_item(anatomy, 0), args.get()));
@@ -357,12 +396,15 @@ bool same_form(const Anatomy& a, const Anatomy& b) {
   if (a.form.get() == b.form.get()) return true;
   if (!a.form || !b.form || !PyTuple_Check(a.form.get()) || !PyTuple_Check(b.form.get())) return false;
   if (PyTuple_GET_SIZE(a.form.get()) != PyTuple_GET_SIZE(b.form.get())) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a.form.get()); ++i) {
+  // Entries of a traceback that stand in the same code have the same globals.
+  const Py_ssize_t count = a.kind == Anatomy::Kind::Traceback ? 1 : PyTuple_GET_SIZE(a.form.get());
+  for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject *x = PyTuple_GET_ITEM(a.form.get(), i), *y = PyTuple_GET_ITEM(b.form.get(), i);
     if (x == y) continue;
-    // Names of attributes, qualified names: strings, or tuples of them.
-    const bool comparable =
-        (PyUnicode_CheckExact(x) && PyUnicode_CheckExact(y)) || (PyTuple_CheckExact(x) && PyTuple_CheckExact(y));
+    // Names of attributes, qualified names: strings, or tuples of them; where a generator stands.
+    const bool comparable = (PyUnicode_CheckExact(x) && PyUnicode_CheckExact(y)) ||
+                            (PyTuple_CheckExact(x) && PyTuple_CheckExact(y)) ||
+                            (PyLong_CheckExact(x) && PyLong_CheckExact(y));
     if (!comparable || PyObject_RichCompareBool(x, y, Py_EQ) != 1) return PyErr_Clear(), false;
   }
   return true;

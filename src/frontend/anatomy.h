@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/eval/hooks.h"
 #include "frontend/placed_numbers.h"
 #include "frontend/py_ref.h"
 
@@ -12,28 +13,39 @@ namespace cresset::frontend {
 
 struct Anatomy {
   enum class Kind : uint8_t {
-    None,      // of no kind that is known here
-    Object,    // form: (type, attribute names); parts: the attributes' values
-    DictObject,  // of a Python subclass of dict; form: (type, attribute names, keys); parts: the items' values, then the
-                 // attributes'
+    None,        // of no kind that is known here
+    Object,      // form: (type, attribute names); parts: the attributes' values
+    DictObject,  // of a Python subclass of dict; form: (type, attribute names, keys); parts: the items' values, then
+                 // the attributes'
     ListObject,  // of a Python subclass of list; form: (type, attribute names); parts: items, then attributes' values
-    Cell,      // parts: the contents, unless it is empty
-    Method,    // form: the function; parts: its self
+    Cell,        // parts: the contents, unless it is empty
+    Method,      // form: the function; parts: its self
     BuiltinMethod,  // form: its name; parts: its self
-    Function,  // form: (code, globals, qualified name, module); parts: defaults, keyword defaults, closure
-    Set,       // form: (type); parts: the items
-    Deque,     // form: (type, maxlen); parts: the items
-    Mapping,   // OrderedDict, defaultdict; form: (type, default factory or None); parts: keys and values in turn
-    Generator,  // suspended; form: (type, code, where it stands); parts: as of a frame (point.h)
-    Iterator,  // by its __reduce__; form: (callable, has a state); parts: arguments, state
+    Function,   // form: (code, globals, name, qualified name, module, documentation, attribute names); parts: defaults,
+                // keyword defaults, closure, annotations, attributes' values
+    Set,        // form: (type); parts: the items
+    Deque,      // form: (type, maxlen); parts: the items
+    Mapping,    // OrderedDict, defaultdict; form: (type, default factory or None); parts: keys and values in turn
+    Generator,  // not running; form: (type, code, where it stands, or None when it is finished); parts: as of a frame
+                // (point.h)
+    Exception,  // form: (type, attribute names, whether its context is suppressed); parts: args, cause, context,
+                // traceback, what its C type keeps, attributes' values
+    Traceback,  // form: (where each entry stands, the entries' globals)
+    Iterator,   // by its __reduce__; form: (callable, has a state); parts: arguments, state
   };
   Kind kind = Kind::None;
   PyRef form;
   std::vector<PyRef> parts;
 };
 
-// Kinds that move on when they are used, and are made anew from where they stand.
-inline bool moves_on(Anatomy::Kind kind) { return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Generator; }
+// Kinds that move on when they are used (an exception: when it is raised), and are made anew from where they stand.
+inline bool moves_on(Anatomy::Kind kind) {
+  return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Generator || kind == Anatomy::Kind::Exception;
+}
+// Those of them that stay the very object: a piece says what becomes of it (Fate).
+inline bool has_fate(Anatomy::Kind kind) {
+  return kind == Anatomy::Kind::Generator || kind == Anatomy::Kind::Exception;
+}
 inline bool has_attributes(Anatomy::Kind kind) {
   return kind == Anatomy::Kind::Object || kind == Anatomy::Kind::DictObject || kind == Anatomy::Kind::ListObject;
 }
@@ -41,7 +53,8 @@ inline bool has_attributes(Anatomy::Kind kind) {
 inline bool has_places(Anatomy::Kind kind) { return has_attributes(kind) || kind == Anatomy::Kind::Cell; }
 // Kinds that make_empty() refuses.
 inline bool is_made_whole(Anatomy::Kind kind) {
-  return moves_on(kind) || kind == Anatomy::Kind::Method || kind == Anatomy::Kind::BuiltinMethod;
+  return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Method || kind == Anatomy::Kind::BuiltinMethod ||
+         kind == Anatomy::Kind::Exception || kind == Anatomy::Kind::Traceback;
 }
 
 // An instance of a Python class whose whole state is its __dict__, and its items when it is a list or a dict. Not a
@@ -54,8 +67,36 @@ bool has_own_self(PyObject* c_function);
 // An iterator over a range, or what stands for it while its place is symbolic.
 bool is_range_iterator(const Anatomy& anatomy);
 
-// Kind::None for objects of other kinds: containers, tensors, objects that hide their state. Runs no code of the user's.
+// Kind::None for objects of other kinds: containers, tensors, objects that hide their state. Runs no code of the
+// user's.
 Anatomy take_apart(PyObject* object);
+
+// What was handled when this thread's call began, for as long as the object lives: the exceptions that the call raises
+// have it for their context. Without one, it is what is handled now.
+class OuterHandled {
+ public:
+  OuterHandled();
+  ~OuterHandled();
+  OuterHandled(const OuterHandled&) = delete;
+
+ private:
+  PyRef handled_;
+  PyObject* before_;
+};
+
+// Generators whose frames are among those that run, as they will be when they are made again: suspended. For as long as
+// it is seen, that is what take_apart() says of them.
+using RunningGenerators = std::vector<std::pair<PyRef, Anatomy>>;
+class SeeRunning {
+ public:
+  explicit SeeRunning(const RunningGenerators& running);
+  ~SeeRunning();
+  SeeRunning(const SeeRunning&) = delete;
+
+ private:
+  const RunningGenerators* before_;
+};
+Anatomy anatomy_of_generator(PyObject* generator, const CressetFrameImage& image);
 
 // Of part i, for people: an attribute's name, or a number.
 std::string part_name(const Anatomy& anatomy, size_t i);
@@ -63,7 +104,8 @@ std::string part_name(const Anatomy& anatomy, size_t i);
 // Of part i, when the kind has places. object: what was taken apart.
 PlaceOfItem place_of_part(PyObject* object, const Anatomy& anatomy, size_t i);
 
-// An object of this form without its parts, which fill() gives it; nullptr when it cannot be made without them.
+// An object of this form without its parts, which fill() gives it; nullptr when it cannot be made without them. fill()
+// also gives a generator that is suspended another place and other contents.
 PyRef make_empty(const Anatomy& anatomy);
 void fill(PyObject* made, const Anatomy& anatomy);
 // For kinds that make_empty() refuses.

@@ -209,8 +209,9 @@ bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
 void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
   spec.kind = ArgSpec::Kind::Anatomy;
   spec.anatomy = {anatomy.kind, anatomy.form, {}};
-  const bool fixed =
-      !is_range_iterator(anatomy) && !has_places(anatomy.kind);  // that one is made anew from where it stands
+  if (anatomy.kind == Anatomy::Kind::Iterator) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
+  const bool fixed = !is_range_iterator(anatomy) && !has_places(anatomy.kind) &&  // that is made anew where it stands
+                     anatomy.kind != Anatomy::Kind::Generator;
   fixed_depth_ += fixed;
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
     spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
@@ -235,6 +236,7 @@ bool match_anatomy(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, st
     return miss(spec, why, "expected an object of another structure, got " + type_name(object));
   const std::vector<PyRef> parts = std::exchange(got.parts, {});
   if (!same_form(got, spec.anatomy)) return miss(spec, why, "expected another structure, got " + type_name(object));
+  if (got.kind == Anatomy::Kind::Iterator) leaves.kept.insert(leaves.kept.end(), parts.begin(), parts.end());
   for (size_t i = 0; i < parts.size(); ++i)
     if (!match(spec.children[i], parts[i].get(), leaves, why)) return false;
   return true;
@@ -391,11 +393,34 @@ static void put_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols)
   }
 }
 
+// Of a generator. Its parts are as of a frame (point.h); numbers are in slots and stack.
+static void put_symbols_into_frame(const ArgSpec& spec, PyObject* generator, Symbols& symbols) {
+  const Anatomy anatomy = take_apart(generator);
+  const PyRef reference = checked(PyWeakref_NewRef(generator, nullptr));
+  size_t index = 0;
+  for (size_t part = 0; part < spec.children.size(); ++part) {
+    const ArgSpec& items = spec.children[part];
+    if (part != 2 && part != 3) {
+      with_symbols(items, anatomy.parts[part].get(), symbols);
+      continue;
+    }
+    for (size_t i = 0; i < items.children.size(); ++i, ++index) {
+      PyObject* now = PyTuple_GET_ITEM(anatomy.parts[part].get(), static_cast<Py_ssize_t>(i));
+      PyRef then = with_symbols(items.children[i], now, symbols);
+      if (then.get() != now) symbols.placed.put({reference, checked(PyLong_FromSize_t(index))}, std::move(then));
+    }
+  }
+}
+
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   if (!holds_number(spec)) return PyRef::borrow(object);
   if (is_number(spec)) return symbols.numbers[symbols.next++];
   if (spec.kind == ArgSpec::Kind::Tuple) return tuple_with_symbols(spec, object, symbols);
   if (is_keywords(spec)) return keywords_with_symbols(spec, object, symbols);
+  if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Generator) {
+    put_symbols_into_frame(spec, object, symbols);
+    return PyRef::borrow(object);
+  }
   if (spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind)) {
     const Anatomy anatomy = take_apart(object);
     CRESSET_CHECK(is_range_iterator(anatomy), "a symbolic number in an iterator");

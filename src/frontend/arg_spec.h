@@ -33,7 +33,7 @@ struct ArgSpec {
   PyRef object;  // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
   PyRef type;    // Registered: the node type; Dict: its type
   std::vector<ArgSpec> children;
-  Anatomy anatomy;     // without its parts, which are children
+  Anatomy anatomy;  // without its parts, which are children
   uint32_t position = 0;
   std::string path;  // "x", "kwargs['mask'][0]": for people
 };
@@ -42,13 +42,15 @@ struct ArgSpec {
 struct CallLeaves {
   c10::SmallVector<at::Tensor, 8> tensors;
   c10::SmallVector<int64_t, 4> ints;
-  c10::SmallVector<uint32_t, 4> floats;  // which of the tensors are made from floats
+  c10::SmallVector<uint32_t, 4> floats;       // which of the tensors are made from floats
+  std::vector<PyRef> kept;                    // parts that were made to be looked at
   c10::SmallVector<PyObject*, 8> containers;  // borrowed: what may be written, in the order in which it was met
   void clear() {
     tensors.clear();
     ints.clear();
     floats.clear();
     containers.clear();
+    kept.clear();
   }
 };
 
@@ -78,6 +80,7 @@ class SpecBuilder {
   bool is_symbolic(const std::string& path) const;
   bool any_object_;
   std::unordered_map<PyObject*, uint32_t> containers_;
+  std::vector<PyRef> kept_;  // parts that were made to be looked at
 };
 
 bool holds_number(const ArgSpec& spec);  // a symbolic one
@@ -87,8 +90,8 @@ std::string key_text(PyObject* key);  // for people, and in paths
 // False when the object does not have this shape; `why`, when given, receives the reason. Never sets a Python error.
 bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why);
 
-// The arguments with each symbolic int or float replaced by the next of `numbers`: in place where the program may write;
-// all else is the caller's own objects.
+// The arguments with each symbolic int or float replaced by the next of `numbers`: in place where the program may
+// write; all else is the caller's own objects.
 struct Symbols {
   const std::vector<PyRef>& numbers;
   PlacedNumbers& placed;

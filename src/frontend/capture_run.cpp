@@ -114,15 +114,11 @@ struct NotEvaluated {
 
 // The frames as they stand once the operation in progress is done, its result not yet on the stack.
 Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why) {
-  if (!is_truth) return frames_of(activation, CRESSET_AFTER, why);
-  Frames frames = frames_of(activation, CRESSET_BEFORE, why);
-  if (!frames.contents) return frames;
-  frames.place.keeps_operand = keeps_operand(*activation);
-  if (frames.place.keeps_operand) return frames;
+  if (!is_truth) return frames_of(activation, CRESSET_AFTER, 0, why);
   // The branch is taken again, on the outcome in place of the tensor.
-  PyObject* innermost = PyTuple_GET_ITEM(frames.contents.get(), PyTuple_GET_SIZE(frames.contents.get()) - 1);
-  PyObject* stack = PyTuple_GET_ITEM(innermost, 3);
-  PyTuple_SetItem(innermost, 3, checked(PyTuple_GetSlice(stack, 0, PyTuple_GET_SIZE(stack) - 1)).release());
+  const bool keeps = keeps_operand(*activation);
+  Frames frames = frames_of(activation, CRESSET_BEFORE, keeps ? 0 : 1, why);
+  frames.place.keeps_operand = keeps;
   return frames;
 }
 
@@ -143,26 +139,32 @@ class CaptureRun final : public PieceMaker {
   }
 
   // Likewise from a point on.
-  PyRef resume(const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant, PyObject* frames,
-               PyObject* value) {
+  PyRef resume(const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant, PyRef frames, PyObject* value,
+               PyObject* exception) {
     home_ = &point->successors;
-    const PyRef kwargs = value_argument(value);
-    const auto natively = [&] { return frontend::resume(point->place, frames, value, nullptr, /*natively=*/true); };
-    return run(std::move(variant), frames, kwargs.get(), natively, [&] {
+    const PyRef kwargs = outcome(value, exception);
+    const auto natively = [&] {
+      retired_.clear();
+      piece_->take_given_args();
+      return frontend::resume(point->place, std::move(frames), value, exception, /*natively=*/true);
+    };
+    return run(std::move(variant), frames.get(), kwargs.get(), natively, [&] {
       PyObject* given = PyDict_GetItemString(piece_->given_kwargs(), "value");
-      return session_->resume(point->place, piece_->given_args(), given);
+      frames = {};
+      return session_->resume(point->place, piece_->take_given_args(), given, exception);
     });
   }
 
-  void go_on(CressetActivation* activation, CressetPoint point, PyObject* value) override {
+  void go_on(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) override {
     const Break& last = piece_->variant()->next;
     if (stopped_ || piece_->refused() || last.point == nullptr) return;
     std::string why;
     const Frames frames = frames_after(activation, point == CRESSET_BEFORE, &why);
     if (!frames.contents || !(frames.place == last.point->place)) return;
-    stopped_ = !begin_next(last, frames.contents.get(), value);
+    const SeeRunning running(frames.running);
+    stopped_ = !begin_next(last, frames.contents.get(), outcome(value, exception).get());
     if (stopped_ && compiling_ != nullptr) compiling_->end();
-    if (!stopped_) put_into_frames(activation, piece_->given_args(), frames.contents.get());
+    if (!stopped_) put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
   }
 
  private:
@@ -217,7 +219,10 @@ class CaptureRun final : public PieceMaker {
     piece_ = std::move(piece);
     if (!taken || session_ == nullptr) return taken;
     session_->begin(piece_->variant()->facts, capture);
-    session_->add_argument(piece_->variant()->args, piece_->given_args(), checked(Py_BuildValue("(i)", 0)).get());
+    if (home_ != nullptr)
+      session_->add_frames(piece_->variant()->args, piece_->given_args());
+    else
+      session_->add_argument(piece_->variant()->args, piece_->given_args(), checked(Py_BuildValue("(i)", 0)).get());
     session_->add_argument(piece_->variant()->kwargs, piece_->given_kwargs(), checked(Py_BuildValue("(i)", 1)).get());
     return true;
   }
@@ -275,6 +280,7 @@ class CaptureRun final : public PieceMaker {
     try {
       if (session_ != nullptr) variant.effects = build_effects(piece_->recipes(), session_->writes());
       variant.result = piece_->recipes().build(result, "result");
+      build_fates();
     } catch (const UnsupportedResult& e) {
       return piece_->refuse("the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds");
     }
@@ -366,6 +372,7 @@ class CaptureRun final : public PieceMaker {
     std::string why;
     const Frames frames = frames_after(innermost, op.kind == Operation::Kind::Truth, &why);
     if (!frames.contents) return why;
+    const SeeRunning running(frames.running);
     variant.after = TorchState::now();
     if (!variant.after.reachable_from(variant.state)) return "inside a change of torch's modes";
     piece_->begin_recipes(session_.get());
@@ -377,11 +384,22 @@ class CaptureRun final : public PieceMaker {
       variant.next.frames = recipes.build(frames.contents.get(), "frames");
       for (const PyRef& operand : variant.next.operation.operands)
         variant.next.operands.push_back(recipes.build(operand.get(), "operand"));
+      build_fates();
     } catch (const UnsupportedResult& e) {
       return e.path + " of type " + e.type_name + " lives on, which no recipe rebuilds";
     }
     variant.next.operation.operands.clear();
     return piece_->end_recipes(op.serial);
+  }
+
+  void build_fates() {
+    if (session_ == nullptr) return;
+    for (const Session::ArgumentGenerator& generator : session_->generators()) {
+      Fate& fate = piece_->variant()->fates.emplace_back();
+      fate.path = generator.path;
+      fate.lives_on = generator.get() != nullptr;
+      if (fate.lives_on) fate.recipe = piece_->recipes().build(generator.get(), "a generator");
+    }
   }
 
   std::shared_ptr<Point> point_at(const Place& place) {
@@ -392,16 +410,13 @@ class CaptureRun final : public PieceMaker {
     return request_.points.back();
   }
 
-  static PyRef value_argument(PyObject* value) { return checked(Py_BuildValue("{s:O}", "value", value)); }
-
   // The next piece, in the same evaluation. False when the call goes on natively.
-  bool begin_next(const Break& last, PyObject* frames, PyObject* value) {
+  bool begin_next(const Break& last, PyObject* frames, PyObject* kwargs) {
     const std::shared_ptr<Point> point = last.point;
-    const PyRef kwargs = value_argument(value);
-    std::shared_ptr<Variant> variant = request_.turn.take() ? new_successor(last, frames, kwargs.get()) : nullptr;
+    std::shared_ptr<Variant> variant = request_.turn.take() ? new_successor(last, frames, kwargs) : nullptr;
     if (variant == nullptr) return request_.turn.give(), false;
     home_ = &point->successors;
-    if (!open(std::move(variant), frames, kwargs.get())) return keep_piece(), request_.turn.give(), false;
+    if (!open(std::move(variant), frames, kwargs)) return keep_piece(), request_.turn.give(), false;
     scope_->switch_to(piece_->capture());
     return true;
   }
@@ -434,6 +449,7 @@ class CaptureRun final : public PieceMaker {
     for (CressetActivation* a = innermost; a != nullptr && i-- > 0; a = a->caller) {
       CressetFrameImage image;
       cresset_eval_image(a, CRESSET_BEFORE, &image);
+      if (a->is_generator) continue;  // they are in its frame already
       const auto put = [&](PyObject** places, Py_ssize_t part) {
         PyObject* now = PyTuple_GET_ITEM(PyTuple_GET_ITEM(given, i), part);
         PyObject* then = PyTuple_GET_ITEM(PyTuple_GET_ITEM(contents, i), part);
@@ -482,7 +498,8 @@ class CaptureRun final : public PieceMaker {
   bridge::Capture::Scope* scope_ = nullptr;
   CompilingFlag* compiling_ = nullptr;
   Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it
-  bool stopped_ = false;      // the rest runs natively
+  const OuterHandled outer_;
+  bool stopped_ = false;  // the rest runs natively
   double ms_compiling_ = 0;
   std::optional<PendingError> misuse_;
 };
@@ -530,6 +547,11 @@ Totals& process_totals() {
 
 }  // namespace
 
+PyRef outcome(PyObject* value, PyObject* exception) {
+  return checked(exception != nullptr ? Py_BuildValue("{s:O}", "raised", exception)
+                                      : Py_BuildValue("{s:O}", "value", value));
+}
+
 bool is_capturing() { return capturing; }
 Totals totals() { return process_totals(); }
 void reset_totals() { process_totals() = Totals{}; }
@@ -537,6 +559,10 @@ Totals& live_totals() { return process_totals(); }
 
 std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
                                         PyObject* frames, PyObject* kwargs, bool numbers) {
+  // What an exception says tends to differ from call to call.
+  constexpr size_t kMostAfterExceptions = 4;
+  if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= kMostAfterExceptions)
+    return nullptr;
   if (static_cast<int64_t>(last.point->successors.size()) >= options.successor_limit)
     return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
   std::unordered_set<PyObject*> constants;
@@ -562,10 +588,10 @@ PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> varia
 }
 
 PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant,
-                   PyObject* frames, PyObject* value) {
+                   PyRef frames, PyObject* value, PyObject* exception) {
   const Capturing now;
   const NoCollection no_collection;
-  return CaptureRun(request).resume(point, std::move(variant), frames, value);
+  return CaptureRun(request).resume(point, std::move(variant), std::move(frames), value, exception);
 }
 
 }  // namespace cresset::frontend

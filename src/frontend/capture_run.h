@@ -23,9 +23,13 @@ struct CaptureRequest {
 // be static).
 PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs);
 
-// Likewise from a point in the middle of it: frames as the point's place has them, `value` the result of its operation.
+// Likewise from a point in the middle of it: frames as the point's place has them, `value` the result of its operation,
+// or `exception` what it raised.
 PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant,
-                   PyObject* frames, PyObject* value);
+                   PyRef frames, PyObject* value, PyObject* exception);
+
+// What an operation gave, as a piece's kwargs.
+PyRef outcome(PyObject* value, PyObject* exception);
 
 // A variant for what follows a break, with its guards on the frames (args) and the operation's result (kwargs). nullptr
 // when these cannot be guarded, or there are too many. numbers: those that varied are symbols, which frames that are

@@ -228,17 +228,19 @@ PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kw
       with.tensors = run_entry(variant, found);
     } catch (const bridge::PredictionError& e) {
       forget(point != nullptr ? point->successors : variants_, held, e);
-      return natively(point.get(), args, kwargs);
+      return natively(point.get(), std::move(held_args), args, kwargs);
     } catch (const bridge::AssumptionFailed& e) {
       CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: " + e.what_without_backtrace());
-      return natively(point.get(), args, kwargs);
+      return natively(point.get(), std::move(held_args), args, kwargs);
     }
     with.numbers.resize(variant.numbers.output_count());
     if (!with.numbers.empty()) variant.numbers.run(found.symbols.data(), with.numbers.data());
     with.shared.resize(variant.shared_slots);
+    find_generators(variant.fates, with);
     if (!variant.effects.empty()) replay(variant.effects, with);
     if (variant.next.point == nullptr) {
       PyRef result = make(variant.result, with);
+      settle_generators(variant.fates, with);
       variant.after.set();
       return result.release();
     }
@@ -251,10 +253,22 @@ PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kw
 }
 
 // What a piece was to do, by CPython.
-PyObject* CompiledFunction::natively(const Point* point, PyObject* args, PyObject* kwargs) const {
+PyObject* CompiledFunction::natively(const Point* point, PyRef frames, PyObject* args, PyObject* kwargs) const {
   ++(point != nullptr ? live_totals().native_stretches : live_totals().eager_calls);
   if (point == nullptr) return PyObject_Call(function_.get(), args, kwargs);
-  return resume(point->place, args, PyDict_GetItemString(kwargs, "value"), nullptr, /*natively=*/true).release();
+  return resume(point->place, std::move(frames), PyDict_GetItemString(kwargs, "value"),
+                PyDict_GetItemString(kwargs, "raised"), /*natively=*/true)
+      .release();
+}
+
+// As the program does it: an exception that it raises has what is handled for its context.
+static PyRef perform_while_handling(PyObject* exception, const Operation& operation) {
+  if (exception == Py_None) return perform(operation);
+  const PyRef outside = PyRef::steal(PyErr_GetHandledException());
+  PyErr_SetHandledException(exception);
+  PyRef value = perform(operation);
+  PyErr_SetHandledException(outside.get());
+  return value;
 }
 
 // What follows a break: the operation, natively; then another piece that fits (`next`), or what capturing one, or going
@@ -264,27 +278,25 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   PyRef frames = make(variant.next.frames, with);
   Operation operation = variant.next.operation;
   for (const Recipe& operand : variant.next.operands) operation.operands.push_back(make(operand, with));
+  settle_generators(variant.fates, with);
   variant.after.set();
   next = {};
-  const PyRef value = perform(operation);
-  operation = {};
   with = {};
-  if (!value) {
-    PendingError error;
-    const PyRef exception = error.normalized();
-    ++live_totals().native_stretches;
-    return resume(point->place, frames.get(), nullptr, exception.get(), /*natively=*/true);
-  }
+  args = kwargs = {};  // what the program has dropped is gone
+  const PyRef value = perform_while_handling(handled_in(frames.get()), operation);
+  operation = {};
+  const PyRef exception = value ? PyRef() : PendingError().normalized();
   const TorchState state = TorchState::now();
-  args = frames;
-  kwargs = checked(Py_BuildValue("{s:O}", "value", value.get()));
+  args = std::move(frames);
+  kwargs = outcome(value.get(), exception.get());
   next = find(point->successors, point->hints, state, args.get(), kwargs.get(), nullptr);
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
   bridge::CaptureTurn turn;
   if (next.variant == nullptr && turn.take()) {
     if (std::shared_ptr<Variant> fresh = successor(variant.next, state, args.get(), kwargs.get())) {
       const ModuleGuards no_names;
-      return capture_from(request(no_names, turn), point, std::move(fresh), args.get(), value.get());
+      return capture_from(request(no_names, turn), point, std::move(fresh), std::move(args), value.get(),
+                          exception.get());
     }
   }
   const auto why = [&]() -> std::string {
@@ -295,7 +307,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   turn.give();
   next = {};
   ++live_totals().native_stretches;
-  return resume(point->place, frames.get(), value.get(), nullptr, /*natively=*/true);
+  return resume(point->place, std::move(args), value.get(), exception.get(), /*natively=*/true);
 }
 
 std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const TorchState& state, PyObject* args,
@@ -358,7 +370,7 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     if (found.variant == nullptr && !turn.take()) {
       if (!wait_for(turn)) {
         CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: another thread is capturing");
-        return natively(nullptr, packed.args.get(), packed.kwargs.get());
+        return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
       }
       found = find(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), nullptr);  // made meanwhile?
     }
@@ -431,6 +443,8 @@ int Variant::visit(visitproc visit, void* arg) const {
   if (const int r = frontend::visit(kwargs, visit, arg)) return r;
   if (const int r = frontend::visit(result, visit, arg)) return r;
   if (const int r = frontend::visit(next.frames, visit, arg)) return r;
+  for (const Fate& fate : fates)
+    if (const int r = frontend::visit(fate.recipe, visit, arg)) return r;
   for (const Recipe& operand : next.operands)
     if (const int r = frontend::visit(operand, visit, arg)) return r;
   if (const int r = modules.visit(visit, arg)) return r;

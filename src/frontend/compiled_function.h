@@ -78,7 +78,7 @@ class CompiledFunction {
   PyObject* run_pieces(Found found, PyObject* args, PyObject* kwargs);
   PyRef go_on(const Variant& variant, Ingredients& with, Found& next, PyRef& args, PyRef& kwargs);
   std::shared_ptr<Variant> successor(const Break& from, const TorchState& state, PyObject* args, PyObject* kwargs);
-  PyObject* natively(const Point* point, PyObject* args, PyObject* kwargs) const;
+  PyObject* natively(const Point* point, PyRef frames, PyObject* args, PyObject* kwargs) const;
   PyObject* call_first(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn);
   CaptureRequest request(const ModuleGuards& names, bridge::CaptureTurn& turn);  // names: of parameters
   std::string name() const;

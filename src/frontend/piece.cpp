@@ -9,6 +9,7 @@
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
 #include "frontend/errors.h"
+#include "frontend/exceptions.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/symbols.h"
@@ -141,6 +142,12 @@ void Piece::begin_recipes(const Session* session) {
   builder_ = std::make_unique<RecipeBuilder>(*capture_);
   if (session == nullptr) return;
   builder_->existed = [session](PyObject* object) { return session->existed(object); };
+  builder_->generator_number = [session](PyObject* object) {
+    const auto& generators = session->generators();
+    const auto found =
+        std::find_if(generators.begin(), generators.end(), [&](const auto& g) { return g.get() == object; });
+    return found != generators.end() ? static_cast<int32_t>(found - generators.begin()) : -1;
+  };
   builder_->argument_path = [session](PyObject* object) { return session->argument_path(object); };
 }
 
@@ -149,6 +156,7 @@ std::string Piece::end_recipes(uint64_t before) {
   for (const at::Tensor& t : builder_->tensors)
     if (t.requires_grad()) return "gradients are wanted: run under torch.no_grad() to compile for inference";
   add_bases();
+  add_held_by_tracebacks();
   add_temporaries(before);
   if (options_.fullgraph && capture_->reads_data()) return "what runs depends on a number read from tensor data";
   if (!stored_elsewhere(before)) return {};
@@ -167,6 +175,19 @@ void Piece::add_bases() {
     if (std::none_of(tensors.begin(), tensors.end(), [&](const at::Tensor& t) { return t.is_same(stand_in); }))
       tensors.push_back(stand_in);
   }
+}
+
+// Frames that an exception left behind hold their locals.
+void Piece::add_held_by_tracebacks() {
+  std::unordered_set<const bridge::TraceTensor*> known;
+  for (const at::Tensor& t : builder_->tensors) known.insert(bridge::TraceTensor::from(t));
+  const auto add = [&](PyObject* object) {
+    if (!is_tensor(object)) return;
+    const bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor_of(object));
+    if (trace == nullptr || trace != tensor_of(object).unsafeGetTensorImpl() || !known.insert(trace).second) return;
+    builder_->tensors.push_back(tensor_of(object));
+  };
+  for (const PyRef& traceback : builder_->tracebacks) visit_frames_of(traceback.get(), add);
 }
 
 // What the operation in progress holds for itself must become real, too.

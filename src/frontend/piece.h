@@ -20,6 +20,11 @@ class Piece {
   void enter(PyObject* args, PyObject* kwargs);
   PyObject* given_args() const { return given_args_.get(); }
   PyObject* given_kwargs() const { return given_kwargs_.get(); }
+  // given_args(), which the piece does not keep any longer.
+  PyRef take_given_args() {
+    args_ = {};
+    return std::move(given_args_);
+  }
 
   bridge::Capture& capture() { return *capture_; }
   const std::shared_ptr<Variant>& variant() const { return variant_; }
@@ -34,8 +39,8 @@ class Piece {
 
   void begin_recipes(const Session* session);
   RecipeBuilder& recipes() { return *builder_; }
-  // After the last recipe. `before`: tensors made later are temporaries of an operation in progress. Says why later calls
-  // cannot be served; empty when they can.
+  // After the last recipe. `before`: tensors made later are temporaries of an operation in progress. Says why later
+  // calls cannot be served; empty when they can.
   std::string end_recipes(uint64_t before);
   // Compiles what was captured and runs it: every tensor is real afterwards. When it cannot be compiled, the operators
   // are run one by one. Throws PythonError for misuse (a marked dimension that must be static), with everything real.
@@ -43,6 +48,7 @@ class Piece {
 
  private:
   void add_bases();
+  void add_held_by_tracebacks();
   void add_temporaries(uint64_t since);
   bool stored_elsewhere(uint64_t before);
   std::vector<at::Tensor> run_compiled(bridge::Captured captured);

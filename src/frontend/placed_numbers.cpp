@@ -1,13 +1,25 @@
 #include "frontend/placed_numbers.h"
 
+#include "frontend/eval/hooks.h"
 #include "frontend/set_aside.h"
 
 namespace cresset::frontend {
 namespace {
 
+// In the frame of a generator, which the place does not keep alive; nullptr when it is gone.
+PyObject** slot_in(const PlaceOfItem& place) {
+  PyObject* generator = PyWeakref_GetObject(place.container.get());
+  if (generator == Py_None) return nullptr;
+  return cresset_eval_generator_slot(generator, static_cast<int>(PyLong_AsLong(place.key.get())));
+}
+
 // Past a subclass's own methods.
 void set(const PlaceOfItem& place, PyObject* value) {
   PyObject *container = place.container.get(), *key = place.key.get();
+  if (PyWeakref_CheckRefExact(container)) {
+    if (PyObject** slot = slot_in(place)) const PyRef before = PyRef::steal(std::exchange(*slot, Py_NewRef(value)));
+    return;
+  }
   const int done = PyCell_Check(container)    ? PyCell_Set(container, value)
                    : PyList_Check(container)  ? PyList_SetItem(container, PyLong_AsSsize_t(key), Py_NewRef(value))
                    : PyODict_Check(container) ? PyODict_SetItem(container, key, value)
@@ -20,6 +32,10 @@ void set(const PlaceOfItem& place, PyObject* value) {
 PyObject* held_by(const PlaceOfItem& place) {
   PyObject *container = place.container.get(), *key = place.key.get();
   if (PyCell_Check(container)) return PyCell_GET(container);
+  if (PyWeakref_CheckRefExact(container)) {
+    PyObject** slot = slot_in(place);
+    return slot != nullptr ? *slot : nullptr;
+  }
   if (PyList_Check(container)) {
     const Py_ssize_t i = PyLong_AsSsize_t(key);
     return i < PyList_GET_SIZE(container) ? PyList_GET_ITEM(container, i) : nullptr;

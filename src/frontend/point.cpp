@@ -104,9 +104,8 @@ void drop_dead_slots(const CressetFrameImage& image) {
 
 // Why a frame cannot be rebuilt; nullptr when it can.
 const char* obstacle(const CressetActivation& activation, const CressetFrameImage& image) {
-  if (activation.is_generator) return "inside a generator or coroutine";
+  if (activation.is_generator && PyAsyncGen_CheckExact(activation.generator)) return "inside an asynchronous generator";
   if (image.names != nullptr) return "inside a class body";
-  if (handles_exception(image)) return "while an exception is handled";
   return nullptr;
 }
 
@@ -154,12 +153,32 @@ int opcode_in_progress(const CressetActivation& activation) {
 
 PyRef frame_contents(const CressetFrameImage& image) {
   const PyRef slots = slots_of(image.slots, image.slot_count), stack = slots_of(image.stack, image.stack_depth);
-  return checked(PyTuple_Pack(4, image.function != nullptr ? image.function : unset(),
+  return checked(PyTuple_Pack(5, image.function != nullptr ? image.function : unset(),
                               image.continuation_value != nullptr ? image.continuation_value : unset(), slots.get(),
-                              stack.get()));
+                              stack.get(), handles_exception(image) ? image.handled : Py_None));
+}
+
+// The generator's own frame is what goes on: it is changed as the image was.
+void FrameImage::into_generator() {
+  slots.assign(image.slots, image.slots + image.slot_count);
+  stack.assign(image.stack, image.stack + image.stack_depth);
+  image.slots = slots.data();
+  image.stack = stack.data();
+  CressetFrameImage own = image, before;
+  if (cresset_eval_generator_image(image.generator, &before) != 0) throw PythonError{};
+  const PyRef handled = PyRef::borrow(before.handled);
+  own.handled = handled.get();
+  if (cresset_eval_set_generator(image.generator, &own) < 0) throw PythonError{};
 }
 
 FrameImage::FrameImage(const Place::Frame& frame, PyObject* contents) {
+  if (!PyTuple_Check(contents)) {  // its own frame goes on, which holds all that is handled there
+    cresset_eval_generator_image(contents, &image);
+    image.handled = nullptr;
+    image.continuation = frame.continuation;
+    image.continuation_operand = frame.continuation_operand;
+    return;
+  }
   const auto set = [](PyObject* object) { return object == unset() ? nullptr : object; };
   const auto all = [&](PyObject* tuple, std::vector<PyObject*>& out) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) out.push_back(set(PyTuple_GET_ITEM(tuple, i)));
@@ -176,19 +195,27 @@ FrameImage::FrameImage(const Place::Frame& frame, PyObject* contents) {
   image.continuation = frame.continuation;
   image.continuation_operand = frame.continuation_operand;
   image.continuation_value = set(PyTuple_GET_ITEM(contents, 1));
+  PyObject* handled = PyTuple_GET_ITEM(contents, 4);
+  image.handled = handled != Py_None ? handled : nullptr;
 }
 
-Frames frames_of(CressetActivation* innermost, CressetPoint point, std::string* why) {
+Frames frames_of(CressetActivation* innermost, CressetPoint point, int dropped, std::string* why) {
   Frames out;
   std::vector<PyRef> contents;
   for (CressetActivation* a = innermost; a != nullptr; a = a->caller) {
     CressetFrameImage image;
     cresset_eval_image(a, a == innermost ? point : CRESSET_BEFORE, &image);
     if (const char* reason = obstacle(*a, image)) return *why = reason, Frames{};
+    if (a == innermost) image.stack_depth -= dropped;
     out.place.frames.push_back(
         {PyRef::borrow((PyObject*)image.code), image.last, image.continuation_operand, image.continuation});
     drop_dead_slots(image);
-    contents.push_back(frame_contents(image));
+    if (a->is_generator) {
+      contents.push_back(PyRef::borrow(a->generator));
+      out.running.emplace_back(contents.back(), anatomy_of_generator(a->generator, image));
+    } else {
+      contents.push_back(frame_contents(image));
+    }
     if (!a->entered_from_c) continue;
     if (a->caller != nullptr) return *why = "inside a call that C code made", Frames{};
     break;
@@ -203,32 +230,51 @@ namespace {
 
 // `a or b`: when the outcome decides it, the operand is the value, and the program goes on behind b; else the branch is
 // taken on the outcome, in the operand's place. Either is left for the top of the stack.
-PyObject* decide(FrameImage& frame, PyObject* outcome) {
+PyRef decide(FrameImage& frame, PyObject* outcome) {
   const PyRef code = checked(PyCode_GetCode(frame.image.code));
   const auto* units = (const unsigned char*)PyBytes_AS_STRING(code.get());
   int at = frame.image.last + 1, jump = 0;
   for (; units[2 * at] == EXTENDED_ARG; ++at) jump = (jump | units[2 * at + 1]) << 8;
   jump |= units[2 * at + 1];
-  PyObject* operand = frame.stack.back();
-  frame.stack.pop_back();
-  frame.image.stack_depth = static_cast<int>(frame.stack.size());
-  if ((units[2 * at] == JUMP_IF_TRUE_OR_POP) != (outcome == Py_True)) return outcome;
-  frame.image.last = at + jump;
-  return operand;
+  const PyRef operand = PyRef::borrow(frame.image.stack[--frame.image.stack_depth]);
+  const bool taken = (units[2 * at] == JUMP_IF_TRUE_OR_POP) == (outcome == Py_True);
+  if (taken) frame.image.last = at + jump;
+  if (frame.image.generator != nullptr) frame.into_generator();
+  return taken ? operand : PyRef::borrow(outcome);
 }
 
 }  // namespace
 
-PyRef resume(const Place& place, PyObject* contents, PyObject* value, PyObject* exception, bool natively) {
+PyObject* handled_in(PyObject* contents) {
+  for (Py_ssize_t i = PyTuple_GET_SIZE(contents); i-- > 0;) {
+    PyObject *frame = PyTuple_GET_ITEM(contents, i), *handled = nullptr;
+    CressetFrameImage image;
+    if (PyTuple_Check(frame))
+      handled = PyTuple_GET_ITEM(frame, 4);
+    else if (cresset_eval_generator_image(frame, &image) == 0)
+      handled = image.handled;
+    if (handled != nullptr && handled != Py_None) return handled;
+  }
+  return Py_None;
+}
+
+PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception, bool natively) {
   std::vector<FrameImage> frames;
   std::vector<CressetFrameImage> images;
+  PyRef decided;
   for (size_t i = 0; i < place.frames.size(); ++i) {
-    frames.emplace_back(place.frames[i], PyTuple_GET_ITEM(contents, static_cast<Py_ssize_t>(i)));
-    if (place.keeps_operand && value != nullptr && i + 1 == place.frames.size()) value = decide(frames.back(), value);
+    frames.emplace_back(place.frames[i], PyTuple_GET_ITEM(contents.get(), static_cast<Py_ssize_t>(i)));
+    if (place.keeps_operand && value != nullptr && i + 1 == place.frames.size()) {
+      decided = decide(frames.back(), value);
+      value = decided.get();
+    }
     images.push_back(frames.back().image);
   }
-  return PyRef::steal(
-      cresset_eval_resume(images.data(), static_cast<int>(images.size()), value, exception, natively ? 1 : 0));
+  PyObject* held = contents.release();
+  PyRef result = PyRef::steal(
+      cresset_eval_resume(images.data(), static_cast<int>(images.size()), value, exception, natively ? 1 : 0, &held));
+  const PyRef left = PyRef::steal(held);  // when the frames could not be rebuilt
+  return result;
 }
 
 }  // namespace cresset::frontend

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/anatomy.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/py_ref.h"
 
@@ -43,21 +44,23 @@ struct Place {
   std::string text() const;  // "function (file.py:12)" of the innermost
 };
 
-// Frames as a place and a tuple: for each frame (function, value that its continuation keeps, slots, stack).
+// Frames as a place and a tuple: for each frame what frame_contents() says, or the generator whose frame it is.
 struct Frames {
   Place place;
   PyRef contents;
+  RunningGenerators running;
 };
 inline bool handles_exception(const CressetFrameImage& image) {
   return image.handled != nullptr && image.handled != Py_None;
 }
-// What one frame holds: (function, value that its continuation keeps, slots, stack).
+// What one frame holds: (function, value that its continuation keeps, slots, stack, exception that is handled).
 PyRef frame_contents(const CressetFrameImage& image);
-// The reverse; borrows from `contents`.
+// The reverse; borrows from `contents`, which may be a suspended generator.
 struct FrameImage {
   FrameImage(const Place::Frame& frame, PyObject* contents);
   FrameImage(const FrameImage&) = delete;
   FrameImage(FrameImage&&) = default;  // vectors keep their memory
+  void into_generator();
   std::vector<PyObject*> slots, stack;
   CressetFrameImage image{};
 };
@@ -65,12 +68,16 @@ struct FrameImage {
 // The opcode of the instruction in progress, as the compiler wrote it.
 int opcode_in_progress(const CressetActivation& activation);
 
-// Of the thread's activations, from `innermost` outwards. Empty contents when they cannot be rebuilt, and why.
-Frames frames_of(CressetActivation* innermost, CressetPoint point, std::string* why);
+// Of the thread's activations, from `innermost` outwards, less `dropped` values on top of the innermost stack. Empty
+// contents when they cannot be rebuilt, and why.
+Frames frames_of(CressetActivation* innermost, CressetPoint point, int dropped, std::string* why);
+// The exception that is handled there; None when there is none. Borrowed.
+PyObject* handled_in(PyObject* contents);
 
 // Goes on from there with `value` on the innermost stack, or raising `exception`; to the end of the outermost frame.
-// natively: in CPython's evaluator, else in ours, between begin and end. nullptr with an exception set.
-PyRef resume(const Place& place, PyObject* contents, PyObject* value, PyObject* exception, bool natively);
+// natively: in CPython's evaluator, else in ours, between begin and end. nullptr with an exception set. Whoever else
+// keeps the contents keeps alive what the program may drop.
+PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception, bool natively);
 
 // Every value that live frames of the thread hold is given to `replace`, whose result takes its place.
 template <class F>

@@ -187,6 +187,8 @@ Recipe RecipeBuilder::build_tensor_object(PyObject* object, bridge::TraceTensor*
 
 Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   const Anatomy anatomy = take_apart(object);
+  kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
+  if (anatomy.kind == Anatomy::Kind::Traceback) tracebacks.push_back(PyRef::borrow(object));
   if (anatomy.kind == Anatomy::Kind::None) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
   Recipe recipe;
   recipe.kind = Recipe::Kind::Anatomy;
@@ -194,7 +196,8 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   recipe.object = anatomy.form;
   recipe.shared_slot = static_cast<int32_t>(shared_slots++);
   made_.emplace(object, recipe.shared_slot);
-  const bool parts_first = is_made_whole(anatomy.kind);
+  if (has_fate(anatomy.kind) && generator_number) recipe.reuse = generator_number(object);
+  const bool parts_first = recipe.reuse < 0 && is_made_whole(anatomy.kind);
   if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that leads back to it cannot be made
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
     recipe.children.push_back(build(anatomy.parts[i].get(), path + "." + part_name(anatomy, i)));
@@ -250,8 +253,10 @@ void fill_dict(const Recipe& recipe, PyObject* dict, Ingredients& with) {
 PyRef make_anatomy(const Recipe& recipe, Ingredients& with) {
   Anatomy anatomy{recipe.anatomy, recipe.object, {}};
   PyRef& slot = with.shared[static_cast<size_t>(recipe.shared_slot)];
-  const PyRef empty = slot = make_empty(anatomy);
+  const PyRef empty = slot =
+      recipe.reuse >= 0 ? with.generators[static_cast<size_t>(recipe.reuse)] : make_empty(anatomy);
   for (const Recipe& c : recipe.children) anatomy.parts.push_back(make(c, with));
+  if (recipe.reuse >= 0) return with.refilled.emplace_back(empty, std::move(anatomy)), empty;
   if (!empty) return with.shared[static_cast<size_t>(recipe.shared_slot)] = make_whole(anatomy);
   fill(empty.get(), anatomy);
   return empty;
@@ -302,6 +307,20 @@ PyRef make(const Recipe& recipe, Ingredients& with) {
       return make_anatomy(recipe, with);
   }
   return {};
+}
+
+void find_generators(const std::vector<Fate>& fates, Ingredients& with) {
+  for (const Fate& fate : fates) with.generators.push_back(argument(fate.path.get(), with));
+}
+
+// They are all held until the last is settled: one that is finished must not be closed.
+void settle_generators(const std::vector<Fate>& fates, Ingredients& with) {
+  for (const Fate& fate : fates)
+    if (fate.lives_on) make(fate.recipe, with);
+  for (size_t i = 0; i < fates.size(); ++i)  // which may lead to what was made
+    if (!fates[i].lives_on && cresset_eval_set_generator(with.generators[i].get(), nullptr) < 0) throw PythonError{};
+  for (const auto& [generator, anatomy] : with.refilled) fill(generator.get(), anatomy);
+  with.refilled.clear();
 }
 
 void collect_constants(const Recipe& recipe, std::unordered_set<PyObject*>& out) {

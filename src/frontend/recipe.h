@@ -38,7 +38,16 @@ struct Recipe {
   PyRef object;              // Constant: it; Tuple: type; Dict: keys; Registered: context; Anatomy: form
   PyRef type;
   Anatomy::Kind anatomy = Anatomy::Kind::None;
+  int32_t reuse = -1;  // Anatomy: of this one of the piece's generators (Fate), which gets other contents
   std::vector<Recipe> children;
+};
+
+// What becomes of a generator or an exception among a piece's arguments: it is finished, or made to stand where it
+// stands afterwards.
+struct Fate {
+  PyRef path;  // as of Recipe::Kind::Argument
+  bool lives_on = false;
+  Recipe recipe;
 };
 
 // A result that no recipe can rebuild.
@@ -55,6 +64,9 @@ class RecipeBuilder {
   std::function<bool(PyObject*)> existed;
   std::function<PyObject*(PyObject*)> argument_path;  // nullptr when the object is no container among the arguments
 
+  std::function<int32_t(PyObject*)> generator_number;  // which of the piece's generators it is; -1
+
+  std::vector<PyRef> tracebacks;    // of exceptions that live on
   std::vector<at::Tensor> tensors;  // in the order of Recipe::position
   std::vector<sym::ExprId> numbers;
   uint32_t shared_slots = 0;
@@ -71,6 +83,7 @@ class RecipeBuilder {
 
   bridge::Capture& capture_;
   std::unordered_map<PyObject*, int32_t> made_;
+  std::vector<PyRef> kept_;  // parts of objects: some are made to be looked at
   std::unordered_set<int32_t> unfinished_;
   std::unordered_set<PyObject*> looked_into_;  // by contains_traced
   std::unordered_map<c10::TensorImpl*, uint32_t> tensor_positions_;
@@ -80,10 +93,15 @@ class RecipeBuilder {
 struct Ingredients {
   std::vector<PyRef> tensors;  // [i]: the Python object of captured output i
   std::vector<int64_t> numbers;
-  std::vector<PyRef> shared;  // objects made so far, by slot
+  std::vector<PyRef> shared;                        // objects made so far, by slot
+  std::vector<PyRef> generators;                    // among the arguments, by number
+  std::vector<std::pair<PyRef, Anatomy>> refilled;  // generators, when all else is made
   PyObject *args = nullptr, *kwargs = nullptr;
 };
 PyRef make(const Recipe& recipe, Ingredients& with);
+// Before anything is made; and when everything is.
+void find_generators(const std::vector<Fate>& fates, Ingredients& with);
+void settle_generators(const std::vector<Fate>& fates, Ingredients& with);
 
 // The objects that it gives at every call, where they are not plain values.
 void collect_constants(const Recipe& recipe, std::unordered_set<PyObject*>& out);

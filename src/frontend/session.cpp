@@ -129,8 +129,48 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   }
   seen_ = ignored_;
   writes_.clear();
+  generators_.clear();
   argument_tensors_.clear();
   refusal_.clear();
+}
+
+PyObject* Session::ArgumentGenerator::get() const {
+  if (!PyWeakref_CheckRefExact(reference.get())) return reference.get();
+  PyObject* object = PyWeakref_GetObject(reference.get());
+  return object != Py_None ? object : nullptr;
+}
+
+static PyRef extended(PyObject* path, PyObject* step) {
+  const PyRef one = checked(PyTuple_Pack(1, step));
+  return checked(PySequence_Concat(path, one.get()));
+}
+
+// parts: as of frame_contents(); the tuples that they come in are no objects of the program's.
+void Session::add_frame(const ArgSpec& spec, PyObject* parts, const std::function<PyRef(size_t)>& path_of) {
+  for (size_t i = 0; i < spec.children.size(); ++i) {
+    const PyRef path = path_of(i);
+    PyObject* part = PyTuple_GET_ITEM(parts, static_cast<Py_ssize_t>(i));
+    const ArgSpec& of_part = spec.children[i];
+    if (i != 2 && i != 3) {
+      add_argument(of_part, part, path.get());
+      continue;
+    }
+    for (size_t j = 0; j < of_part.children.size(); ++j)
+      add_argument(of_part.children[j], PyTuple_GET_ITEM(part, static_cast<Py_ssize_t>(j)),
+                   extended(path.get(), checked(PyLong_FromSize_t(j)).get()).get());
+  }
+}
+
+void Session::add_frames(const ArgSpec& spec, PyObject* contents) {
+  for (size_t i = 0; i < spec.children.size(); ++i) {
+    const PyRef path = checked(Py_BuildValue("(in)", 0, static_cast<Py_ssize_t>(i)));
+    PyObject* frame = PyTuple_GET_ITEM(contents, static_cast<Py_ssize_t>(i));
+    if (spec.children[i].kind != ArgSpec::Kind::Tuple)
+      add_argument(spec.children[i], frame, path.get());
+    else
+      add_frame(spec.children[i], frame,
+                [&](size_t part) { return extended(path.get(), checked(PyLong_FromSize_t(part)).get()); });
+  }
 }
 
 void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path) {
@@ -139,10 +179,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   // An iterator that an earlier piece made moves on: it is made anew from where it stands, and is never one that was
   // there before, however it is found.
   const bool is_iterator = spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind);
-  if (is_iterator) {
-    objects_[object].made = true;
-    kept_.push_back(PyRef::borrow(object));
-  }
+  if (is_iterator) objects_[object].made = true;  // as is what may come to lie at its address
   if (!is_iterator) spec.kind == ArgSpec::Kind::Identity ? learn(object) : learn_guarded(object);
   if (spec.children.empty() && spec.kind != ArgSpec::Kind::List && spec.kind != ArgSpec::Kind::Dict &&
       spec.kind != ArgSpec::Kind::Anatomy)
@@ -152,8 +189,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     mark_whole(object);
   }
   const auto child = [&](size_t i, PyObject* key, PyObject* value) {
-    const PyRef step = checked(PyTuple_Pack(1, key)), longer = checked(PySequence_Concat(path, step.get()));
-    add_argument(spec.children[i], value, longer.get());
+    add_argument(spec.children[i], value, extended(path, key).get());
   };
   if (spec.kind == ArgSpec::Kind::Dict) {
     PyObject *key, *value;
@@ -165,9 +201,17 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
       mark_whole(dict);
     }
     const Anatomy anatomy = take_apart(object);
-    for (size_t i = 0; i < anatomy.parts.size(); ++i)
-      child(i, checked(PySlice_New(nullptr, checked(PyLong_FromSize_t(i)).get(), nullptr)).get(),
-            anatomy.parts[i].get());
+    const auto step = [](size_t i) {
+      return checked(PySlice_New(nullptr, checked(PyLong_FromSize_t(i)).get(), nullptr));
+    };
+    if (anatomy.kind == Anatomy::Kind::Exception) generators_.push_back({PyRef::borrow(object), PyRef::borrow(path)});
+    if (anatomy.kind == Anatomy::Kind::Generator) {
+      generators_.push_back({checked(PyWeakref_NewRef(object, nullptr)), PyRef::borrow(path)});
+      if (!anatomy.parts.empty())
+        add_frame(spec, tuple_of(anatomy.parts).get(), [&](size_t i) { return extended(path, step(i).get()); });
+      return;
+    }
+    for (size_t i = 0; i < anatomy.parts.size(); ++i) child(i, step(i).get(), anatomy.parts[i].get());
   } else if (PyTuple_Check(object) || PyList_Check(object)) {
     for (size_t i = 0; i < spec.children.size(); ++i)
       child(i, checked(PyLong_FromSize_t(i)).get(), PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)));
@@ -186,7 +230,15 @@ PyObject* Session::argument_path(PyObject* object) const {
 
 // ---- Reads
 
+// A fact would hold on to a generator, which is another one at each call.
+bool Session::refuse_generator(PyObject* value) {
+  if (value == nullptr || (!PyGen_CheckExact(value) && !PyCoro_CheckExact(value))) return false;
+  refuse("finds a generator in state that was there before");
+  return true;
+}
+
 void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
+  if (!is_whole(dict) && refuse_generator(value)) return;
   learn(value);
   if (is_whole(dict) || !first(dict, key)) return;
   if (facts_->dict_item(dict, key, value)) return;  // which keeps both
@@ -210,6 +262,12 @@ void Session::read_whole(PyObject* container, int depth) {
     return refuse("a namespace is read as a whole after it was written");
   const auto before = contents_before_.find(container);
   const PyRef contents = before != contents_before_.end() ? before->second : PyRef::borrow(container);
+  if (PyList_Check(contents.get()) || PyDict_Check(contents.get())) {
+    const PyRef items =
+        checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get()) : PySequence_List(contents.get()));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
+      if (refuse_generator(PyList_GET_ITEM(items.get(), i))) return;
+  }
   if (PyDict_Check(container)) facts_->whole_dict(container, contents.get());
   if (PyList_Check(container) || is_deque(container)) facts_->whole_list(container, contents.get());
   if (PyAnySet_Check(container)) facts_->whole_set(container, contents.get());

@@ -52,8 +52,10 @@ struct InProgress {
 class PieceMaker {
  public:
   virtual ~PieceMaker() = default;
-  // The piece in progress ended; the operation in progress was done natively and gave `value`. Another piece may begin.
-  virtual void go_on(CressetActivation* activation, CressetPoint point, PyObject* value) = 0;
+  // The piece in progress ended; the operation in progress was done natively and gave `value`, or raised `exception`.
+  // Another piece may begin.
+  virtual void go_on(CressetActivation* activation, CressetPoint point, PyObject* value,
+                     PyObject* exception = nullptr) = 0;
 };
 
 class Session {
@@ -67,12 +69,14 @@ class Session {
   void begin(StateFacts& facts, bridge::Capture& capture);
   // Arguments, with what their structure holds: guarded elsewhere.
   void add_argument(const ArgSpec& spec, PyObject* object, PyObject* path);
+  // What live frames hold, with `spec` as of their contents: no object is kept by this that the program may drop.
+  void add_frames(const ArgSpec& spec, PyObject* contents);
   // The compiler's own state, which differs while it captures: reading it records nothing.
   void ignore(PyObject* dict, const char* key);
   // Calls with every frame evaluated. nullptr with an exception set when it raised.
   PyRef call(PyObject* function, PyObject* args, PyObject* kwargs);
   // Likewise of frames that go on.
-  PyRef resume(const Place& place, PyObject* contents, PyObject* value);
+  PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception);
   const InProgress& in_progress() const { return in_progress_; }
   // Keeps an object alive until the call ends.
   void keep(PyRef object) { kept_.push_back(std::move(object)); }
@@ -90,6 +94,12 @@ class Session {
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
   PyObject* argument_path(PyObject* object) const;
   const std::vector<Write>& writes() const { return writes_; }
+  // Generators and exceptions among the arguments, and the paths to them.
+  struct ArgumentGenerator {
+    PyRef reference, path;  // to a generator a weak one: it is finalized when the program drops it
+    PyObject* get() const;  // nullptr when it is gone
+  };
+  const std::vector<ArgumentGenerator>& generators() const { return generators_; }
   // Why later calls cannot repeat this one; empty when they can.
   const std::string& refusal();
 
@@ -123,6 +133,7 @@ class Session {
   void start(CressetActivation* activation, Operation::Kind kind, int operation);
   int truth(CressetActivation* activation, PyObject* value);
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
+  void add_frame(const ArgSpec& spec, PyObject* parts, const std::function<PyRef(size_t)>& path_of);
   void refuse(std::string why);
   bool is_outer(PyObject* object) const;
   void fail_part(const char* what);
@@ -143,6 +154,7 @@ class Session {
     return found != objects_.end() && found->second.whole;
   }
   void meet(PyObject* object);
+  bool refuse_generator(PyObject* value);
   void read_key(PyObject* dict, PyObject* key, PyObject* value);
   void read_whole(PyObject* container, int depth = 0);
   void will_write(PyObject* container);
@@ -168,7 +180,8 @@ class Session {
   CressetAction read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor, PyObject** result);
   CressetAction make_number(CressetActivation* activation, const CressetCall& call, PyObject** result);
   CressetAction before_call(CressetActivation* activation, const CressetCall& call, PyObject** result);
-  void after_call(CressetActivation* activation, const CressetCall& call, PyObject* result);
+  void after_call(CressetActivation* activation, const CressetCall& call, PyObject* result, PyObject* exception);
+  void after_failure(CressetActivation* activation);
   void note_call(const CressetCall& call, PyObject* result);
   CCall classify(const CressetCall& call);
   CressetAction log_warning(const CressetCall& call);
@@ -188,6 +201,7 @@ class Session {
   std::unordered_map<PyObject*, PyRef> contents_before_;   // of containers that were written
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
+  std::vector<ArgumentGenerator> generators_;
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
   std::string refusal_;

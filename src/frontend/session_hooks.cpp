@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_set>
 
 #include "bridge/symbolic_float.h"
 #include "frontend/compiled_function.h"
@@ -10,6 +11,7 @@
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/set_aside.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
 #include "frontend/transforms.h"
@@ -149,7 +151,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     value = inside_transform() ? run_on_wrappers(*capture_, [&] { return perform(operation); }) : perform(operation);
   }
   in_progress_ = {};
-  if (!value) return CRESSET_FAIL;
+  if (!value) return after_failure(activation), CRESSET_FAIL;
   if (capture_->closed()) maker_.go_on(activation, CRESSET_AFTER, value.get());
   *result = value.release();
   return CRESSET_RESULT;
@@ -180,6 +182,16 @@ static int is_of_tensor_type(PyObject* tensor, PyObject* classes) {
     if (wanted.get() != is.get()) return 0;
   }
   return 1;
+}
+
+// The operation, done natively, raised what is set now.
+void Session::after_failure(CressetActivation* activation) {
+  if (!capture_->closed()) return;
+  PyRef exception = PendingError().normalized();
+  maker_.go_on(activation, CRESSET_AFTER, nullptr, exception.get());
+  PyObject* type = Py_NewRef(PyExceptionInstance_Class(exception.get()));
+  PyObject* traceback = PyException_GetTraceback(exception.get());
+  PyErr_Restore(type, exception.release(), traceback);
 }
 
 // `type(n)` and `isinstance(n, int)` say of a symbolic int or float what they say of the number.
@@ -460,10 +472,11 @@ CressetAction Session::log_warning(const CressetCall& call) {
   return CRESSET_NATIVE;
 }
 
-void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject* result) {
+void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject* result,
+                         PyObject* exception) {
   const bool mine = std::exchange(in_progress_, {}).activation == activation;
   if (open()) return note_call(call, result);
-  if (mine && result != nullptr) maker_.go_on(activation, CRESSET_AFTER, result);
+  if (mine && (result != nullptr || exception != nullptr)) maker_.go_on(activation, CRESSET_AFTER, result, exception);
 }
 
 static bool asks_abstract_class(const CressetCall& call) {
@@ -508,6 +521,13 @@ void Session::note_call(const CressetCall& call, PyObject* result) {
     learn(result);
 }
 
+// Others take what an iterator gives.
+static bool stores_what_it_is_given(PyObject* method) {
+  static const std::unordered_set<std::string_view> kNames = {"append",     "appendleft",  "insert", "add",
+                                                              "setdefault", "__setitem__", "pop"};
+  return kNames.count(utf8(method)) != 0;
+}
+
 // The C method is called again at replay, not what a subclass made of it.
 void Session::log_method(const CCall& what, const CressetCall& call) {
   PyObject* method = nullptr;
@@ -525,7 +545,8 @@ void Session::log_method(const CCall& what, const CressetCall& call) {
                        (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
   for (size_t i = what.first; i < count; ++i) {
     // What is left of an iterator says nothing of what it gave.
-    if (PyIter_Check(call.args[i])) return refuse(std::string("calls ") + what.name + " with an iterator");
+    if (PyIter_Check(call.args[i]) && !stores_what_it_is_given(key.get()))
+      return refuse(std::string("calls ") + what.name + " with an iterator");
     write.values.push_back(PyRef::borrow(call.args[i]));
   }
   add_write(std::move(write));
@@ -558,7 +579,7 @@ struct SessionHooks {
   }
   static int read_cell(void* s, CressetActivation*, PyObject* cell, int, PyObject* value) {
     return guarded(s, [&](Session& session) {
-      if (!session.existed(cell)) return;
+      if (!session.existed(cell) || (!session.is_whole(cell) && session.refuse_generator(value))) return;
       session.learn(value);
       if (session.mark_whole(cell)) session.facts_->cell(cell, value);
     });
@@ -623,8 +644,10 @@ struct SessionHooks {
     const int done = guarded(s, [&](Session& session) { action = session.before_call(activation, *call, result); });
     return done < 0 ? CRESSET_FAIL : action;
   }
-  static int after_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject* result) {
-    return guarded(s, [&](Session& session) { session.after_call(activation, *call, result); }, /*always=*/true);
+  static int after_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject* result,
+                        PyObject* exception) {
+    return guarded(
+        s, [&](Session& session) { session.after_call(activation, *call, result, exception); }, /*always=*/true);
   }
   static int truth(void* s, CressetActivation* activation, PyObject* value) {
     int answer = CRESSET_TRUTH_RUN;
@@ -664,8 +687,8 @@ PyRef Session::call(PyObject* function, PyObject* args, PyObject* kwargs) {
   return watched([&] { return PyRef::steal(cresset_eval_call(function, args, kwargs)); });
 }
 
-PyRef Session::resume(const Place& place, PyObject* contents, PyObject* value) {
-  return watched([&] { return frontend::resume(place, contents, value, nullptr, /*natively=*/false); });
+PyRef Session::resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception) {
+  return watched([&] { return frontend::resume(place, std::move(contents), value, exception, /*natively=*/false); });
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "frontend/c_functions.h"
+#include "frontend/eval/hooks.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -21,6 +22,7 @@ class Replacer {
     if (depth > 64 || !may_hold(object) || !seen_.insert(object).second) return PyRef::borrow(object);
     if (PyCell_Check(object)) return cell(object, depth), PyRef::borrow(object);
     if (PyFunction_Check(object)) return function(object, depth), PyRef::borrow(object);
+    if (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) return generator(object, depth), PyRef::borrow(object);
     if (PyTuple_Check(object)) return tuple(object, depth);
     if (PyFrozenSet_CheckExact(object)) return frozen_set(object, depth);
     if (PySet_Check(object)) set(object, depth);
@@ -39,8 +41,9 @@ class Replacer {
     return is == 1;
   }
   static bool may_hold(PyObject* object) {
-    return PyCell_Check(object) || PyFunction_Check(object) || PyTuple_Check(object) || PyList_Check(object) ||
-           PyDict_Check(object) || PySet_Check(object) || PyFrozenSet_CheckExact(object) || is_deque(object) ||
+    return PyCell_Check(object) || PyGen_CheckExact(object) || PyCoro_CheckExact(object) || PyFunction_Check(object) ||
+           PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PySet_Check(object) ||
+           PyFrozenSet_CheckExact(object) || is_deque(object) ||
            (!PyType_Check(object) && !PyModule_Check(object) && !PyFunction_Check(object) &&
             _PyObject_GetDictPtr(object) != nullptr);
   }
@@ -72,6 +75,18 @@ class Replacer {
     if (defaults == nullptr) return;
     const PyRef now = replaced(defaults, depth + 1);
     if (now.get() != defaults && PyFunction_SetDefaults(object, now.get()) < 0) throw PythonError{};
+  }
+
+  // What its suspended frame holds. Frames that run are the business of those who ask (point.h).
+  void generator(PyObject* object, int depth) {
+    CressetFrameImage image;
+    if (cresset_eval_generator_image(object, &image) != 0) return;
+    for (int i = 0; i < image.slot_count + image.stack_depth; ++i) {
+      PyObject** slot = cresset_eval_generator_slot(object, i);
+      if (slot == nullptr || *slot == nullptr) continue;
+      PyRef now = replaced(*slot, depth + 1);
+      if (now.get() != *slot) const PyRef before = PyRef::steal(std::exchange(*slot, now.release()));
+    }
   }
 
   void list(PyObject* object, int depth) {

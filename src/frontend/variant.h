@@ -35,6 +35,7 @@ struct Variant {
   StateFacts facts;      // evaluated: what it read
   std::unique_ptr<bridge::Entry> entry;
   std::vector<Effect> effects;
+  std::vector<Fate> fates;  // of generators among the arguments
   Break next;
   Recipe result;
   uint32_t shared_slots = 0;

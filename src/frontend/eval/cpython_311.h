@@ -113,6 +113,18 @@ static inline void drop_frame(PyThreadState* tstate, Frame* frame) {
   pop_frame_memory(tstate, frame);
 }
 
+// What is handled from here on is a level of its own, as a generator's is: what was handled before is still found where
+// nothing else is, and is there again afterwards.
+static inline void cresset_push_handled(PyThreadState* tstate, _PyErr_StackItem* level) {
+  level->exc_value = NULL;
+  level->previous_item = tstate->exc_info;
+  tstate->exc_info = level;
+}
+static inline void cresset_pop_handled(PyThreadState* tstate, _PyErr_StackItem* level) {
+  tstate->exc_info = level->previous_item;
+  Py_CLEAR(level->exc_value);
+}
+
 static inline int wants_attention(PyThreadState* tstate) {
   return _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
 }

@@ -18,6 +18,72 @@ int cresset_leave_generator(PyThreadState* tstate, Frame* frame, int failed) {
   return 0;
 }
 
+int cresset_may_throw_into(PyObject* object) {
+  const PyGenObject* generator = (PyGenObject*)object;
+  if (generator->gi_frame_state != FRAME_SUSPENDED) return 0;
+  const Unit next = ((Frame*)generator->gi_iframe)->prev_instr[1];
+  return cresset_base_opcode[_Py_OPCODE(next)] != RESUME || _Py_OPARG(next) < 2;  // else `yield from`, `await`
+}
+
+int cresset_set_thrown(PyObject* const* args, Py_ssize_t nargs) {
+  PyObject* type = nargs > 0 ? args[0] : PyExc_GeneratorExit;
+  PyObject* value = nargs > 1 ? args[1] : NULL;
+  PyObject* traceback = nargs > 2 && args[2] != Py_None ? Py_NewRef(args[2]) : NULL;
+  if (traceback != NULL && !PyTraceBack_Check(traceback)) {
+    Py_DECREF(traceback);
+    PyErr_SetString(PyExc_TypeError, "throw() third argument must be a traceback object");
+    return -1;
+  }
+  Py_INCREF(type);
+  Py_XINCREF(value);
+  if (PyExceptionClass_Check(type)) {
+    PyErr_NormalizeException(&type, &value, &traceback);
+  } else if (PyExceptionInstance_Check(type) && (value == NULL || value == Py_None)) {
+    Py_XSETREF(value, type);
+    type = Py_NewRef(PyExceptionInstance_Class(value));
+    if (traceback == NULL) traceback = PyException_GetTraceback(value);
+  } else {
+    if (PyExceptionInstance_Check(type)) {
+      PyErr_SetString(PyExc_TypeError, "instance exception may not have a separate value");
+    } else {
+      PyErr_Format(PyExc_TypeError, "exceptions must be classes or instances deriving from BaseException, not %s",
+                   Py_TYPE(type)->tp_name);
+    }
+    Py_DECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return -1;
+  }
+  PyErr_Restore(type, value, traceback);
+  return 0;
+}
+
+void cresset_chain_thrown(PyObject* generator) {
+  const PyObject* handled = ((PyGenObject*)generator)->gi_exc_state.exc_value;
+  if (handled == NULL || handled == Py_None) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_SetObject(type, value);  // which looks for what is handled
+  Py_DECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+}
+
+PyObject* cresset_closed(PyObject* generator, PyObject* result, int yielded) {
+  if (result != NULL && yielded) {
+    Py_DECREF(result);
+    PyErr_Format(PyExc_RuntimeError, "%s ignored GeneratorExit",
+                 PyCoro_CheckExact(generator) ? "coroutine" : "generator");
+    return NULL;
+  }
+  if (result == NULL) {
+    if (!PyErr_ExceptionMatches(PyExc_StopIteration) && !PyErr_ExceptionMatches(PyExc_GeneratorExit)) return NULL;
+    PyErr_Clear();
+  }
+  Py_XDECREF(result);
+  return Py_NewRef(Py_None);
+}
+
 // A generator made by a function that types.coroutine marked is awaitable as it is.
 static int is_coroutine(PyObject* object) {
   if (PyCoro_CheckExact(object)) return 1;

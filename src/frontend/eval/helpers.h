@@ -59,6 +59,14 @@ PyObject* cresset_wrap_async_value(PyObject* value);  // steals
 // A generator whose frame ran in the loop of its consumer is put back: suspended (1 is returned), or finished and
 // cleared. failed: an exception is set.
 int cresset_leave_generator(PyThreadState* tstate, Frame* frame, int failed);
+// Whether an exception can be raised in its frame: it is suspended, and does not delegate.
+int cresset_may_throw_into(PyObject* generator);
+// Sets the exception that throw(*args) raises; no args: GeneratorExit. 0, or -1 with the exception of a wrong call.
+int cresset_set_thrown(PyObject* const* args, Py_ssize_t nargs);
+// The exception that is set gets what the generator handles for its context; while that is innermost.
+void cresset_chain_thrown(PyObject* generator);
+// What close() gives when the frame has ended, or yielded. Steals `result`; NULL: an exception is set.
+PyObject* cresset_closed(PyObject* generator, PyObject* result, int yielded);
 PyObject* cresset_special(PyObject* object, PyObject* name, const char* protocol, const char* missed);
 
 // ---- attribute.c

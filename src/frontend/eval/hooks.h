@@ -30,12 +30,16 @@ typedef enum {
   CRESSET_THEN_BRANCH,    // __bool__ or __len__ at a conditional jump: `continuation_operand` is the jump
   CRESSET_THEN_NEXT,      // __next__ or a generator's frame in a for loop: StopIteration ends the loop
   CRESSET_THEN_SEND,      // a generator or coroutine under yield from, await
-  CRESSET_THEN_STEP,  // a generator's frame under next(g) or g.send(x); the operand: how much of the stack is the call
-  CRESSET_THEN_ITERATOR,    // __iter__: must be an iterator
-  CRESSET_THEN_BOOL,        // __contains__: truth of the result, inverted if continuation_operand
-  CRESSET_THEN_ATTRIBUTE,   // a property, __getattr__, ...: an AttributeError gets the name, or asks __getattr__;
-                            // continuation_value is the owner; the operand: 4 * the name's index, + 1 to ask,
-                            // + 2 in LOAD_METHOD
+  CRESSET_THEN_STEP,  // a generator's frame under next(g), g.send(x), g.throw(e); the operand: how much of the stack is
+                      // the call
+  CRESSET_THEN_CLOSE,      // a generator's frame under g.close(); likewise
+  CRESSET_THEN_ITERATOR,   // __iter__: must be an iterator
+  CRESSET_THEN_BOOL,       // __contains__: truth of the result, inverted if continuation_operand
+  CRESSET_THEN_ATTRIBUTE,  // a property, __getattr__, ...: an AttributeError gets the name, or asks __getattr__;
+                           // continuation_value is the owner; the operand: 4 * the name's index, + 1 to ask,
+                           // + 2 in LOAD_METHOD
+  CRESSET_THEN_AGAIN,      // items of an iterator that the instruction takes all of: a list, which takes the iterator's
+                       // place on the stack, and the instruction is done again; the operand: its oparg
   CRESSET_THEN_RETURN_TO_C  // the frame was entered from C
 } CressetContinuation;
 
@@ -118,10 +122,11 @@ typedef struct {
 // ---- Operations that a hook may answer ------------------------------------------------------------------------------
 
 typedef enum {
-  CRESSET_FAIL = -1,   // an exception is set
-  CRESSET_RUN = 0,     // do it for real (the hook may have ended a piece first)
-  CRESSET_RESULT = 1,  // *result, a new reference, is the result
-  CRESSET_NATIVE = 2,  // calls and frames only: do it in CPython's evaluator, callees included, unseen by the hooks
+  CRESSET_FAIL = -1,    // an exception is set
+  CRESSET_RUN = 0,      // do it for real (the hook may have ended a piece first)
+  CRESSET_RESULT = 1,   // *result, a new reference, is the result
+  CRESSET_NATIVE = 2,   // calls and frames only: do it in CPython's evaluator, callees included, unseen by the hooks
+  CRESSET_INSTEAD = 3,  // calls and next() only: call *result, which is borrowed, with the same arguments
 } CressetAction;
 
 typedef struct {
@@ -190,8 +195,8 @@ typedef struct CressetEvalHooks {
   // Every call of the program. The stack still holds callable and arguments. When it is `evaluated`, enter_frame
   // follows.
   CressetAction (*before_call)(void*, CressetActivation*, const CressetCall*, PyObject** result);
-  // After a call that is not `evaluated`; result is NULL when it raised. 0, or -1 with an exception set.
-  int (*after_call)(void*, CressetActivation*, const CressetCall*, PyObject* result);
+  // After a call that is not `evaluated`; result is NULL when it raised `exception`. 0, or -1 with an exception set.
+  int (*after_call)(void*, CressetActivation*, const CressetCall*, PyObject* result, PyObject* exception);
   // Not told when all operands are exact int, float, bool, str, None.
   CressetAction (*before_operator)(void*, CressetActivation*, const CressetOperator*, PyObject** result);
 
@@ -264,11 +269,18 @@ typedef struct {
 typedef enum { CRESSET_BEFORE = 0, CRESSET_AFTER } CressetPoint;
 void cresset_eval_image(const CressetActivation* activation, CressetPoint point, CressetFrameImage* image);
 
-// The same of a generator, coroutine or asynchronous generator that is not running. 0, or -1 when it runs or is
-// finished.
+// The same of a generator, coroutine or asynchronous generator that is not running. 0, 1 when it is finished, or -1
+// when it runs.
 int cresset_eval_generator_image(PyObject* generator, CressetFrameImage* image);
 // A new suspended generator from an image of one (suspended, or running). `generator` of the image is not looked at.
 PyObject* cresset_eval_rebuild_generator(const CressetFrameImage* image);
+// In two steps: a generator of this code that holds nothing yet; then, and also for one that is suspended, its contents
+// become the image's (NULL: it is finished). No code of the program runs.
+PyObject* cresset_eval_new_generator(PyCodeObject* code);
+int cresset_eval_set_generator(PyObject* generator, const CressetFrameImage* image);
+// Slots and stack of a generator, where `index` counts through both; it may run, if its frame is at rest. NULL when
+// there is none of that index, or it is finished.
+PyObject** cresset_eval_generator_slot(PyObject* generator, int index);
 
 // Which of the code's slots (co_nlocalsplus of them) a frame may still read when it goes on behind `last`, or where an
 // exception of that instruction is handled: 1 or 0 each. Cells always may. -1 when the code cannot be read.
@@ -278,8 +290,10 @@ int cresset_eval_live_slots(PyCodeObject* code, int last, uint8_t* live);
 // end of the outermost, whose result is returned. References of the images are copied, not stolen. `value`: pushed on
 // the innermost stack before it goes on; may be NULL. `exception`: raised there instead; may be NULL.
 // natively: in CPython's evaluator (callees are evaluated here only if the thread is between begin and end).
+// contents: may be NULL; what it points to, a reference that keeps what the images hold, is dropped once the frames
+// have references of their own, so that objects die when the program drops them.
 PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObject* value, PyObject* exception,
-                              int natively);
+                              int natively, PyObject** contents);
 
 #ifdef __cplusplus
 }

@@ -51,6 +51,8 @@ static void read_slots(const PyTypeObject* probe) {
   cresset_known.next_function = Py_XNewRef(PyDict_GetItem(PyEval_GetBuiltins(), cresset_names.next));
   cresset_known.generator_send = PyDict_GetItem(PyGen_Type.tp_dict, cresset_names.send);
   cresset_known.coroutine_send = PyDict_GetItem(PyCoro_Type.tp_dict, cresset_names.send);
+  cresset_known.generator_throw = PyDict_GetItem(PyGen_Type.tp_dict, cresset_names.throw);
+  cresset_known.generator_close = PyDict_GetItem(PyGen_Type.tp_dict, cresset_names.close);
   cresset_known.object_init = PyDict_GetItem(PyBaseObject_Type.tp_dict, cresset_names.__init__);
 }
 

@@ -51,8 +51,16 @@ static inline int is_plain(PyObject* value) {
          value == Py_None;
 }
 
-// next(g), g.send(x): the generator's frame can run in the loop.
-static inline int steps_generator(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
+// next(g), g.send(x), g.throw(e), g.close(): the generator's frame can run in the loop.
+typedef enum { STEPS_NOTHING = 0, STEPS_ON, STEPS_THROWING, STEPS_CLOSING } Steps;
+
+static inline Steps steps_generator(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
+  if (callable == cresset_known.generator_throw || callable == cresset_known.generator_close) {
+    const int closes = callable == cresset_known.generator_close;
+    if (nargs < 1 || !PyGen_CheckExact(args[0]) || (closes ? nargs != 1 : nargs == 1 || nargs > 4)) return 0;
+    if (!cresset_may_throw_into(args[0])) return STEPS_NOTHING;
+    return closes ? STEPS_CLOSING : STEPS_THROWING;
+  }
   if (callable == cresset_known.next_function) {
     if (nargs != 1) return 0;
   } else if ((callable != cresset_known.generator_send && callable != cresset_known.coroutine_send) || nargs != 2) {
@@ -60,7 +68,9 @@ static inline int steps_generator(PyObject* callable, PyObject* const* args, Py_
   }
   if (!PyGen_CheckExact(args[0]) && !(PyCoro_CheckExact(args[0]) && callable == cresset_known.coroutine_send)) return 0;
   const int8_t frame_state = ((PyGenObject*)args[0])->gi_frame_state;
-  return frame_state == FRAME_SUSPENDED || (frame_state == FRAME_CREATED && (nargs == 1 || args[1] == Py_None));
+  return frame_state == FRAME_SUSPENDED || (frame_state == FRAME_CREATED && (nargs == 1 || args[1] == Py_None))
+             ? STEPS_ON
+             : STEPS_NOTHING;
 }
 
 static const CressetEvalHooks kNoHooks;
@@ -102,7 +112,10 @@ PyObject* cresset_run_frames(PyThreadState* tstate, EvalState* state, Frame* out
 
   if (mode == RUN_START) goto start_frame;
   if (mode == RUN_RESUMED) goto enter_quietly;
+
+throw_into_frame:
   if (UNLIKELY(_Py_EnterRecursiveCallTstate(tstate, ""))) {
+    mode = RUN_START;
     goto unwound;
   }
   LOAD_FRAME();

@@ -108,6 +108,7 @@ left : {
     LOAD_FRAME();
     goto apply;
   }
+  PyObject* gone_generator = (PyObject*)_PyFrame_GetGenerator(gone);  // the stack keeps it
   const int yielded = cresset_leave_generator(tstate, gone, result == NULL);
   LOAD_FRAME();
   oparg = then_operand;
@@ -116,6 +117,11 @@ left : {
     if (!yielded) goto sent_return;
     PUSH(result);
     NEXT();
+  }
+  if (then == CRESSET_THEN_CLOSE) {
+    result = cresset_closed(gone_generator, result, yielded);
+    call_base = sp - then_operand;
+    goto call_result;
   }
   if (then == CRESSET_THEN_STEP) {
     if (result != NULL && !yielded) {

@@ -88,9 +88,10 @@ call : {
   const int resolvable =
       call_tuple == NULL || call_dict == NULL || flat_args != NULL || PyDict_GET_SIZE(call_dict) == 0;
   Callee callee;
-  const int resolved = resolvable ? cresset_resolve(callable, &callee) : 0;
+  int resolved = resolvable ? cresset_resolve(callable, &callee) : 0;
   if (resolved < 0) goto call_failed;
-  const int steps = call_tuple == NULL && kwnames == NULL && steps_generator(callable, call_args, call_nargs);
+  Steps steps =
+      call_tuple == NULL && kwnames == NULL ? steps_generator(callable, call_args, call_nargs) : STEPS_NOTHING;
   CressetAction action = CRESSET_RUN;
   if (UNLIKELY(hooks->before_call != NULL)) {
     const CressetCall told = {callable, call_args, call_nargs, kwnames, (uint8_t)(resolved || steps)};
@@ -102,6 +103,15 @@ call : {
     if (action == CRESSET_RESULT) {
       if (resolved) cresset_release_callee(&callee);
       goto call_result;
+    }
+    if (action == CRESSET_INSTEAD) {
+      if (resolved) cresset_release_callee(&callee);
+      callable = result;
+      result = NULL;
+      steps = STEPS_NOTHING;
+      resolved = cresset_resolve(callable, &callee);
+      if (resolved < 0) goto call_failed;
+      action = CRESSET_RUN;
     }
   }
   if (resolved && action == CRESSET_RUN) {
@@ -148,10 +158,14 @@ call : {
     }
   }
   if (steps && action == CRESSET_RUN) {
-    then = CRESSET_THEN_STEP;
+    then = steps == STEPS_CLOSING ? CRESSET_THEN_CLOSE : CRESSET_THEN_STEP;
     then_operand = (int)(sp - call_base);
-    implicit_args[0] = call_nargs == 2 ? call_args[1] : Py_None;
+    implicit_args[0] = steps == STEPS_ON && call_nargs == 2 ? call_args[1] : Py_None;
     implicit_args[1] = call_args[0];
+    if (steps != STEPS_ON) {
+      if (cresset_set_thrown(call_args + 1, call_nargs - 1) < 0) goto call_failed;
+      mode = RUN_THROWING;
+    }
     goto enter_generator;
   }
   if (resolved) cresset_release_callee(&callee);
@@ -166,8 +180,14 @@ call : {
     const CressetCall told = {callable, call_args, call_nargs, kwnames, 0};
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
+    if (UNLIKELY(type != NULL)) {
+      PyErr_NormalizeException(&type, &value, &traceback);
+      if (traceback != NULL) PyException_SetTraceback(value, traceback);
+    }
     int agreed;
-    ASK(agreed, after_call, &told, result);
+    (void)AT_REST();
+    agreed = hooks->after_call(hooks->session, activation, &told, result, value);
+    MOVING();
     if (agreed < 0) {
       Py_CLEAR(result);
       Py_XDECREF(type);

@@ -54,11 +54,20 @@ OP(FOR_ITER) {
   }
   if (UNLIKELY(hooks->before_operator != NULL) && type != &PyListIter_Type && type != &PyTupleIter_Type &&
       type != &PyRangeIter_Type) {
-    BEFORE_OPERATOR(CRESSET_OP_NEXT, 0, iterator, NULL, next_given);
+    const CressetOperator operator_ = {CRESSET_OP_NEXT, 0, {iterator, NULL}};
+    CressetAction action;
+    ASK(action, before_operator, &operator_, &result);
+    if (action < 0) goto error;
+    if (action == CRESSET_RESULT) goto next_given;
+    if (action == CRESSET_INSTEAD) {
+      callable = result;
+      goto next_in_python;
+    }
   }
   if (type->tp_iternext == cresset_known.next) {
     callable = cresset_python_method(iterator, cresset_names.__next__);
     if (callable != NULL) {
+    next_in_python:
       implicit_args[0] = iterator;
       call_nargs = 1;
       call_base = sp;
@@ -116,11 +125,11 @@ sent_return: {
 }
 
 // Resumes the generator on the stack (FOR_ITER: on top; SEND: under the value that is sent; next() and send():
-// implicit_args[1]) with implicit_args[0].
+// implicit_args[1]) with implicit_args[0]. RUN_THROWING: the exception that is set is raised there.
 enter_generator : {
   PyGenObject* generator = (PyGenObject*)(then == CRESSET_THEN_SEND   ? SECOND()
-                                          : then == CRESSET_THEN_STEP ? implicit_args[1]
-                                                                      : TOP());
+                                          : then == CRESSET_THEN_NEXT ? TOP()
+                                                                      : implicit_args[1]);
   Frame* resumed = (Frame*)generator->gi_iframe;
   frame->prev_instr = next_instr - 1;
   activation->instruction = (int)(frame->prev_instr - first_instr);
@@ -146,5 +155,9 @@ enter_generator : {
   resumed->is_entry = false;
   resumed->previous = frame;
   frame = cframe.current_frame = resumed;
+  if (mode == RUN_THROWING) {
+    cresset_chain_thrown((PyObject*)generator);
+    goto throw_into_frame;
+  }
   goto start_frame;
 }

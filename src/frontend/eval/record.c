@@ -95,7 +95,9 @@ static CressetAction on_before_call(void* s, CressetActivation* a, const Cresset
   (void)a, (void)result;
   return note(s, "(sOni)", "call", call->callable, call->nargs, call->evaluated) < 0 ? CRESSET_FAIL : CRESSET_RUN;
 }
-static int on_after_call(void* s, CressetActivation* a, const CressetCall* call, PyObject* result) {
+static int on_after_call(void* s, CressetActivation* a, const CressetCall* call, PyObject* result,
+                         PyObject* exception) {
+  (void)exception;
   (void)a;
   return note(s, "(sOO)", "called", call->callable, or_none(result));
 }
@@ -225,7 +227,13 @@ static void finish_copies(Break* wanted, CressetActivation* activation) {
   CressetFrameImage* images = &all[kMaxFrames - count];
   PyObject* copies = PyList_New(0);
   if (copy_generators(images, count, copies) == 0) {
-    wanted->result = cresset_eval_resume(images, count, NULL, NULL, wanted->natively);
+    // What the originals handle is nothing to the copies.
+    PyThreadState* tstate = PyThreadState_Get();
+    _PyErr_StackItem nothing = {NULL, NULL};
+    _PyErr_StackItem* handled = tstate->exc_info;
+    tstate->exc_info = &nothing;
+    wanted->result = cresset_eval_resume(images, count, NULL, NULL, wanted->natively, NULL);
+    tstate->exc_info = handled;
   }
   Py_DECREF(copies);
   if (wanted->result == NULL) {

@@ -124,7 +124,8 @@ static int is_generator(PyObject* object) {
 
 int cresset_eval_generator_image(PyObject* object, CressetFrameImage* image) {
   PyGenObject* generator = (PyGenObject*)object;
-  if (!is_generator(object) || generator->gi_frame_state >= FRAME_EXECUTING) return -1;
+  if (!is_generator(object) || generator->gi_frame_state == FRAME_EXECUTING) return -1;
+  if (generator->gi_frame_state > FRAME_EXECUTING) return 1;
   Frame* frame = (Frame*)generator->gi_iframe;
   *image = image_of(frame, frame->stacktop - frame->f_code->co_nlocalsplus);
   image->generator = object;
@@ -142,29 +143,93 @@ static void fill_frame(Frame* frame, const CressetFrameImage* image) {
   frame->prev_instr = frame_code(frame) + image->last;
 }
 
-PyObject* cresset_eval_rebuild_generator(const CressetFrameImage* image) {
-  if (!code_is_generator(image->code)) {
+static int make_instruction(PyCodeObject* code) {
+  const Unit* units = _PyCode_CODE(code);
+  int at = 0;
+  while (cresset_base_opcode[_Py_OPCODE(units[at])] != RETURN_GENERATOR) at++;
+  return at;
+}
+
+PyObject* cresset_eval_new_generator(PyCodeObject* code) {
+  if (!code_is_generator(code)) {
     PyErr_SetString(PyExc_TypeError, "the image is of no generator's frame");
     return NULL;
   }
-  // CPython makes the generator: the code runs up to there with empty slots.
   PyThreadState* tstate = PyThreadState_Get();
-  Frame* frame =
-      push_frame(tstate, (PyFunctionObject*)Py_NewRef(image->function), image->code, Py_XNewRef(image->names));
+  PyObject* globals = PyDict_New();
+  PyObject* function = globals != NULL ? PyFunction_New((PyObject*)code, globals) : NULL;
+  Py_XDECREF(globals);
+  if (function == NULL) return NULL;
+  Frame* frame = push_frame(tstate, (PyFunctionObject*)function, code, NULL);
   if (frame == NULL) return NULL;
-  for (int i = 0; i < image->slot_count; i++) frame->localsplus[i] = NULL;
+  for (int i = 0; i < code->co_nlocalsplus; i++) frame->localsplus[i] = NULL;
+  frame->prev_instr = frame_code(frame) + make_instruction(code) - 1;  // past what fills slots
   PyObject* made = _PyEval_EvalFrameDefault(tstate, frame, 0);
   drop_frame(tstate, frame);
-  if (made == NULL) return NULL;
-  PyGenObject* generator = (PyGenObject*)made;
-  Frame* own = (Frame*)generator->gi_iframe;
-  const int started = frame_code(own) + image->last > own->prev_instr;
-  for (int i = 0; i < own->stacktop; i++) Py_CLEAR(own->localsplus[i]);
-  fill_frame(own, image);
-  if (started) {
-    generator->gi_frame_state = FRAME_SUSPENDED;
-    generator->gi_exc_state.exc_value = Py_XNewRef(image->handled);
+  return made;
+}
+
+// What a frame that is about to get other contents holds now.
+static PyObject* take_contents(Frame* frame) {
+  PyObject* taken = PyTuple_New(frame->stacktop);
+  for (int i = 0; taken != NULL && i < frame->stacktop; i++) {
+    PyObject* value = frame->localsplus[i];
+    PyTuple_SET_ITEM(taken, i, value != NULL ? value : Py_NewRef(Py_None));
+    frame->localsplus[i] = NULL;
   }
+  return taken;
+}
+
+static void finish_generator(PyGenObject* generator) {
+  generator->gi_frame_state = FRAME_CLEARED;
+  Py_CLEAR(generator->gi_exc_state.exc_value);
+  clear_frame(PyThreadState_Get(), (Frame*)generator->gi_iframe);
+}
+
+static void set_names(PyGenObject* generator, PyFunctionObject* function) {
+  Py_SETREF(generator->gi_name, Py_NewRef(function->func_name));
+  Py_SETREF(generator->gi_qualname, Py_NewRef(function->func_qualname));
+}
+
+int cresset_eval_set_generator(PyObject* object, const CressetFrameImage* image) {
+  PyGenObject* generator = (PyGenObject*)object;
+  if (generator->gi_frame_state > FRAME_EXECUTING && image == NULL) return 0;
+  if (generator->gi_frame_state >= FRAME_EXECUTING) {
+    PyErr_SetString(PyExc_ValueError, "a generator that runs, or is finished, cannot be given other contents");
+    return -1;
+  }
+  if (image == NULL) {
+    finish_generator(generator);
+    return 0;
+  }
+  Frame* own = (Frame*)generator->gi_iframe;
+  PyObject* before = take_contents(own);
+  if (before == NULL) return -1;
+  PyFunctionObject* function = (PyFunctionObject*)image->function;
+  if (own->f_func != function) {
+    Py_SETREF(own->f_func, (PyFunctionObject*)Py_NewRef(function));
+    own->f_globals = function->func_globals;
+    own->f_builtins = function->func_builtins;
+    set_names(generator, function);
+  }
+  fill_frame(own, image);
+  const int started = image->last > make_instruction(image->code);
+  generator->gi_frame_state = started ? FRAME_SUSPENDED : FRAME_CREATED;
+  Py_XSETREF(generator->gi_exc_state.exc_value, Py_XNewRef(image->handled));
+  Py_DECREF(before);
+  return 0;
+}
+
+PyObject** cresset_eval_generator_slot(PyObject* generator, int index) {
+  const PyGenObject* own = (PyGenObject*)generator;
+  Frame* frame = (Frame*)own->gi_iframe;
+  if (own->gi_frame_state > FRAME_EXECUTING || index >= frame->stacktop) return NULL;
+  return &frame->localsplus[index];
+}
+
+PyObject* cresset_eval_rebuild_generator(const CressetFrameImage* image) {
+  PyObject* made = cresset_eval_new_generator(image->code);
+  if (made != NULL && cresset_eval_set_generator(made, image) < 0) Py_CLEAR(made);
   return made;
 }
 
@@ -259,13 +324,13 @@ static Frame* rebuild_all(PyThreadState* tstate, EvalState* state, const Cresset
 }
 
 PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObject* value, PyObject* exception,
-                              int natively) {
+                              int natively, PyObject** contents) {
   PyThreadState* tstate = PyThreadState_Get();
   EvalState* state = &cresset_eval_state;
   if (cresset_known_init() < 0 || (state->chunk == NULL && cresset_next_chunk(state) == NULL)) return NULL;
   if (check_images(images, count) < 0) return NULL;
-  _PyErr_StackItem* base = tstate->exc_info;
-  PyObject* before = Py_XNewRef(base->exc_value);
+  _PyErr_StackItem level;
+  cresset_push_handled(tstate, &level);
   Frame* innermost = rebuild_all(tstate, state, images, count, natively);
   PyObject* result = NULL;
   if (innermost != NULL) {
@@ -276,10 +341,11 @@ PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObje
       PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(exception)), Py_NewRef(exception),
                     PyException_GetTraceback(exception));
     }
+    if (contents != NULL) Py_CLEAR(*contents);
     const RunMode mode = exception != NULL ? RUN_THROWING : RUN_RESUMED;
     result = cresset_run_frames(tstate, state, outermost, innermost, mode);
     drop_frame(tstate, outermost);  // as a caller in C does
   }
-  Py_XSETREF(base->exc_value, before);
+  cresset_pop_handled(tstate, &level);
   return result;
 }

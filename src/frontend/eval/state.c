@@ -137,7 +137,12 @@ void cresset_eval_unpause(void) {
 CressetActivation* cresset_eval_current(void) { return cresset_eval_state.current; }
 
 PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs) {
-  return PyObject_Call(callable, args, kwargs);
+  PyThreadState* tstate = PyThreadState_Get();
+  _PyErr_StackItem level;
+  cresset_push_handled(tstate, &level);
+  PyObject* result = PyObject_Call(callable, args, kwargs);
+  cresset_pop_handled(tstate, &level);
+  return result;
 }
 
 void cresset_eval_leave(CressetActivation* activation, CressetLeave what) {

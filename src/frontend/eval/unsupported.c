@@ -46,9 +46,26 @@ PyObject* cresset_eval_rebuild_generator(const CressetFrameImage* image) {
   return NULL;
 }
 
+PyObject* cresset_eval_new_generator(PyCodeObject* code) {
+  (void)code;
+  PyErr_SetString(PyExc_RuntimeError, cresset_eval_unsupported());
+  return NULL;
+}
+
+int cresset_eval_set_generator(PyObject* generator, const CressetFrameImage* image) {
+  (void)generator, (void)image;
+  PyErr_SetString(PyExc_RuntimeError, cresset_eval_unsupported());
+  return -1;
+}
+
+PyObject** cresset_eval_generator_slot(PyObject* generator, int index) {
+  (void)generator, (void)index;
+  return NULL;
+}
+
 PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObject* value, PyObject* exception,
-                              int natively) {
-  (void)images, (void)count, (void)value, (void)exception, (void)natively;
+                              int natively, PyObject** contents) {
+  (void)images, (void)count, (void)value, (void)exception, (void)natively, (void)contents;
   PyErr_SetString(PyExc_RuntimeError, cresset_eval_unsupported());
   return NULL;
 }

@@ -1,0 +1,20 @@
+// Exceptions and tracebacks, taken apart and put together (anatomy.h). A traceback is put together from frames that
+// hold nothing: it says where, not with which locals.
+#pragma once
+
+#include <functional>
+
+#include "frontend/anatomy.h"
+
+namespace cresset::frontend {
+
+Anatomy of_exception(PyObject* object);
+Anatomy of_traceback(PyObject* object);
+PyRef make_exception(const Anatomy& anatomy);
+void fill_exception(PyObject* made, const Anatomy& anatomy);
+PyRef make_traceback(const Anatomy& anatomy);
+
+// Objects that are held by the frames of a traceback, directly or in containers.
+void visit_frames_of(PyObject* traceback, const std::function<void(PyObject*)>& visit);
+
+}  // namespace cresset::frontend

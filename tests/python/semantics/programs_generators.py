@@ -1,0 +1,1319 @@
+# size: table
+# ruff: noqa: B007, B009, B012  (programs as they are written)
+"""Programs that ask for data while a generator runs, or while one is suspended; while an exception is handled; and in
+calls that C code makes. Rows as in programs_effects."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import itertools
+
+import torch
+from programs_effects import Box, ramp, table, world
+
+ROWS, row = table()
+
+SIGNS = (lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: ramp(5, 2), lambda: -ramp(2, 2))
+
+
+def note(w, x, what="at"):
+    """Asks for data, and counts."""
+    w.log.append((what, x.sum().item()))
+    return x + 1
+
+
+# ------------------------------------------------------------------------------------------------- suspended at a break
+
+
+def halves(w, x, n=3):
+    w.log.append("begin")
+    try:
+        for i in range(n):
+            x = x * 0.5
+            w.log.append(i)
+            yield x
+    finally:
+        w.log.append("end")
+
+
+@row
+def body_breaks(w, x):
+    for y in halves(w, x):
+        note(w, y)
+    return y
+
+
+@row
+def body_breaks_often(w, x):
+    for y in halves(w, x, 12):
+        note(w, y)
+    return y
+
+
+@row
+def left_early(w, x):
+    for y in halves(w, x):
+        if note(w, y).sum() > -100:
+            break
+    note(w, y, "left")
+    return y
+
+
+@row
+def two_at_once(w, x):
+    for a, b in zip(halves(w, x), halves(w, x + 1)):
+        note(w, a + b)
+    return a - b
+
+
+@row
+def not_started(w, x):
+    g = halves(w, x)
+    note(w, x)
+    return [note(w, y) for y in g]
+
+
+@row
+def never_started(w, x):
+    g = halves(w, x)
+    note(w, x)
+    return x, g is None
+
+
+@row
+def finished_lives_on(w, x):
+    g = halves(w, x, 1)
+    y = next(g)
+    done = next(g, None)
+    note(w, y)
+    return y, done, next(g, "nothing")
+
+
+@row
+def dropped_after_break(w, x):
+    g = halves(w, x)
+    y = next(g)
+    note(w, y)
+    note(w, y)
+    del g
+    note(w, y)
+    return y
+
+
+@row
+def closed_after_break(w, x):
+    g = halves(w, x)
+    y = next(g)
+    note(w, y)
+    g.close()
+    note(w, y)
+    return y
+
+
+@row
+def in_a_container(w, x):
+    gs = {"a": halves(w, x), "b": [halves(w, x + 1)]}
+    out = [next(gs["a"]), next(gs["b"][0])]
+    note(w, out[0])
+    out += [next(gs["a"]), next(gs["b"][0])]
+    note(w, out[1])
+    return out
+
+
+class Loader:
+    """An object whose generator refers back to it."""
+
+    def __init__(self, w, x):
+        self.w, self.x, self.n = w, x, 0
+        self.steps = self.run()
+
+    def run(self):
+        while True:
+            self.n += 1
+            self.x = self.x + self.n
+            yield self.x
+
+    def __next__(self):
+        return next(self.steps)
+
+    def __iter__(self):
+        return self
+
+
+@row
+def in_its_own_object(w, x):
+    loader = Loader(w, x)
+    a = next(loader)
+    note(w, a)
+    b = next(loader)
+    note(w, b)
+    return a, b, loader.n
+
+
+@row
+def iterated_object(w, x):
+    for i, y in enumerate(Loader(w, x)):
+        note(w, y)
+        if i == 2:
+            break
+    return y
+
+
+@row
+def handed_out(w, x):
+    w.gen = halves(w, x)
+    y = next(w.gen)
+    note(w, y)
+    z = next(w.gen)
+    note(w, z)
+    w.left = [v for v in w.gen]
+    del w.gen
+    return y, z
+
+
+@row
+def two_names(w, x):
+    g = halves(w, x, 6)
+    same = [g, g]
+    y = next(g)
+    note(w, y)
+    z = next(same[0])
+    note(w, z)
+    return y, z, next(same[1]), next(g), same[0] is g
+
+
+@row
+def returned(w, x):
+    g = halves(w, x)
+    y = next(g)
+    note(w, y)
+    return y, list(g)
+
+
+@row(make=lambda: world(kept=[]))
+def kept_in_state(w, x):
+    g = halves(w, x)
+    y = next(g)
+    w.kept.append(g)
+    note(w, y)
+    z = next(g)
+    note(w, z)
+    w.kept.pop()
+    return z
+
+
+@row
+def sent_values(w, x):
+    def echo():
+        got = yield x
+        while got is not None:
+            w.log.append("got")
+            got = yield got * 2
+        return "done"
+
+    g = echo()
+    a = next(g)
+    note(w, a)
+    b = g.send(a + 1)
+    note(w, b)
+    try:
+        g.send(None)
+    except StopIteration as stop:
+        w.log.append(stop.value)
+    return a, b
+
+
+# ------------------------------------------------------------------------------------------------- a break inside
+
+
+def asking(w, x, n=3):
+    """A generator that asks for data."""
+    w.log.append("begin")
+    try:
+        for i in range(n):
+            x = note(w, x * 0.5, i)
+            yield x
+    finally:
+        w.log.append("end")
+
+
+@row
+def generator_breaks(w, x):
+    out = []
+    for y in asking(w, x):
+        out.append(y)
+    return out
+
+
+@row
+def generator_and_body_break(w, x):
+    for y in asking(w, x):
+        note(w, y, "body")
+    return y
+
+
+@row
+def generator_breaks_often(w, x):
+    for y in asking(w, x, 12):
+        w.log.append("body")
+    return y
+
+
+@row
+def break_at_the_end(w, x):
+    def steps():
+        yield x
+        note(w, x)
+
+    return [y + 1 for y in steps()]
+
+
+@row
+def break_before_the_first(w, x):
+    def steps():
+        y = note(w, x)
+        yield y
+
+    (y,) = steps()
+    return y
+
+
+@row(inputs=SIGNS)
+def branch_in_a_generator(w, x):
+    def steps():
+        for y in x:
+            if y.sum() > 0:
+                yield y
+            else:
+                w.log.append("negative")
+
+    return [y * 2 for y in steps()]
+
+
+@row(inputs=SIGNS)
+def or_in_a_generator(w, x):
+    def steps():
+        for y in x:
+            yield (y.sum() > 0) or y.max()
+
+    return [y for y in steps()]
+
+
+@row
+def explicit_next(w, x):
+    g = asking(w, x)
+    a, b = next(g), next(g)
+    w.log.append("between")
+    c = next(g)
+    return a, b, c, next(g, None)
+
+
+@row
+def explicit_send(w, x):
+    def total():
+        sum = x
+        while True:
+            more = yield note(w, sum)
+            w.log.append("got")
+            sum = sum + more
+
+    g = total()
+    next(g)
+    a = g.send(x)
+    b = g.send(a)
+    return a, b
+
+
+@row
+def stop_with_a_value(w, x):
+    def steps():
+        y = yield x
+        z = note(w, y)
+        return z, "end"
+
+    g = steps()
+    a = next(g)
+    try:
+        g.send(a + 1)
+    except StopIteration as stop:
+        return stop.value
+
+
+@row
+def delegated(w, x):
+    def inner():
+        got = yield note(w, x, "inner")
+        note(w, got, "inner")
+        return got * 2
+
+    def outer():
+        result = yield from inner()
+        note(w, result, "outer")
+        yield result
+
+    g = outer()
+    a = next(g)
+    return a, g.send(a + 1)
+
+
+@row
+def delegated_deep(w, x):
+    def level(n, x):
+        if n == 0:
+            yield note(w, x, n)
+        else:
+            yield from level(n - 1, x + 1)
+            note(w, x, n)
+            yield x
+
+    return [y for y in level(4, x)]
+
+
+@row
+def nested_generators(w, x):
+    def doubled(items):
+        for y in items:
+            yield note(w, y * 2, "doubled")
+
+    def shifted(items):
+        for y in items:
+            yield note(w, y + 1, "shifted")
+
+    out = []
+    for y in doubled(shifted(asking(w, x))):
+        out.append(y)
+    return out
+
+
+@row
+def generator_expression(w, x):
+    total = 0
+    for y in (note(w, x + i) for i in range(3)):
+        total = total + y
+    return total
+
+
+@row
+def generator_calls_deep(w, x):
+    def help(y):
+        return note(w, y) * 2
+
+    def steps():
+        for i in range(2):
+            with contextlib.nullcontext():
+                yield help(x + i) + help(x - i)
+
+    out = []
+    for y in steps():
+        out.append(y)
+    return out
+
+
+@row
+def finally_breaks(w, x):
+    def steps():
+        try:
+            yield x
+            yield x + 1
+        finally:
+            note(w, x, "finally")
+
+    out = []
+    for y in steps():
+        out.append(y)
+    return out
+
+
+@row
+def with_inside(w, x):
+    @contextlib.contextmanager
+    def region():
+        w.log.append("enter")
+        try:
+            yield 2
+        finally:
+            w.log.append("exit")
+
+    def steps():
+        with region() as n:
+            for i in range(2):
+                yield note(w, x * n + i)
+
+    for y in steps():
+        note(w, y, "body")
+    return y
+
+
+@row
+def generator_raises(w, x):
+    def steps():
+        yield note(w, x)
+        note(w, x, "last")
+        raise ValueError("over")
+
+    out = []
+    try:
+        for y in steps():
+            out.append(y)
+    except ValueError as e:
+        w.log.append(str(e))
+    return out
+
+
+@row
+def generator_raises_out(w, x):
+    def steps():
+        yield note(w, x)
+        note(w, x, "last")
+        raise ValueError("over")
+
+    for y in steps():
+        w.log.append("body")
+    return y
+
+
+@row
+def stop_iteration_inside(w, x):
+    def steps():
+        yield note(w, x)
+        raise StopIteration(1)
+
+    try:
+        return [y for y in steps()]
+    except RuntimeError as e:
+        w.log.append((str(e), type(e.__cause__).__name__))
+        return x
+
+
+@row
+def recursive_tree(w, x):
+    def walk(node):
+        if isinstance(node, list):
+            for child in node:
+                yield from walk(child)
+        else:
+            yield note(w, x * node)
+
+    total = x
+    for y in walk([1, [2, [3, 4]], 5]):
+        total = total + y
+    return total
+
+
+@row
+def fibonacci(w, x):
+    def numbers():
+        a, b = 0, 1
+        while True:
+            yield a
+            a, b = b, a + b
+
+    total = x
+    for n in numbers():
+        if n > 20:
+            break
+        total = note(w, total + n)
+    return total
+
+
+@row
+def coroutine_by_hand(w, x):
+    async def inner(y):
+        return note(w, y) * 2
+
+    async def outer():
+        a = await inner(x)
+        w.log.append("between")
+        return a + await inner(a)
+
+    c = outer()
+    try:
+        c.send(None)
+    except StopIteration as stop:
+        return stop.value
+
+
+# ------------------------------------------------------------------------------------------------- driven by C code
+
+
+@row
+def sum_of_generator(w, x):
+    return sum(note(w, x + i) for i in range(3))
+
+
+@row
+def stack_of_generator(w, x):
+    return torch.stack(tuple(note(w, x + i) for i in range(3)))
+
+
+@row
+def list_of_generator(w, x):
+    return list(asking(w, x))
+
+
+@row
+def dict_of_generator(w, x):
+    return dict((i, note(w, x + i)) for i in range(3))
+
+
+@row(inputs=SIGNS)
+def any_of_generator(w, x):
+    return any(y.sum() > 0 for y in x), all(y.sum() > 0 for y in x)
+
+
+@row
+def max_of_generator(w, x):
+    return max(note(w, x + i).sum().item() for i in range(3))
+
+
+@row
+def joined(w, x):
+    return ", ".join(f"{y.sum().item():.3f}" for y in x), x + 1
+
+
+@row
+def enumerated_generator(w, x):
+    for i, y in enumerate(asking(w, x)):
+        w.log.append(i)
+    return y
+
+
+@row
+def zipped_generators(w, x):
+    for a, b in zip(asking(w, x), asking(w, x + 1)):
+        w.log.append("body")
+    return a + b
+
+
+@row
+def mapped(w, x):
+    out = []
+    for y in map(lambda i: note(w, x + i), range(3)):
+        out.append(y)
+    return out
+
+
+@row
+def list_of_map(w, x):
+    return list(map(lambda i: note(w, x + i), range(3)))
+
+
+@row
+def sorted_by_data(w, x):
+    return sorted(range(len(x)), key=lambda i: -x[i].sum().item()), x + 1
+
+
+@row
+def reduced(w, x):
+    return functools.reduce(lambda a, y: note(w, a + y), list(x))
+
+
+@row
+def filtered(w, x):
+    return [y * 2 for y in filter(lambda y: y.sum() > 0, x)]
+
+
+@row
+def chained(w, x):
+    return [note(w, y) for y in itertools.chain(asking(w, x, 1), asking(w, x + 1, 1))]
+
+
+@row
+def unpacked(w, x):
+    a, b, c = asking(w, x)
+    first, *rest = asking(w, x)
+    return a, b, c, first, rest
+
+
+@row
+def starred(w, x):
+    def add(*ys):
+        return sum(ys)
+
+    return add(*asking(w, x)), [*asking(w, x)]
+
+
+@row
+def extended(w, x):
+    out = []
+    out.extend(asking(w, x))
+    out += asking(w, x, 1)
+    return out
+
+
+# ------------------------------------------------------------------------------------------------- closing, throwing
+
+
+@row
+def closed_with_a_break(w, x):
+    def steps():
+        try:
+            yield x
+        finally:
+            note(w, x, "finally")
+
+    g = steps()
+    y = next(g)
+    g.close()
+    return y + 1
+
+
+@row
+def thrown_and_caught(w, x):
+    def steps():
+        try:
+            yield x
+        except ValueError as e:
+            w.log.append(str(e))
+            yield note(w, x * 2, "caught")
+
+    g = steps()
+    next(g)
+    return g.throw(ValueError("in"))
+
+
+@row
+def thrown_and_passed_on(w, x):
+    def steps():
+        try:
+            yield x
+        finally:
+            note(w, x, "finally")
+
+    g = steps()
+    next(g)
+    try:
+        g.throw(KeyError("k"))
+    except KeyError as e:
+        w.log.append(e.args)
+    return x + 1
+
+
+@row
+def thrown_before_the_start(w, x):
+    g = asking(w, x)
+    try:
+        g.throw(ValueError("early"))
+    except ValueError as e:
+        w.log.append(str(e))
+    note(w, x)
+    return next(g, "finished")
+
+
+@row
+def thrown_through_delegation(w, x):
+    def inner():
+        try:
+            yield x
+        except ValueError:
+            yield note(w, x, "inner")
+
+    def outer():
+        yield from inner()
+        yield note(w, x, "outer")
+
+    g = outer()
+    next(g)
+    return g.throw(ValueError("in")), next(g)
+
+
+@row
+def refuses_to_close(w, x):
+    def steps():
+        try:
+            yield x
+        except GeneratorExit:
+            note(w, x, "refuses")
+            yield x + 1
+
+    g = steps()
+    next(g)
+    try:
+        g.close()
+    except RuntimeError as e:
+        w.log.append(str(e))
+    return x + 1
+
+
+# ------------------------------------------------------------------------------------------------- context managers
+
+
+@contextlib.contextmanager
+def region(w, x, catches=()):
+    w.log.append("enter")
+    try:
+        yield note(w, x, "entering")
+    except catches as e:
+        w.log.append(("caught", str(e)))
+    finally:
+        note(w, x, "leaving")
+
+
+@row
+def manager_breaks(w, x):
+    with region(w, x) as y:
+        z = note(w, y, "body")
+    return z
+
+
+@row
+def managers_nested(w, x):
+    with region(w, x) as a, region(w, a) as b:
+        return note(w, a + b, "body")
+
+
+@row
+def manager_catches(w, x):
+    with region(w, x, ValueError) as y:
+        note(w, y, "body")
+        raise ValueError("in the body")
+    return x + 1
+
+
+@row
+def manager_passes_on(w, x):
+    try:
+        with region(w, x) as y:
+            raise KeyError("in the body")
+    except KeyError as e:
+        w.log.append(e.args)
+    return y
+
+
+@row
+def manager_lets_out(w, x):
+    with region(w, x):
+        raise KeyError("in the body")
+
+
+@row
+def manager_as_decorator(w, x):
+    @region(w, x)
+    def inner(y):
+        return note(w, y, "inner")
+
+    return inner(x) + inner(x + 1)
+
+
+@row
+def exit_stack(w, x):
+    with contextlib.ExitStack() as stack:
+        a = stack.enter_context(region(w, x))
+        stack.callback(w.log.append, "callback")
+        b = stack.enter_context(region(w, x + 1))
+        c = note(w, a + b, "body")
+    return c
+
+
+@row
+def exit_stack_plain(w, x):
+    with contextlib.ExitStack() as stack:
+        stack.callback(w.log.append, "callback")
+        y = note(w, x, "body")
+        stack.callback(note, w, y, "last")
+    return y
+
+
+class Closes:
+    def __init__(self, w, x):
+        self.w, self.x = w, x
+
+    def close(self):
+        note(self.w, self.x, "close")
+
+
+@row
+def closing(w, x):
+    with contextlib.closing(Closes(w, x)) as c:
+        y = note(w, c.x, "body")
+    return y
+
+
+@row
+def suppressed(w, x):
+    with contextlib.suppress(ValueError, KeyError):
+        note(w, x, "body")
+        raise KeyError("gone")
+    with contextlib.suppress(ValueError):
+        note(w, x, "body")
+    return note(w, x, "after")
+
+
+@row
+def null_context(w, x):
+    with contextlib.nullcontext(x) as y:
+        return note(w, y, "body")
+
+
+@row
+def redirected(w, x):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        print("sum", x.sum().item())
+        y = x + 1
+        print("and", y.sum().item())
+    w.log.append(out.getvalue())
+    return y
+
+
+@row
+def forked_rng(w, x):
+    torch.manual_seed(3)
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        a = torch.rand(3)
+        note(w, a)
+        b = torch.rand(3)
+    return a, b, torch.rand(3)
+
+
+@row
+def checkpointed(w, x):
+    from torch.utils.checkpoint import checkpoint
+
+    def inner(y):
+        return note(w, y.sin(), "inner").cos()
+
+    return checkpoint(inner, x, use_reentrant=False)
+
+
+@row
+def no_grad_generator(w, x):
+    @torch.no_grad()
+    def steps():
+        for i in range(2):
+            yield note(w, x * i)
+
+    out = []
+    for y in steps():
+        out.append(y)
+    return out
+
+
+# ------------------------------------------------------------------------------------------------- an exception handled
+
+
+def fails(w, x, kind=ValueError):
+    y = x * 3
+    w.log.append("fails")
+    raise kind("reason", int(y.numel()))
+
+
+@row
+def except_breaks(w, x):
+    try:
+        fails(w, x)
+    except ValueError as e:
+        y = note(w, x, "except")
+        w.log.append(e.args)
+    return y
+
+
+@row
+def except_breaks_twice(w, x):
+    try:
+        fails(w, x)
+    except ValueError as e:
+        y = note(w, note(w, x, "first"), "second")
+        w.log.append((type(e).__name__, str(e)))
+    return note(w, y, "after")
+
+
+@row
+def finally_breaks_on_the_way_out(w, x):
+    try:
+        fails(w, x)
+    finally:
+        note(w, x, "finally")
+
+
+@row
+def finally_breaks_and_is_caught(w, x):
+    try:
+        try:
+            fails(w, x)
+        finally:
+            note(w, x, "finally")
+    except ValueError as e:
+        w.log.append(e.args)
+    return x + 1
+
+
+@row
+def raised_again(w, x):
+    try:
+        try:
+            fails(w, x)
+        except ValueError:
+            note(w, x, "first")
+            raise
+    except ValueError as e:
+        note(w, x, "second")
+        w.log.append((e.args, e.__context__, e.__cause__))
+    return x + 1
+
+
+@row
+def raised_again_out(w, x):
+    try:
+        fails(w, x)
+    except ValueError:
+        note(w, x)
+        raise
+
+
+@row
+def raised_from(w, x):
+    try:
+        try:
+            fails(w, x)
+        except ValueError as e:
+            note(w, x, "first")
+            raise KeyError("other") from e
+    except KeyError as e:
+        note(w, x, "second")
+        w.log.append((repr(e), repr(e.__cause__), e.__suppress_context__, e.__cause__ is e.__context__))
+    return x + 1
+
+
+@row
+def raised_in_context(w, x):
+    try:
+        try:
+            fails(w, x)
+        except ValueError:
+            note(w, x, "first")
+            {}["missing"]
+    except KeyError as e:
+        note(w, x, "second")
+        w.log.append((repr(e), repr(e.__context__), e.__cause__))
+    return x + 1
+
+
+@row
+def nested_handlers(w, x):
+    import sys
+
+    try:
+        fails(w, x)
+    except ValueError:
+        note(w, x, "outer")
+        try:
+            fails(w, x, KeyError)
+        except KeyError:
+            note(w, x, "inner")
+            w.log.append(sys.exc_info()[0].__name__)
+        w.log.append(sys.exc_info()[0].__name__)
+        note(w, x, "outer again")
+        w.log.append(sys.exc_info()[0].__name__)
+    w.log.append(sys.exc_info()[0])
+    return x + 1
+
+
+class Failure(Exception):
+    def __init__(self, message, data):
+        super().__init__(message)
+        self.data = data
+
+
+@row
+def exception_with_data(w, x):
+    try:
+        raise Failure("with data", x * 2)
+    except Failure as e:
+        note(w, e.data, "except")
+        return e.data + 1
+
+
+@row
+def exception_lives_on(w, x):
+    caught = None
+    try:
+        fails(w, x)
+    except ValueError as e:
+        caught = e
+    y = note(w, x)
+    w.log.append((type(caught).__name__, caught.args))
+    return y
+
+
+@row
+def exception_in_called_function(w, x):
+    def handle():
+        return note(w, x, "handler")
+
+    try:
+        fails(w, x)
+    except ValueError:
+        y = handle()
+        w.log.append("handled")
+    return y
+
+
+@row
+def else_and_finally(w, x):
+    for kind in (ValueError, KeyError, None):
+        try:
+            if kind is not None:
+                fails(w, x, kind)
+        except ValueError:
+            note(w, x, "value")
+        except KeyError:
+            note(w, x, "key")
+        else:
+            note(w, x, "else")
+        finally:
+            note(w, x, "finally")
+    return x + 1
+
+
+@row
+def return_in_finally(w, x):
+    def inner():
+        try:
+            fails(w, x)
+        finally:
+            return note(w, x, "finally")
+
+    return inner() + 1
+
+
+@row
+def exit_handles(w, x):
+    class Manager:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, kind, value, traceback):
+            note(w, x, "exit")
+            w.log.append((kind.__name__, value.args, traceback is not None))
+            return True
+
+    with Manager():
+        fails(w, x)
+    return note(w, x, "after")
+
+
+@row
+def exception_group(w, x):
+    try:
+        raise ExceptionGroup("group", [ValueError(1), KeyError(2)])
+    except* ValueError as e:
+        note(w, x, "value")
+        w.log.append(e.exceptions[0].args)
+    except* KeyError as e:
+        note(w, x, "key")
+        w.log.append(e.exceptions[0].args)
+    return x + 1
+
+
+@row
+def handled_in_a_generator(w, x):
+    def steps():
+        try:
+            fails(w, x)
+        except ValueError as e:
+            yield note(w, x, "except")
+            w.log.append(e.args)
+            yield note(w, x + 1, "except")
+
+    out = []
+    for y in steps():
+        out.append(note(w, y, "body"))
+    return out
+
+
+@row
+def retried(w, x):
+    for attempt in range(4):
+        try:
+            if attempt < 3:
+                fails(w, x)
+            return note(w, x, attempt)
+        except ValueError:
+            x = note(w, x, "again")
+
+
+@row
+def error_of_torch(w, x):
+    try:
+        x @ x.new_zeros(17, 2)
+    except RuntimeError as e:
+        y = note(w, x, "except")
+        w.log.append(type(e).__name__)
+    return y
+
+
+@row
+def the_operation_raises(w, x):
+    try:
+        int("no number " + str(x.sum().item()))
+    except ValueError as e:
+        w.log.append(str(e))
+        y = note(w, x, "except")
+    return y
+
+
+# ------------------------------------------------------------------------------------------------- calls made by C code
+
+
+class Lazy:
+    def __init__(self, w, x):
+        self.w, self.x = w, x
+
+    @property
+    def half(self):
+        return note(self.w, self.x * 0.5, "half")
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return note(self.w, self.x, name)
+
+    def __getitem__(self, i):
+        return note(self.w, self.x + i, "item")
+
+    def __len__(self):
+        return int(note(self.w, self.x, "len").numel())
+
+    def __call__(self, y):
+        return note(self.w, self.x + y, "call")
+
+    def __add__(self, other):
+        return note(self.w, self.x + other, "add")
+
+    def __eq__(self, other):
+        note(self.w, self.x, "eq")
+        return True
+
+    def __bool__(self):
+        return note(self.w, self.x, "bool").sum().item() > -1e9
+
+    def __contains__(self, y):
+        return note(self.w, self.x, "contains").sum().item() > -1e9
+
+
+@row
+def property_breaks(w, x):
+    return Lazy(w, x).half + 1
+
+
+@row
+def getattr_breaks(w, x):
+    return Lazy(w, x).anything + getattr(Lazy(w, x), "other")
+
+
+@row
+def item_breaks(w, x):
+    return Lazy(w, x)[3] + 1
+
+
+@row
+def call_breaks(w, x):
+    return Lazy(w, x)(2) + 1
+
+
+@row
+def operator_breaks(w, x):
+    return (Lazy(w, x) + 1) * 2
+
+
+@row
+def length_breaks(w, x):
+    return len(Lazy(w, x)), x + 1
+
+
+@row
+def truth_breaks(w, x):
+    return x + (1 if Lazy(w, x) else 2), 3 in Lazy(w, x)
+
+
+@row
+def equality_breaks(w, x):
+    return Lazy(w, x) == 3, x + 1
+
+
+@row
+def post_init_breaks(w, x):
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Pair:
+        a: torch.Tensor
+        b: torch.Tensor = None
+
+        def __post_init__(self):
+            self.b = note(w, self.a, "post")
+
+    p = Pair(x)
+    return p.a + p.b
+
+
+class Counted(torch.Tensor):
+    log = None
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if cls.log is not None and func is torch.Tensor.add:
+            cls.log.append(float(torch._C._TensorBase.sum(args[0].as_subclass(torch.Tensor)).item()))
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+@row
+def torch_function_breaks(w, x):
+    Counted.log = w.log
+    try:
+        return x.as_subclass(Counted).add(1).as_subclass(torch.Tensor)
+    finally:
+        Counted.log = None
+
+
+@row
+def init_breaks(w, x):
+    class Made:
+        def __init__(self, y):
+            self.y = note(w, y, "init")
+
+    return Made(x).y + 1
+
+
+@row
+def partial_breaks(w, x):
+    return functools.partial(note, w, what="partial")(x)
+
+
+@row
+def lru_cache_breaks(w, x):
+    @functools.lru_cache
+    def cached(n):
+        return note(w, x + n, "cached")
+
+    return cached(1) + cached(1)
+
+
+@row
+def setter_breaks(w, x):
+    class Set:
+        @property
+        def y(self):
+            return self._y
+
+        @y.setter
+        def y(self, value):
+            self._y = note(w, value, "set")
+
+    s = Set()
+    s.y = x
+    return s.y
+
+
+@row
+def box_of_generator(w, x):
+    box = Box(asking(w, x))
+    out = []
+    for y in box.value:
+        out.append(y)
+        w.log.append(len(out))
+    return out, next(box.value, "finished")
