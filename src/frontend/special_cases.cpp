@@ -144,4 +144,14 @@ bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall
   return file != nullptr && std::strstr(file, "/torch/optim/") != nullptr;
 }
 
+bool is_lock_of_cached_property(const CressetActivation& activation, const CCall& what) {
+  static PyObject* const get = [] {
+    const PyRef type = PyRef::borrow(module_attribute("functools", "cached_property"));
+    return checked(PyObject_GetAttrString(type.get(), "__get__")).release();
+  }();
+  if (what.self == nullptr || !PyFunction_Check(get)) return false;
+  return (PyObject*)activation.code == PyFunction_GET_CODE(get) &&
+         std::string_view(Py_TYPE(what.self)->tp_name) == "_thread.RLock";
+}
+
 }  // namespace cresset::frontend

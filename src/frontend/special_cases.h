@@ -21,6 +21,10 @@ bool is_own_tensor(PyObject* object);
 // engine's run where it leaves no gradients behind on tensors that were there before.
 bool differentiates_own_tensors(const CCall& what, const CressetCall& call);
 
+// functools.cached_property takes a lock while it makes its value (later Pythons do without): the write of the value
+// into the object is what counts.
+bool is_lock_of_cached_property(const CressetActivation& activation, const CCall& what);
+
 // A C function of torch's that is given symbolic booleans, called with plain ones. Empty for other calls. Throws
 // PythonError.
 PyRef with_plain_bools(const CressetCall& call);

@@ -26,6 +26,17 @@ class Net(torch.nn.Module):
     def forward(self, t):
         return t * self.weight
 
+class Square:
+    def __init__(self, side):
+        self.side = side
+    @functools.cached_property
+    def area(self):
+        global calls
+        calls += 1
+        return self.side * self.side
+
+square = Square(3)
+
 class Color(enum.Enum):
     RED = 1
     BLUE = 2
@@ -58,6 +69,13 @@ def make():
 """
 
 PROGRAMS = """
+cached_properties
+    mine = Square(x.sum())
+    first = mine.area
+    w.log.append((square.area, "area" in vars(square), vars(mine).keys(), calls))
+    del square.__dict__["area"]
+    return first * mine.area + square.area, first is mine.area
+
 class_methods_of_builtin_types
     keys = dict.fromkeys(w.items, x.sum())
     n = int.from_bytes(b"\\x01\\x02", "little")

@@ -74,3 +74,13 @@ def test_language(request, name, body, grad):
 def test_names_are_different():
     names = [name for name, _ in ROWS]
     assert len(set(names)) == len(names) and all(name.isidentifier() for name in names)
+
+
+def test_a_cached_property_ends_no_piece():
+    module = load("f", "return x * Square(2).area + square.area")
+    compiled = cresset.compile(module.f)
+    cresset.reset()
+    for _ in range(2):  # the value that the first call leaves behind is read by the second
+        torch.testing.assert_close(compiled(None, torch.ones(2)), torch.full((2,), 13.0))
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"]) == (2, 0), stats["graph_break_reasons"]
