@@ -230,7 +230,7 @@ class BoxedCall final : public ExternKernel {
     return list;
   }
 
-  // Every tensor that comes back is one result, those of a list one each; numbers are none.
+  // Every tensor that comes back is one result, those of a list one each; numbers and undefined tensors are none.
   void deliver(torch::jit::Stack& stack, BoundContext& context) const {
     size_t next = 0;
     const auto give = [&](at::Tensor tensor) {
@@ -240,7 +240,7 @@ class BoxedCall final : public ExternKernel {
     };
     for (c10::IValue& value : stack) {
       if (value.isTensor()) {
-        give(std::move(value).toTensor());
+        if (value.toTensor().defined()) give(std::move(value).toTensor());
       } else if (value.isTensorList()) {
         for (at::Tensor& tensor : value.toTensorVector()) give(std::move(tensor));
       }

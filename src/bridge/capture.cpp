@@ -450,6 +450,7 @@ void check_device_of(graph::OpId op, const std::vector<graph::TensorType>& types
 
 std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
   ++counters.operators;
+  absent_results = 0;
   if (makes_data_dependent_sizes(op)) {
     check_devices(*graph_, op, args);
     return call_data_dependent(op, std::move(args));
@@ -466,6 +467,7 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
     if (!ops::takes_complex(*graph_, args)) shapes_.add(found);  // a complex constant may count as a number
   }
   const bool refused = known != nullptr ? known->refused : found.refused;
+  absent_results = known != nullptr ? known->absent : found.absent;
   const std::vector<graph::ValueId> results =
       append(op, std::move(args), known != nullptr ? known->types : std::move(found.types));
   if (refused) graph_->node(graph_->order.back()).through_aten = true;
@@ -487,9 +489,10 @@ ops::ShapeMemo::Entry Capture::result_types(graph::OpId op, const std::vector<gr
     refused = true;
   }
   ++counters.generic_rule_entries;
-  std::vector<graph::TensorType> types = generic_rule(*this, op, args);
+  uint64_t absent = 0;
+  std::vector<graph::TensorType> types = generic_rule(*this, op, args, &absent);
   if (!invalid.empty()) abort_capture(invalid);  // eager raises, though its meta kernel does not
-  return {std::move(types), refused};
+  return {std::move(types), refused, absent};
 }
 
 }  // namespace cresset::bridge

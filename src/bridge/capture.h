@@ -190,6 +190,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
   // Appends a call; returns its result values. Shape rule, else the generic rule.
   std::vector<graph::ValueId> call(graph::OpId op, std::vector<graph::Arg> args);
+  uint64_t absent_results = 0;  // of the last call(), by position: those that it does not give
 
   // As call(), for operators whose result sizes depend on data: the results' sizes are unbacked symbols.
   std::vector<graph::ValueId> call_data_dependent(graph::OpId op, std::vector<graph::Arg> args);

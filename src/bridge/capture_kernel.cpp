@@ -112,13 +112,15 @@ class Call {
     for (c10::IValue& r : results) stack_.push_back(std::move(r));
   }
 
-  // Wraps graph values by the schema's returns: a Tensor[] takes what the others leave.
-  std::vector<c10::IValue> wrap(const std::vector<at::Tensor>& tensors) const {
+  // Wraps graph values by the schema's returns: a Tensor[] takes what the others leave. absent: by position.
+  std::vector<c10::IValue> wrap(const std::vector<at::Tensor>& tensors, uint64_t absent = 0) const {
     const auto& returns = entry_.functional_handle->schema().returns();
     std::vector<c10::IValue> out;
     size_t next = 0;
     for (size_t i = 0; i < returns.size(); ++i) {
-      if (arg_type(returns[i]) == ArgType::TensorList) {
+      if ((absent >> i & 1) != 0) {
+        out.emplace_back(at::Tensor());
+      } else if (arg_type(returns[i]) == ArgType::TensorList) {
         const size_t take = tensors.size() - next - (returns.size() - i - 1);
         out.emplace_back(
             c10::List<at::Tensor>(std::vector<at::Tensor>(tensors.begin() + next, tensors.begin() + next + take)));
@@ -225,13 +227,14 @@ class Call {
   void functional() {
     if (read_number() || batch_norm_in_training()) return;
     const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
+    const uint64_t absent = capture_.absent_results;
     std::vector<at::Tensor> tensors;
     if (is_watchable_empty(results)) {
       tensors.push_back(capture_.make_watched_empty(results[0]));
     } else {
       for (const ValueId v : results) tensors.push_back(capture_.make_result(v));
     }
-    finish(wrap(tensors));
+    finish(wrap(tensors, absent));
   }
 
   at::Tensor stand_in(size_t i) {

@@ -89,18 +89,40 @@ class MetaCall {
     }
     Capture::StepAside aside;
     handle_.callBoxed(stack);
+    const uint64_t never = never_given();
+    absent_ = 0;
     Tensors out;
-    for (const c10::IValue& v : stack) {
-      if (v.isTensor()) {
-        if (v.toTensor().defined()) out.push_back(v.toTensor());
+    for (size_t i = 0; i < stack.size(); ++i) {
+      if (!stack[i].isTensor()) {
+        for (const at::Tensor& t : stack[i].toTensorVector()) out.push_back(t);
+      } else if (stack[i].toTensor().defined() && (never >> i & 1) == 0) {
+        out.push_back(stack[i].toTensor());
       } else {
-        for (const at::Tensor& t : v.toTensorVector()) out.push_back(t);
+        absent_ |= uint64_t{1} << i;
       }
     }
     return out;
   }
+  uint64_t absent() const { return absent_; }  // results, by position, that the last run did not give
 
  private:
+  // Results that the meta kernel gives and no other does, as flags among the arguments say.
+  uint64_t never_given() const {
+    struct Row {
+      std::string_view op;
+      const char* flag;  // without it
+      uint64_t results;
+    };
+    static constexpr Row kRows[] = {{"aten::_native_multi_head_attention", "need_weights", 1u << 1},
+                                    {"aten::mkldnn_rnn_layer", "train", 1u << 3}};
+    for (const Row& row : kRows) {
+      if (handle_.schema().name() != row.op) continue;
+      const std::optional<int> position = handle_.schema().argumentIndexWithName(row.flag);
+      const bool* wanted = position ? std::get_if<bool>(&args_[static_cast<size_t>(*position)]) : nullptr;
+      if (wanted != nullptr && !*wanted) return row.results;
+    }
+    return 0;
+  }
   at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) const {
     if (on_meta_) return at::Tensor(at::detail::empty_strided_meta(sizes, strides, dtype));
     const Capture::StepAside aside;
@@ -142,6 +164,7 @@ class MetaCall {
   bool on_meta_;
   std::vector<ExprId> sizes_;
   graph::Device device_;
+  mutable uint64_t absent_ = 0;
 };
 
 int64_t pin(Capture& capture, ExprId e) {
@@ -163,6 +186,8 @@ class GenericRule {
         call_(capture, op, args),
         exact_(is_unpredictable(graph::op_name(op)) ||
                (must_run(graph::op_name(op)) && !may_run_often(graph::op_name(op)))) {}
+
+  uint64_t absent() const { return call_.absent(); }
 
   std::vector<graph::TensorType> run() {
     const Tensors base = call_.run([&](ExprId e) { return exact_ ? pin(capture_, e) : hint(e); });
@@ -229,8 +254,12 @@ class GenericRule {
 
 }  // namespace
 
-std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args) {
-  return GenericRule(capture, op, args).run();
+std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args,
+                                            uint64_t* absent) {
+  GenericRule rule(capture, op, args);
+  std::vector<graph::TensorType> types = rule.run();
+  if (absent != nullptr) *absent = rule.absent();
+  return types;
 }
 
 void note_unpredictable(std::string_view op) {

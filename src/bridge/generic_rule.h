@@ -13,7 +13,9 @@ namespace cresset::bridge {
 // pinned by guards. A function found so is a prediction: the executor compares it with what the operator returns
 // (PredictionError). An exception that the meta kernel raises for the caller's own sizes is eager's and passes through.
 // Aborts the capture when the operator has no meta kernel.
-std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args);
+// `absent`: which results, by position, such a call does not give (the types are of the others).
+std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args,
+                                            uint64_t* absent = nullptr);
 
 // A prediction for this operator was wrong: from now on its sizes are pinned.
 void note_unpredictable(std::string_view op);

@@ -63,12 +63,12 @@ namespace {
                            "cresset: " + decision_text(env, expr));
 }
 
-// Python raises for a zero divisor, so a compiled call must not meet one.
-sym::ExprId divisor(sym::ShapeEnv& env, sym::ExprId by) {
+// Python raises for a zero divisor, in these words, so a compiled call must not meet one.
+sym::ExprId divisor(sym::ShapeEnv& env, sym::ExprId by, const char* words) {
   if (env.known_nonzero(by)) return by;
   const sym::ExprId nonzero = env.pool().ne(by, env.pool().constant(0));
   const std::optional<bool> answer = env.evaluate(nonzero, [] { return current_reason(); });
-  if (!answer.value_or(true)) throw DivisionByZero();
+  if (!answer.value_or(true)) throw DivisionByZero(words);
   if (!answer) env.assume(nonzero, "a size made by data divides: " + env.to_string(nonzero));
   return by;
 }
@@ -162,15 +162,15 @@ c10::SymNode SymNode::truediv(const c10::SymNode& other) {
   if (by != nullptr && by->type_ == Type::Float && by->value_ != 0)  // Python raises for a zero divisor
     if (c10::SymNode value = value_op(other, &divide_tensors, [](double a, double b) { return a / b; })) return value;
   if (involves_float(other)) return float_op(other, [](double a, double b) { return a / b; });
-  return ratio(expr_, operand(other));
+  return ratio(expr_, divisor(*env_, operand(other), "division by zero"));
 }
 c10::SymNode SymNode::floordiv(const c10::SymNode& other) {
   if (involves_float(other)) return float_op(other, [](double a, double b) { return std::floor(a / b); });
-  return make(Type::Int, pool().floor_div(expr_, divisor(*env_, operand(other))));
+  return make(Type::Int, pool().floor_div(expr_, divisor(*env_, operand(other), "integer division or modulo by zero")));
 }
 c10::SymNode SymNode::mod(const c10::SymNode& other) {
   if (involves_float(other)) return float_op(other, [](double a, double b) { return a - b * std::floor(a / b); });
-  return make(Type::Int, pool().mod(expr_, divisor(*env_, operand(other))));
+  return make(Type::Int, pool().mod(expr_, divisor(*env_, operand(other), "integer modulo by zero")));
 }
 // A positive size to the power of a number is a Value, which pins the size when it is looked at (look()).
 c10::SymNode SymNode::pow(const c10::SymNode& other) {

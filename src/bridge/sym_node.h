@@ -171,7 +171,7 @@ at::Tensor divide_tensors(const at::Tensor& a, const at::Tensor& b);
 // Python has an exception of its own for it.
 class DivisionByZero : public std::runtime_error {
  public:
-  DivisionByZero() : std::runtime_error("integer division or modulo by zero") {}
+  explicit DivisionByZero(const char* words) : std::runtime_error(words) {}
 };
 
 class DataDependentError : public c10::Error {

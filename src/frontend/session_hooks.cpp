@@ -440,6 +440,10 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     in_progress_ = {};
     return value ? (*result = value.release(), CRESSET_RESULT) : CRESSET_FAIL;
   }
+  if (what.effect == CEffect::Pure && reads_memory_of_outsider(what)) {
+    capture_->flush("the memory of a tensor is asked for");
+    return CRESSET_RUN;
+  }
   if (what.effect == CEffect::Pure) return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   if (what.effect == CEffect::Outside) {
     capture_->flush("a call of " + describe_callable(call.callable));

@@ -104,6 +104,13 @@ bool leaves_gradients_to_others(const CressetCall& call) {
 
 bool is_own_tensor(PyObject* object) { return is_tensor(object) && is_own(tensor_of(object)); }
 
+bool reads_memory_of_outsider(const CCall& what) {
+  static const std::unordered_set<std::string_view> kReaders = {
+      "tolist", "numpy", "data_ptr", "untyped_storage", "apply_", "map_", "map2_", "__array__", "is_set_to"};
+  return what.self != nullptr && kReaders.count(what.name) != 0 && is_tensor(what.self) &&
+         tensor_of(what.self).defined() && bridge::TraceTensor::from(tensor_of(what.self)) == nullptr;
+}
+
 bool differentiates_own_tensors(const CCall& what, const CressetCall& call) {
   static const std::unordered_set<std::string_view> kOfTensors = {"requires_grad_", "register_hook", "_register_hook",
                                                                   "retain_grad", "register_post_accumulate_grad_hook"};

@@ -17,6 +17,10 @@ PyRef with_numpy_scalar(const CressetOperator& op);
 // A tensor that the call made and that nobody else has yet: autograd's state of it is the call's own.
 bool is_own_tensor(PyObject* object);
 
+// A method that gives the elements of a tensor which takes no part in the capture yet: nothing of the capture's would
+// notice.
+bool reads_memory_of_outsider(const CCall& what);
+
 // A call that changes what autograd knows, of own tensors alone: y.requires_grad_(), y.register_hook(f), and the
 // engine's run where it leaves no gradients behind on tensors that were there before.
 bool differentiates_own_tensors(const CCall& what, const CressetCall& call);

@@ -19,6 +19,7 @@ class ShapeMemo {
   struct Entry {
     Types types;
     bool refused = false;  // the operator's own rule did not cover these arguments
+    uint64_t absent = 0;   // results, by position, that such a call does not give; types are of the others
   };
   // The answer for a call, nullptr when there is none; then add() may give it.
   const Entry* find(const graph::Graph& graph, graph::OpId op, const std::vector<graph::Arg>& args);
