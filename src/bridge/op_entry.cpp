@@ -24,15 +24,20 @@ std::optional<c10::OperatorHandle> find_schema(const std::string& name, const st
 // Names whose functional counterpart does not follow from dropping the underscore.
 std::pair<std::string, std::string> functional_name(const std::string& name, const std::string& overload) {
   static const std::unordered_map<std::string, std::pair<std::string, std::string>> special = {
-      {"aten::normal_", {"aten::normal_functional", ""}}, {"aten::bernoulli_.float", {"aten::bernoulli", "p"}},
-      {"aten::bernoulli_.Tensor", {"aten::bernoulli", "Tensor"}}, {"aten::__iand__.Scalar", {"aten::__and__", "Scalar"}},
-      {"aten::__iand__.Tensor", {"aten::__and__", "Tensor"}}, {"aten::__ior__.Scalar", {"aten::__or__", "Scalar"}},
-      {"aten::__ior__.Tensor", {"aten::__or__", "Tensor"}}, {"aten::__ixor__.Scalar", {"aten::__xor__", "Scalar"}},
+      {"aten::normal_", {"aten::normal_functional", ""}},
+      {"aten::bernoulli_.float", {"aten::bernoulli", "p"}},
+      {"aten::bernoulli_.Tensor", {"aten::bernoulli", "Tensor"}},
+      {"aten::__iand__.Scalar", {"aten::__and__", "Scalar"}},
+      {"aten::__iand__.Tensor", {"aten::__and__", "Tensor"}},
+      {"aten::__ior__.Scalar", {"aten::__or__", "Scalar"}},
+      {"aten::__ior__.Tensor", {"aten::__or__", "Tensor"}},
+      {"aten::__ixor__.Scalar", {"aten::__xor__", "Scalar"}},
       {"aten::__ixor__.Tensor", {"aten::__xor__", "Tensor"}},
       {"aten::__ilshift__.Scalar", {"aten::__lshift__", "Scalar"}},
       {"aten::__ilshift__.Tensor", {"aten::__lshift__", "Tensor"}},
       {"aten::__irshift__.Scalar", {"aten::__rshift__", "Scalar"}},
-      {"aten::__irshift__.Tensor", {"aten::__rshift__", "Tensor"}}};
+      {"aten::__irshift__.Tensor", {"aten::__rshift__", "Tensor"}},
+      {"aten::transpose_", {"aten::transpose", "int"}}};
   const std::string full = overload.empty() ? name : name + "." + overload;
   if (auto it = special.find(full); it != special.end()) return it->second;
   return {name.substr(0, name.size() - 1), overload};
@@ -58,8 +63,8 @@ std::optional<c10::OperatorHandle> functional_of_out(const c10::OperatorHandle& 
 
 bool is_in_place_view(const std::string& name) {
   static const std::unordered_map<std::string, int> names = {
-      {"aten::t_", 0}, {"aten::transpose_", 0}, {"aten::squeeze_", 0}, {"aten::unsqueeze_", 0},
-      {"aten::as_strided_", 0}, {"aten::swapaxes_", 0}, {"aten::swapdims_", 0}, {"aten::detach_", 0}};
+      {"aten::t_", 0},          {"aten::transpose_", 0}, {"aten::squeeze_", 0},  {"aten::unsqueeze_", 0},
+      {"aten::as_strided_", 0}, {"aten::swapaxes_", 0},  {"aten::swapdims_", 0}, {"aten::detach_", 0}};
   return names.count(name) != 0;
 }
 

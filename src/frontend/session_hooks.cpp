@@ -550,8 +550,10 @@ void Session::log_method(const CCall& what, const CressetCall& call) {
                        (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
   for (size_t i = what.first; i < count; ++i) {
     // What is left of an iterator says nothing of what it gave.
-    if (PyIter_Check(call.args[i]) && !stores_what_it_is_given(key.get()))
+    if (PyIter_Check(call.args[i]) && !stores_what_it_is_given(key.get())) {
+      without_symbols(PyRef::borrow(what.self));  // no write speaks of them
       return refuse(std::string("calls ") + what.name + " with an iterator");
+    }
     write.values.push_back(PyRef::borrow(call.args[i]));
   }
   add_write(std::move(write));

@@ -5,6 +5,7 @@
 
 #include <unordered_set>
 
+#include "frontend/anatomy.h"
 #include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/py_objects.h"
@@ -23,6 +24,7 @@ class Replacer {
     if (PyCell_Check(object)) return cell(object, depth), PyRef::borrow(object);
     if (PyFunction_Check(object)) return function(object, depth), PyRef::borrow(object);
     if (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) return generator(object, depth), PyRef::borrow(object);
+    if (is_iterator(object)) return iterator(object, depth);
     if (PyTuple_Check(object)) return tuple(object, depth);
     if (PyFrozenSet_CheckExact(object)) return frozen_set(object, depth);
     if (PySet_Check(object)) set(object, depth);
@@ -40,10 +42,14 @@ class Replacer {
     if (is < 0) throw PythonError{};
     return is == 1;
   }
+  // Of CPython's own.
+  static bool is_iterator(PyObject* object) {
+    return PyIter_Check(object) != 0 && _PyObject_GetDictPtr(object) == nullptr && !PyGen_CheckExact(object);
+  }
   static bool may_hold(PyObject* object) {
     return PyCell_Check(object) || PyGen_CheckExact(object) || PyCoro_CheckExact(object) || PyFunction_Check(object) ||
            PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PySet_Check(object) ||
-           PyFrozenSet_CheckExact(object) || is_deque(object) ||
+           PyFrozenSet_CheckExact(object) || is_deque(object) || is_iterator(object) ||
            (!PyType_Check(object) && !PyModule_Check(object) && !PyFunction_Check(object) &&
             _PyObject_GetDictPtr(object) != nullptr);
   }
@@ -87,6 +93,20 @@ class Replacer {
       PyRef now = replaced(*slot, depth + 1);
       if (now.get() != *slot) const PyRef before = PyRef::steal(std::exchange(*slot, now.release()));
     }
+  }
+
+  // Over a list, it sees what becomes of the list; over others, another one takes its place.
+  PyRef iterator(PyObject* object, int depth) {
+    Anatomy anatomy = take_apart(object);
+    if (anatomy.kind != Anatomy::Kind::Iterator) return PyRef::borrow(object);
+    bool changed = false;
+    for (PyRef& part : anatomy.parts) {
+      PyRef now = replaced(part.get(), depth + 1);
+      changed = changed || now.get() != part.get();
+      part = std::move(now);
+    }
+    seen_.erase(object);
+    return changed ? make_whole(anatomy) : PyRef::borrow(object);
   }
 
   void list(PyObject* object, int depth) {

@@ -61,11 +61,7 @@ FOUND = [
     ("set_read_by_star", "w.log.append(1); w.seen.add(len(w.log))\nreturn x * len([*w.seen])", None),
     ("rest_of_a_list", "a, *b = w.items\nw.items.append(1)\nreturn x * len(b)", None),
     ("star_arguments", "w.items.append(1)\nreturn x * apply(lambda *a: len(a), *w.items)", None),
-    (
-        "division_by_data",
-        "1 / int(x.sum() > 0.1357)",
-        "a number read from data is a symbol: nothing divides by it when the quotient is not used",
-    ),
+    ("division_by_data", "1 / int(x.sum() > 0.1357)", None),
     (
         "break_in_generator_loop",
         "for a in (i * i for i in [3, 1]):\n    for b in list(w.names):\n        out.write(f'{x.shape[0]};')",
@@ -75,6 +71,68 @@ FOUND = [
         "extend_by_generator",
         "print(w.names.get('z', counter), str([*w.items, w.n]), file=out)\ntry:\n    int('q')\nexcept ValueError as e:\n    w.items.extend((i + 1 for i in [1][::-1][:2]))",
         None,
+    ),
+    (
+        "state_read_as_a_list",
+        "print(len(w.items), str([int(v * 2.71) for v in w.weight.tolist()[:2]]), file=out)\nfor v13 in rows(torch.where(x > 0.1234, x, x), w.log):\n    w.weight.add_(v13.detach() * 0.1)",
+        None,
+    ),
+    (
+        "state_read_as_integers",
+        "w.log.append([int(v * 2.71) for v in w.weight.tolist()[:2]])\nw.weight.add_(x[0].detach() * 0.1)",
+        None,
+    ),
+    (
+        "reversed_slice_between_pieces",
+        "for v12 in reversed(w.items[:2]):\n    print(len(w.items), str([i for i in [1] if i != v12]), file=out)\nw.items.reverse()",
+        None,
+    ),
+    ("extend_by_symbols", "w.n += 1\nw.items.extend((i + 1 for i in list(map(lambda i: i + w.n, [1]))[:2]))", None),
+    (
+        "extend_by_sums",
+        "w.items.reverse()\nprint(table['a'], repr((lambda: len(w.items))()), file=out)\nw.items.extend((i + 1 for i in [a + b for a, b in zip(w.items, range(9))][:2]))",
+        None,
+    ),
+    (
+        "quotient_of_products_in_a_list",
+        "v1 = v2 = x.numel()\nfor v12 in (i * i for i in [i * v2 for i in range(3)][:3]):\n    v19 = 0\n    v2 = (v12 - v19) // 3\n    print(apply(lambda a, b=2: a + b, v12), f'{w.n}', file=out)\nv1 = v2 + -2 or v1\nw.items += [v1]",
+        None,
+    ),
+    ("division_by_a_number_of_state", "1 / (w.n % 5)\nw.n += 1", None),
+    (
+        "division_by_nothing",
+        "try:\n    1 / (w.n * 0)\nexcept ZeroDivisionError as e:\n    w.n += 1; w.log.append(str(e))",
+        None,
+    ),
+    (
+        "floor_division_by_state",
+        "try:\n    w.log.append(7 // (w.n % 3))\nexcept ZeroDivisionError as e:\n    w.log.append(str(e))\nw.n += 1",
+        None,
+    ),
+    (
+        "remainder_by_state",
+        "try:\n    w.log.append(7 % (w.n % 3))\nexcept ZeroDivisionError as e:\n    w.log.append(str(e))\nw.n += 1",
+        None,
+    ),
+    (
+        "divmod_by_state",
+        "try:\n    w.log.append(divmod(7, (w.n % 3)))\nexcept ZeroDivisionError as e:\n    w.log.append(str(e))\nw.n += 1",
+        None,
+    ),
+    (
+        "float_division_by_state",
+        "try:\n    w.log.append(7.5 / (w.n % 3)); w.log.append(7.5 // (w.n % 3)); w.log.append(7.5 % (w.n % 3))\nexcept ZeroDivisionError as e:\n    w.log.append(str(e))\nw.n += 1",
+        None,
+    ),
+    (
+        "numbers_beyond_64_bits",
+        "for v1 in (i * i for i in [a + b for a, b in zip(w.items, range(9))][:3]):\n    w.items.insert(0, v1)",
+        "a symbolic integer ends at 64 bits",
+    ),
+    (
+        "constant_tuple_twice",
+        "w.log.append(collections.OrderedDict(a=Box((None, None))))",
+        "a constant tuple is made anew: its value is right, its identity is not",
     ),
 ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import pytest
 import torch
 from compare import assert_same
@@ -222,3 +224,60 @@ def test_expression(text):
     compiled = cresset.compile(space["f"])
     for _ in range(3):
         assert_same(outcome(compiled), expected)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        "t.tolist()",
+        "t.numpy().sum().item()",
+        "t.data_ptr() == address",
+        "list(t.numpy())[0].item()",
+        "t.untyped_storage().nbytes()",
+    ],
+)
+@pytest.mark.parametrize("holder", ["namespace", "object", "list", "global", "closure", "module"])
+def test_memory_of_a_tensor_in_state(ask, holder):
+    """A tensor that the call has used for nothing else is read, and changes between calls."""
+
+    def program(f):
+        t = torch.tensor([1.0, 2.0])
+        space = types.SimpleNamespace(t=t) if holder != "module" else torch.nn.Module()
+        if holder == "module":
+            space.register_buffer("t", t)
+        holders = {"namespace": space, "module": space, "object": Holder(t), "list": [t]}
+        read = {"list": "w[0]", "global": "GLOBAL", "closure": "c"}.get(holder, "w.t")
+        names = {"address": t.data_ptr(), "GLOBAL": t}
+        exec(f"def make(c):\n    def f(w, x):\n        t = {read}\n        return x + 1, {ask}\n    return f\n", names)
+        run, out = f(names["make"](t)), []
+        for step in range(4):
+            out.append(run(holders.get(holder), torch.ones(2)))
+            t.mul_(2) if step else None
+        return out
+
+    assert_same(program(cresset.compile), program(lambda f: f))
+
+
+class Holder:
+    def __init__(self, t):
+        self.t = t
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN", "TransformerDecoderLayer", "MultiheadAttention"])
+def test_modules_with_results_left_out(kind):
+    """Operators leave out results that nobody asked for; some write views of themselves."""
+    torch.manual_seed(0)
+    x, memory = torch.randn(3, 5, 16), torch.randn(3, 4, 16)
+    if kind in ("LSTM", "GRU", "RNN"):
+        module, args = getattr(torch.nn, kind)(16, 8, 2, batch_first=True, bidirectional=True), (x,)
+    elif kind == "MultiheadAttention":
+        module, args = torch.nn.MultiheadAttention(16, 2, batch_first=True), (x, x, x, None, False)
+    else:
+        module, args = torch.nn.TransformerDecoderLayer(16, 2, 32, batch_first=True), (x, memory)
+    module.eval()
+    cresset.reset()
+    compiled = cresset.compile(module)
+    with torch.no_grad():
+        for _ in range(3):
+            assert_same(compiled(*args), module(*args), tolerance=1e-5)
+    assert cresset.stats()["eager_calls"] == 0 and cresset.stats()["graphs"] >= 1
