@@ -11,7 +11,7 @@ import warnings
 import torch
 import torch.nn.functional as F
 
-from . import _C, _control_flow
+from . import _C, _control_flow, _equivalents  # noqa: F401  (in use from then on)
 
 _lock = threading.Lock()
 _depth = 0

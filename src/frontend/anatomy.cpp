@@ -1,6 +1,8 @@
 #include "frontend/anatomy.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "frontend/exceptions.h"
 #include "frontend/foreign.h"
@@ -226,6 +228,25 @@ void fill_items(PyObject* made, const Anatomy& anatomy) {
   }
 }
 
+// Iterators that __setstate__ sets to any place, also behind the end.
+bool can_be_set(PyObject* object) {
+  static const char* const kNames[] = {"list_iterator",  "list_reverseiterator", "tuple_iterator",
+                                       "range_iterator", "str_iterator",         "str_ascii_iterator"};
+  const char* type = Py_TYPE(object)->tp_name;
+  if (std::strcmp(type, "RangeIterator") == 0 && is_ours(object)) return true;
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](const char* name) { return std::strcmp(type, name) == 0; });
+}
+
+// Where it stands; an exhausted one has no place to tell of, and is set behind the end.
+void fill_iterator(PyObject* made, const Anatomy& anatomy) {
+  if (!can_be_set(made)) return;  // it stands where others do
+  const bool backwards = std::strcmp(Py_TYPE(made)->tp_name, "list_reverseiterator") == 0;
+  const PyRef end = checked(PyLong_FromSsize_t(backwards ? -1 : PY_SSIZE_T_MAX));
+  PyObject* place = form_item(anatomy, 1) == Py_True ? anatomy.parts.back().get() : end.get();
+  checked(PyObject_CallMethod(made, "__setstate__", "O", place));
+}
+
 void fill_generator(PyObject* made, const Anatomy& anatomy) {
   PyObject* where = form_item(anatomy, 2);
   if (where == Py_None) {
@@ -258,6 +279,24 @@ bool is_data_object(PyObject* object) {
   static PyObject* const module_type = module_attribute("torch.nn", "Module");
   if (PyType_IsSubtype(Py_TYPE(object), (PyTypeObject*)module_type)) return false;
   return is_plain_instance(object) || is_dict_object(object) || is_list_object(object);
+}
+
+bool has_fate(PyObject* object, const Anatomy& anatomy) {
+  if (anatomy.kind != Anatomy::Kind::Iterator)
+    return anatomy.kind == Anatomy::Kind::Generator || anatomy.kind == Anatomy::Kind::Exception;
+  const std::string_view name = Py_TYPE(object)->tp_name;
+  if (name != "zip" && name != "map" && name != "filter") return can_be_set(object);
+  return std::all_of(anatomy.parts.begin(), anatomy.parts.end(), [](const PyRef& part) {
+    if (!PyTuple_Check(part.get())) {
+      const bool moves = PyIter_Check(part.get()) != 0;
+      return !moves || has_fate(part.get(), take_apart(part.get()));
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(part.get()); ++i) {
+      PyObject* inner = PyTuple_GET_ITEM(part.get(), i);
+      if (PyIter_Check(inner) && !has_fate(inner, take_apart(inner))) return false;
+    }
+    return true;
+  });
 }
 
 bool is_range_iterator(const Anatomy& anatomy) {
@@ -355,6 +394,7 @@ void fill(PyObject* made, const Anatomy& anatomy) {
   if (anatomy.kind == Anatomy::Kind::Function) return fill_function(made, anatomy);
   if (anatomy.kind == Anatomy::Kind::Generator) return fill_generator(made, anatomy);
   if (anatomy.kind == Anatomy::Kind::Exception) return fill_exception(made, anatomy);
+  if (anatomy.kind == Anatomy::Kind::Iterator) return fill_iterator(made, anatomy);
   if (anatomy.kind == Anatomy::Kind::Cell) {
     if (!anatomy.parts.empty() && PyCell_Set(made, anatomy.parts[0].get()) < 0) throw PythonError{};
     return;

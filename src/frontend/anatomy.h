@@ -42,10 +42,9 @@ struct Anatomy {
 inline bool moves_on(Anatomy::Kind kind) {
   return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Generator || kind == Anatomy::Kind::Exception;
 }
-// Those of them that stay the very object: a piece says what becomes of it (Fate).
-inline bool has_fate(Anatomy::Kind kind) {
-  return kind == Anatomy::Kind::Generator || kind == Anatomy::Kind::Exception;
-}
+// Those of them that stay the very object: a piece says what becomes of it (Fate). Iterators that can be set to a
+// place, or have none but that of others.
+bool has_fate(PyObject* object, const Anatomy& anatomy);
 inline bool has_attributes(Anatomy::Kind kind) {
   return kind == Anatomy::Kind::Object || kind == Anatomy::Kind::DictObject || kind == Anatomy::Kind::ListObject;
 }
@@ -107,6 +106,7 @@ PlaceOfItem place_of_part(PyObject* object, const Anatomy& anatomy, size_t i);
 // An object of this form without its parts, which fill() gives it; nullptr when it cannot be made without them. fill()
 // also gives a generator that is suspended another place and other contents.
 PyRef make_empty(const Anatomy& anatomy);
+// Likewise an iterator that has a fate.
 void fill(PyObject* made, const Anatomy& anatomy);
 // For kinds that make_empty() refuses.
 PyRef make_whole(const Anatomy& anatomy);

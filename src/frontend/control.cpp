@@ -9,6 +9,7 @@
 #include "bridge/capture.h"
 #include "bridge/sym_node.h"
 #include "frontend/capture_run.h"
+#include "frontend/equivalents.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/symbols.h"
@@ -172,6 +173,8 @@ PyMethodDef functions[] = {
      "Calls a function so that inside a compiled call the functions that it calls are compiled, not itself."},
     {"plain", plain, METH_O, "The object with plain numbers for symbolic ones."},
     {"size_text", size_text, METH_O, "The expression of a symbolic size; None for others."},
+    {"_hide_frames", hide_frames, METH_O, "Frames of this code are passed over where Python looks at the stack."},
+    {"_use_equivalents", use_equivalents, METH_VARARGS, "What is evaluated in the place of builtins."},
     {"_see_through_wrappers", see_through_wrappers, METH_VARARGS,
      "Functions of this code are called as what the cell of that index in their closure holds."},
     {"allow", allow, METH_O, "A C function that may be called while capturing."},

@@ -196,7 +196,7 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   recipe.object = anatomy.form;
   recipe.shared_slot = static_cast<int32_t>(shared_slots++);
   made_.emplace(object, recipe.shared_slot);
-  if (has_fate(anatomy.kind) && generator_number) recipe.reuse = generator_number(object);
+  if (generator_number && has_fate(object, anatomy)) recipe.reuse = generator_number(object);
   const bool parts_first = recipe.reuse < 0 && is_made_whole(anatomy.kind);
   if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that leads back to it cannot be made
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
@@ -313,12 +313,18 @@ void find_generators(const std::vector<Fate>& fates, Ingredients& with) {
   for (const Fate& fate : fates) with.generators.push_back(argument(fate.path.get(), with));
 }
 
+// What it would do when it is closed, the piece has done.
+static void finish(PyObject* object) {
+  const bool closes = PyGen_CheckExact(object) || PyCoro_CheckExact(object);
+  if (closes && cresset_eval_set_generator(object, nullptr) < 0) throw PythonError{};
+}
+
 // They are all held until the last is settled: one that is finished must not be closed.
 void settle_generators(const std::vector<Fate>& fates, Ingredients& with) {
   for (const Fate& fate : fates)
     if (fate.lives_on) make(fate.recipe, with);
   for (size_t i = 0; i < fates.size(); ++i)  // which may lead to what was made
-    if (!fates[i].lives_on && cresset_eval_set_generator(with.generators[i].get(), nullptr) < 0) throw PythonError{};
+    if (!fates[i].lives_on) finish(with.generators[i].get());
   for (const auto& [generator, anatomy] : with.refilled) fill(generator.get(), anatomy);
   with.refilled.clear();
 }

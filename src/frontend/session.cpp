@@ -135,7 +135,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
 }
 
 PyObject* Session::ArgumentGenerator::get() const {
-  if (!PyWeakref_CheckRefExact(reference.get())) return reference.get();
+  if (!PyWeakref_CheckRefExact(reference.get())) return Py_REFCNT(reference.get()) > 1 ? reference.get() : nullptr;
   PyObject* object = PyWeakref_GetObject(reference.get());
   return object != Py_None ? object : nullptr;
 }
@@ -178,7 +178,10 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   if (spec.kind == ArgSpec::Kind::Same && moves_on(take_apart(object).kind)) return;  // met before
   // An iterator that an earlier piece made moves on: it is made anew from where it stands, and is never one that was
   // there before, however it is found.
-  const bool is_iterator = spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind);
+  const Anatomy anatomy = spec.kind == ArgSpec::Kind::Anatomy ? take_apart(object) : Anatomy{};
+  const bool fate = moves_on(anatomy.kind) && has_fate(object, anatomy);
+  // One without a fate that others hold, too, is not advanced: it would be another one afterwards.
+  const bool is_iterator = moves_on(anatomy.kind) && (fate || inside_ == 0);
   if (is_iterator) objects_[object].made = true;  // as is what may come to lie at its address
   if (!is_iterator) spec.kind == ArgSpec::Kind::Identity ? learn(object) : learn_guarded(object);
   if (spec.children.empty() && spec.kind != ArgSpec::Kind::List && spec.kind != ArgSpec::Kind::Dict &&
@@ -189,7 +192,9 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     mark_whole(object);
   }
   const auto child = [&](size_t i, PyObject* key, PyObject* value) {
+    inside_ += !is_iterator;
     add_argument(spec.children[i], value, extended(path, key).get());
+    inside_ -= !is_iterator;
   };
   if (spec.kind == ArgSpec::Kind::Dict) {
     PyObject *key, *value;
@@ -200,13 +205,14 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
       learn(dict);
       mark_whole(dict);
     }
-    const Anatomy anatomy = take_apart(object);
     const auto step = [](size_t i) {
       return checked(PySlice_New(nullptr, checked(PyLong_FromSize_t(i)).get(), nullptr));
     };
-    if (anatomy.kind == Anatomy::Kind::Exception) generators_.push_back({PyRef::borrow(object), PyRef::borrow(path)});
-    if (anatomy.kind == Anatomy::Kind::Generator) {
-      generators_.push_back({checked(PyWeakref_NewRef(object, nullptr)), PyRef::borrow(path)});
+    const bool is_generator = anatomy.kind == Anatomy::Kind::Generator;
+    if (fate)
+      generators_.push_back(
+          {is_generator ? checked(PyWeakref_NewRef(object, nullptr)) : PyRef::borrow(object), PyRef::borrow(path)});
+    if (is_generator) {
       if (!anatomy.parts.empty())
         add_frame(spec, tuple_of(anatomy.parts).get(), [&](size_t i) { return extended(path, step(i).get()); });
       return;

@@ -94,7 +94,7 @@ class Session {
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
   PyObject* argument_path(PyObject* object) const;
   const std::vector<Write>& writes() const { return writes_; }
-  // Generators and exceptions among the arguments, and the paths to them.
+  // Generators, iterators and exceptions among the arguments (has_fate), and the paths to them.
   struct ArgumentGenerator {
     PyRef reference, path;  // to a generator a weak one: it is finalized when the program drops it
     PyObject* get() const;  // nullptr when it is gone
@@ -202,6 +202,7 @@ class Session {
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
   std::vector<ArgumentGenerator> generators_;
+  int inside_ = 0;                                    // of how many containers and objects, while arguments are added
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
   std::string refusal_;

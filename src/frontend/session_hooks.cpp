@@ -8,6 +8,7 @@
 #include "bridge/symbolic_float.h"
 #include "frontend/compiled_function.h"
 #include "frontend/control.h"
+#include "frontend/equivalents.h"
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
@@ -405,6 +406,8 @@ void Session::note_classes(const CressetCall& call) {
 
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   note_classes(call);
+  if (PyObject* instead = call.evaluated ? nullptr : equivalent_of(*activation, call))
+    return learn_function(instead), *result = instead, CRESSET_INSTEAD;
   if (const CressetAction answered = call_cached(call, result); answered == CRESSET_NATIVE) {
     start(activation, Operation::Kind::Call, 0);
     in_progress_.call = call;
@@ -559,6 +562,13 @@ void Session::log_method(const CCall& what, const CressetCall& call) {
   add_write(std::move(write));
 }
 
+// Its __next__ was evaluated.
+static bool advances_in_python(PyObject* iterator) {
+  static PyObject* const name = PyUnicode_InternFromString("__next__");
+  PyObject* next = is_heap_type(Py_TYPE(iterator)) ? _PyType_Lookup(Py_TYPE(iterator), name) : nullptr;
+  return next != nullptr && PyFunction_Check(next);
+}
+
 // The table. C++ exceptions stop here.
 struct SessionHooks {
   // Nothing is told between pieces, unless it is `always`.
@@ -669,7 +679,8 @@ struct SessionHooks {
   }
   static int read_next(void* s, CressetActivation*, PyObject* iterator, PyObject*) {
     return guarded(s, [&](Session& session) {
-      if (session.existed(iterator)) session.refuse("advances an iterator that was there before");
+      if (session.existed(iterator) && !advances_in_python(iterator))
+        session.refuse("advances an iterator that was there before");
     });
   }
   static CressetAction enter_frame(void* s, CressetActivation* activation) {

@@ -5,6 +5,7 @@
 // frame->prev_instr is the instruction in progress, next_instr - 1 except after RERAISE. frame->stacktop is -1 while
 // values move, so that the collector does not see them. `activation` mirrors `frame`. At a call of a Python function
 // there is no C call: the frames of one run form a chain from `frame` to the one that is_entry.
+#include "frontend/eval/equivalents.h"
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
 #include "frontend/eval/loop_macros.h"
@@ -97,6 +98,8 @@ PyObject* cresset_run_frames(PyThreadState* tstate, EvalState* state, Frame* out
   PyObject** flat_args = NULL;
   Py_ssize_t call_nargs = 0;
   PyObject* implicit_args[4];
+  Py_ssize_t items_wanted = -1;
+  PyObject* items_count = NULL;
   PyObject* result = NULL;
   int then = CRESSET_THEN_PUSH, then_operand = 0;
   PyObject* then_value = NULL;

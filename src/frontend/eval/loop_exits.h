@@ -228,6 +228,18 @@ switch (then) {
     PUSH(result);
     TELL(read_next, SECOND(), result);
     NEXT();
+  case CRESSET_THEN_AGAIN: {
+    Py_CLEAR(then_value);
+    if (result == NULL) goto error;
+    PyObject* taken = TOP();
+    TOP() = result;
+    Py_DECREF(taken);
+    opcode = then_operand & 0xFF;
+    oparg = (int)((unsigned)then_operand >> 8);
+    next_instr -= cresset_cache_entries[opcode];
+    frame->prev_instr = next_instr - 1;
+    goto* targets[opcode];
+  }
   case CRESSET_THEN_PUSH:
     goto error;
   default:

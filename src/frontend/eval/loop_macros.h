@@ -129,6 +129,22 @@
 #define TELL_CONTENTS(container) \
   if (IS_CONTAINER(container) || PyAnySet_CheckExact(container)) TELL(read_contents, container)
 
+// An instruction that takes items of an iterator on top of the stack: where that runs the program's code, a function of
+// our own takes them, and the instruction is done again with the list. Inline caches have been skipped.
+#define TAKE_ITEMS(OPCODE, TAKER, COUNT)                                                 \
+  do {                                                                                   \
+    if (UNLIKELY(hooks->before_call != NULL) && UNLIKELY(cresset_takes_items_of(TOP()))) { \
+      callable = cresset_equivalents.TAKER;                                              \
+      implicit_args[0] = TOP();                                                          \
+      call_nargs = 1;                                                                    \
+      items_wanted = (COUNT);                                                            \
+      call_base = sp;                                                                    \
+      then = CRESSET_THEN_AGAIN;                                                         \
+      then_operand = (int)((unsigned)oparg << 8 | (OPCODE));                             \
+      goto take_items;                                                                   \
+    }                                                                                    \
+  } while (0)
+
 // Like TELL, with an exception set that the hook does not see.
 #define TELL_MISSING(hook, ...)                                               \
   do {                                                                        \

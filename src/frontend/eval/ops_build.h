@@ -148,6 +148,7 @@ OP(MAP_ADD) {
 
 OP(LIST_EXTEND) {
   TELL_DISPLAY(PEEK(oparg + 1));
+  TAKE_ITEMS(LIST_EXTEND, list_of, -1);
   BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
   TELL_CONTENTS(TOP());
   PyObject* iterable = POP();
@@ -159,6 +160,7 @@ OP(LIST_EXTEND) {
 
 OP(SET_UPDATE) {
   TELL_DISPLAY(PEEK(oparg + 1));
+  TAKE_ITEMS(SET_UPDATE, list_of, -1);
   BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
   TELL_CONTENTS(TOP());
   PyObject* iterable = POP();
@@ -192,6 +194,7 @@ OP(DICT_MERGE) {
 OP(UNPACK_SEQUENCE) {
   PyObject* sequence = TOP();
   SKIP(CACHES(UNPACK_SEQUENCE));
+  TAKE_ITEMS(UNPACK_SEQUENCE, first_of, oparg);
   TELL_CONTENTS(sequence);
   PyObject** items = NULL;
   if (PyTuple_CheckExact(sequence) && PyTuple_GET_SIZE(sequence) == oparg) {
@@ -225,6 +228,7 @@ unpack:
 OP(UNPACK_EX) {
   const int before = oparg & 0xFF, after = oparg >> 8;
   PyObject* sequence = TOP();
+  TAKE_ITEMS(UNPACK_EX, list_of, -1);
   TELL_CONTENTS(sequence);
   if (cresset_unpack(sequence, before, after, sp + before + after) < 0) goto error;
   sp += before + after;

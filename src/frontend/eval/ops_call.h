@@ -63,6 +63,7 @@ OP(CALL_FUNCTION_EX) {
   } else {
     call_dict = NULL;
   }
+  if (!(oparg & 1)) TAKE_ITEMS(CALL_FUNCTION_EX, list_of, -1);
   PyObject** place = sp - ((oparg & 1) ? 2 : 1);
   TELL_CONTENTS(*place);
   if (!PyTuple_CheckExact(*place)) {
@@ -212,6 +213,15 @@ goto error;
 
 // A call that the program's text does not show: callable(*implicit_args[:call_nargs]), operands above call_base being
 // dropped, its result going where `then` says.
+take_items : if (items_wanted >= 0) {
+  items_count = PyLong_FromSsize_t(items_wanted);
+  if (items_count == NULL) goto error;
+  implicit_args[call_nargs++] = items_count;
+}
+Py_INCREF(callable);
+then_value = items_count;  // dropped with the call
+items_count = NULL;
+goto implicit_call_owned;
 implicit_call : Py_INCREF(callable);
 then_value = NULL;
 implicit_call_owned : {

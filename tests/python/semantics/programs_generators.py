@@ -639,7 +639,56 @@ def starred(w, x):
 def extended(w, x):
     out = []
     out.extend(asking(w, x))
+    return out
+
+
+@row
+def added_in_place(w, x):
+    out = [x]
     out += asking(w, x, 1)
+    return out
+
+
+@row
+def iterator_in_an_object(w, x):
+    box = Box(iter([1, 2, 3, 4]))
+    out = []
+    for i in box.value:
+        out.append(note(w, x + i))
+        if i == 2:
+            break
+    note(w, x)
+    return out, next(box.value), list(box.value)
+
+
+@row
+def iterators_in_containers(w, x):
+    its = [iter((1, 2, 3)), iter("abc"), iter(range(5)), reversed([1, 2, 3]), iter({"k": 1, "l": 2}), enumerate("xy")]
+    first = [next(i) for i in its]
+    note(w, x)
+    second = [next(i) for i in its]
+    note(w, x + 1)
+    return first, second, [list(i) for i in its]
+
+
+@row
+def one_iterator_under_two_names(w, x):
+    it = iter([1, 2, 3, 4, 5, 6])
+    box = Box(it)
+    out = []
+    for a in it:
+        note(w, x + a)
+        out.append((a, next(box.value), next(it, None)))
+    return out, box.value is it
+
+
+@row
+def zipped_with_itself(w, x):
+    it = iter([1, 2, 3, 4, 5, 6])
+    out = []
+    for a, b in zip(it, it):
+        out.append((a, b))
+        note(w, x + a)
     return out
 
 

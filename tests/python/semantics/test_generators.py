@@ -3,10 +3,14 @@ what eager gives, each effect once; and the calls after the first run in pieces,
 
 from __future__ import annotations
 
+import sys
+import traceback
+
 import programs_generators
 import pytest
 import torch
 from compare import assert_same
+from programs_effects import ramp, world
 from test_effects import _evaluated, run
 
 import cresset
@@ -17,25 +21,8 @@ ROWS = programs_generators.ROWS
 BY_C = "C code drives the generator, or calls the function, that asks for data"
 NATIVE = dict.fromkeys(
     [
-        "break_before_the_first",
-        "sum_of_generator",
-        "stack_of_generator",
-        "list_of_generator",
-        "dict_of_generator",
-        "any_of_generator",
-        "max_of_generator",
-        "joined",
-        "enumerated_generator",
-        "zipped_generators",
-        "mapped",
-        "list_of_map",
-        "sorted_by_data",
-        "reduced",
-        "filtered",
         "chained",
-        "unpacked",
-        "starred",
-        "extended",
+        "added_in_place",
         "thrown_through_delegation",
         "operator_breaks",
         "length_breaks",
@@ -48,7 +35,8 @@ NATIVE = dict.fromkeys(
 ) | {
     "handed_out": "a generator that state holds is another one at each call",
     "kept_in_state": "a generator that state holds is another one at each call",
-    "stop_iteration_inside": "the evaluator does not tell that a generator's StopIteration became a RuntimeError",
+    "stop_iteration_inside": "the exception's cycle of frames still holds tensors when the call ends",
+    "max_of_generator": "an object that was there before is held by a cell alone, which an earlier piece made",
     "redirected": "nothing is known of a StringIO",
     "post_init_breaks": "dataclass() runs exec()",
 }
@@ -65,3 +53,119 @@ def test_generators(name, make, function, inputs, grad):
     stats = cresset.stats()
     native = stats["native_stretches"] + stats["eager_calls"] > 0
     assert native == (name in NATIVE), stats["graph_break_reasons"]
+
+
+def lines_of(error):
+    """Where an exception went, and those in whose context it was raised."""
+    out = []
+    while error is not None:
+        out.append((type(error).__name__, [(f.name, f.lineno) for f in traceback.extract_tb(error.__traceback__)]))
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return out
+
+
+def raises_in_a_handler(w, x):
+    def inner():
+        try:
+            raise KeyError("first")
+        except KeyError:
+            w.log.append(x.sum().item())
+            w.log.append(sys.exc_info()[0])
+            raise ValueError("second")  # noqa: B904
+
+    try:
+        inner()
+    except ValueError as e:
+        w.log.append(x.max().item())
+        w.log.append(lines_of(e))
+        raise
+    finally:
+        w.log.append(sys.exc_info()[0])
+
+
+def passes_through_a_generator(w, x):
+    def steps():
+        try:
+            yield x.sum().item()
+            raise ValueError("inside")
+        finally:
+            w.log.append(x.min().item())
+
+    for n in steps():
+        w.log.append(n)
+
+
+def reads_what_is_handled(w, x):
+    before = sys.exc_info()[1]
+    w.log.append((x.sum().item(), type(before).__name__))
+    try:
+        raise KeyError("own")
+    except KeyError as e:
+        w.log.append((x.sum().item(), type(e.__context__).__name__, e.__context__ is before))
+        w.log.append(x.max().item())
+    w.log.append((sys.exc_info()[1] is before, x.min().item()))
+    if before is not None:
+        raise
+    return x + 1
+
+
+@pytest.mark.parametrize("function", [raises_in_a_handler, passes_through_a_generator, reads_what_is_handled])
+def test_handled_outside_and_tracebacks(function):
+    """Calls alone, and while their caller handles something: the same exceptions, contexts and lines."""
+
+    def history(wrap):
+        w = world()
+        compiled = wrap(function, w)
+        out = []
+        for outside in (None, KeyError("outside"), None, TypeError("other"), TypeError("other")):
+            try:
+                if outside is None:
+                    out.append(compiled(ramp(3, 4)))
+                else:
+                    try:
+                        raise outside
+                    except Exception:
+                        out.append(compiled(ramp(3, 4)))
+            except Exception as error:
+                error.__traceback__ = error.__traceback__.tb_next
+                names = {"<lambda>", "history", "compiled"}
+                out.append([(k, [f for f in frames if f[0] not in names]) for k, frames in lines_of(error)])
+        return out, w.log
+
+    cresset.reset()
+    with torch.no_grad():
+        assert_same(history(_evaluated), history(lambda f, w: lambda x: f(w, x)))
+
+
+def test_a_generator_is_finalized_when_the_program_drops_it():
+    class Told:
+        def __init__(self, log):
+            self.log = log
+
+        def __del__(self):
+            self.log.append("gone")
+
+    def f(w, x):
+        def steps():
+            told = Told(w.log)
+            try:
+                yield x
+                yield told
+            finally:
+                w.log.append("finally")
+
+        for y in steps():
+            w.log.append(y.sum().item())
+            break
+        w.log.append("after")
+        return x + 1
+
+    logs = []
+    for wrap in (lambda f, w: lambda x: f(w, x), _evaluated):
+        cresset.reset()
+        w = world()
+        call = wrap(f, w)
+        for _ in range(4):
+            call(ramp(3, 4))
+        logs.append([entry for entry in w.log if entry != "gone"])
+    assert logs[0] == logs[1]

@@ -1,0 +1,226 @@
+"""What some builtins do, in Python.
+
+Evaluated in their place where they would call back into the program, so that a piece may end in what they call
+(src/frontend/equivalents.h). Their frames are not seen: not by the program, not in tracebacks. They give what the builtins
+give, in the same order, and leave to these what they raise themselves.
+"""
+
+import builtins
+import functools
+
+from . import _C
+
+_list, _tuple, _set, _dict, _sum = builtins.list, builtins.tuple, builtins.set, builtins.dict, builtins.sum
+_max, _min, _sorted, _reduce = builtins.max, builtins.min, builtins.sorted, functools.reduce
+_len, _range = builtins.len, builtins.range
+_nothing = object()
+
+
+def list_of(values, /):
+    out = []
+    for value in values:
+        out.append(value)
+    return out
+
+
+def first_of(values, count, /):
+    """One more than is wanted tells that there are too many."""
+    out = []
+    for value in values:
+        out.append(value)
+        if _len(out) > count:
+            break
+    return out
+
+
+def tuple_of(values, /):
+    return _tuple(list_of(values))
+
+
+def set_of(values, /):
+    out = set()
+    for value in values:
+        out.add(value)
+    return out
+
+
+def dict_of(values, /, **more):
+    return _dict(list_of(values), **more)
+
+
+def sum_of(values, /, start=0):
+    if isinstance(start, (str, bytes, bytearray)):
+        return _sum((), start)
+    for value in values:
+        start = start + value
+    return start
+
+
+def any_of(values, /):
+    for value in values:  # noqa: SIM110  (which would be the builtin)
+        if value:
+            return True
+    return False
+
+
+def all_of(values, /):
+    for value in values:  # noqa: SIM110
+        if not value:
+            return False
+    return True
+
+
+def max_of(values, /, *, key=None, default=_nothing):
+    best = best_key = _nothing
+    for value in values:
+        of_value = value if key is None else key(value)
+        if best_key is _nothing or of_value > best_key:
+            best, best_key = value, of_value
+    if best_key is not _nothing:
+        return best
+    return _max(()) if default is _nothing else default
+
+
+def min_of(values, /, *, key=None, default=_nothing):
+    best = best_key = _nothing
+    for value in values:
+        of_value = value if key is None else key(value)
+        if best_key is _nothing or of_value < best_key:
+            best, best_key = value, of_value
+    if best_key is not _nothing:
+        return best
+    return _min(()) if default is _nothing else default
+
+
+def sorted_of(values, /, *, key=None, reverse=False):
+    items = list_of(values)
+    if key is None:
+        return _sorted(items, reverse=reverse)
+    keys = []
+    for item in items:
+        keys.append(key(item))
+    out = []
+    for i in _sorted(_range(_len(items)), key=keys.__getitem__, reverse=reverse):
+        out.append(items[i])
+    return out
+
+
+def reduce_of(function, values, initial=_nothing, /):
+    for value in values:
+        initial = value if initial is _nothing else function(initial, value)
+    return _reduce(function, ()) if initial is _nothing else initial
+
+
+def join_of(separator, values, /):
+    return separator.join(list_of(values))
+
+
+def extend_by(items, values, /):
+    for value in values:
+        items.append(value)
+
+
+class Map:
+    """map(), for whoever does nothing but take what it gives."""
+
+    def __init__(self, function, *iterables):
+        self.function = function
+        self.iterators = iterators = []
+        for iterable in iterables:
+            iterators.append(iter(iterable))
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        args = []
+        for iterator in self.iterators:
+            args.append(next(iterator))
+        return self.function(*args)
+
+
+class Filter:
+    """filter(), likewise."""
+
+    def __init__(self, function, iterable):
+        self.function, self.iterator = function, iter(iterable)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        for value in self.iterator:
+            if self.function is None or self.function is bool:
+                if value:
+                    return value
+            elif self.function(value):
+                return value
+        raise StopIteration
+
+
+class Enumerate:
+    """enumerate(), likewise."""
+
+    def __init__(self, iterable, start=0):
+        self.iterator, self.index = iter(iterable), start
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        value = next(self.iterator)
+        index = self.index
+        self.index = index + 1
+        return index, value
+
+
+class Zip:
+    """zip() without strict, likewise."""
+
+    def __init__(self, *iterables):
+        self.iterators = iterators = []
+        for iterable in iterables:
+            iterators.append(iter(iterable))
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not self.iterators:
+            raise StopIteration
+        items = []
+        for iterator in self.iterators:
+            items.append(next(iterator))
+        return _tuple(items)
+
+
+def _hide(code):
+    _C._hide_frames(code)
+    for constant in code.co_consts:
+        if isinstance(constant, type(code)):
+            _hide(constant)
+
+
+for _thing in _list(globals().values()):
+    for _function in _list(vars(_thing).values()) if isinstance(_thing, type) else [_thing]:
+        if hasattr(_function, "__code__") and _function.__globals__ is globals() and _function is not _hide:
+            _hide(_function.__code__)
+
+# (what is called, what is evaluated in its place, which argument it takes items of)
+CONSUMERS = [
+    (_list, list_of, 0),
+    (_tuple, tuple_of, 0),
+    (_set, set_of, 0),
+    (_dict, dict_of, 0),
+    (_sum, sum_of, 0),
+    (builtins.any, any_of, 0),
+    (builtins.all, all_of, 0),
+    (_max, max_of, 0),
+    (_min, min_of, 0),
+    (_sorted, sorted_of, 0),
+    (_reduce, reduce_of, 1),
+    (str.__dict__["join"], join_of, 1),
+    (_list.__dict__["extend"], extend_by, 1),
+]
+ITERATORS = [(builtins.map, Map), (builtins.filter, Filter), (builtins.enumerate, Enumerate), (builtins.zip, Zip)]
+_C._use_equivalents(CONSUMERS, ITERATORS, list_of, first_of)

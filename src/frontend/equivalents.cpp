@@ -1,0 +1,128 @@
+#include "frontend/equivalents.h"
+
+#include <opcode.h>
+
+#include <climits>
+#include <string_view>
+#include <unordered_map>
+
+#include "frontend/eval/equivalents.h"
+#include "frontend/py_objects.h"
+
+namespace cresset::frontend {
+namespace {
+
+struct Consumer {
+  PyObject* function;
+  Py_ssize_t at;  // which argument's items it takes
+};
+// Under the GIL; kept for good.
+std::unordered_map<PyObject*, Consumer> consumers;
+std::unordered_map<PyObject*, PyObject*> iterators;  // by the builtin class
+
+// Iterators that run code of the program when C code asks them for the next item, and have no other methods for it.
+bool runs_program(PyObject* values) {
+  if (PyGen_CheckExact(values)) return true;
+  for (const auto& [builtin, type] : iterators)
+    if ((PyObject*)Py_TYPE(values) == type) return true;
+  return false;
+}
+
+bool is_of_program(PyObject* function) {
+  if (PyMethod_Check(function)) return PyFunction_Check(PyMethod_GET_FUNCTION(function));
+  return PyFunction_Check(function);
+}
+
+PyObject* keyword(const CressetCall& call, std::string_view name) {
+  for (Py_ssize_t i = 0; call.kwnames != nullptr && i < PyTuple_GET_SIZE(call.kwnames); ++i)
+    if (utf8(PyTuple_GET_ITEM(call.kwnames, i)) == name) return call.args[call.nargs + i];
+  return nullptr;
+}
+
+PyObject* consumer_for(const CressetCall& call) {
+  PyObject* callable = call.callable;
+  const auto found = consumers.find(callable);
+  if (found == consumers.end()) return nullptr;
+  const Consumer& consumer = found->second;
+  if (call.nargs <= consumer.at) return nullptr;
+  if (consumer.at == 1 && PyType_IsSubtype(Py_TYPE(callable), &PyMethodDescr_Type) &&
+      (PyObject*)Py_TYPE(call.args[0]) != (PyObject*)PyDescr_TYPE(callable))
+    return nullptr;  // of a subclass
+  if (runs_program(call.args[consumer.at])) return consumer.function;
+  PyObject* const first = call.args[0];
+  PyObject* key = keyword(call, "key");
+  const bool one_argument = call.nargs == 1 && !PyDict_Check(first);
+  if (key != nullptr && one_argument && is_of_program(key)) return consumer.function;
+  static PyObject* const reduce = module_attribute("functools", "reduce");
+  return callable == reduce && is_of_program(first) ? consumer.function : nullptr;
+}
+
+// Whether the value of the call in progress is iterated over, at once, and by nobody but the evaluator.
+bool is_only_iterated(const CressetActivation& activation) {
+  const PyRef code = checked(PyCode_GetCode(activation.code));
+  const auto* units = (const unsigned char*)PyBytes_AS_STRING(code.get());
+  const auto count = PyBytes_GET_SIZE(code.get()) / 2;
+  if (units[2 * activation.instruction] != CALL) return false;
+  Py_ssize_t next = activation.instruction + 1;
+  while (next < count && units[2 * next] == CACHE) ++next;
+  if (next >= count) return false;
+  const int opcode = units[2 * next], operand = units[2 * next + 1];
+  if (opcode == GET_ITER || opcode == LIST_EXTEND || opcode == UNPACK_SEQUENCE) return true;
+  if (opcode != PRECALL || operand != 1) return false;
+  CressetFrameImage image;
+  cresset_eval_image(&activation, CRESSET_AFTER, &image);
+  const auto consumes = [&](int from_top, Py_ssize_t at) {
+    PyObject* callable = image.stack_depth >= from_top ? image.stack[image.stack_depth - from_top] : nullptr;
+    const auto found = callable != nullptr ? consumers.find(callable) : consumers.end();
+    return found != consumers.end() && found->second.at == at;
+  };
+  return consumes(1, 0) || consumes(2, 1);
+}
+
+PyObject* iterator_for(const CressetActivation& activation, const CressetCall& call) {
+  const auto found = iterators.find(call.callable);
+  if (found == iterators.end() || call.nargs == 0) return nullptr;
+  const bool calls_function = call.callable == (PyObject*)&PyMap_Type || call.callable == (PyObject*)&PyFilter_Type;
+  if (calls_function && call.nargs < 2) return nullptr;
+  if (call.kwnames != nullptr && call.callable != (PyObject*)&PyEnum_Type) return nullptr;
+  bool runs = calls_function && is_of_program(call.args[0]);
+  for (Py_ssize_t i = calls_function ? 1 : 0; i < call.nargs; ++i) runs = runs || runs_program(call.args[i]);
+  return runs && is_only_iterated(activation) ? found->second : nullptr;
+}
+
+}  // namespace
+
+PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {
+  if (PyObject* function = consumer_for(call)) return function;
+  return iterator_for(activation, call);
+}
+
+// As frames that have not begun are not seen: sys._getframe, tracebacks and warnings pass over them.
+PyObject* hide_frames(PyObject*, PyObject* code) {
+  if (!PyCode_Check(code)) return PyErr_SetString(PyExc_TypeError, "a code object is wanted"), nullptr;
+  ((PyCodeObject*)code)->_co_firsttraceable = INT_MAX;
+  return Py_NewRef(Py_None);
+}
+
+PyObject* use_equivalents(PyObject*, PyObject* args) {
+  PyObject *all_consumers, *all_iterators, *list_of, *first_of;
+  if (!PyArg_ParseTuple(args, "O!O!OO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
+                        &first_of))
+    return nullptr;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_consumers); ++i) {
+    PyObject *builtin, *function;
+    Py_ssize_t at;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(all_consumers, i), "OOn", &builtin, &function, &at)) return nullptr;
+    consumers[Py_NewRef(builtin)] = {Py_NewRef(function), at};
+  }
+  CressetEquivalents known = {Py_NewRef(list_of), Py_NewRef(first_of), {}};
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_iterators); ++i) {
+    PyObject *builtin, *type;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(all_iterators, i), "OO", &builtin, &type)) return nullptr;
+    iterators[Py_NewRef(builtin)] = known.iterators[i] = Py_NewRef(type);
+  }
+  cresset_eval_use(&known);
+  return Py_NewRef(Py_None);
+}
+
+}  // namespace cresset::frontend

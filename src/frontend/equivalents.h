@@ -1,0 +1,17 @@
+// Builtins that call back into the program, and what is evaluated in their place (python/cresset/_equivalents.py): C
+// code that is in the middle of something cannot be put off to a later piece, a frame can.
+#pragma once
+
+#include "frontend/eval/hooks.h"
+
+namespace cresset::frontend {
+
+// What to call instead, with the same arguments; borrowed. nullptr when the call runs no code of the program, or when
+// what it gives would be told from what the builtin gives.
+PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call);
+
+// For the module: _hide_frames(code), _use_equivalents(consumers, iterators, list_of, first_of).
+PyObject* hide_frames(PyObject* module, PyObject* code);
+PyObject* use_equivalents(PyObject* module, PyObject* args);
+
+}  // namespace cresset::frontend
