@@ -6,6 +6,7 @@
 
 #include "fuse/align.h"
 #include "fuse/plan.h"
+#include "ops/effects.h"
 
 namespace cresset::fuse {
 namespace {
@@ -35,9 +36,14 @@ class Merger {
  public:
   Merger(const Build& build, std::vector<Unit>& units)
       : build_(build), graph_(build.graph), units_(units), version_(units.size(), 0), alive_(units.size(), true) {
-    uint32_t calls = 0;
+    uint32_t calls = 0, last_effect = kNone;
+    next_effect_.assign(units.size(), kNone);
     for (uint32_t u = 0; u < units.size(); ++u) {
       index(u);
+      if (units[u].node.valid() && ops::has_effects(graph_.node(units[u].node))) {
+        if (last_effect != kNone) next_effect_[last_effect] = u;
+        last_effect = u;
+      }
       calls += units[u].node.valid();
       span_.push_back({calls, calls});
     }
@@ -153,17 +159,17 @@ class Merger {
     bool found = false;
     reached_.clear();
     ++search_;
+    const auto lead = [&](uint32_t from, uint32_t to) {
+      found |= to == last && from != first;
+      if (place_[to] >= place_[last] || seen_[to] == search_) return;
+      seen_[to] = search_;
+      reached_.push_back(to);
+    };
     const auto follow = [&](uint32_t u) {
-      for (ValueId v : units_[u].writes) {
-        const auto it = readers_.find(v);
-        if (it == readers_.end()) continue;
-        for (uint32_t user : it->second) {
-          found |= user == last && u != first;
-          if (place_[user] >= place_[last] || seen_[user] == search_) continue;
-          seen_[user] = search_;
-          reached_.push_back(user);
-        }
-      }
+      if (next_effect_[u] != kNone) lead(u, next_effect_[u]);
+      for (ValueId v : units_[u].writes)
+        if (const auto it = readers_.find(v); it != readers_.end())
+          for (uint32_t user : it->second) lead(u, user);
     };
     follow(first);
     for (size_t i = 0; i < reached_.size() && !found; ++i) follow(reached_[i]);
@@ -242,6 +248,8 @@ class Merger {
     uint32_t first, last;
   };
   std::vector<Span> span_;
+  static constexpr uint32_t kNone = UINT32_MAX;
+  std::vector<uint32_t> next_effect_;  // of a call that has effects: the one that must come after it
   std::vector<uint32_t> version_;
   std::vector<bool> alive_;
   // All units so that each comes after those it reads from; what was merged away keeps a place. place_[order_[i]] == i.

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <functional>
 #include <queue>
 #include <unordered_map>
 
 #include "fuse/plan.h"
+#include "ops/effects.h"
 
 namespace cresset::fuse {
 namespace {
@@ -36,6 +38,13 @@ void sort_units(const Graph& graph, std::vector<Unit>& units) {
         if (w != u) users[w].push_back(u), ++waits[u];
     }
   }
+  std::vector<std::pair<uint32_t, uint32_t>> effects;  // position, unit
+  for (uint32_t u = 0; u < units.size(); ++u)
+    if (units[u].node.valid() && ops::has_effects(graph.node(units[u].node)))
+      effects.emplace_back(position[units[u].node.index], u);
+  std::sort(effects.begin(), effects.end());
+  for (size_t i = 1; i < effects.size(); ++i)
+    users[effects[i - 1].second].push_back(effects[i].second), ++waits[effects[i].second];
   using Entry = std::pair<uint32_t, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   for (uint32_t u = 0; u < units.size(); ++u)

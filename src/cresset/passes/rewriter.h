@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "graph/graph.h"
+#include "ops/effects.h"
 #include "ops/op_def.h"
 
 namespace cresset::passes {
@@ -48,8 +49,7 @@ class Escaping {
   std::unordered_set<ValueId> memory_;
 };
 
-// Operators that may be neither dropped nor merged: random numbers, assertions, operators of other libraries.
-bool has_effects(const graph::Node& node);
+using ops::has_effects;
 
 // A pass by node: visit(node) may add to `replacements`; arguments are already replaced when a node is visited.
 template <class Visit>

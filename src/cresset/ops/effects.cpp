@@ -1,0 +1,42 @@
+#include "ops/effects.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "ops/op_def.h"
+
+namespace cresset::ops {
+
+bool has_effects(const graph::Node& node) {
+  static constexpr std::array<std::string_view, 24> kPrefixes = {"aten::rand",
+                                                                 "aten::bernoulli",
+                                                                 "aten::normal",
+                                                                 "aten::uniform",
+                                                                 "aten::dropout",
+                                                                 "aten::native_dropout",
+                                                                 "aten::multinomial",
+                                                                 "aten::poisson",
+                                                                 "aten::exponential",
+                                                                 "aten::geometric",
+                                                                 "aten::log_normal",
+                                                                 "aten::cauchy",
+                                                                 "aten::random",
+                                                                 "aten::_fused_dropout",
+                                                                 "aten::rrelu",
+                                                                 "aten::binomial",
+                                                                 "aten::_standard_gamma",
+                                                                 "aten::_sample_dirichlet",
+                                                                 "aten::_assert",
+                                                                 "aten::sym_constrain",
+                                                                 "aten::alpha_dropout",
+                                                                 "aten::feature_dropout",
+                                                                 "aten::_scaled_dot_product_flash",
+                                                                 "prim::random"};
+  if (node.results.empty()) return true;
+  const std::string_view name = graph::op_name(node.op);
+  if (!name.starts_with("aten::") && !name.starts_with("prim::")) return find(node.op) == nullptr;
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view p) { return name.starts_with(p); });
+}
+
+}  // namespace cresset::ops

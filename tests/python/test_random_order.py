@@ -1,0 +1,43 @@
+"""Random numbers are drawn in the program's order, whatever waits for what."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import assert_same
+
+import cresset
+
+PROGRAMS = {
+    "a draw that waits for a kernel": lambda x: (torch.poisson(x.abs()), F.gumbel_softmax(x)),
+    "dropout behind it": lambda x: (torch.poisson(x.abs()), F.alpha_dropout(x, 0.5, True), torch.rand(2)),
+    "three that wait": lambda x: (
+        torch.bernoulli((x * 3).sigmoid()),
+        torch.poisson((x + 1).abs()),
+        (x + torch.empty_like(x).exponential_()).softmax(-1),
+        torch.rand(3) + x.sum(),
+    ),
+    "products between": lambda x: (
+        torch.normal(x @ x.t(), 1.0),
+        F.dropout(x.relu() @ x.t(), 0.5),
+        torch.rand_like(x),
+        torch.randn(x.shape[0]),
+    ),
+    "one that is read late": lambda x: (torch.rand_like(x).exp() + torch.poisson(x.abs()), torch.rand(4) * x.mean()),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_order(name):
+    program = PROGRAMS[name]
+    cresset.reset()
+    compiled = cresset.compile(program)
+    with torch.no_grad():
+        for rows in (3, 3, 5):
+            x = torch.randn(rows, 4, generator=torch.Generator().manual_seed(5))
+            torch.manual_seed(9)
+            expected = program(x)
+            torch.manual_seed(9)
+            assert_same(compiled(x), expected, tolerance=1e-5)
+    assert cresset.stats()["eager_calls"] == 0
