@@ -205,8 +205,8 @@ def main():
     for name in options.models:
         row = result["models"][name] = {
             "cresset": {
-                "static": apart("cresset", name, False, 0),
-                "dynamic": apart("cresset", name, True, options.draws),
+                "static": best(options.repeat, "cresset", name, False, 0),
+                "dynamic": best(options.repeat, "cresset", name, True, options.draws),
             }
         }
         if options.torch is None or name in options.torch:

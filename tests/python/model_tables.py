@@ -276,6 +276,7 @@ def sweep(subject: Subject, draws: int) -> dict[str, Any]:
 TOLD_APART = {
     "cpmant": "makes a Python list as long as the sequence",
     "flaubert": "asserts about a number read from a mask's data",
+    "xlm": "asserts about a number read from a mask's data",
     "mamba": "a scan written as recursion over the sequence's length",
     "rwkv": "a Python loop over the sequence",
     "sew": "pads when the length was odd",

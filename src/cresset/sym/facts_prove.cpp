@@ -33,7 +33,7 @@ bool Facts::prove(ExprId sum, int64_t bound, int depth) {
   if (r.hi != Interval::kPosInf && r.hi <= bound) return true;
   if (r.lo > bound || samples_.exceeds(sum, bound)) return false;
   const Memo& m = memo(sum);
-  if (m.proved <= bound) return true;
+  if (m.proved != Interval::kPosInf && m.proved <= bound) return true;
   if (m.failed_at == epoch_ && bound <= m.failed && depth >= m.failed_depth) return false;
   return depth == 0 ? prove_afresh(sum, bound) : search(sum, bound, depth);
 }

@@ -206,6 +206,12 @@ TEST_F(ShapeEnvTest, Comparisons) {
   EXPECT_EQ(known("s2 - s0 >= 0"), "true");
 }
 
+// The largest number stands for "no end" as well: nothing is at most that without a proof.
+TEST_F(ShapeEnvTest, NoEndIsNotABound) {
+  size("s0", 16);
+  EXPECT_EQ(known("s0 <= 9223372036854775807"), "unknown");
+}
+
 // A branch that finds no padding says that a size is a multiple, however it asks; multiples of quotients add up.
 TEST_F(ShapeEnvTest, DivisibilityFromPadding) {
   size("h", 64), size("w", 64);
