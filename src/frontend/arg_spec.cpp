@@ -430,6 +430,11 @@ PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   return PyRef::borrow(object);
 }
 
+void collect_constants(const ArgSpec& spec, std::vector<PyRef>& out) {
+  if (spec.kind == ArgSpec::Kind::Identity) out.push_back(spec.object);
+  for (const ArgSpec& child : spec.children) collect_constants(child, out);
+}
+
 int visit(const ArgSpec& spec, visitproc visit, void* arg) {
   Py_VISIT(spec.object.get());
   Py_VISIT(spec.type.get());

@@ -85,6 +85,8 @@ class SpecBuilder {
 
 bool holds_number(const ArgSpec& spec);  // a symbolic one
 
+void collect_constants(const ArgSpec& spec, std::vector<PyRef>& out);  // what is guarded by identity
+
 std::string key_text(PyObject* key);  // for people, and in paths
 
 // False when the object does not have this shape; `why`, when given, receives the reason. Never sets a Python error.

@@ -389,6 +389,8 @@ class CaptureRun final : public PieceMaker {
       return e.path + " of type " + e.type_name + " lives on, which no recipe rebuilds";
     }
     variant.next.operation.operands.clear();
+    collect_constants(variant.args, variant.next.constants);
+    collect_constants(variant.kwargs, variant.next.constants);
     return piece_->end_recipes(op.serial);
   }
 
@@ -567,6 +569,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
     return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
   std::unordered_set<PyObject*> constants;
   collect_constants(last.frames, constants);
+  for (const PyRef& constant : last.constants) constants.insert(constant.get());
   SpecBuilder builder(options.dynamic && numbers ? &last.point->varying.ints : nullptr, /*any_object=*/true);
   builder.same_at_every_call = [&](PyObject* object) { return constants.count(object) != 0; };
   auto variant = std::make_shared<Variant>();
@@ -574,7 +577,9 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   try {
     variant->args = builder.build(frames, "frames");
     variant->kwargs = builder.build(kwargs, "");
-  } catch (const UnsupportedArgument&) {
+  } catch (const UnsupportedArgument& e) {
+    CRESSET_LOG(Recompiles, "no piece can begin at " + last.point->place.text() + ": " + e.path + " of type " +
+                                e.type_name + " cannot be guarded");
     return nullptr;
   }
   variant->facts.take_inputs(last.point->varying.state, options.dynamic);

@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "base/log.h"
 #include "bridge/capture.h"
 #include "bridge/generic_rule.h"
 #include "frontend/capture_run.h"
 #include "frontend/errors.h"
+#include "frontend/replay.h"
 #include "frontend/set_aside.h"
 #include "frontend/varying.h"
 
@@ -214,6 +216,12 @@ std::vector<PyRef> CompiledFunction::run_entry(Variant& variant, Found& found) {
   return out;
 }
 
+// Before effects change what leads to them.
+static void make_fates(const std::vector<Fate>& fates, Ingredients& with) {
+  for (const Fate& fate : fates)
+    if (fate.lives_on) make(fate.recipe, with);
+}
+
 // Piece after piece, to the end of the call. args, kwargs: of the first piece.
 PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kwargs) {
   PyRef held_args, held_kwargs;
@@ -237,9 +245,11 @@ PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kw
     if (!with.numbers.empty()) variant.numbers.run(found.symbols.data(), with.numbers.data());
     with.shared.resize(variant.shared_slots);
     find_generators(variant.fates, with);
-    if (!variant.effects.empty()) replay(variant.effects, with);
     if (variant.next.point == nullptr) {
+      const Replay effects(variant.effects, with);
       PyRef result = make(variant.result, with);
+      make_fates(variant.fates, with);
+      effects.happen();
       settle_generators(variant.fates, with);
       variant.after.set();
       return result.release();
@@ -275,9 +285,13 @@ static PyRef perform_while_handling(PyObject* exception, const Operation& operat
 // on natively, returns.
 PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& next, PyRef& args, PyRef& kwargs) {
   const std::shared_ptr<Point>& point = variant.next.point;  // the caller keeps the variant
+  std::optional<Replay> effects(std::in_place, variant.effects, with);
   PyRef frames = make(variant.next.frames, with);
   Operation operation = variant.next.operation;
   for (const Recipe& operand : variant.next.operands) operation.operands.push_back(make(operand, with));
+  make_fates(variant.fates, with);
+  effects->happen();
+  effects.reset();
   settle_generators(variant.fates, with);
   variant.after.set();
   next = {};
@@ -443,6 +457,7 @@ int Variant::visit(visitproc visit, void* arg) const {
   if (const int r = frontend::visit(kwargs, visit, arg)) return r;
   if (const int r = frontend::visit(result, visit, arg)) return r;
   if (const int r = frontend::visit(next.frames, visit, arg)) return r;
+  for (const PyRef& constant : next.constants) Py_VISIT(constant.get());
   for (const Fate& fate : fates)
     if (const int r = frontend::visit(fate.recipe, visit, arg)) return r;
   for (const Recipe& operand : next.operands)

@@ -2,6 +2,8 @@
 
 #include <opcode.h>
 
+#include "frontend/replay.h"
+
 namespace cresset::frontend {
 
 std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Write>& writes) {
@@ -76,16 +78,18 @@ void repeat(const Effect& effect, PyObject* owner, const std::vector<PyRef>& val
 
 }  // namespace
 
-void replay(const std::vector<Effect>& effects, Ingredients& with) {
-  // Owners and values first: an effect may change what leads to them.
-  std::vector<PyRef> owners;
-  std::vector<std::vector<PyRef>> values(effects.size());
+Replay::Replay(const std::vector<Effect>& effects, Ingredients& with) : effects_(effects), values_(effects.size()) {
   for (size_t i = 0; i < effects.size(); ++i) {
-    owners.push_back(make(effects[i].owner, with));
-    for (const Recipe& recipe : effects[i].values) values[i].push_back(make(recipe, with));
+    owners_.push_back(make(effects[i].owner, with));
+    for (const Recipe& recipe : effects[i].values) values_[i].push_back(make(recipe, with));
   }
-  for (size_t i = 0; i < effects.size(); ++i) repeat(effects[i], owners[i].get(), values[i]);
 }
+
+void Replay::happen() const {
+  for (size_t i = 0; i < effects_.size(); ++i) repeat(effects_[i], owners_[i].get(), values_[i]);
+}
+
+void replay(const std::vector<Effect>& effects, Ingredients& with) { Replay(effects, with).happen(); }
 
 int visit(const Effect& effect, visitproc visit, void* arg) {
   Py_VISIT(effect.key.get());

@@ -321,8 +321,6 @@ static void finish(PyObject* object) {
 
 // They are all held until the last is settled: one that is finished must not be closed.
 void settle_generators(const std::vector<Fate>& fates, Ingredients& with) {
-  for (const Fate& fate : fates)
-    if (fate.lives_on) make(fate.recipe, with);
   for (size_t i = 0; i < fates.size(); ++i)  // which may lead to what was made
     if (!fates[i].lives_on) finish(with.generators[i].get());
   for (const auto& [generator, anatomy] : with.refilled) fill(generator.get(), anatomy);

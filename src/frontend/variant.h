@@ -24,6 +24,7 @@ struct Break {
   Recipe frames;
   Operation operation;  // its operands are made by `operands`
   std::vector<Recipe> operands;
+  std::vector<PyRef> constants;  // objects that were the same at every call when the piece began
 };
 
 // One compiled variant: everything a call is checked against, and how its result is made. `entry` is null when the

@@ -683,6 +683,18 @@ def one_iterator_under_two_names(w, x):
 
 
 @row
+def taken_out_of_what_led_to_it(w, x):
+    outer = [[x], [x + 1], [x + 2]]
+    note(w, x)
+    last = outer.pop()
+    first = outer.pop(0)
+    note(w, last[0])
+    last.append(first)
+    note(w, first[0])
+    return outer, last, first
+
+
+@row
 def zipped_with_itself(w, x):
     it = iter([1, 2, 3, 4, 5, 6])
     out = []

@@ -36,7 +36,6 @@ NATIVE = dict.fromkeys(
     "handed_out": "a generator that state holds is another one at each call",
     "kept_in_state": "a generator that state holds is another one at each call",
     "stop_iteration_inside": "the exception's cycle of frames still holds tensors when the call ends",
-    "max_of_generator": "an object that was there before is held by a cell alone, which an earlier piece made",
     "redirected": "nothing is known of a StringIO",
     "post_init_breaks": "dataclass() runs exec()",
 }
