@@ -407,7 +407,13 @@ static void put_symbols_into_frame(const ArgSpec& spec, PyObject* generator, Sym
     for (size_t i = 0; i < items.children.size(); ++i, ++index) {
       PyObject* now = PyTuple_GET_ITEM(anatomy.parts[part].get(), static_cast<Py_ssize_t>(i));
       PyRef then = with_symbols(items.children[i], now, symbols);
-      if (then.get() != now) symbols.placed.put({reference, checked(PyLong_FromSize_t(index))}, std::move(then));
+      if (then.get() == now) continue;
+      PyObject** slot =
+          PyIter_Check(then.get()) ? cresset_eval_generator_slot(generator, static_cast<int>(index)) : nullptr;
+      if (slot != nullptr)  // for good: the one that stood there would not have moved on
+        const PyRef before = PyRef::steal(std::exchange(*slot, then.release()));
+      else
+        symbols.placed.put({reference, checked(PyLong_FromSize_t(index))}, std::move(then));
     }
   }
 }

@@ -53,6 +53,19 @@ def body_breaks_often(w, x):
 
 
 @row
+def counted_by_a_range(w, x):
+    def numbers(limit):
+        for i in range(limit):
+            yield i
+            if i % 3 == 2:
+                yield -i
+
+    for n in numbers(8):
+        note(w, x, n)
+    return x
+
+
+@row
 def left_early(w, x):
     for y in halves(w, x):
         if note(w, y).sum() > -100:
