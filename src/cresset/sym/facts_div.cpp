@@ -49,9 +49,6 @@ bool Facts::is_remainder(ExprId r, ExprId b) {
 
 ExprId Facts::simplify_division(ExprId e) {
   const bool is_mod = pool_[e].kind == Kind::Mod;
-  if (const int64_t multiple = is_mod || is_unit(e) ? 1 : known_multiple(e); multiple > 1) {
-    return pool_.mul(pool_.constant(multiple), pool_.floor_div(e, pool_.constant(multiple)));
-  }
   const ExprId a = pool_.operands(e)[0], b = pool_.operands(e)[1];
   if (pool_.is_const(b, 0)) return e;
   ExprId quotient = pool_.constant(0), remainder = a;

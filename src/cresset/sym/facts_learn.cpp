@@ -258,8 +258,14 @@ void Facts::learn_divisibility(ExprId mod) {
     changed();
     const ExprId quotient = std::exchange(monomial, ExprId{});
     if (pool_.is_var(quotient)) {
-      round_to_multiples(info(pool_.var_of(quotient)).range, known);
-      refresh(pool_.var_of(quotient));
+      const VarId var = pool_.var_of(quotient);
+      round_to_multiples(info(var).range, known);
+      // Replacements made with the old units would lead back to them, in circles that double a coefficient each time.
+      std::erase_if(monomial_replacement_, [&](const auto& entry) {
+        return pool_.uses_var(entry.first, var) || pool_.uses_var(entry.second, var);
+      });
+      std::erase_if(product_keys_, [this](ExprId key) { return !monomial_replacement_.contains(key); });
+      refresh(var);
     } else if (pool_[quotient].kind == Kind::FloorDiv && pool_.is_const(pool_.operands(quotient)[1])) {
       const int64_t d = pool_.const_value(pool_.operands(quotient)[1]);
       divisor = saturating_mul(known, d);
