@@ -58,7 +58,6 @@ void Capture::Scope::switch_to(Capture& next) {
   enter_dispatch_state();
 }
 
-// Operators on what no capture knows (sparse tensors, other devices) would find the trace key among their own.
 void Capture::leave_dispatch_state() {
   c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
   if (!keys.included_.has(kTraceKey)) return;

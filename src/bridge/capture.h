@@ -135,7 +135,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
     c10::impl::LocalDispatchKeySet saved_;
     bool autocast_cache_;
   };
-  // Of this thread, until the scope switches to another capture: nothing is captured any more.
+  // Of this thread, until the scope switches to another capture: nothing is captured any more. Not in the middle of an
+  // operator: torch's own guards around it put back what they found.
   static void leave_dispatch_state();
 
   // Inside a scope: operators run for real until it ends.

@@ -1,6 +1,5 @@
 // The end of a piece: what was deferred happens, and trace tensors become real in place.
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/functorch/DynamicLayer.h>
 
 #include "base/log.h"
 #include "bridge/capture.h"
@@ -107,12 +106,6 @@ std::string Capture::located(const std::string& why) const {
   return (at.empty() ? why : why + " at " + at) + (remark.empty() ? "" : "; " + remark);
 }
 
-// Inside of a transform of torch.func its own levels of autograd hold symbolic sizes, which only operators under the
-// trace key take (escaped_gradients.h knows of the outermost level alone).
-static void stop_capturing() {
-  if (at::functorch::getDynamicLayerStack().empty()) Capture::leave_dispatch_state();
-}
-
 void Capture::flush(const std::string& why) {
   if (closed_) return;
   if (in_part()) {
@@ -121,14 +114,13 @@ void Capture::flush(const std::string& why) {
   }
   if (before_flush) {
     const auto end = std::exchange(before_flush, nullptr);
-    if (end(why)) return stop_capturing();
+    if (end(why)) return;
   }
   why_closed_ = located(why);
   CRESSET_LOG(Graph, "capture ends early: " + why_closed_);
   const std::vector<at::Tensor> live = close();
   Captured captured = finish(live, /*runs_once=*/true);
   settle(live, interpret(captured));
-  stop_capturing();
 }
 
 void Capture::rethrow_deferred() {

@@ -156,6 +156,15 @@ class CaptureRun final : public PieceMaker {
   }
 
   void go_on(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) override {
+    begin_after(activation, point, value, exception);
+    // Operators on what no capture knows (sparse tensors) would find the trace key among their own. Inside of a
+    // transform of torch.func its levels of autograd hold symbolic sizes, which operators under the trace key alone
+    // take.
+    if (piece_->capture().closed() && !inside_transform()) bridge::Capture::leave_dispatch_state();
+  }
+
+ private:
+  void begin_after(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) {
     const Break& last = piece_->variant()->next;
     if (stopped_ || piece_->refused() || last.point == nullptr) return;
     std::string why;
@@ -167,7 +176,6 @@ class CaptureRun final : public PieceMaker {
     if (!stopped_) put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
   }
 
- private:
   template <class Natively, class Go>
   PyRef run(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs, Natively&& natively, Go&& go) {
     const double begin = now_ms();
