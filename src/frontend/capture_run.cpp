@@ -185,7 +185,7 @@ class CaptureRun final : public PieceMaker {
       return natively();
     }
     PyRef result = watch(go);
-    piece_->take_back_numbers();
+    if (!result || session_ == nullptr || piece_->capture().closed()) piece_->take_back_numbers();
     live_totals().ms_capture += now_ms() - begin - ms_compiling_;
     const bool ended = piece_->capture().closed();  // at a break, for good or until the next piece
     if (ended && piece_->variant()->next.point == nullptr) piece_->refuse(piece_->capture().why_closed());
@@ -272,6 +272,7 @@ class CaptureRun final : public PieceMaker {
       capture.flush(piece_->variant()->eager_reason);
       capture.rethrow_deferred();
     }
+    piece_->take_back_numbers();  // not before: a list that an earlier piece began to fill is made anew with them
     keep_piece();
   }
 

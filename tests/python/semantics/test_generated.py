@@ -61,6 +61,13 @@ FOUND = [
     ("set_read_by_star", "w.log.append(1); w.seen.add(len(w.log))\nreturn x * len([*w.seen])", None),
     ("rest_of_a_list", "a, *b = w.items\nw.items.append(1)\nreturn x * len(b)", None),
     ("star_arguments", "w.items.append(1)\nreturn x * apply(lambda *a: len(a), *w.items)", None),
+    ("list_of_numbers_read", "w.log.append([float(x.mean()) + i for i in range(2)])", None),
+    ("list_of_whole_numbers_read", "w.log.append([int(x.sum() * 5) + i for i in range(3)])", None),
+    (
+        "list_of_a_generator_that_reads",
+        "def g(n):\n    for i in range(n):\n        yield float(x.mean()) + i\nw.log.append([(v, 1) for v in g(2)])",
+        None,
+    ),
     ("division_by_data", "1 / int(x.sum() > 0.1357)", None),
     (
         "break_in_generator_loop",
