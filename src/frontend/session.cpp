@@ -378,7 +378,7 @@ void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
   if (!existed(container)) return;
   if (PyDict_Check(container)) return read_key(container, key, value);
   read_whole(container);
-  learn(value);
+  if (!PySlice_Check(key)) learn(value);  // a slice is made by reading it
 }
 
 // ---- Writes

@@ -61,6 +61,9 @@ FOUND = [
     ("set_read_by_star", "w.log.append(1); w.seen.add(len(w.log))\nreturn x * len([*w.seen])", None),
     ("rest_of_a_list", "a, *b = w.items\nw.items.append(1)\nreturn x * len(b)", None),
     ("star_arguments", "w.items.append(1)\nreturn x * apply(lambda *a: len(a), *w.items)", None),
+    ("slice_that_is_kept", "w.log.append(w.items[::-1])\nw.log[-1].append(7)", None),
+    ("slice_that_is_returned", "s = w.items[1:]\ns[0] += 1\nreturn s, w.items[:], (*w.items,)[1:]", None),
+    ("slices_in_slices", "w.log.append([w.items[:2], w.items[:2]])\nw.log[-1][0].append(len(w.log))", None),
     ("list_of_numbers_read", "w.log.append([float(x.mean()) + i for i in range(2)])", None),
     ("list_of_whole_numbers_read", "w.log.append([int(x.sum() * 5) + i for i in range(3)])", None),
     (
