@@ -107,10 +107,19 @@ PyRef at_symbol(PyObject* tensor, PyObject* key, PyObject* value) {
 
 }  // namespace
 
+static bool is_container(PyObject* object) {
+  return PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) ||
+         is_deque(object);
+}
+
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
     if (PyRef value = with_numpy_scalar(op)) return *result = value.release(), CRESSET_RESULT;
+  // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
+  if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_FORMAT)
+    for (PyObject* operand : op.operands)
+      if (operand != nullptr && is_container(operand)) read_whole(operand);
   const bool may_advance = op.kind == CRESSET_OP_UNPACK || op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER ||
                            op.kind == CRESSET_OP_CONTAINS;
   if (!outer_.empty() && may_advance && PyIter_Check(op.operands[0]))
@@ -525,7 +534,9 @@ void Session::note_call(const CressetCall& call, PyObject* result) {
     return read_key(what.self, key, value);
   }
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) log_method(what, call);
-  if (name == "pop" || name == "popleft" || name == "setdefault" || name == "__getitem__" || name == "popitem")
+  const bool makes = name == "__getitem__" && what.first < count && PySlice_Check(call.args[what.first]);
+  if (name == "pop" || name == "popleft" || name == "setdefault" || name == "popitem" ||
+      (name == "__getitem__" && !makes))
     learn(result);
 }
 
