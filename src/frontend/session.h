@@ -157,6 +157,7 @@ class Session {
   bool refuse_generator(PyObject* value);
   void read_key(PyObject* dict, PyObject* key, PyObject* value);
   void read_whole(PyObject* container, int depth = 0);
+  void read_deep(PyObject* object, int depth = 0);  // with the containers in containers that the call made
   void will_write(PyObject* container);
   void read_attribute(const CressetAttributeRead& read);
   void read_attribute(PyObject* owner, PyObject* name, PyObject* value);

@@ -112,14 +112,47 @@ static bool is_container(PyObject* object) {
          is_deque(object);
 }
 
+// A container, and those in it when the call made it. Of one that was there before, read_whole() knows.
+void Session::read_deep(PyObject* object, int depth) {
+  if (existed(object)) return read_whole(object);
+  if (depth > 50 || !is_container(object)) return;
+  if (PyDict_Check(object)) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, &key, &value)) read_deep(value, depth + 1);
+  } else if (PyList_Check(object) || PyTuple_Check(object)) {
+    PyObject** items = PySequence_Fast_ITEMS(object);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) read_deep(items[i], depth + 1);
+  }
+}
+
+// Builtins that look at what they are given from outside, or at an attribute that they tell of.
+static bool asks_one_question(PyObject* callable) {
+  static PyObject* const builtins[] = {
+      module_attribute("builtins", "isinstance"), module_attribute("builtins", "issubclass"),
+      module_attribute("builtins", "getattr"), module_attribute("builtins", "hasattr")};
+  return std::find(std::begin(builtins), std::end(builtins), callable) != std::end(builtins);
+}
+
+// Builtins that put items elsewhere, or count them, without looking into them.
+static bool looks_at_items_only(PyObject* callable) {
+  if (PyType_Check(callable)) return callable != (PyObject*)&PyUnicode_Type && callable != (PyObject*)&PyBytes_Type;
+  static PyObject* const builtins[] = {module_attribute("builtins", "len"), module_attribute("builtins", "iter"),
+                                       module_attribute("builtins", "next")};
+  return std::find(std::begin(builtins), std::end(builtins), callable) != std::end(builtins) ||
+         asks_one_question(callable);
+}
+
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
     if (PyRef value = with_numpy_scalar(op)) return *result = value.release(), CRESSET_RESULT;
   // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
-  if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_FORMAT)
+  if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_FORMAT) {
+    const bool of_text = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(op.operands[0]);  // "%s" % (a, b)
     for (PyObject* operand : op.operands)
-      if (operand != nullptr && is_container(operand)) read_whole(operand);
+      if (operand != nullptr && is_container(operand)) of_text ? read_deep(operand) : read_whole(operand);
+  }
   const bool may_advance = op.kind == CRESSET_OP_UNPACK || op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER ||
                            op.kind == CRESSET_OP_CONTAINS;
   if (!outer_.empty() && may_advance && PyIter_Check(op.operands[0]))
@@ -149,7 +182,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   if (in_place && !is_exact_tensor(op.operands[0])) return CRESSET_RUN;
   if (op.kind != CRESSET_OP_FORMAT)
     for (PyObject* operand : op.operands)
-      if (operand != nullptr && (PyList_CheckExact(operand) || PyDict_CheckExact(operand))) read_whole(operand);
+      if (operand != nullptr && is_container(operand)) read_deep(operand);
   start(activation, *kind, op.operation);
   in_progress_.operands[0] = op.operands[0];
   in_progress_.operands[1] = op.operands[1];
@@ -332,14 +365,6 @@ bool Session::is_closed_to_facts(PyObject* object) const {
   return is_foreign(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
 }
 
-// Builtins that look at what they are given from outside, or at an attribute that they tell of.
-static bool asks_one_question(PyObject* callable) {
-  static PyObject* const builtins[] = {
-      module_attribute("builtins", "isinstance"), module_attribute("builtins", "issubclass"),
-      module_attribute("builtins", "getattr"), module_attribute("builtins", "hasattr")};
-  return std::find(std::begin(builtins), std::end(builtins), callable) != std::end(builtins);
-}
-
 // Whether C code may look into such an object, or read attributes that it does not tell of.
 bool Session::looks_inside(const CressetCall& call) const {
   static PyObject *const is_callable = module_attribute("builtins", "callable"), *const id =
@@ -456,7 +481,11 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     capture_->flush("the memory of a tensor is asked for");
     return CRESSET_RUN;
   }
-  if (what.effect == CEffect::Pure) return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
+  if (what.effect == CEffect::Pure) {  // a function of torch's: lists of sizes, of tensors, of numbers
+    const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+    for (Py_ssize_t i = 0; i < call.nargs + named; ++i) read_deep(call.args[i]);
+    return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
+  }
   if (what.effect == CEffect::Outside) {
     capture_->flush("a call of " + describe_callable(call.callable));
     return CRESSET_RUN;
@@ -465,7 +494,10 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   const bool one_key = what.self != nullptr && PyDict_Check(what.self) &&
                        (name == "get" || name == "__getitem__" || name == "__contains__");
   if (what.effect != CEffect::Writes && what.self != nullptr && !one_key) read_whole(what.self);
-  for (size_t i = what.first; i < static_cast<size_t>(call.nargs); ++i) read_whole(call.args[i]);
+  const size_t named = call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0;
+  const bool deep = what.effect == CEffect::Reads && !looks_at_items_only(call.callable);
+  for (size_t i = what.first; i < static_cast<size_t>(call.nargs) + named; ++i)
+    deep ? read_deep(call.args[i]) : read_whole(call.args[i]);
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) will_write(what.self);
   in_progress_.uses_up = uses_up(what, call);
   return CRESSET_RUN;
