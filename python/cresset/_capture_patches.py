@@ -291,6 +291,7 @@ def _operators_of_control_flow():
     for name, module, replacement in [
         ("cond", conds, _control_flow.cond),
         ("while_loop", loops, _control_flow.while_loop),
+        ("associative_scan", _control_flow._torch_associative_scan, _control_flow.associative_scan),
     ]:
         original = getattr(module, name, None)
         if original is None:  # the package gives the function, not the module of that name
@@ -334,6 +335,10 @@ _REPLACED = [
 for _name, _method in [("__trunc__", _trunc), ("__round__", _round), ("is_integer", lambda f: _plain(f).is_integer())]:
     if hasattr(torch.SymFloat, _name):
         _REPLACED.append((torch.SymFloat, _name, _method))
+# vmap's, behind a lock: cached, it is done once and is no part of any program.
+_vmap = sys.modules["torch._functorch.vmap"]
+_loading = functools.lru_cache(None)(_vmap.lazy_load_decompositions)
+_REPLACED.append((_vmap, "lazy_load_decompositions", _loading))
 _REPLACED += _operators_of_control_flow()
 _originals = [getattr(where, name) for where, name, _ in _REPLACED]
 

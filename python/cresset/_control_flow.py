@@ -1,10 +1,14 @@
 """torch.cond and torch.while_loop while a program is captured: operators of its graph where their branches and bodies can
-be recorded, else decided on the host, as `if` and `while` are."""
+be recorded, else decided on the host, as `if` and `while` are. torch's associative_scan is a loop of these."""
 
 import torch
+from torch._higher_order_ops import associative_scan as _scans
 from torch.utils import _pytree as pytree
 
 from . import _C
+
+# The package gives the function, or the module of that name, as torch has imported it.
+_torch_associative_scan = getattr(_scans, "associative_scan", _scans)
 
 _PLAIN = (int, float, bool, str, type(None))
 
@@ -129,3 +133,75 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     while cond_fn(*carried):
         carried = _as_tuple(body_fn(*carried))
     return carried
+
+
+def _as_scanned(combine_fn, structure, mode):
+    """The function on two lists of tensors whose dimension 0 is the scanned one."""
+    if mode == "generic":
+        dims = pytree.tree_unflatten([0] * structure.num_leaves, structure)
+        combine_fn = torch.vmap(combine_fn, in_dims=(dims, dims), out_dims=0)
+
+    def combine(left, right):
+        return pytree.tree_leaves(
+            combine_fn(pytree.tree_unflatten(left, structure), pytree.tree_unflatten(right, structure))
+        )
+
+    return combine
+
+
+def _scanned_by_doubling(combine, leaves):
+    """After the turn with step 2^k, place i holds what the places i - 2^(k+1) + 1 to i come to: the number of places is
+    not asked for, only compared with the step at run time."""
+
+    def turn(step, *leaves):
+        place = torch.arange(leaves[0].shape[0], device=step.device)
+        before = (place - step).clamp(min=0)
+        combined = combine([leaf.index_select(0, before) for leaf in leaves], list(leaves))
+        reached = place >= step
+        kept = [
+            torch.where(reached.view(-1, *[1] * (leaf.dim() - 1)), new, leaf) for new, leaf in zip(combined, leaves)
+        ]
+        return (step * 2, *kept)
+
+    first = torch.ones((), dtype=torch.int64, device=leaves[0].device)
+    return list(while_loop(lambda step, *leaves: step < leaves[0].shape[0], turn, (first, *leaves)))[1:]
+
+
+def _scanned_in_turns(combine, leaves):
+    """The same in plain operators, which autograd knows. The number of turns is pinned, not that of places."""
+    step = 1
+    while step < leaves[0].shape[0]:
+        combined = combine([leaf[:-step] for leaf in leaves], [leaf[step:] for leaf in leaves])
+        leaves = [torch.cat([leaf[:step], new]) for leaf, new in zip(leaves, combined)]
+        step *= 2
+    return leaves
+
+
+def _can_scan(combine_fn, leaves, dim, reverse, mode):
+    if not callable(combine_fn) or type(dim) is not int or type(reverse) is not bool:
+        return False
+    if not leaves or any(type(leaf) is not torch.Tensor or leaf.is_sparse for leaf in leaves):
+        return False
+    if mode not in ("generic", "pointwise") or (mode == "pointwise" and leaves[0].device.type == "cpu"):
+        return False
+    rank = leaves[0].dim()
+    if not -rank <= dim < rank or any(leaf.dim() != rank for leaf in leaves):
+        return False
+    return all(leaf.shape[dim] > 0 and leaf.shape[dim] == leaves[0].shape[dim] for leaf in leaves)
+
+
+def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise"):
+    """One program for all lengths, where torch's own code is a recursion over halves of the length. Arguments that do
+    not fit are left to it."""
+    leaves, structure = pytree.tree_flatten(xs)
+    if not _can_scan(combine_fn, leaves, dim, reverse, combine_mode):
+        return _torch_associative_scan(combine_fn, xs, dim, reverse, combine_mode)
+    combine = _as_scanned(combine_fn, structure, combine_mode)
+    leaves = [leaf.movedim(dim, 0) for leaf in leaves]
+    if reverse:
+        leaves = [leaf.flip(0) for leaf in leaves]
+    differentiable = torch.is_grad_enabled() and any(leaf.requires_grad for leaf in leaves)
+    scanned = (_scanned_in_turns if differentiable else _scanned_by_doubling)(combine, leaves)
+    if reverse:
+        scanned = [leaf.flip(0) for leaf in scanned]
+    return pytree.tree_unflatten([leaf.movedim(0, dim) for leaf in scanned], structure)

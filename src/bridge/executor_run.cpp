@@ -131,15 +131,19 @@ void copy_elements(at::Tensor into, at::Tensor from) {
   into.copy_(from);
 }
 
+// In memory of its own.
+at::Tensor copied(const at::Tensor& borrowed) {
+  const PlaceResults no_places;
+  return borrowed.clone();
+}
+
 }  // namespace
 
 PlaceResults::Places BoundContext::places(c10::ArrayRef<TensorId> results) const {
   PlaceResults::Places places;
   for (const TensorId id : results) {
     if (!id.valid() || slots_[id.index].home == Home::View || slots_[id.index].numel == 0) continue;
-    char* const data = planned_address(id.index);
-    if (data == nullptr) continue;
-    places.push_back({data, static_cast<size_t>(size(program_.tensors[id.index].bytes))});
+    places.push_back({planned_address(id.index), static_cast<size_t>(size(program_.tensors[id.index].bytes))});
   }
   return places;
 }
@@ -169,7 +173,7 @@ void BoundContext::adopt(TensorId id, at::Tensor result, std::string_view op) {
   if (PlaceResults::holds(
           result.storage().data())) {  // borrowed: planned memory, or bytes that are free for the moment
     if (agrees && element_zero(result) == planned_address(id.index)) return;
-    result = result.clone();
+    result = copied(result);
   }
   const uint32_t heir = last_heir(id.index);
   const bool becomes_output = heir != id.index && slots_[heir].home == Home::Fresh;

@@ -181,7 +181,7 @@ void* PlaceResults::take_here(size_t bytes) {
   for (size_t i = 0; i < places_.size(); ++i) {
     if (places_[i].bytes != bytes) continue;
     like_a_result |= i < results_;
-    if (places_[i].taken) continue;
+    if (places_[i].taken || places_[i].data == nullptr) continue;
     places_[i].taken = true;
     return places_[i].data;
   }

@@ -25,7 +25,7 @@ class ReuseResultMemory {
 
 // Memory that waits for a result.
 struct Place {
-  void* data;
+  void* data;  // nullptr: a result of so many bytes allocates its own
   size_t bytes;
   bool taken = false;
 };

@@ -101,6 +101,27 @@ TEST(ResultMemory, AllocationsOfExactlyAPlacesBytesGetIt) {
   EXPECT_EQ(at::empty({2048}).const_data_ptr(), memory);
 }
 
+TEST(Executor, AnOutputIsNotMadeInBytesThatAreFreeForTheMoment) {
+  ProgramBuilder b;
+  const auto n = b.symbol();
+  const TensorId x = b.input({n, b.c(4), b.c(16), b.c(16)});
+  const TensorId weight = b.constant(at::randn({4, 4, 3, 3}));
+  const auto pair = [&](int64_t value) { return b.refs({value, value}); };
+  const auto slot = [&](Home home) { return b.slot(home, {n, b.c(4), b.c(16), b.c(16)}); };
+  const TensorId twice = slot(Home::Arena), doubled = slot(Home::Fresh), out = slot(Home::Fresh);
+  b.launch(double_kernel, {x, twice}, b.pool.mul(n, b.c(1024)));
+  b.launch(double_kernel, {twice, doubled}, b.pool.mul(n, b.c(1024)));
+  b.call("aten::convolution", {x, weight, graph::None{}, pair(1), pair(1), pair(1), false, pair(0), b.ref(1)}, {out});
+  const auto executor = b.build({out, doubled});
+  for (const int64_t size : {2, 3}) {
+    const at::Tensor value = at::randn({size, 4, 16, 16});
+    const std::vector<at::Tensor> results = executor->run({value}, {size});
+    EXPECT_TRUE(at::allclose(results[0], at::conv2d(value, b.constants[0], {}, 1, 1), 1e-4, 1e-5));
+    EXPECT_TRUE(at::equal(results[1], value * 4));
+  }
+  EXPECT_EQ(executor->stats().restride_copies, 0);
+}
+
 TEST(Executor, OperatorsThatAllocateTheirResultsDoItInTheArena) {
   ProgramBuilder b;
   const auto n = b.symbol();

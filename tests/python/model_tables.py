@@ -277,7 +277,6 @@ TOLD_APART = {
     "cpmant": "makes a Python list as long as the sequence",
     "flaubert": "asserts about a number read from a mask's data",
     "xlm": "asserts about a number read from a mask's data",
-    "mamba": "a scan written as recursion over the sequence's length",
     "rwkv": "a Python loop over the sequence",
     "sew": "pads when the length was odd",
     "twins_svt_small": "cuts a padding off where there is one",

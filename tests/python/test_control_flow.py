@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 import torch._higher_order_ops as loops
 from compare import assert_same
+from torch.utils import _pytree as pytree
 
 import cresset
+
+scans = sys.modules["torch._higher_order_ops.associative_scan"]
 
 
 @pytest.fixture(autouse=True)
@@ -340,3 +345,76 @@ def test_the_text_shows_the_branches():
     text = cresset.explain(f)(ramp(3)).variants[0]["graph"]
     for word in ("cresset::cond", "if true", "aten::sin", "if false", "aten::cos", "cresset::while_loop", "aten::exp"):
         assert word in text, text
+
+
+def scan_one_by_one(combine, xs, dim, reverse=False, combine_mode="pointwise"):
+    """What associative_scan means."""
+    leaves, structure = pytree.tree_flatten(xs)
+    steps = [pytree.tree_unflatten(s, structure) for s in zip(*[leaf.unbind(dim) for leaf in leaves])]
+    if reverse:
+        steps.reverse()
+    out = steps[:1]
+    for step in steps[1:]:
+        out.append(combine(out[-1], step))
+    if reverse:
+        out.reverse()
+    rows = [pytree.tree_leaves(o) for o in out]
+    return pytree.tree_unflatten([torch.stack(column).movedim(0, dim) for column in zip(*rows)], structure)
+
+
+def linear_recurrence(scan, a, b, **how):
+    def combine(left, right):
+        return {"a": left["a"] * right["a"], "b": right["a"] * left["b"] + right["b"]}
+
+    out = scan(combine, {"a": a.sigmoid(), "b": b.cos()}, combine_mode="generic", **how)
+    return out["b"] * 2, out["a"]
+
+
+SCANNED = [(3, 6), (1, 1), (0, 6), (2, 17), (0, 1), (4, 64), (1, 2), (5, 5)]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dim", [1, -1, -2])
+def test_associative_scan_of_any_length(dim, reverse):
+    cresset.reset()
+    f = cresset.compile(lambda a, b: linear_recurrence(scans.associative_scan, a, b, dim=dim, reverse=reverse))
+    for batch, length in SCANNED:
+        a, b = torch.randn(2, batch, length, 3).unbind()
+        if dim == -1:
+            a, b = a.transpose(1, 2), b.transpose(1, 2)
+        assert_same(f(a, b), linear_recurrence(scan_one_by_one, a, b, dim=dim, reverse=reverse))
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["recompiles"]
+
+
+def test_associative_scan_with_gradients():
+    """The number of doublings is pinned, the length is not."""
+
+    def f(scan, a, b):
+        return linear_recurrence(scan, a, b, dim=1)
+
+    cresset.reset()
+    g = cresset.compile(lambda a, b: f(scans.associative_scan, a, b))
+    with torch.enable_grad():
+        for length in (9, 16, 12, 11, 1, 2):
+            given = [[t.clone().requires_grad_() for t in torch.randn(2, 3, length, 2).unbind()] for _ in "12"]
+            given[1] = [t.detach().clone().requires_grad_() for t in given[0]]
+            results = [g(*given[0]), f(scan_one_by_one, *given[1])]
+            assert_same(*results)
+            for out in results:
+                (out[0].sin().sum() + out[1].sum()).backward()
+            assert_same([t.grad for t in given[0]], [t.grad for t in given[1]])
+    assert cresset.stats()["graphs"] <= 3, cresset.stats()["recompiles"]
+
+
+def test_associative_scan_rejects_what_torch_rejects():
+    cresset.reset()
+    f = cresset.compile(lambda a, **how: scans.associative_scan(torch.add, a, **how))
+    for how in [dict(dim=0), dict(dim=3, combine_mode="generic"), dict(dim=0, combine_mode="other")]:
+        with pytest.raises(Exception) as expected:
+            scans.associative_scan(torch.add, torch.ones(3), **how)
+        with pytest.raises(expected.type) as got:
+            f(torch.ones(3), **how)
+        assert str(got.value) == str(expected.value)
+    with pytest.raises(ValueError, match="scan dimension > 0"):
+        f(torch.ones(0, 2), dim=0, combine_mode="generic")
