@@ -393,6 +393,19 @@ std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::A
   return graph_->node(node).results;
 }
 
+namespace {
+
+// A tensor that is written keeps its layout: a part of another one (aten::unsafe_split) its gaps, too.
+graph::ValueId laid_out(Capture& capture, graph::ValueId value, graph::ValueId like) {
+  const graph::Graph& graph = capture.graph();
+  const std::vector<sym::ExprId>&had = graph.type(like).strides, &has = graph.type(value).strides;
+  const bool same = std::equal(had.begin(), had.end(), has.begin(), has.end(),
+                               [&](sym::ExprId a, sym::ExprId b) { return capture.env().known_equal(a, b); });
+  return same ? value : capture.call(graph::op_id("aten::copy"), {like, value, false})[0];
+}
+
+}  // namespace
+
 void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   Storage& storage = storages_[tensor.storage_id().index];
   if (storage.ambiguous) abort_capture("a write to memory that several arguments or parameters share");
@@ -401,6 +414,8 @@ void Capture::write(TraceTensor& tensor, graph::ValueId value) {
       Guest::possible(storage.real))
     guests_.emplace_back(storage.real, lifted_.at(storage.real.unsafeGetTensorImpl()));
   settle_watched(storage);
+  if (tensor.chain() == nullptr && storage.home == OutputSpec::Kind::GraphOutput)
+    value = laid_out(*this, value, storage.value);
   graph::ValueId current = value;
   for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())
     current = scatter(*link, parent_value(storage, *link), current);

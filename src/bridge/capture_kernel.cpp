@@ -19,6 +19,7 @@
 #include "bridge/generator_watch.h"
 #include "bridge/generic_rule.h"
 #include "bridge/native_call.h"
+#include "bridge/recurrent_layers.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_composites.h"
 #include "ops/op_def.h"
@@ -603,6 +604,19 @@ class CaptureKernel final : public c10::OperatorKernel {
   std::unique_ptr<OpEntry> entry_;
 };
 
+// Without autograd's keys (inference mode) this is where a layer arrives first.
+class LayerKernel final : public c10::OperatorKernel {
+ public:
+  explicit LayerKernel(const c10::OperatorHandle& handle) : whole_(handle) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    if (!is_kept_whole(op, *stack)) return run_in_steps(op, *stack);
+    whole_(op, keys, stack);
+  }
+
+ private:
+  CaptureKernel whole_;
+};
+
 // Operators seen but not yet given the kernel. The dispatcher calls listeners under its own lock, so the kernel is
 // registered later, by install_pending().
 class Registry : public c10::OpRegistrationListener {
@@ -633,14 +647,16 @@ class Registry : public c10::OpRegistrationListener {
   void install(const c10::OperatorHandle& handle) {
     if (!handle.hasSchema()) return;
     const c10::OperatorName& name = handle.operator_name();
-    if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return;
+    const bool layer = is_recurrent_layer(name);
+    if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) && !layer) return;
     if (handle.hasKernelForDispatchKey(kTraceKey)) return;
     const std::string ns = name.name.substr(0, name.name.find("::"));
     if (ns == "profiler" || ns == "c10d" || ns == "_caffe2") return;
+    auto kernel = layer ? c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<LayerKernel>(handle))
+                        : c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<CaptureKernel>(handle));
     // Without torch::Library, which would parse the name again: half of the time that it takes.
-    registrations_.push_back(c10::Dispatcher::singleton().registerImpl(
-        name, kTraceKey, c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<CaptureKernel>(handle)),
-        std::nullopt, nullptr, "cresset: capture"));
+    registrations_.push_back(c10::Dispatcher::singleton().registerImpl(name, kTraceKey, std::move(kernel), std::nullopt,
+                                                                       nullptr, "cresset: capture"));
   }
 
   std::mutex mutex_, install_mutex_;

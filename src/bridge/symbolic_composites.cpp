@@ -14,6 +14,7 @@
 #include <numeric>
 
 #include "bridge/op_entry.h"
+#include "bridge/recurrent_layers.h"
 #include "bridge/trace_tensor.h"
 
 namespace cresset::bridge {
@@ -211,6 +212,7 @@ void install_symbolic_composites() {
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());
     }
+    add_recurrent_layers(*made->front());
     return made;
   }();
   (void)libraries;

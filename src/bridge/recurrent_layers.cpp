@@ -1,0 +1,63 @@
+#include "bridge/recurrent_layers.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "bridge/trace_tensor.h"
+
+namespace cresset::bridge {
+namespace {
+
+constexpr std::array<const char*, 4> kLayers = {"lstm", "gru", "rnn_tanh", "rnn_relu"};
+
+bool wants_gradient(const c10::IValue& value) {
+  if (value.isTensor()) return value.toTensor().defined() && value.toTensor().requires_grad();
+  if (!value.isTensorList()) return false;
+  const c10::List<at::Tensor> tensors = value.toTensorList();
+  return std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return t.requires_grad(); });
+}
+
+const c10::IValue& argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack, const char* name) {
+  const size_t count = op.schema().arguments().size();
+  return stack[stack.size() - count + static_cast<size_t>(*op.schema().argumentIndexWithName(name))];
+}
+
+void layer(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  if (is_kept_whole(op, *stack)) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return op.callBoxed(stack);
+  }
+  run_in_steps(op, *stack);
+}
+
+}  // namespace
+
+bool is_recurrent_layer(const c10::OperatorName& name) {
+  if (name.overload_name != "input" && name.overload_name != "data") return false;
+  return std::any_of(kLayers.begin(), kLayers.end(),
+                     [&](const char* layer) { return name.name == std::string("aten::") + layer; });
+}
+
+bool is_kept_whole(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  if (argument(op, stack, "train").toBool() && argument(op, stack, "dropout").toDouble() != 0) return false;
+  if (at::autocast::is_autocast_enabled(at::kCPU)) return false;  // it tells the steps' operators apart
+  const size_t count = op.schema().arguments().size();
+  return !at::GradMode::is_enabled() ||
+         std::none_of(stack.end() - static_cast<long>(count), stack.end(), wants_gradient);
+}
+
+void run_in_steps(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);  // ATen's, made of operators
+}
+
+void add_recurrent_layers(torch::Library& above_autograd) {
+  for (const std::string name : kLayers)
+    for (const char* overload : {".input", ".data"})
+      above_autograd.impl((name + overload).c_str(), torch::CppFunction::makeFromBoxedFunction<&layer>());
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,114 @@
+// Recurrent layers as a whole, called through ATen: the steps are a loop inside of the operator, so a program with one
+// does not depend on the length. Captured only where no gradient is wanted (bridge/recurrent_layers.h).
+#include "ops/families.h"
+#include "ops/rule_helpers.h"
+
+namespace cresset::ops {
+namespace {
+
+using graph::TensorType;
+
+// (output, what each of the initial states becomes). `flags` is the position of has_biases.
+Result<Types> layers(ShapeContext& shapes, const OpArgs& args, const std::vector<const TensorType*>& states,
+                     size_t flags, Sizes steps, bool time_is_second) {
+  const TensorType& input = args.tensor(0);
+  const auto weights = args.values(flags - 1);
+  const bool both_ways = args.flag(flags + 4);
+  if (weights.size() < 2 || !weights[0] || !weights[1]) return shapes.invalid("needs weights");
+  const TensorType &from_input = args.type(*weights[0]), &from_state = args.type(*weights[1]);
+  if (from_input.rank() != 2 || from_state.rank() != 2) return shapes.invalid("weights need 2 dimensions");
+  for (const TensorType* state : states)
+    if (state->rank() != 3 || state->dtype != input.dtype)
+      return shapes.invalid("states need 3 dimensions and one dtype");
+  if (!shapes.require_equal(input.sizes.back(), from_input.sizes[1]) ||
+      !shapes.require_equal(states[0]->sizes[2], from_state.sizes[1]))
+    return shapes.invalid("the weights do not fit");
+  sym::ExprId features = states[0]->sizes[2];
+  if (both_ways) features = shapes.pool().mul(features, shapes.pool().constant(2));
+  steps.push_back(features);
+  Types out = one(contiguous_like(shapes, input, std::move(steps)));
+  if (time_is_second) {
+    std::swap(out[0].sizes[0], out[0].sizes[1]);
+    std::swap(out[0].strides[0], out[0].strides[1]);
+  }
+  for (const TensorType* state : states) out.push_back(contiguous_like(shapes, *state, state->sizes));
+  return out;
+}
+
+// Of (length, batch, features), or (batch, length, features) with batch_first.
+Result<Types> of_sequences(ShapeContext& shapes, const OpArgs& args, const std::vector<const TensorType*>& states) {
+  const TensorType& input = args.tensor(0);
+  const bool batch_first = args.flag(8);
+  if (input.rank() != 3) return shapes.invalid("needs an input of 3 dimensions");
+  const sym::ExprId batch = input.sizes[batch_first ? 0 : 1], length = input.sizes[batch_first ? 1 : 0];
+  for (const TensorType* state : states)
+    if (state->rank() != 3 || !shapes.require_equal(state->sizes[1], batch))
+      return shapes.invalid("a state has another batch size");
+  if (!shapes.decide(shapes.pool().ge(length, shapes.pool().constant(1)))) return shapes.invalid("needs a step");
+  return layers(shapes, args, states, 3, {length, batch}, batch_first);
+}
+
+// Of packed sequences: the rows of all steps, and how many each step has.
+Result<Types> of_packed(ShapeContext& shapes, const OpArgs& args, const std::vector<const TensorType*>& states) {
+  const TensorType& input = args.tensor(0);
+  if (input.rank() != 2) return shapes.invalid("needs packed rows");
+  return layers(shapes, args, states, 4, {input.sizes[0]}, false);
+}
+
+// lstm's states are a list of two, the others have one.
+Result<std::vector<const TensorType*>> states_of_lstm(ShapeContext& shapes, const OpArgs& args, size_t position) {
+  std::vector<const TensorType*> out;
+  for (const graph::OptionalValue& value : args.values(position))
+    if (value) out.push_back(&args.type(*value));
+  if (out.size() != 2) return shapes.invalid("needs two states");
+  return out;
+}
+
+Result<Types> lstm_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(const auto states, states_of_lstm(shapes, args, 1));
+  return of_sequences(shapes, args, states);
+}
+Result<Types> packed_lstm_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(const auto states, states_of_lstm(shapes, args, 2));
+  return of_packed(shapes, args, states);
+}
+Result<Types> rnn_shape(ShapeContext& shapes, const OpArgs& args) {
+  return of_sequences(shapes, args, {&args.tensor(1)});
+}
+Result<Types> packed_rnn_shape(ShapeContext& shapes, const OpArgs& args) {
+  return of_packed(shapes, args, {&args.tensor(2)});
+}
+
+#define CRESSET_RNN(name)                                                                               \
+  {.schema = "aten::" name                                                                              \
+             ".input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float " \
+             "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",          \
+   .op_class = OpClass::Extern,                                                                         \
+   .shape = rnn_shape},                                                                                 \
+  {                                                                                                     \
+    .schema = "aten::" name                                                                             \
+              ".data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, "    \
+              "int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",     \
+    .op_class = OpClass::Extern, .shape = packed_rnn_shape                                              \
+  }
+
+constexpr OpDef kRows[] = {
+    {.schema = "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
+               "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+     .op_class = OpClass::Extern,
+     .shape = lstm_shape},
+    {.schema = "aten::lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int "
+               "num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)",
+     .op_class = OpClass::Extern,
+     .shape = packed_lstm_shape},
+    CRESSET_RNN("gru"),
+    CRESSET_RNN("rnn_tanh"),
+    CRESSET_RNN("rnn_relu"),
+};
+#undef CRESSET_RNN
+
+}  // namespace
+
+std::span<const OpDef> recurrent_ops() { return kRows; }
+
+}  // namespace cresset::ops

@@ -1,0 +1,142 @@
+"""Recurrent layers: one compilation for every length and batch, and what they give is eager's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from compare import assert_same
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+import cresset
+
+SIZES = [(3, 5), (4, 7), (1, 9), (2, 1), (1, 1), (8, 8), (5, 30)]
+LAYERS = [nn.LSTM, nn.GRU, nn.RNN, lambda *a, **k: nn.RNN(*a, nonlinearity="relu", **k)]
+
+
+def check(module, calls, graphs=1):
+    cresset.reset()
+    compiled = cresset.compile(module)
+    for args in calls:
+        assert_same(compiled(*args), module(*args))
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (graphs, 0, 0), (
+        stats["recompiles"],
+        stats["graph_break_reasons"],
+    )
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=["lstm", "gru", "tanh", "relu"])
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("bidirectional", [False, True])
+@torch.no_grad()
+def test_any_length(layer, batch_first, bidirectional):
+    torch.manual_seed(0)
+    module = layer(6, 8, 2, batch_first=batch_first, bidirectional=bidirectional, dropout=0.5).eval()
+    inputs = [torch.randn(b, t, 6) if batch_first else torch.randn(t, b, 6) for b, t in SIZES]
+    check(module, [(x,) for x in inputs])
+
+
+@torch.no_grad()
+def test_given_states_and_projections():
+    torch.manual_seed(0)
+    gru = nn.GRU(4, 6, bias=False)
+    check(gru, [(torch.randn(t, b, 4), torch.randn(1, b, 6)) for b, t in SIZES])
+    lstm = nn.LSTM(4, 6, proj_size=3, bidirectional=True)
+    states = [(torch.randn(2, b, 3), torch.randn(2, b, 6)) for b, _ in SIZES]
+    check(lstm, [(torch.randn(t, b, 4), state) for (b, t), state in zip(SIZES, states)])
+    check(nn.LSTM(4, 6), [(torch.randn(t, 4),) for _, t in SIZES])  # without a batch
+
+
+@torch.no_grad()
+def test_in_the_middle_of_a_model():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.layer = nn.Embedding(20, 8), nn.GRU(8, 8, batch_first=True)
+            self.head = nn.Linear(8, 4)
+
+        def forward(self, ids):
+            out, last = self.layer(self.embedding(ids) * 2)
+            return self.head(out).softmax(-1), last.squeeze(0) + out[:, -1]
+
+    torch.manual_seed(0)
+    check(Model(), [(torch.randint(20, size),) for size in SIZES])
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_dropout_and_lower_precision_are_done_step_by_step(mode):
+    torch.manual_seed(0)
+    module = nn.LSTM(4, 6, 2, dropout=0.5).train()
+    compiled = cresset.compile(module)
+    x = torch.randn(5, 3, 4)
+    with mode():
+        torch.manual_seed(1)
+        expected = module(x)
+        torch.manual_seed(1)
+        assert_same(compiled(x), expected)
+        module.eval()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            got, expected = compiled(x), module(x)
+        assert got[0].dtype == expected[0].dtype
+        torch.testing.assert_close(got, expected, atol=2e-2, rtol=2e-2)
+
+
+@torch.no_grad()
+def test_bad_arguments_raise_what_eager_raises():
+    module = nn.GRU(4, 6)
+    compiled = cresset.compile(module)
+    compiled(torch.randn(3, 2, 4))
+    for args in [(torch.randn(0, 2, 4),), (torch.randn(3, 2, 4), torch.randn(1, 3, 6)), (torch.randn(3, 2, 5),)]:
+        with pytest.raises(RuntimeError) as expected:
+            module(*args)
+        with pytest.raises(RuntimeError) as got:
+            compiled(*args)
+        assert str(got.value) == str(expected.value)
+
+
+@torch.no_grad()
+def test_packed_sequences():
+    torch.manual_seed(0)
+    layer = nn.LSTM(4, 6, batch_first=True, bidirectional=True)
+
+    def f(x, lengths):
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        out, (h, _) = layer(packed)
+        return pad_packed_sequence(out, batch_first=True, total_length=x.shape[1])[0], h
+
+    cresset.reset()
+    compiled = cresset.compile(f)
+    for lengths in ([3, 1, 2], [5, 2], [4, 4, 4, 1]):
+        given = torch.randn(len(lengths), 6, 4), torch.tensor(lengths)
+        assert_same(compiled(*given), f(*given))
+
+
+def test_with_gradients():
+    torch.manual_seed(0)
+    for layer in (nn.LSTM(4, 6), nn.GRU(4, 6)):
+        compiled = cresset.compile(layer)
+        for length in (3, 5):
+            x = torch.randn(length, 2, 4)
+            results = []
+            for call in (layer, compiled):
+                layer.zero_grad()
+                out = call(x)[0]
+                out.sin().sum().backward()
+                results.append((out, [p.grad.clone() for p in layer.parameters()]))
+            assert_same(*results)
+
+
+@pytest.mark.parametrize("split", ["unsafe_chunk", "unsafe_split"])
+@pytest.mark.parametrize("grad", [False, True])
+def test_parts_that_are_written_keep_their_layout(split, grad):
+    """Parts that torch calls no views have gaps, as views have."""
+
+    def f(x, w):
+        parts = (x @ w).unsafe_chunk(3, 1) if split == "unsafe_chunk" else (x @ w).unsafe_split(2, 1)
+        return parts[0].sigmoid_(), parts[1].tanh_() * parts[2], parts[1]
+
+    compiled = cresset.compile(f)
+    for n in (3, 5):
+        x, w = torch.randn(n, 4), torch.randn(4, 6, requires_grad=grad)
+        assert_same(compiled(x, w), f(x, w))
