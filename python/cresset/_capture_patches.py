@@ -77,7 +77,7 @@ class SymInt:
 
     def __abs__(self):
         """torch's asks for an operator of nodes that it does not have."""
-        return self if self >= 0 else -self
+        return torch.sym_max(self, -self)
 
 
 torch.Tensor.new = _new
@@ -169,7 +169,7 @@ def _extremum(builtin, symbolic):
     """min() or max(): of sizes it is an expression, where comparing them would be a decision."""
 
     def extremum(*args, **kwargs):
-        values = args[0] if len(args) == 1 and type(args[0]) in (tuple, list) else args
+        values = args[0] if len(args) == 1 and type(args[0]) in (tuple, list, torch.Size) else args
         if kwargs or not _symbolic(values):
             return builtin(*args, **kwargs)
         out = values[0]
@@ -229,6 +229,28 @@ def set_item(tensor, key, value):
     found[0][found[1] or ...] = value
 
 
+def is_contiguous(tensor, memory_format=torch.contiguous_format):
+    """Tensor.is_contiguous() for the sizes of this call: with guards, where sizes in general have another answer."""
+    if torch._C.TensorBase.is_contiguous(tensor, memory_format=memory_format):
+        return True
+    sizes, strides, rank = tensor.shape, tensor.stride(), tensor.dim()
+    if memory_format is torch.contiguous_format:
+        if any(n == 0 for n in sizes):
+            return True
+        order = reversed(_range(rank))
+    elif rank == {torch.channels_last: 4, torch.channels_last_3d: 5}.get(memory_format):
+        order = [1, *reversed(_range(2, rank)), 0]
+    else:
+        return False
+    expected = 1
+    for d in order:
+        if strides[d] != expected and sizes[d] != 1:
+            return False
+        if sizes[d] != 1:
+            expected = expected * sizes[d]
+    return True
+
+
 def place_of_warning(message, category=None, stacklevel=1, source=None):
     """What warnings.warn_explicit needs to repeat this warning of the function that calls: (registry, ...)."""
     frame = sys._getframe(1)
@@ -269,7 +291,7 @@ _torch_check_with = torch._check_with
 
 
 def _trunc(self):
-    """math.trunc() and int() of a float made of sizes: int() pins the whole number that it gives, no more."""
+    """math.trunc() and int() of a float made of sizes."""
     return math.floor(self) if self >= 0 else math.ceil(self)
 
 

@@ -19,7 +19,9 @@ sym::ExprId integer(Capture& capture, const c10::IValue& value) {
 // A float that has no number yet (SymNode::tensor_of), where a tensor may stand.
 std::optional<graph::ValueId> float_value(Capture& capture, const c10::IValue& value) {
   if (!value.isSymFloat() || !value.toSymFloat().is_symbolic()) return std::nullopt;
-  const at::Tensor tensor = SymNode::tensor_of(value.toSymFloat().toSymNodeImpl());
+  std::vector<graph::ValueId> so_far = std::exchange(capture.float_numbers, {});  // operators may make it
+  const at::Tensor tensor = SymNode::operand_of(value.toSymFloat().toSymNodeImpl());
+  capture.float_numbers = std::move(so_far);
   if (!tensor.defined()) return std::nullopt;
   capture.float_numbers.push_back(value_of(capture, tensor));
   return capture.float_numbers.back();

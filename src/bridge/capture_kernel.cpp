@@ -1,12 +1,6 @@
 #include "bridge/capture_kernel.h"
 
-#include <ATen/OpMathType.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/add.h>
-#include <ATen/ops/masked_fill.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/result_type.h>
-#include <ATen/ops/sub.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
@@ -16,6 +10,7 @@
 
 #include "bridge/arguments.h"
 #include "bridge/capture.h"
+#include "bridge/float_scalars.h"
 #include "bridge/generator_watch.h"
 #include "bridge/generic_rule.h"
 #include "bridge/native_call.h"
@@ -150,34 +145,16 @@ class Call {
 
   // A float without a number yet, where the schema has one: another form of the operator takes a tensor there.
   bool scalar_is_tensor() {
-    for (size_t i = 1; i < count_; ++i) {
+    for (size_t i = 0; i < count_; ++i) {
       if (!argument(i).isSymFloat()) continue;
-      const at::Tensor number = SymNode::tensor_of(argument(i).toSymFloat().toSymNodeImpl());
-      return number.defined() && with_tensor(number);
+      const bool in_place = entry_.op_class == OpEntry::Class::InPlace;
+      std::optional<at::Tensor> out = with_float_tensors(entry_.name, stack_, count_);
+      if (out)
+        finish({in_place && !out->is_same(argument(0).toTensor()) ? at::Tensor(argument(0).toTensor()).copy_(*out)
+                                                                  : *out});
+      return out.has_value();
     }
     return false;
-  }
-  bool with_tensor(const at::Tensor& number) {
-    const at::Tensor self = argument(0).isTensor() ? argument(0).toTensor() : at::Tensor();
-    if (!self.defined() || !at::isFloatingType(self.scalar_type())) return false;
-    const std::string& name = entry_.name;
-    if (name == "aten::masked_fill.Scalar")
-      return finish({at::masked_fill(self, argument(1).toTensor(), number.to(self.scalar_type()))}), true;
-    if (name == "aten::fill_.Scalar") return finish({self.fill_(number.to(self.scalar_type()))}), true;
-    if (name == "aten::rsub.Scalar" && argument(2).isInt() && argument(2).toInt() == 1) {
-      const at::ScalarType wide = at::toOpMathType(self.scalar_type());
-      return finish({at::sub(number.to(wide), self.to(wide)).to(self.scalar_type())}), true;
-    }
-    const bool adds = name == "aten::add.Tensor" || name == "aten::add_.Tensor";
-    const bool subtracts = name == "aten::sub.Tensor" || name == "aten::sub_.Tensor";
-    if (!adds && !subtracts) return false;
-    const at::Tensor other = argument(1).toTensor();
-    if (other.unsafeGetTensorImpl()->is_wrapped_number()) return false;
-    const at::ScalarType common = at::result_type(self, other), wide = at::toOpMathType(common);
-    const at::Tensor scaled = at::mul(other.to(wide), number.to(wide));
-    const at::Tensor sum = (adds ? at::add(self.to(wide), scaled) : at::sub(self.to(wide), scaled)).to(common);
-    finish({entry_.op_class == OpEntry::Class::InPlace ? at::Tensor(self).copy_(sum) : sum});
-    return true;
   }
 
   // With symbolic_numbers: an integer stays a symbol.

@@ -134,7 +134,10 @@ c10::SymNode SymNode::sub(const c10::SymNode& other) {
   return make(Type::Int, pool().sub(expr_, operand(other)));
 }
 c10::SymNode SymNode::mul(const c10::SymNode& other) {
-  if (c10::SymNode value = value_op(other, &multiply_tensors, [](double a, double b) { return a * b; })) return value;
+  const auto product_of = [](double a, double b) { return a * b; };
+  const auto is_value = [](const SymNode* n) { return n != nullptr && n->type_ == Type::Value; };
+  if (is_value(this) || is_value(ours(other)))
+    if (c10::SymNode value = value_op(other, &multiply_tensors, product_of)) return value;
   if (involves_float(other)) {
     // size * 2.0, size * 0.5, ratio * 1.5 stay symbolic: interpolation by a simple scale factor. A factor with few
     // binary digits after the point is exact as a fraction, and so is floor of the product for any real size. With
@@ -153,13 +156,16 @@ c10::SymNode SymNode::mul(const c10::SymNode& other) {
       if (type_ == Type::Int || pool().is_const(denominator_, 1)) return scaled(factor);
     }
     if (type_ == Type::Float && mine != nullptr && mine->type_ == Type::Ratio) return other->mul(clone());
-    return float_op(other, [](double a, double b) { return a * b; });
+    if (c10::SymNode value = value_op(other, &multiply_tensors, product_of)) return value;
+    return float_op(other, product_of);
   }
   return make(Type::Int, pool().mul(expr_, operand(other)));
 }
 c10::SymNode SymNode::truediv(const c10::SymNode& other) {
   const SymNode* by = ours(other);
-  if (by != nullptr && by->type_ == Type::Float && by->value_ != 0)  // Python raises for a zero divisor
+  const bool made_of_sizes = by != nullptr && by->type_ != Type::Float && by->type_ != Type::Value;
+  if (involves_float(other) && made_of_sizes) divisor(*env_, by->expr_, "float division by zero");
+  if (made_of_sizes ? involves_float(other) : by != nullptr && by->type_ == Type::Float && by->value_ != 0)
     if (c10::SymNode value = value_op(other, &divide_tensors, [](double a, double b) { return a / b; })) return value;
   if (involves_float(other)) return float_op(other, [](double a, double b) { return a / b; });
   return ratio(expr_, divisor(*env_, operand(other), "division by zero"));
@@ -176,15 +182,11 @@ c10::SymNode SymNode::mod(const c10::SymNode& other) {
 c10::SymNode SymNode::pow(const c10::SymNode& other) {
   const SymNode* exponent = ours(other);
   const bool is_size = type_ == Type::Int || (type_ == Type::Ratio && pool().is_const(denominator_, 1));
-  const Capture* capture = Capture::current();
-  const bool open = capture != nullptr && !capture->closed() && capture->before_flush && capture->env_ptr() == env_;
-  if (open && is_size && exponent != nullptr && exponent->type_ == Type::Float && exponent->value_ != 0 &&
+  if (can_be_value() && is_size && exponent != nullptr && exponent->type_ == Type::Float && exponent->value_ != 0 &&
       env_->evaluate(pool().ge(expr_, pool().constant(1)), [] { return current_reason(); }).value_or(false)) {
-    auto node = make_value(env_, at::pow(as_tensor(), exponent->value_), std::nullopt);
-    auto& value = static_cast<SymNode&>(*node);
-    value.expr_ = expr_;
-    value.value_ = exponent->value_;
-    return node;
+    std::optional<Known> known = as_known();
+    if (known) known->number = std::pow(known->number, exponent->value_);
+    return make_value(env_, at::pow(as_tensor(), exponent->value_), std::move(known));
   }
   return float_op(other, [](double a, double b) { return std::pow(a, b); });
 }

@@ -18,7 +18,8 @@ namespace cresset::bridge {
 // ShapeEnv::evaluate.
 //
 // A float that the caller gives, or that data gives, is a Value: a tensor of one f64 in the graph, and so is what sums
-// and products make of it (sym_node_value.cpp). Looking at it pins the caller's float, or ends the piece.
+// and products make of it (sym_node_value.cpp), also of floats made of sizes. Looking at it pins what it was made of, or
+// ends the piece.
 class SymNode final : public c10::SymNodeImpl {
  public:
   enum class Type : uint8_t { Int, Bool, Ratio, Scaled, Float, Value };
@@ -27,18 +28,34 @@ class SymNode final : public c10::SymNodeImpl {
   SymNode(Env env, Type type, sym::ExprId numerator, sym::ExprId denominator = {}, double value = 0)
       : env_(std::move(env)), type_(type), expr_(numerator), denominator_(denominator), value_(value) {}
 
-  // Of a Value that float arguments alone give: the number in this call, and their bits (Capture::pinned_floats).
+  // Of a Value that float arguments and sizes alone give: the number in this call, and what pins it: the arguments' bits
+  // (Capture::pinned_floats), the sizes.
   struct Known {
     double number = 0;
     uint64_t arguments = 0;
+    std::vector<sym::ExprId> sizes;
   };
   static c10::SymNode make_value(const Env& env, at::Tensor tensor, std::optional<Known> known);
   // The tensor of a Value; undefined for other nodes, and when the number is there already.
   static at::Tensor tensor_of(const c10::SymNode& node);
+  // Likewise, and of a float made of sizes, for operators that take a tensor for a number.
+  static at::Tensor operand_of(const c10::SymNode& node);
+  // The square root of a number, where it can be a Value; null otherwise.
+  static c10::SymNode square_root(const c10::SymNode& node);
   static c10::SymInt make_int(const Env& env, sym::ExprId expr);  // a plain int when constant
   static c10::SymBool make_bool(const Env& env, sym::ExprId expr);
   // The expression of a SymInt in this environment: a constant, or our node's. Guards foreign nodes to their value.
   static sym::ExprId expr_of(const Env& env, const c10::SymInt& value);
+
+  // A float made of sizes: numerator / denominator, else numerator * factor.
+  struct OfSizes {
+    sym::ExprId numerator, denominator;
+    double factor = 1;
+  };
+  std::optional<OfSizes> of_sizes() const {
+    if (type_ != Type::Ratio && type_ != Type::Scaled) return std::nullopt;
+    return OfSizes{expr_, denominator_, type_ == Type::Scaled ? value_ : 1.0};
+  }
 
   sym::ExprId expr() const { return expr_; }
   const Env& env() const { return env_; }
@@ -120,8 +137,9 @@ class SymNode final : public c10::SymNodeImpl {
   int64_t known(sym::ExprId expr);
   using TensorOp = at::Tensor (*)(const at::Tensor&, const at::Tensor&);
   using NumberOp = double (*)(double, double);
-  // The result when one of the two is a Value; null otherwise.
+  // The result when one of the two is a Value, or made of sizes; null otherwise.
   c10::SymNode value_op(const c10::SymNode& other, TensorOp op, NumberOp number_op);
+  bool can_be_value() const;
   at::Tensor as_tensor();
   std::optional<Known> as_known();
   double look();  // at a Value

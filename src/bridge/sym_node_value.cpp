@@ -4,7 +4,10 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/sqrt.h>
 #include <ATen/ops/sub.h>
+
+#include <cmath>
 
 #include "bridge/capture.h"
 #include "bridge/sym_node.h"
@@ -42,7 +45,7 @@ at::Tensor divide_tensors(const at::Tensor& a, const at::Tensor& b) { return at:
 c10::SymNode SymNode::make_value(const Env& env, at::Tensor tensor, std::optional<Known> known) {
   auto node = c10::make_intrusive<SymNode>(env, Type::Value, env->pool().constant(0));
   node->tensor_ = std::move(tensor);
-  node->known_ = known;
+  node->known_ = std::move(known);
   return node;
 }
 
@@ -54,36 +57,69 @@ at::Tensor SymNode::tensor_of(const c10::SymNode& given) {
   return trace != nullptr && !trace->settled() ? mine->tensor_ : at::Tensor();
 }
 
+at::Tensor SymNode::operand_of(const c10::SymNode& given) {
+  if (at::Tensor tensor = tensor_of(given); tensor.defined()) return tensor;
+  const c10::SymNode node = unwrapped(given);
+  SymNode* mine = ours(node);
+  if (mine == nullptr || !mine->of_sizes() || !mine->can_be_value()) return {};
+  const auto is_known = [&](sym::ExprId e) { return !e.valid() || mine->pool().is_const(mine->env_->simplify(e)); };
+  if (is_known(mine->expr_) && is_known(mine->denominator_)) return {};
+  return mine->as_tensor();
+}
+
+// Where the number may become a part of the graph.
+bool SymNode::can_be_value() const {
+  const Capture* capture = Capture::current();
+  return capture != nullptr && !capture->closed() && capture->before_flush && capture->env_ptr() == env_;
+}
+
 at::Tensor SymNode::as_tensor() {
   const auto f64 = at::TensorOptions().dtype(at::kDouble);
   if (type_ == Type::Value) return tensor_;
-  const bool whole = type_ == Type::Int || (type_ == Type::Ratio && pool().is_const(denominator_, 1));
-  if (whole) return at::full({}, at::Scalar(make_int(env_, expr_)), f64);
-  return at::scalar_tensor(guard_float(__FILE__, __LINE__), f64);
+  if (type_ == Type::Float) return at::scalar_tensor(value_, f64);
+  const auto whole = [&](sym::ExprId e) { return at::full({}, at::Scalar(make_int(env_, e)), f64); };
+  const at::Tensor number = whole(expr_);
+  if (type_ == Type::Scaled) return at::mul(number, value_);
+  return type_ == Type::Int || pool().is_const(denominator_, 1) ? number : at::div(number, whole(denominator_));
 }
 
 std::optional<SymNode::Known> SymNode::as_known() {
   if (type_ == Type::Value) return known_;
-  if (type_ == Type::Float) return Known{value_, 0};
-  return std::nullopt;
+  if (type_ == Type::Float) return Known{value_, 0, {}};
+  const std::optional<int64_t> above = env_->hint(expr_);
+  const std::optional<int64_t> below = denominator_.valid() ? env_->hint(denominator_) : 1;
+  if (!above || !below) return std::nullopt;
+  Known known{static_cast<double>(*above) / static_cast<double>(*below), 0, {expr_}};
+  if (type_ == Type::Scaled) known.number *= value_;
+  if (denominator_.valid()) known.sizes.push_back(denominator_);
+  return known;
 }
 
 c10::SymNode SymNode::value_op(const c10::SymNode& other, TensorOp op, NumberOp number_op) {
   SymNode* theirs = ours(other);
-  if (theirs == nullptr || theirs->env_ != env_ || (type_ != Type::Value && theirs->type_ != Type::Value)) return {};
-  const Capture* capture = Capture::current();
-  const bool open = capture != nullptr && !capture->closed() && capture->env_ptr() == env_;
-  const auto is_size = [&](const SymNode& n) {
-    return n.type_ == Type::Int || (n.type_ == Type::Ratio && pool().is_const(n.denominator_, 1));
-  };
-  const auto simple = [&](const SymNode& n) { return n.type_ == Type::Value || n.type_ == Type::Float || is_size(n); };
-  if (!open || !simple(*this) || !simple(*theirs)) return {};
-  const std::optional<Known> a = as_known(), b = theirs->as_known();
+  if (theirs == nullptr || theirs->env_ != env_ || !can_be_value()) return {};
+  if (!is_float() && !theirs->is_float()) return {};
+  if (type_ == Type::Float && theirs->type_ == Type::Float) return {};
+  if (is_bool() || theirs->is_bool()) return {};
   std::optional<Known> known;
-  // A size in it is no float argument: pinning those would not pin the number.
-  const bool sizes = is_size(*this) || is_size(*theirs);
-  if (a && b && !sizes) known = Known{number_op(a->number, b->number), a->arguments | b->arguments};
-  return make_value(env_, op(as_tensor(), theirs->as_tensor()), known);
+  if (const std::optional<Known> a = as_known(), b = theirs->as_known(); a && b) {
+    known = Known{number_op(a->number, b->number), a->arguments | b->arguments, a->sizes};
+    known->sizes.insert(known->sizes.end(), b->sizes.begin(), b->sizes.end());
+  }
+  return make_value(env_, op(as_tensor(), theirs->as_tensor()), std::move(known));
+}
+
+c10::SymNode SymNode::square_root(const c10::SymNode& given) {
+  const c10::SymNode node = unwrapped(given);
+  SymNode* mine = ours(node);
+  if (mine == nullptr || mine->is_bool() || !mine->can_be_value()) return {};
+  // Python raises where it is negative: it must be known not to be.
+  const bool positive_scale = mine->type_ == Type::Int || (mine->type_ == Type::Scaled && mine->value_ > 0) ||
+                              (mine->type_ == Type::Ratio && mine->env_->range(mine->denominator_).lo > 0);
+  if (!positive_scale || !mine->known_size()) return {};
+  std::optional<Known> known = mine->as_known();
+  if (known) known->number = std::sqrt(known->number);
+  return make_value(mine->env_, at::sqrt(mine->as_tensor()), std::move(known));
 }
 
 double SymNode::look() {
@@ -91,9 +127,9 @@ double SymNode::look() {
   const bool open = capture != nullptr && !capture->closed() && capture->env_ptr() == env_;
   if (known_) {
     if (open) capture->pinned_floats |= known_->arguments;
+    for (const sym::ExprId size : known_->sizes) known(size);
     return known_->number;
   }
-  if (value_ != 0) return std::pow(static_cast<double>(known(expr_)), value_);  // a size to that power
   const TraceTensor* trace = TraceTensor::from(tensor_);
   if (trace != nullptr && !trace->settled() &&
       !ends_piece(env_, [] { return std::string("a decision on a float that tensor data gives"); }))

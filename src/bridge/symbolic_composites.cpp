@@ -67,7 +67,9 @@ std::vector<c10::SymInt> broadcast_sizes(c10::SymIntArrayRef a, c10::SymIntArray
       continue;
     }
     const c10::SymInt &x = a[a.size() - 1 - i], &y = b[b.size() - 1 - i];
-    if (x.sym_eq(y).guard_bool(__FILE__, __LINE__)) {
+    if (y.maybe_as_int() == 1 || x.maybe_as_int() == 1) {  // whatever the other one is
+      out[d] = y.maybe_as_int() == 1 ? x : y;
+    } else if (x.sym_eq(y).guard_bool(__FILE__, __LINE__)) {
       out[d] = x;
     } else if (x.sym_eq(1).guard_bool(__FILE__, __LINE__)) {
       out[d] = y;

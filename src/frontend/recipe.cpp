@@ -58,6 +58,25 @@ void RecipeBuilder::children_of(Recipe& recipe, PyObject* tuple, const std::stri
     recipe.children.push_back(build(PyTuple_GET_ITEM(tuple, i), path + "[" + std::to_string(i) + "]"));
 }
 
+Recipe RecipeBuilder::float_recipe(bridge::SymNode& node) {
+  Recipe recipe;
+  const std::optional<bridge::SymNode::OfSizes> made = node.of_sizes();
+  if (!made) {
+    recipe.object = checked(PyFloat_FromDouble(node.guard_float(__FILE__, __LINE__)));
+    return recipe;
+  }
+  recipe.position = static_cast<uint32_t>(numbers.size());
+  numbers.push_back(made->numerator);
+  if (made->denominator.valid()) {
+    recipe.kind = Recipe::Kind::Quotient;
+    numbers.push_back(made->denominator);
+  } else {
+    recipe.kind = Recipe::Kind::Product;
+    recipe.object = checked(PyFloat_FromDouble(made->factor));
+  }
+  return recipe;
+}
+
 Recipe RecipeBuilder::build_number(PyObject* object, const std::string& path) {
   Recipe recipe;
   const c10::SymNode node = node_of(object);
@@ -67,7 +86,8 @@ Recipe RecipeBuilder::build_number(PyObject* object, const std::string& path) {
     return recipe;
   }
   auto* ours = dynamic_cast<bridge::SymNode*>(node.get());
-  if (ours == nullptr || ours->is_float()) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
+  if (ours == nullptr) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
+  if (ours->is_float()) return float_recipe(*ours);
   recipe.kind = ours->is_bool() ? Recipe::Kind::Boolean : Recipe::Kind::Number;
   recipe.position = static_cast<uint32_t>(numbers.size());
   numbers.push_back(ours->expr());
@@ -282,6 +302,12 @@ PyRef make(const Recipe& recipe, Ingredients& with) {
       const at::Tensor& number = THPVariable_Unpack(with.tensors[recipe.position].get());
       return checked(PyFloat_FromDouble(number.item<double>()));
     }
+    case Recipe::Kind::Quotient:
+      return checked(PyFloat_FromDouble(static_cast<double>(with.numbers[recipe.position]) /
+                                        static_cast<double>(with.numbers[recipe.position + 1])));
+    case Recipe::Kind::Product:
+      return checked(PyFloat_FromDouble(static_cast<double>(with.numbers[recipe.position]) *
+                                        PyFloat_AS_DOUBLE(recipe.object.get())));
     case Recipe::Kind::Constant:
       return recipe.object;
     case Recipe::Kind::Argument:

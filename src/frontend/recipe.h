@@ -13,6 +13,10 @@
 #include "frontend/anatomy.h"
 #include "frontend/py_ref.h"
 
+namespace cresset::bridge {
+class SymNode;
+}
+
 namespace cresset::frontend {
 
 struct Recipe {
@@ -23,6 +27,8 @@ struct Recipe {
     Number,        // a size expression: value `position` of the entry's numbers
     Boolean,       // likewise, as a bool
     Float,         // the number in captured output `position`
+    Quotient,      // number `position` by the one after it; Product: by the float `object`
+    Product,
     Constant,      // this very object: holds nothing that varies
     Argument,      // a container among the arguments: `object` is the tuple of keys that lead to it from (args, kwargs)
     Shared,        // made before, as object `position`: two names for one object stay one object
@@ -73,6 +79,7 @@ class RecipeBuilder {
 
  private:
   Recipe build_number(PyObject* object, const std::string& path);
+  Recipe float_recipe(bridge::SymNode& node);
   uint32_t position_of(bridge::TraceTensor* trace);
   bool contains_traced(PyObject* object, int depth);
   bool is_made_anew(PyObject* object) const;

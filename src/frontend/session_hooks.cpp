@@ -200,33 +200,6 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   return CRESSET_RESULT;
 }
 
-// A class of torch.tensortype (torch.FloatTensor), or a tuple with one in it.
-static bool names_tensor_type(PyObject* classes) {
-  static PyTypeObject* const meta = Py_TYPE(module_attribute("torch", "FloatTensor"));
-  if (!PyTuple_Check(classes)) return Py_TYPE(classes) == meta;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(classes); ++i)
-    if (names_tensor_type(PyTuple_GET_ITEM(classes, i))) return true;
-  return false;
-}
-
-// Like PyObject_IsInstance; such a class goes by the backend, which is the capture's while it lasts.
-static int is_of_tensor_type(PyObject* tensor, PyObject* classes) {
-  if (PyTuple_Check(classes)) {
-    int is = 0;
-    for (Py_ssize_t i = 0; is == 0 && i < PyTuple_GET_SIZE(classes); ++i)
-      is = is_of_tensor_type(tensor, PyTuple_GET_ITEM(classes, i));
-    return is;
-  }
-  if (!names_tensor_type(classes)) return PyObject_IsInstance(tensor, classes);
-  for (const char* name : {"dtype", "layout", "is_cuda"}) {
-    const PyRef wanted = PyRef::steal(PyObject_GetAttrString(classes, name));
-    const PyRef is = PyRef::steal(PyObject_GetAttrString(tensor, name));
-    if (!wanted || !is) return -1;
-    if (wanted.get() != is.get()) return 0;
-  }
-  return 1;
-}
-
 // The operation, done natively, raised what is set now.
 void Session::after_failure(CressetActivation* activation) {
   if (!capture_->closed()) return;
@@ -235,62 +208,6 @@ void Session::after_failure(CressetActivation* activation) {
   PyObject* type = Py_NewRef(PyExceptionInstance_Class(exception.get()));
   PyObject* traceback = PyException_GetTraceback(exception.get());
   PyErr_Restore(type, exception.release(), traceback);
-}
-
-// `type(n)` and `isinstance(n, int)` say of a symbolic int or float what they say of the number.
-CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
-  if (call.nargs == 0 || call.kwnames != nullptr) return CRESSET_RUN;
-  static PyObject* const is_instance = module_attribute("builtins", "isinstance");
-  if (call.callable == is_instance && call.nargs == 2 && is_tensor(call.args[0]) && names_tensor_type(call.args[1])) {
-    const int is = is_of_tensor_type(call.args[0], call.args[1]);
-    if (is < 0) return CRESSET_FAIL;
-    return *result = Py_NewRef(is != 0 ? Py_True : Py_False), CRESSET_RESULT;
-  }
-  const bool is_float = is_symfloat(call.args[0]);
-  if (!is_float && !is_symint(call.args[0])) return CRESSET_RUN;
-  const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
-  if (asks_type) return *result = Py_NewRef((PyObject*)(is_float ? &PyFloat_Type : &PyLong_Type)), CRESSET_RESULT;
-  if (call.callable != is_instance || call.nargs != 2) return CRESSET_RUN;
-  static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0);
-  const int is = PyObject_IsInstance(is_float ? float_zero : zero, call.args[1]);
-  const int is_symbolic = is == 0 ? PyObject_IsInstance(call.args[0], call.args[1]) : is;
-  if (is < 0 || is_symbolic < 0) return CRESSET_FAIL;
-  return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;
-}
-
-// `int(n)` of a symbolic int is itself, of an integer tensor what item() gives; likewise float(). item() of a float is
-// told here, since torch's binding cannot hand it to Python.
-CressetAction Session::make_number(CressetActivation* activation, const CressetCall& call, PyObject** result) {
-  const bool to_int = call.callable == (PyObject*)&PyLong_Type, to_float = call.callable == (PyObject*)&PyFloat_Type;
-  PyObject* given = call.nargs == 1 && call.kwnames == nullptr ? call.args[0] : nullptr;
-  if (given != nullptr && (to_int ? is_symint(given) : to_float && is_symfloat(given)))
-    return *result = Py_NewRef(given), CRESSET_RESULT;
-  if (!capture_->symbolic_numbers || call.kwnames != nullptr || call.nargs > 1 || operators_call_python())
-    return CRESSET_RUN;
-  if (!to_int && !to_float) {
-    const CCall what = classify(call);
-    if (what.self == nullptr || std::string_view(what.name) != "item") return CRESSET_RUN;
-    given = what.self;
-  }
-  if (given == nullptr || !is_exact_tensor(given)) return CRESSET_RUN;
-  const at::Tensor& tensor = tensor_of(given);
-  if (to_int ? !at::isIntegralType(tensor.scalar_type(), false) : !at::isFloatingType(tensor.scalar_type()))
-    return CRESSET_RUN;
-  if (to_int) return read_int(activation, call, given, result);
-  const c10::SymNode number = bridge::float_in(*capture_, tensor);
-  if (!number) return CRESSET_RUN;
-  return *result = python_float(number).release(), CRESSET_RESULT;
-}
-
-CressetAction Session::read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor,
-                                PyObject** result) {
-  start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = call;
-  PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
-  in_progress_ = {};
-  if (!value) return CRESSET_FAIL;
-  if (capture_->closed()) maker_.go_on(activation, CRESSET_AFTER, value.get());
-  return *result = value.release(), CRESSET_RESULT;
 }
 
 static bool is_call(const CressetActivation& activation) {

@@ -7,7 +7,10 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from compare import assert_same
 from test_shapes_python import sweep
+
+import cresset
 
 
 def images(*sides):
@@ -58,15 +61,85 @@ def test_comparisons_split_where_they_turn():
     assert ">= 4" in reasons[0]
 
 
-def test_int_pins_the_whole_number_only():
-    rows = images((3, 10), (3, 11), (3, 12))
-    reasons = sweep(lambda x: x[..., : int(x.size(3) * 0.5)].sum(-1), rows, compilations=2)
-    assert "//2 == 5" in reasons[0]
+@pytest.mark.parametrize("factor", [0.5, 0.75, 0.3])
+def test_int_rounds_down_to_a_symbol(factor):
+    rows = images((3, 10), (3, 11), (3, 12), (2, 5), (1, 1))
+    sweep(lambda x: (x[..., : int(x.size(3) * factor)].sum(-1), int(x.size(2) / 2)), rows, compilations=1)
 
 
-@pytest.mark.parametrize("function", [lambda x: x[..., : round(x.size(3) * 0.5)] + 1, lambda x: x * (x.size(3) * 1.3)])
-def test_values_that_are_needed_pin(function):
-    sweep(function, images((3, 10), (3, 11)), compilations=2)
+def test_floats_of_sizes_are_given_back():
+    """As results, in what the program keeps, and where a piece ends."""
+
+    def f(x):
+        n, m = x.size(2), x.size(3)
+        return x * 2, n / (m + 1), m * 0.3, [float(n), (n / 2, {"a": 1 / m})]
+
+    sweep(f, MANY, compilations=1)
+
+    def g(x):
+        ratio = x.size(2) / x.size(3)
+        y = x.sum().item()
+        return ratio, x * y
+
+    compiled = cresset.compile(g)
+    for (x,) in MANY:
+        assert_same(compiled(x), g(x))
+
+
+def test_rounding_to_the_nearest_pins():
+    sweep(lambda x: x[..., : round(x.size(3) * 0.5)] + 1, images((3, 10), (3, 11)), compilations=2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * (x.size(3) * 1.3),
+        lambda x: x * (1 / (x.size(2) + 1)) + x.size(3) / 7,
+        lambda x: x / math.sqrt(x.size(3)) - math.sqrt(x.size(2) / 3),
+        lambda x: x.clamp(-x.size(2) / 10, x.size(3) * 0.05),
+        lambda x: x.clamp(max=0.3 * x.size(2)).clamp_min(-1 / x.size(3)),
+        lambda x: x.abs() ** (1 / x.size(2)),
+        lambda x: (1 + 1 / x.size(2)) ** x,
+        lambda x: torch.where(x > 1 / x.size(3), x, -0.5 / x.size(2)),
+        lambda x: torch.full((x.size(2),), 1 / x.size(3)),
+        lambda x: x.new_full((2, x.size(2)), x.size(2) * 0.7 - 1),
+        lambda x: torch.full_like(x, 0.1 * x.size(3)),
+        lambda x: torch.lerp(x, x * 2, 1 / x.size(3)),
+        lambda x: F.leaky_relu(x, 1 / x.size(3)),
+        lambda x: x.masked_fill(x > 0, x.size(2) / x.size(3)),
+        lambda x: x * 1 < x.size(2) / 20,
+        lambda x: (2 * (x.size(2) - 1) / x.size(3) - 1) * x + (1.5 + x.size(2) / 3) * (x.size(3) / 4 + 0.25),
+        lambda x: x.add(x, alpha=1 / x.size(2)),
+        lambda x: (x * 1).fill_(x.size(3) / 3) + x * x.size(2) ** 0.5,
+    ],
+)
+def test_arithmetic_of_floats_made_of_sizes_is_a_part_of_the_program(function):
+    sweep(function, MANY, compilations=1)
+
+
+def test_a_float_made_of_sizes_that_steers_pins_the_sizes():
+    def f(x):
+        scale = 1 / x.size(2) + x.size(3) * 0.3
+        return x * scale if scale > 3 else x - scale
+
+    compiled = cresset.compile(f)
+    for (x,) in MANY:
+        assert_same(compiled(x), f(x))
+    assert cresset.stats()["graph_break_reasons"] == []
+
+
+def test_division_by_a_float_that_is_zero():
+    def f(x):
+        return x * (1.5 / (x.size(0) / 2)), 2.0 / (x.size(0) * 0.3)
+
+    compiled = cresset.compile(f)
+    for n in (2, 3, 0, 4):
+        x = torch.randn(n, 2)
+        if n:
+            assert_same(compiled(x), f(x))
+        else:
+            with pytest.raises(ZeroDivisionError, match="float division by zero"):
+                compiled(x)
 
 
 def test_is_integer():

@@ -198,3 +198,68 @@ def test_a_power_that_is_looked_at_pins_the_size():
     for n in (1, 2, 3, 4, -2):
         if n > 0:
             assert_same_call(f, g, torch.arange(6.0), n)
+
+
+def test_len_of_a_tensor_is_its_size():
+    def f(x):
+        return x.new_ones(len(x)), sum(x[i].sum() for i in range(0, len(x), 16)), len(x.shape), len(x) // 2
+
+    sweep(f, [(torch.randn(n, 3),) for n in (4, 5, 1, 9)], compilations=1)
+    with pytest.raises(TypeError, match="len\\(\\) of a 0-d tensor"):
+        cresset.compile(lambda x: x * len(x))(torch.tensor(1.0))
+
+
+def test_whether_a_tensor_is_contiguous_is_what_it_is_in_eager():
+    """Sizes of 0 and 1 can make a transposed tensor contiguous, and the program sees the answer."""
+
+    def f(x):
+        y = x.transpose(1, 2)
+        return y.is_contiguous(), x.is_contiguous(), y * 2, y.contiguous().is_contiguous()
+
+    def g(x):
+        y = x.permute(0, 2, 3, 1)
+        return (
+            y.is_contiguous(),
+            x.is_contiguous(memory_format=torch.channels_last),
+            y.is_contiguous(memory_format=torch.channels_last),
+        )
+
+    sizes = [(2, 3, 4), (2, 1, 1), (0, 3, 4), (1, 1, 5), (2, 5, 1), (3, 7, 2)]
+    for function, inputs in [(f, [torch.randn(s) for s in sizes]), (g, [torch.randn(2, *s) for s in sizes])]:
+        compiled = cresset.compile(function)
+        for x in inputs:
+            assert_same(compiled(x), function(x))
+    assert cresset.stats()["graph_break_reasons"] == []
+
+
+def test_distance_of_sizes():
+    def f(x):
+        return x * abs(x.size(1) - 4), x.new_ones(abs(x.size(1) - x.size(0))), max(x.shape), min(x.shape)
+
+    sweep(f, [(torch.randn(n, m),) for n, m in ((4, 8), (5, 2), (3, 3), (1, 9))], compilations=1)
+
+
+def test_functions_of_numpy_on_sizes_are_values():
+    numpy = pytest.importorskip("numpy")
+
+    def f(x):
+        return x.reshape(int(numpy.prod(x.shape))) * float(numpy.sqrt(x.shape[1])), numpy.prod(x.shape[1:])
+
+    compiled = cresset.compile(f)
+    for n in (3, 5, 3):
+        x = torch.randn(n, 4)
+        assert_same(compiled(x), f(x))
+    assert cresset.stats()["graph_break_reasons"] == []
+
+
+def test_a_size_that_becomes_known_to_be_nothing():
+    """That the difference is 0 follows from what is learned after it was used."""
+
+    def f(x):
+        y = x.new_ones(x.size(1) - x.size(2))
+        return y * 2, f"{x.size(1)}"
+
+    compiled = cresset.compile(f)
+    for s in ((2, 0, 0), (2, 1, 1), (2, 3, 1)):
+        assert_same(compiled(torch.randn(s)), f(torch.randn(s)))
+    assert cresset.stats()["eager_calls"] == 0

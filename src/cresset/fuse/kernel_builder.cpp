@@ -56,7 +56,8 @@ class Puller final : public ops::ElementContext {
   ScalarId compute(ValueId value, const Index& index);
   ScalarId reduce(const ops::OpDef& def, const graph::Node& node, size_t result, const Index& index);
   ScalarId pick_part(const graph::Node& node, const Index& index);
-  bool may_compute(ValueId value, const Index& index, bool reduces) const;
+  bool may_compute(ValueId value, const Index& index, bool reduces);
+  Index simplified(ValueId value, Index index);
   bool is_root_at(ValueId value, const Index& index) const;
   ScalarId load(const Place& place, const Index& index);
   ScalarId round(ScalarId scalar, DType dtype);
@@ -99,9 +100,7 @@ ScalarId Puller::element(ValueId value, const Index& asked) {
     mask_ = outer;
     return result;
   }
-  ElementKey key{value, asked, mask_};
-  for (size_t d = 0; d < asked.size(); ++d)
-    key.index[d] = pool().is_const(env().simplify(type.sizes[d]), 1) ? pool().constant(0) : env().simplify(asked[d]);
+  ElementKey key{value, simplified(value, asked), mask_};
   if (auto it = memo_.find(key); it != memo_.end()) return it->second;
   ScalarId result;
   const Place* place = nullptr;
@@ -116,6 +115,13 @@ ScalarId Puller::element(ValueId value, const Index& asked) {
   }
   memo_.emplace(std::move(key), result);
   return result;
+}
+
+Index Puller::simplified(ValueId value, Index index) {
+  const TensorType& type = graph().type(value);
+  for (size_t d = 0; d < index.size(); ++d)
+    index[d] = pool().is_const(env().simplify(type.sizes[d]), 1) ? pool().constant(0) : env().simplify(index[d]);
+  return index;
 }
 
 bool Puller::is_root_at(ValueId value, const Index& index) const {
@@ -155,11 +161,12 @@ ScalarId Puller::compute(ValueId value, const Index& index) {
 }
 
 // A value of the group is computed once: at its own index. A reduction has no other place at all.
-bool Puller::may_compute(ValueId value, const Index& index, bool reduces) const {
+bool Puller::may_compute(ValueId value, const Index& index, bool reduces) {
   const auto roots = roots_.find(value);
   if (roots == roots_.end()) return !reduces;
-  return std::any_of(roots->second.begin(), roots->second.end(),
-                     [&](const Root* root) { return root->index == index; });
+  return std::any_of(roots->second.begin(), roots->second.end(), [&](const Root* root) {
+    return root->index == index || simplified(value, root->index) == index;  // a dimension of at most one element
+  });
 }
 
 // An element of a concatenation that is in no memory: the index must provably lie in one part.

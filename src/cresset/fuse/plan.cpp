@@ -57,7 +57,8 @@ class Planner {
   // A group that provably has no element stores nothing.
   void add_kernel(Group group) {
     const auto empty = [&](const loop::Dim& dim) {
-      return dim.kind == loop::Dim::Kind::Outer && graph_.pool().is_const(dim.extent, 0);
+      return dim.kind == loop::Dim::Kind::Outer &&
+             graph_.env().known_true(graph_.pool().le(dim.extent, graph_.pool().constant(0)));
     };
     if (std::any_of(group.dims.begin(), group.dims.end(), empty)) return;
     plan_.units.emplace_back();

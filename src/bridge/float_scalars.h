@@ -1,0 +1,17 @@
+// Operators whose schema has a number where a symbolic float is given: done by forms of them that take a tensor, so
+// that the number need not be known.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/stack.h>
+
+#include <optional>
+#include <string>
+
+namespace cresset::bridge {
+
+// The result of the operator with the last `count` values of the stack; of an in-place one, what is to be written.
+// nullopt: the number is asked for.
+std::optional<at::Tensor> with_float_tensors(const std::string& name, const torch::jit::Stack& stack, size_t count);
+
+}  // namespace cresset::bridge

@@ -1,0 +1,193 @@
+// What calls ask of symbolic numbers, of tensors' sizes, and of numbers alone.
+#include <algorithm>
+#include <string_view>
+
+#include "bridge/sym_node.h"
+#include "bridge/symbolic_float.h"
+#include "frontend/py_objects.h"
+#include "frontend/session.h"
+#include "frontend/special_cases.h"
+#include "frontend/symbols.h"
+#include "frontend/transforms.h"
+
+namespace cresset::frontend {
+
+// A class of torch.tensortype (torch.FloatTensor), or a tuple with one in it.
+static bool names_tensor_type(PyObject* classes) {
+  static PyTypeObject* const meta = Py_TYPE(module_attribute("torch", "FloatTensor"));
+  if (!PyTuple_Check(classes)) return Py_TYPE(classes) == meta;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(classes); ++i)
+    if (names_tensor_type(PyTuple_GET_ITEM(classes, i))) return true;
+  return false;
+}
+
+// Like PyObject_IsInstance; such a class goes by the backend, which is the capture's while it lasts.
+static int is_of_tensor_type(PyObject* tensor, PyObject* classes) {
+  if (PyTuple_Check(classes)) {
+    int is = 0;
+    for (Py_ssize_t i = 0; is == 0 && i < PyTuple_GET_SIZE(classes); ++i)
+      is = is_of_tensor_type(tensor, PyTuple_GET_ITEM(classes, i));
+    return is;
+  }
+  if (!names_tensor_type(classes)) return PyObject_IsInstance(tensor, classes);
+  for (const char* name : {"dtype", "layout", "is_cuda"}) {
+    const PyRef wanted = PyRef::steal(PyObject_GetAttrString(classes, name));
+    const PyRef is = PyRef::steal(PyObject_GetAttrString(tensor, name));
+    if (!wanted || !is) return -1;
+    if (wanted.get() != is.get()) return 0;
+  }
+  return 1;
+}
+
+namespace {
+
+// int() of a float made of sizes, which math.floor() has an expression for. Empty for other objects.
+PyRef truncated(PyObject* given) {
+  if (!is_symfloat(given)) return {};
+  const c10::SymNode node = node_of(given);
+  auto* ours = dynamic_cast<bridge::SymNode*>(node.get());
+  if (ours == nullptr || !ours->of_sizes()) return {};
+  return PyRef::steal(PyObject_CallMethod(given, "__trunc__", nullptr));
+}
+
+// `len(x)` is `x.size(0)`. `x.is_contiguous()` is seen by the program, so it is answered for this size, with a guard,
+// where operators are content with what holds for sizes in general. Empty for other calls.
+PyRef about_sizes(const CressetCall& call) {
+  static PyObject* const len = module_attribute("builtins", "len");
+  static PyObject* const asks_layout = [] {
+    return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "is_contiguous")).release();
+  }();
+  static PyObject* const is_contiguous = module_attribute("cresset._capture_patches", "is_contiguous");
+  if ((call.callable != len && call.callable != asks_layout) || call.nargs == 0) return {};
+  PyObject* tensor = call.args[0];
+  if (!is_exact_tensor(tensor) || inside_transform() || operators_call_python()) return {};
+  if (bridge::TraceTensor::from(tensor_of(tensor)) == nullptr) return {};
+  if (call.callable == len) {
+    if (call.nargs != 1 || call.kwnames != nullptr || tensor_of(tensor).dim() == 0) return {};
+    return PyRef::steal(PyObject_CallMethod(tensor, "size", "i", 0));
+  }
+  cresset_eval_pause();
+  PyRef answer =
+      PyRef::steal(PyObject_Vectorcall(is_contiguous, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  cresset_eval_unpause();
+  return answer;
+}
+
+// `math.sqrt(n)` stays symbolic, as `n**0.5` does: it is rounded in one way only.
+PyRef square_root(const CressetCall& call) {
+  static PyObject* const sqrt = module_attribute("math", "sqrt");
+  if (call.callable != sqrt || call.nargs != 1 || call.kwnames != nullptr) return {};
+  if (!is_symint(call.args[0]) && !is_symfloat(call.args[0])) return {};
+  const c10::SymNode root = bridge::SymNode::square_root(node_of(call.args[0]));
+  return root ? python_float(root) : PyRef();
+}
+
+bool is_number_or_numbers(PyObject* object) {
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || is_symint(object) || is_symfloat(object)) return true;
+  if (!PyTuple_Check(object) && !PyList_CheckExact(object)) return false;
+  PyObject** items = PySequence_Fast_ITEMS(object);
+  return std::all_of(items, items + PySequence_Fast_GET_SIZE(object), [](PyObject* item) {
+    return PyLong_CheckExact(item) || PyFloat_CheckExact(item) || is_symint(item) || is_symfloat(item);
+  });
+}
+
+// numpy.prod(x.shape), numpy.sqrt(n): of numbers alone, and none of the functions that make arrays.
+bool is_numpy_of_numbers(const CressetCall& call) {
+  if (call.kwnames != nullptr || call.nargs == 0) return false;
+  const std::string_view type = Py_TYPE(call.callable)->tp_name;
+  const bool ufunc = type == "numpy.ufunc";
+  if (!ufunc && type != "numpy._ArrayFunctionDispatcher") return false;
+  if (!std::all_of(call.args, call.args + call.nargs, is_number_or_numbers)) return false;
+  if (ufunc) return true;
+  static constexpr std::string_view kFolds[] = {"prod", "sum", "max", "min", "amax", "amin", "mean"};
+  const PyRef name = PyRef::steal(PyObject_GetAttrString(call.callable, "__name__"));
+  if (!name) return PyErr_Clear(), false;
+  return std::find(std::begin(kFolds), std::end(kFolds), std::string_view(utf8(name.get(), ""))) != std::end(kFolds);
+}
+
+// Their scalars are values of numpy's types, so the numbers are pinned. Empty where an array would come of it, or an
+// error, which the call itself gives.
+PyRef numpy_of_numbers(const CressetCall& call) {
+  std::vector<PyRef> plain;
+  std::vector<PyObject*> args;
+  for (Py_ssize_t i = 0; i < call.nargs; ++i) {
+    PyObject* arg = call.args[i];
+    // A list stays what it is: the copy is of plain numbers.
+    plain.push_back(without_symbols(PySequence_Check(arg) ? checked(PySequence_Tuple(arg)) : PyRef::borrow(arg)));
+    args.push_back(plain.back().get());
+  }
+  PyRef value = PyRef::steal(PyObject_Vectorcall(call.callable, args.data(), args.size(), nullptr));
+  if (!value) return PyErr_Clear(), PyRef();
+  return is_numpy_scalar(value.get()) ? std::move(value) : PyRef();
+}
+
+}  // namespace
+
+// `type(n)` and `isinstance(n, int)` say of a symbolic int or float what they say of the number.
+CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
+  if (call.nargs == 0 || call.kwnames != nullptr) return CRESSET_RUN;
+  static PyObject* const is_instance = module_attribute("builtins", "isinstance");
+  if (call.callable == is_instance && call.nargs == 2 && is_tensor(call.args[0]) && names_tensor_type(call.args[1])) {
+    const int is = is_of_tensor_type(call.args[0], call.args[1]);
+    if (is < 0) return CRESSET_FAIL;
+    return *result = Py_NewRef(is != 0 ? Py_True : Py_False), CRESSET_RESULT;
+  }
+  const bool is_float = is_symfloat(call.args[0]);
+  if (!is_float && !is_symint(call.args[0])) return CRESSET_RUN;
+  const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
+  if (asks_type) return *result = Py_NewRef((PyObject*)(is_float ? &PyFloat_Type : &PyLong_Type)), CRESSET_RESULT;
+  if (call.callable != is_instance || call.nargs != 2) return CRESSET_RUN;
+  static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0);
+  const int is = PyObject_IsInstance(is_float ? float_zero : zero, call.args[1]);
+  const int is_symbolic = is == 0 ? PyObject_IsInstance(call.args[0], call.args[1]) : is;
+  if (is < 0 || is_symbolic < 0) return CRESSET_FAIL;
+  return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;
+}
+
+// `int(n)` of a symbolic int is itself, of a float made of sizes rounded down it is symbolic again, of an integer
+// tensor what item() gives; likewise float(). item() of a float is told here, since torch's binding cannot hand it to
+// Python.
+CressetAction Session::make_number(CressetActivation* activation, const CressetCall& call, PyObject** result) {
+  const bool to_int = call.callable == (PyObject*)&PyLong_Type, to_float = call.callable == (PyObject*)&PyFloat_Type;
+  PyObject* given = call.nargs == 1 && call.kwnames == nullptr ? call.args[0] : nullptr;
+  if (given != nullptr && (to_int ? is_symint(given) : to_float && is_symfloat(given)))
+    return *result = Py_NewRef(given), CRESSET_RESULT;
+  if (given != nullptr && to_float && is_symint(given))
+    return *result = python_float(node_of(given)->sym_float()).release(), CRESSET_RESULT;
+  if (PyRef value = to_int && given != nullptr ? truncated(given) : about_sizes(call))
+    return *result = value.release(), CRESSET_RESULT;
+  if (PyErr_Occurred() != nullptr) return CRESSET_FAIL;
+  if (PyRef root = square_root(call)) return *result = root.release(), CRESSET_RESULT;
+  if (is_numpy_of_numbers(call)) {
+    for (Py_ssize_t i = 0; i < call.nargs; ++i) read_deep(call.args[i]);
+    if (PyRef value = numpy_of_numbers(call)) return *result = value.release(), CRESSET_RESULT;
+  }
+  if (!capture_->symbolic_numbers || call.kwnames != nullptr || call.nargs > 1 || operators_call_python())
+    return CRESSET_RUN;
+  if (!to_int && !to_float) {
+    const CCall what = classify(call);
+    if (what.self == nullptr || std::string_view(what.name) != "item") return CRESSET_RUN;
+    given = what.self;
+  }
+  if (given == nullptr || !is_exact_tensor(given)) return CRESSET_RUN;
+  const at::Tensor& tensor = tensor_of(given);
+  if (to_int ? !at::isIntegralType(tensor.scalar_type(), false) : !at::isFloatingType(tensor.scalar_type()))
+    return CRESSET_RUN;
+  if (to_int) return read_int(activation, call, given, result);
+  const c10::SymNode number = bridge::float_in(*capture_, tensor);
+  if (!number) return CRESSET_RUN;
+  return *result = python_float(number).release(), CRESSET_RESULT;
+}
+
+CressetAction Session::read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor,
+                                PyObject** result) {
+  start(activation, Operation::Kind::Call, 0);
+  in_progress_.call = call;
+  PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
+  in_progress_ = {};
+  if (!value) return CRESSET_FAIL;
+  if (capture_->closed()) maker_.go_on(activation, CRESSET_AFTER, value.get());
+  return *result = value.release(), CRESSET_RESULT;
+}
+
+}  // namespace cresset::frontend
