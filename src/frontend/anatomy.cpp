@@ -8,6 +8,7 @@
 #include "frontend/foreign.h"
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
+#include "frontend/range_iterator.h"
 #include "frontend/state_facts.h"
 
 namespace cresset::frontend {
@@ -42,7 +43,7 @@ bool is_list_object(PyObject* object) {
 
 // Of cresset._capture_patches.
 bool is_ours(PyObject* object) {
-  PyObject* const module = PyDict_GetItemString(Py_TYPE(object)->tp_dict, "__module__");
+  PyObject* const module = PyDict_GetItemString(type_dict(Py_TYPE(object)), "__module__");
   return module != nullptr && PyUnicode_Check(module) &&
          PyUnicode_CompareWithASCIIString(module, "cresset._capture_patches") == 0;
 }
@@ -140,6 +141,11 @@ Anatomy of_iterator(PyObject* object) {
   const PyRef reduced = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   if (!reduced || !PyTuple_Check(reduced.get()) || PyTuple_GET_SIZE(reduced.get()) < 2) return PyErr_Clear(), Anatomy{};
   PyObject* args = PyTuple_GET_ITEM(reduced.get(), 1);
+  if (knows_rest_only(object, reduced.get())) {
+    PlaceInRange place = place_in_range(PyTuple_GET_ITEM(args, 0));
+    const PyRef form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reduced.get(), 0), Py_True));
+    return {Anatomy::Kind::Iterator, form, {std::move(place.range), std::move(place.index)}};
+  }
   const bool has_state = PyTuple_GET_SIZE(reduced.get()) > 2;
   Anatomy out{Anatomy::Kind::Iterator, {}, {}};
   out.form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reduced.get(), 0), has_state ? Py_True : Py_False));
@@ -190,7 +196,7 @@ Anatomy of_generator(PyObject* object) {
   if (finished == 0) return anatomy_of_generator(object, image);
   if (finished < 0) return {};
   Anatomy out{Anatomy::Kind::Generator, {}, {}};
-  out.form = checked(PyTuple_Pack(3, (PyObject*)Py_TYPE(object), ((PyGenObject*)object)->gi_code, Py_None));
+  out.form = checked(PyTuple_Pack(3, (PyObject*)Py_TYPE(object), generator_code(object), Py_None));
   return out;
 }
 
@@ -241,6 +247,12 @@ bool can_be_set(PyObject* object) {
 // Where it stands; an exhausted one has no place to tell of, and is set behind the end.
 void fill_iterator(PyObject* made, const Anatomy& anatomy) {
   if (!can_be_set(made)) return;  // it stands where others do
+  if (Py_TYPE(made) == &PyRangeIter_Type) {
+    const PyRef reduced = checked(PyObject_CallMethod(made, "__reduce__", nullptr));
+    if (knows_rest_only(made, reduced.get()))
+      return move_on(made, PyTuple_GET_ITEM(PyTuple_GET_ITEM(reduced.get(), 1), 0), anatomy.parts[0].get(),
+                     anatomy.parts[1].get());
+  }
   const bool backwards = std::strcmp(Py_TYPE(made)->tp_name, "list_reverseiterator") == 0;
   const PyRef end = checked(PyLong_FromSsize_t(backwards ? -1 : PY_SSIZE_T_MAX));
   PyObject* place = form_item(anatomy, 1) == Py_True ? anatomy.parts.back().get() : end.get();

@@ -1,6 +1,5 @@
 #include "frontend/capture_run.h"
 
-#include <opcode.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -13,6 +12,7 @@
 #include "bridge/symbolic_float.h"
 #include "frontend/absent_attribute.h"
 #include "frontend/errors.h"
+#include "frontend/eval/bytecode.h"
 #include "frontend/location.h"
 #include "frontend/piece.h"
 #include "frontend/py_objects.h"
@@ -101,8 +101,7 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
 
 // A branch that leaves its operand on the stack: the outcome alone does not tell what comes of it.
 bool keeps_operand(const CressetActivation& activation) {
-  const int opcode = opcode_in_progress(activation);
-  return opcode == JUMP_IF_TRUE_OR_POP || opcode == JUMP_IF_FALSE_OR_POP;
+  return cresset_jump_keeps_operand(opcode_in_progress(activation)) != 0;
 }
 
 // What this file runs in Python is no part of the program.

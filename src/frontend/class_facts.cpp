@@ -66,7 +66,7 @@ size_t ClassFacts::namespace_of(PyTypeObject* type) {
   const auto [known, fresh] = namespace_of_.emplace((PyObject*)type, namespaces_.size());
   if (fresh)
     namespaces_.push_back(
-        {PyRef::borrow((PyObject*)type), checked(PyDict_Copy(type->tp_dict)), dict_version(type->tp_dict)});
+        {PyRef::borrow((PyObject*)type), checked(PyDict_Copy(type_dict(type))), dict_version(type_dict(type))});
   return known->second;
 }
 
@@ -133,7 +133,7 @@ bool ClassFacts::abstracts_hold(std::string* why) {
 }
 
 bool ClassFacts::same(const Type& fact, const Namespace& then, std::string* why) const {
-  PyObject* const now = ((PyTypeObject*)then.type.get())->tp_dict;
+  PyObject* const now = type_dict((PyTypeObject*)then.type.get());
   const uint64_t version = dict_version(now);
   if (version != 0 && version == then.version) return true;
   const auto counts = [&](PyObject* name) {

@@ -1,11 +1,9 @@
 #include "frontend/equivalents.h"
 
-#include <opcode.h>
-
-#include <climits>
 #include <string_view>
 #include <unordered_map>
 
+#include "frontend/eval/bytecode.h"
 #include "frontend/eval/equivalents.h"
 #include "frontend/py_objects.h"
 
@@ -68,7 +66,7 @@ bool is_only_iterated(const CressetActivation& activation) {
   if (next >= count) return false;
   const int opcode = units[2 * next], operand = units[2 * next + 1];
   if (opcode == GET_ITER || opcode == LIST_EXTEND || opcode == UNPACK_SEQUENCE) return true;
-  if (opcode != PRECALL || operand != 1) return false;
+  if (cresset_begins_call(opcode) == 0 || operand != 1) return false;
   CressetFrameImage image;
   cresset_eval_image(&activation, CRESSET_AFTER, &image);
   const auto consumes = [&](int from_top, Py_ssize_t at) {
@@ -97,10 +95,9 @@ PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& 
   return iterator_for(activation, call);
 }
 
-// As frames that have not begun are not seen: sys._getframe, tracebacks and warnings pass over them.
 PyObject* hide_frames(PyObject*, PyObject* code) {
   if (!PyCode_Check(code)) return PyErr_SetString(PyExc_TypeError, "a code object is wanted"), nullptr;
-  ((PyCodeObject*)code)->_co_firsttraceable = INT_MAX;
+  cresset_hide_frames_of((PyCodeObject*)code);
   return Py_NewRef(Py_None);
 }
 

@@ -32,7 +32,7 @@ std::string_view module_of(PyTypeObject* type) {
   const std::string_view name = type->tp_name;
   const size_t dot = name.rfind('.');
   if (dot != std::string_view::npos) return name.substr(0, dot);
-  PyObject* module = type->tp_dict != nullptr ? PyDict_GetItemString(type->tp_dict, "__module__") : nullptr;
+  PyObject* module = type_dict(type) != nullptr ? PyDict_GetItemString(type_dict(type), "__module__") : nullptr;
   const char* text = module != nullptr && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
   if (text == nullptr) return PyErr_Clear(), "builtins";
   return text;

@@ -1,9 +1,8 @@
 #include "frontend/point.h"
 
-#include <opcode.h>
-
 #include <algorithm>
 
+#include "frontend/eval/bytecode.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -217,7 +216,7 @@ Frames frames_of(CressetActivation* innermost, CressetPoint point, int dropped, 
       contents.push_back(frame_contents(image));
     }
     if (!a->entered_from_c) continue;
-    if (a->caller != nullptr) return *why = "inside a call that C code made", Frames{};
+    if (a->caller != nullptr || a->is_generator) return *why = "inside a call that C code made", Frames{};
     break;
   }
   std::reverse(out.place.frames.begin(), out.place.frames.end());
@@ -237,7 +236,7 @@ PyRef decide(FrameImage& frame, PyObject* outcome) {
   for (; units[2 * at] == EXTENDED_ARG; ++at) jump = (jump | units[2 * at + 1]) << 8;
   jump |= units[2 * at + 1];
   const PyRef operand = PyRef::borrow(frame.image.stack[--frame.image.stack_depth]);
-  const bool taken = (units[2 * at] == JUMP_IF_TRUE_OR_POP) == (outcome == Py_True);
+  const bool taken = (cresset_jumps_when(units[2 * at]) != 0) == (outcome == Py_True);
   if (taken) frame.image.last = at + jump;
   if (frame.image.generator != nullptr) frame.into_generator();
   return taken ? operand : PyRef::borrow(outcome);

@@ -17,13 +17,37 @@ namespace cresset::frontend {
 
 // Borrowed; nullptr when the object has none, or has not made it yet.
 PyObject* instance_dict(PyObject* object);
-// Changes with the dictionary; 0: it changes without a trace.
+// Changes with the dictionary; 0: it changes without a trace. From CPython 3.12 on its lowest bits say who watches it,
+// which is no harm, and its users are warned that 3.14 drops it.
 inline uint64_t dict_version(PyObject* dict) {
-#if PY_VERSION_HEX < 0x030C0000
-  return ((PyDictObject*)dict)->ma_version_tag;
-#else
+#if PY_VERSION_HEX >= 0x030E0000
   (void)dict;
   return 0;
+#else
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  return ((PyDictObject*)dict)->ma_version_tag;
+#pragma GCC diagnostic pop
+#endif
+}
+// The class's own names, borrowed. From CPython 3.12 on builtin classes keep theirs elsewhere than in tp_dict.
+inline PyObject* type_dict(PyTypeObject* type) {
+#if PY_VERSION_HEX < 0x030C0000
+  return type->tp_dict;
+#else
+  PyObject* const dict = PyType_GetDict(type);
+  Py_XDECREF(dict);  // the class keeps it
+  return dict;
+#endif
+}
+// Of a generator, coroutine or asynchronous generator, also of a finished one; borrowed.
+inline PyObject* generator_code(PyObject* generator) {
+#if PY_VERSION_HEX < 0x030C0000
+  return (PyObject*)((PyGenObject*)generator)->gi_code;
+#else
+  PyObject* const code = (PyObject*)PyGen_GetCode((PyGenObject*)generator);
+  Py_DECREF(code);  // the generator keeps it
+  return code;
 #endif
 }
 // module.name, kept for good: for static variables. Throws PythonError when there is none.

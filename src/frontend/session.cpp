@@ -92,10 +92,10 @@ void Session::learn_class(PyTypeObject* type) {
   if (is_symbolic_class(type) || facts_->classes().type(type) == nullptr) return;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
-    if (!is_heap_type(base) || !mark_whole(base->tp_dict)) continue;
+    if (!is_heap_type(base) || !mark_whole(type_dict(base))) continue;
     PyObject *name, *value;
     Py_ssize_t position = 0;
-    while (PyDict_Next(base->tp_dict, &position, &name, &value))
+    while (PyDict_Next(type_dict(base), &position, &name, &value))
       if (is_python_descriptor(value) || ((PyFunction_Check(value) || !behind(value).empty()) && is_special_name(name)))
         learn(value);
   }

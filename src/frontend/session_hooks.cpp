@@ -503,7 +503,7 @@ void Session::log_method(const CCall& what, const CressetCall& call) {
   PyObject* bases = Py_TYPE(what.self)->tp_mro;
   for (Py_ssize_t i = 0; method == nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
     auto* base = (PyTypeObject*)PyTuple_GET_ITEM(bases, i);
-    PyObject* found = PyDict_GetItemWithError(base->tp_dict, key.get());
+    PyObject* found = PyDict_GetItemWithError(type_dict(base), key.get());
     if (found != nullptr && (Py_TYPE(found) == &PyMethodDescr_Type || Py_TYPE(found) == &PyWrapperDescr_Type))
       method = found;
   }

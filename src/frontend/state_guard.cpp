@@ -190,9 +190,7 @@ bool ModuleGuards::compare(DictGuard& guard, std::string* why) {
 
 bool ModuleGuards::holds(std::string* why) {
   for (DictGuard& guard : dicts_) {
-#if PY_VERSION_HEX < 0x030C0000
-    if (dict_version(guard.dict.get()) == guard.version) continue;
-#endif
+    if (guard.version != 0 && dict_version(guard.dict.get()) == guard.version) continue;
     if (!compare(guard, why)) return false;
   }
   return true;

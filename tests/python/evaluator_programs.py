@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import traceback
 import types
+
+import evaluator_programs_312
 
 COUNTER = 0
 LIMIT = 0
@@ -498,7 +501,12 @@ ALL = [
 ]
 
 # A copy of frames cannot stand for a generator that the heap refers to as well: contextlib keeps it in an attribute.
-RESUMABLE = [program for program in ALL if program is not context_functions]
+if sys.version_info >= (3, 12):
+    new = types.ModuleType("programs_312")
+    exec(compile(evaluator_programs_312.SOURCE, "<programs of 3.12>", "exec"), new.__dict__)
+    ALL += new.PROGRAMS
+# Most of these two is done in calls that C code makes.
+RESUMABLE = [program for program in ALL if program.__name__ not in ("context_functions", "generic_class")]
 
 
 def reads_a_global():

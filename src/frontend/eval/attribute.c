@@ -2,7 +2,7 @@
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
 
-// property objects as CPython 3.11 lays them out.
+// property objects as CPython lays them out.
 typedef struct {
   PyObject_HEAD PyObject* get;
   PyObject* set;
@@ -26,12 +26,12 @@ static PyObject* instance_value(PyObject* owner, PyObject* name) {
   PyTypeObject* type = Py_TYPE(owner);
   PyObject* dict = NULL;
   if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-    PyDictValues* values = *_PyObject_ValuesPointer(owner);
+    const PyDictValues* values = inline_values(owner);
     if (values != NULL) {
       const Py_ssize_t index = shared_index(((PyHeapTypeObject*)type)->ht_cached_keys, name);
       return index < 0 ? NULL : values->values[index];
     }
-    dict = *_PyObject_ManagedDictPointer(owner);
+    dict = managed_dict(owner);
   } else if (type->tp_dictoffset != 0) {
     PyObject** place = _PyObject_GetDictPtr(owner);
     dict = place != NULL ? *place : NULL;
@@ -44,7 +44,7 @@ static PyTypeObject* holder_in(PyTypeObject* type, PyObject* name, PyObject* fou
   PyObject* mro = type->tp_mro;
   for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
     PyTypeObject* base = (PyTypeObject*)PyTuple_GET_ITEM(mro, i);
-    if (PyDict_GetItemWithError(base->tp_dict, name) == found) return base;
+    if (PyDict_GetItemWithError(type_names(base), name) == found) return base;
   }
   PyErr_Clear();
   return NULL;
@@ -228,7 +228,7 @@ static void place_of_super_attribute(PyObject* owner, CressetAttributeRead* read
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
     PyTypeObject* base = (PyTypeObject*)PyTuple_GET_ITEM(mro, i);
     if (behind) {
-      PyObject* found = PyDict_GetItemWithError(base->tp_dict, read->name);
+      PyObject* found = PyDict_GetItemWithError(type_names(base), read->name);
       if (found != NULL) {
         read->found = found;
         return;
@@ -290,7 +290,7 @@ PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name)
 int cresset_replace_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(owner);
   if (type->tp_setattro != PyObject_GenericSetAttr || !(type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) return 0;
-  PyDictValues* values = *_PyObject_ValuesPointer(owner);
+  PyDictValues* values = inline_values(owner);
   if (values == NULL || _PyType_Lookup(type, name) != NULL) return 0;
   const Py_ssize_t index = shared_index(((PyHeapTypeObject*)type)->ht_cached_keys, name);
   if (index < 0 || values->values[index] == NULL) return 0;

@@ -99,6 +99,7 @@ int cresset_resolve(PyObject* callable, Callee* callee) {
     }
     resolved = steps < kMaxHead ? resolve_step(&callable, callee) : 0;
   }
+  if (resolved == 1 && !is_plain_function(callable)) resolved = 0;
   if (resolved == 1 && code_is_generator((PyCodeObject*)function_code(callable)) && callee->make == NULL) resolved = 0;
   if (resolved == 1) {
     callee->function = callable;

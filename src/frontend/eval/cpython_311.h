@@ -1,138 +1,89 @@
-// CPython 3.11's frames, for C sources of this folder only (the internal headers do not compile as C++). libpython does
-// not export what makes and frees frames: it is written again here, on the documented layout of the data stack.
+// What CPython 3.11 has of its own (cpython.h).
 #pragma once
 
-// Sources are compiled with Py_BUILD_CORE (src/python/CMakeLists.txt).
-#include <Python.h>
-#include <frameobject.h>
+#define CRESSET_OPCODES "frontend/eval/opcodes_311.def"
+#define CRESSET_OPS_OF_VERSION "frontend/eval/ops_311.h"
 
-#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030C0000
-#error "cpython_311.h describes CPython 3.11"
-#endif
+// ---- Bytecode -------------------------------------------------------------------------------------------------------
+#define INLINE_CACHE_ENTRIES_FOR_ITER 0
+#define INLINE_CACHE_ENTRIES_SEND 0
+#define COMPARISON(oparg) (oparg)
+#define ATTRIBUTE_NAME(oparg) (oparg)
+#define ATTRIBUTE_AS_METHOD(oparg) 0
+#define KEEPS_OPERAND(opcode) ((opcode) == JUMP_IF_TRUE_OR_POP || (opcode) == JUMP_IF_FALSE_OR_POP)
+static inline int reads_slot(int opcode) { return opcode == LOAD_FAST || opcode == DELETE_FAST; }
+enum {
+  kMostThrown = 3,  // arguments of throw() that the evaluator takes apart itself
+  kUnitsAtEndOfLoop = 0,
+  kSendKeepsReceiver = 0,       // what a delegate returns takes its place on the stack
+  kGeneratorsConvertStops = 0,  // who resumes them makes a RuntimeError of StopIteration
+  kEvaluatorDropsFrames = 0,    // a frame that was evaluated to its end is dropped by who called it
+};
+#define BORROWED_RERAISE_STAR "PREP_RERAISE_STAR"
+#define GENERATORS_KEEP_CODE_IN_FRAME 0
 
-#include "internal/pycore_abstract.h"
-#include "internal/pycore_call.h"
-#include "internal/pycore_ceval.h"
-#include "internal/pycore_code.h"
-#include "internal/pycore_dict.h"
-#include "internal/pycore_frame.h"
-#include "internal/pycore_genobject.h"
-#include "internal/pycore_long.h"
-#include "internal/pycore_object.h"
-#include "internal/pycore_pyerrors.h"
-#include "internal/pycore_pystate.h"
-#include "opcode.h"
-
-typedef _PyInterpreterFrame Frame;
-typedef _Py_CODEUNIT Unit;
-
-#define LIKELY(x) __builtin_expect(!!(x), 1)
-#define UNLIKELY(x) __builtin_expect(!!(x), 0)
-
-// Opcode without specialization, and inline cache entries, by opcode.
-extern const uint8_t cresset_base_opcode[256];
-extern const uint8_t cresset_cache_entries[256];
-
-// A longer data stack; 0 when out of memory, with an exception.
-PyObject** cresset_grow_data_stack(PyThreadState* tstate, size_t slots);
-void cresset_shrink_data_stack(PyThreadState* tstate);
-// The frame object outlives the frame: it takes the contents.
-void cresset_move_into_frame_object(PyThreadState* tstate, PyFrameObject* object, Frame* frame);
-
-static inline Unit* frame_code(Frame* frame) { return _PyCode_CODE(frame->f_code); }
-static inline int frame_last(Frame* frame) { return (int)(frame->prev_instr - frame_code(frame)); }
-static inline PyObject** frame_stack(Frame* frame) { return frame->localsplus + frame->f_code->co_nlocalsplus; }
-
-static inline int code_is_generator(const PyCodeObject* code) {
-  return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
+// ---- Frames ---------------------------------------------------------------------------------------------------------
+static inline PyObject* frame_function(const Frame* frame) { return (PyObject*)frame->f_func; }
+static inline void set_frame_function(Frame* frame, PyFunctionObject* function) { frame->f_func = function; }
+static inline void start_fields(Frame* frame) { frame->is_entry = false; }
+static inline Frame* current_frame(PyThreadState* tstate) {
+  return tstate->cframe != NULL ? tstate->cframe->current_frame : NULL;
 }
 
-static inline PyObject* function_code(PyObject* function) { return ((PyFunctionObject*)function)->func_code; }
-
-// A new frame on the data stack, slots not filled in: the caller does, at once. Steals `function` and `names`.
-static inline Frame* push_frame(PyThreadState* tstate, PyFunctionObject* function, PyCodeObject* code,
-                                PyObject* names) {
-  const size_t slots = (size_t)code->co_nlocalsplus + (size_t)code->co_stacksize + FRAME_SPECIALS_SIZE;
-  PyObject** place = tstate->datastack_top;
-  if (LIKELY(place != NULL && slots < (size_t)(tstate->datastack_limit - place))) {
-    tstate->datastack_top += slots;
-  } else {
-    place = cresset_grow_data_stack(tstate, slots);
-    if (place == NULL) {
-      Py_DECREF(function);
-      Py_XDECREF(names);
-      return NULL;
-    }
-  }
-  Frame* frame = (Frame*)place;
-  frame->f_func = function;
-  frame->f_code = (PyCodeObject*)Py_NewRef(code);
-  frame->f_builtins = function->func_builtins;
-  frame->f_globals = function->func_globals;
-  frame->f_locals = names;
-  frame->stacktop = code->co_nlocalsplus;
-  frame->frame_obj = NULL;
-  frame->prev_instr = _PyCode_CODE(code) - 1;
-  frame->is_entry = false;
-  frame->owner = FRAME_OWNED_BY_THREAD;
-  return frame;
-}
-
-// Gives back the memory of the newest frame.
-static inline void pop_frame_memory(PyThreadState* tstate, Frame* frame) {
-  if (UNLIKELY((PyObject**)frame == &tstate->datastack_chunk->data[0])) {
-    cresset_shrink_data_stack(tstate);
-  } else {
-    tstate->datastack_top = (PyObject**)frame;
-  }
-}
-
-// Drops what a frame holds. The frame is unlinked: finalizers that look at the stack must not find it.
-static inline void clear_frame(PyThreadState* tstate, Frame* frame) {
-  if (UNLIKELY(frame->frame_obj != NULL)) {
-    PyFrameObject* object = frame->frame_obj;
-    frame->frame_obj = NULL;
-    if (Py_REFCNT(object) > 1) {
-      cresset_move_into_frame_object(tstate, object, frame);
-      Py_DECREF(object);
-      return;
-    }
-    Py_DECREF(object);
-  }
-  for (int i = 0; i < frame->stacktop; i++) Py_XDECREF(frame->localsplus[i]);
-  Py_XDECREF(frame->f_locals);
-  Py_DECREF(frame->f_func);
-  Py_DECREF(frame->f_code);
-}
-
-// Both, for a frame of a called function. One level of recursion is lent, because destructors run Python code.
-static inline void drop_frame(PyThreadState* tstate, Frame* frame) {
-  tstate->recursion_remaining--;
-  clear_frame(tstate, frame);
-  tstate->recursion_remaining++;
-  pop_frame_memory(tstate, frame);
-}
-
-// What is handled from here on is a level of its own, as a generator's is: what was handled before is still found where
-// nothing else is, and is there again afterwards.
-static inline void cresset_push_handled(PyThreadState* tstate, _PyErr_StackItem* level) {
-  level->exc_value = NULL;
-  level->previous_item = tstate->exc_info;
-  tstate->exc_info = level;
-}
-static inline void cresset_pop_handled(PyThreadState* tstate, _PyErr_StackItem* level) {
-  tstate->exc_info = level->previous_item;
-  Py_CLEAR(level->exc_value);
-}
-
-static inline int wants_attention(PyThreadState* tstate) {
-  return _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
-}
-// Signals, pending calls, a request for the GIL, an asynchronous exception. -1 with an exception set.
-int cresset_attend(PyThreadState* tstate);
-
-// The handler of an instruction, from the code's exception table; 0 if there is none.
+// ---- One run of the loop, as the thread sees it ---------------------------------------------------------------------
 typedef struct {
-  int target, depth, push_last;
-} Handler;
-int cresset_find_handler(PyCodeObject* code, int instruction, Handler* handler);
+  _PyCFrame cframe;
+  _PyCFrame* outer;
+} LoopEntry;
+
+static inline int enter_loop(PyThreadState* tstate, LoopEntry* entry, Frame* outermost, Frame* innermost) {
+  entry->outer = tstate->cframe;
+  entry->cframe = (_PyCFrame){entry->outer->use_tracing, innermost, entry->outer};
+  tstate->cframe = &entry->cframe;
+  outermost->is_entry = true;
+  outermost->previous = entry->outer->current_frame;
+  return 0;
+}
+static inline void leave_loop(PyThreadState* tstate, LoopEntry* entry) {
+  tstate->cframe = entry->outer;
+  entry->outer->use_tracing = entry->cframe.use_tracing;
+}
+static inline void make_current(PyThreadState* tstate, LoopEntry* entry, Frame* frame) {
+  (void)tstate;
+  entry->cframe.current_frame = frame;
+}
+// 255, or 0: whether a trace function is to see each instruction.
+#define TRACED(entry) ((entry).cframe.use_tracing)
+// Whether CPython's own loop has to do what starts here.
+static inline int is_watched(PyThreadState* tstate, const PyCodeObject* code) {
+  (void)code;
+  return tstate->cframe->use_tracing != 0;
+}
+#define IS_WATCHED_INSTRUCTION(opcode) 0
+#define UNWATCHED(opcode) (opcode)
+
+// ---- Recursion ------------------------------------------------------------------------------------------------------
+#define RECURSION_OF_C(tstate) ((tstate)->recursion_remaining)
+#define RECURSION_OF_PYTHON(tstate) ((tstate)->recursion_remaining)
+static inline int enter_python(PyThreadState* tstate) { return _Py_EnterRecursiveCallTstate(tstate, ""); }
+static inline void leave_python(PyThreadState* tstate) { _Py_LeaveRecursiveCallTstate(tstate); }
+
+// ---- Objects --------------------------------------------------------------------------------------------------------
+static inline PyObject* type_names(PyTypeObject* type) { return type->tp_dict; }
+// Of a KeyError as PyErr_Fetch gives it: C code's own are not made yet.
+static inline PyObject* key_error_arguments(PyObject* value) { return value; }
+static inline void set_import_error(PyObject* message, PyObject* package, PyObject* path, PyObject* name) {
+  (void)name;
+  PyErr_SetImportError(message, package, path);
+}
+// Of any generator, borrowed.
+static inline PyCodeObject* generator_code(PyObject* generator) { return ((PyGenObject*)generator)->gi_code; }
+#define IMPORT_FUNCTION(tstate) ((tstate)->interp->import_func)
+
+// Of an object whose class manages its dictionary: its values without one, or it.
+static inline PyDictValues* inline_values(PyObject* object) { return *_PyObject_ValuesPointer(object); }
+static inline PyObject* managed_dict(PyObject* object) { return *_PyObject_ManagedDictPointer(object); }
+
+// Integers of at most one digit: their value and comparison need no call.
+#define IS_MEDIUM(number) ((size_t)(Py_SIZE(number) + 1) < 3)
+#define MEDIUM_VALUE(number) ((long)Py_SIZE(number) * (long)((PyLongObject*)(number))->ob_digit[0])

@@ -8,13 +8,13 @@ int cresset_leave_generator(PyThreadState* tstate, Frame* frame, int failed) {
   generator->gi_exc_state.previous_item = NULL;
   frame->previous = NULL;
   if (!failed && generator->gi_frame_state == FRAME_SUSPENDED) return 1;
-  if (failed && PyErr_ExceptionMatches(PyExc_StopIteration)) {
+  if (!kGeneratorsConvertStops && failed && PyErr_ExceptionMatches(PyExc_StopIteration)) {
     _PyErr_FormatFromCause(PyExc_RuntimeError, PyCoro_CheckExact(generator) ? "coroutine raised StopIteration"
                                                                             : "generator raised StopIteration");
   }
   generator->gi_frame_state = FRAME_CLEARED;
   Py_CLEAR(generator->gi_exc_state.exc_value);
-  clear_frame(tstate, frame);
+  clear_generator_frame(tstate, frame);
   return 0;
 }
 
@@ -87,7 +87,7 @@ PyObject* cresset_closed(PyObject* generator, PyObject* result, int yielded) {
 // A generator made by a function that types.coroutine marked is awaitable as it is.
 static int is_coroutine(PyObject* object) {
   if (PyCoro_CheckExact(object)) return 1;
-  return PyGen_CheckExact(object) && (((PyGenObject*)object)->gi_code->co_flags & CO_ITERABLE_COROUTINE) != 0;
+  return PyGen_CheckExact(object) && (generator_code(object)->co_flags & CO_ITERABLE_COROUTINE) != 0;
 }
 
 static PyObject* await_method(PyObject* object) {

@@ -21,6 +21,8 @@ int cresset_check_except_type(PyObject* type);
 void cresset_restore_exception(PyObject* value);  // steals; keeps its traceback
 // Both borrow their arguments. Instructions of `except*`, done by CPython itself.
 PyObject* cresset_prepare_reraise_star(PyObject* original, PyObject* raised);
+// Any instruction of type parameters (3.12), by its operands and its number; second: as first when there is one.
+PyObject* cresset_intrinsic(int operands, int number, PyObject* first, PyObject* second);
 int cresset_match_exception_group(PyObject* value, PyObject* type, PyObject** match, PyObject** rest);
 void cresset_add_traceback(PyThreadState* tstate, Frame* frame);
 

@@ -10,7 +10,7 @@ PyObject* cresset_import_name(PyThreadState* tstate, Frame* frame, PyObject* nam
   }
   PyObject* names = frame->f_locals != NULL ? frame->f_locals : Py_None;
   PyObject* module = NULL;
-  if (import == tstate->interp->import_func) {
+  if (import == IMPORT_FUNCTION(tstate)) {
     const int depth = _PyLong_AsInt(level);
     if (depth != -1 || !PyErr_Occurred()) {
       module = PyImport_ImportModuleLevelObject(name, frame->f_globals, names, from, depth);
@@ -40,7 +40,7 @@ static void cannot_import(PyObject* module, PyObject* name, PyObject* package) {
     message = PyUnicode_FromFormat(format, name, shown, path);
     Py_XDECREF(spec);
   }
-  if (message != NULL) PyErr_SetImportError(message, package, path);
+  if (message != NULL) set_import_error(message, package, path, name);
   Py_XDECREF(message);
   Py_XDECREF(path);
   Py_XDECREF(shown);

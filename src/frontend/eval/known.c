@@ -46,14 +46,14 @@ static void read_slots(const PyTypeObject* probe) {
   cresset_known.module_getattr = PyModule_Type.tp_getattro;
   cresset_known.super_getattr = PySuper_Type.tp_getattro;
   cresset_known.type_call = PyType_Type.tp_call;
-  cresset_known.object_getattribute = PyDict_GetItem(PyBaseObject_Type.tp_dict, cresset_names.__getattribute__);
-  cresset_known.module_getattribute = PyDict_GetItem(PyModule_Type.tp_dict, cresset_names.__getattribute__);
+  cresset_known.object_getattribute = PyDict_GetItem(type_names(&PyBaseObject_Type), cresset_names.__getattribute__);
+  cresset_known.module_getattribute = PyDict_GetItem(type_names(&PyModule_Type), cresset_names.__getattribute__);
   cresset_known.next_function = Py_XNewRef(PyDict_GetItem(PyEval_GetBuiltins(), cresset_names.next));
-  cresset_known.generator_send = PyDict_GetItem(PyGen_Type.tp_dict, cresset_names.send);
-  cresset_known.coroutine_send = PyDict_GetItem(PyCoro_Type.tp_dict, cresset_names.send);
-  cresset_known.generator_throw = PyDict_GetItem(PyGen_Type.tp_dict, cresset_names.throw);
-  cresset_known.generator_close = PyDict_GetItem(PyGen_Type.tp_dict, cresset_names.close);
-  cresset_known.object_init = PyDict_GetItem(PyBaseObject_Type.tp_dict, cresset_names.__init__);
+  cresset_known.generator_send = PyDict_GetItem(type_names(&PyGen_Type), cresset_names.send);
+  cresset_known.coroutine_send = PyDict_GetItem(type_names(&PyCoro_Type), cresset_names.send);
+  cresset_known.generator_throw = PyDict_GetItem(type_names(&PyGen_Type), cresset_names.throw);
+  cresset_known.generator_close = PyDict_GetItem(type_names(&PyGen_Type), cresset_names.close);
+  cresset_known.object_init = PyDict_GetItem(type_names(&PyBaseObject_Type), cresset_names.__init__);
 }
 
 int cresset_known_init(void) {

@@ -2,7 +2,7 @@
 // `__getattr__`, ...) are C functions that libpython does not export: they are read off a class that defines them all.
 #pragma once
 
-#include "frontend/eval/cpython_311.h"
+#include "frontend/eval/cpython.h"
 
 typedef struct {
   ternaryfunc call;       // tp_call of a class with a Python __call__

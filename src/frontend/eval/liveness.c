@@ -1,4 +1,5 @@
-// Which locals a frame may still read, by the usual backward data-flow over its bytecode (Aho et al., Compilers, 9.2.5).
+// Which locals a frame may still read, by the usual backward data-flow over its bytecode (Aho et al.,
+// Compilers, 9.2.5).
 #include "frontend/eval/helpers.h"
 
 typedef struct {
@@ -6,55 +7,32 @@ typedef struct {
   int used, defined;                 // slots; -1: none
 } Flow;
 
-// Whether the instruction ends without going on to the next one.
-static int never_falls_through(int opcode) {
-  return opcode == RETURN_VALUE || opcode == RAISE_VARARGS || opcode == RERAISE || opcode == JUMP_FORWARD ||
-         opcode == JUMP_BACKWARD || opcode == JUMP_BACKWARD_NO_INTERRUPT;
-}
-
-// +1, -1, or 0 when it does not jump.
-static int jump_direction(int opcode) {
-  switch (opcode) {
-    case JUMP_FORWARD:
-    case POP_JUMP_FORWARD_IF_TRUE:
-    case POP_JUMP_FORWARD_IF_FALSE:
-    case POP_JUMP_FORWARD_IF_NONE:
-    case POP_JUMP_FORWARD_IF_NOT_NONE:
-    case JUMP_IF_TRUE_OR_POP:
-    case JUMP_IF_FALSE_OR_POP:
-    case FOR_ITER:
-    case SEND:
-      return 1;
-    case JUMP_BACKWARD:
-    case JUMP_BACKWARD_NO_INTERRUPT:
-    case POP_JUMP_BACKWARD_IF_TRUE:
-    case POP_JUMP_BACKWARD_IF_FALSE:
-    case POP_JUMP_BACKWARD_IF_NONE:
-    case POP_JUMP_BACKWARD_IF_NOT_NONE:
-      return -1;
-    default:
-      return 0;
-  }
-}
+static const uint8_t kFlow[256] = {
+#define X(name, operands, flow) [name] = flow,
+#include CRESSET_OPCODES
+#undef X
+};
 
 static int read_flows(PyCodeObject* code, int count, Flow* flows) {
-  const Unit* units = _PyCode_CODE(code);
+  const Unit* units = cresset_written_code(code);
   for (int i = 0; i < count; i++) flows[i] = (Flow){-1, -1, -1, -1, -1};
   int oparg = 0;
   for (int at = 0; at < count;) {
-    const int opcode = cresset_base_opcode[_Py_OPCODE(units[at])];
+    const int opcode = _Py_OPCODE(units[at]);
     oparg = oparg << 8 | _Py_OPARG(units[at]);
     const int next = at + 1 + cresset_cache_entries[opcode];
     Flow* flow = &flows[at];
-    flow->fallthrough = next < count && !never_falls_through(opcode) ? next : -1;
-    const int direction = jump_direction(opcode);
-    if (direction != 0) flow->target = next + direction * oparg;
+    const int where = kFlow[opcode];
+    flow->fallthrough = next < count && where < GOES_FORWARD ? next : -1;
+    if (where == MAY_GO_FORWARD || where == GOES_FORWARD) flow->target = next + oparg;
+    if (where == MAY_GO_BACKWARD || where == GOES_BACKWARD) flow->target = next - oparg;
     if (flow->target >= count) return -1;
     Handler handler;
     if (cresset_find_handler(code, at, &handler)) flow->handler = handler.target;
-    if (opcode == LOAD_FAST || opcode == DELETE_FAST) flow->used = oparg;
+    if (reads_slot(opcode)) flow->used = oparg;
     if (opcode == STORE_FAST) flow->defined = oparg;
-    for (int cache = at + 1; cache < next && cache < count; cache++) flows[cache].fallthrough = next < count ? next : -1;
+    for (int cache = at + 1; cache < next && cache < count; cache++)
+      flows[cache].fallthrough = next < count ? next : -1;
     if (opcode != EXTENDED_ARG) oparg = 0;
     at = next;
   }

@@ -1,10 +1,11 @@
-// The loop: CPython 3.11's opcodes on CPython's own frames. What an opcode does stands in ops_*.h, a file a family,
-// which are parts of the one function below: dispatch goes from one to the next without passing a common point.
+// The loop: CPython's opcodes on CPython's own frames. What an opcode does stands in ops_*.h, a file a family, and one
+// for those that one version has alone (cpython.h); all are parts of the one function below: dispatch goes from one to
+// the next without passing a common point.
 //
 // Invariants. `frame` is the current frame and on top of the thread's frame stack; `sp` points above the top value;
 // frame->prev_instr is the instruction in progress, next_instr - 1 except after RERAISE. frame->stacktop is -1 while
 // values move, so that the collector does not see them. `activation` mirrors `frame`. At a call of a Python function
-// there is no C call: the frames of one run form a chain from `frame` to the one that is_entry.
+// there is no C call: the frames of one run form a chain from `frame` to `outermost`.
 #include "frontend/eval/equivalents.h"
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
@@ -58,7 +59,8 @@ typedef enum { STEPS_NOTHING = 0, STEPS_ON, STEPS_THROWING, STEPS_CLOSING } Step
 static inline Steps steps_generator(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
   if (callable == cresset_known.generator_throw || callable == cresset_known.generator_close) {
     const int closes = callable == cresset_known.generator_close;
-    if (nargs < 1 || !PyGen_CheckExact(args[0]) || (closes ? nargs != 1 : nargs == 1 || nargs > 4)) return 0;
+    if (nargs < 1 || !PyGen_CheckExact(args[0])) return STEPS_NOTHING;
+    if (closes ? nargs != 1 : nargs == 1 || nargs > kMostThrown + 1) return STEPS_NOTHING;
     if (!cresset_may_throw_into(args[0])) return STEPS_NOTHING;
     return closes ? STEPS_CLOSING : STEPS_THROWING;
   }
@@ -98,26 +100,26 @@ PyObject* cresset_run_frames(PyThreadState* tstate, EvalState* state, Frame* out
   PyObject** flat_args = NULL;
   Py_ssize_t call_nargs = 0;
   PyObject* implicit_args[4];
+  int name_index = 0;
   Py_ssize_t items_wanted = -1;
   PyObject* items_count = NULL;
+  PyObject* made_key = NULL;  // of a subscript that the program did not make; owned
   PyObject* result = NULL;
   int then = CRESSET_THEN_PUSH, then_operand = 0;
   PyObject* then_value = NULL;
 
-  _PyCFrame cframe;
-  _PyCFrame* outer_cframe = tstate->cframe;
-  cframe.use_tracing = outer_cframe->use_tracing;
-  cframe.previous = outer_cframe;
-  cframe.current_frame = innermost;
-  tstate->cframe = &cframe;
-  outermost->is_entry = true;
-  outermost->previous = outer_cframe->current_frame;
+  // A frame that CPython's own loop went on with, where that drops what it has done.
+  int is_gone = 0;
+  Frame* gone_caller = NULL;
+  PyObject *gone_function = NULL, *gone_code = NULL;  // kept for who is told
 
+  LoopEntry entry;
+  if (enter_loop(tstate, &entry, outermost, innermost) < 0) goto unwound;
   if (mode == RUN_START) goto start_frame;
   if (mode == RUN_RESUMED) goto enter_quietly;
 
 throw_into_frame:
-  if (UNLIKELY(_Py_EnterRecursiveCallTstate(tstate, ""))) {
+  if (UNLIKELY(enter_python(tstate))) {
     mode = RUN_START;
     goto unwound;
   }
@@ -127,13 +129,17 @@ throw_into_frame:
   goto error;
 
 enter_quietly:
-  if (UNLIKELY(_Py_EnterRecursiveCallTstate(tstate, ""))) goto unwound;
+  if (UNLIKELY(enter_python(tstate))) goto unwound;
   goto resume_frame;
 
 start_frame:
-  if (UNLIKELY(_Py_EnterRecursiveCallTstate(tstate, ""))) goto unwound;
+  if (UNLIKELY(enter_python(tstate))) goto unwound;
   LOAD_FRAME();
   TELL_ENTER();
+  if (UNLIKELY(is_watched(tstate, frame->f_code))) {
+    activation->leave = LEAVE_ALONE;
+    divert = 255;
+  }
   NEXT();
 
 resume_frame:
@@ -159,6 +165,8 @@ resume_frame:
 #include "frontend/eval/ops_exceptions.h"
 //
 #include "frontend/eval/ops_generators.h"
+//
+#include CRESSET_OPS_OF_VERSION
 //
 #include "frontend/eval/loop_exits.h"
 }

@@ -3,34 +3,39 @@ op_unknown : PyErr_Format(PyExc_SystemError, "unknown opcode %d", opcode);
 goto error;
 
 // The session asked to leave this frame, or a trace function was set: CPython's own evaluator goes on with it. A frame
-// may be entered at any instruction; what follows KW_NAMES is never looked at here.
+// may be entered at any instruction; what follows KW_NAMES or EXTENDED_ARG is never looked at here.
 op_divert : {
-  if (UNLIKELY(hooks->step != NULL && !activation->leave && !cframe.use_tracing)) {
+  if (UNLIKELY(hooks->step != NULL && !activation->leave && !TRACED(entry))) {
     (void)AT_REST();
     const int told = hooks->step(hooks->session, activation);
     MOVING();
     if (told < 0) goto error;
     if (!activation->leave) goto* targets[opcode];
   }
+op_watched:
   next_instr--;
   frame->prev_instr = next_instr - 1;
   SAVE_STACK();
-  _Py_LeaveRecursiveCallTstate(tstate);
-  const bool was_entry = frame->is_entry;
-  Frame* previous = frame->previous;
-  cframe.current_frame = previous;
+  leave_python(tstate);
+  gone_caller = frame->previous;
+  gone_function = Py_NewRef(activation->function);
+  gone_code = Py_NewRef(activation->code);
+  make_current(tstate, &entry, gone_caller);
   const int with_callees = activation->leave == LEAVE_WITH_CALLEES;
   if (with_callees) cresset_eval_pause();
   result = cresset_native_frame(tstate, frame, 0);
   if (with_callees) cresset_eval_unpause();
-  cframe.current_frame = frame;
-  frame->is_entry = was_entry;
-  frame->previous = previous;
+  is_gone = kEvaluatorDropsFrames;
+  if (!is_gone) {
+    make_current(tstate, &entry, frame);
+    frame->previous = gone_caller;
+  }
   if (UNLIKELY(hooks->leave_frame != NULL)) goto tell_left;
   goto left;
 }
 
-error : cresset_add_traceback(tstate, frame);
+error : Py_CLEAR(made_key);
+cresset_add_traceback(tstate, frame);
 unwind : {
   kwnames = NULL;
   Handler handler;
@@ -42,7 +47,7 @@ unwind : {
       Py_XDECREF(value);
     }
     SAVE_STACK();
-    _Py_LeaveRecursiveCallTstate(tstate);
+    leave_python(tstate);
     goto unwound;
   }
   PyObject** level = frame_stack(frame) + handler.depth;
@@ -67,13 +72,13 @@ unwind : {
 }
 
 returned : SAVE_STACK();
-_Py_LeaveRecursiveCallTstate(tstate);
+leave_python(tstate);
 if (LIKELY(hooks->leave_frame == NULL)) goto left;
 goto tell_left;
 unwound : result = NULL;
 if (LIKELY(hooks->leave_frame == NULL)) goto left;
 tell_left : {
-  activation->instruction = (int)(frame->prev_instr - frame_code(frame));
+  if (!is_gone) activation->instruction = frame_last(frame);
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   if (state->level != NULL) state->level->paused++;
@@ -84,7 +89,7 @@ tell_left : {
     Py_XDECREF(value);
     Py_XDECREF(traceback);
     Py_CLEAR(result);
-    if (frame->owner == FRAME_OWNED_BY_GENERATOR) _PyFrame_GetGenerator(frame)->gi_frame_state = FRAME_EXECUTING;
+    if (!is_gone && activation->is_generator) _PyFrame_GetGenerator(frame)->gi_frame_state = FRAME_EXECUTING;
   } else {
     PyErr_Restore(type, value, traceback);
   }
@@ -94,22 +99,34 @@ left : {
   then = activation->continuation;
   then_operand = activation->continuation_operand;
   then_value = activation->continuation_value;
+  PyObject* gone_generator = activation->is_generator ? activation->generator : NULL;  // the caller keeps it
   pop_activation(state);
   activation = state->current;
-  if (frame->is_entry) {
-    tstate->cframe = outer_cframe;
-    outer_cframe->use_tracing = cframe.use_tracing;
-    return result;
+  Frame* gone = is_gone ? NULL : frame;
+  const int is_last = frame == outermost;
+  if (is_last) {
+    leave_loop(tstate, &entry);
+    if (!kEvaluatorDropsFrames) gone = NULL;
+  } else {
+    frame = is_gone ? gone_caller : frame->previous;
+    make_current(tstate, &entry, frame);
   }
-  Frame* gone = frame;
-  frame = cframe.current_frame = gone->previous;
-  if (LIKELY(gone->owner == FRAME_OWNED_BY_THREAD)) {
-    drop_frame(tstate, gone);
+  is_gone = 0;
+  int yielded = gone_generator != NULL && ((PyGenObject*)gone_generator)->gi_frame_state == FRAME_SUSPENDED;
+  if (LIKELY(gone != NULL)) {
+    if (gone_generator == NULL) {
+      drop_frame(tstate, gone);
+    } else {
+      yielded = cresset_leave_generator(tstate, gone, result == NULL);
+    }
+  }
+  Py_CLEAR(gone_function);
+  Py_CLEAR(gone_code);
+  if (is_last) return result;
+  if (LIKELY(gone_generator == NULL)) {
     LOAD_FRAME();
     goto apply;
   }
-  PyObject* gone_generator = (PyObject*)_PyFrame_GetGenerator(gone);  // the stack keeps it
-  const int yielded = cresset_leave_generator(tstate, gone, result == NULL);
   LOAD_FRAME();
   oparg = then_operand;
   if (then == CRESSET_THEN_SEND) {
@@ -146,7 +163,8 @@ left : {
 }
 
 // What a called frame gave, NULL with an exception set, goes where `then` says.
-apply : if (LIKELY(then == CRESSET_THEN_PUSH && result != NULL)) {
+apply : Py_CLEAR(made_key);
+if (LIKELY(then == CRESSET_THEN_PUSH && result != NULL)) {
   PUSH(result);
   NEXT();
 }

@@ -15,7 +15,7 @@
 #define SKIP(count) (next_instr += (count))
 #define CACHES(OPCODE) INLINE_CACHE_ENTRIES_##OPCODE
 
-// Or'ed to each opcode: 255 sends it to op_divert.
+// Or'ed to each opcode, as TRACED is: 255 sends it to op_divert.
 #define DIVERTED() ((activation->leave != 0) | (hooks->step != NULL) ? 255u : 0u)
 #define LOAD_FRAME()                     \
   do {                                   \
@@ -41,7 +41,7 @@
 #define NEXT()                                                     \
   do {                                                             \
     FETCH();                                                       \
-    goto* targets[(unsigned)opcode | cframe.use_tracing | divert]; \
+    goto* targets[(unsigned)opcode | TRACED(entry) | divert]; \
   } while (0)
 
 // Hooks see the frame at rest.
@@ -114,9 +114,6 @@
     Py_XDECREF(old_);              \
   } while (0)
 
-// Integers of at most one digit: their value and comparison need no call.
-#define IS_MEDIUM(number) ((size_t)(Py_SIZE(number) + 1) < 3)
-#define MEDIUM_VALUE(number) ((long)Py_SIZE(number) * (long)((PyLongObject*)(number))->ob_digit[0])
 #define COMPARE_NUMBERS(a, b, operation) \
   ((operation) == Py_LT   ? (a) < (b)    \
    : (operation) == Py_LE ? (a) <= (b)   \

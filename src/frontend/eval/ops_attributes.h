@@ -1,9 +1,11 @@
 // Part of cresset_run_frames: attributes. Python code that computes one (property, __getattr__, __setattr__) gets its
 // frame in this loop.
 OP(LOAD_ATTR) {
-  PyObject* owner = TOP();
-  PyObject* name = PyTuple_GET_ITEM(names, oparg);
+  name_index = ATTRIBUTE_NAME(oparg);
   SKIP(CACHES(LOAD_ATTR));
+  if (ATTRIBUTE_AS_METHOD(oparg)) goto load_method;
+  PyObject* owner = TOP();
+  PyObject* name = PyTuple_GET_ITEM(names, name_index);
   AttributeResult found;
   if (UNLIKELY(hooks->read_attribute != NULL)) {
     CressetAttributeRead read;
@@ -37,15 +39,15 @@ OP(LOAD_ATTR) {
   call_nargs = 1 + found.with_name;
   call_base = sp - 1;
   then = CRESSET_THEN_ATTRIBUTE;
-  then_operand = 4 * oparg + found.then_missing;
+  then_operand = 4 * name_index + found.then_missing;
   then_value = Py_NewRef(owner);
   goto implicit_call_owned;
 }
 
-OP(LOAD_METHOD) {
+// A method that is called at once need not be bound: it and its owner are pushed, or NULL and what is called.
+load_method : {
   PyObject* owner = TOP();
-  PyObject* name = PyTuple_GET_ITEM(names, oparg);
-  SKIP(CACHES(LOAD_METHOD));
+  PyObject* name = PyTuple_GET_ITEM(names, name_index);
   AttributeResult found;
   if (UNLIKELY(hooks->read_attribute != NULL)) {
     CressetAttributeRead read;
@@ -86,7 +88,7 @@ OP(LOAD_METHOD) {
   call_nargs = 1 + found.with_name;
   call_base = sp - 1;
   then = CRESSET_THEN_ATTRIBUTE;
-  then_operand = 4 * oparg + 2 + found.then_missing;
+  then_operand = 4 * name_index + 2 + found.then_missing;
   then_value = Py_NewRef(owner);
   goto implicit_call_owned;
 }

@@ -15,15 +15,6 @@ OP(BUILD_LIST) {
   NEXT();
 }
 
-OP(LIST_TO_TUPLE) {
-  PyObject* list = TOP();
-  PyObject* tuple = PyList_AsTuple(list);
-  if (tuple == NULL) goto error;
-  TOP() = tuple;
-  Py_DECREF(list);
-  NEXT();
-}
-
 OP(BUILD_SET) {
   PyObject* set = PySet_New(NULL);
   if (set == NULL) goto error;
@@ -270,14 +261,6 @@ OP(SETUP_ANNOTATIONS) {
   NEXT();
 }
 
-OP(PRINT_EXPR) {
-  PyObject* value = POP();
-  const int failed = cresset_print_expression(value);
-  Py_DECREF(value);
-  if (failed) goto error;
-  NEXT();
-}
-
 OP(IMPORT_NAME) {
   PyObject* name = PyTuple_GET_ITEM(names, oparg);
   PyObject* module = cresset_import_name(tstate, frame, name, TOP(), SECOND());
@@ -302,15 +285,6 @@ OP(IMPORT_FROM) {
                                        .place = PyModule_Check(SECOND()) ? CRESSET_AT_MODULE : CRESSET_AT_FOREIGN};
     TELL(read_attribute, &read);
   }
-  NEXT();
-}
-
-OP(IMPORT_STAR) {
-  PyObject* module = POP();
-  // Only at module level or in a class body: the names are a mapping.
-  const int failed = cresset_import_star(frame->f_locals, module);
-  Py_DECREF(module);
-  if (failed) goto error;
   NEXT();
 }
 

@@ -3,14 +3,7 @@
 OP(KW_NAMES) {
   kwnames = PyTuple_GET_ITEM(consts, oparg);
   FETCH();  // no look at `divert`: CPython keeps kwnames between these instructions too
-  goto* targets[opcode];
-}
-
-OP(PRECALL) {
-  SKIP(CACHES(PRECALL));
-  if (kwnames == NULL) NEXT();
-  FETCH();
-  goto* targets[opcode];
+  goto* targets[UNWATCHED(opcode)];
 }
 
 OP(CALL) {
@@ -19,7 +12,7 @@ OP(CALL) {
   call_args = sp - call_nargs;
   callable = call_args[-1];
   SKIP(CACHES(CALL));
-  if (LIKELY(PyFunction_Check(callable) && kwnames == NULL && hooks->before_call == NULL)) {
+  if (LIKELY(is_plain_function(callable) && kwnames == NULL && hooks->before_call == NULL)) {
     PyFunctionObject* function = (PyFunctionObject*)callable;
     PyCodeObject* code = (PyCodeObject*)function->func_code;
     const int special = CO_VARARGS | CO_VARKEYWORDS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_OPTIMIZED;
@@ -235,7 +228,7 @@ implicit_call_owned : {
       goto error;
     }
   }
-  if (action == CRESSET_RUN) {
+  if (action == CRESSET_RUN && is_plain_function(callable)) {
     const CallArguments arguments = {NULL, 0, NULL, implicit_args, call_nargs, NULL, NULL};
     innermost = cresset_bind(tstate, callable, &arguments);
     if (LIKELY(innermost != NULL)) {
@@ -267,6 +260,7 @@ implicit_call_owned : {
 
 // `innermost` is the new frame, the stack holds no operands of the call any more; then, then_operand, then_value.
 enter_function : {
+  Py_CLEAR(made_key);
   frame->prev_instr = next_instr - 1;
   activation->instruction = (int)(frame->prev_instr - first_instr);
   activation->stack_depth = (int)(sp - frame_stack(frame));
@@ -284,6 +278,7 @@ enter_function : {
   SAVE_STACK();
   innermost->previous = frame;
   activation = entered;
-  frame = cframe.current_frame = innermost;
+  frame = innermost;
+  make_current(tstate, &entry, frame);
   goto start_frame;
 }

@@ -64,17 +64,6 @@ OP(CHECK_EG_MATCH) {
   NEXT();
 }
 
-OP(PREP_RERAISE_STAR) {
-  PyObject* raised = cresset_prepare_reraise_star(SECOND(), TOP());
-  if (raised == NULL) goto error;
-  PyObject* list = POP();
-  PyObject* original = TOP();
-  TOP() = raised;
-  Py_DECREF(list);
-  Py_DECREF(original);
-  NEXT();
-}
-
 OP(WITH_EXCEPT_START) {
   // The stack: __exit__, the last instruction, the exception handled before, the exception.
   PyObject* value = TOP();

@@ -16,13 +16,6 @@ OP(RETURN_VALUE) {
   goto returned;
 }
 
-OP(ASYNC_GEN_WRAP) {
-  PyObject* wrapped = cresset_wrap_async_value(POP());
-  if (wrapped == NULL) goto error;
-  PUSH(wrapped);
-  NEXT();
-}
-
 OP(GET_AWAITABLE) {
   PyObject* iterator = cresset_awaitable(TOP(), oparg);
   if (iterator == NULL) goto error;

@@ -45,6 +45,7 @@ OP(GET_YIELD_FROM_ITER) {
 
 OP(FOR_ITER) {
   PyObject* iterator = TOP();
+  SKIP(CACHES(FOR_ITER));
   PyTypeObject* type = Py_TYPE(iterator);
   if (type == &PyGen_Type && ((PyGenObject*)iterator)->gi_frame_state < FRAME_EXECUTING) {
     then = CRESSET_THEN_NEXT;
@@ -93,13 +94,14 @@ end_of_loop:
     PyObject* exhausted = POP();
     Py_DECREF(exhausted);
   }
-  SKIP(oparg);
+  SKIP(oparg + kUnitsAtEndOfLoop);
   NEXT();
 }
 
 OP(SEND) {
   PyObject* value = TOP();
   PyObject* receiver = SECOND();
+  SKIP(CACHES(SEND));
   if ((PyGen_CheckExact(receiver) || PyCoro_CheckExact(receiver)) &&
       ((PyGenObject*)receiver)->gi_frame_state < FRAME_EXECUTING &&
       (value == Py_None || ((PyGenObject*)receiver)->gi_frame_state == FRAME_SUSPENDED)) {
@@ -116,9 +118,13 @@ OP(SEND) {
   PUSH(result);
   NEXT();
 sent_return: {
-  PyObject* finished = TOP();
-  TOP() = result;
-  Py_DECREF(finished);
+  if (kSendKeepsReceiver) {
+    PUSH(result);
+  } else {
+    PyObject* finished = TOP();
+    TOP() = result;
+    Py_DECREF(finished);
+  }
   SKIP(oparg);
   NEXT();
 }
@@ -152,9 +158,9 @@ enter_generator : {
   generator->gi_exc_state.previous_item = tstate->exc_info;
   tstate->exc_info = &generator->gi_exc_state;
   generator->gi_frame_state = FRAME_EXECUTING;
-  resumed->is_entry = false;
   resumed->previous = frame;
-  frame = cframe.current_frame = resumed;
+  frame = resumed;
+  make_current(tstate, &entry, frame);
   if (mode == RUN_THROWING) {
     cresset_chain_thrown((PyObject*)generator);
     goto throw_into_frame;

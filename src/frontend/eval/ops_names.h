@@ -106,8 +106,8 @@ OP(MAKE_CELL) {
 }
 
 OP(COPY_FREE_VARS) {
-  PyObject* closure = frame->f_func->func_closure;
-  PyObject** slots = locals + frame->f_code->co_nlocals + frame->f_code->co_nplaincellvars;
+  PyObject* closure = ((PyFunctionObject*)frame_function(frame))->func_closure;
+  PyObject** slots = locals + frame->f_code->co_nlocalsplus - oparg;
   for (int i = 0; i < oparg; i++) slots[i] = Py_NewRef(PyTuple_GET_ITEM(closure, i));
   NEXT();
 }
@@ -116,27 +116,6 @@ OP(LOAD_DEREF) {
   PyObject* cell = locals[oparg];
   PyObject* value = PyCell_GET(cell);
   if (UNLIKELY(value == NULL)) {
-    cresset_unbound_cell(frame->f_code, oparg);
-    goto error;
-  }
-  Py_INCREF(value);
-  PUSH(value);
-  TELL(read_cell, cell, oparg, value);
-  NEXT();
-}
-
-OP(LOAD_CLASSDEREF) {
-  PyObject* name = PyTuple_GET_ITEM(frame->f_code->co_localsplusnames, oparg);
-  PyObject* cell = locals[oparg];
-  PyObject* value = cresset_mapping_get(frame->f_locals, name);
-  if (value != NULL) {
-    PUSH(value);
-    TELL(read_name, CRESSET_IN_LOCALS, frame->f_locals, name, value);
-    NEXT();
-  }
-  if (PyErr_Occurred()) goto error;
-  value = PyCell_GET(cell);
-  if (value == NULL) {
     cresset_unbound_cell(frame->f_code, oparg);
     goto error;
   }

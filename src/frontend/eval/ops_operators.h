@@ -111,10 +111,8 @@ add_strings : {
     result = FUNCTION(value);                                                               \
     goto unary_done;                                                                        \
   }
-UNARY(UNARY_POSITIVE, '+', PyNumber_Positive)
 UNARY(UNARY_NEGATIVE, '-', PyNumber_Negative)
 UNARY(UNARY_INVERT, '~', PyNumber_Invert)
-#undef UNARY
 unary_done : {
   PyObject* value = POP();
   Py_DECREF(value);
@@ -126,22 +124,24 @@ unary_done : {
 OP(COMPARE_OP) {
   PyObject* left = SECOND();
   PyObject* right = TOP();
+  const int comparison = COMPARISON(oparg);
   SKIP(CACHES(COMPARE_OP));
   if (PyLong_CheckExact(left) && PyLong_CheckExact(right) && IS_MEDIUM(left) && IS_MEDIUM(right)) {
     const long a = MEDIUM_VALUE(left), b = MEDIUM_VALUE(right);
-    const int holds = COMPARE_NUMBERS(a, b, oparg);
+    const int holds = COMPARE_NUMBERS(a, b, comparison);
     result = Py_NewRef(holds ? Py_True : Py_False);
   } else if (PyFloat_CheckExact(left) && PyFloat_CheckExact(right)) {
     const double a = PyFloat_AS_DOUBLE(left), b = PyFloat_AS_DOUBLE(right);
-    const int holds = COMPARE_NUMBERS(a, b, oparg);
+    const int holds = COMPARE_NUMBERS(a, b, comparison);
     result = Py_NewRef(holds ? Py_True : Py_False);
   } else {
-    if (!(is_plain(left) && is_plain(right))) BEFORE_OPERATOR(CRESSET_OP_COMPARE, oparg, left, right, compare_done);
-    result = PyObject_RichCompare(left, right, oparg);
+    if (!(is_plain(left) && is_plain(right)))
+      BEFORE_OPERATOR(CRESSET_OP_COMPARE, comparison, left, right, compare_done);
+    result = PyObject_RichCompare(left, right, comparison);
   }
   if (result != NULL && UNLIKELY(hooks->read_compare != NULL)) {
     int told;
-    ASK(told, read_compare, left, right, oparg, result);
+    ASK(told, read_compare, left, right, comparison, result);
     if (told < 0) Py_CLEAR(result);
   }
 compare_done:
@@ -200,9 +200,15 @@ contains_done:
 }
 
 OP(BINARY_SUBSCR) {
-  PyObject* container = SECOND();
-  PyObject* key = TOP();
+  call_base = sp - 2;
   SKIP(CACHES(BINARY_SUBSCR));
+  goto subscript;
+}
+
+// The container at call_base; the key on top of the stack, or, of what is above the container, in made_key.
+subscript : {
+  PyObject* container = *call_base;
+  PyObject* key = made_key != NULL ? made_key : TOP();
   if (PyLong_CheckExact(key) && IS_MEDIUM(key) && MEDIUM_VALUE(key) >= 0) {
     const Py_ssize_t index = MEDIUM_VALUE(key);
     if (PyList_CheckExact(container) && index < PyList_GET_SIZE(container)) {
@@ -223,7 +229,6 @@ OP(BINARY_SUBSCR) {
         implicit_args[0] = container;
         implicit_args[1] = key;
         call_nargs = 2;
-        call_base = sp - 2;
         then = CRESSET_THEN_PUSH;
         goto implicit_call;
       }
@@ -248,14 +253,13 @@ subscript_read:
     }
   }
 subscript_done:
-  sp[-2] = result;
-  sp--;
-  Py_DECREF(container);
-  Py_DECREF(key);
-  if (UNLIKELY(result == NULL)) {
-    sp--;
-    goto error;
+  while (sp > call_base) {
+    PyObject* value = POP();
+    Py_DECREF(value);
   }
+  Py_CLEAR(made_key);
+  if (UNLIKELY(result == NULL)) goto error;
+  PUSH(result);
   NEXT();
 }
 
@@ -264,6 +268,7 @@ OP(STORE_SUBSCR) {
   PyObject* container = SECOND();
   PyObject* value = THIRD();
   SKIP(CACHES(STORE_SUBSCR));
+  call_base = sp - 3;
   if (PyList_CheckExact(container) && PyLong_CheckExact(key) && IS_MEDIUM(key) && hooks->before_write == NULL &&
       hooks->after_write == NULL) {
     const Py_ssize_t index = MEDIUM_VALUE(key);
@@ -277,6 +282,14 @@ OP(STORE_SUBSCR) {
       NEXT();
     }
   }
+  goto store_subscript;
+}
+
+// The value at call_base, the container above it; the key as in `subscript`.
+store_subscript : {
+  PyObject* value = call_base[0];
+  PyObject* container = call_base[1];
+  PyObject* key = made_key != NULL ? made_key : TOP();
   if (Py_TYPE(container)->tp_as_mapping != NULL &&
       Py_TYPE(container)->tp_as_mapping->mp_ass_subscript == cresset_known.setitem) {
     callable = cresset_python_method(container, cresset_names.__setitem__);
@@ -285,7 +298,6 @@ OP(STORE_SUBSCR) {
       implicit_args[1] = key;
       implicit_args[2] = value;
       call_nargs = 3;
-      call_base = sp - 3;
       then = CRESSET_THEN_DROP;
       goto implicit_call;
     }
@@ -300,10 +312,11 @@ OP(STORE_SUBSCR) {
   }
   const int failed = done ? 0 : PyObject_SetItem(container, key, value);
   if (failed == 0) TELL(after_write, &write);
-  sp -= 3;
-  Py_DECREF(value);
-  Py_DECREF(container);
-  Py_DECREF(key);
+  while (sp > call_base) {
+    PyObject* operand = POP();
+    Py_DECREF(operand);
+  }
+  Py_CLEAR(made_key);
   if (failed) goto error;
   NEXT();
 }

@@ -68,9 +68,17 @@ OP(SWAP) {
 
 OP(EXTENDED_ARG) {
   // No look at `divert`: a frame is left between instructions, and the prefix is a part of the next one.
-  const int high = oparg << 8;
-  FETCH();
-  oparg |= high;
+  Unit* const prefix = next_instr - 1;
+  do {
+    const int high = oparg << 8;
+    FETCH();
+    oparg |= high;
+  } while (cresset_base_opcode[opcode] == EXTENDED_ARG);
+  if (kwnames != NULL) opcode = UNWATCHED(opcode);
+  if (UNLIKELY(IS_WATCHED_INSTRUCTION(opcode))) {
+    next_instr = prefix + 1;
+    goto op_watched;
+  }
   goto* targets[opcode];
 }
 

@@ -1,4 +1,4 @@
-// Raising, and the two instructions of `except*` that need functions libpython keeps to itself.
+// Raising, and instructions that need functions libpython keeps to itself: those of `except*`, of type parameters.
 #include "frontend/eval/helpers.h"
 
 void cresset_restore_exception(PyObject* value) {
@@ -93,7 +93,7 @@ static PyObject* compile_borrowed(const char* body) {
       "        name, _, number = word.partition(':')\n"
       "        words += [opcode.opmap[name], int(number or 0)]\n"
       "    code = code.replace(co_code=bytes(words), co_stacksize=6, co_exceptiontable=b'')\n"
-      "    return types.FunctionType(code, {})\n";
+      "    return types.FunctionType(code, {'__builtins__': __builtins__})\n";
   cresset_eval_pause();
   PyObject* made = NULL;
   PyObject* globals = PyDict_New();
@@ -127,7 +127,20 @@ static PyObject* run_borrowed(PyObject** function, const char* body, PyObject* a
 
 PyObject* cresset_prepare_reraise_star(PyObject* original, PyObject* raised) {
   static PyObject* function;
-  return run_borrowed(&function, "RESUME LOAD_FAST:0 LOAD_FAST:1 PREP_RERAISE_STAR RETURN_VALUE", original, raised);
+  return run_borrowed(&function, "RESUME LOAD_FAST:0 LOAD_FAST:1 " BORROWED_RERAISE_STAR " RETURN_VALUE", original,
+                      raised);
+}
+
+PyObject* cresset_intrinsic(int operands, int number, PyObject* first, PyObject* second) {
+  static PyObject* functions[2][32];
+  char body[80];
+  if (number < 0 || number >= 32) {
+    PyErr_Format(PyExc_SystemError, "nothing is known of intrinsic %d", number);
+    return NULL;
+  }
+  PyOS_snprintf(body, sizeof body, "RESUME LOAD_FAST:0 %s CALL_INTRINSIC_%d:%d RETURN_VALUE",
+                operands == 2 ? "LOAD_FAST:1" : "NOP", operands, number);
+  return run_borrowed(&functions[operands - 1][number], body, first, second);
 }
 
 int cresset_match_exception_group(PyObject* value, PyObject* type, PyObject** match, PyObject** rest) {

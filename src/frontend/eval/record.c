@@ -219,8 +219,9 @@ static void finish_copies(Break* wanted, CressetActivation* activation) {
     cresset_eval_image(a, CRESSET_BEFORE, &all[kMaxFrames - ++count]);
     if (a->entered_from_c) break;
   }
-  // Only a chain that ends where the test's call began is the whole of it.
-  if (a == NULL || a->caller != NULL || count == kMaxFrames) {
+  // Only a chain that ends where the test's call began is the whole of it. A generator that the call leaves behind is
+  // closed when the call's frame has gone.
+  if (a == NULL || a->caller != NULL || a->is_generator || count == kMaxFrames) {
     wanted->refused = 1;
     return;
   }

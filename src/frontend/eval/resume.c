@@ -3,20 +3,20 @@
 #include "frontend/eval/known.h"
 
 // The first unit of the instruction at `instruction`, prefixes included, and its last, inline caches included. Only
-// reading from the start tells instructions from caches.
-static void instruction_extent(PyCodeObject* code, int instruction, int* first, int* last, int* calls) {
-  const Unit* units = _PyCode_CODE(code);
-  int begin = 0, at = 0, call_begin = 0;
+// reading from the start tells instructions from caches. A call and its KW_NAMES are one operation: the names are
+// nowhere but in the loop.
+static void instruction_extent(PyCodeObject* code, int instruction, int* first, int* last) {
+  const Unit* units = cresset_written_code(code);
+  int at = 0, call_begin = 0, named = 0;
   for (;;) {
-    begin = at;
-    while (cresset_base_opcode[_Py_OPCODE(units[at])] == EXTENDED_ARG) at++;
-    const int opcode = cresset_base_opcode[_Py_OPCODE(units[at])];
-    // KW_NAMES, PRECALL and CALL are one operation: the names are nowhere but in the loop.
-    if (opcode == KW_NAMES || (opcode == PRECALL && *calls != KW_NAMES)) call_begin = begin;
-    *calls = opcode;
+    const int begin = at;
+    while (_Py_OPCODE(units[at]) == EXTENDED_ARG) at++;
+    const int opcode = _Py_OPCODE(units[at]);
+    if (opcode == KW_NAMES || (cresset_begins_call(opcode) && !named)) call_begin = begin;
+    named = opcode == KW_NAMES;
     const int end = at + cresset_cache_entries[opcode];
     if (instruction <= end) {
-      *first = opcode == CALL || opcode == PRECALL ? call_begin : begin;
+      *first = opcode == CALL || cresset_begins_call(opcode) ? call_begin : begin;
       *last = end;
       return;
     }
@@ -25,53 +25,20 @@ static void instruction_extent(PyCodeObject* code, int instruction, int* first, 
 }
 
 // How many operands the instruction in progress has on the stack; its result, if any, is not there yet.
+// size: switch
 static int operands(PyCodeObject* code, int instruction) {
-  const Unit* units = _PyCode_CODE(code);
-  const int opcode = cresset_base_opcode[_Py_OPCODE(units[instruction])];
+  const Unit* units = cresset_written_code(code);
   int oparg = _Py_OPARG(units[instruction]), shift = 8;
   for (int i = instruction - 1; i >= 0; i--, shift += 8) {
-    if (cresset_base_opcode[_Py_OPCODE(units[i])] != EXTENDED_ARG) break;
+    if (_Py_OPCODE(units[i]) != EXTENDED_ARG) break;
     oparg |= _Py_OPARG(units[i]) << shift;
   }
-  switch (opcode) {
-    case CALL:
-      return oparg + 2;
-    case CALL_FUNCTION_EX:
-      return 3 + (oparg & 1);
-    case LOAD_ATTR:
-    case LOAD_METHOD:
-    case GET_ITER:
-    case UNARY_NOT:
-    case UNARY_INVERT:
-    case UNARY_NEGATIVE:
-    case UNARY_POSITIVE:
-    case DELETE_ATTR:
-    case STORE_GLOBAL:
-    case STORE_NAME:
-    case STORE_DEREF:
-    case BEFORE_WITH:
-    case POP_JUMP_FORWARD_IF_FALSE:
-    case POP_JUMP_FORWARD_IF_TRUE:
-    case POP_JUMP_BACKWARD_IF_FALSE:
-    case POP_JUMP_BACKWARD_IF_TRUE:
-    case UNPACK_SEQUENCE:
-    case UNPACK_EX:
-    case RETURN_VALUE:
-    case YIELD_VALUE:
-      return 1;
-    case BINARY_OP:
-    case BINARY_SUBSCR:
-    case COMPARE_OP:
-    case CONTAINS_OP:
-    case IS_OP:
-    case STORE_ATTR:
-    case DELETE_SUBSCR:
-    case IMPORT_NAME:
-      return 2;
-    case STORE_SUBSCR:
-      return 3;
-    case FORMAT_VALUE:
-      return (oparg & 4) ? 2 : 1;
+  switch (_Py_OPCODE(units[instruction])) {
+#define X(name, count, flow) \
+  case name:                 \
+    return count;
+#include CRESSET_OPCODES
+#undef X
     default:
       return 0;
   }
@@ -90,7 +57,7 @@ static PyObject* handled_by(const CressetActivation* activation) {
 
 static CressetFrameImage image_of(Frame* frame, int stack_depth) {
   return (CressetFrameImage){
-      .function = (PyObject*)frame->f_func,
+      .function = frame_function(frame),
       .code = frame->f_code,
       .names = frame->f_locals,
       .slots = frame->localsplus,
@@ -109,8 +76,8 @@ void cresset_eval_image(const CressetActivation* activation, CressetPoint point,
   image->generator = activation->generator;
   image->handled = handled_by(activation);
   if (activation->instruction < 0) return;
-  int first, last, calls = 0;
-  instruction_extent(activation->code, activation->instruction, &first, &last, &calls);
+  int first, last;
+  instruction_extent(activation->code, activation->instruction, &first, &last);
   const int has_callee = activation != cresset_eval_state.current;
   if (!has_callee && point == CRESSET_AFTER) {
     image->stack_depth -= operands(activation->code, activation->instruction);
@@ -144,9 +111,9 @@ static void fill_frame(Frame* frame, const CressetFrameImage* image) {
 }
 
 static int make_instruction(PyCodeObject* code) {
-  const Unit* units = _PyCode_CODE(code);
+  const Unit* units = cresset_written_code(code);
   int at = 0;
-  while (cresset_base_opcode[_Py_OPCODE(units[at])] != RETURN_GENERATOR) at++;
+  while (_Py_OPCODE(units[at]) != RETURN_GENERATOR) at++;
   return at;
 }
 
@@ -165,7 +132,7 @@ PyObject* cresset_eval_new_generator(PyCodeObject* code) {
   for (int i = 0; i < code->co_nlocalsplus; i++) frame->localsplus[i] = NULL;
   frame->prev_instr = frame_code(frame) + make_instruction(code) - 1;  // past what fills slots
   PyObject* made = _PyEval_EvalFrameDefault(tstate, frame, 0);
-  drop_frame(tstate, frame);
+  if (!kEvaluatorDropsFrames) drop_frame(tstate, frame);
   return made;
 }
 
@@ -183,7 +150,7 @@ static PyObject* take_contents(Frame* frame) {
 static void finish_generator(PyGenObject* generator) {
   generator->gi_frame_state = FRAME_CLEARED;
   Py_CLEAR(generator->gi_exc_state.exc_value);
-  clear_frame(PyThreadState_Get(), (Frame*)generator->gi_iframe);
+  clear_generator_frame(PyThreadState_Get(), (Frame*)generator->gi_iframe);
 }
 
 static void set_names(PyGenObject* generator, PyFunctionObject* function) {
@@ -206,8 +173,10 @@ int cresset_eval_set_generator(PyObject* object, const CressetFrameImage* image)
   PyObject* before = take_contents(own);
   if (before == NULL) return -1;
   PyFunctionObject* function = (PyFunctionObject*)image->function;
-  if (own->f_func != function) {
-    Py_SETREF(own->f_func, (PyFunctionObject*)Py_NewRef(function));
+  PyObject* own_function = frame_function(own);
+  if (own_function != (PyObject*)function) {
+    set_frame_function(own, (PyFunctionObject*)Py_NewRef(function));
+    Py_DECREF(own_function);
     own->f_globals = function->func_globals;
     own->f_builtins = function->func_builtins;
     set_names(generator, function);
@@ -255,7 +224,6 @@ static Frame* rebuild_frame(PyThreadState* tstate, EvalState* state, const Cress
     generator->gi_exc_state.previous_item = tstate->exc_info;
     tstate->exc_info = &generator->gi_exc_state;
     generator->gi_frame_state = FRAME_EXECUTING;
-    frame->is_entry = false;
     return frame;
   }
   PyFunctionObject* function = (PyFunctionObject*)Py_NewRef(image->function);
@@ -312,7 +280,7 @@ static Frame* rebuild_all(PyThreadState* tstate, EvalState* state, const Cresset
       Py_CLEAR(state->current->continuation_value);
     } else {
       frame->previous = innermost;
-      tstate->recursion_remaining--;  // the frame around it is in a call
+      RECURSION_OF_PYTHON(tstate)--;  // the frame around it is in a call
     }
     const int last_of_level = i + 1 == count || images[i + 1].generator != NULL;
     if (last_of_level && (i == 0 || images[i].generator == NULL || images[i].handled != NULL)) {
@@ -344,7 +312,7 @@ PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObje
     if (contents != NULL) Py_CLEAR(*contents);
     const RunMode mode = exception != NULL ? RUN_THROWING : RUN_RESUMED;
     result = cresset_run_frames(tstate, state, outermost, innermost, mode);
-    drop_frame(tstate, outermost);  // as a caller in C does
+    if (!kEvaluatorDropsFrames) drop_frame(tstate, outermost);  // as a caller in C does
   }
   cresset_pop_handled(tstate, &level);
   return result;

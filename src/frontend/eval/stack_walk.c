@@ -1,6 +1,6 @@
 #include "frontend/eval/stack_walk.h"
 
-#include "frontend/eval/cpython_311.h"
+#include "frontend/eval/cpython.h"
 
 static int describe(Frame* frame, CressetStackFrame* out) {
   while (frame != NULL && _PyFrame_IsIncomplete(frame)) frame = frame->previous;
@@ -13,7 +13,7 @@ static int describe(Frame* frame, CressetStackFrame* out) {
 
 int cresset_stack_top(CressetStackFrame* out) {
   PyThreadState* tstate = PyGILState_GetThisThreadState();
-  return tstate != NULL && tstate->cframe != NULL && describe(tstate->cframe->current_frame, out);
+  return tstate != NULL && describe(current_frame(tstate), out);
 }
 
 int cresset_stack_next(CressetStackFrame* at) { return describe(((Frame*)at->frame)->previous, at); }

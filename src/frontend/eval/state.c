@@ -56,7 +56,8 @@ static int only_makes_generator(Frame* frame) {
 static PyObject* evaluate_from_c(PyThreadState* tstate, Frame* frame, int throwing) {
   EvalState* state = &cresset_eval_state;
   const EvalLevel* level = state->level;
-  if (level == NULL || level->paused || level->left || tstate->cframe->use_tracing || only_makes_generator(frame)) {
+  if (level == NULL || level->paused || level->left || is_watched(tstate, frame->f_code) ||
+      only_makes_generator(frame)) {
     return cresset_native_frame(tstate, frame, throwing);
   }
   CressetActivation* activation = push_activation(state, frame);

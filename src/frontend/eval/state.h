@@ -1,7 +1,7 @@
 // What a thread knows about its evaluation, and what the loop and its helpers share. C sources of this folder only.
 #pragma once
 
-#include "frontend/eval/cpython_311.h"
+#include "frontend/eval/cpython.h"
 #include "frontend/eval/hooks.h"
 
 enum { kActivationsInChunk = 64 };
@@ -50,7 +50,7 @@ static inline CressetActivation* push_activation(EvalState* state, Frame* frame)
   }
   next->caller = previous;
   next->frame = frame;
-  next->function = (PyObject*)frame->f_func;
+  next->function = frame_function(frame);
   next->code = frame->f_code;
   next->instruction = -1;
   next->stack_depth = 0;

@@ -92,12 +92,13 @@ int cresset_dict_update(PyObject* dict, PyObject* mapping) {
 static void say_bad_keyword(PyObject* function) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  if (value == NULL || !PyTuple_Check(value) || PyTuple_GET_SIZE(value) != 1) {
+  PyObject* args = value != NULL ? key_error_arguments(value) : NULL;
+  if (args == NULL || !PyTuple_Check(args) || PyTuple_GET_SIZE(args) != 1) {
     PyErr_Restore(type, value, traceback);
     return;
   }
   PyObject* name = _PyObject_FunctionStr(function);
-  PyObject* key = PyTuple_GET_ITEM(value, 0);
+  PyObject* key = PyTuple_GET_ITEM(args, 0);
   if (name != NULL) PyErr_Format(PyExc_TypeError, "%U got multiple values for keyword argument '%S'", name, key);
   Py_XDECREF(name);
   Py_XDECREF(type);

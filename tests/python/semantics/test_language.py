@@ -7,6 +7,7 @@ import textwrap
 import types
 
 import programs_language
+import programs_language_312
 import pytest
 import torch
 from compare import assert_same, clone, outcome
@@ -17,11 +18,19 @@ import cresset
 INPUTS = [lambda: ramp(3, 4), lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: ramp(5, 4)]
 
 # What differs from eager today: program, and why.
-KNOWN = {}
+KNOWN = {
+    "comprehension_and_locals": "locals() that is called before anything is captured is that of the caller in later calls",
+    "slices_that_break": "a number read from an input by a method, behind another such, is the first call's",
+}
+
+
+SOURCES = [programs_language.PROGRAMS]
+if sys.version_info >= (3, 12):
+    SOURCES.append(programs_language_312.PROGRAMS)
 
 
 def programs():
-    for text in programs_language.PROGRAMS.replace("\n##", "\n\n##").split("\n\n"):
+    for text in "\n\n".join(SOURCES).replace("\n##", "\n\n##").split("\n\n"):
         lines = [line for line in text.strip("\n").split("\n") if not line.startswith("##")]
         if len(lines) > 1:
             yield lines[0], "\n".join(lines[1:])

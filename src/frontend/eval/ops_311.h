@@ -1,0 +1,122 @@
+// Part of cresset_run_frames: what only CPython 3.11 has.
+
+JUMP_WHEN(POP_JUMP_FORWARD_IF_TRUE, Py_False, Py_True, oparg)
+JUMP_WHEN(POP_JUMP_FORWARD_IF_FALSE, Py_True, Py_False, oparg)
+JUMP_WHEN(POP_JUMP_BACKWARD_IF_TRUE, Py_False, Py_True, -oparg)
+JUMP_WHEN(POP_JUMP_BACKWARD_IF_FALSE, Py_True, Py_False, -oparg)
+JUMP_ON_NONE(POP_JUMP_FORWARD_IF_NONE, 1, oparg)
+JUMP_ON_NONE(POP_JUMP_FORWARD_IF_NOT_NONE, 0, oparg)
+JUMP_ON_NONE(POP_JUMP_BACKWARD_IF_NONE, 1, -oparg)
+JUMP_ON_NONE(POP_JUMP_BACKWARD_IF_NOT_NONE, 0, -oparg)
+
+OP(JUMP_IF_TRUE_OR_POP) { goto ask_truth; }
+OP(JUMP_IF_FALSE_OR_POP) { goto ask_truth; }
+
+// then_operand: the truth; opcode and oparg: the jump. The value that was asked is still there for the ..._OR_POP.
+branch : switch (cresset_base_opcode[opcode]) {
+  case POP_JUMP_FORWARD_IF_TRUE:
+    if (then_operand) SKIP(oparg);
+    NEXT();
+  case POP_JUMP_FORWARD_IF_FALSE:
+    if (!then_operand) SKIP(oparg);
+    NEXT();
+  case POP_JUMP_BACKWARD_IF_TRUE:
+    if (then_operand) SKIP(-oparg);
+    CHECK_ATTENTION();
+    NEXT();
+  case POP_JUMP_BACKWARD_IF_FALSE:
+    if (!then_operand) SKIP(-oparg);
+    CHECK_ATTENTION();
+    NEXT();
+  case UNARY_NOT:
+    PUSH(Py_NewRef(then_operand ? Py_False : Py_True));
+    NEXT();
+  default:
+    if (then_operand == (cresset_base_opcode[opcode] == JUMP_IF_TRUE_OR_POP)) {
+      SKIP(oparg);
+    } else {
+      PyObject* value = POP();
+      Py_DECREF(value);
+    }
+    NEXT();
+}
+
+OP(LOAD_METHOD) {
+  name_index = oparg;
+  SKIP(CACHES(LOAD_METHOD));
+  goto load_method;
+}
+
+OP(PRECALL) {
+  SKIP(CACHES(PRECALL));
+  if (kwnames == NULL) NEXT();
+  FETCH();
+  goto* targets[opcode];
+}
+
+UNARY(UNARY_POSITIVE, '+', PyNumber_Positive)
+
+OP(LOAD_CLASSDEREF) {
+  PyObject* name = PyTuple_GET_ITEM(frame->f_code->co_localsplusnames, oparg);
+  PyObject* cell = locals[oparg];
+  PyObject* value = cresset_mapping_get(frame->f_locals, name);
+  if (value != NULL) {
+    PUSH(value);
+    TELL(read_name, CRESSET_IN_LOCALS, frame->f_locals, name, value);
+    NEXT();
+  }
+  if (PyErr_Occurred()) goto error;
+  value = PyCell_GET(cell);
+  if (value == NULL) {
+    cresset_unbound_cell(frame->f_code, oparg);
+    goto error;
+  }
+  Py_INCREF(value);
+  PUSH(value);
+  TELL(read_cell, cell, oparg, value);
+  NEXT();
+}
+
+OP(LIST_TO_TUPLE) {
+  PyObject* list = TOP();
+  PyObject* tuple = PyList_AsTuple(list);
+  if (tuple == NULL) goto error;
+  TOP() = tuple;
+  Py_DECREF(list);
+  NEXT();
+}
+
+OP(PRINT_EXPR) {
+  PyObject* value = POP();
+  const int failed = cresset_print_expression(value);
+  Py_DECREF(value);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(IMPORT_STAR) {
+  PyObject* module = POP();
+  // Only at module level or in a class body: the names are a mapping.
+  const int failed = cresset_import_star(frame->f_locals, module);
+  Py_DECREF(module);
+  if (failed) goto error;
+  NEXT();
+}
+
+OP(PREP_RERAISE_STAR) {
+  PyObject* raised = cresset_prepare_reraise_star(SECOND(), TOP());
+  if (raised == NULL) goto error;
+  PyObject* list = POP();
+  PyObject* original = TOP();
+  TOP() = raised;
+  Py_DECREF(list);
+  Py_DECREF(original);
+  NEXT();
+}
+
+OP(ASYNC_GEN_WRAP) {
+  PyObject* wrapped = cresset_wrap_async_value(POP());
+  if (wrapped == NULL) goto error;
+  PUSH(wrapped);
+  NEXT();
+}
