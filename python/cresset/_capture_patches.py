@@ -105,6 +105,35 @@ def _bits(name):
 for _name in ("and", "or", "xor", "lshift", "rshift"):
     setattr(torch.SymInt, f"__{_name}__", _bits(f"__{_name}__"))
     setattr(torch.SymInt, f"__r{_name}__", _bits(f"__r{_name}__"))
+
+
+_RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def _without_end(name):
+    """Arithmetic of ints: where an expression has no room for what comes of it, of the numbers themselves, which that pins."""
+    symbolic = getattr(torch.SymInt, name)
+
+    def exact(self, other):
+        try:
+            if type(other) is not int or -(2**63) <= other < 2**63:
+                return symbolic(self, other)
+        except OverflowError:
+            if not isinstance(other, (int, torch.SymInt)):
+                raise
+        if name[2:-2] in _RELATIONS and self >= -(2**62) and self <= 2**62:  # beside such a number, all are alike
+            return getattr(0, name)(other)
+        return getattr(int(self), name)(int(other))
+
+    exact.__name__, exact.__qualname__ = name, f"SymInt.{name}"
+    return exact
+
+
+for _name in ("add", "sub", "mul", "pow", "floordiv", "mod", "truediv"):
+    setattr(torch.SymInt, f"__{_name}__", _without_end(f"__{_name}__"))
+    setattr(torch.SymInt, f"__r{_name}__", _without_end(f"__r{_name}__"))
+for _name in _RELATIONS:
+    setattr(torch.SymInt, f"__{_name}__", _without_end(f"__{_name}__"))
 torch.SymInt.__divmod__ = lambda self, other: (self // other, self % other)
 torch.SymInt.__rdivmod__ = lambda self, other: (other // self, other % self)
 torch.SymInt.__pos__ = lambda self: self
@@ -227,6 +256,79 @@ def set_item(tensor, key, value):
     if found is None:
         return NotImplemented
     found[0][found[1] or ...] = value
+
+
+def _of_sizes(number):
+    return type(number) in (torch.SymInt, torch.SymFloat)
+
+
+def _linspace(start, end, steps, *, out=None, dtype=None, device=None, **rest):
+    """torch.linspace(): the number of steps may be a size, and so may the ends; computed from both ends, as eager does."""
+    kind = torch.get_default_dtype() if dtype is None else dtype
+    plain = not any(_of_sizes(n) for n in (start, end, steps)) or kind not in (torch.float32, torch.float64)
+    if plain or out is not None or rest or any(type(n) is torch.Tensor for n in (start, end)) or steps < 0:
+        given = {"out": out, "dtype": dtype, "device": device, **rest}
+        return _torch_linspace(start, end, steps, **{k: v for k, v in given.items() if v is not None})
+    place = torch.arange(steps, dtype=kind, device=device)
+    first, last = torch.full((), start, dtype=kind, device=device), torch.full((), end, dtype=kind, device=device)
+    step = (last - first) / torch.sym_max(steps - 1, 1)
+    near_first = place < torch.sym_max(steps // 2, 1)
+    return torch.where(near_first, first + step * place, last - step * (steps - 1 - place))
+
+
+def _numbers_in(data, most=64):
+    """The numbers in nested lists, if there are few and nothing else; None otherwise."""
+    if type(data) in (list, tuple, torch.Size):
+        out = []
+        for item in data:
+            more = _numbers_in(item, most)
+            if more is None or len(out) + len(more) > most:
+                return None
+            out += more
+        return out
+    return [data] if type(data) in (int, float, torch.SymInt, torch.SymFloat) else None
+
+
+def _tensor(data, *, dtype=None, device=None, **rest):
+    """torch.tensor() of sizes, which stay symbolic."""
+    numbers = None if rest else _numbers_in(data)
+    if numbers is None or not any(_of_sizes(n) for n in numbers):
+        return _torch_tensor(data, dtype=dtype, device=device, **rest)
+    if dtype is None:
+        whole = all(type(n) in (int, torch.SymInt) for n in numbers)
+        dtype = torch.int64 if whole else torch.get_default_dtype()
+
+    def made(data):
+        if type(data) in (list, tuple, torch.Size):
+            return torch.stack([made(item) for item in data])
+        return torch.full((), data, dtype=dtype, device=device)
+
+    return made(data)
+
+
+def _broadcast_shapes(*shapes):
+    """torch.broadcast_shapes(): a size beside a plain 1 is not asked for."""
+    rows = [(shape,) if type(shape) in (int, torch.SymInt) else tuple(shape) for shape in shapes]
+    if not any(type(n) is torch.SymInt for row in rows for n in row):
+        return _torch_broadcast_shapes(*shapes)
+    out = []
+    for d in _range(1, max(len(row) for row in rows) + 1):
+        size = 1
+        for row in rows:
+            n = row[-d] if len(row) >= d else 1
+            if (type(n) is int and n == 1) or (type(size) is int and size == 1):
+                size = size if type(n) is int and n == 1 else n
+            elif n == size or n == 1:
+                size = n if type(n) is int and n != 1 else size
+            elif size == 1:
+                size = n
+            else:
+                return _torch_broadcast_shapes(*shapes)  # which raises
+        out.insert(0, size)
+    return torch.Size(out)
+
+
+_torch_linspace, _torch_tensor, _torch_broadcast_shapes = torch.linspace, torch.tensor, torch.broadcast_shapes
 
 
 def is_contiguous(tensor, memory_format=torch.contiguous_format):
@@ -352,6 +454,10 @@ _REPLACED = [
     (builtins, "min", _extremum(builtins.min, torch.sym_min)),
     (builtins, "max", _extremum(builtins.max, torch.sym_max)),
     (torch, "_check_with", _check_with),
+    (torch, "linspace", _linspace),
+    (torch, "tensor", _tensor),
+    (torch, "broadcast_shapes", _broadcast_shapes),
+    (torch.functional, "broadcast_shapes", _broadcast_shapes),
     (F, "scaled_dot_product_attention", _with_plain_bools(F.scaled_dot_product_attention)),
 ]
 for _name, _method in [("__trunc__", _trunc), ("__round__", _round), ("is_integer", lambda f: _plain(f).is_integer())]:

@@ -28,7 +28,12 @@ std::optional<graph::ValueId> float_value(Capture& capture, const c10::IValue& v
 }
 
 graph::Arg scalar(Capture& capture, const c10::IValue& value) {
-  if (value.isInt() || value.isSymInt()) return integer(capture, value);
+  if (value.isInt()) return integer(capture, value);
+  if (value.isSymInt()) {
+    const sym::ExprId number = integer(capture, value);
+    SymNode::keep_in_int64(capture.env(), number);
+    return number;
+  }
   if (value.isDouble()) return value.toDouble();
   if (value.isBool()) return value.toBool();
   if (value.isSymFloat()) return value.toSymFloat().guard_float(__FILE__, __LINE__);

@@ -109,6 +109,37 @@ sym::ExprId SymNode::operand(const c10::SymNode& other) const {
   return pool().constant(other->guard_int(__FILE__, __LINE__));
 }
 
+// The call at hand gives the numbers; later ones have guards (keep_in_int64).
+void SymNode::require_room(sym::ExprId other, Overflows overflows) const {
+  const std::optional<int64_t> a = env_->hint(expr_), b = env_->hint(other);
+  if (a && b && overflows(*a, *b)) throw BeyondInt64("an integer beyond 64 bits");
+}
+
+namespace {
+
+// A sum of few sizes: no memory holds a tensor that large.
+bool is_sum_of_sizes(sym::ShapeEnv& env, sym::ExprId expr) {
+  constexpr int64_t kMany = 1 << 20;
+  const sym::ExprPool& pool = env.pool();
+  sym::TermList terms;
+  pool.terms(expr, terms);
+  return std::all_of(terms.begin(), terms.end(), [&](const sym::Term& t) {
+    if (!t.monomial.valid()) return std::abs(t.coefficient) < (int64_t{1} << 62);
+    return pool.is_var(t.monomial) && std::abs(t.coefficient) < kMany && env.range(t.monomial).lo >= 0;
+  });
+}
+
+}  // namespace
+
+void SymNode::keep_in_int64(sym::ShapeEnv& env, sym::ExprId expr) {
+  sym::ExprPool& pool = env.pool();
+  if (pool.is_const(expr) || pool.is_var(expr) || is_sum_of_sizes(env, expr)) return;
+  const sym::ExprId most = pool.constant(int64_t{1} << 62), least = pool.constant(-(int64_t{1} << 62));
+  const auto why = [] { return current_reason(); };
+  env.evaluate(pool.le(expr, most), why);
+  env.evaluate(pool.ge(expr, least), why);
+}
+
 bool SymNode::involves_float(const c10::SymNode& other) { return is_float() || other->is_float(); }
 
 double SymNode::pinned(const c10::SymNode& node) const {
@@ -126,12 +157,16 @@ c10::SymNode SymNode::float_op(const c10::SymNode& other, F&& f) {
 c10::SymNode SymNode::add(const c10::SymNode& other) {
   if (c10::SymNode value = value_op(other, &add_tensors, [](double a, double b) { return a + b; })) return value;
   if (involves_float(other)) return float_op(other, [](double a, double b) { return a + b; });
-  return make(Type::Int, pool().add(expr_, operand(other)));
+  const sym::ExprId theirs = operand(other);
+  require_room(theirs, [](int64_t a, int64_t b) { return __builtin_add_overflow(a, b, &a); });
+  return make(Type::Int, pool().add(expr_, theirs));
 }
 c10::SymNode SymNode::sub(const c10::SymNode& other) {
   if (c10::SymNode value = value_op(other, &subtract_tensors, [](double a, double b) { return a - b; })) return value;
   if (involves_float(other)) return float_op(other, [](double a, double b) { return a - b; });
-  return make(Type::Int, pool().sub(expr_, operand(other)));
+  const sym::ExprId theirs = operand(other);
+  require_room(theirs, [](int64_t a, int64_t b) { return __builtin_sub_overflow(a, b, &a); });
+  return make(Type::Int, pool().sub(expr_, theirs));
 }
 c10::SymNode SymNode::mul(const c10::SymNode& other) {
   const auto product_of = [](double a, double b) { return a * b; };
@@ -159,7 +194,9 @@ c10::SymNode SymNode::mul(const c10::SymNode& other) {
     if (c10::SymNode value = value_op(other, &multiply_tensors, product_of)) return value;
     return float_op(other, product_of);
   }
-  return make(Type::Int, pool().mul(expr_, operand(other)));
+  const sym::ExprId theirs = operand(other);
+  require_room(theirs, [](int64_t a, int64_t b) { return __builtin_mul_overflow(a, b, &a); });
+  return make(Type::Int, pool().mul(expr_, theirs));
 }
 c10::SymNode SymNode::truediv(const c10::SymNode& other) {
   const SymNode* by = ours(other);
@@ -193,7 +230,10 @@ c10::SymNode SymNode::pow(const c10::SymNode& other) {
 c10::SymNode SymNode::pow_by_natural(const c10::SymNode& other) {
   const int64_t exponent = other->guard_int(__FILE__, __LINE__);
   sym::ExprId result = pool().constant(1);
-  for (int64_t i = 0; i < exponent; ++i) result = pool().mul(result, expr_);
+  for (int64_t i = 0; i < exponent; ++i) {
+    require_room(result, [](int64_t a, int64_t b) { return __builtin_mul_overflow(a, b, &a); });
+    result = pool().mul(result, expr_);
+  }
   return make(Type::Int, result);
 }
 

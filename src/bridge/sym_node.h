@@ -47,6 +47,9 @@ class SymNode final : public c10::SymNodeImpl {
   // The expression of a SymInt in this environment: a constant, or our node's. Guards foreign nodes to their value.
   static sym::ExprId expr_of(const Env& env, const c10::SymInt& value);
 
+  // A number that leaves the graph must lie within 64 bits at later calls, too: a guard, unless it is sure.
+  static void keep_in_int64(sym::ShapeEnv& env, sym::ExprId expr);
+
   // A float made of sizes: numerator / denominator, else numerator * factor.
   struct OfSizes {
     sym::ExprId numerator, denominator;
@@ -131,6 +134,8 @@ class SymNode final : public c10::SymNodeImpl {
   c10::SymNode number(double value) const;
   sym::ExprPool& pool() const { return env_->pool(); }
   sym::ExprId operand(const c10::SymNode& other) const;  // the expression of an int or bool operand
+  using Overflows = bool (*)(int64_t, int64_t);
+  void require_room(sym::ExprId other, Overflows overflows) const;
   bool involves_float(const c10::SymNode& other);
   template <class F>
   c10::SymNode float_op(const c10::SymNode& other, F&& f);
@@ -190,6 +195,12 @@ at::Tensor divide_tensors(const at::Tensor& a, const at::Tensor& b);
 class DivisionByZero : public std::runtime_error {
  public:
   explicit DivisionByZero(const char* words) : std::runtime_error(words) {}
+};
+
+// An int of Python's that expressions have no room for: Python counts on with plain ones.
+class BeyondInt64 : public std::overflow_error {
+ public:
+  using std::overflow_error::overflow_error;
 };
 
 class DataDependentError : public c10::Error {

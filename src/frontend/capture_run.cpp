@@ -445,9 +445,11 @@ class CaptureRun final : public PieceMaker {
     const auto make = [&](bool numbers) {
       return make_successor(request_.options, last, state, frames, kwargs, numbers);
     };
+    Varying& varying = last.point->varying;
+    expect_numbers(varying, last.frames, "frames");
     std::shared_ptr<Variant> variant = make(false);
-    if (variant == nullptr || last.point->successors.empty()) return variant;
-    learn(last.point->varying, last.point->successors, variant->args, variant->kwargs, /*floats=*/true);
+    if (variant == nullptr || (last.point->successors.empty() && varying.ints.empty())) return variant;
+    learn(varying, last.point->successors, variant->args, variant->kwargs, /*floats=*/true);
     variant = make(true);
     return variant == nullptr || !holds_number(variant->kwargs) ? variant : make(false);  // the evaluator has the value
   }

@@ -90,6 +90,7 @@ Recipe RecipeBuilder::build_number(PyObject* object, const std::string& path) {
   if (ours->is_float()) return float_recipe(*ours);
   recipe.kind = ours->is_bool() ? Recipe::Kind::Boolean : Recipe::Kind::Number;
   recipe.position = static_cast<uint32_t>(numbers.size());
+  bridge::SymNode::keep_in_int64(*ours->env(), ours->expr());
   numbers.push_back(ours->expr());
   return recipe;
 }

@@ -86,6 +86,13 @@ void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgS
   });
 }
 
+void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path) {
+  if (recipe.kind == Recipe::Kind::Number) add(varying.ints, path);
+  if (recipe.kind != Recipe::Kind::Tuple && recipe.kind != Recipe::Kind::List) return;
+  for (size_t i = 0; i < recipe.children.size(); ++i)
+    expect_numbers(varying, recipe.children[i], path + "[" + std::to_string(i) + "]");
+}
+
 int Varying::visit(visitproc visit, void* arg) const {
   for (const StateFacts::Source& source : state) {
     Py_VISIT(source.container.get());

@@ -112,6 +112,8 @@ PYBIND11_MODULE(_C, m) {
       if (raised) std::rethrow_exception(raised);
     } catch (const bridge::DivisionByZero& e) {
       PyErr_SetString(PyExc_ZeroDivisionError, e.what());
+    } catch (const bridge::BeyondInt64& e) {
+      PyErr_SetString(PyExc_OverflowError, e.what());
     }
   });
   frontend::add_compiled_function_type(m.ptr());

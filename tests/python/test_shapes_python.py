@@ -263,3 +263,100 @@ def test_a_size_that_becomes_known_to_be_nothing():
     for s in ((2, 0, 0), (2, 1, 1), (2, 3, 1)):
         assert_same(compiled(torch.randn(s)), f(torch.randn(s)))
     assert cresset.stats()["eager_calls"] == 0
+
+
+def test_integers_beyond_64_bits():
+    """Of arguments and sizes, at the first call and at a later one."""
+
+    def f(x, n):
+        return x + 1, n * n, n + 2**62, n**3 - n, x.size(0) * 10**18, n * 2**70, (n << 40) * x.size(0)
+
+    numbers = [5, 7, 2**31, 2**33, 2**62, -(2**40), 3]
+    for order in (numbers, numbers[::-1]):
+        cresset.reset()
+        compiled = cresset.compile(f)
+        for i, n in enumerate(order):
+            x = torch.randn(3 + 3 * (i % 4))
+            assert_same(compiled(x, n), f(x, n))
+        assert cresset.stats()["graph_break_reasons"] == []
+
+
+def test_a_comparison_beyond_64_bits():
+    def f(x, n):
+        return x + 1 if n * n > 2**65 else x - 1
+
+    compiled = cresset.compile(f)
+    for n in (5, 7, 2**33, 2**32, 2**40, -5, 2**32 + 1):
+        x = torch.randn(3)
+        assert_same(compiled(x, n), f(x, n))
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float32, torch.float64, torch.int64])
+def test_linspace_of_sizes(dtype):
+    def f(x):
+        n, m = x.shape
+        return (
+            torch.linspace(0, 1, n, dtype=dtype),
+            torch.linspace(-1, m, m, dtype=dtype),
+            torch.linspace(0.5, n / 2, 5, dtype=dtype),
+            torch.linspace(n, 1, steps=7, dtype=dtype),
+        )
+
+    inputs = [(torch.randn(n, m),) for n, m in ((4, 8), (5, 3), (1, 2), (2, 1), (9, 33))]
+    if dtype is torch.int64:  # left to torch, which wants plain numbers
+        compiled = cresset.compile(f)
+        for given in inputs:
+            assert_same(compiled(*given), f(*given))
+    else:
+        sweep(f, inputs, compilations=1)
+
+
+def test_tensors_of_sizes():
+    def f(x):
+        n, m = x.shape
+        return (
+            torch.tensor(n),
+            torch.tensor([n, m]) * 2,
+            x / torch.tensor([[n, 1], [m, 2.5]]).sum(),
+            torch.tensor(x.shape),
+            torch.tensor([n / m, 0.5], dtype=torch.float64),
+            torch.tensor([1, 2]),
+        )
+
+    sweep(f, [(torch.randn(n, m),) for n, m in ((4, 8), (5, 3), (1, 2))], compilations=1)
+
+
+def test_shapes_that_are_broadcast():
+    def f(x, y):
+        x = x[:, None]
+        shape = torch.broadcast_shapes(x.shape, (1, 1), y.shape, 1)
+        return x.expand(shape) + y, list(shape)
+
+    sweep(f, [(torch.randn(n), torch.randn(m)) for n, m in ((4, 8), (5, 3), (1, 2), (3, 1))], compilations=1)
+
+    def bad(x, y):
+        return torch.broadcast_shapes(x.shape, y.shape)
+
+    with pytest.raises(RuntimeError) as expected:
+        bad(torch.randn(2, 3), torch.randn(4, 3))
+    compiled = cresset.compile(bad)
+    with pytest.raises(RuntimeError) as got:
+        compiled(torch.randn(2, 3), torch.randn(4, 3))
+    assert str(got.value) == str(expected.value)
+
+
+def test_sizes_in_frames_stay_symbols_after_a_break():
+    """A later piece needs no second call to be shown that they vary."""
+
+    def f(x):
+        n, rest = x.size(0), [x.size(1) * 2, x.size(0)]
+        if x.sum() > 1e9:
+            return x
+        return x.reshape(n, -1) * rest[0] + x.new_ones(n, rest[0] // 2)
+
+    compiled = cresset.compile(f)
+    for shape in ((3, 4), (5, 6), (2, 8), (1, 3)):
+        x = torch.randn(shape)
+        assert_same(compiled(x), f(x))
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (2, 1, 0), stats["recompiles"]

@@ -174,6 +174,24 @@ inline int64_t step(const SizeProgram::Instr& i, const int64_t* r, const int64_t
   __builtin_unreachable();
 }
 
+// Whether the numbers of this step lie within 64 bits; its result does not, else.
+inline bool fits(const SizeProgram::Instr& i, const int64_t* r) {
+  int64_t unused;
+  switch (i.kind) {
+    case Kind::Add:
+      return !__builtin_mul_overflow(i.value, r[i.b], &unused) && !__builtin_add_overflow(r[i.a], unused, &unused);
+    case Kind::Mul:
+      return !__builtin_mul_overflow(r[i.a], r[i.b], &unused);
+    case Kind::Eq:
+    case Kind::Ne:
+    case Kind::Lt:
+    case Kind::Le:
+      return !__builtin_add_overflow(r[i.b], i.value, &unused);
+    default:
+      return true;
+  }
+}
+
 // Registers of one run: on the stack for all but giant programs.
 class Registers {
  public:
@@ -228,7 +246,10 @@ int64_t SizeProgram::first_zero(const int64_t* slots) const {
   int64_t* r = registers.data();
   size_t done = 0;
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    for (; done <= outputs_[i]; ++done) r[done] = step(instrs_[done], r, slots);
+    for (; done <= outputs_[i]; ++done) {
+      if (!fits(instrs_[done], r)) return static_cast<int64_t>(i);
+      r[done] = step(instrs_[done], r, slots);
+    }
     if (r[outputs_[i]] == 0) return static_cast<int64_t>(i);
   }
   return -1;

@@ -32,7 +32,8 @@ class SizeProgram {
   // `slots`: values of the variables. `out`: output_count() values. Division by zero yields 0 (guards that divide
   // stand beside guards that their divisors are not zero).
   void run(const int64_t* slots, int64_t* out) const;
-  // Runs and returns the index of the first output equal to 0, or -1: the form guards are checked in.
+  // Runs and returns the index of the first output that is 0 or whose numbers leave 64 bits, or -1: the form guards are
+  // checked in.
   int64_t first_zero(const int64_t* slots) const;
 
   // Expression `output`, read back from the instructions, over variables whose index is the slot.

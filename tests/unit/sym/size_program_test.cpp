@@ -39,6 +39,14 @@ TEST_F(SizeProgramTest, DivisionByZeroGivesZero) {
   EXPECT_EQ(run(compile({"a//b", "a % b"}), {5, 0}), (std::vector<int64_t>{0, 0}));
 }
 
+TEST_F(SizeProgramTest, AConditionWhoseNumbersLeave64BitsDoesNotHold) {
+  const SizeProgram p = compile({"a >= 0", "a*a != 7", "3*a + b > 0"});
+  const auto first_zero = [&](std::vector<int64_t> slots) { return p.first_zero(slots.data()); };
+  EXPECT_EQ(first_zero({int64_t{1} << 31, 1}), -1);
+  EXPECT_EQ(first_zero({int64_t{1} << 32, 1}), 1);
+  EXPECT_EQ(first_zero({int64_t{3} << 29, std::numeric_limits<int64_t>::max() - 5}), 2);
+}
+
 TEST_F(SizeProgramTest, FirstZero) {
   const SizeProgram p = compile({"a == b", "a % 8 == 0", "a*b < 100"});
   const auto first_zero = [&](std::vector<int64_t> slots) { return p.first_zero(slots.data()); };
