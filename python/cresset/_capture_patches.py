@@ -328,7 +328,43 @@ def _broadcast_shapes(*shapes):
     return torch.Size(out)
 
 
+def _one_hot(tensor, num_classes=-1):
+    """F.one_hot() for a given number of classes: torch's looks at the data; here what it would say is asserted."""
+    if type(num_classes) not in (int, torch.SymInt) or num_classes < 1 or tensor.dtype is not torch.int64:
+        return _torch_one_hot(tensor, num_classes)
+    torch._assert_async(tensor.ge(0).all(), "Class values must be non-negative.")
+    torch._assert_async(tensor.lt(num_classes).all(), "Class values must be smaller than num_classes.")
+    return tensor.unsqueeze(-1).eq(torch.arange(num_classes, device=tensor.device)).to(torch.int64)
+
+
+def _affine_grid_generator(theta, size, align_corners):
+    """torch.affine_grid_generator() of images, of any size."""
+    symbolic = len(size) == 4 and any(type(n) is torch.SymInt for n in size)
+    if not symbolic or theta.dtype not in (torch.float32, torch.float64):
+        return _torch_affine_grid_generator(theta, size, align_corners)
+    batch, _, height, width = size
+
+    def centers(count):
+        if align_corners and count <= 1:
+            return torch.zeros(count, dtype=theta.dtype, device=theta.device)
+        ends = torch.linspace(-1, 1, count, dtype=theta.dtype, device=theta.device)
+        return ends if align_corners else ends * ((count - 1) / count)
+
+    shape = (height, width)
+    columns, rows = centers(width).expand(shape), centers(height).unsqueeze(-1).expand(shape)
+    base = torch.stack([columns, rows, torch.ones_like(columns)], -1).view(1, height * width, 3)
+    return base.expand(batch, -1, -1).bmm(theta.transpose(1, 2)).view(batch, height, width, 2)
+
+
+_torch_one_hot, _torch_affine_grid_generator = F.one_hot, torch.affine_grid_generator
 _torch_linspace, _torch_tensor, _torch_broadcast_shapes = torch.linspace, torch.tensor, torch.broadcast_shapes
+
+
+def product(numbers):
+    out = 1
+    for n in numbers:
+        out = out * n
+    return out
 
 
 def is_contiguous(tensor, memory_format=torch.contiguous_format):
@@ -456,6 +492,8 @@ _REPLACED = [
     (torch, "_check_with", _check_with),
     (torch, "linspace", _linspace),
     (torch, "tensor", _tensor),
+    (torch, "affine_grid_generator", _affine_grid_generator),
+    (F, "one_hot", _one_hot),
     (torch, "broadcast_shapes", _broadcast_shapes),
     (torch.functional, "broadcast_shapes", _broadcast_shapes),
     (F, "scaled_dot_product_attention", _with_plain_bools(F.scaled_dot_product_attention)),

@@ -201,6 +201,10 @@ c10::SymNode SymNode::mul(const c10::SymNode& other) {
 c10::SymNode SymNode::truediv(const c10::SymNode& other) {
   const SymNode* by = ours(other);
   const bool made_of_sizes = by != nullptr && by->type_ != Type::Float && by->type_ != Type::Value;
+  // A whole number divides as an int does.
+  const bool whole_number = type_ == Type::Int || (type_ == Type::Ratio && pool().is_const(denominator_, 1));
+  if (whole_number && by != nullptr && by->type_ == Type::Float && by->value_ > 0)
+    if (const std::optional<Quotient> whole = by->quotient()) return ratio(expr_, whole->numerator);
   if (involves_float(other) && made_of_sizes) divisor(*env_, by->expr_, "float division by zero");
   if (made_of_sizes ? involves_float(other) : by != nullptr && by->type_ == Type::Float && by->value_ != 0)
     if (c10::SymNode value = value_op(other, &divide_tensors, [](double a, double b) { return a / b; })) return value;

@@ -50,14 +50,20 @@ PyRef truncated(PyObject* given) {
   return PyRef::steal(PyObject_CallMethod(given, "__trunc__", nullptr));
 }
 
-// `len(x)` is `x.size(0)`. `x.is_contiguous()` is seen by the program, so it is answered for this size, with a guard,
-// where operators are content with what holds for sizes in general. Empty for other calls.
+// `len(x)` is `x.size(0)`, `x.shape.numel()` a product. `x.is_contiguous()` is seen by the program, so it is answered
+// for this size, with a guard, where operators are content with what holds for sizes in general. Empty for other calls.
 PyRef about_sizes(const CressetCall& call) {
   static PyObject* const len = module_attribute("builtins", "len");
   static PyObject* const asks_layout = [] {
     return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "is_contiguous")).release();
   }();
   static PyObject* const is_contiguous = module_attribute("cresset._capture_patches", "is_contiguous");
+  static PyObject* const numel = [] {
+    return checked(PyObject_GetAttrString(module_attribute("torch", "Size"), "numel")).release();
+  }();
+  static PyObject* const product = module_attribute("cresset._capture_patches", "product");
+  if (call.callable == numel && call.nargs == 1 && call.kwnames == nullptr)
+    return PyRef::steal(PyObject_CallOneArg(product, call.args[0]));
   if ((call.callable != len && call.callable != asks_layout) || call.nargs == 0) return {};
   PyObject* tensor = call.args[0];
   if (!is_exact_tensor(tensor) || inside_transform() || operators_call_python()) return {};

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 
 import pytest
 import torch
@@ -360,3 +361,48 @@ def test_sizes_in_frames_stay_symbols_after_a_break():
         assert_same(compiled(x), f(x))
     stats = cresset.stats()
     assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (2, 1, 0), stats["recompiles"]
+
+
+def test_one_hot_of_given_classes():
+    def f(x, classes):
+        return F.one_hot(x, classes), F.one_hot(x, 64).sum(0), F.one_hot(x % 3, x.size(0) + 3) * 1.5
+
+    inputs = [(torch.randint(0, 5, (n, 2)), 5 + n) for n in (3, 4, 1, 0)]
+    compiled = cresset.compile(f)
+    for given in inputs:
+        assert_same(compiled(*given), f(*given))
+    assert cresset.stats()["graph_break_reasons"] == []
+    for bad in (torch.tensor([[1, 7]]), torch.tensor([[-1, 2]])):
+        with pytest.raises(RuntimeError) as expected:
+            F.one_hot(bad, 7)
+        with pytest.raises(RuntimeError) as got:
+            compiled(bad, 7)
+        assert str(got.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("align", [False, True])
+def test_affine_grids_of_any_size(align):
+    def f(x, theta):
+        grid = F.affine_grid(theta, x.shape, align_corners=align)
+        return F.grid_sample(x, grid, align_corners=align), grid
+
+    sizes = [(2, 3, 5, 7), (1, 3, 4, 4), (3, 1, 9, 2), (4, 2, 2, 3)]
+    sweep(f, [(torch.randn(s), torch.randn(s[0], 2, 3)) for s in sizes], compilations=1)
+
+
+def test_products_and_quotients_of_sizes():
+    def f(x):
+        return x.new_ones(math.ceil(x.size(1) / 2.0)), x.shape.numel(), x.shape[1:].numel(), int(-x.size(1) / 2), x + 1
+
+    sweep(f, [(torch.randn(n, m),) for n, m in ((4, 8), (5, 3), (1, 1), (2, 9))], compilations=1)
+
+
+def test_half_of_a_difference():
+    def f(x):
+        return int((x.size(0) - x.size(1)) / 2), x * 2
+
+    compiled = cresset.compile(f)
+    for n, m in ((4, 8), (8, 4), (5, 2), (2, 5), (3, 3)):
+        x = torch.randn(n, m)
+        assert_same(compiled(x), f(x))
+    assert cresset.stats()["graph_break_reasons"] == []

@@ -157,13 +157,13 @@ inline int64_t step(const SizeProgram::Instr& i, const int64_t* r, const int64_t
     case Kind::Max:
       return std::max(r[i.a], r[i.b]);
     case Kind::Eq:
-      return r[i.a] == wrapping_add(r[i.b], i.value);
+      return r[i.a] == static_cast<__int128>(r[i.b]) + i.value;
     case Kind::Ne:
-      return r[i.a] != wrapping_add(r[i.b], i.value);
+      return r[i.a] != static_cast<__int128>(r[i.b]) + i.value;
     case Kind::Lt:
-      return r[i.a] < wrapping_add(r[i.b], i.value);
+      return r[i.a] < static_cast<__int128>(r[i.b]) + i.value;
     case Kind::Le:
-      return r[i.a] <= wrapping_add(r[i.b], i.value);
+      return r[i.a] <= static_cast<__int128>(r[i.b]) + i.value;
     case Kind::And:
       return (r[i.a] != 0) & (r[i.b] != 0);
     case Kind::Or:
@@ -182,11 +182,6 @@ inline bool fits(const SizeProgram::Instr& i, const int64_t* r) {
       return !__builtin_mul_overflow(i.value, r[i.b], &unused) && !__builtin_add_overflow(r[i.a], unused, &unused);
     case Kind::Mul:
       return !__builtin_mul_overflow(r[i.a], r[i.b], &unused);
-    case Kind::Eq:
-    case Kind::Ne:
-    case Kind::Lt:
-    case Kind::Le:
-      return !__builtin_add_overflow(r[i.b], i.value, &unused);
     default:
       return true;
   }

@@ -45,6 +45,8 @@ TEST_F(SizeProgramTest, AConditionWhoseNumbersLeave64BitsDoesNotHold) {
   EXPECT_EQ(first_zero({int64_t{1} << 31, 1}), -1);
   EXPECT_EQ(first_zero({int64_t{1} << 32, 1}), 1);
   EXPECT_EQ(first_zero({int64_t{3} << 29, std::numeric_limits<int64_t>::max() - 5}), 2);
+  const SizeProgram sentinel = compile({"a <= b + 9223372036854775807"});  // a bound without end is compared exactly
+  EXPECT_EQ(sentinel.first_zero(std::vector<int64_t>{7, 5}.data()), -1);
 }
 
 TEST_F(SizeProgramTest, FirstZero) {
