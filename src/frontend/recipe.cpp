@@ -58,6 +58,18 @@ void RecipeBuilder::children_of(Recipe& recipe, PyObject* tuple, const std::stri
     recipe.children.push_back(build(PyTuple_GET_ITEM(tuple, i), path + "[" + std::to_string(i) + "]"));
 }
 
+// Of a dictionary. Numbers among them were pinned when they were hashed.
+static PyRef plain_keys(PyObject* dict) {
+  PyRef keys = checked(PySequence_Tuple(dict));
+  std::vector<PyRef> plain;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
+    PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
+    const bool numbers = is_symbolic_number(key) || PyTuple_CheckExact(key);
+    plain.push_back(numbers ? without_symbols(PyRef::borrow(key)) : PyRef::borrow(key));
+  }
+  return tuple_of(plain);
+}
+
 Recipe RecipeBuilder::float_recipe(bridge::SymNode& node) {
   Recipe recipe;
   const std::optional<bridge::SymNode::OfSizes> made = node.of_sizes();
@@ -147,7 +159,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   } else if (is_dict_like(object)) {
     recipe.kind = Recipe::Kind::Dict;
     recipe.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-    recipe.object = checked(PySequence_Tuple(object));
+    recipe.object = plain_keys(object);
     remember();
     PyObject *key, *value;
     Py_ssize_t position = 0;

@@ -3,6 +3,7 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/python_symnode.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "frontend/anatomy.h"
@@ -116,7 +117,28 @@ class Replacer {
     }
   }
 
+  // The hash of a symbolic number is that of its value, so a key that holds one is found as before.
+  static bool is_symbolic_key(PyObject* key) {
+    if (!PyTuple_CheckExact(key)) return is_symbolic(key);
+    PyObject** items = PySequence_Fast_ITEMS(key);
+    return std::any_of(items, items + PyTuple_GET_SIZE(key), is_symbolic_key);
+  }
+  void dict_keys(PyObject* object, int depth) {
+    const PyRef keys = checked(PySequence_Tuple(object));
+    PyObject** items = PySequence_Fast_ITEMS(keys.get());
+    if (!std::any_of(items, items + PyTuple_GET_SIZE(keys.get()), is_symbolic_key)) return;
+    const PyRef all = checked(PyDict_Copy(object));
+    PyDict_Clear(object);
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(all.get(), &position, &key, &value)) {
+      const PyRef plain = is_symbolic_key(key) ? replaced(key, depth + 1) : PyRef::borrow(key);
+      if (PyDict_SetItem(object, plain.get(), value) < 0) throw PythonError{};
+    }
+  }
+
   void dict(PyObject* object, int depth) {
+    dict_keys(object, depth);
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(object, &position, &key, &value)) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import math
 
 import pytest
@@ -406,3 +407,27 @@ def test_half_of_a_difference():
         x = torch.randn(n, m)
         assert_same(compiled(x), f(x))
     assert cresset.stats()["graph_break_reasons"] == []
+
+
+def test_sizes_as_keys_are_ints():
+    kept = []
+
+    def f(x):
+        counts = collections.Counter(x.shape)
+        table = {x.size(0): "rows", (x.size(1), "c"): 2, "plain": x.size(1)}
+        kept.append({x.size(1): x.size(0)})
+        return x * 2, counts, table, {x.size(0), 99}
+
+    def types(result):
+        return [[type(k) for k in d] for d in (result[1], result[2], result[3], kept[-1])] + [
+            type(n) for k in result[2] if type(k) is tuple for n in k
+        ]
+
+    compiled = cresset.compile(f)
+    for n, m in ((4, 8), (4, 8), (5, 3), (5, 5)):
+        x = torch.randn(n, m)
+        got, ours = compiled(x), kept[-1]
+        expected = f(x)
+        assert got[1:] == expected[1:] and ours == kept[-1]
+        assert types(got) == types(expected)
+        assert type(next(iter(ours))) is int and type(next(iter(ours.values()))) is int
