@@ -150,6 +150,14 @@ def jagged_lengths(n, h, w):
     return f, (torch.randn(h, 2), torch.arange(n))
 
 
+def several_scales(n, h, w):
+    def f(x):
+        scaled = [F.interpolate(x, scale_factor=s, mode="bilinear") for s in (0.5, 1.0, 2.0)]
+        return scaled, F.avg_pool2d(x, 3, 2, 1), F.interpolate(F.avg_pool2d(x, 2), size=x.shape[2:])
+
+    return f, (torch.randn(n + 1, 3, h + 8, w + 8),)
+
+
 PROGRAMS = [
     value for value in list(globals().values()) if getattr(value, "__code__", None) and value.__module__ == __name__
 ]
