@@ -20,7 +20,7 @@ INPUTS = [lambda: ramp(3, 4), lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: r
 # What differs from eager today: program, and why.
 KNOWN = {
     "comprehension_and_locals": "locals() that is called before anything is captured is that of the caller in later calls",
-    "slices_that_break": "a number read from an input by a method, behind another such, is the first call's",
+    "slices_that_break": "a class that the call makes, and that lives on behind a break, is the first call's",
 }
 
 
