@@ -139,7 +139,39 @@ torch.SymInt.__rdivmod__ = lambda self, other: (other // self, other % self)
 torch.SymInt.__pos__ = lambda self: self
 torch.SymInt.__invert__ = lambda self: -self - 1
 torch.SymInt.real = torch.SymInt.numerator = property(lambda self: self)
+torch.SymInt.imag = property(lambda self: 0)
+torch.SymInt.denominator = property(lambda self: 1)
+torch.SymInt.conjugate = lambda self: self
+torch.SymFloat.real = property(lambda self: self)
+torch.SymFloat.imag = property(lambda self: 0.0)
+torch.SymFloat.conjugate = lambda self: self
 torch.SymFloat.__format__ = lambda self, spec: format(float(self), spec)
+torch.SymBool.__index__ = lambda self: int(bool(self))
+
+
+def _of_value(name, value):
+    """A method that symbolic numbers do not have: of the value, which it pins."""
+
+    def method(self, *args, **kwargs):
+        return getattr(value(self), name)(*args, **kwargs)
+
+    method.__name__, method.__qualname__ = name, f"Sym.{name}"
+    return method
+
+
+for _name in ("to_bytes", "as_integer_ratio", "bit_length", "bit_count"):
+    setattr(torch.SymInt, _name, _of_value(_name, int))
+for _name in ("as_integer_ratio", "hex"):
+    setattr(torch.SymFloat, _name, _of_value(_name, lambda self: self.node.guard_float("", 0)))
+_power = torch.SymInt.__pow__
+
+
+def _power_modulo(self, other, modulus=None):
+    return _power(self, other) if modulus is None else pow(int(self), int(other), int(modulus))
+
+
+_power_modulo.__name__, _power_modulo.__qualname__ = "__pow__", "SymInt.__pow__"
+torch.SymInt.__pow__ = _power_modulo
 
 _range = builtins.range
 
@@ -498,7 +530,13 @@ _REPLACED = [
     (torch.functional, "broadcast_shapes", _broadcast_shapes),
     (F, "scaled_dot_product_attention", _with_plain_bools(F.scaled_dot_product_attention)),
 ]
-for _name, _method in [("__trunc__", _trunc), ("__round__", _round), ("is_integer", lambda f: _plain(f).is_integer())]:
+for _name, _method in [
+    ("__str__", lambda f: str(_plain(f))),
+    ("__repr__", lambda f: repr(_plain(f))),
+    ("__trunc__", _trunc),
+    ("__round__", _round),
+    ("is_integer", lambda f: _plain(f).is_integer()),
+]:
     if hasattr(torch.SymFloat, _name):
         _REPLACED.append((torch.SymFloat, _name, _method))
 # vmap's, behind a lock: cached, it is done once and is no part of any program.

@@ -120,6 +120,15 @@ def extend_by(items, values, /):
         items.append(value)
 
 
+def with_names(function, names, variables):
+    """eval() or exec() as it is called in a frame of these globals and locals."""
+
+    def of_frame(source, /):
+        return function(source, names, variables)
+
+    return of_frame
+
+
 class Map:
     """map(), for whoever does nothing but take what it gives."""
 

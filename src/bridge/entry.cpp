@@ -30,15 +30,17 @@ TensorGuard guard_for(const at::Tensor& t, std::string name) {
 
 int64_t key_mark(const c10::TensorImpl& t) { return static_cast<int64_t>(t.key_set().raw_repr()); }
 
-int64_t kind_mark(const c10::TensorImpl& t) {
+// with_grad: whether it counts that gradients are wanted of it, as it does where they are recorded.
+int64_t kind_mark(const c10::TensorImpl& t, bool with_grad) {
   const c10::Device device = t.device();
-  return static_cast<int64_t>(c10::typeMetaToScalarType(t.dtype())) << 32 | static_cast<int64_t>(device.type()) << 16 |
+  return (with_grad && t.requires_grad() ? int64_t{1} << 48 : 0) |
+         static_cast<int64_t>(c10::typeMetaToScalarType(t.dtype())) << 32 | static_cast<int64_t>(device.type()) << 16 |
          static_cast<uint8_t>(device.index());
 }
 
-void append_marks(const at::Tensor& constant, std::vector<int64_t>& out) {
+void append_marks(const at::Tensor& constant, bool with_grad, std::vector<int64_t>& out) {
   const c10::TensorImpl& t = *constant.unsafeGetTensorImpl();
-  out.insert(out.end(), {key_mark(t), kind_mark(t), t.dim()});
+  out.insert(out.end(), {key_mark(t), kind_mark(t, with_grad), t.dim()});
   out.insert(out.end(), t.sizes().begin(), t.sizes().end());
   out.insert(out.end(), t.strides().begin(), t.strides().end());
 }
@@ -128,8 +130,9 @@ void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
     guard.sizes = captured_.constants[i].sizes().vec();
     guard.strides = captured_.constants[i].strides().vec();
     guard.layout.dense = false;
+    if (records_gradients_) guard.requires_grad = captured_.constants[i].requires_grad();
     constant_guards_.push_back(std::move(guard));
-    append_marks(captured_.constants[i], constant_marks_);
+    append_marks(captured_.constants[i], records_gradients_, constant_marks_);
   }
   for (const graph::Mutation& m : graph.mutations) {
     mutates_ = true;
@@ -241,6 +244,8 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   if (!has_keys(t, guard.dispatch_keys) || t.device() != guard.device)
     return miss("expected a tensor on ", guard.device, " of the kind it was compiled for, got ", t.key_set());
   if (t.scalar_type() != guard.dtype) return miss("expected dtype ", guard.dtype, ", got ", t.scalar_type());
+  if (guard.requires_grad && t.requires_grad() != *guard.requires_grad)
+    return miss("expected requires_grad=", *guard.requires_grad);
   if (!sizes_match(guard, t)) return miss("expected sizes ", guard.sizes, " (-1: any), got ", t.sizes());
   if (!strides_match(guard, t)) return miss("expected another memory layout, got strides ", t.strides());
   if (guard.layout.at_start && t.storage_offset() != 0) return miss("expected a tensor at the start of its storage");
@@ -256,7 +261,7 @@ bool Entry::constants_unchanged() const {
     const c10::TensorImpl& t = *constant.unsafeGetTensorImpl();
     const c10::IntArrayRef sizes = t.sizes(), strides = t.strides();
     const auto rank = static_cast<int64_t>(sizes.size());
-    if (key_mark(t) != mark[0] || kind_mark(t) != mark[1] || rank != mark[2]) return false;
+    if (key_mark(t) != mark[0] || kind_mark(t, records_gradients_) != mark[1] || rank != mark[2]) return false;
     mark += 3;
     for (const int64_t size : sizes)
       if (size != *mark++) return false;

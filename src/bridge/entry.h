@@ -2,8 +2,10 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/GradMode.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,7 @@ struct TensorGuard {
   InputLayout layout;
   int32_t same_as = -1;  // the very tensor of an earlier position
   bool mutated = false;
+  std::optional<bool> requires_grad;
 };
 
 class Entry {
@@ -97,6 +100,7 @@ class Entry {
   Captured captured_;  // graph moved out
   std::shared_ptr<sym::ShapeEnv> env_;
   std::vector<TensorGuard> tensor_guards_, constant_guards_;
+  const bool records_gradients_ = c10::GradMode::is_enabled();
   std::vector<int64_t> constant_marks_;  // what constant_guards_ say, in a row: keys, kind, rank, sizes, strides
   std::vector<SymbolBinding> symbols_;
   std::vector<sym::GuardFact> guards_;

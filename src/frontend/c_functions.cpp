@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "frontend/compiled_function.h"
@@ -38,7 +39,7 @@ const Names kReadWriters = {"pop",
                             "symmetric_difference_update",
                             "__missing__"};
 // Methods that make or wire up objects without looking into what they hold.
-const Names kSilent = {"__init__", "__new__", "__init_subclass__", "__class_getitem__", "__reduce_ex__"};
+const Names kSilent = {"__init__", "__new__", "__init_subclass__", "__class_getitem__"};
 
 // Methods of classes that look at them.
 const Names kAsksClass = {"__instancecheck__", "__subclasscheck__", "mro"};
@@ -51,6 +52,18 @@ const Names kModules = {"builtins",  "math",       "cmath",       "operator",   
                         "enum",      "types",      "inspect",     "contextlib",   "_contextvars", "_struct",
                         "_warnings", "_imp",       "_heapq",      "_bisect",      "string",       "_string",
                         "re",        "_sre",       "opcode"};
+// Functions that change their first argument, where it is a container.
+const std::unordered_map<std::string_view, Names> kChangeFirst = {
+    {"_heapq",
+     {"heappush", "heappop", "heapify", "heapreplace", "heappushpop", "_heappop_max", "_heapify_max",
+      "_heapreplace_max"}},
+    {"_bisect", {"insort", "insort_left", "insort_right"}},
+    {"_operator",
+     {"setitem", "delitem", "iadd", "iand", "iconcat", "ifloordiv", "ilshift", "imatmul", "imod", "imul", "ior", "ipow",
+      "irshift", "isub", "itruediv", "ixor"}},
+    {"_collections", {"_count_elements"}}};
+// Functions of those modules with effects that no fact or write speaks of.
+const Names kEffects = {"warn_explicit", "_abc_register", "_abc_reset_registry"};
 // The compiler's own functions that programs call while they are captured (control.h).
 const Names kControl = {"is_capturing", "is_compiling", "end_piece", "captured_graph", "captured_guards", "size_text"};
 // Functions of `sys` that look at what no program changes.
@@ -81,9 +94,8 @@ const Names kTorchOutside = {"manual_seed",
 
 bool is_torch(std::string_view module) { return module == "torch" || module.substr(0, 6) == "torch."; }
 
-bool is_container(PyObject* object) {
-  return PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || PyByteArray_Check(object) ||
-         is_deque(object);
+bool is_changeable(PyObject* object) {
+  return (is_container(object) && !PyTuple_Check(object)) || PyByteArray_Check(object);
 }
 
 bool is_value_type(PyTypeObject* type) {
@@ -104,7 +116,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   const std::string_view n = name;
   if (n == "__setattr__" || n == "__delattr__") return call.effect = CEffect::SetsAttribute, call;
   if (n == "__getattribute__") return call.effect = CEffect::GetsAttribute, call;
-  if (is_container(self)) {
+  if (is_changeable(self)) {
     call.effect = kWriters.count(name) != 0       ? CEffect::Writes
                   : kReadWriters.count(name) != 0 ? CEffect::ReadsAndWrites
                                                   : CEffect::Reads;
@@ -123,7 +135,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   return call;
 }
 
-CCall function_of(PyObject* callable, const char* name) {
+CCall function_of(PyObject* callable, const char* name, PyObject* const* args, Py_ssize_t nargs) {
   const std::string module = module_of(callable);
   CCall call{CEffect::Reads, nullptr, name, 0};
   const std::string_view n = name;
@@ -137,15 +149,37 @@ CCall function_of(PyObject* callable, const char* name) {
   if (module == "cresset._C" && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
   if (module == "sys" && kSysReads.count(n) != 0) return call;
   if (module == "cresset._C") return call.effect = CEffect::Pure, call;
-  if (module.empty() || kModules.count(module) == 0) call.effect = CEffect::Outside;
+  if (module.empty() || kModules.count(module) == 0 || kEffects.count(n) != 0) call.effect = CEffect::Outside;
+  const auto changers = kChangeFirst.find(module);
+  if (changers == kChangeFirst.end() || changers->second.count(n) == 0) return call;
+  call.by_arguments = true;
+  if (nargs == 0 || !is_changeable(args[0])) return call;
+  call.effect = CEffect::ReadsAndWrites;
+  call.self = args[0];
+  call.first = 1;
   return call;
 }
 
 }  // namespace
 
-bool is_deque(PyObject* object) {
+static PyTypeObject* deque_type() {
   static PyObject* const deque = module_attribute("collections", "deque");
-  return PyObject_TypeCheck(object, (PyTypeObject*)deque);
+  return (PyTypeObject*)deque;
+}
+
+bool is_deque(PyObject* object) { return PyObject_TypeCheck(object, deque_type()); }
+
+bool is_container(PyObject* object) {
+  return PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) ||
+         is_deque(object);
+}
+
+PyRef items_of(PyObject* object) {
+  if (PyList_Check(object)) return checked(PyList_AsTuple(object));
+  if (PyTuple_Check(object)) return checked(PyTuple_GetSlice(object, 0, PyTuple_GET_SIZE(object)));
+  if (!is_deque(object) && !PyODict_Check(object)) return checked(PySequence_Tuple(object));
+  const PyRef iterator = checked((PyODict_Check(object) ? &PyODict_Type : deque_type())->tp_iter(object));
+  return checked(PySequence_Tuple(iterator.get()));
 }
 
 static bool is_autograd_function(PyObject* type) {
@@ -157,6 +191,22 @@ static bool is_autograd_function(PyObject* type) {
 static bool makes_instance(PyObject* function, PyObject* type) {
   return (PyCFunction_GET_FLAGS(function) & METH_CLASS) != 0 && !is_heap_type((PyTypeObject*)type) &&
          kModules.count(module_of(type)) != 0;
+}
+
+// Instances are called by way of a function in Python, which is evaluated.
+static bool is_called_in_python(PyTypeObject* type) {
+  static PyObject* const name = PyUnicode_InternFromString("__call__");
+  PyObject* method = is_heap_type(type) ? _PyType_Lookup(type, name) : nullptr;
+  return method != nullptr && (PyFunction_Check(method) || is_heap_type(Py_TYPE(method)));
+}
+
+// Of a class statement, up to a type that is known: what C code does to make an instance has no effects.
+static bool is_made_in_python(PyTypeObject* type) {
+  while (is_heap_type(type) && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0 &&
+         PyDict_GetItemString(type_dict(type), "__module__") != nullptr && type->tp_base != nullptr)
+    type = type->tp_base;
+  const std::string module = module_of((PyObject*)type);
+  return is_torch(module) || kModules.count(module) != 0;
 }
 
 // numpy.lcm(4, 6): arrays would be written to by `out`, and share memory with tensors.
@@ -177,7 +227,7 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
       return {CEffect::Reads};  // its forward is evaluated; where gradients are wanted the call is not captured
     if (self != nullptr && !PyModule_Check(self) && !PyType_Check(self) && module_of(callable).empty())
       return method_of(self, name, 0);
-    return function_of(callable, name);
+    return function_of(callable, name, args, nargs);
   }
   PyTypeObject* type = Py_TYPE(callable);
   if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type) {
@@ -197,8 +247,8 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
   }
   if (PyType_Check(callable)) {
     const std::string module = module_of(callable);
-    const bool known = is_torch(module) || kModules.count(module) != 0 || is_heap_type((PyTypeObject*)callable);
-    return {known ? CEffect::Reads : CEffect::Outside};
+    const bool known = is_torch(module) || kModules.count(module) != 0;
+    return {known || is_made_in_python((PyTypeObject*)callable) ? CEffect::Reads : CEffect::Outside};
   }
   if (is_numpy_function_of_numbers(type, args, nargs)) return {CEffect::Reads};
   // A compiled function inside another one is as the function itself, which is evaluated.
@@ -206,7 +256,7 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
   const std::string module = module_of((PyObject*)type);
   if (is_torch(module) || kModules.count(module) != 0 || PyFunction_Check(callable)) return {CEffect::Reads};
   // An instance whose class has a Python __call__ is evaluated by way of it.
-  return {is_heap_type(type) ? CEffect::Reads : CEffect::Outside};
+  return {is_called_in_python(type) ? CEffect::Reads : CEffect::Outside};
 }
 
 CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {

@@ -21,13 +21,19 @@ struct CCall {
   CEffect effect = CEffect::Pure;
   PyObject* self = nullptr;  // borrowed: the container or object that it is about; may be null
   const char* name = "";
-  size_t first = 0;  // position of the first argument after self
+  size_t first = 0;           // position of the first argument after self
+  bool by_arguments = false;  // a function of a module, whose effect depends on its arguments
 };
 
 // `args` as a vectorcall gets them.
 CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs);
 
 bool is_deque(PyObject* object);
+// A list, tuple, dict, set or deque, or of a subclass.
+bool is_container(PyObject* object);
+// What a list, tuple or deque holds, or the keys of an OrderedDict, as a tuple, whatever methods its class has; of
+// others what they give.
+PyRef items_of(PyObject* object);
 
 // "module.name" for messages.
 std::string describe_callable(PyObject* callable);

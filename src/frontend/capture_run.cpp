@@ -123,8 +123,9 @@ Frames frames_after(CressetActivation* activation, bool is_truth, std::string* w
 
 class CaptureRun final : public PieceMaker {
  public:
-  CaptureRun(const CaptureRequest& request) : request_(request) {
+  CaptureRun(const CaptureRequest& request, bool ages_known) : request_(request) {
     if (request.options.evaluate) session_ = std::make_unique<Session>(*this);
+    if (session_ != nullptr && ages_known) session_->know_ages();
   }
 
   // Runs the call, once and for real. Its result, or nullptr with the function's exception set.
@@ -535,9 +536,14 @@ void install_once() {
 }
 
 // Capturing makes many objects, none of them garbage in cycles: a full collection in the middle costs more than it all.
+// What is in the youngest generation meanwhile was made meanwhile.
 class NoCollection {
  public:
-  NoCollection() : was_enabled_(PyGC_Disable() != 0) {}
+  NoCollection() : was_enabled_(PyGC_Disable() != 0) {
+    static PyObject *const collect = module_attribute("gc", "collect"), *const youngest = PyLong_FromLong(0);
+    if (was_enabled_ && !PyRef::steal(PyObject_CallOneArg(collect, youngest))) PyErr_Clear();
+  }
+  bool ages_known() const { return was_enabled_; }
   ~NoCollection() {
     if (was_enabled_) PyGC_Enable();
   }
@@ -599,14 +605,15 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
 PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
   const Capturing now;
   const NoCollection no_collection;
-  return CaptureRun(request).call(std::move(variant), args, kwargs);
+  return CaptureRun(request, no_collection.ages_known()).call(std::move(variant), args, kwargs);
 }
 
 PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant,
                    PyRef frames, PyObject* value, PyObject* exception) {
   const Capturing now;
   const NoCollection no_collection;
-  return CaptureRun(request).resume(point, std::move(variant), std::move(frames), value, exception);
+  return CaptureRun(request, no_collection.ages_known())
+      .resume(point, std::move(variant), std::move(frames), value, exception);
 }
 
 }  // namespace cresset::frontend

@@ -104,6 +104,12 @@ void ClassFacts::instance(PyObject* object) {
     instances_.push_back({PyRef::borrow(object), PyRef::borrow((PyObject*)Py_TYPE(object))});
 }
 
+void ClassFacts::dictionary(PyObject* object, PyObject* dict) {
+  PyObject* const* place = _PyObject_GetDictPtr(object);
+  if (place != nullptr && *place == dict && can_change(Py_TYPE(object)))
+    dictionaries_.push_back({PyRef::borrow(object), place, PyRef::borrow(dict)});
+}
+
 void ClassFacts::function(PyObject* function) {
   if (!PyFunction_Check(function) || !known_functions_.insert(function).second) return;
   const auto* f = (PyFunctionObject*)function;
@@ -180,6 +186,11 @@ bool ClassFacts::holds(std::string* why) {
              Py_TYPE(fact.object.get())->tp_name;
     return false;
   }
+  for (const Dictionary& fact : dictionaries_) {
+    if (*fact.place == fact.dict.get()) continue;
+    if (why != nullptr) *why = std::string("the __dict__ of a ") + Py_TYPE(fact.object.get())->tp_name + " was replaced";
+    return false;
+  }
   for (const Function& fact : functions_) {
     const auto* f = as_function(fact.function);
     if (f->func_code == fact.code.get() && f->func_defaults == fact.defaults.get() &&
@@ -218,6 +229,10 @@ int ClassFacts::visit(visitproc visit, void* arg) const {
   for (const Instance& fact : instances_) {
     Py_VISIT(fact.object.get());
     Py_VISIT(fact.type.get());
+  }
+  for (const Dictionary& fact : dictionaries_) {
+    Py_VISIT(fact.object.get());
+    Py_VISIT(fact.dict.get());
   }
   for (const Function& fact : functions_) {
     Py_VISIT(fact.function.get());

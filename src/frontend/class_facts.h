@@ -28,6 +28,11 @@ class ClassFacts {
   struct Instance {
     PyRef object, type;
   };
+  struct Dictionary {
+    PyRef object;
+    PyObject* const* place;  // in the object
+    PyRef dict;
+  };
   struct Abstract {
     PyRef type, registered;
   };
@@ -41,6 +46,8 @@ class ClassFacts {
   void makes_instances(PyTypeObject* type);
   // The object stays of its class. Told once of each.
   void instance(PyObject* object);
+  // It keeps its attributes in this dictionary.
+  void dictionary(PyObject* object, PyObject* dict);
   // No class is registered with this abstract one, or with one derived from it.
   void abstract(PyTypeObject* type);
   // The function stays what it is: its code and its defaults.
@@ -67,6 +74,7 @@ class ClassFacts {
 
   std::vector<Type> types_;
   std::vector<Instance> instances_;
+  std::vector<Dictionary> dictionaries_;
   std::vector<Function> functions_;
   std::vector<Abstract> abstracts_;
   PyRef token_;  // of all registrations, when the abstract classes were looked at

@@ -3,8 +3,10 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "frontend/c_functions.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/equivalents.h"
+#include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -26,8 +28,13 @@ bool runs_program(PyObject* values) {
   return false;
 }
 
+// Functions of the program, and methods of its containers, whose calls are to be seen.
 bool is_of_program(PyObject* function) {
   if (PyMethod_Check(function)) return PyFunction_Check(PyMethod_GET_FUNCTION(function));
+  if (PyCFunction_Check(function)) {
+    PyObject* self = PyCFunction_GET_SELF(function);
+    return self != nullptr && (is_container(self) || viewed(self) != nullptr);
+  }
   return PyFunction_Check(function);
 }
 
@@ -91,6 +98,8 @@ PyObject* iterator_for(const CressetActivation& activation, const CressetCall& c
 }  // namespace
 
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {
+  // sorted() in place of sorted() calls it with a method of a list of its own.
+  if (cresset_hides_frames_of(activation.code) && call.kwnames != nullptr) return nullptr;
   if (PyObject* function = consumer_for(call)) return function;
   return iterator_for(activation, call);
 }

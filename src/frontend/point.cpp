@@ -127,8 +127,10 @@ PyRef perform(const Operation& op) {
       return PyRef::steal(PyObject_RichCompare(operand(0), operand(1), op.operation));
     case Operation::Kind::Subscript:
       return PyRef::steal(PyObject_GetItem(operand(0), operand(1)));
-    case Operation::Kind::Contains:
-      return as_bool(PySequence_Contains(operand(0), operand(1)));
+    case Operation::Kind::Contains: {
+      const int contains = PySequence_Contains(operand(0), operand(1));
+      return as_bool(contains < 0 ? contains : contains ^ op.operation);
+    }
     case Operation::Kind::Format:
       return format(op.operation, operand(0), op.operands.size() > 1 ? operand(1) : nullptr);
     case Operation::Kind::Truth:

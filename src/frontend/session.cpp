@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_set>
 
+#include "bridge/trace_tensor.h"
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/special_cases.h"
+#include "frontend/transforms.h"
 
 namespace cresset::frontend {
 namespace {
@@ -77,6 +80,7 @@ void Session::learn_guarded(PyObject* object) {
   if (object == nullptr || is_constant_value(object)) return;
   ObjectRecord& record = objects_[object];
   if (!std::exchange(record.known, true)) record.kept = PyRef::borrow(object);
+  record.dictionary_held = true;  // another object at each call: no fact may speak of this one
   if (!is_tensor(object)) learn((PyObject*)Py_TYPE(object));
 }
 
@@ -92,7 +96,7 @@ void Session::learn_class(PyTypeObject* type) {
   if (is_symbolic_class(type) || facts_->classes().type(type) == nullptr) return;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
-    if (!is_heap_type(base) || !mark_whole(type_dict(base))) continue;
+    if (!is_heap_type(base) || !first((PyObject*)base, Py_NotImplemented)) continue;
     PyObject *name, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(type_dict(base), &position, &name, &value))
@@ -253,7 +257,7 @@ void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
 }
 
 void Session::read_whole(PyObject* container, int depth) {
-  if (!existed(container)) return;
+  if (!existed(container)) return depth == 0 ? meet_unknown(container) : void();
   if (depth > 50) return refuse("reads containers more than 50 levels deep");
   if (PyObject* inside = viewed(container)) return learn(inside), read_whole(inside, depth + 1);
   if (PyTuple_CheckExact(container)) {
@@ -263,23 +267,31 @@ void Session::read_whole(PyObject* container, int depth) {
     }
     return;
   }
+  if (PyExceptionInstance_Check(container)) {
+    static PyObject* const args = PyUnicode_InternFromString("args");
+    const PyRef value = checked(PyObject_GetAttr(container, args));
+    return read_computed(container, args, _PyType_Lookup(Py_TYPE(container), args), value.get());
+  }
   if (!is_snapshot_container(container) || !mark_whole(container)) return;
   if (objects_[container].keys_written && contents_before_.count(container) == 0)
     return refuse("a namespace is read as a whole after it was written");
   const auto before = contents_before_.find(container);
   const PyRef contents = before != contents_before_.end() ? before->second : PyRef::borrow(container);
   if (PyList_Check(contents.get()) || PyDict_Check(contents.get())) {
-    const PyRef items =
-        checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get()) : PySequence_List(contents.get()));
+    const PyRef items = checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get())
+                                                             : PySequence_List(items_of(contents.get()).get()));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
       if (refuse_generator(PyList_GET_ITEM(items.get(), i))) return;
   }
   if (PyDict_Check(container)) facts_->whole_dict(container, contents.get());
+  if (PyDict_Check(container)) learn_keys(container);
+  if (PyODict_Check(container) && PyDict_GET_SIZE(container) > 1)  // its order is its own
+    facts_->whole_list(container, contents.get());
   if (PyList_Check(container) || is_deque(container)) facts_->whole_list(container, contents.get());
   if (PyAnySet_Check(container)) facts_->whole_set(container, contents.get());
   if (PyDict_Check(contents.get()) && PyDict_GET_SIZE(contents.get()) == 0) return;
-  const PyRef items =
-      checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get()) : PySequence_List(contents.get()));
+  const PyRef items = checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get())
+                                                           : PySequence_List(items_of(contents.get()).get()));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
     learn(PyList_GET_ITEM(items.get(), i));
     read_whole(PyList_GET_ITEM(items.get(), i), depth + 1);
@@ -295,12 +307,15 @@ void Session::read_instance(PyObject* owner, PyObject* name, PyObject* value) {
     if (!made) return PyErr_Clear();
     dict = made.get();  // the owner keeps it
   }
+  if (ObjectRecord& record = objects_[owner]; !std::exchange(record.dictionary_held, true))
+    facts_->classes().dictionary(owner, dict);
   read_key(dict, name, value);
 }
 
 void Session::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
-  if (!existed(owner)) return read_of_new(read);
+  if (PyModule_Check(owner)) adopt_module(owner);
+  if (!existed(owner)) return meet_unknown(owner), read_of_new(read);
   switch (read.place) {
     case CRESSET_AT_INSTANCE:
       if (argument_tensors_.count(owner) != 0) return read_of_tensor(owner, read.name);
@@ -313,8 +328,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
       if (!is_tensor(owner) && first(owner, read.name)) facts_->member(owner, read.found, read.value);
       return;
     case CRESSET_AT_GETSET:
-      if (!is_tensor(owner)) learn(read.value);
-      return;
+      return read_computed(owner, read.name, read.found, read.value);
     case CRESSET_AT_TYPE:
     case CRESSET_AT_PYTHON:
     case CRESSET_AT_NOWHERE:
@@ -323,6 +337,9 @@ void Session::read_attribute(const CressetAttributeRead& read) {
       if (read.found != nullptr && read.value == read.found) learn(read.value);
       return;
     case CRESSET_AT_CLASS:
+      if (read.found != nullptr && Py_TYPE(read.found) == &PyGetSetDescr_Type &&
+          _PyType_Lookup((PyTypeObject*)owner, read.name) != read.found)
+        return read_computed(owner, read.name, read.found, read.value);
       read_class((PyTypeObject*)owner, read.name);
       learn(read.found);
       learn(read.value);
@@ -338,10 +355,125 @@ void Session::read_attribute(const CressetAttributeRead& read) {
   }
 }
 
+// What a C getter computes: a fact where it gives the same again.
+void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, PyObject* value) {
+  const std::string_view text = utf8(name);
+  if (is_tensor(owner)) {
+    static const std::unordered_set<std::string_view> kOfAutograd = {"grad",    "_grad",    "requires_grad",  "is_leaf",
+                                                                     "grad_fn", "_version", "_backward_hooks"};
+    if (argument_tensors_.count(owner) != 0) return;
+    if (text == "__dict__") learn(value);
+    if (kOfAutograd.count(text) == 0) return hold_metadata(owner);
+    if (bridge::TraceTensor::from(tensor_of(owner)) != nullptr && text != "grad" && text != "_grad") return;
+  }
+  learn(value);
+  if (PyCell_Check(owner)) {
+    if (mark_whole(owner)) facts_->cell(owner, value);
+    return;
+  }
+  // Facts about the attributes of an object hold it to its class and to its dictionary.
+  if (text == "__dict__" && value != nullptr && value == instance_dict(owner) &&
+      !std::exchange(objects_[owner].dictionary_held, true))
+    facts_->classes().dictionary(owner, value);
+  if (text == "__dict__" || text == "__class__" || found == nullptr || Py_TYPE(found) != &PyGetSetDescr_Type) return;
+  if (value == nullptr || !first(owner, name)) return;
+  const PyRef again = PyRef::steal(Py_TYPE(found)->tp_descr_get(found, owner, (PyObject*)Py_TYPE(owner)));
+  if (!again) return PyErr_Clear();
+  if (same_constant(value, again.get())) facts_->member(owner, found, value);
+}
+
+// A tensor that was there before, asked for its sizes, its type, ...: as a constant of the program it is held to them.
+void Session::hold_metadata(PyObject* tensor) {
+  if (!existed(tensor) || argument_tensors_.count(tensor) != 0) return;
+  const at::Tensor& real = tensor_of(tensor);
+  if (!real.defined() || bridge::TraceTensor::from(real) != nullptr || inside_transform()) return;
+  if (real.layout() != c10::kStrided || real.is_conj() || real.is_neg() || !real.device().is_cpu() ||
+      real.unsafeGetTensorImpl()->is_python_dispatch())
+    return;
+  capture_->lift(real);
+}
+
+void Session::read_weakref(PyObject* reference, PyObject* result) {
+  if (!existed(reference)) return;
+  if (first(reference, Py_None))
+    facts_->member(reference, Py_None, checked(PyLong_FromVoidPtr(PyWeakref_GET_OBJECT(reference))).get());
+  learn(result);
+}
+
+// Keys that code of the program compares.
+void Session::learn_keys(PyObject* dict) {
+  if (!first(dict, Py_NotImplemented)) return;
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &key, &value)) learn(key);
+}
+
+// A module that was found in another way than by a name or an attribute.
+void Session::adopt_module(PyObject* module) {
+  if (existed(module)) return;
+  PyObject* const modules = PyImport_GetModuleDict();
+  PyObject* const name = PyDict_GetItemString(PyModule_GetDict(module), "__name__");
+  if (name == nullptr || PyDict_GetItemWithError(modules, name) != module) return PyErr_Clear();
+  read_module(modules, name, module);
+}
+
+namespace {
+
+// Whether what is read of it may be other at the next call.
+bool can_tell_tales(PyObject* object) {
+  if (is_tensor(object) || PyType_Check(object) || PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object))
+    return false;
+  static PyObject* const overload = module_attribute("torch._ops", "OpOverload");
+  if ((PyObject*)Py_TYPE(object) == overload) return false;
+  return is_container(object) || PyModule_Check(object) || is_heap_type(Py_TYPE(object));
+}
+
+// torch's own code gets objects of the call back from C++ code: hooks, contexts of autograd's functions.
+bool is_of_torch(PyCodeObject* code) {
+  return std::string_view(utf8(code->co_filename)).find("site-packages/torch/") != std::string_view::npos;
+}
+
+}  // namespace
+
+// Whether the call made it; or nobody can tell. What an address once held that was young is so for as long as nothing
+// is collected: the address is used again for what is made later.
+bool Session::is_young(PyObject* object) {
+  if (!ages_known_ || !PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object) || young_.count(object) != 0)
+    return true;
+  const int age = cresset_eval_age(object, 4096);
+  if (age > 0) young_.insert(object);
+  if (age != 0) return age > 0;
+  cresset_eval_visit_young([](void* young, PyObject* o) { static_cast<decltype(young_)*>(young)->insert(o); }, &young_);
+  return young_.count(object) != 0;
+}
+
+// The class of an object that the call made, where it found the class in a way that is not known.
+void Session::learn_old_class(PyTypeObject* type) {
+  if (is_heap_type(type) && !existed((PyObject*)type) && !is_young((PyObject*)type)) learn((PyObject*)type);
+}
+
+// Objects are taken to be the call's own that no fact led to. Where one is older than the call, it was found in a way
+// that nobody told of, and no later call is held to what is read of it here.
+void Session::meet_unknown(PyObject* object) {
+  if (object == nullptr || !refusal_.empty() || !can_tell_tales(object)) return;
+  if (const auto known = objects_.find(object); known != objects_.end() && (known->second.known || known->second.made))
+    return;
+  if (is_young(object)) return;
+  const CressetActivation* const innermost = cresset_eval_current();
+  if (innermost != nullptr && is_of_torch(innermost->code)) return;
+  // What runs when an object dies is no part of the program.
+  for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
+    if (a->entered_from_c && a->function != nullptr && !existed(a->function) && !is_young(a->function)) return;
+  refuse(std::string("reads a ") + Py_TYPE(object)->tp_name +
+         " that was there before, found in a way that is not known");
+}
+
 // An object that the call made: its class may be one that was there before.
 void Session::read_of_new(const CressetAttributeRead& read) {
   if (read.place == CRESSET_AT_SUPER) return read_super(read);
-  if (read.place == CRESSET_AT_MODULE || !existed((PyObject*)Py_TYPE(read.owner))) return;
+  if (read.place == CRESSET_AT_MODULE) return;
+  learn_old_class(Py_TYPE(read.owner));
+  if (!existed((PyObject*)Py_TYPE(read.owner))) return;
   read_class(Py_TYPE(read.owner), read.name);
   learn(read.found);
 }
@@ -365,18 +497,57 @@ void Session::read_of_tensor(PyObject* tensor, PyObject* name) {
 // getattr(owner, name), where only the result is told.
 void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (!PyUnicode_Check(name)) return;
-  if (!existed(owner)) return read_class(Py_TYPE(owner), name);
+  if (PyModule_Check(owner)) adopt_module(owner);
+  if (PyType_Check(owner)) learn_old_class((PyTypeObject*)owner);
+  if (!existed(owner)) {
+    meet_unknown(owner);
+    learn_old_class(Py_TYPE(owner));
+    read_class(Py_TYPE(owner), name);
+    PyObject* found = existed((PyObject*)Py_TYPE(owner)) ? _PyType_Lookup(Py_TYPE(owner), name) : nullptr;
+    return learn(found), value == found ? learn(value) : void();
+  }
   if (PyModule_Check(owner)) return read_key(PyModule_GetDict(owner), name, value);
   if (PyType_Check(owner)) return read_class((PyTypeObject*)owner, name), learn(value);
+  PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
+  if (found != nullptr && Py_TYPE(found) == &PyGetSetDescr_Type) return read_computed(owner, name, found, value);
   if (is_tensor(owner)) return read_of_tensor(owner, name);
+  if (found != nullptr && Py_TYPE(found) == &PyMemberDescr_Type) {
+    const PyRef now = PyRef::steal(Py_TYPE(found)->tp_descr_get(found, owner, (PyObject*)Py_TYPE(owner)));
+    if (!now) PyErr_Clear();
+    read_class(Py_TYPE(owner), name);
+    learn(now.get());
+    if (first(owner, name)) facts_->member(owner, found, now.get());
+    return;
+  }
   PyObject* dict = instance_dict(owner);
   PyObject* own = dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr;
   read_instance(owner, name, own);
+  if (own != nullptr || found == nullptr) return;
+  learn(found);
+  if (value == found) learn(value);
+}
+
+// `import name` gave `value`, a module or the package around it.
+void Session::read_module(PyObject* modules, PyObject* name, PyObject* value) {
+  learn(modules);
+  PyObject* const own_name =
+      PyModule_Check(value) ? PyDict_GetItemString(PyModule_GetDict(value), "__name__") : nullptr;
+  for (PyObject* key : {name, own_name}) {
+    PyObject* module = key != nullptr ? PyDict_GetItemWithError(modules, key) : nullptr;
+    if (module == nullptr) PyErr_Clear();
+    if (module != nullptr) read_key(modules, key, module);
+  }
+  learn(value);
 }
 
 void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
-  if (!existed(container)) return;
-  if (PyDict_Check(container)) return read_key(container, key, value);
+  if (!is_container(container)) return;
+  if (!existed(container)) return meet_unknown(container);
+  if (PyDict_Check(container)) {
+    PyObject* entry = PyDict_GetItemWithError(container, key);  // not what __missing__ gave
+    if (entry == nullptr) PyErr_Clear();
+    return read_key(container, key, entry);
+  }
   read_whole(container);
   if (!PySlice_Check(key)) learn(value);  // a slice is made by reading it
 }
@@ -386,9 +557,10 @@ void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
 void Session::will_write(PyObject* container) {
   if (!existed(container) || !is_snapshot_container(container) || contents_before_.count(container) != 0) return;
   if (is_whole(container)) return;  // what it held is a fact already
-  PyRef copy = PyRef::steal(PyDict_Check(container)     ? PyDict_Copy(container)
+  PyRef copy = PyRef::steal(PyODict_Check(container)    ? PyObject_CallOneArg((PyObject*)&PyODict_Type, container)
+                            : PyDict_Check(container)   ? PyDict_Copy(container)
                             : PyAnySet_Check(container) ? PySet_New(container)
-                                                        : PySequence_List(container));
+                                                        : PySequence_List(items_of(container).get()));
   if (!copy) throw PythonError{};
   contents_before_.emplace(container, std::move(copy));
 }
@@ -437,7 +609,7 @@ void Session::add_write(Write write) {
 void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (is_tensor(owner) && is_own_tensor(owner)) return;  // with the tensor, when that lives on
   if (is_tensor(owner)) return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
-  if (!existed(owner)) return;
+  if (!existed(owner)) return meet_unknown(owner);
   if (PyType_Check(owner)) return refuse(std::string("changes class ") + ((PyTypeObject*)owner)->tp_name);
   PyObject* dict = PyModule_Check(owner) ? PyModule_GetDict(owner) : instance_dict(owner);
   if (dict != nullptr) {
@@ -459,6 +631,7 @@ void Session::after_write(const CressetWrite& write) {
     learn(owner);
     objects_[owner].keys_written = true;
   }
+  if (!existed(owner) && is_container(owner)) meet_unknown(owner);
   if (!existed(owner) || is_tensor(owner)) return;
   Write kept{Write::Kind::Item, PyRef::borrow(owner), PyRef::borrow(write.key), {}, {}, write.operation};
   if (write.value != nullptr) kept.values.push_back(PyRef::borrow(write.value));
@@ -528,6 +701,16 @@ Session::CodeRole Session::role_of(PyCodeObject* code) {
   return known->second;
 }
 
+// A mode that torch calls: the call is held to the modes that it began under.
+void Session::learn_mode(const CressetActivation& activation) {
+  const std::string_view name = utf8(activation.code->co_name);
+  if (name != "__torch_function__" && name != "__torch_dispatch__") return;
+  CressetFrameImage image;
+  cresset_eval_image(&activation, CRESSET_BEFORE, &image);
+  PyObject* const self = image.slot_count > 0 ? image.slots[0] : nullptr;
+  if (self != nullptr && !PyType_Check(self) && !is_young(self)) learn(self);
+}
+
 // The cells around a function that existed before the call did so too.
 CressetAction Session::enter(CressetActivation& activation) {
   if (capture_->recording != 0) return CRESSET_NATIVE;
@@ -536,6 +719,7 @@ CressetAction Session::enter(CressetActivation& activation) {
     no_effect_on(activation.generator, "it advances a generator from outside");
   if (activation.is_generator && activation.generator != nullptr && existed(activation.generator))
     refuse("advances a generator that was there before");
+  if (activation.entered_from_c && activation.instruction < 0) learn_mode(activation);
   switch (role_of(activation.code)) {
     case CodeRole::Machinery:
       return CRESSET_NATIVE;

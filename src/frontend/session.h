@@ -67,6 +67,8 @@ class Session {
 
   // A new piece: nothing is known, read or written.
   void begin(StateFacts& facts, bridge::Capture& capture);
+  // Garbage collection rests, and what was made before the call is in no young generation.
+  void know_ages() { ages_known_ = true; }
   // Arguments, with what their structure holds: guarded elsewhere.
   void add_argument(const ArgSpec& spec, PyObject* object, PyObject* path);
   // What live frames hold, with `spec` as of their contents: no object is kept by this that the program may drop.
@@ -111,6 +113,7 @@ class Session {
     bool made = false;          // an object of the call that was written into what existed
     bool whole = false;         // all that it holds is a fact already, or guarded elsewhere
     bool keys_written = false;  // a namespace that the call wrote to
+    bool dictionary_held = false;
   };
   struct Pair {
     const void *a, *b;
@@ -171,6 +174,16 @@ class Session {
   void read_context_variable(PyObject* variable, bool will_change);
   bool is_closed_to_facts(PyObject* object) const;
   void read_instance(PyObject* owner, PyObject* name, PyObject* value);
+  void read_computed(PyObject* owner, PyObject* name, PyObject* found, PyObject* value);
+  void hold_metadata(PyObject* tensor);
+  void read_weakref(PyObject* reference, PyObject* result);
+  void learn_keys(PyObject* dict);
+  void adopt_module(PyObject* module);
+  void meet_unknown(PyObject* object);
+  bool is_young(PyObject* object);
+  void learn_old_class(PyTypeObject* type);
+  void learn_mode(const CressetActivation& activation);
+  void read_module(PyObject* modules, PyObject* name, PyObject* value);
   void read_item(PyObject* container, PyObject* key, PyObject* value);
   void make_own(PyObject* display);
   void before_write(const CressetWrite& write);
@@ -185,6 +198,10 @@ class Session {
   void after_failure(CressetActivation* activation);
   void note_call(const CressetCall& call, PyObject* result);
   CCall classify(const CressetCall& call);
+  void read_all(PyObject* object);
+  PyRef names_in_frame(const CressetActivation& activation, const CressetCall& call);
+  PyObject* with_names_of_frame(const CressetCall& call);
+  void hands_methods_on(const CressetCall& call);
   CressetAction log_warning(const CressetCall& call);
   void log_method(const CCall& what, const CressetCall& call);
   CressetAction enter(CressetActivation& activation);
@@ -203,6 +220,8 @@ class Session {
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
   std::vector<ArgumentGenerator> generators_;
+  ska::flat_hash_set<PyObject*> young_;  // made by the call, where an object of it was once
+  bool ages_known_ = false;
   int inside_ = 0;                                    // of how many containers and objects, while arguments are added
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables

@@ -18,7 +18,7 @@ PyRef with_numpy_scalar(const CressetOperator& op);
 bool is_own_tensor(PyObject* object);
 
 // A method that gives the elements of a tensor which takes no part in the capture yet: nothing of the capture's would
-// notice.
+// notice; or where a tensor lies in its memory, which no graph says.
 bool reads_memory_of_outsider(const CCall& what);
 
 // A call that changes what autograd knows, of own tensors alone: y.requires_grad_(), y.register_hook(f), and the

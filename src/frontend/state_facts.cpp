@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "frontend/arg_spec.h"
+#include "frontend/c_functions.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -27,7 +28,9 @@ PyObject* any_input() {
 // By C code alone. An empty ref when there is none.
 PyRef member_of(PyObject* owner, PyObject* by) {
   PyObject* got = nullptr;
-  if (by == Py_None)
+  if (PyWeakref_CheckRef(owner) && by == Py_None)  // where it points to: it may not be held
+    got = PyLong_FromVoidPtr(PyWeakref_GET_OBJECT(owner));
+  else if (by == Py_None)
     PyContextVar_Get(owner, nullptr, &got);
   else if (PyUnicode_Check(by))
     got = Py_TYPE(owner)->tp_getattro(owner, by);
@@ -42,15 +45,14 @@ bool same_or_absent(PyObject* expected, PyObject* got) {
   return expected != nullptr && got != nullptr && same_constant(expected, got);
 }
 
-// list: a list, or a deque.
+// list: a list, or a deque; by C code alone.
 bool same_items(PyObject* tuple, PyObject* list) {
-  if (PyTuple_GET_SIZE(tuple) != PySequence_Size(list)) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
-    const PyRef item =
-        PyList_Check(list) ? PyRef::borrow(PyList_GET_ITEM(list, i)) : PyRef::steal(PySequence_GetItem(list, i));
-    if (!item) return PyErr_Clear(), false;
-    if (!same_constant(PyTuple_GET_ITEM(tuple, i), item.get())) return false;
-  }
+  const PyRef items = PyList_Check(list) ? PyRef() : items_of(list);
+  PyObject* const sequence = items ? items.get() : list;
+  const Py_ssize_t count = PyTuple_GET_SIZE(tuple);
+  if (count != PySequence_Fast_GET_SIZE(sequence)) return false;
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (!same_constant(PyTuple_GET_ITEM(tuple, i), PySequence_Fast_GET_ITEM(sequence, i))) return false;
   return true;
 }
 
@@ -204,9 +206,9 @@ void StateFacts::whole_dict(PyObject* dict, PyObject* contents) {
 void StateFacts::whole_list(PyObject* list, PyObject* contents) {
   for (const List& fact : lists_)
     if (fact.list.get() == list) return;
-  const PyRef items = checked(PySequence_List(contents));
+  const PyRef items = checked(PySequence_List(items_of(contents).get()));
   for (const Input& input : inputs_)
-    if (input.source.container.get() == list) {
+    if (input.source.container.get() == list && PyLong_Check(input.source.key.get())) {
       const Py_ssize_t i = PyLong_AsSsize_t(input.source.key.get());
       if (i < PyList_GET_SIZE(items.get())) PyList_SetItem(items.get(), i, Py_NewRef(any_input()));
     }

@@ -54,7 +54,8 @@ class StateFacts {
   void whole_set(PyObject* set, PyObject* contents);
   void cell(PyObject* cell, PyObject* value);
   // A C structure member or __slots__ entry of an instance. descriptor: None for the value of a context variable (the
-  // owner), a str for an attribute that the class's own C code looks up.
+  // owner) and for the address that a weak reference points to, a str for an attribute that the class's own C code
+  // looks up.
   void member(PyObject* owner, PyObject* descriptor, PyObject* value);
 
   ClassFacts& classes() { return classes_; }

@@ -39,6 +39,10 @@ static inline int cresset_jumps_when(int opcode) {
 // instruction stays what it is: code that has nothing to be watched is looked at again and again by CPython 3.12.
 static inline void cresset_hide_frames_of(PyCodeObject* code) { code->_co_firsttraceable = (int)Py_SIZE(code) - 1; }
 
+static inline int cresset_hides_frames_of(const PyCodeObject* code) {
+  return code->_co_firsttraceable == (int)Py_SIZE(code) - 1;
+}
+
 // The first instruction of a call without names; its argument counts those that the call's text shows.
 static inline int cresset_begins_call(int opcode) {
 #ifdef PRECALL

@@ -34,8 +34,6 @@ int cresset_list_extend(PyObject* list, PyObject* iterable);
 int cresset_dict_update(PyObject* dict, PyObject* mapping);
 int cresset_merge_keywords(PyObject* function, PyObject* dict, PyObject* mapping);
 PyObject* cresset_star_arguments(PyObject* function, PyObject* iterable);
-// A subclass of a builtin container that subscripts as that does.
-int cresset_keeps_subscript(PyObject* container);
 PyObject* cresset_format(PyObject* value, PyObject* spec, int conversion);
 
 // ---- match.c

@@ -39,7 +39,7 @@ typedef enum {
                            // continuation_value is the owner; the operand: 4 * the name's index, + 1 to ask,
                            // + 2 in LOAD_METHOD
   CRESSET_THEN_AGAIN,      // items of an iterator that the instruction takes all of: a list, which takes the iterator's
-                       // place on the stack, and the instruction is done again; the operand: its oparg
+                           // place on the stack, and the instruction is done again; the operand: its oparg
   CRESSET_THEN_RETURN_TO_C  // the frame was entered from C
 } CressetContinuation;
 
@@ -142,7 +142,7 @@ typedef enum {
   CRESSET_OP_UNARY,       // operation: '+', '-', '~' ('!' is told as truth)
   CRESSET_OP_COMPARE,     // operation: Py_LT ... Py_GE
   CRESSET_OP_SUBSCRIPT,   // container[key]
-  CRESSET_OP_CONTAINS,    // operands container, item; *result is a bool
+  CRESSET_OP_CONTAINS,    // operands container, item; operation: 1 of `not in`; *result is a bool
   CRESSET_OP_FORMAT,  // f"{value!r:spec}"; operands value, spec or NULL; operation: the conversion (0, 's', 'r', 'a')
   CRESSET_OP_ITER,    // iter(value)
   CRESSET_OP_NEXT,    // next(iterator) in a for loop
@@ -166,10 +166,10 @@ typedef struct CressetEvalHooks {
                    PyObject* value);
   int (*read_cell)(void*, CressetActivation*, PyObject* cell, int slot, PyObject* value);  // slot: index in localsplus
   int (*read_attribute)(void*, CressetActivation*, const CressetAttributeRead*);
-  // list, tuple, dict, str and subclasses that keep their C accessor; value is NULL where there was none.
+  // What C code gave of it; value is NULL where there was none.
   int (*read_item)(void*, CressetActivation*, PyObject* container, PyObject* key, PyObject* value);
-  // All items are about to be taken: unpacking, star arguments, displays with stars, mapping patterns. Told of exact
-  // lists, tuples, dicts and sets, and of what class patterns look into (their subject).
+  // All items are about to be taken: unpacking, star arguments, displays with stars, mapping patterns; also of what
+  // class patterns look into (their subject).
   int (*read_contents)(void*, CressetActivation*, PyObject* container);
   int (*read_length)(void*, CressetActivation*, PyObject* container,
                      Py_ssize_t length);  // len, truth, unpack, patterns
@@ -199,6 +199,10 @@ typedef struct CressetEvalHooks {
   int (*after_call)(void*, CressetActivation*, const CressetCall*, PyObject* result, PyObject* exception);
   // Not told when all operands are exact int, float, bool, str, None.
   CressetAction (*before_operator)(void*, CressetActivation*, const CressetOperator*, PyObject** result);
+
+  // A frame that was entered from C returns `value`, which is no plain number or text: a new reference to what C gets
+  // in its place, or NULL with an exception set.
+  PyObject* (*return_to_c)(void*, CressetActivation*, PyObject* value);
 
   // Before every instruction (prefixes and KW_NAMES belong to what follows them). Slow; for tests and debuggers.
   int (*step)(void*, CressetActivation*);
@@ -231,6 +235,15 @@ void cresset_eval_unpause(void);
 
 // Calls with every frame evaluated; between begin and end. args: tuple; kwargs: dict or NULL.
 PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs);
+
+// 1: the object is in the youngest generation of garbage collection; -1: in an older one; 0: not found out by looking
+// at `most` of its neighbours, or not collected.
+int cresset_eval_age(PyObject* object, int most);
+
+void cresset_eval_visit_young(void (*visit)(void*, PyObject*), void* arg);
+
+// Whether the Python object is the activation's frame.
+int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_object);
 
 // The innermost activation of this thread, or NULL.
 CressetActivation* cresset_eval_current(void);

@@ -96,6 +96,13 @@ tell_left : {
 }
 
 left : {
+  if (UNLIKELY(hooks->return_to_c != NULL) && result != NULL && activation->continuation == CRESSET_THEN_RETURN_TO_C &&
+      !is_plain(result)) {
+    if (state->level != NULL) state->level->paused++;
+    PyObject* returned = hooks->return_to_c(hooks->session, activation, result);
+    if (state->level != NULL) state->level->paused--;
+    Py_SETREF(result, returned);
+  }
   then = activation->continuation;
   then_operand = activation->continuation_operand;
   then_value = activation->continuation_value;

@@ -123,23 +123,22 @@
                           : (a) >= (b))
 #define IS_CONTAINER(value) (PyList_CheckExact(value) || PyDict_CheckExact(value) || PyTuple_CheckExact(value))
 
-#define TELL_CONTENTS(container) \
-  if (IS_CONTAINER(container) || PyAnySet_CheckExact(container)) TELL(read_contents, container)
+#define TELL_CONTENTS(container) TELL(read_contents, container)
 
 // An instruction that takes items of an iterator on top of the stack: where that runs the program's code, a function of
 // our own takes them, and the instruction is done again with the list. Inline caches have been skipped.
-#define TAKE_ITEMS(OPCODE, TAKER, COUNT)                                                 \
-  do {                                                                                   \
+#define TAKE_ITEMS(OPCODE, TAKER, COUNT)                                                   \
+  do {                                                                                     \
     if (UNLIKELY(hooks->before_call != NULL) && UNLIKELY(cresset_takes_items_of(TOP()))) { \
-      callable = cresset_equivalents.TAKER;                                              \
-      implicit_args[0] = TOP();                                                          \
-      call_nargs = 1;                                                                    \
-      items_wanted = (COUNT);                                                            \
-      call_base = sp;                                                                    \
-      then = CRESSET_THEN_AGAIN;                                                         \
-      then_operand = (int)((unsigned)oparg << 8 | (OPCODE));                             \
-      goto take_items;                                                                   \
-    }                                                                                    \
+      callable = cresset_equivalents.TAKER;                                                \
+      implicit_args[0] = TOP();                                                            \
+      call_nargs = 1;                                                                      \
+      items_wanted = (COUNT);                                                              \
+      call_base = sp;                                                                      \
+      then = CRESSET_THEN_AGAIN;                                                           \
+      then_operand = (int)((unsigned)oparg << 8 | (OPCODE));                               \
+      goto take_items;                                                                     \
+    }                                                                                      \
   } while (0)
 
 // Like TELL, with an exception set that the hook does not see.

@@ -38,6 +38,14 @@ OP(GET_YIELD_FROM_ITER) {
     PyObject* iterator = PyObject_GetIter(iterable);
     if (iterator == NULL) goto error;
     TOP() = iterator;
+    if (UNLIKELY(hooks->read_iterator != NULL)) {
+      int told;
+      ASK(told, read_iterator, iterable, iterator);
+      if (told < 0) {
+        Py_DECREF(iterable);
+        goto error;
+      }
+    }
     Py_DECREF(iterable);
   }
   NEXT();

@@ -170,7 +170,7 @@ OP(IS_OP) {
 OP(CONTAINS_OP) {
   PyObject* item = SECOND();
   PyObject* container = TOP();
-  BEFORE_OPERATOR(CRESSET_OP_CONTAINS, oparg, container, item, contains_given);
+  BEFORE_OPERATOR(CRESSET_OP_CONTAINS, oparg, container, item, contains_done);
   PySequenceMethods* sequence = Py_TYPE(container)->tp_as_sequence;
   if (sequence != NULL && sequence->sq_contains == cresset_known.contains) {
     callable = cresset_python_method(container, cresset_names.__contains__);
@@ -189,8 +189,6 @@ OP(CONTAINS_OP) {
   TELL(read_contains, container, item, contains);
   result = Py_NewRef((contains ^ oparg) ? Py_True : Py_False);
   goto contains_done;
-contains_given:
-  if (oparg) Py_SETREF(result, Py_NewRef(result == Py_True ? Py_False : Py_True));
 contains_done:
   sp--;
   TOP() = result;
@@ -236,7 +234,7 @@ subscript : {
   }
   result = PyObject_GetItem(container, key);
 subscript_read:
-  if (UNLIKELY(hooks->read_item != NULL) && (IS_CONTAINER(container) || cresset_keeps_subscript(container))) {
+  if (UNLIKELY(hooks->read_item != NULL)) {
     if (result != NULL || PyErr_ExceptionMatches(PyExc_LookupError)) {
       PyObject *type, *value, *traceback;
       PyErr_Fetch(&type, &value, &traceback);

@@ -135,6 +135,10 @@ void cresset_eval_unpause(void) {
   if (cresset_eval_state.level != NULL) cresset_eval_state.level->paused--;
 }
 
+int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_object) {
+  return PyFrame_Check(frame_object) && ((PyFrameObject*)frame_object)->f_frame == (Frame*)activation->frame;
+}
+
 CressetActivation* cresset_eval_current(void) { return cresset_eval_state.current; }
 
 PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs) {

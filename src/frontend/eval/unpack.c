@@ -134,14 +134,6 @@ PyObject* cresset_star_arguments(PyObject* function, PyObject* iterable) {
   return PySequence_Tuple(iterable);
 }
 
-int cresset_keeps_subscript(PyObject* container) {
-  PyMappingMethods* mapping = Py_TYPE(container)->tp_as_mapping;
-  if (mapping == NULL) return 0;
-  binaryfunc get = mapping->mp_subscript;
-  return get == PyList_Type.tp_as_mapping->mp_subscript || get == PyTuple_Type.tp_as_mapping->mp_subscript ||
-         get == PyDict_Type.tp_as_mapping->mp_subscript || get == PyUnicode_Type.tp_as_mapping->mp_subscript;
-}
-
 PyObject* cresset_format(PyObject* value, PyObject* spec, int conversion) {
   PyObject* text = conversion == 's'   ? PyObject_Str(value)
                    : conversion == 'r' ? PyObject_Repr(value)

@@ -21,6 +21,15 @@ PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs
   return PyObject_Call(callable, args, kwargs);
 }
 
+int cresset_eval_age(PyObject* object, int most) {
+  (void)object, (void)most;
+  return 0;
+}
+void cresset_eval_visit_young(void (*visit)(void*, PyObject*), void* arg) { (void)visit, (void)arg; }
+int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_object) {
+  (void)activation, (void)frame_object;
+  return 0;
+}
 CressetActivation* cresset_eval_current(void) { return NULL; }
 void cresset_eval_leave(CressetActivation* activation, CressetLeave what) { (void)activation, (void)what; }
 

@@ -1,0 +1,439 @@
+// Calls of the program: what C functions read and write, which of them end the piece, which are done otherwise.
+#include <opcode.h>
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include "frontend/compiled_function.h"
+#include "frontend/control.h"
+#include "frontend/equivalents.h"
+#include "frontend/foreign.h"
+#include "frontend/py_objects.h"
+#include "frontend/session.h"
+#include "frontend/special_cases.h"
+#include "frontend/symbols.h"
+#include "frontend/transforms.h"
+
+namespace cresset::frontend {
+
+// Builtins that look at what they are given from outside, or at an attribute that they tell of.
+static bool asks_one_question(PyObject* callable) {
+  static PyObject* const builtins[] = {
+      module_attribute("builtins", "isinstance"), module_attribute("builtins", "issubclass"),
+      module_attribute("builtins", "getattr"), module_attribute("builtins", "hasattr")};
+  return std::find(std::begin(builtins), std::end(builtins), callable) != std::end(builtins);
+}
+
+// Builtins that put items elsewhere, or count them, without looking into them.
+static bool looks_at_items_only(PyObject* callable) {
+  if (PyType_Check(callable)) return callable != (PyObject*)&PyUnicode_Type && callable != (PyObject*)&PyBytes_Type;
+  static PyObject* const builtins[] = {module_attribute("builtins", "len"), module_attribute("builtins", "iter"),
+                                       module_attribute("builtins", "next")};
+  return std::find(std::begin(builtins), std::end(builtins), callable) != std::end(builtins) ||
+         asks_one_question(callable);
+}
+static bool is_call(const CressetActivation& activation) {
+  const int opcode = opcode_in_progress(activation);
+  return opcode == CALL || opcode == CALL_FUNCTION_EX;
+}
+
+// A Python function that will be evaluated, unless it wants to be called otherwise.
+CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
+  if (const CompiledFunction* inner = as_compiled_function(call.callable); inner != nullptr && existed(call.callable))
+    learn_function(inner->function());
+  PyObject* wrapped = cresset_eval_wrapped(call.callable);
+  if (wrapped != nullptr && existed(call.callable)) learn_function(wrapped);
+  PyObject* callee = wrapped != nullptr ? wrapped : call.callable;
+  const CallMode mode = call_mode(callee);
+  if (mode == CallMode::Evaluated) return CRESSET_RUN;
+  in_progress_ = {};
+  if (is_call(*activation)) {  // else the text shows another operation: a property, an operator's method
+    start(activation, Operation::Kind::Call, 0);
+    in_progress_.call = call;
+  }
+  if (mode == CallMode::Disabled) {
+    if (capture_->locate) capture_->locate(*capture_);
+    capture_->flush(why_disabled(callee));
+  }
+  return CRESSET_NATIVE;
+}
+
+static bool uses_up(const CCall& what, const CressetCall& call) {
+  if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) return true;
+  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  return std::any_of(call.args, call.args + call.nargs + named, [](PyObject* o) { return PyIter_Check(o) != 0; });
+}
+
+// The table's answer depends on the function and the type of its self alone: it is asked once for each pair.
+CCall Session::classify(const CressetCall& call) {
+  PyObject *callable = call.callable, *self = nullptr;
+  const void* function = nullptr;
+  if (PyCFunction_CheckExact(callable)) {
+    self = PyCFunction_GET_SELF(callable);
+    function = ((PyCFunctionObject*)callable)->m_ml;
+    if (self != nullptr && PyModule_Check(self)) self = nullptr;
+  } else if ((Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type) &&
+             call.nargs > 0) {
+    self = call.args[0];
+    function = callable;
+  } else if (PyType_Check(callable)) {
+    function = callable;
+  }
+  if (function == nullptr || (self != nullptr && PyType_Check(self)))
+    return classify_call(callable, call.args, call.nargs);
+  const auto [known, fresh] = classified_.emplace(Pair{function, self != nullptr ? Py_TYPE(self) : nullptr}, CCall{});
+  if (fresh) {
+    known->second = classify_call(callable, call.args, call.nargs);
+    if (!PyCFunction_CheckExact(callable) || self == nullptr)
+      keep(PyRef::borrow(callable));  // a bound one keeps its self
+    if (self != nullptr) keep(PyRef::borrow((PyObject*)Py_TYPE(self)));
+  }
+  if (known->second.by_arguments) return classify_call(callable, call.args, call.nargs);
+  CCall out = known->second;
+  if (out.self != nullptr) out.self = self;
+  return out;
+}
+
+static bool is_warn(PyObject* callable) {
+  static PyObject* const warn = module_attribute("warnings", "warn");
+  return callable == warn;
+}
+
+// Whether an object that was there before holds what no fact speaks of.
+bool Session::is_closed_to_facts(PyObject* object) const {
+  if (is_plain_tensor(object) || !existed(object)) return false;
+  return is_foreign(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
+}
+
+// Whether C code may look into such an object, or read attributes that it does not tell of.
+bool Session::looks_inside(const CressetCall& call) const {
+  static PyObject *const is_callable = module_attribute("builtins", "callable"), *const id =
+                                                                                     module_attribute("builtins", "id");
+  if (asks_one_question(call.callable) || call.callable == is_callable || call.callable == id ||
+      call.callable == (PyObject*)&PyType_Type)
+    return false;
+  static PyObject* const getter = module_attribute("operator", "attrgetter");
+  static PyObject* const caller = module_attribute("operator", "methodcaller");
+  const auto asks = [](PyObject* object) {
+    return (PyObject*)Py_TYPE(object) == getter || (PyObject*)Py_TYPE(object) == caller;
+  };
+  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const auto any = [&](auto&& is) { return std::any_of(call.args, call.args + count, is); };
+  if (asks(call.callable)) return any([&](PyObject* o) { return existed(o) && !is_plain_tensor(o); });
+  if (PyCFunction_Check(call.callable)) {
+    PyObject* self = PyCFunction_GET_SELF(call.callable);
+    if (self != nullptr && !PyModule_Check(self) && is_closed_to_facts(self)) return true;
+  }
+  if (Py_TYPE(call.callable) == &_PyMethodWrapper_Type) {
+    const PyRef self = PyRef::steal(PyObject_GetAttrString(call.callable, "__self__"));
+    if (!self) PyErr_Clear();
+    if (self && is_closed_to_facts(self.get())) return true;
+  }
+  return is_closed_to_facts(call.callable) || any([&](PyObject* o) { return asks(o) || is_closed_to_facts(o); });
+}
+
+// A function of functools.lru_cache that was there before: what it keeps is a fact. A value that it does not keep yet
+// is made as it would be without us, for whoever is first.
+CressetAction Session::call_cached(const CressetCall& call, PyObject** result) {
+  static PyObject* const type = module_attribute("functools", "_lru_cache_wrapper");
+  PyObject* function = PyMethod_Check(call.callable) ? PyMethod_GET_FUNCTION(call.callable) : call.callable;
+  if ((PyObject*)Py_TYPE(function) != type || !existed(function)) return CRESSET_RUN;
+  std::vector<PyObject*> args(call.args, call.args + call.nargs);
+  if (function != call.callable) args.insert(args.begin(), PyMethod_GET_SELF(call.callable));
+  const bool plain = call.kwnames == nullptr && std::all_of(args.begin(), args.end(), [&](PyObject* arg) {
+                       return is_constant_value(arg) || (existed(arg) && !is_tensor(arg));
+                     });
+  if (!plain) return CRESSET_NATIVE;
+  PyRef value;
+  {
+    const bridge::Capture::StepAside outside;
+    value = PyRef::steal(PyObject_Vectorcall(function, args.data(), args.size(), nullptr));
+  }
+  if (!value) return refuse("a cached function raised"), CRESSET_FAIL;
+  const FunctionCache kept = function_cache(function, args.data(), static_cast<Py_ssize_t>(args.size()));
+  PyObject* entry = kept.cache ? PyDict_GetItemWithError(kept.cache.get(), kept.key.get()) : nullptr;
+  if (entry == nullptr) PyErr_Clear(), refuse("calls a cached function that keeps nothing");
+  if (entry != nullptr) {
+    learn(kept.cache.get());
+    read_key(kept.cache.get(), kept.key.get(), entry);
+  }
+  learn(value.get());
+  *result = value.release();
+  return CRESSET_RESULT;
+}
+
+void Session::read_context_variable(PyObject* variable, bool will_change) {
+  PyObject* now = nullptr;
+  if (PyContextVar_Get(variable, nullptr, &now) < 0) return PyErr_Clear();
+  const PyRef value = PyRef::steal(now);
+  if (variables_before_.count(variable) != 0) return;  // it is what this piece has set it to
+  if (first(variable, Py_None)) facts_->member(variable, Py_None, value.get());
+  learn(value.get());
+  if (will_change) variables_before_.emplace(variable, value);
+}
+
+// Classes that are called, or handed to C code that may call them, make instances.
+void Session::note_classes(const CressetCall& call) {
+  const auto note = [&](PyObject* object) {
+    if (PyType_Check(object) && existed(object)) facts_->classes().makes_instances((PyTypeObject*)object);
+  };
+  note(call.callable);
+  if (call.evaluated || asks_one_question(call.callable)) return;
+  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  for (Py_ssize_t i = 0; i < call.nargs + named; ++i) note(call.args[i]);
+}
+
+CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
+  note_classes(call);
+  if (PyObject* instead = call.evaluated ? nullptr : equivalent_of(*activation, call))
+    return learn_function(instead), *result = instead, CRESSET_INSTEAD;
+  if (const CressetAction answered = call_cached(call, result); answered == CRESSET_NATIVE) {
+    start(activation, Operation::Kind::Call, 0);
+    in_progress_.call = call;
+    capture_->flush("a call of a cached function with arguments that vary");
+    return CRESSET_RUN;
+  } else if (answered != CRESSET_RUN) {
+    return answered;
+  }
+  if (call.evaluated && asks_to_do_otherwise(*activation, call)) return *result = Py_NewRef(Py_False), CRESSET_RESULT;
+  if (call.evaluated) return before_function(activation, call);
+  if (role_of(activation->code) != CodeRole::Replacement) {
+    if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
+    if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
+  }
+  if (PyRef names = names_in_frame(*activation, call)) return *result = names.release(), CRESSET_RESULT;
+  if (PyObject* instead = with_names_of_frame(call)) return *result = instead, CRESSET_INSTEAD;
+  hands_methods_on(call);
+  if (is_warn(call.callable)) {
+    if (!outer_.empty()) fail_part("it warns");
+    return log_warning(call);
+  }
+  start(activation, Operation::Kind::Call, 0);
+  in_progress_.call = call;
+  CCall what = looks_inside(call) ? CCall{CEffect::Outside} : classify(call);
+  if (what.effect == CEffect::Outside && differentiates_own_tensors(what, call)) what.effect = CEffect::Pure;
+  if (what.effect == CEffect::Outside && is_lock_of_cached_property(*activation, what)) what.effect = CEffect::Pure;
+  if (what.self != nullptr && PyContextVar_CheckExact(what.self) && existed(what.self))
+    read_context_variable(what.self, std::string_view(what.name) != "get");
+  if (!outer_.empty()) no_call_in_part(what, call);
+  if (what.effect == CEffect::Pure)
+    if (PyRef value = with_plain_bools(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
+  if (what.effect == CEffect::Pure && is_operator_on_wrappers(what.name, call)) {
+    PyRef value = run_on_wrappers(*capture_, [&] {
+      return PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+    });
+    in_progress_ = {};
+    return value ? (*result = value.release(), CRESSET_RESULT) : CRESSET_FAIL;
+  }
+  if (what.effect == CEffect::Pure && reads_memory_of_outsider(what)) {
+    capture_->flush("the memory of a tensor is asked for");
+    return CRESSET_RUN;
+  }
+  if (what.effect == CEffect::Pure) {  // a function of torch's: lists of sizes, of tensors, of numbers
+    const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+    for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
+      is_tensor(call.args[i]) ? hold_metadata(call.args[i]) : read_deep(call.args[i]);
+    return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
+  }
+  if (what.effect == CEffect::Outside) {
+    capture_->flush("a call of " + describe_callable(call.callable));
+    return CRESSET_RUN;
+  }
+  const std::string_view name = what.name;
+  const bool one_key = what.self != nullptr && PyDict_Check(what.self) &&
+                       (name == "get" || name == "__getitem__" || name == "__contains__");
+  if (what.effect != CEffect::Writes && what.self != nullptr && !one_key) read_whole(what.self);
+  const size_t named = call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0;
+  const bool deep = what.effect == CEffect::Reads && !looks_at_items_only(call.callable);
+  for (size_t i = what.first; i < static_cast<size_t>(call.nargs) + named; ++i)
+    deep ? read_deep(call.args[i]) : read_whole(call.args[i]);
+  if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) will_write(what.self);
+  if (what.self != nullptr && PyUnicode_Check(what.self) && name == "format")  // which looks up attributes: "{0.n}"
+    for (size_t i = what.first; i < static_cast<size_t>(call.nargs) + named; ++i)
+      if (existed(call.args[i]) && !is_tensor(call.args[i])) read_all(call.args[i]);
+  in_progress_.uses_up = uses_up(what, call);
+  return CRESSET_RUN;
+}
+
+// All that an object consists of, as copying and pickling it take it.
+void Session::read_all(PyObject* object) {
+  if (PyObject* dict = instance_dict(object)) {
+    learn(dict);
+    read_whole(dict);
+  }
+  PyObject* bases = Py_TYPE(object)->tp_mro;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); ++i) {
+    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(bases, i);
+    PyObject *name, *slot;
+    Py_ssize_t position = 0;
+    while (is_heap_type(base) && PyDict_Next(type_dict(base), &position, &name, &slot)) {
+      if (Py_TYPE(slot) != &PyMemberDescr_Type || !first(object, name)) continue;
+      const PyRef value = PyRef::steal(Py_TYPE(slot)->tp_descr_get(slot, object, (PyObject*)Py_TYPE(object)));
+      if (!value) PyErr_Clear();
+      facts_->member(object, slot, value.get());
+      learn(value.get());
+    }
+  }
+  read_whole(object);
+}
+
+// globals(), locals(), vars(), dir() and sys._getframe(), of frames that are evaluated here; vars(object).
+PyRef Session::names_in_frame(const CressetActivation& activation, const CressetCall& call) {
+  static PyObject* const asked[] = {module_attribute("builtins", "globals"), module_attribute("builtins", "locals"),
+                                    module_attribute("builtins", "dir"), module_attribute("builtins", "vars")};
+  static PyObject* const get_frame = module_attribute("sys", "_getframe");
+  const auto* const which = std::find(std::begin(asked), std::end(asked), call.callable);
+  if (call.kwnames != nullptr || (which == std::end(asked) && call.callable != get_frame)) return {};
+  const bool of_object = call.nargs == 1 && which == std::end(asked) - 1;
+  if (call.callable != get_frame && call.nargs != 0 && !of_object) return {};
+  PyRef value = PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), nullptr));
+  if (!value) return PyErr_Clear(), PyRef();  // the call itself says what is wrong with it
+  static PyObject* const dict = PyUnicode_InternFromString("__dict__");
+  if (of_object) read_attribute(call.args[0], dict, value.get());
+  if (which == std::begin(asked)) learn(value.get());
+  if (call.callable != get_frame) return value;
+  for (const CressetActivation* a = &activation; a != nullptr; a = a->caller)
+    if (cresset_eval_is_frame(a, value.get())) return value;
+  refuse("looks at the frames of its callers");
+  return value;
+}
+
+// eval(text) and exec(text) of the names in the frame that calls: given them, they may be called from anywhere.
+PyObject* Session::with_names_of_frame(const CressetCall& call) {
+  static PyObject *const eval = module_attribute("builtins", "eval"), *const exec =
+                                                                          module_attribute("builtins", "exec");
+  if ((call.callable != eval && call.callable != exec) || call.nargs != 1 || call.kwnames != nullptr) return nullptr;
+  static PyObject* const with_names = module_attribute("cresset._equivalents", "with_names");
+  PyObject* globals = PyEval_GetGlobals();
+  PyObject* locals = PyEval_GetLocals();
+  learn(globals);
+  const bridge::Capture::StepAside outside;
+  PyRef function = checked(PyObject_CallFunctionObjArgs(with_names, call.callable, globals, locals, nullptr));
+  kept_.push_back(function);
+  return function.get();
+}
+
+// A method of a container that was there before, handed to C code, which may call it unseen: map(x.append, ...).
+void Session::hands_methods_on(const CressetCall& call) {
+  static PyObject* const is_callable = module_attribute("builtins", "callable");
+  if (asks_one_question(call.callable) || call.callable == is_callable) return;
+  PyObject* keeper = PyCFunction_Check(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
+  if (keeper != nullptr && is_container(keeper)) return;
+  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  for (Py_ssize_t i = 0; i < call.nargs + named; ++i) {
+    const CressetCall inner{call.args[i], nullptr, 0, nullptr, 0};
+    PyObject* self = PyCFunction_Check(inner.callable) ? PyCFunction_GET_SELF(inner.callable) : nullptr;
+    if (self == nullptr || PyModule_Check(self) || !existed(self) || !is_container(self)) continue;
+    if (const CEffect effect = classify(inner).effect; effect == CEffect::Writes || effect == CEffect::ReadsAndWrites)
+      refuse("hands a method that changes a " + std::string(Py_TYPE(self)->tp_name) + " to C code");
+    read_whole(self);
+  }
+}
+
+// warnings.warn() is done as it is, unseen; later calls warn of the same place, as often as the filters want then.
+CressetAction Session::log_warning(const CressetCall& call) {
+  in_progress_ = {};
+  const PyRef helpers = import_module("cresset._capture_patches");
+  const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
+  const PyRef found =
+      PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  if (!found) return PyErr_Clear(), CRESSET_NATIVE;  // the call itself says what is wrong with it
+  const PyRef again = checked(PyObject_GetAttrString(helpers.get(), "warn_again"));
+  PyObject* registry = PyTuple_GET_ITEM(found.get(), 0);
+  learn(registry);
+  Write write{Write::Kind::Method, PyRef::borrow(registry), again, {}, {}, 0};
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(found.get()); ++i)
+    write.values.push_back(PyRef::borrow(PyTuple_GET_ITEM(found.get(), i)));
+  add_write(std::move(write));
+  return CRESSET_NATIVE;
+}
+
+void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject* result,
+                         PyObject* exception) {
+  const bool mine = std::exchange(in_progress_, {}).activation == activation;
+  if (open()) return note_call(call, result);
+  if (mine && (result != nullptr || exception != nullptr)) maker_.go_on(activation, CRESSET_AFTER, result, exception);
+}
+
+static bool asks_abstract_class(const CressetCall& call) {
+  static PyObject* const of_instance = module_attribute("_abc", "_abc_instancecheck");
+  static PyObject* const of_class = module_attribute("_abc", "_abc_subclasscheck");
+  return (call.callable == of_instance || call.callable == of_class) && call.nargs > 0 && PyType_Check(call.args[0]);
+}
+
+void Session::note_call(const CressetCall& call, PyObject* result) {
+  const CCall what = classify(call);
+  const size_t count = static_cast<size_t>(call.nargs);
+  const std::string_view name = what.name;
+  if (asks_abstract_class(call) && existed(call.args[0])) facts_->classes().abstract((PyTypeObject*)call.args[0]);
+  if (PyWeakref_CheckRef(call.callable)) read_weakref(call.callable, result);
+  if (what.self != nullptr && name == "__call__" && PyWeakref_CheckRef(what.self)) read_weakref(what.self, result);
+  if (what.effect == CEffect::Pure || what.effect == CEffect::Outside) return;
+  if (what.effect == CEffect::GetsAttribute) {
+    PyObject* owner = what.self != nullptr ? what.self : call.args[0];
+    const size_t at = what.self != nullptr ? what.first : 1;
+    if (at < count) read_attribute(owner, call.args[at], result);
+    return;
+  }
+  if (result == nullptr) return;
+  if (what.effect == CEffect::SetsAttribute) {
+    PyObject* owner = what.self != nullptr ? what.self : call.args[0];
+    const size_t at = what.self != nullptr ? what.first : 1;
+    static PyObject* const setter = PyUnicode_InternFromString("__setattr__");
+    // A setter in Python was evaluated, and its own writes are known.
+    if (what.self == nullptr && PyFunction_Check(_PyType_Lookup(Py_TYPE(owner), setter))) return;
+    if (at < count) log_attribute(owner, call.args[at], at + 1 < count ? call.args[at + 1] : nullptr);
+    return;
+  }
+  if (what.self == nullptr) return;
+  if (!existed(what.self)) return is_container(what.self) ? meet_unknown(what.self) : void();
+  if (PyDict_Check(what.self) && (name == "get" || name == "__getitem__" || name == "__contains__") &&
+      what.first < count) {
+    PyObject* key = call.args[what.first];
+    PyObject* value = PyDict_GetItemWithError(what.self, key);
+    if (value == nullptr) PyErr_Clear();
+    return read_key(what.self, key, value);
+  }
+  if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) log_method(what, call);
+  if (name == "__reduce_ex__" || name == "__reduce__" || name == "__getstate__") return read_all(what.self);
+  const bool makes = name == "__getitem__" && what.first < count && PySlice_Check(call.args[what.first]);
+  if (name == "pop" || name == "heappop" || name == "heapreplace" || name == "heappushpop" || name == "popleft" ||
+      name == "setdefault" || name == "popitem" || (name == "__getitem__" && !makes))
+    learn(result);
+}
+
+// Others take what an iterator gives.
+static bool stores_what_it_is_given(PyObject* method) {
+  static const std::unordered_set<std::string_view> kNames = {"append",     "appendleft",  "insert", "add",
+                                                              "setdefault", "__setitem__", "pop"};
+  return kNames.count(utf8(method)) != 0;
+}
+
+// The C method is called again at replay, not what a subclass made of it.
+void Session::log_method(const CCall& what, const CressetCall& call) {
+  PyObject* method = what.by_arguments ? call.callable : nullptr;
+  const PyRef key = checked(PyUnicode_FromString(what.name));
+  PyObject* bases = Py_TYPE(what.self)->tp_mro;
+  for (Py_ssize_t i = 0; method == nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
+    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(bases, i);
+    PyObject* found = PyDict_GetItemWithError(type_dict(base), key.get());
+    if (found != nullptr && (Py_TYPE(found) == &PyMethodDescr_Type || Py_TYPE(found) == &PyWrapperDescr_Type))
+      method = found;
+  }
+  if (method == nullptr) return refuse(std::string("calls ") + what.name);
+  Write write{Write::Kind::Method, PyRef::borrow(what.self), PyRef::borrow(method), {}, PyRef::borrow(call.kwnames), 0};
+  const size_t count = static_cast<size_t>(call.nargs) +
+                       (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
+  for (size_t i = what.first; i < count; ++i) {
+    // What is left of an iterator says nothing of what it gave.
+    if (PyIter_Check(call.args[i]) && !stores_what_it_is_given(key.get())) {
+      without_symbols(PyRef::borrow(what.self));  // no write speaks of them
+      return refuse(std::string("calls ") + what.name + " with an iterator");
+    }
+    write.values.push_back(PyRef::borrow(call.args[i]));
+  }
+  add_write(std::move(write));
+}
+
+}  // namespace cresset::frontend
