@@ -19,7 +19,8 @@ namespace {
 
 bool is_plain_immutable(PyObject* object) {
   return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
-         PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || PyType_Check(object) || is_numpy_scalar(object);
+         PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || is_numpy_scalar(object) ||
+         (PyType_Check(object) && !is_heap_type((PyTypeObject*)object));
 }
 
 bool is_dict_like(PyObject* object) { return PyDict_CheckExact(object); }
@@ -33,16 +34,35 @@ uint32_t RecipeBuilder::position_of(bridge::TraceTensor* trace) {
 }
 
 // Whether anything reachable through containers and instance dictionaries varies from call to call.
+// What functions, and what is made of them in the body of a class, hold on to.
+static std::vector<PyObject*> held_by_function(PyObject* object) {
+  std::vector<PyObject*> parts;
+  const auto take = [](PyObject* part, void* parts) {
+    return static_cast<std::vector<PyObject*>*>(parts)->push_back(part), 0;
+  };
+  if (PyFunction_Check(object))
+    parts = {PyFunction_GET_CLOSURE(object), PyFunction_GET_DEFAULTS(object), PyFunction_GET_KW_DEFAULTS(object)};
+  else if (PyCell_Check(object))
+    parts = {PyCell_GET(object)};
+  else if (Py_IS_TYPE(object, &PyStaticMethod_Type) || Py_IS_TYPE(object, &PyClassMethod_Type) ||
+           Py_IS_TYPE(object, &PyProperty_Type) || PyMethod_Check(object))
+    Py_TYPE(object)->tp_traverse(object, take, &parts);
+  return parts;
+}
+
 bool RecipeBuilder::contains_traced(PyObject* object, int depth) {
   if (depth == 0) looked_into_.clear();
   if (depth > 64 || is_plain_immutable(object) || !looked_into_.insert(object).second) return false;
   if (is_tensor(object)) return bridge::TraceTensor::from(THPVariable_Unpack(object)) != nullptr;
   if (is_symbolic_number(object)) return true;
+  if (PyType_Check(object) && (existed == nullptr || existed(object))) return false;
   if (PyTuple_Check(object) || PyList_Check(object)) {
     PyRef items = checked(PySequence_Tuple(object));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
       if (contains_traced(PyTuple_GET_ITEM(items.get(), i), depth + 1)) return true;
   }
+  for (PyObject* part : held_by_function(object))
+    if (part != nullptr && contains_traced(part, depth + 1)) return true;
   PyObject* dicts[2] = {PyDict_Check(object) ? object : nullptr, instance_dict(object)};
   for (PyObject* dict : dicts) {
     PyObject *key, *value;
@@ -133,6 +153,11 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     PyObject* way = argument_path != nullptr ? argument_path(object) : nullptr;
     recipe.kind = way != nullptr ? Recipe::Kind::Argument : Recipe::Kind::Constant;
     recipe.object = PyRef::borrow(way != nullptr ? way : object);
+    return recipe;
+  }
+  if (PyType_Check(object)) {  // that the call made: later calls make none, and share the first one's
+    if (contains_traced(object, 0)) throw UnsupportedResult{path, "a class of its own"};
+    recipe.object = PyRef::borrow(object);
     return recipe;
   }
   if (const auto it = made_.find(object); it != made_.end()) {

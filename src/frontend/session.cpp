@@ -222,6 +222,8 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
       return;
     }
     for (size_t i = 0; i < anatomy.parts.size(); ++i) child(i, step(i).get(), anatomy.parts[i].get());
+    for (const PyRef& part : anatomy.parts)  // C code may take what is left of it, unseen
+      if (moves_on(anatomy.kind)) read_whole(part.get());
   } else if (PyTuple_Check(object) || PyList_Check(object)) {
     for (size_t i = 0; i < spec.children.size(); ++i)
       child(i, checked(PyLong_FromSize_t(i)).get(), PySequence_Fast_GET_ITEM(object, static_cast<Py_ssize_t>(i)));

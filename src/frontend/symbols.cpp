@@ -24,6 +24,7 @@ class Replacer {
     if (depth > 64 || !may_hold(object) || !seen_.insert(object).second) return PyRef::borrow(object);
     if (PyCell_Check(object)) return cell(object, depth), PyRef::borrow(object);
     if (PyFunction_Check(object)) return function(object, depth), PyRef::borrow(object);
+    if (PyType_Check(object)) return class_(object, depth), PyRef::borrow(object);
     if (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) return generator(object, depth), PyRef::borrow(object);
     if (is_iterator(object)) return iterator(object, depth);
     if (PyTuple_Check(object)) return tuple(object, depth);
@@ -51,8 +52,19 @@ class Replacer {
     return PyCell_Check(object) || PyGen_CheckExact(object) || PyCoro_CheckExact(object) || PyFunction_Check(object) ||
            PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PySet_Check(object) ||
            PyFrozenSet_CheckExact(object) || is_deque(object) || is_iterator(object) ||
-           (!PyType_Check(object) && !PyModule_Check(object) && !PyFunction_Check(object) &&
-            _PyObject_GetDictPtr(object) != nullptr);
+           (PyType_Check(object)
+                ? is_new_class(object)
+                : !PyModule_Check(object) && !PyFunction_Check(object) && _PyObject_GetDictPtr(object) != nullptr);
+  }
+
+  // Where its age can be told: while something is captured.
+  static bool is_new_class(PyObject* object) {
+    return is_heap_type((PyTypeObject*)object) && cresset_eval_age(object, 1 << 16) > 0;
+  }
+  void class_(PyObject* object, int depth) {
+    auto* type = (PyTypeObject*)object;
+    dict(type_dict(type), depth);
+    PyType_Modified(type);
   }
 
   PyRef tuple(PyObject* object, int depth) {

@@ -1,6 +1,6 @@
 """Programs in the language of CPython 3.12, as text: earlier versions cannot read them (see evaluator_programs)."""
 
-SOURCE = '''
+SOURCE = """
 def comprehensions():
     i, out = 7, []
     try:
@@ -143,4 +143,4 @@ def formats():
 
 
 PROGRAMS = [comprehensions, supers, slices, generic, generic_class, delegating, stops, formats]
-'''
+"""

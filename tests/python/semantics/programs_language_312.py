@@ -1,7 +1,7 @@
 # size: table
 """What CPython 3.12 brought, as programs_language has it: run by test_language.py on 3.12 and later."""
 
-PROGRAMS = '''
+PROGRAMS = """
 ## inlined comprehensions (PEP 709)
 comprehension_keeps_the_outer_name
 i = w.n
@@ -375,4 +375,4 @@ b = x.shape[0] == 100 or x * 2
 c = (x.sum() > 0) or x
 d = (x.sum() > 0) and x * 3
 return a, b, c, d
-'''
+"""

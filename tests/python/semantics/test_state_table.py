@@ -148,6 +148,28 @@ def program(compiled, row):
     return [*out, plain(state)]
 
 
+class Box:
+    n = 1
+
+
+def test_what_was_found_unseen_is_not_trusted():
+    variable, box = contextvars.ContextVar("state_table"), Box()
+    variable.set(box)
+
+    def f(x):
+        found = [v for v in contextvars.copy_context().values() if isinstance(v, Box)]
+        return x * found[0].n
+
+    cresset.reset()
+    compiled = cresset.compile(f)
+    for n in (1, 1, 2, 2):
+        box.n = n
+        assert compiled(torch.ones(1)).item() == n
+    stats = cresset.stats()
+    assert stats["eager_calls"] == 4
+    assert "found in a way that is not known" in stats["graph_break_reasons"][0]
+
+
 @pytest.mark.parametrize("name", state_programs.PROGRAMS)
 @pytest.mark.filterwarnings("ignore")
 def test_state_program(name):
