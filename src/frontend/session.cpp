@@ -1,5 +1,7 @@
 #include "frontend/session.h"
 
+#include <structmember.h>
+
 #include <algorithm>
 #include <string_view>
 #include <unordered_set>
@@ -314,6 +316,12 @@ void Session::read_instance(PyObject* owner, PyObject* name, PyObject* value) {
   read_key(dict, name, value);
 }
 
+// What C code set when it made the object, of a type of its own.
+static bool never_changes(PyObject* owner, PyObject* member) {
+  return Py_IS_TYPE(member, &PyMemberDescr_Type) && !is_heap_type(Py_TYPE(owner)) &&
+         (((PyMemberDescrObject*)member)->d_member->flags & READONLY) != 0;
+}
+
 void Session::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
   if (PyModule_Check(owner)) adopt_module(owner);
@@ -327,7 +335,8 @@ void Session::read_attribute(const CressetAttributeRead& read) {
     case CRESSET_AT_SLOT:
       read_class(Py_TYPE(owner), read.name);
       learn(read.value);
-      if (!is_tensor(owner) && first(owner, read.name)) facts_->member(owner, read.found, read.value);
+      if (is_tensor(owner) || never_changes(owner, read.found)) return;
+      if (first(owner, read.name)) facts_->member(owner, read.found, read.value);
       return;
     case CRESSET_AT_GETSET:
       return read_computed(owner, read.name, read.found, read.value);
@@ -377,6 +386,9 @@ void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, Py
   if (text == "__dict__" && value != nullptr && value == instance_dict(owner) &&
       !std::exchange(objects_[owner].dictionary_held, true))
     facts_->classes().dictionary(owner, value);
+  if (PyCode_Check(owner)) return;
+  if (PyFunction_Check(owner) && (text == "__code__" || text == "__defaults__" || text == "__kwdefaults__"))
+    return facts_->classes().function(owner);
   if (text == "__dict__" || text == "__class__" || found == nullptr || Py_TYPE(found) != &PyGetSetDescr_Type) return;
   if (value == nullptr || !first(owner, name)) return;
   const PyRef again = PyRef::steal(Py_TYPE(found)->tp_descr_get(found, owner, (PyObject*)Py_TYPE(owner)));

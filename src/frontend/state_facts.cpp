@@ -1,5 +1,7 @@
 #include "frontend/state_facts.h"
 
+#include <structmember.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -38,6 +40,14 @@ PyRef member_of(PyObject* owner, PyObject* by) {
     got = Py_TYPE(by)->tp_descr_get(by, owner, (PyObject*)Py_TYPE(owner));
   if (got == nullptr) PyErr_Clear();
   return PyRef::steal(got);
+}
+
+// Where an object keeps what the descriptor gives; nullptr when that is not one reference.
+PyObject* const* slot_of(PyObject* owner, PyObject* by) {
+  if (!Py_IS_TYPE(by, &PyMemberDescr_Type)) return nullptr;
+  const PyMemberDef* member = ((PyMemberDescrObject*)by)->d_member;
+  if (member->type != T_OBJECT_EX && member->type != T_OBJECT) return nullptr;
+  return (PyObject* const*)((const char*)owner + member->offset);
 }
 
 bool same_or_absent(PyObject* expected, PyObject* got) {
@@ -233,7 +243,8 @@ void StateFacts::cell(PyObject* cell, PyObject* value) {
 void StateFacts::member(PyObject* owner, PyObject* descriptor, PyObject* value) {
   for (const Member& fact : members_)
     if (fact.owner.get() == owner && fact.descriptor.get() == descriptor) return;
-  members_.push_back({PyRef::borrow(owner), PyRef::borrow(descriptor), PyRef::borrow(value)});
+  members_.push_back(
+      {PyRef::borrow(owner), PyRef::borrow(descriptor), PyRef::borrow(value), slot_of(owner, descriptor)});
   tie(value);
 }
 
@@ -298,6 +309,7 @@ bool StateFacts::holds(std::string* why) {
     return false;
   }
   for (const Member& fact : members_) {
+    if (fact.place != nullptr && *fact.place == fact.value.get()) continue;
     const PyRef got = member_of(fact.owner.get(), fact.descriptor.get());
     if (!same_or_absent(fact.value.get(), got.get()))
       return miss(why, fact.owner.get(), nullptr, fact.value.get(), got.get());

@@ -90,6 +90,7 @@ class StateFacts {
   };
   struct Member {
     PyRef owner, descriptor, value;
+    PyObject* const* place = nullptr;  // of a slot, in the owner
   };
   Dict& dict(PyObject* dict);
   bool dict_same(const Dict& fact, std::string* why) const;
