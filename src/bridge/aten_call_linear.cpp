@@ -169,7 +169,7 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
   void run_onednn_linear(BoundContext& context) const {
     std::optional<at::Tensor> bias;
     if (args_.bias.valid()) bias = context.tensor(args_.bias);
-    const PlaceResults placed(context.places(result_), context.gaps());
+    const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
     context.adopt(result_, onednn_linear(context.tensor(args_.a), context.tensor(args_.b).t(), bias, args_.post), op_);
     check_places(placed, op_);
   }

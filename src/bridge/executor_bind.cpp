@@ -113,13 +113,9 @@ void BoundContext::place_arena() {
   if (arena_roots_.empty()) return;
   plan_ = runtime::plan_arena(program_, sizes_);
   arena_bytes_ = plan_.bytes;
-  std::vector<bool> hosts(slots_.size());
   for (const uint32_t root : arena_roots_)
-    if (const TensorId host = plan_.places[root].host; host.valid()) hosts[host.index] = true;
-  for (const runtime::ArenaPlan::Gap& gap : plan_.gap_list)
-    if (gap.place.host.valid()) hosts[gap.place.host.index] = true;
-  for (uint32_t i = 0; i < hosts.size(); ++i)
-    if (hosts[i]) hosts_.push_back(i);
+    if (const TensorId host = plan_.places[root].host; host.valid()) hosted_.emplace_back(host.index, root);
+  std::sort(hosted_.begin(), hosted_.end());
   CRESSET_LOG(Memory, runtime::explain_peak(program_, sizes_, plan_));
 }
 
@@ -216,23 +212,27 @@ void BoundContext::bind_copy(const runtime::Copy& copy) {
   copies_.push_back({copy.from, copy.to, root == Home::Input || root == Home::Constant});
 }
 
-// A Fresh slot is allocated before the first step that mentions it, but for those that intermediates lie in (when the
-// call starts) and those that an extern call makes: it may return its own memory.
+// A Fresh slot is allocated before the first step that mentions it, or what lies in its memory; but one that an extern
+// call makes is not: the call may return its own memory.
 void BoundContext::plan_fresh() {
   std::vector<bool> seen(slots_.size());
-  for (const uint32_t host : hosts_) seen[host] = true;
+  const auto allocate = [&](uint32_t root) {
+    if (!seen[root] && slots_[root].home == Home::Fresh) fresh_.push_back(root);
+    seen[root] = true;
+  };
   for (size_t s = 0; s < steps_.size(); ++s) {
     const runtime::Step& step = program_.steps[s];
     steps_[s].fresh_begin = static_cast<uint32_t>(fresh_.size());
+    for_each_tensor(step, [&](TensorId id) {
+      const uint32_t root = slots_[id.index].root;
+      const TensorId host = slots_[root].home == Home::Arena ? plan_.places[root].host : TensorId{};
+      if (host.valid()) allocate(host.index);
+    });
     if (const auto* call = std::get_if<runtime::ExternCall>(&step)) {
       for (const TensorId id : call->results)
         if (id.valid()) seen[id.index] = true;
     }
-    for_each_tensor(step, [&](TensorId id) {
-      const uint32_t root = slots_[id.index].root;
-      if (!seen[root] && slots_[root].home == Home::Fresh) fresh_.push_back(root);
-      seen[root] = true;
-    });
+    for_each_tensor(step, [&](TensorId id) { allocate(slots_[id.index].root); });
     steps_[s].fresh_end = static_cast<uint32_t>(fresh_.size());
   }
   fresh_unused_ = static_cast<uint32_t>(fresh_.size());

@@ -126,6 +126,7 @@ class BoundContext {
   }
   uint32_t last_heir(uint32_t root) const;
   void allocate_fresh(uint32_t begin, uint32_t end);
+  void allocate_host(uint32_t host);
   void place_scratch();
   int threads_for(const BoundLaunch& launch) const;
   void run_step(const BoundStep& step);
@@ -150,8 +151,9 @@ class BoundContext {
   std::vector<BoundCopy> copies_;
   std::vector<BoundStep> steps_;
   runtime::ArenaPlan plan_;
-  std::vector<uint32_t> hosts_;  // outputs whose memory intermediates lie in
-  uint32_t position_ = 0;        // of the step that runs
+  std::vector<std::pair<uint32_t, uint32_t>> hosted_;  // an output, and what lies in its memory until it is written
+  uint32_t position_ = 0;                              // of the step that runs
+  uint32_t arena_end_ = 0;                             // the step before which the arena is given back
   std::vector<uint32_t> drops_, fresh_;
   uint32_t fresh_unused_ = 0;  // fresh_ from here on: what no step writes
   int64_t arena_bytes_ = 0, scratch_bytes_ = 0;

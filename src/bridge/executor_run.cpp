@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 #include "bridge/aten_call.h"
@@ -56,22 +57,23 @@ void check_result(const at::Tensor& result, const BoundSlot& slot, std::string_v
                             c10::toString(slot.dtype)));
 }
 
-// Tells torch's memory profiler of a call's arena, which its allocators know nothing of.
+// A call's arena, of which torch's memory profiler is told: its allocators know nothing of it.
 class ReportedArena {
  public:
-  explicit ReportedArena(const ArenaBlock& block, int64_t bytes)
-      : data_(block.data), bytes_(c10::memoryProfilingEnabled() ? bytes : 0) {
+  ReportedArena(size_t bytes, uint64_t preferred)
+      : lease_(bytes, preferred), bytes_(c10::memoryProfilingEnabled() ? static_cast<int64_t>(bytes) : 0) {
     report(bytes_);
   }
   ~ReportedArena() { report(-bytes_); }
   ReportedArena(const ReportedArena&) = delete;
   ReportedArena& operator=(const ReportedArena&) = delete;
+  const ArenaBlock& block() const { return lease_.block(); }
 
  private:
   void report(int64_t bytes) const {
-    if (bytes != 0) c10::reportMemoryUsageToProfiler(data_, bytes, 0, 0, c10::Device(c10::kCPU));
+    if (bytes != 0) c10::reportMemoryUsageToProfiler(lease_.block().data, bytes, 0, 0, c10::Device(c10::kCPU));
   }
-  void* const data_;
+  const ArenaLease lease_;
   const int64_t bytes_;
 };
 
@@ -99,12 +101,20 @@ void BoundContext::bind_call(c10::ArrayRef<at::Tensor> inputs, const ArenaBlock&
   bind(program_.constants, constants_);
   last_arena_ = arena.id;
   arena_base_ = arena.data;
-  for (const uint32_t root : hosts_) planned(TensorId{root});
-  for (const uint32_t root : arena_roots_) set_root(root, arena_place(root));
+  for (const uint32_t root : arena_roots_)
+    if (!plan_.places[root].host.valid()) set_root(root, arena_place(root));
 }
 
 void BoundContext::allocate_fresh(uint32_t begin, uint32_t end) {
-  for (uint32_t i = begin; i < end; ++i) planned(TensorId{fresh_[i]});
+  for (uint32_t i = begin; i < end; ++i) allocate_host(fresh_[i]);
+}
+
+void BoundContext::allocate_host(uint32_t host) {
+  planned(TensorId{host});
+  const auto of_host = std::pair(host, uint32_t{0});
+  for (auto it = std::lower_bound(hosted_.begin(), hosted_.end(), of_host); it != hosted_.end() && it->first == host;
+       ++it)
+    set_root(it->second, arena_place(it->second));
 }
 
 const at::Tensor& BoundContext::planned(TensorId id) {
@@ -207,12 +217,15 @@ void BoundContext::place_scratch() {
   if (scratch_threads_ == threads_) return;
   scratch_threads_ = threads_;
   scratch_bytes_ = 0;
+  arena_end_ = plan_.end;
   for (BoundLaunch& launch : launches_) {
     const int64_t bytes = launch.scratch_bytes * threads_for(launch);
     launch.scratch.reset();
     for (const runtime::ArenaPlan::Gap& gap : plan_.gaps(launch.position))
       if (bytes != 0 && gap.bytes >= bytes) launch.scratch = gap.place;
-    if (!launch.scratch) scratch_bytes_ = std::max(scratch_bytes_, bytes);
+    if (launch.scratch || bytes == 0) continue;
+    scratch_bytes_ = std::max(scratch_bytes_, bytes);
+    arena_end_ = std::max(arena_end_, launch.position + 1);
   }
 }
 
@@ -257,14 +270,16 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs) {
   const PlaceResults no_places;  // those of a call that runs this program inside it are not ours
   threads_ = at::in_parallel_region() ? 1 : at::get_num_threads();
   place_scratch();
-  const ArenaLease arena(static_cast<size_t>(arena_bytes_ + scratch_bytes_), last_arena_);
-  const ReportedArena reported(arena.block(), arena_bytes_ + scratch_bytes_);
+  std::optional<ReportedArena> arena(std::in_place, static_cast<size_t>(arena_bytes_ + scratch_bytes_), last_arena_);
   struct AtEnd {
     BoundContext& context;
     ~AtEnd() { context.end_call(); }
   } at_end{*this};
-  bind_call(inputs, arena.block());
-  for (const BoundStep& step : steps_) run_step(step);
+  bind_call(inputs, arena->block());
+  for (const BoundStep& step : steps_) {
+    if (step.position >= arena_end_) arena.reset();
+    run_step(step);
+  }
   allocate_fresh(fresh_unused_, static_cast<uint32_t>(fresh_.size()));
   return take_outputs(inputs);
 }

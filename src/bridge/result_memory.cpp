@@ -13,7 +13,6 @@ namespace {
 
 constexpr size_t kLeast = size_t{1} << 20;  // below, malloc keeps its memory by itself
 constexpr size_t kMostKept = size_t{256} << 20;
-constexpr size_t kLeastInGap = 4096, kLine = 64;
 constexpr size_t kPage = 4096, kHugePage = size_t{2} << 20;
 
 struct Block {
@@ -167,8 +166,12 @@ ReuseResultMemory::ReuseResultMemory() : before_(reusing) {
 }
 ReuseResultMemory::~ReuseResultMemory() { reusing = before_; }
 
-PlaceResults::PlaceResults(Places results, Places gaps)
-    : places_(std::move(results)), gaps_(std::move(gaps)), results_(places_.size()), before_(places) {
+PlaceResults::PlaceResults(Places results, Places gaps, size_t least_in_gap)
+    : places_(std::move(results)),
+      gaps_(std::move(gaps)),
+      results_(places_.size()),
+      least_in_gap_(least_in_gap),
+      before_(places) {
   places = this;
 }
 PlaceResults::~PlaceResults() { places = before_; }
@@ -186,7 +189,7 @@ void* PlaceResults::take_here(size_t bytes) {
     return places_[i].data;
   }
   // If another has its place, a result is better off in memory that it can keep than where it must be copied from.
-  if (like_a_result || bytes < kLeastInGap) return nullptr;
+  if (like_a_result || bytes < least_in_gap_) return nullptr;
   Place* tightest = nullptr;
   for (Place& gap : gaps_)
     if (gap.bytes >= bytes && (tightest == nullptr || gap.bytes < tightest->bytes)) tightest = &gap;

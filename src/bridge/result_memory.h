@@ -31,13 +31,14 @@ struct Place {
 };
 
 // While one lives, an allocation of this thread that asks for exactly a place's bytes gets that place, as long as no
-// other has it: so operators that allocate their results themselves write into planned memory. Other large allocations
-// are cut from the gaps: what operators need for a while lies where nothing is alive. All of it must die before this
-// does; any_taken() tells. An inner one hides the outer one.
+// other has it: so operators that allocate their results themselves write into planned memory. Other allocations, from
+// `least_in_gap` bytes on, are cut from the gaps: what operators need for a while lies where nothing is alive. All of
+// it must die before this does; any_taken() tells. An inner one hides the outer one.
 class PlaceResults {
  public:
   using Places = c10::SmallVector<Place, 4>;
-  explicit PlaceResults(Places places = {}, Places gaps = {});
+  static constexpr size_t kLarge = 4096, kLine = 64;  // operators in general may keep what is smaller
+  explicit PlaceResults(Places places = {}, Places gaps = {}, size_t least_in_gap = kLarge);
   ~PlaceResults();
   PlaceResults(const PlaceResults&) = delete;
   PlaceResults& operator=(const PlaceResults&) = delete;
@@ -53,6 +54,7 @@ class PlaceResults {
   void* take_here(size_t bytes);
   Places places_, gaps_;
   const size_t results_;  // that many of places_
+  const size_t least_in_gap_;
   PlaceResults* const before_;
 };
 

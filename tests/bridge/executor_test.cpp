@@ -146,6 +146,38 @@ TEST(Executor, OperatorsThatAllocateTheirResultsDoItInTheArena) {
   EXPECT_EQ(executor->stats().restride_copies, 0);
 }
 
+TEST(Executor, TheArenaIsGivenBackAfterItsLastUse) {
+  static int64_t held[3];
+  const auto recording = [](auto which) {
+    return [](void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end, void* scratch) {
+      held[decltype(which)::value] = ArenaPool::get().stats().bytes_in_use;
+      double_kernel(buffers, sizes, begin, end, scratch);
+    };
+  };
+  ProgramBuilder b;
+  const auto slot = [&](Home home, uint32_t first, uint32_t last) {
+    const TensorId id = b.slot(home, {b.c(4096)});
+    b.program.tensors[id.index].first_step = first;
+    b.program.tensors[id.index].last_step = last;
+    return id;
+  };
+  const TensorId x = b.input({b.c(4096)});
+  const TensorId between = slot(Home::Arena, 0, 1);
+  const TensorId early = slot(Home::Fresh, 0, UINT32_MAX - 1), late = slot(Home::Fresh, 2, UINT32_MAX - 1);
+  const TensorId beside = slot(Home::Arena, 0, 1);  // one of the two lies in the late output
+  b.launch(recording(std::integral_constant<int, 0>()), {x, between, early, beside}, b.c(4096));
+  b.launch(recording(std::integral_constant<int, 1>()), {between, beside}, b.c(4096));
+  b.launch(recording(std::integral_constant<int, 2>()), {x, late}, b.c(4096));
+  const auto executor = b.build({early, late});
+  for (int call = 0; call < 2; ++call) {
+    const at::Tensor value = at::randn({4096});
+    EXPECT_TRUE(at::equal(executor->run({value}, {})[1], value * 2));
+    EXPECT_EQ(executor->stats().arena_bytes, 4096 * 4);
+    EXPECT_GT(held[1], held[2]);
+    EXPECT_EQ(held[0], held[1]);
+  }
+}
+
 TEST(Executor, ChainsKernelsAndOperatorsThroughTheArena) {
   ProgramBuilder b;
   const auto n = b.symbol();

@@ -8,10 +8,11 @@ namespace cresset::runtime {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kLeastHost = 4096;  // smaller outputs are not worth the addresses that move with them
+constexpr int64_t kLeastGap = 4096;
 constexpr uint32_t kNone = UINT32_MAX;
 // A plan is good enough when it is within 1/kTolerance of what is needed at any rate, or wastes less than is worth
-// planning for; until then blocks are placed anew, about kPlacements of them in all.
+// planning for; until then blocks are placed anew, about kPlacements of them in all. Outputs of less than 1/kTolerance
+// of what is alive together do not lend their memory: they would be held for longer, to save next to nothing.
 constexpr int64_t kTolerance = 64, kSmallWaste = 1 << 16;
 constexpr size_t kPlacements = 4096, kMostRounds = 32;
 
@@ -24,6 +25,7 @@ struct Block {
   uint32_t first, last;
   uint32_t output = kNone;       // the last of them is an output: they lie in its memory
   std::vector<uint32_t> rivals;  // blocks alive at the same time
+  int64_t alive = 0;             // bytes, with those that came before
 };
 
 // What blocks lie in.
@@ -31,6 +33,11 @@ struct Bin {
   TensorId tensor;  // an output; invalid: the arena
   int64_t bytes;    // INT64_MAX: it grows
   uint32_t first;   // from this step on it is no bin any more
+};
+
+// The steps that a bin is held in, as far as blocks lie in it.
+struct Held {
+  uint32_t from = kNone, end = 0;
 };
 
 struct Blocks {
@@ -47,21 +54,24 @@ struct Blocks {
   void add_bins(const Program& program, const std::vector<int64_t>& numbers);
   void sort();
   void find_rivals();
+  void find_least();
   int64_t lent_at(uint32_t step) const;
 };
 
 Blocks::Blocks(const Program& program, const std::vector<int64_t>& numbers) {
-  add_bins(program, numbers);
   add(program, numbers);
   sort();
   find_rivals();
+  add_bins(program, numbers);
+  find_least();
 }
 
 void Blocks::add_bins(const Program& program, const std::vector<int64_t>& numbers) {
   for (uint32_t t = 0; t < program.tensors.size(); ++t) {
     const TensorSlot& slot = program.tensors[t];
     const int64_t bytes = numbers[slot.bytes.index];
-    if (slot.home != Home::Fresh || (bytes < kLeastHost && !slot.continues.valid())) continue;
+    if (slot.home != Home::Fresh) continue;
+    if (bytes < std::max(kLeastGap, alive / kTolerance) && !slot.continues.valid()) continue;
     bins.push_back({{t}, bytes, slot.first_step});
   }
   std::stable_sort(bins.begin(), bins.end(), [](const Bin& a, const Bin& b) { return a.bytes < b.bytes; });
@@ -85,7 +95,7 @@ void Blocks::add(const Program& program, const std::vector<int64_t>& numbers) {
     uint32_t& b = of_head[head];
     if (b == kNone) {
       b = static_cast<uint32_t>(list.size());
-      list.push_back({head, 0, slot.first_step, slot.last_step, kNone, {}});
+      list.push_back({head, 0, slot.first_step, slot.last_step, kNone, {}, 0});
     }
     Block& block = list[b];
     block.bytes = std::max(block.bytes, output ? numbers[slot.bytes.index] : aligned(numbers[slot.bytes.index]));
@@ -135,8 +145,12 @@ void Blocks::find_rivals() {
     }
     together.push_back(b);
     alive = std::max(alive, sum += block.bytes);
-    least = std::max(least, sum - lent_at(block.first));
+    block.alive = sum;
   }
+}
+
+void Blocks::find_least() {
+  for (const Block& block : list) least = std::max(least, block.alive - lent_at(block.first));
 }
 
 class Planner {
@@ -156,6 +170,7 @@ class Planner {
     plan.places.resize(program_.tensors.size());
     for (uint32_t t = 0; t < blocks_.of.size(); ++t)
       if (blocks_.of[t] != kNone) plan.places[t] = place_of(best_[blocks_.of[t]]);
+    hold_bins(plan);
     find_gaps(plan);
     return plan;
   }
@@ -226,6 +241,24 @@ class Planner {
     return block.bytes <= room.bytes - end ? end : -1;
   }
 
+  // From the first block to the last; an output until it is written, the arena until an output is allocated after it.
+  void hold_bins(ArenaPlan& plan) {
+    held_.resize(blocks_.bins.size());
+    for (uint32_t b = 0; b < best_.size(); ++b) {
+      const Block& block = blocks_.list[b];
+      if (block.bytes == 0) continue;
+      Held& held = held_[best_[b].bin];
+      held.from = std::min(held.from, block.first);
+      held.end = std::max(held.end, block.last == kNone ? kNone : block.last + 1);
+    }
+    for (size_t bin = 0; bin + 1 < held_.size(); ++bin) held_[bin].end = blocks_.bins[bin].first;
+    Held& arena = held_.back();
+    for (const TensorSlot& slot : program_.tensors)
+      if (slot.home == Home::Fresh && slot.first_step >= arena.end && slot.first_step <= slot.last_step)
+        plan.end = std::min(plan.end, slot.first_step);
+    arena = {0, plan.end};
+  }
+
   void find_gaps(ArenaPlan& plan) const {
     uint32_t steps = 0;
     for (const Step& step : program_.steps) steps += !std::holds_alternative<Release>(step);
@@ -239,14 +272,14 @@ class Planner {
       std::sort(alive.begin(), alive.end(),
                 [this](uint32_t a, uint32_t b) { return best_[a].offset < best_[b].offset; });
       for (uint32_t bin = 0; bin < blocks_.bins.size(); ++bin)
-        if (s < blocks_.bins[bin].first) add_gaps(bin, alive, plan);
+        if (held_[bin].from <= s && s < held_[bin].end) add_gaps(bin, alive, plan);
       plan.gaps_from.push_back(static_cast<uint32_t>(plan.gap_list.size()));
     }
   }
   void add_gaps(uint32_t bin, const std::vector<uint32_t>& alive, ArenaPlan& plan) const {
     int64_t end = 0;
     const auto add = [&](int64_t to) {
-      if (to - end >= kLeastHost) plan.gap_list.push_back({place_of({bin, end}), to - end});
+      if (to - end >= kLeastGap) plan.gap_list.push_back({place_of({bin, end}), to - end});
     };
     for (const uint32_t b : alive) {
       if (best_[b].bin != bin) continue;
@@ -259,6 +292,7 @@ class Planner {
   const Program& program_;
   const Blocks blocks_;
   std::vector<Spot> best_;  // by block
+  std::vector<Held> held_;  // by bin
   std::vector<std::pair<int64_t, int64_t>> taken_;
   int64_t bytes_ = 0;
 };

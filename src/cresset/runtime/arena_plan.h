@@ -1,5 +1,7 @@
 // Where a call's intermediates lie: planned for the sizes of the call, so that what is never alive together shares
-// bytes, whatever the sizes are. An output's own memory counts as free until the output is written.
+// bytes, whatever the sizes are. An output's own memory counts as free until the output is written. What is held is
+// held no longer than needed: an output that lends its memory is allocated with the first that lies in it, and the
+// arena is given back before outputs are allocated that come after its last use.
 #pragma once
 
 #include <span>
@@ -22,10 +24,11 @@ class ArenaPlan {
 
   // By tensor; what needs no place has one at the arena's beginning.
   std::vector<Place> places;
-  int64_t bytes = 0;  // of the arena: a multiple of 64
-  int64_t alive = 0;  // the greatest sum of what is alive together
+  int64_t bytes = 0;          // of the arena: a multiple of 64
+  uint32_t end = UINT32_MAX;  // from this step on the arena is not held any more
+  int64_t alive = 0;          // the greatest sum of what is alive together
 
-  // What nothing alive at a step lies in. Steps are counted without Release.
+  // What is held during a step and nothing alive lies in. Steps are counted without Release.
   std::span<const Gap> gaps(uint32_t step) const {
     if (step + 1 >= gaps_from.size()) return {};
     return {gap_list.data() + gaps_from[step], gap_list.data() + gaps_from[step + 1]};

@@ -116,19 +116,48 @@ TEST(ArenaPlan, KnowsWhatIsFreeDuringAStep) {
   Tensors t;
   const TensorId a = t.add(8192, 0, 0);
   t.add(8192, 0, 2);
-  const TensorId output = t.add(4096, 2, UINT32_MAX - 1, Home::Fresh);
-  for (int i = 0; i < 3; ++i) t.program.steps.emplace_back(Copy{});
+  t.add(4096, 1, 1);
+  const TensorId output = t.add(8192, 3, UINT32_MAX - 1, Home::Fresh);
+  const TensorId unused = t.add(4096, 1, UINT32_MAX - 1, Home::Fresh);
+  for (int i = 0; i < 4; ++i) t.program.steps.emplace_back(Copy{});
   const ArenaPlan plan = t.plan();
+  EXPECT_EQ(plan.places[a.index].host, output);
   const auto gaps_at = [&](uint32_t step) {
     int64_t arena = 0, in_output = 0;
-    for (const ArenaPlan::Gap& gap : plan.gaps(step)) (gap.place.host == output ? in_output : arena) += gap.bytes;
+    for (const ArenaPlan::Gap& gap : plan.gaps(step)) {
+      EXPECT_NE(gap.place.host, unused) << "nothing lies in it: it is not allocated yet";
+      (gap.place.host == output ? in_output : arena) += gap.bytes;
+    }
     return std::pair(arena, in_output);
   };
-  EXPECT_EQ(gaps_at(0), std::pair(int64_t{0}, int64_t{4096}));
-  EXPECT_EQ(gaps_at(1), std::pair(int64_t{8192}, int64_t{4096}));
-  EXPECT_EQ(plan.gaps(1)[1].place.offset, plan.places[a.index].offset);
-  EXPECT_EQ(gaps_at(2), std::pair(int64_t{8192}, int64_t{0}));
-  EXPECT_TRUE(plan.gaps(3).empty());
+  EXPECT_EQ(gaps_at(0), std::pair(int64_t{0}, int64_t{0}));
+  EXPECT_EQ(gaps_at(1), std::pair(int64_t{0}, int64_t{4096}));
+  EXPECT_EQ(gaps_at(2), std::pair(int64_t{0}, int64_t{8192}));
+  EXPECT_EQ(gaps_at(3), std::pair(int64_t{0}, int64_t{0}));
+  EXPECT_TRUE(plan.gaps(4).empty());
+}
+
+TEST(ArenaPlan, IsGivenBackBeforeWhatComesAfterItsLastUse) {
+  Tensors t;
+  t.add(8192, 0, 2);
+  t.add(64, 1, UINT32_MAX - 1, Home::Fresh);
+  EXPECT_EQ(t.plan().end, UINT32_MAX);
+  t.add(64, 4, UINT32_MAX - 1, Home::Fresh);
+  t.add(64, 5, UINT32_MAX - 1, Home::Fresh);
+  for (int i = 0; i < 6; ++i) t.program.steps.emplace_back(Copy{});
+  EXPECT_EQ(t.plan().end, 4U);
+  t.add(8192, 0, 4);
+  EXPECT_EQ(t.plan().end, 5U);
+  t.add(8192, 3, 5);
+  EXPECT_EQ(t.plan().end, UINT32_MAX);
+}
+
+TEST(ArenaPlan, SmallOutputsDoNotLendTheirMemory) {
+  Tensors t;
+  const TensorId small = t.add(4096, 0, 1);
+  t.add(1024 * 4096, 0, 1);
+  t.add(4096, 2, UINT32_MAX - 1, Home::Fresh);
+  EXPECT_FALSE(t.plan().places[small.index].host.valid());
 }
 
 TEST(ArenaPlan, RandomProgramsAreSoundAndTight) {
