@@ -158,12 +158,17 @@ PyObject* cresset_call_init(const Callee* callee, PyObject* const* args, Py_ssiz
   return failed ? NULL : Py_NewRef(callee->instance);
 }
 
+void cresset_free_flat(PyObject** flat, Py_ssize_t nargs, Py_ssize_t count) {
+  for (Py_ssize_t i = 0; i < count; i++) Py_DECREF(flat[1 + nargs + i]);
+  Py_DECREF(flat[0]);
+  PyMem_Free(flat);
+}
+
 int cresset_flatten_call(PyObject* args, PyObject* kwargs, PyObject*** flat, PyObject** kwnames) {
   const Py_ssize_t nargs = PyTuple_GET_SIZE(args), count = PyDict_GET_SIZE(kwargs);
   *flat = NULL;
   *kwnames = NULL;
   PyObject* names = PyTuple_New(count);
-  // One more in front: vectorcall may borrow the slot before the arguments.
   PyObject** values = PyMem_Malloc(sizeof(PyObject*) * (size_t)(nargs + count + 1));
   if (names == NULL || values == NULL) {
     Py_XDECREF(names);
@@ -171,17 +176,18 @@ int cresset_flatten_call(PyObject* args, PyObject* kwargs, PyObject*** flat, PyO
     PyErr_NoMemory();
     return -1;
   }
-  for (Py_ssize_t i = 0; i < nargs; i++) values[i] = PyTuple_GET_ITEM(args, i);
+  values[0] = Py_NewRef(args);
+  for (Py_ssize_t i = 0; i < nargs; i++) values[1 + i] = PyTuple_GET_ITEM(args, i);
   Py_ssize_t position = 0, i = 0;
   PyObject *key, *value;
   while (PyDict_Next(kwargs, &position, &key, &value)) {
     if (!PyUnicode_Check(key)) {
+      cresset_free_flat(values, nargs, i);
       Py_DECREF(names);
-      PyMem_Free(values);
       return 0;
     }
     PyTuple_SET_ITEM(names, i, Py_NewRef(key));
-    values[nargs + i++] = value;
+    values[1 + nargs + i++] = Py_NewRef(value);
   }
   *flat = values;
   *kwnames = names;

@@ -34,6 +34,9 @@ static PyMethodDef functions[] = {
     {"_eval_leave_at", (PyCFunction)(void (*)(void))cresset_eval_leave_at, METH_FASTCALL,
      "_eval_leave_at(count, all, function, *args) -> (steps seen, result): leaves the frame, or all of them, at the "
      "count-th instruction."},
+    {"_eval_replace", (PyCFunction)(void (*)(void))cresset_eval_replace, METH_FASTCALL,
+     "_eval_replace(replacement, function, *args): evaluates a call; whenever it tells something, replacement(value) "
+     "takes the place of each value that its frames hold."},
     {NULL, NULL, 0, NULL},
 };
 

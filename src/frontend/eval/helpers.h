@@ -28,8 +28,9 @@ void cresset_add_traceback(PyThreadState* tstate, Frame* frame);
 
 // ---- unpack.c
 // --------------------------------------------------------------------------------------------------------- Writes
-// `before` items, then a list and `after` items if after >= 0, downwards from `end`, new references. 0 or -1.
-int cresset_unpack(PyObject* iterable, int before, int after, PyObject** end);
+// `before` items, then a list and `after` items if after >= 0, downwards from `end`, new references. The lowest place
+// is the iterable's: what was there last is *taken, the caller's to drop. 0, or -1: it is there as before.
+int cresset_unpack(PyObject* iterable, int before, int after, PyObject** end, PyObject** taken);
 int cresset_list_extend(PyObject* list, PyObject* iterable);
 int cresset_dict_update(PyObject* dict, PyObject* mapping);
 int cresset_merge_keywords(PyObject* function, PyObject* dict, PyObject* mapping);
@@ -113,9 +114,11 @@ int cresset_make_instance(Callee* callee, PyObject* const* args, Py_ssize_t narg
 void cresset_release_callee(Callee* callee);
 
 PyObject* cresset_call_init(const Callee* callee, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
-// Keywords of f(*args, **kwargs) as vectorcall has them: *flat (PyMem) holds all values, *kwnames their names. *flat is
-// NULL if a keyword is no string: the callee will say so. 0 or -1.
+// Keywords of f(*args, **kwargs) as vectorcall has them: *flat holds `args`, then all values, *kwnames the names. *flat
+// is NULL if a keyword is no string: the callee will say so. 0 or -1. What flat holds lives on, whatever becomes of the
+// two.
 int cresset_flatten_call(PyObject* args, PyObject* kwargs, PyObject*** flat, PyObject** kwnames);
+void cresset_free_flat(PyObject** flat, Py_ssize_t nargs, Py_ssize_t count);  // count: of keywords
 
 typedef struct {
   PyObject* const* head;

@@ -256,7 +256,8 @@ typedef enum {
 void cresset_eval_leave(CressetActivation* activation, CressetLeave what);
 
 // What a frame is made of. Pointers into live frames are borrowed, valid while the hook runs; slots may be replaced
-// there (the old reference released, the new one owned by the frame).
+// there (the old reference released, the new one owned by the frame). What was there has to live until the operation in
+// progress has ended, which may look at it.
 typedef struct {
   PyObject* function;
   PyCodeObject* code;

@@ -53,6 +53,12 @@ static inline int is_plain(PyObject* value) {
          value == Py_None;
 }
 
+// Of an exact tuple or list that has as many; NULL of others.
+static inline PyObject** items_of_length(PyObject* sequence, Py_ssize_t length) {
+  if (!PyTuple_CheckExact(sequence) && !PyList_CheckExact(sequence)) return NULL;
+  return PySequence_Fast_GET_SIZE(sequence) == length ? PySequence_Fast_ITEMS(sequence) : NULL;
+}
+
 // next(g), g.send(x), g.throw(e), g.close(): the generator's frame can run in the loop.
 typedef enum { STEPS_NOTHING = 0, STEPS_ON, STEPS_THROWING, STEPS_CLOSING } Steps;
 

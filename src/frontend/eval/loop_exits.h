@@ -41,20 +41,12 @@ unwind : {
   Handler handler;
   // Not prev_instr: RERAISE has set it back to where the exception came from.
   if (!cresset_find_handler(frame->f_code, (int)(next_instr - first_instr) - 1, &handler)) {
-    PyObject** bottom = frame_stack(frame);
-    while (sp > bottom) {
-      PyObject* value = POP();
-      Py_XDECREF(value);
-    }
+    DROP_TO(frame_stack(frame));
     SAVE_STACK();
     leave_python(tstate);
     goto unwound;
   }
-  PyObject** level = frame_stack(frame) + handler.depth;
-  while (sp > level) {
-    PyObject* value = POP();
-    Py_XDECREF(value);
-  }
+  DROP_TO(frame_stack(frame) + handler.depth);
   if (handler.push_last) {
     PyObject* last = PyLong_FromLong(frame_last(frame));
     if (last == NULL) goto unwind;
@@ -256,9 +248,7 @@ switch (then) {
   case CRESSET_THEN_AGAIN: {
     Py_CLEAR(then_value);
     if (result == NULL) goto error;
-    PyObject* taken = TOP();
-    TOP() = result;
-    Py_DECREF(taken);
+    REPLACE_TOP(result);
     opcode = then_operand & 0xFF;
     oparg = (int)((unsigned)then_operand >> 8);
     next_instr -= cresset_cache_entries[opcode];

@@ -12,6 +12,24 @@
 #define SECOND() (sp[-2])
 #define THIRD() (sp[-3])
 #define PEEK(n) (sp[-(n)])
+// Drops values. A slot above the top holds nothing: what runs when a value dies may look at the frame.
+#define DROP(count)                                 \
+  do {                                              \
+    for (int left_ = (count); left_ > 0; left_--) { \
+      PyObject* dropped_ = POP();                   \
+      *sp = NULL;                                   \
+      Py_XDECREF(dropped_);                         \
+    }                                               \
+  } while (0)
+#define DROP_TO(level) DROP((int)(sp - (level)))
+// In the place of a value. What is there is dropped, not what was: a hook, or code that an operation ran, may have put
+// another one there (hooks.h).
+#define REPLACE_TOP(value)       \
+  do {                           \
+    PyObject* replaced_ = TOP(); \
+    TOP() = (value);             \
+    Py_XDECREF(replaced_);       \
+  } while (0)
 #define SKIP(count) (next_instr += (count))
 #define CACHES(OPCODE) INLINE_CACHE_ENTRIES_##OPCODE
 
@@ -38,9 +56,9 @@
     opcode = _Py_OPCODE(unit_);       \
     oparg = _Py_OPARG(unit_);         \
   } while (0)
-#define NEXT()                                                     \
-  do {                                                             \
-    FETCH();                                                       \
+#define NEXT()                                                \
+  do {                                                        \
+    FETCH();                                                  \
     goto* targets[(unsigned)opcode | TRACED(entry) | divert]; \
   } while (0)
 
@@ -160,12 +178,12 @@
     }                                                                         \
   } while (0)
 // After a call: names and values of f(*args, **kwargs) were made for it.
-#define CLEAR_FLAT_ARGS()    \
-  do {                       \
-    if (flat_args != NULL) { \
-      PyMem_Free(flat_args); \
-      flat_args = NULL;      \
-      Py_DECREF(kwnames);    \
-    }                        \
-    kwnames = NULL;          \
+#define CLEAR_FLAT_ARGS()                                                  \
+  do {                                                                     \
+    if (flat_args != NULL) {                                               \
+      cresset_free_flat(flat_args, call_nargs, PyTuple_GET_SIZE(kwnames)); \
+      flat_args = NULL;                                                    \
+      Py_DECREF(kwnames);                                                  \
+    }                                                                      \
+    kwnames = NULL;                                                        \
   } while (0)

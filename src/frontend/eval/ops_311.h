@@ -35,8 +35,7 @@ branch : switch (cresset_base_opcode[opcode]) {
     if (then_operand == (cresset_base_opcode[opcode] == JUMP_IF_TRUE_OR_POP)) {
       SKIP(oparg);
     } else {
-      PyObject* value = POP();
-      Py_DECREF(value);
+      DROP(1);
     }
     NEXT();
 }
@@ -78,27 +77,23 @@ OP(LOAD_CLASSDEREF) {
 }
 
 OP(LIST_TO_TUPLE) {
-  PyObject* list = TOP();
-  PyObject* tuple = PyList_AsTuple(list);
+  PyObject* tuple = PyList_AsTuple(TOP());
   if (tuple == NULL) goto error;
-  TOP() = tuple;
-  Py_DECREF(list);
+  REPLACE_TOP(tuple);
   NEXT();
 }
 
 OP(PRINT_EXPR) {
-  PyObject* value = POP();
-  const int failed = cresset_print_expression(value);
-  Py_DECREF(value);
+  const int failed = cresset_print_expression(TOP());
+  DROP(1);
   if (failed) goto error;
   NEXT();
 }
 
 OP(IMPORT_STAR) {
-  PyObject* module = POP();
   // Only at module level or in a class body: the names are a mapping.
-  const int failed = cresset_import_star(frame->f_locals, module);
-  Py_DECREF(module);
+  const int failed = cresset_import_star(frame->f_locals, TOP());
+  DROP(1);
   if (failed) goto error;
   NEXT();
 }
@@ -106,11 +101,8 @@ OP(IMPORT_STAR) {
 OP(PREP_RERAISE_STAR) {
   PyObject* raised = cresset_prepare_reraise_star(SECOND(), TOP());
   if (raised == NULL) goto error;
-  PyObject* list = POP();
-  PyObject* original = TOP();
-  TOP() = raised;
-  Py_DECREF(list);
-  Py_DECREF(original);
+  DROP(1);
+  REPLACE_TOP(raised);
   NEXT();
 }
 

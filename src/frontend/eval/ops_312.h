@@ -40,10 +40,7 @@ OP(RETURN_CONST) {
 }
 
 OP(END_FOR) {
-  for (int i = 0; i < 2; i++) {
-    PyObject* value = POP();
-    Py_XDECREF(value);
-  }
+  DROP(2);
   NEXT();
 }
 
@@ -63,10 +60,7 @@ OP(CLEANUP_THROW) {
     goto unwind;
   }
   PyObject* value = Py_XNewRef(((PyStopIterationObject*)exception)->value);
-  for (int i = 0; i < 3; i++) {
-    PyObject* operand = POP();
-    Py_DECREF(operand);
-  }
+  DROP(3);
   PUSH(Py_NewRef(Py_None));
   PUSH(value);
   NEXT();
@@ -198,10 +192,7 @@ OP(LOAD_SUPER_ATTR) {
     if (result == NULL) goto error;
   }
   Py_CLEAR(made_key);
-  for (int i = 0; i < 3; i++) {
-    PyObject* operand = POP();
-    Py_DECREF(operand);
-  }
+  DROP(3);
   if (oparg & 1) PUSH(NULL);
   PUSH(result);
   NEXT();
@@ -241,10 +232,7 @@ OP(CALL_INTRINSIC_2) {
   result = oparg == INTRINSIC_PREP_RERAISE_STAR ? cresset_prepare_reraise_star(SECOND(), TOP())
                                                 : cresset_intrinsic(2, oparg, SECOND(), TOP());
   if (result == NULL) goto error;
-  for (int i = 0; i < 2; i++) {
-    PyObject* operand = POP();
-    Py_DECREF(operand);
-  }
+  DROP(2);
   PUSH(result);
   NEXT();
 }

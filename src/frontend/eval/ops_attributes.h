@@ -15,6 +15,7 @@ OP(LOAD_ATTR) {
     if (state->level != NULL) state->level->paused++;
     MOVING();
     if (found.value != NULL) {
+      owner = TOP();
       TOP() = found.value;
       (void)AT_REST();
       const int told = hooks->read_attribute(hooks->session, activation, &read);
@@ -28,11 +29,11 @@ OP(LOAD_ATTR) {
     cresset_load_attribute(owner, name, 0, NULL, &found);
   }
   if (LIKELY(found.value != NULL)) {
-    TOP() = found.value;
-    Py_DECREF(owner);
+    REPLACE_TOP(found.value);
     NEXT();
   }
   if (found.python == NULL) goto error;
+  owner = TOP();
   callable = found.python;
   implicit_args[0] = owner;
   implicit_args[1] = name;
@@ -70,6 +71,7 @@ load_method : {
   } else {
     cresset_load_attribute(owner, name, 1, NULL, &found);
   }
+  owner = TOP();
   if (LIKELY(found.value != NULL)) {
     if (found.unbound) {
       TOP() = found.value;
@@ -120,9 +122,7 @@ OP(STORE_ATTR) {
   TELL(before_write, &write);
   const int failed = PyObject_SetAttr(owner, name, value);
   if (failed == 0) TELL(after_write, &write);
-  sp -= 2;
-  Py_DECREF(value);
-  Py_DECREF(owner);
+  DROP(2);
   if (failed) goto error;
   NEXT();
 }
@@ -134,8 +134,7 @@ OP(DELETE_ATTR) {
   TELL(before_write, &write);
   const int failed = PyObject_SetAttr(owner, name, NULL);
   if (failed == 0) TELL(after_write, &write);
-  sp--;
-  Py_DECREF(owner);
+  DROP(1);
   if (failed) goto error;
   NEXT();
 }

@@ -23,8 +23,7 @@
     PyObject* value = TOP();                 \
     const int is_none = value == Py_None;    \
     TELL(read_is, value, Py_None, is_none);  \
-    sp--;                                    \
-    Py_DECREF(value);                        \
+    DROP(1);                                 \
     if (is_none == (WANTED)) {               \
       SKIP(TARGET);                          \
       if ((TARGET) < 0) CHECK_ATTENTION();   \
@@ -65,10 +64,7 @@ ask_truth : {
     }
   }
   if (truth < 0) goto error;
-  if (!KEEPS_OPERAND(opcode)) {
-    sp--;
-    Py_DECREF(value);
-  }
+  if (!KEEPS_OPERAND(opcode)) DROP(1);
   then_operand = truth;
   goto branch;
 }

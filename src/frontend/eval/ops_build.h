@@ -19,12 +19,8 @@ OP(BUILD_SET) {
   PyObject* set = PySet_New(NULL);
   if (set == NULL) goto error;
   int failed = 0;
-  for (int i = oparg; i > 0; i--) {
-    PyObject* item = PEEK(i);
-    if (failed == 0) failed = PySet_Add(set, item);
-    Py_DECREF(item);
-  }
-  sp -= oparg;
+  for (int i = oparg; i > 0 && failed == 0; i--) failed = PySet_Add(set, PEEK(i));
+  DROP(oparg);
   if (failed) {
     Py_DECREF(set);
     goto error;
@@ -42,10 +38,7 @@ OP(BUILD_MAP) {
       goto error;
     }
   }
-  for (int i = 2 * oparg; i > 0; i--) {
-    PyObject* value = POP();
-    Py_DECREF(value);
-  }
+  DROP(2 * oparg);
   PUSH(dict);
   NEXT();
 }
@@ -64,10 +57,7 @@ OP(BUILD_CONST_KEY_MAP) {
       goto error;
     }
   }
-  for (int i = oparg + 1; i > 0; i--) {
-    PyObject* value = POP();
-    Py_DECREF(value);
-  }
+  DROP(oparg + 1);
   PUSH(dict);
   NEXT();
 }
@@ -77,10 +67,7 @@ OP(BUILD_STRING) {
   PyObject* text = _PyUnicode_JoinArray(empty, sp - oparg, oparg);
   Py_DECREF(empty);
   if (text == NULL) goto error;
-  for (int i = oparg; i > 0; i--) {
-    PyObject* value = POP();
-    Py_DECREF(value);
-  }
+  DROP(oparg);
   PUSH(text);
   NEXT();
 }
@@ -109,30 +96,24 @@ OP(BUILD_SLICE) {
 
 OP(LIST_APPEND) {
   TELL_DISPLAY(PEEK(oparg + 1));
-  PyObject* value = POP();
-  const int failed = PyList_Append(PEEK(oparg), value);
-  Py_DECREF(value);
+  const int failed = PyList_Append(PEEK(oparg + 1), TOP());
+  DROP(1);
   if (failed) goto error;
   NEXT();
 }
 
 OP(SET_ADD) {
   TELL_DISPLAY(PEEK(oparg + 1));
-  PyObject* value = POP();
-  const int failed = PySet_Add(PEEK(oparg), value);
-  Py_DECREF(value);
+  const int failed = PySet_Add(PEEK(oparg + 1), TOP());
+  DROP(1);
   if (failed) goto error;
   NEXT();
 }
 
 OP(MAP_ADD) {
   TELL_DISPLAY(PEEK(oparg + 2));
-  PyObject* value = TOP();
-  PyObject* key = SECOND();
-  sp -= 2;
-  const int failed = PyDict_SetItem(PEEK(oparg), key, value);
-  Py_DECREF(key);
-  Py_DECREF(value);
+  const int failed = PyDict_SetItem(PEEK(oparg + 2), SECOND(), TOP());
+  DROP(2);
   if (failed) goto error;
   NEXT();
 }
@@ -142,9 +123,8 @@ OP(LIST_EXTEND) {
   TAKE_ITEMS(LIST_EXTEND, list_of, -1);
   BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
   TELL_CONTENTS(TOP());
-  PyObject* iterable = POP();
-  const int failed = cresset_list_extend(PEEK(oparg), iterable);
-  Py_DECREF(iterable);
+  const int failed = cresset_list_extend(PEEK(oparg + 1), TOP());
+  DROP(1);
   if (failed) goto error;
   NEXT();
 }
@@ -154,9 +134,8 @@ OP(SET_UPDATE) {
   TAKE_ITEMS(SET_UPDATE, list_of, -1);
   BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
   TELL_CONTENTS(TOP());
-  PyObject* iterable = POP();
-  const int failed = _PySet_Update(PEEK(oparg), iterable);
-  Py_DECREF(iterable);
+  const int failed = _PySet_Update(PEEK(oparg + 1), TOP());
+  DROP(1);
   if (failed < 0) goto error;
   NEXT();
 }
@@ -165,9 +144,8 @@ OP(DICT_UPDATE) {
   TELL_DISPLAY(PEEK(oparg + 1));
   BEFORE_OPERATOR(CRESSET_OP_ITER, 0, TOP(), NULL, refused_answer);
   TELL_CONTENTS(TOP());
-  PyObject* mapping = POP();
-  const int failed = cresset_dict_update(PEEK(oparg), mapping);
-  Py_DECREF(mapping);
+  const int failed = cresset_dict_update(PEEK(oparg + 1), TOP());
+  DROP(1);
   if (failed) goto error;
   NEXT();
 }
@@ -175,55 +153,49 @@ OP(DICT_UPDATE) {
 OP(DICT_MERGE) {
   TELL_DISPLAY(PEEK(oparg + 1));
   TELL_CONTENTS(TOP());
-  PyObject* mapping = POP();
-  const int failed = cresset_merge_keywords(PEEK(2 + oparg), PEEK(oparg), mapping);
-  Py_DECREF(mapping);
+  const int failed = cresset_merge_keywords(PEEK(3 + oparg), PEEK(oparg + 1), TOP());
+  DROP(1);
   if (failed) goto error;
   NEXT();
 }
 
 OP(UNPACK_SEQUENCE) {
-  PyObject* sequence = TOP();
   SKIP(CACHES(UNPACK_SEQUENCE));
   TAKE_ITEMS(UNPACK_SEQUENCE, first_of, oparg);
-  TELL_CONTENTS(sequence);
-  PyObject** items = NULL;
-  if (PyTuple_CheckExact(sequence) && PyTuple_GET_SIZE(sequence) == oparg) {
-    items = ((PyTupleObject*)sequence)->ob_item;
-  } else if (PyList_CheckExact(sequence) && PyList_GET_SIZE(sequence) == oparg) {
-    items = ((PyListObject*)sequence)->ob_item;
-  } else if (!PyTuple_CheckExact(sequence) && !PyList_CheckExact(sequence)) {
-    BEFORE_OPERATOR(CRESSET_OP_UNPACK, oparg, sequence, NULL, unpack_given);
-    goto unpack;
-  unpack_given:
-    TOP() = result;  // a sequence in place of the value
-    Py_DECREF(sequence);
-    sequence = result;
-  }
-  if (items != NULL) {
-    TELL(read_length, sequence, oparg);
-    sp--;
+  TELL_CONTENTS(TOP());
+  if (items_of_length(TOP(), oparg) != NULL) {
+    TELL(read_length, TOP(), oparg);
+    PyObject* sequence = POP();
+    PyObject** items = items_of_length(sequence, oparg);
     for (int i = oparg; --i >= 0;) PUSH(Py_NewRef(items[i]));
     Py_DECREF(sequence);
     NEXT();
   }
-unpack:
-  if (cresset_unpack(sequence, oparg, -1, sp - 1 + oparg) < 0) {
+  if (!PyTuple_CheckExact(TOP()) && !PyList_CheckExact(TOP())) {
+    BEFORE_OPERATOR(CRESSET_OP_UNPACK, oparg, TOP(), NULL, unpack_given);
+    goto unpack;
+  unpack_given:
+    REPLACE_TOP(result);  // a sequence in place of the value
+  }
+unpack: {
+  PyObject* taken;
+  if (cresset_unpack(TOP(), oparg, -1, sp - 1 + oparg, &taken) < 0) {
     goto error;  // the sequence is still on the stack: nothing was left above it
   }
   sp += oparg - 1;
-  Py_DECREF(sequence);
+  Py_DECREF(taken);
   NEXT();
+}
 }
 
 OP(UNPACK_EX) {
   const int before = oparg & 0xFF, after = oparg >> 8;
-  PyObject* sequence = TOP();
   TAKE_ITEMS(UNPACK_EX, list_of, -1);
-  TELL_CONTENTS(sequence);
-  if (cresset_unpack(sequence, before, after, sp + before + after) < 0) goto error;
+  TELL_CONTENTS(TOP());
+  PyObject* taken;
+  if (cresset_unpack(TOP(), before, after, sp + before + after, &taken) < 0) goto error;
   sp += before + after;
-  Py_DECREF(sequence);
+  Py_DECREF(taken);
   NEXT();
 }
 
@@ -265,11 +237,8 @@ OP(IMPORT_NAME) {
   PyObject* name = PyTuple_GET_ITEM(names, oparg);
   PyObject* module = cresset_import_name(tstate, frame, name, TOP(), SECOND());
   if (module == NULL) goto error;
-  PyObject* from = POP();
-  PyObject* level = TOP();
-  TOP() = module;
-  Py_DECREF(from);
-  Py_DECREF(level);
+  DROP(1);
+  REPLACE_TOP(module);
   TELL(read_name, CRESSET_IN_MODULES, PyImport_GetModuleDict(), name, module);
   NEXT();
 }
@@ -315,13 +284,8 @@ OP(MATCH_CLASS) {
     if (PyErr_Occurred()) goto error;
     attributes = Py_NewRef(Py_None);
   }
-  PyObject* keywords = POP();
-  PyObject* type = POP();
-  PyObject* subject = TOP();
-  TOP() = attributes;
-  Py_DECREF(keywords);
-  Py_DECREF(type);
-  Py_DECREF(subject);
+  DROP(2);
+  REPLACE_TOP(attributes);
   NEXT();
 }
 

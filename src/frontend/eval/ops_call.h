@@ -71,7 +71,7 @@ OP(CALL_FUNCTION_EX) {
   call_args = ((PyTupleObject*)call_tuple)->ob_item;
   if (call_dict != NULL && PyDict_GET_SIZE(call_dict) > 0) {
     if (cresset_flatten_call(call_tuple, call_dict, &flat_args, &kwnames) < 0) goto error;
-    if (flat_args != NULL) call_args = flat_args;
+    if (flat_args != NULL) call_args = flat_args + 1;
   }
   goto call;
 }
@@ -135,10 +135,7 @@ call : {
       callee.instance = NULL;
       cresset_release_callee(&callee);
       CLEAR_FLAT_ARGS();
-      while (sp > call_base) {
-        PyObject* value = POP();
-        Py_XDECREF(value);
-      }
+      DROP_TO(call_base);
       goto enter_function;
     }
     if (PyErr_Occurred()) {
@@ -193,10 +190,7 @@ call : {
   }
 }
 call_result : CLEAR_FLAT_ARGS();
-while (sp > call_base) {
-  PyObject* value = POP();
-  Py_XDECREF(value);
-}
+DROP_TO(call_base);
 if (UNLIKELY(result == NULL)) goto error;
 PUSH(result);
 CHECK_ATTENTION();
@@ -233,10 +227,7 @@ implicit_call_owned : {
     innermost = cresset_bind(tstate, callable, &arguments);
     if (LIKELY(innermost != NULL)) {
       Py_DECREF(callable);
-      while (sp > call_base) {
-        PyObject* value = POP();
-        Py_XDECREF(value);
-      }
+      DROP_TO(call_base);
       goto enter_function;
     }
     if (PyErr_Occurred()) {
@@ -251,10 +242,7 @@ implicit_call_owned : {
     if (action == CRESSET_NATIVE) cresset_eval_unpause();
   }
   Py_DECREF(callable);
-  while (sp > call_base) {
-    PyObject* value = POP();
-    Py_XDECREF(value);
-  }
+  DROP_TO(call_base);
   goto apply;
 }
 

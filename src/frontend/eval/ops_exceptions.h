@@ -91,8 +91,7 @@ OP(WITH_EXCEPT_START) {
       Py_DECREF(enter);                                                              \
       goto error;                                                                    \
     }                                                                                \
-    TOP() = exit;                                                                    \
-    Py_DECREF(manager);                                                              \
+    REPLACE_TOP(exit);                                                               \
     PUSH(enter);                                                                     \
     goto enter_block;                                                                \
   }

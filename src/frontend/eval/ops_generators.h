@@ -19,18 +19,14 @@ OP(RETURN_VALUE) {
 OP(GET_AWAITABLE) {
   PyObject* iterator = cresset_awaitable(TOP(), oparg);
   if (iterator == NULL) goto error;
-  PyObject* object = TOP();
-  TOP() = iterator;
-  Py_DECREF(object);
+  REPLACE_TOP(iterator);
   NEXT();
 }
 
 OP(GET_AITER) {
   PyObject* iterator = cresset_async_iterator(TOP());
   if (iterator == NULL) goto error;
-  PyObject* object = TOP();
-  TOP() = iterator;
-  Py_DECREF(object);
+  REPLACE_TOP(iterator);
   NEXT();
 }
 

@@ -22,8 +22,7 @@ OP(GET_ITER) {
   }
 iterator_given:
   if (result == NULL) goto error;
-  TOP() = result;
-  Py_DECREF(iterable);
+  REPLACE_TOP(result);
   NEXT();
 }
 
@@ -37,6 +36,7 @@ OP(GET_YIELD_FROM_ITER) {
   } else if (!PyGen_CheckExact(iterable)) {
     PyObject* iterator = PyObject_GetIter(iterable);
     if (iterator == NULL) goto error;
+    iterable = TOP();
     TOP() = iterator;
     if (UNLIKELY(hooks->read_iterator != NULL)) {
       int told;
@@ -98,10 +98,7 @@ end_of_loop:
     PyErr_Clear();
   }
   TELL(read_next, TOP(), NULL);
-  {
-    PyObject* exhausted = POP();
-    Py_DECREF(exhausted);
-  }
+  DROP(1);
   SKIP(oparg + kUnitsAtEndOfLoop);
   NEXT();
 }
@@ -120,8 +117,7 @@ OP(SEND) {
   }
   const PySendResult sent = PyIter_Send(receiver, value, &result);
   if (sent == PYGEN_ERROR) goto error;
-  sp--;
-  Py_DECREF(value);
+  DROP(1);
   if (sent == PYGEN_RETURN) goto sent_return;
   PUSH(result);
   NEXT();
@@ -129,9 +125,7 @@ sent_return: {
   if (kSendKeepsReceiver) {
     PUSH(result);
   } else {
-    PyObject* finished = TOP();
-    TOP() = result;
-    Py_DECREF(finished);
+    REPLACE_TOP(result);
   }
   SKIP(oparg);
   NEXT();

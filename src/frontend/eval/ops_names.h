@@ -51,8 +51,7 @@ OP(STORE_NAME) {
   const int failed =
       PyDict_CheckExact(mapping) ? PyDict_SetItem(mapping, name, TOP()) : PyObject_SetItem(mapping, name, TOP());
   if (failed == 0) TELL(after_write, &write);
-  PyObject* value = POP();
-  Py_DECREF(value);
+  DROP(1);
   if (failed) goto error;
   NEXT();
 }
@@ -80,8 +79,7 @@ OP(STORE_GLOBAL) {
   TELL(before_write, &write);
   const int failed = PyDict_SetItem(frame->f_globals, name, TOP());
   if (failed == 0) TELL(after_write, &write);
-  PyObject* value = POP();
-  Py_DECREF(value);
+  DROP(1);
   if (failed) goto error;
   NEXT();
 }

@@ -52,11 +52,8 @@ OP(BINARY_OP) {
 }
 
 binary_done : {
-  PyObject* right = POP();
-  PyObject* left = TOP();
-  TOP() = result;
-  Py_DECREF(left);
-  Py_DECREF(right);
+  DROP(1);
+  REPLACE_TOP(result);
   if (UNLIKELY(result == NULL)) {
     sp--;
     goto error;
@@ -114,8 +111,7 @@ add_strings : {
 UNARY(UNARY_NEGATIVE, '-', PyNumber_Negative)
 UNARY(UNARY_INVERT, '~', PyNumber_Invert)
 unary_done : {
-  PyObject* value = POP();
-  Py_DECREF(value);
+  DROP(1);
   if (result == NULL) goto error;
   PUSH(result);
   NEXT();
@@ -145,10 +141,8 @@ OP(COMPARE_OP) {
     if (told < 0) Py_CLEAR(result);
   }
 compare_done:
-  sp[-2] = result;
-  sp--;
-  Py_DECREF(left);
-  Py_DECREF(right);
+  DROP(1);
+  REPLACE_TOP(result);
   if (UNLIKELY(result == NULL)) {
     sp--;
     goto error;
@@ -159,11 +153,8 @@ compare_done:
 OP(IS_OP) {
   const int holds = (SECOND() == TOP()) ^ oparg;
   TELL(read_is, SECOND(), TOP(), holds);
-  PyObject* right = POP();
-  PyObject* left = TOP();
-  TOP() = Py_NewRef(holds ? Py_True : Py_False);
-  Py_DECREF(left);
-  Py_DECREF(right);
+  DROP(1);
+  REPLACE_TOP(Py_NewRef(holds ? Py_True : Py_False));
   NEXT();
 }
 
@@ -190,10 +181,8 @@ OP(CONTAINS_OP) {
   result = Py_NewRef((contains ^ oparg) ? Py_True : Py_False);
   goto contains_done;
 contains_done:
-  sp--;
-  TOP() = result;
-  Py_DECREF(item);
-  Py_DECREF(container);
+  DROP(1);
+  REPLACE_TOP(result);
   NEXT();
 }
 
@@ -251,10 +240,7 @@ subscript_read:
     }
   }
 subscript_done:
-  while (sp > call_base) {
-    PyObject* value = POP();
-    Py_DECREF(value);
-  }
+  DROP_TO(call_base);
   Py_CLEAR(made_key);
   if (UNLIKELY(result == NULL)) goto error;
   PUSH(result);
@@ -310,10 +296,7 @@ store_subscript : {
   }
   const int failed = done ? 0 : PyObject_SetItem(container, key, value);
   if (failed == 0) TELL(after_write, &write);
-  while (sp > call_base) {
-    PyObject* operand = POP();
-    Py_DECREF(operand);
-  }
+  DROP_TO(call_base);
   Py_CLEAR(made_key);
   if (failed) goto error;
   NEXT();
@@ -326,9 +309,7 @@ OP(DELETE_SUBSCR) {
   TELL(before_write, &write);
   const int failed = PyObject_DelItem(container, key);
   if (failed == 0) TELL(after_write, &write);
-  sp -= 2;
-  Py_DECREF(container);
-  Py_DECREF(key);
+  DROP(2);
   if (failed) goto error;
   NEXT();
 }
@@ -340,9 +321,7 @@ OP(FORMAT_VALUE) {
   if (!is_plain(value)) BEFORE_OPERATOR(CRESSET_OP_FORMAT, conversion, value, spec, format_done);
   result = cresset_format(value, spec, conversion);
 format_done:
-  sp -= spec != NULL ? 2 : 1;
-  Py_DECREF(value);
-  Py_XDECREF(spec);
+  DROP(spec != NULL ? 2 : 1);
   if (result == NULL) goto error;
   PUSH(result);
   NEXT();

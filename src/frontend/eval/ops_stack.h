@@ -42,8 +42,7 @@ OP(DELETE_FAST) {
 }
 
 OP(POP_TOP) {
-  PyObject* value = POP();
-  Py_DECREF(value);
+  DROP(1);
   NEXT();
 }
 

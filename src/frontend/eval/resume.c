@@ -76,6 +76,8 @@ void cresset_eval_image(const CressetActivation* activation, CressetPoint point,
   image->generator = activation->generator;
   image->handled = handled_by(activation);
   if (activation->instruction < 0) return;
+  // In the middle of another instruction, which has told of nothing: how far its stack reaches is not known.
+  if (activation->instruction != frame_last(activation->frame)) image->stack_depth = 0;
   int first, last;
   instruction_extent(activation->code, activation->instruction, &first, &last);
   const int has_callee = activation != cresset_eval_state.current;

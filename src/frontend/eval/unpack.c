@@ -28,9 +28,11 @@ static int end_of_fixed(PyObject* iterator, int expected) {
 }
 
 // The rest as a list below `end`, its last `after` items behind it. Counts what was written in *written.
-static int unpack_rest(PyObject* iterator, int before, int after, PyObject** end, int* written) {
+static int unpack_rest(PyObject* iterator, int before, int after, PyObject** end, PyObject** lowest, PyObject** taken,
+                       int* written) {
   PyObject* list = PySequence_List(iterator);
   if (list == NULL) return -1;
+  *taken = *lowest;
   *--end = list;
   ++*written;
   const Py_ssize_t length = PyList_GET_SIZE(list);
@@ -43,28 +45,32 @@ static int unpack_rest(PyObject* iterator, int before, int after, PyObject** end
   return 0;
 }
 
-int cresset_unpack(PyObject* iterable, int before, int after, PyObject** end) {
+int cresset_unpack(PyObject* iterable, int before, int after, PyObject** end, PyObject** taken) {
   PyObject* iterator = unpack_iterator(iterable);
   if (iterator == NULL) return -1;
   PyObject** place = end;
-  // The lowest slot holds the iterable itself: keep its reference apart until all is well.
+  PyObject** const lowest = end - (before + (after >= 0 ? after + 1 : 0));
   int written = 0, failed = 0;
-  PyObject* saved = end[-(before + (after >= 0 ? after + 1 : 0))];
+  *taken = NULL;
   while (written < before && !failed) {
     PyObject* item = PyIter_Next(iterator);
     if (item == NULL) {
       failed = PyErr_Occurred() ? -1 : too_few(before + (after > 0 ? after : 0), written, after >= 0);
     } else {
-      *--place = item;
+      if (--place == lowest) *taken = *lowest;
+      *place = item;
       written++;
     }
   }
-  if (!failed)
-    failed = after < 0 ? end_of_fixed(iterator, before) : unpack_rest(iterator, before, after, place, &written);
+  if (!failed && after < 0) failed = end_of_fixed(iterator, before);
+  if (!failed && after >= 0) failed = unpack_rest(iterator, before, after, place, lowest, taken, &written);
   Py_DECREF(iterator);
-  if (!failed) return 0;
+  if (!failed) {
+    if (*taken == NULL) *taken = *lowest;  // of nothing
+    return 0;
+  }
   for (int i = 1; i <= written; i++) Py_DECREF(end[-i]);
-  end[-(before + (after >= 0 ? after + 1 : 0))] = saved;
+  if (*taken != NULL) *lowest = *taken;
   return -1;
 }
 
