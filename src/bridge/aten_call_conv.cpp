@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "bridge/aten_call_race.h"
 #include "bridge/epilogue.h"
+#include "bridge/row_parts.h"
 
 namespace cresset::bridge {
 namespace {
@@ -109,8 +110,10 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     const at::Tensor& weight = context.tensor(args_.weight);
     std::optional<at::Tensor> bias;
     if (args_.bias.valid()) bias = context.tensor(args_.bias);
+    if (way == Way::LinearOneDnn && parts_.any_missed() && run_in_parts(input, weight, bias, context)) return;
     const PlaceResults placed(context.places(result_), context.gaps());
     context.adopt(result_, compute(way, input, weight, bias), op_);
+    if (way == Way::LinearOneDnn) parts_.note(placed);
     check_places(placed, op_);
   }
 
@@ -129,11 +132,27 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     return {};
   }
 
+  static at::Tensor pixels_of(const at::Tensor& image) { return image.permute({0, 2, 3, 1}).view({-1, image.size(1)}); }
+  static at::Tensor matrix_of(const at::Tensor& weight) { return weight.view({weight.size(0), weight.size(1)}); }
+
+  bool run_in_parts(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                    BoundContext& context) const {
+    const uint32_t root = context.slot(args_.input).root;
+    if (context.slot(result_).home == runtime::Home::View || !context.has_planned_memory(result_) ||
+        context.slot(args_.weight).root == root || (bias && context.slot(args_.bias).root == root))
+      return false;
+    const at::Tensor matrix = matrix_of(weight);
+    return parts_.run(context, args_.input, pixels_of(input), pixels_of(context.planned(result_)), op_,
+                      [&](const at::Tensor& rows, const at::Tensor& out) {
+                        const at::Tensor made = onednn_linear(rows, matrix, bias, args_.post);
+                        if (made.const_data_ptr() != out.const_data_ptr()) out.copy_(made);
+                      });
+  }
+
   // Pixels times channels: with channels last neither image nor weight moves.
   at::Tensor run_linear(Way way, const at::Tensor& input, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias) const {
-    const at::Tensor pixels = input.permute({0, 2, 3, 1}).view({-1, input.size(1)});
-    const at::Tensor matrix = weight.view({weight.size(0), weight.size(1)});
+    const at::Tensor pixels = pixels_of(input), matrix = matrix_of(weight);
     at::Tensor out;
     if (way == Way::LinearOneDnn) {
       out = onednn_linear(pixels, matrix, bias, args_.post);
@@ -203,6 +222,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
   const ConvolutionArgs args_;
   const TensorId result_;
   const std::string_view op_;
+  RowParts parts_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "bridge/aten_call_race.h"
 #include "bridge/aten_call_small.h"
 #include "bridge/epilogue.h"
+#include "bridge/row_parts.h"
 
 // Exported by libtorch_cpu without a public header. Weak: a torch without it is served by ATen's default.
 namespace at::native {
@@ -160,18 +161,35 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
   }
 
   void run_onednn_matmul(const BoundContext& context, at::Tensor& out) const {
+    const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
     // Never with beta = 1: oneDNN's accumulation into the result corrupts memory for a float32 product of one row
     // (seen with torch 2.13).
     at::native::mkldnn_matmul(context.tensor(args_.a), context.tensor(args_.b), out, 0.F, 1.F);
     if (args_.bias.valid()) out.add_(context.tensor(args_.bias));
+    check_places(placed, op_);
   }
 
-  void run_onednn_linear(BoundContext& context) const {
+  void run_onednn_linear(BoundContext& context) {
     std::optional<at::Tensor> bias;
     if (args_.bias.valid()) bias = context.tensor(args_.bias);
+    const at::Tensor &a = context.tensor(args_.a), weight = context.tensor(args_.b).t();
+    const bool in_parts = parts_.any_missed() && a_is_apart(context) &&
+                          context.slot(result_).home != runtime::Home::View && context.has_planned_memory(result_) &&
+                          parts_.run(context, args_.a, a, context.planned(result_), op_,
+                                     [&](const at::Tensor& rows, const at::Tensor& out) {
+                                       const at::Tensor made = onednn_linear(rows, weight, bias, args_.post);
+                                       if (made.const_data_ptr() != out.const_data_ptr()) out.copy_(made);
+                                     });
+    if (in_parts) return;
     const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
-    context.adopt(result_, onednn_linear(context.tensor(args_.a), context.tensor(args_.b).t(), bias, args_.post), op_);
+    context.adopt(result_, onednn_linear(a, weight, bias, args_.post), op_);
+    parts_.note(placed);
     check_places(placed, op_);
+  }
+
+  bool a_is_apart(const BoundContext& context) const {
+    const uint32_t a = context.slot(args_.a).root;
+    return context.slot(args_.b).root != a && (!args_.bias.valid() || context.slot(args_.bias).root != a);
   }
 
   double multiply_adds(const BoundContext& context) const {
@@ -228,6 +246,7 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
   const LinearArgs args_;
   const TensorId result_;
   const std::string_view op_;
+  RowParts parts_;
 };
 
 }  // namespace

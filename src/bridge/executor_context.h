@@ -72,6 +72,8 @@ class BoundContext {
   // memory to write to: what it allocates besides could get the same), and what is free during the current step.
   PlaceResults::Places places(c10::ArrayRef<runtime::TensorId> results) const;
   PlaceResults::Places gaps() const;
+  // Whether the tensor lies in planned memory that nobody needs after the current step.
+  bool dies_in_this_step(runtime::TensorId id) const;
   // `result` is what the slot holds from now on: its memory takes the planned memory's place when sizes and strides
   // agree, otherwise it is copied. `op` is named in errors.
   void adopt(runtime::TensorId id, at::Tensor result, std::string_view op);

@@ -166,6 +166,12 @@ PlaceResults::Places BoundContext::gaps() const {
   return places;
 }
 
+bool BoundContext::dies_in_this_step(TensorId id) const {
+  const uint32_t root = slots_[id.index].root;
+  return slots_[root].home == Home::Arena && !roots_[root].owner.defined() && roots_[root].heir == TensorId::kNone &&
+         program_.tensors[root].last_step == position_;
+}
+
 void BoundContext::copy_into(TensorId id, const at::Tensor& from) {
   copy_elements(planned(id), from);
   ++stats_.restride_copies;

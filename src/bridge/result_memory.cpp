@@ -193,7 +193,10 @@ void* PlaceResults::take_here(size_t bytes) {
   Place* tightest = nullptr;
   for (Place& gap : gaps_)
     if (gap.bytes >= bytes && (tightest == nullptr || gap.bytes < tightest->bytes)) tightest = &gap;
-  if (tightest == nullptr) return nullptr;
+  if (tightest == nullptr) {
+    missed_ += bytes;
+    return nullptr;
+  }
   void* const data = tightest->data;
   const size_t lines = std::min(tightest->bytes, (bytes + kLine - 1) / kLine * kLine);
   tightest->data = static_cast<char*>(data) + lines;

@@ -1,0 +1,57 @@
+#include "bridge/row_parts.h"
+
+#include <algorithm>
+
+#include "bridge/aten_call.h"
+
+namespace cresset::bridge {
+namespace {
+
+constexpr int64_t kUnit = 16;    // rows: what libraries' kernels work on at a time
+constexpr size_t kSlack = 1024;  // every allocation begins a line
+
+size_t row_bytes(const at::Tensor& matrix) { return static_cast<size_t>(matrix.size(1)) * matrix.element_size(); }
+
+Place place_of(const at::Tensor& rows) {
+  return {const_cast<void*>(rows.const_data_ptr()), static_cast<size_t>(rows.numel()) * rows.element_size()};
+}
+
+// From the next line on.
+Place room_in(const at::Tensor& rows) {
+  Place place = place_of(rows);
+  const size_t off = reinterpret_cast<uintptr_t>(place.data) % PlaceResults::kLine;
+  const size_t skipped = off == 0 ? 0 : PlaceResults::kLine - off;
+  place.data = static_cast<char*>(place.data) + skipped;
+  place.bytes -= std::min(place.bytes, skipped);
+  return place;
+}
+
+}  // namespace
+
+// As many as possible: the last part should be small. 0: no number leaves room for both.
+int64_t RowParts::first_rows(const at::Tensor& a, const at::Tensor& out) const {
+  const size_t needed = missed_ + kSlack, out_row = row_bytes(out), a_row = row_bytes(a);
+  if (out_row == 0 || a_row == 0) return 0;
+  const auto last = static_cast<int64_t>((needed + out_row - 1) / out_row + kUnit - 1) / kUnit * kUnit;
+  const int64_t first = out.size(0) - last;
+  return last <= first && static_cast<size_t>(first) * a_row >= needed ? first : 0;
+}
+
+bool RowParts::run(const BoundContext& context, runtime::TensorId argument, const at::Tensor& a, const at::Tensor& out,
+                   std::string_view op, c10::function_ref<void(const at::Tensor&, const at::Tensor&)> compute) const {
+  const int64_t first = context.dies_in_this_step(argument) ? first_rows(a, out) : 0;
+  if (first == 0) return false;
+  const auto part = [&](int64_t begin, int64_t end, const at::Tensor& free) {
+    const at::Tensor rows = out.narrow(0, begin, end - begin);
+    PlaceResults::Places gaps = context.gaps();
+    gaps.push_back(room_in(free));
+    const PlaceResults placed({place_of(rows)}, std::move(gaps), PlaceResults::kLine);
+    compute(a.narrow(0, begin, end - begin), rows);
+    check_places(placed, op);
+  };
+  part(0, first, out.narrow(0, first, out.size(0) - first));
+  part(first, out.size(0), a.narrow(0, 0, first));
+  return true;
+}
+
+}  // namespace cresset::bridge
