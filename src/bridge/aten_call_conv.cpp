@@ -110,10 +110,11 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     const at::Tensor& weight = context.tensor(args_.weight);
     std::optional<at::Tensor> bias;
     if (args_.bias.valid()) bias = context.tensor(args_.bias);
-    if (way == Way::LinearOneDnn && parts_.any_missed() && run_in_parts(input, weight, bias, context)) return;
-    const PlaceResults placed(context.places(result_), context.gaps());
+    const bool divides = way == Way::LinearOneDnn || way == Way::OneDnn;
+    if (divides && parts_.any_missed() && run_in_parts(way, input, weight, bias, context)) return;
+    const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
     context.adopt(result_, compute(way, input, weight, bias), op_);
-    if (way == Way::LinearOneDnn) parts_.note(placed);
+    if (divides) parts_.note(placed);
     check_places(placed, op_);
   }
 
@@ -135,18 +136,30 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
   static at::Tensor pixels_of(const at::Tensor& image) { return image.permute({0, 2, 3, 1}).view({-1, image.size(1)}); }
   static at::Tensor matrix_of(const at::Tensor& weight) { return weight.view({weight.size(0), weight.size(1)}); }
 
-  bool run_in_parts(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+  // oneDNN's ways: of pixels, or of images.
+  bool run_in_parts(Way way, const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                     BoundContext& context) const {
     const uint32_t root = context.slot(args_.input).root;
     if (context.slot(result_).home == runtime::Home::View || !context.has_planned_memory(result_) ||
         context.slot(args_.weight).root == root || (bias && context.slot(args_.bias).root == root))
       return false;
-    const at::Tensor matrix = matrix_of(weight);
-    return parts_.run(context, args_.input, pixels_of(input), pixels_of(context.planned(result_)), op_,
-                      [&](const at::Tensor& rows, const at::Tensor& out) {
-                        const at::Tensor made = onednn_linear(rows, matrix, bias, args_.post);
-                        if (made.const_data_ptr() != out.const_data_ptr()) out.copy_(made);
-                      });
+    const at::Tensor& out = context.planned(result_);
+    const auto keep = [](const at::Tensor& made, const at::Tensor& part) {
+      if (made.const_data_ptr() != part.const_data_ptr()) part.copy_(made);
+    };
+    if (way == Way::LinearOneDnn) {
+      const at::Tensor matrix = matrix_of(weight);
+      return parts_.run(context, args_.input, pixels_of(input), pixels_of(out), RowParts::kMatrixRows, op_,
+                        [&](const at::Tensor& rows, const at::Tensor& part) {
+                          keep(onednn_linear(rows, matrix, bias, args_.post), part);
+                        });
+    }
+    const auto dense = [](char letter) { return letter == 'n' || letter == 'c'; };
+    if (!dense(channels_letter(context.slot(args_.input))) || !dense(channels_letter(context.slot(result_))))
+      return false;
+    return parts_.run(
+        context, args_.input, input, out, /*unit=*/1, op_,
+        [&](const at::Tensor& images, const at::Tensor& part) { keep(run_onednn(images, weight, bias), part); });
   }
 
   // Pixels times channels: with channels last neither image nor weight moves.

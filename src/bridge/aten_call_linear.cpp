@@ -116,6 +116,16 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
       own = at::Tensor(at::detail::empty_strided_cpu(slot.sizes, slot.strides, slot.dtype));
     }
     at::Tensor out = planned ? context.planned(result_) : own;
+    {
+      const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
+      compute(way, context, out);
+      check_places(placed, op_);
+    }
+    if (!planned) context.adopt(result_, std::move(own), op_);
+  }
+
+ private:
+  void compute(Way way, const BoundContext& context, at::Tensor& out) const {
     switch (way) {
       case Way::Small:
         run_small(context, out);
@@ -128,10 +138,8 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
         break;
     }
     if (args_.post != nullptr) args_.post->apply(out);
-    if (!planned) context.adopt(result_, std::move(own), op_);
   }
 
- private:
   void run_aten(const BoundContext& context, at::Tensor& out) const {
     const at::Tensor& a = context.tensor(args_.a);
     const at::Tensor& b = context.tensor(args_.b);
@@ -161,12 +169,10 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
   }
 
   void run_onednn_matmul(const BoundContext& context, at::Tensor& out) const {
-    const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
     // Never with beta = 1: oneDNN's accumulation into the result corrupts memory for a float32 product of one row
     // (seen with torch 2.13).
     at::native::mkldnn_matmul(context.tensor(args_.a), context.tensor(args_.b), out, 0.F, 1.F);
     if (args_.bias.valid()) out.add_(context.tensor(args_.bias));
-    check_places(placed, op_);
   }
 
   void run_onednn_linear(BoundContext& context) {
@@ -175,7 +181,7 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
     const at::Tensor &a = context.tensor(args_.a), weight = context.tensor(args_.b).t();
     const bool in_parts = parts_.any_missed() && a_is_apart(context) &&
                           context.slot(result_).home != runtime::Home::View && context.has_planned_memory(result_) &&
-                          parts_.run(context, args_.a, a, context.planned(result_), op_,
+                          parts_.run(context, args_.a, a, context.planned(result_), RowParts::kMatrixRows, op_,
                                      [&](const at::Tensor& rows, const at::Tensor& out) {
                                        const at::Tensor made = onednn_linear(rows, weight, bias, args_.post);
                                        if (made.const_data_ptr() != out.const_data_ptr()) out.copy_(made);

@@ -7,10 +7,11 @@
 namespace cresset::bridge {
 namespace {
 
-constexpr int64_t kUnit = 16;    // rows: what libraries' kernels work on at a time
 constexpr size_t kSlack = 1024;  // every allocation begins a line
 
-size_t row_bytes(const at::Tensor& matrix) { return static_cast<size_t>(matrix.size(1)) * matrix.element_size(); }
+size_t row_bytes(const at::Tensor& rows) {
+  return rows.size(0) == 0 ? 0 : static_cast<size_t>(rows.numel() / rows.size(0)) * rows.element_size();
+}
 
 Place place_of(const at::Tensor& rows) {
   return {const_cast<void*>(rows.const_data_ptr()), static_cast<size_t>(rows.numel()) * rows.element_size()};
@@ -29,17 +30,18 @@ Place room_in(const at::Tensor& rows) {
 }  // namespace
 
 // As many as possible: the last part should be small. 0: no number leaves room for both.
-int64_t RowParts::first_rows(const at::Tensor& a, const at::Tensor& out) const {
+int64_t RowParts::first_rows(const at::Tensor& a, const at::Tensor& out, int64_t unit) const {
   const size_t needed = missed_ + kSlack, out_row = row_bytes(out), a_row = row_bytes(a);
   if (out_row == 0 || a_row == 0) return 0;
-  const auto last = static_cast<int64_t>((needed + out_row - 1) / out_row + kUnit - 1) / kUnit * kUnit;
+  const auto least = static_cast<int64_t>((needed + out_row - 1) / out_row), last = (least + unit - 1) / unit * unit;
   const int64_t first = out.size(0) - last;
   return last <= first && static_cast<size_t>(first) * a_row >= needed ? first : 0;
 }
 
 bool RowParts::run(const BoundContext& context, runtime::TensorId argument, const at::Tensor& a, const at::Tensor& out,
-                   std::string_view op, c10::function_ref<void(const at::Tensor&, const at::Tensor&)> compute) const {
-  const int64_t first = context.dies_in_this_step(argument) ? first_rows(a, out) : 0;
+                   int64_t unit, std::string_view op,
+                   c10::function_ref<void(const at::Tensor&, const at::Tensor&)> compute) const {
+  const int64_t first = context.dies_in_this_step(argument) ? first_rows(a, out, unit) : 0;
   if (first == 0) return false;
   const auto part = [&](int64_t begin, int64_t end, const at::Tensor& free) {
     const at::Tensor rows = out.narrow(0, begin, end - begin);

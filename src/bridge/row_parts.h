@@ -12,18 +12,22 @@ namespace cresset::bridge {
 
 class RowParts {
  public:
+  static constexpr int64_t kMatrixRows = 16;  // what products' kernels work on at a time
+
   // After a call as a whole: what it asked for and the plan had not.
   void note(const PlaceResults& placed) { missed_ = std::max(missed_, placed.missed()); }
   bool any_missed() const { return missed_ != 0; }
 
-  // `a` and `out`: dense matrices of as many rows, `a` in the memory of `argument`, which dies in this step; `out` in
-  // planned memory, where an allocation of a part's bytes is the part itself. Computes by compute(rows of a, rows of
-  // out). False: there is no room either way, nothing was done.
+  // `a` and `out`: of as many rows (images of a batch), dense, `a` in the memory of `argument`, which dies in this
+  // step; `out` in planned memory, where an allocation of a part's bytes is the part itself. `unit`: of how many rows
+  // parts are multiples. Computes by compute(rows of a, rows of out). False: there is no room either way, nothing was
+  // done.
   bool run(const BoundContext& context, runtime::TensorId argument, const at::Tensor& a, const at::Tensor& out,
-           std::string_view op, c10::function_ref<void(const at::Tensor&, const at::Tensor&)> compute) const;
+           int64_t unit, std::string_view op,
+           c10::function_ref<void(const at::Tensor&, const at::Tensor&)> compute) const;
 
  private:
-  int64_t first_rows(const at::Tensor& a, const at::Tensor& out) const;
+  int64_t first_rows(const at::Tensor& a, const at::Tensor& out, int64_t unit) const;
 
   size_t missed_ = 0;
 };

@@ -85,6 +85,7 @@ struct CpuCodegen::Impl {
   Job make_job(const loop::Kernel& kernel);
   void make_object(Job& job, ObjectCompiler& compiler) const;
   void make_objects(std::vector<Job>& jobs);
+  ObjectCompiler& compiler(size_t which);
   void read_from_disk(std::vector<Job>& jobs) const;
   Result<std::shared_ptr<const CompiledKernel>> load(Job& job);
   DiskCache disk() const { return DiskCache(uses_disk() ? default_cache_folder() : ""); }
@@ -95,8 +96,7 @@ void CpuCodegen::Impl::set_up() {
   if (!target.triple.empty()) return;
   const int bits = options.vector_bits != 0 ? options.vector_bits : static_cast<int>(option_int(Option::VECTOR_BITS));
   target = host_target(bits);
-  compilers.clear();
-  compilers.push_back(std::make_unique<ObjectCompiler>(target));
+  compilers.clear();  // made when code is: a process that finds all its kernels on disk needs none
   if (jit == nullptr) jit = std::make_unique<Jit>(target.triple);
   jit->set_resolver(options.resolver);
 }
@@ -148,6 +148,12 @@ void CpuCodegen::Impl::read_from_disk(std::vector<Job>& jobs) const {
   }
 }
 
+// Threads ask for different ones, of those that there is room for.
+ObjectCompiler& CpuCodegen::Impl::compiler(size_t which) {
+  if (compilers[which] == nullptr) compilers[which] = std::make_unique<ObjectCompiler>(target);
+  return *compilers[which];
+}
+
 void CpuCodegen::Impl::make_objects(std::vector<Job>& jobs) {
   std::vector<Job*> missing;
   for (Job& job : jobs)
@@ -161,8 +167,7 @@ void CpuCodegen::Impl::make_objects(std::vector<Job>& jobs) {
   std::vector<std::exception_ptr> failures(threads);
   auto work = [&](size_t which) {
     try {
-      if (compilers[which] == nullptr) compilers[which] = std::make_unique<ObjectCompiler>(target);
-      for (size_t i = next++; i < missing.size(); i = next++) make_object(*missing[i], *compilers[which]);
+      for (size_t i = next++; i < missing.size(); i = next++) make_object(*missing[i], compiler(which));
     } catch (...) {
       failures[which] = std::current_exception();
     }
@@ -182,7 +187,8 @@ Result<std::shared_ptr<const CompiledKernel>> CpuCodegen::Impl::load(Job& job) {
   KernelFn fn = jit->load(std::move(job.object), function_name(job), error);
   if (fn == nullptr && job.from_disk) {  // made where other library functions existed
     job.from_disk = false;
-    make_object(job, *compilers[0]);
+    if (compilers.empty()) compilers.resize(1);
+    make_object(job, compiler(0));
     fn = jit->load(std::move(job.object), function_name(job), error);
   }
   if (fn == nullptr) return Fallback{FallbackReason::CodegenFailed, "linking a kernel: " + error, ""};

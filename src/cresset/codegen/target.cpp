@@ -44,6 +44,7 @@ int widest(const llvm::StringMap<bool>& features) {
 }  // namespace
 
 Target host_target(int vector_bits) {
+  initialize_llvm();
   Target out;
   out.triple = llvm::sys::getProcessTriple();
   out.cpu = llvm::sys::getHostCPUName().str();
