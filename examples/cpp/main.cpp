@@ -15,7 +15,9 @@ struct BlockImpl : torch::nn::Module {
     register_module("down", down);
     register_module("drop", drop);
   }
-  at::Tensor forward(const at::Tensor& x) { return x + drop->forward(down->forward(torch::gelu(up->forward(norm->forward(x))))); }
+  at::Tensor forward(const at::Tensor& x) {
+    return x + drop->forward(down->forward(torch::gelu(up->forward(norm->forward(x)))));
+  }
 
   torch::nn::LayerNorm norm;
   torch::nn::Linear up, down;

@@ -3,8 +3,8 @@
 //   auto fast = cresset::compile([&](const std::vector<at::Tensor>& x) { return std::vector{model->forward(x[0])}; });
 //   at::Tensor y = fast({input})[0];
 //
-// The first call captures the function on stand-ins with symbolic sizes; later calls with tensors of other sizes run the
-// same compiled code. What cannot be captured runs as it is.
+// The first call captures the function on stand-ins with symbolic sizes; later calls with tensors of other sizes run
+// the same compiled code. What cannot be captured runs as it is.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,9 +36,9 @@ struct CompileSettings {
 };
 
 struct CompiledStats {
-  int64_t graphs = 0;            // compiled variants made
+  int64_t graphs = 0;  // compiled variants made
   int64_t calls = 0;
-  int64_t eager_calls = 0;       // calls that ran the function itself
+  int64_t eager_calls = 0;  // calls that ran the function itself
   int64_t operators_captured = 0, kernels = 0, extern_calls = 0;
   std::vector<std::string> recompiles;     // the guard that failed, one a recompile
   std::vector<std::string> eager_reasons;  // why calls ran the function itself

@@ -71,24 +71,27 @@ struct DataRead {
 
 struct DataDependentCall;
 
-// A branch or a loop's body: nodes of the graph that are not in its order. They may use any value that was there before.
+// A branch or a loop's body: nodes of the graph that are not in its order. They may use any value that was there
+// before.
 struct GraphPart {
   std::vector<graph::NodeId> order;
   std::vector<DataDependentCall> calls;  // positions: in `order`
   std::vector<graph::ValueId> outputs;
-  std::vector<std::pair<uint32_t, graph::ValueId>> writes;  // while capturing: storages from outside, what they hold then
+  // While capturing: storages from outside, and what they hold then.
+  std::vector<std::pair<uint32_t, graph::ValueId>> writes;
 };
 
 // A call that ends a stage (bridge/stages.h): what follows must wait for it. Its results are graph inputs beyond the
-// caller's. Either the sizes of its results depend on data; or it is an operator of control flow (bridge/control_flow.h).
-// aten::_local_scalar_dense stands for reading all elements of its argument: they are the values of symbols.
+// caller's. Either the sizes of its results depend on data; or it is an operator of control flow
+// (bridge/control_flow.h). aten::_local_scalar_dense stands for reading all elements of its argument: they are the
+// values of symbols.
 struct DataDependentCall {
   graph::OpId op;
-  std::vector<graph::Arg> args;  // control flow: its operands, then all values from outside that its parts use
-  size_t position;               // nodes of Graph::order before it
-  std::vector<uint32_t> made;    // the inputs' positions
-  std::vector<GraphPart> parts;  // cond: if true, if false; while_loop: condition, body
-  std::vector<uint32_t> carried; // while_loop: the graph inputs that stand for what a turn is given
+  std::vector<graph::Arg> args;   // control flow: its operands, then all values from outside that its parts use
+  size_t position;                // nodes of Graph::order before it
+  std::vector<uint32_t> made;     // the inputs' positions
+  std::vector<GraphPart> parts;   // cond: if true, if false; while_loop: condition, body
+  std::vector<uint32_t> carried;  // while_loop: the graph inputs that stand for what a turn is given
 };
 
 // What a program stated of data: raises the message where it does not hold.
@@ -210,9 +213,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   at::Scalar read_number(graph::ValueId value);
   bool reads_data() const { return !data_reads_.empty(); }
 
-  // ---- Parts of the program that may run or not, or several times (control_flow.h). Each is recorded in its turn: begin,
-  // the operators, end; or abandon, and it is as if it had not begun. Parts nest. While one is recorded nothing can be
-  // flushed: what asks for data gets an exception, and part_failure() says why.
+  // ---- Parts of the program that may run or not, or several times (control_flow.h). Each is recorded in its turn:
+  // begin, the operators, end; or abandon, and it is as if it had not begun. Parts nest. While one is recorded nothing
+  // can be flushed: what asks for data gets an exception, and part_failure() says why.
   bool in_part() const { return !recordings_.empty(); }
   void begin_part();
   GraphPart end_part(const std::vector<at::Tensor>& outputs);  // throws CaptureAbort; the part goes on
@@ -236,7 +239,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Called first, when it is not closed yet: true when that has ended the capture in an orderly way. May be empty.
   std::function<bool(const std::string& why)> before_flush;
   bool closed() const { return closed_; }
-  std::string located(const std::string& why) const;  // with the user's line, while open
+  std::string located(const std::string& why) const;             // with the user's line, while open
   const std::string& why_closed() const { return why_closed_; }  // of a flush
   void rethrow_deferred();                                       // once
 

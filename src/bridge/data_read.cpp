@@ -4,9 +4,7 @@
 #include "bridge/sym_node.h"
 
 namespace cresset::bridge {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 bool is_random(graph::OpId op) {
   const std::optional<c10::OperatorHandle> handle = find_operator(op);

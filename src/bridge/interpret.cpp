@@ -178,8 +178,8 @@ at::Tensor Interpreter::output(const OutputSpec& spec) {
       return spec.marked(at::as_strided(base, sizes, strides, base.storage_offset() + integer(spec.offset)));
     const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
     at::Tensor view = at::empty({0}, base.options().dtype(to_torch(spec.dtype)));
-    return spec.marked(view.set_(base.storage(), bytes / static_cast<int64_t>(view.element_size()) + integer(spec.offset),
-                                 sizes, strides));
+    return spec.marked(view.set_(
+        base.storage(), bytes / static_cast<int64_t>(view.element_size()) + integer(spec.offset), sizes, strides));
   } catch (const Missing&) {
     return {};
   }

@@ -45,7 +45,7 @@ class Interpreter {
   const Captured& captured_;
   graph::Graph& graph_;
   const std::vector<at::Tensor>&inputs_, &constants_;
-  std::vector<at::Tensor> values_;                    // by ValueId
+  std::vector<at::Tensor> values_;  // by ValueId
   std::exception_ptr error_;
 };
 

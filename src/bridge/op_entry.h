@@ -12,8 +12,23 @@
 namespace cresset::bridge {
 
 enum class ArgType : uint8_t {
-  Tensor, TensorList, OptionalTensorList, Int, IntList, Float, FloatList, Bool, BoolList, Scalar, String, DType, Layout,
-  Device, MemoryFormat, Generator, Other,
+  Tensor,
+  TensorList,
+  OptionalTensorList,
+  Int,
+  IntList,
+  Float,
+  FloatList,
+  Bool,
+  BoolList,
+  Scalar,
+  String,
+  DType,
+  Layout,
+  Device,
+  MemoryFormat,
+  Generator,
+  Other,
 };
 
 struct OpEntry {
@@ -28,8 +43,8 @@ struct OpEntry {
   c10::OperatorHandle handle;
   std::string name;  // "aten::add.Tensor"
   Class op_class;
-  graph::OpId functional;                                  // the operator appended to the graph
-  std::optional<c10::OperatorHandle> functional_handle;    // its handle
+  graph::OpId functional;                                // the operator appended to the graph
+  std::optional<c10::OperatorHandle> functional_handle;  // its handle
   std::vector<ArgType> arg_types;
   size_t out_arguments = 0;  // Out: how many trailing arguments
 };

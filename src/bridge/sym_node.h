@@ -18,8 +18,8 @@ namespace cresset::bridge {
 // ShapeEnv::evaluate.
 //
 // A float that the caller gives, or that data gives, is a Value: a tensor of one f64 in the graph, and so is what sums
-// and products make of it (sym_node_value.cpp), also of floats made of sizes. Looking at it pins what it was made of, or
-// ends the piece.
+// and products make of it (sym_node_value.cpp), also of floats made of sizes. Looking at it pins what it was made of,
+// or ends the piece.
 class SymNode final : public c10::SymNodeImpl {
  public:
   enum class Type : uint8_t { Int, Bool, Ratio, Scaled, Float, Value };
@@ -28,8 +28,8 @@ class SymNode final : public c10::SymNodeImpl {
   SymNode(Env env, Type type, sym::ExprId numerator, sym::ExprId denominator = {}, double value = 0)
       : env_(std::move(env)), type_(type), expr_(numerator), denominator_(denominator), value_(value) {}
 
-  // Of a Value that float arguments and sizes alone give: the number in this call, and what pins it: the arguments' bits
-  // (Capture::pinned_floats), the sizes.
+  // Of a Value that float arguments and sizes alone give: the number in this call, and what pins it: the arguments'
+  // bits (Capture::pinned_floats), the sizes.
   struct Known {
     double number = 0;
     uint64_t arguments = 0;

@@ -1,5 +1,5 @@
-// Questions about sizes and strides, answered by proof: "no" means "not proved", and no guard is ever added. A dimension
-// proved to be 1 has no meaningful stride.
+// Questions about sizes and strides, answered by proof: "no" means "not proved", and no guard is ever added. A
+// dimension proved to be 1 has no meaningful stride.
 #pragma once
 
 #include <vector>

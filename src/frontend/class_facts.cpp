@@ -188,7 +188,8 @@ bool ClassFacts::holds(std::string* why) {
   }
   for (const Dictionary& fact : dictionaries_) {
     if (*fact.place == fact.dict.get()) continue;
-    if (why != nullptr) *why = std::string("the __dict__ of a ") + Py_TYPE(fact.object.get())->tp_name + " was replaced";
+    if (why != nullptr)
+      *why = std::string("the __dict__ of a ") + Py_TYPE(fact.object.get())->tp_name + " was replaced";
     return false;
   }
   for (const Function& fact : functions_) {

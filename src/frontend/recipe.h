@@ -29,9 +29,9 @@ struct Recipe {
     Float,         // the number in captured output `position`
     Quotient,      // number `position` by the one after it; Product: by the float `object`
     Product,
-    Constant,      // this very object: holds nothing that varies
-    Argument,      // a container among the arguments: `object` is the tuple of keys that lead to it from (args, kwargs)
-    Shared,        // made before, as object `position`: two names for one object stay one object
+    Constant,  // this very object: holds nothing that varies
+    Argument,  // a container among the arguments: `object` is the tuple of keys that lead to it from (args, kwargs)
+    Shared,    // made before, as object `position`: two names for one object stay one object
     Tuple,
     List,
     Dict,

@@ -33,6 +33,7 @@ static bool looks_at_items_only(PyObject* callable) {
   return std::find(std::begin(builtins), std::end(builtins), callable) != std::end(builtins) ||
          asks_one_question(callable);
 }
+
 static bool is_call(const CressetActivation& activation) {
   const int opcode = opcode_in_progress(activation);
   return opcode == CALL || opcode == CALL_FUNCTION_EX;

@@ -55,8 +55,7 @@ std::string file_for(PyObject* function) {
   const std::string_view bytecode(PyBytes_AS_STRING(bytes.get()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.get())));
   const std::string identity = text_of(function, "__module__") + "\n" + text_of(code.get(), "co_qualname") + "\n";
   char name[40];
-  std::snprintf(name, sizeof name, "%016llx%016llx",
-                static_cast<unsigned long long>(sym::source_hash(identity)),
+  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(sym::source_hash(identity)),
                 static_cast<unsigned long long>(sym::source_hash(bytecode)));
   return folder + "/" + name + ".sizes";
 }
@@ -82,7 +81,8 @@ void for_each_size(const ArgSpec& spec, const CallLeaves& leaves, size_t& next, 
 // Holds the file against other processes.
 class FileLock {
  public:
-  explicit FileLock(const std::string& path) : fd_(::open((path + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
+  explicit FileLock(const std::string& path)
+      : fd_(::open((path + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
     if (fd_ >= 0) ::flock(fd_, LOCK_EX);
   }
   ~FileLock() {

@@ -1,7 +1,7 @@
 // The profile of one function's sizes (sym/profile.h), kept in a file that processes share.
 //
-// The file lies in the folder `profiles` of the cache folder, under a name made of the function's module, qualified name
-// and bytecode: not of paths or line numbers, so that a folder of profiles can be shipped to another machine.
+// The file lies in the folder `profiles` of the cache folder, under a name made of the function's module, qualified
+// name and bytecode: not of paths or line numbers, so that a folder of profiles can be shipped to another machine.
 #pragma once
 
 #include <Python.h>

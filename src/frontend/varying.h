@@ -1,5 +1,5 @@
-// What differed between calls of a function, or between arrivals at a point of it: at the next capture it is an input of
-// the program, or guarded by its parts, where it was pinned before.
+// What differed between calls of a function, or between arrivals at a point of it: at the next capture it is an input
+// of the program, or guarded by its parts, where it was pinned before.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace cresset::frontend {
 // floats: they may become symbols, too. What is traced would see that those are none (isinstance): not there.
 void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgSpec& kwargs, bool floats);
 
-// Sizes and what was computed of them: they vary with the call's tensors, before a second call shows it. `path`: of what
-// `recipe` makes, as ArgSpec names it.
+// Sizes and what was computed of them: they vary with the call's tensors, before a second call shows it. `path`: of
+// what `recipe` makes, as ArgSpec names it.
 void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path);
 
 }  // namespace cresset::frontend

@@ -18,8 +18,8 @@ class InternalError : public std::logic_error {
 
 }  // namespace cresset
 
-#define CRESSET_CHECK(condition, message)                                       \
-  do {                                                                          \
-    if (!(condition)) [[unlikely]]                                              \
-      ::cresset::check_failed(__FILE__, __LINE__, #condition, (message));       \
+#define CRESSET_CHECK(condition, message)                                 \
+  do {                                                                    \
+    if (!(condition)) [[unlikely]]                                        \
+      ::cresset::check_failed(__FILE__, __LINE__, #condition, (message)); \
   } while (false)

@@ -51,12 +51,8 @@ DType promote(DType a, DType b) {
   return hi;
 }
 
-DType compute_dtype(DType dtype) {
-  return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
-}
+DType compute_dtype(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype; }
 
-DType accumulate_dtype(DType dtype) {
-  return is_integral(dtype) ? DType::I64 : compute_dtype(dtype);
-}
+DType accumulate_dtype(DType dtype) { return is_integral(dtype) ? DType::I64 : compute_dtype(dtype); }
 
 }  // namespace cresset

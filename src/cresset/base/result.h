@@ -62,7 +62,7 @@ class [[nodiscard]] Result {
 // CRESSET_TRY(auto x, f()): declares x from f()'s value, or returns f()'s Fallback from the enclosing function.
 #define CRESSET_TRY_CONCAT_(a, b) a##b
 #define CRESSET_TRY_NAME_(line) CRESSET_TRY_CONCAT_(cresset_try_, line)
-#define CRESSET_TRY(declaration, expression)                                     \
-  auto CRESSET_TRY_NAME_(__LINE__) = (expression);                               \
+#define CRESSET_TRY(declaration, expression)                                            \
+  auto CRESSET_TRY_NAME_(__LINE__) = (expression);                                      \
   if (!CRESSET_TRY_NAME_(__LINE__).ok()) return CRESSET_TRY_NAME_(__LINE__).fallback(); \
   declaration = std::move(CRESSET_TRY_NAME_(__LINE__)).value()

@@ -8,10 +8,10 @@
 namespace cresset::loop {
 
 struct Analysis {
-  std::vector<uint8_t> is_point;  // by scalar: one value a point (else one an outer point)
-  std::vector<uint16_t> stage;    // by scalar: how many passes over the inner dims must be complete before it
+  std::vector<uint8_t> is_point;        // by scalar: one value a point (else one an outer point)
+  std::vector<uint16_t> stage;          // by scalar: how many passes over the inner dims must be complete before it
   std::vector<uint8_t> store_is_point;  // by store: happens at each point (else once an outer point)
-  uint16_t stages = 0;            // the greatest stage: k + 1 passes, the last one only for stores
+  uint16_t stages = 0;                  // the greatest stage: k + 1 passes, the last one only for stores
 };
 Analysis analyze(const Kernel& kernel);
 

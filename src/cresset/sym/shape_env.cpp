@@ -23,8 +23,7 @@ void ShapeEnv::keep_log() {
 Symbol& ShapeEnv::add_symbol(Symbol symbol) {
   if (symbol_of_.size() <= symbol.var.index) symbol_of_.resize(symbol.var.index + 1, UINT32_MAX);
   symbol_of_[symbol.var.index] = static_cast<uint32_t>(symbols_.size());
-  facts_.declare(symbol.var, symbol.range, symbol.hint ? Facts::Role::Symbol : Facts::Role::Unbacked,
-                 symbol.hint);
+  facts_.declare(symbol.var, symbol.range, symbol.hint ? Facts::Role::Symbol : Facts::Role::Unbacked, symbol.hint);
   symbols_.push_back(std::move(symbol));
   return symbols_.back();
 }
