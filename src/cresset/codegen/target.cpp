@@ -8,6 +8,7 @@
 #include <llvm/MC/MCContext.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
@@ -26,9 +27,19 @@
 namespace cresset::codegen {
 namespace {
 
+// Loop strength reduction took a quarter of the time that a kernel takes to compile, more where sizes are symbolic, and
+// gained nothing: kernels hoist what does not vary, and one induction variable with scaled addresses suits x86 and ARM.
+// LLVM has no other way to leave the pass out of a target's pipeline than this option.
+void leave_out_strength_reduction() {
+  auto& known = llvm::cl::getRegisteredOptions();
+  const auto found = known.find("disable-lsr");
+  if (found != known.end()) static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(true);
+}
+
 void initialize_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
+    leave_out_strength_reduction();
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
