@@ -387,8 +387,14 @@ class Call {
     }
     sym::ExprPool& pool = capture_.env().pool();
     const sym::ExprId total = parent.type().sizes[d], piece = std::get<sym::ExprId>(args[1]);
-    if (capture_.env().hint_or(piece, 1) == 0) return {total};
-    const int64_t count = std::max<int64_t>(1, pin(pool.ceil_div(total, piece)));
+    const sym::ExprId none = pool.eq(piece, pool.constant(0));
+    const std::optional<bool> empty = capture_.env().evaluate(none, [] { return current_reason(); });
+    if (!empty) abort_capture("a number of results that only data can give");
+    if (*empty) {
+      if (!decide_equal(total, piece)) (void)generic_check();
+      return {total};
+    }
+    const int64_t count = std::max<int64_t>(1, pin(capture_.env().simplify(pool.ceil_div(total, piece))));
     std::vector<sym::ExprId> out(static_cast<size_t>(count - 1), piece);
     out.push_back(pool.sub(total, pool.mul(piece, pool.constant(count - 1))));
     return out;

@@ -87,9 +87,9 @@ std::vector<at::Tensor> Capture::interpret(Captured& captured) {
       captured.graph->env().learn(s.var, real_inputs_[s.source.position].size(s.source.dim));
   Interpreter interpreter(captured, real_inputs_);
   interpreter.run();
-  deferred_error_ = interpreter.error();
   std::vector<at::Tensor> out;
   for (const OutputSpec& spec : captured.outputs) out.push_back(interpreter.output(spec));
+  deferred_error_ = interpreter.error();
   return out;
 }
 

@@ -48,6 +48,14 @@ at::Tensor Interpreter::fitted(at::Tensor result, const graph::TensorType& type)
   return copy;
 }
 
+// ATen's kernel for CPUs divides by the sizes that it is given, and eager keeps empty ones away from it. A size that
+// data gives was taken for a general one.
+static bool attends_to_nothing(const graph::Node& node, const torch::jit::Stack& stack) {
+  static const graph::OpId attention = graph::op_id("aten::_scaled_dot_product_flash_attention_for_cpu");
+  return node.op == attention &&
+         std::any_of(stack.begin(), stack.begin() + 3, [](const c10::IValue& v) { return v.toTensor().numel() == 0; });
+}
+
 void Interpreter::run_node(const graph::Node& node) {
   const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
   CRESSET_CHECK(handle.has_value(), "a captured operator is unknown to torch: " + std::string(graph::op_name(node.op)));
@@ -57,6 +65,11 @@ void Interpreter::run_node(const graph::Node& node) {
     stack.push_back(to_torch(
         node.args[i], arg_type(arguments[i]), [&](graph::ValueId v) { return value(v); },
         [&](sym::ExprId e) { return integer(e); }));
+  if (attends_to_nothing(node, stack)) {
+    for (const graph::ValueId id : node.results)
+      values_[id.index] = at::zeros(integers(graph_.type(id).sizes), at::dtype(to_torch(graph_.type(id).dtype)));
+    return;
+  }
   handle->callBoxed(stack);
   size_t next = 0;
   const auto take = [&](const at::Tensor& t) {
@@ -181,6 +194,9 @@ at::Tensor Interpreter::output(const OutputSpec& spec) {
     return spec.marked(view.set_(
         base.storage(), bytes / static_cast<int64_t>(view.element_size()) + integer(spec.offset), sizes, strides));
   } catch (const Missing&) {
+    return {};
+  } catch (const c10::Error&) {  // a view of what is not there, after the operator that eager rejects
+    if (!error_) error_ = std::current_exception();
     return {};
   }
 }

@@ -43,20 +43,34 @@ std::pair<std::string, std::string> functional_name(const std::string& name, con
   return {name.substr(0, name.size() - 1), overload};
 }
 
+// The overloads of every operator's name. Asking the dispatcher for one that is not there would need a guess.
+const std::vector<std::string>& overloads_of(const std::string& name) {
+  static const auto* overloads = [] {
+    auto* out = new std::unordered_map<std::string, std::vector<std::string>>;
+    for (const c10::OperatorName& op : c10::Dispatcher::singleton().getAllOpNames())
+      (*out)[op.name].push_back(op.overload_name);
+    return out;
+  }();
+  static const std::vector<std::string> none;
+  const auto found = overloads->find(name);
+  return found != overloads->end() ? found->second : none;
+}
+
 // An out= overload's functional counterpart: the overload of the same base with the same arguments less the outs.
 std::optional<c10::OperatorHandle> functional_of_out(const c10::OperatorHandle& handle, size_t outs) {
   const c10::FunctionSchema& schema = handle.schema();
   const size_t kept = schema.arguments().size() - outs;
-  std::string overload = schema.overload_name();
-  std::vector<std::string> candidates{""};
-  if (overload.size() > 4 && overload.compare(overload.size() - 4, 4, "_out") == 0)
-    candidates.insert(candidates.begin(), overload.substr(0, overload.size() - 4));
-  for (const std::string& base : {schema.name(), schema.name()}) {
-    for (const std::string& candidate : candidates) {
-      std::optional<c10::OperatorHandle> found = find_schema(base, candidate);
-      if (!found || found->schema().arguments().size() != kept || found->schema().is_mutable()) continue;
-      return found;
-    }
+  const auto same_arguments = [&](const c10::FunctionSchema& other) {
+    if (other.is_mutable() || other.arguments().size() != kept || other.returns().size() != outs) return false;
+    for (size_t i = 0; i < kept; ++i)
+      if (other.arguments()[i].name() != schema.arguments()[i].name() ||
+          *other.arguments()[i].real_type() != *schema.arguments()[i].real_type())
+        return false;
+    return true;
+  };
+  for (const std::string& overload : overloads_of(schema.name())) {
+    std::optional<c10::OperatorHandle> found = find_schema(schema.name(), overload);
+    if (found && same_arguments(found->schema())) return found;
   }
   return std::nullopt;
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "bridge/capture.h"
+#include "bridge/size_oblivious.h"
 #include "bridge/tensor_geometry.h"
 #include "sym/general_sizes.h"
 #include "sym/scale.h"
@@ -446,7 +447,17 @@ int64_t SymNode::truncated() {
 bool SymNode::guard_bool(const char*, int64_t) {
   if (is_float()) return guard_float(__FILE__, __LINE__) != 0;
   if (const std::optional<bool> value = env_->evaluate(expr_, [] { return current_reason(); })) return *value;
+  if (const std::optional<bool> value = general_answer()) return *value;
   return known(expr_) != 0;
+}
+
+std::optional<bool> SymNode::general_answer() {
+  if (!SizeOblivious::active()) return std::nullopt;
+  const std::optional<bool> answer = sym::known_for_general_sizes(*env_, expr_);
+  if (!answer) return std::nullopt;
+  const sym::ExprId taken = *answer ? expr_ : pool().logical_not(expr_);
+  return env_->assume(taken, "a size that data gives is no general one: " + env_->to_string(taken)) ? answer
+                                                                                                    : std::nullopt;
 }
 
 double SymNode::guard_float(const char*, int64_t) {

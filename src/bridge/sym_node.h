@@ -140,6 +140,7 @@ class SymNode final : public c10::SymNodeImpl {
   template <class F>
   c10::SymNode float_op(const c10::SymNode& other, F&& f);
   int64_t known(sym::ExprId expr);
+  std::optional<bool> general_answer();
   using TensorOp = at::Tensor (*)(const at::Tensor&, const at::Tensor&);
   using NumberOp = double (*)(double, double);
   // The result when one of the two is a Value, or made of sizes; null otherwise.

@@ -15,6 +15,7 @@
 
 #include "bridge/op_entry.h"
 #include "bridge/recurrent_layers.h"
+#include "bridge/size_oblivious.h"
 #include "bridge/trace_tensor.h"
 
 namespace cresset::bridge {
@@ -138,6 +139,7 @@ std::optional<at::Tensor> expanded_mask(const at::Tensor& query, const std::opti
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
                      bool grouped) {
+  const SizeOblivious oblivious;
   return at::native::scaled_dot_product_attention(query, key, value, expanded_mask(query, mask), dropout, causal, scale,
                                                   grouped);
 }
@@ -184,6 +186,11 @@ at::Tensor rms_norm(const at::Tensor& input, c10::SymIntArrayRef shape, const Op
   return out.type_as(input);
 }
 
+void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const SizeOblivious oblivious;
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+}
+
 // max_pool1d without gradients reads the data itself; the form with indices is made of operators.
 void max_pool1d(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
   c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "").callBoxed(stack);
@@ -206,6 +213,8 @@ void install_symbolic_composites() {
         made->back()->impl((std::string(name) + ".vec").c_str(),
                            torch::CppFunction::makeFromBoxedFunction<&upsample_vec>());
       }
+      for (const char* name : {"cdist", "diff", "group_norm"})
+        made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_general_sizes>());
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));

@@ -95,8 +95,10 @@ const std::vector<int64_t>& TraceTensor::concrete(const std::vector<sym::ExprId>
                                                   std::vector<int64_t>& cache) const {
   if (cache.size() == exprs.size()) return cache;
   cache.clear();
-  for (const sym::ExprId e : exprs)
-    cache.push_back(SymNode::make_int(capture_->env_ptr(), e).guard_int(__FILE__, __LINE__));
+  // A number that only data can tell ends the piece, which settles this tensor: what it was made of is gone then.
+  const SymNode::Env env = capture_->env_ptr();
+  const std::vector<sym::ExprId> asked = exprs;
+  for (const sym::ExprId e : asked) cache.push_back(SymNode::make_int(env, e).guard_int(__FILE__, __LINE__));
   return cache;
 }
 

@@ -63,7 +63,7 @@ Result<Types> pad_shape(ShapeContext& shapes, const OpArgs& args) {
     sizes.push_back(shapes.env().simplify(pool.add(self.sizes[dim], pool.add(pad.before, pad.after))));
     if (!shapes.require(pool.ge(sizes[dim], zero))) return shapes.invalid("the padding leaves a negative size");
     // Where indices are clamped (element_where), there must be an element to clamp to.
-    if (sizes[dim] != self.sizes[dim] && !shapes.decide(pool.ge(self.sizes[dim], pool.constant(1))))
+    if (sizes[dim] != self.sizes[dim] && !shapes.require(pool.ge(self.sizes[dim], pool.constant(1))))
       return shapes.unsupported("padding an empty tensor");
   }
   TensorType out = with_shape(self, sizes, self.strides);
@@ -214,7 +214,7 @@ Result<Types> slice_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
       return shapes.invalid("the source's shape does not fit the slice");
   // A slice of everything is empty only where there is nothing to compute.
   const bool whole = shapes.env().known_equal(bounds.length, self.sizes[size_t(dim)]);
-  if (!whole && !shapes.decide(shapes.pool().ge(bounds.length, shapes.pool().constant(1))))
+  if (!whole && !shapes.require(shapes.pool().ge(bounds.length, shapes.pool().constant(1))))
     return shapes.unsupported("an empty slice");
   return scattered(shapes, self, src);
 }

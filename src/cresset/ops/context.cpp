@@ -28,16 +28,27 @@ sym::Reason reason_for(const graph::Graph& graph, std::string_view op) {
 }
 }  // namespace
 
+std::optional<bool> ShapeContext::decided(ExprId condition) {
+  return env().evaluate(condition, [&] { return reason_for(graph_, op_); });
+}
+
+Fallback ShapeContext::needs(ExprId condition) const {
+  const std::string text = graph_.env().to_string(condition);
+  return {FallbackReason::DataDependent, fmt::format("{} differs by {}, which only tensor data can tell", op_, text),
+          fmt::format("state what always holds: cresset.check({}) or cresset.check({})", text,
+                      graph_.env().to_string(graph_.pool().logical_not(condition)))};
+}
+
 // What depends on data is taken to be false, which the program checks when it runs.
 bool ShapeContext::decide(ExprId condition) {
-  if (std::optional<bool> known = env().evaluate(condition, [&] { return reason_for(graph_, op_); })) return *known;
+  if (std::optional<bool> known = decided(condition)) return *known;
   env().assume(pool().logical_not(condition), fmt::format("{} takes {} to be false", op_, env().to_string(condition)));
   return false;
 }
 
 // What depends on data cannot be guarded: it becomes an assertion that the program checks when it runs.
 bool ShapeContext::require(ExprId condition) {
-  if (std::optional<bool> known = env().evaluate(condition, [&] { return reason_for(graph_, op_); })) return *known;
+  if (std::optional<bool> known = decided(condition)) return *known;
   return env().assume(condition, fmt::format("{} needs {}", op_, env().to_string(condition)));
 }
 

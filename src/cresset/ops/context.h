@@ -62,8 +62,12 @@ class ShapeContext {
   sym::ShapeEnv& env() { return graph_.env(); }
   sym::ExprPool& pool() { return graph_.pool(); }
 
-  // Decides, guarding on hints when it must. Data-dependent conditions count as false.
+  // Decides, guarding on hints when it must. Data-dependent conditions count as false, which the program checks when it
+  // runs: for layouts, not for what sizes or ranks depend on.
   bool decide(sym::ExprId condition);
+  // The same for sizes and ranks: nullopt where only data can tell. The rule then gives up with `needs`.
+  std::optional<bool> decided(sym::ExprId condition);
+  Fallback needs(sym::ExprId condition) const;
   // Like decide, but never guards on "equal to 0 or 1" of a dynamic size: false unless proved.
   bool proved(sym::ExprId condition) { return env().known_true(condition); }
   // Demands a fact that eager checks. False: eager would raise. Guards only when undecided by facts.

@@ -45,7 +45,9 @@ Result<ExprId> integer_length(ShapeContext& shapes, const Range& range) {
   ExprPool& pool = shapes.pool();
   const ExprId start = integer_or(pool, range.start, 0), end = integer_or(pool, range.end, 0);
   const ExprId step = integer_or(pool, range.step, 1), zero = pool.constant(0);
-  const bool up = shapes.decide(pool.gt(step, zero));
+  const std::optional<bool> upwards = shapes.decided(pool.gt(step, zero));
+  if (!upwards) return shapes.needs(pool.gt(step, zero));
+  const bool up = *upwards;
   if (!up && !shapes.require(pool.lt(step, zero))) return shapes.invalid("the step must not be zero");
   const ExprId distance = shapes.env().simplify(up ? pool.sub(end, start) : pool.sub(start, end));
   if (!shapes.require(pool.ge(distance, zero))) return shapes.invalid("the bounds do not agree with the step's sign");

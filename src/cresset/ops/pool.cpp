@@ -50,8 +50,10 @@ Result<ExprId> pooled_extent(ShapeContext& shapes, ExprId in, const Window& wind
   if (window.ceil) {
     // The last window must start inside the input or its left padding.
     const ExprId last = pool.mul(pool.sub(out, pool.constant(1)), stride);
-    if (shapes.decide(pool.ge(last, pool.add(in, pool.constant(window.padding)))))
-      out = pool.sub(out, pool.constant(1));
+    const ExprId outside = pool.ge(last, pool.add(in, pool.constant(window.padding)));
+    const std::optional<bool> one_less = shapes.decided(outside);
+    if (!one_less) return shapes.needs(outside);
+    if (*one_less) out = pool.sub(out, pool.constant(1));
   }
   if (!shapes.require(pool.ge(out, pool.constant(1)))) return shapes.invalid("the output is too small");
   return out;

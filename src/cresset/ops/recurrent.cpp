@@ -44,7 +44,7 @@ Result<Types> of_sequences(ShapeContext& shapes, const OpArgs& args, const std::
   for (const TensorType* state : states)
     if (state->rank() != 3 || !shapes.require_equal(state->sizes[1], batch))
       return shapes.invalid("a state has another batch size");
-  if (!shapes.decide(shapes.pool().ge(length, shapes.pool().constant(1)))) return shapes.invalid("needs a step");
+  if (!shapes.require(shapes.pool().ge(length, shapes.pool().constant(1)))) return shapes.invalid("needs a step");
   return layers(shapes, args, states, 3, {length, batch}, batch_first);
 }
 

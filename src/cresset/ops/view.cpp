@@ -114,8 +114,10 @@ Result<Dim> expand_dim(ShapeContext& shapes, Dim old, ExprId target) {
   if (is_one(shapes.env(), old.size)) return Dim{target, zero};
   if (shapes.env().hint(old.size) == shapes.env().hint(target)) {
     if (shapes.require_equal(old.size, target)) return old;
-  } else if (shapes.decide(pool.eq(old.size, one_size))) {
-    return Dim{target, zero};
+  } else {
+    const std::optional<bool> repeats = shapes.decided(pool.eq(old.size, one_size));
+    if (!repeats) return shapes.needs(pool.eq(old.size, one_size));
+    if (*repeats) return Dim{target, zero};
   }
   return shapes.invalid("an existing size other than 1 cannot be expanded");
 }
@@ -195,7 +197,10 @@ Result<Types> squeeze_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(const std::vector<bool> named, named_dims(shapes, args));
   TensorType out = with_shape(self, {}, {});
   for (size_t i = 0; i < self.rank(); ++i) {
-    if (named[i] && shapes.decide(shapes.pool().eq(self.sizes[i], shapes.pool().constant(1)))) continue;
+    const ExprId single = shapes.pool().eq(self.sizes[i], shapes.pool().constant(1));
+    const std::optional<bool> goes = named[i] ? shapes.decided(single) : false;
+    if (!goes) return shapes.needs(single);
+    if (*goes) continue;
     out.sizes.push_back(self.sizes[i]);
     out.strides.push_back(self.strides[i]);
   }

@@ -151,7 +151,9 @@ Result<Types> split_shape(ShapeContext& shapes, const OpArgs& args) {
   ExprPool& pool = shapes.pool();
   const ExprId size = self.sizes[size_t(dim)], part = args.integer(1);
   if (!shapes.require(pool.ge(part, pool.constant(0)))) return shapes.invalid("the split size is negative");
-  if (shapes.decide(pool.eq(part, pool.constant(0)))) {
+  const std::optional<bool> nothing = shapes.decided(pool.eq(part, pool.constant(0)));
+  if (!nothing) return shapes.needs(pool.eq(part, pool.constant(0)));
+  if (*nothing) {
     if (!shapes.require_equal(size, part)) return shapes.invalid("a split size of 0 needs a dimension of size 0");
     return one(self);
   }

@@ -1,0 +1,174 @@
+"""Operators on sizes that data gives: what stays one piece under fullgraph, and that all of it is right with and without,
+whatever the size of the first call was (0 and 1 among them)."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import assert_same
+
+import cresset
+
+torch.manual_seed(0)
+W, SQUARE, BIAS = torch.randn(3, 5), torch.randn(3, 3), torch.randn(5)
+CONV, LINEAR, NORM = torch.nn.Conv1d(3, 4, 3, padding=1), torch.nn.Linear(3, 5), torch.nn.LayerNorm(3)
+EMBED, LSTM = torch.nn.Embedding(7, 3), torch.nn.LSTM(3, 4, batch_first=True)
+ATTEND = torch.nn.MultiheadAttention(4, 2, batch_first=True).eval()
+
+
+def filled(y):
+    z = torch.zeros(y.shape[0], 4)
+    z[:, :3] = y
+    z[0:1] = 7
+    return z
+
+
+def attended(y):
+    wide = F.pad(y, (0, 1))[None]
+    return ATTEND(wide, wide * 2, wide + 1)[0]  # of one tensor alone it would be one operator
+
+
+def longer(y):  # never empty, so that operators which need an element have one
+    return torch.cat([y, SQUARE])
+
+
+# One piece under fullgraph.
+WHOLE = {
+    "mm": lambda y: y @ W,
+    "linear": LINEAR,
+    "addmm": lambda y: torch.addmm(BIAS, y, W),
+    "gram": lambda y: y.t() @ y,
+    "bmm": lambda y: torch.bmm(y.unsqueeze(1), y.unsqueeze(2)),
+    "outer": lambda y: torch.outer(y[:, 0], y[:, 1]),
+    "einsum": lambda y: torch.einsum("ij,kj->ik", y, y),
+    "softmax": lambda y: y.softmax(-1),
+    "softmax of rows": lambda y: longer(y).softmax(0),
+    "layer norm": NORM,
+    "reductions": lambda y: (y.sum(0), y.mean(1), y.var(1), longer(y).amax(0), longer(y).logsumexp(0), y.prod(0)),
+    "argmax": lambda y: longer(y).argmax(0),
+    "max": lambda y: longer(y).max(0),
+    "topk": lambda y: longer(y).topk(2, 0),
+    "sort": lambda y: y.sort(0),
+    "scans": lambda y: (y.cumsum(0), y.cumprod(1)),
+    "flip, roll": lambda y: (y.flip(0), y.roll(1, 0)),
+    "cat, stack": lambda y: (torch.cat([y, y * 2], 1), torch.stack([y, y])),
+    "views": lambda y: (y.view(-1), y.reshape(-1, 1, 3), y.flatten(), y[None, :, None].squeeze(0)),
+    "view by its size": lambda y: torch.cat([y, y]).view(2, y.shape[0], 3),
+    "expand, repeat": lambda y: (y[:, :1].expand(-1, 4) + 0, y.repeat(2, 1), y.tile(1, 2)),
+    "gather, scatter": lambda y: (
+        y.gather(1, torch.zeros_like(y, dtype=torch.long)),
+        torch.zeros_like(y).scatter(1, torch.ones_like(y, dtype=torch.long), y),
+        torch.zeros(2).scatter_add(0, (y[:, 0] > 1).long(), y[:, 1]),
+        torch.zeros(2, 3).index_add(0, (y[:, 0] > 1).long(), y),
+        y.index_select(1, torch.tensor([0, 2])),
+    ),
+    "embedding": lambda y: EMBED((y.abs() * 3).long() % 7),
+    "masks of masks": lambda y: (y[y[:, 1] > 0], torch.where(y > 0, y, -y), y.masked_fill(y > 1, 0.0), y.nonzero()),
+    "pad": lambda y: (F.pad(y, (1, 1)), F.pad(longer(y), (0, 0, 1, 2))),
+    "pad of rows": lambda y: F.pad(y, (0, 0, 1, 2)),
+    "conv": lambda y: CONV(longer(y).t().unsqueeze(0)),
+    "attention": lambda y: F.scaled_dot_product_attention(y[None, None], y[None, None], y[None, None]),
+    "attention layer": attended,
+    "slices": lambda y: (y[1:], y[:-1], y[::2], y[:2], y.unbind(1), y.chunk(3, 1), y.split(2, 1)),
+    "creation": lambda y: (
+        torch.arange(y.shape[0]) * 2,
+        torch.zeros(y.shape[0], 2) + y[:, :2],
+        y.new_zeros(y.shape[0]) + y[:, 0],
+        torch.full((y.size(0),), 2.0) * y[:, 0],
+        torch.eye(y.shape[0]),
+        y + torch.arange(y.shape[0])[:, None],
+    ),
+    "numbers": lambda y: (y * len(y), y.sum() / (y.numel() + 1), y * (y.shape[0] // 2)),
+    "losses": lambda y: F.cross_entropy(longer(y), torch.zeros(y.shape[0] + 3, dtype=torch.long)),
+    "norms": lambda y: (y.norm(dim=1), F.cosine_similarity(y, y.flip(1)), longer(y).diff(dim=0)),
+    "in place": lambda y: (y.clone().add_(1).mul_(2), filled(y)),
+    "out": lambda y: torch.add(y, 1, out=torch.empty_like(y)),
+    "broadcast with itself": lambda y: y[:, None] + y[None],
+    "recurrent": lambda y: LSTM(longer(y)[None])[0],
+    "resampled": lambda y: (
+        F.interpolate(longer(y).t()[None], scale_factor=2),
+        F.avg_pool1d(longer(y).t()[None], 3, 1),
+        F.adaptive_avg_pool1d(longer(y).t()[None], 2),
+    ),
+    "searched": lambda y: torch.searchsorted(y[:, 0].sort()[0], y[:, 1]),
+}
+
+# What data decides about shapes: a piece ends there, and fullgraph is refused with the decision's name.
+DECIDED = {
+    "squeeze": lambda y: y.squeeze(),
+    "squeeze of a dimension": lambda y: y.squeeze(0) * 2,
+    "expand to a number": lambda y: longer(y)[3:].expand(4, 3),
+    "chunk": lambda y: torch.cat(longer(y).chunk(2, 0)),
+    "split by its size": lambda y: torch.cat(torch.cat([y, y]).split(y.shape[0])),
+}
+
+
+def rows(count, n=7):
+    """n rows, of which the mask keeps `count`."""
+    x = torch.randn(n, 3)
+    x[:, 0] = -x[:, 0].abs()
+    x[:count, 0] = x[:count, 0].abs()
+    return x
+
+
+def outcome(f, x):
+    try:
+        return f(x)
+    except (RuntimeError, IndexError) as e:
+        return type(e)
+
+
+@pytest.mark.parametrize("first", [4, 1, 0])
+@pytest.mark.parametrize("fullgraph", [True, False])
+@pytest.mark.parametrize("name", WHOLE)
+def test_stays_in_one_piece(name, fullgraph, first):
+    def f(x):
+        return WHOLE[name](x[x[:, 0] > 0])
+
+    cresset.reset()
+    with torch.no_grad():
+        compiled = cresset.compile(f, fullgraph=fullgraph)
+        for count in (first, 4, 6, 2, 1, 0):
+            x = rows(count)
+            assert_same(outcome(compiled, x), outcome(f, x), strides=count > 1)  # of empty and single rows: no promise
+        stats = cresset.stats()
+    assert stats["graph_breaks"] == 0 and stats["graphs"] == 1
+
+
+@pytest.mark.parametrize("first", [4, 1, 0])
+@pytest.mark.parametrize("name", DECIDED)
+def test_what_data_decides_ends_the_piece(name, first):
+    def f(x):
+        y = DECIDED[name](x[x[:, 0] > 0])
+        return y, y.dim(), y.shape[0] if y.dim() else -1
+
+    with torch.no_grad():
+        compiled = cresset.compile(f)
+        for count in (first, 4, 6, 2, 1, 0):
+            x = rows(count)
+            assert_same(outcome(compiled, x), outcome(f, x), strides=count > 1)
+        with pytest.raises(cresset.CaptureError, match="only (tensor )?data can"):
+            cresset.compile(f, fullgraph=True)(rows(4))
+
+
+def test_split_into_pieces_of_no_rows_serves_no_other_size():
+    def f(x):
+        y = x * 1
+        return torch.cat([y, y]).split(y.shape[0])
+
+    compiled = cresset.compile(f)
+    with torch.no_grad():
+        for n in (7, 9, 0, 33, 1, 2):
+            x = torch.randn(n, 3)
+            assert_same(compiled(x), f(x), strides=n > 0)
+
+
+def test_sizes_as_numbers_end_the_piece_that_gives_them():
+    def f(x):
+        y = x[x[:, 0] > 0]
+        return torch.kron(y, y) * 2, y + 1  # reads all sizes of y at once
+
+    compiled = cresset.compile(f)
+    with torch.no_grad():
+        for count in (4, 2, 3, 1):
+            x = rows(count)
+            assert_same(compiled(x), f(x))
