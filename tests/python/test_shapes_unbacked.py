@@ -146,7 +146,7 @@ def test_what_data_decides_ends_the_piece(name, first):
         for count in (first, 4, 6, 2, 1, 0):
             x = rows(count)
             assert_same(outcome(compiled, x), outcome(f, x), strides=count > 1)
-        with pytest.raises(cresset.CaptureError, match="only (tensor )?data can"):
+        with pytest.raises(cresset.CaptureError, match=r"only (tensor )?data can"):
             cresset.compile(f, fullgraph=True)(rows(4))
 
 
