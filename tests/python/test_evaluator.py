@@ -13,6 +13,7 @@ import types
 from pathlib import Path
 
 import evaluator_programs as programs
+import evaluator_replaced as replaced
 import pytest
 
 from cresset import _C
@@ -141,7 +142,7 @@ def test_hooks_are_told(program, expected):
 
 
 def equal_number(value):
-    equal = object.__new__(programs.Number)
+    equal = object.__new__(replaced.Number)
     vars(equal).update(vars(value))
     return equal
 
@@ -152,7 +153,7 @@ EQUALS = {
     complex: lambda value: complex(value.real, value.imag),
     bytes: lambda value: bytes(bytearray(value)) if len(value) > 1 else value,
     tuple: lambda value: tuple(list(value)),
-    programs.Number: lambda value: equal_number(value) if "n" in vars(value) else value,
+    replaced.Number: lambda value: equal_number(value) if "n" in vars(value) else value,
 }
 
 
@@ -170,7 +171,7 @@ def references_from(objects):
     return held
 
 
-@pytest.mark.parametrize("program", programs.ALL + programs.REPLACED, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", programs.ALL + replaced.REPLACED, ids=lambda p: p.__name__)
 def test_hooks_may_replace_what_frames_hold(program):
     """At everything told, equal objects take the places of all values: the result is the same, nobody's reference is
     dropped, none is left over."""
