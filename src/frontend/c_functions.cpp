@@ -234,7 +234,7 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
     if (nargs == 0) return {};
     return method_of(args[0], PyUnicode_AsUTF8(((PyDescrObject*)callable)->d_name), 1);
   }
-  if (type == &_PyMethodWrapper_Type) {  // object().__setattr__, ...: tells its self and name by attributes
+  if (is_method_wrapper(callable)) {  // object().__setattr__, ...: tells its self and name by attributes
     PyRef self = PyRef::steal(PyObject_GetAttrString(callable, "__self__"));
     PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
     if (!self || !name) return PyErr_Clear(), CCall{CEffect::Outside};

@@ -113,7 +113,7 @@ struct NotEvaluated {
 
 // The frames as they stand once the operation in progress is done, its result not yet on the stack.
 Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why) {
-  if (!is_truth) return frames_of(activation, CRESSET_AFTER, 0, why);
+  if (!is_truth || cresset_truth_is_result() != 0) return frames_of(activation, CRESSET_AFTER, 0, why);
   // The branch is taken again, on the outcome in place of the tensor.
   const bool keeps = keeps_operand(*activation);
   Frames frames = frames_of(activation, CRESSET_BEFORE, keeps ? 0 : 1, why);

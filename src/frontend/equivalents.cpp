@@ -76,6 +76,11 @@ bool is_only_iterated(const CressetActivation& activation) {
   if (cresset_begins_call(opcode) == 0 || operand != 1) return false;
   CressetFrameImage image;
   cresset_eval_image(&activation, CRESSET_AFTER, &image);
+  if (cresset_callable_is_first() != 0) {
+    PyObject** const called = image.stack_depth >= 2 ? image.stack + image.stack_depth - 2 : nullptr;
+    const auto found = called != nullptr ? consumers.find(called[0]) : consumers.end();
+    return found != consumers.end() && found->second.at == (called[1] != nullptr ? 1 : 0);
+  }
   const auto consumes = [&](int from_top, Py_ssize_t at) {
     PyObject* callable = image.stack_depth >= from_top ? image.stack[image.stack_depth - from_top] : nullptr;
     const auto found = callable != nullptr ? consumers.find(callable) : consumers.end();

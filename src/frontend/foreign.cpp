@@ -123,10 +123,9 @@ bool derives_in_python(const PyTypeObject* type, const PyTypeObject* base) {
 
 PyObject* viewed(PyObject* object) {
   static const PyTypeObject* const views[] = {&PyDictKeys_Type,  &PyDictItems_Type,  &PyDictValues_Type,
-                                              &PyODictKeys_Type, &PyODictItems_Type, &PyODictValues_Type};
-  if (std::find(std::begin(views), std::end(views), Py_TYPE(object)) != std::end(views))
-    return (PyObject*)((_PyDictViewObject*)object)->dv_dict;
-  if (Py_TYPE(object) != &PyDictProxy_Type) return nullptr;
+                                              &PyODictKeys_Type, &PyODictItems_Type, &PyODictValues_Type,
+                                              &PyDictProxy_Type};
+  if (std::find(std::begin(views), std::end(views), Py_TYPE(object)) == std::end(views)) return nullptr;
   PyObject* inside = nullptr;
   Py_TYPE(object)->tp_traverse(
       object, [](PyObject* held, void* out) { return *static_cast<PyObject**>(out) = held, 0; }, &inside);

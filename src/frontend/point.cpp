@@ -123,8 +123,10 @@ PyRef perform(const Operation& op) {
       return binary(op.operation, operand(0), operand(1));
     case Operation::Kind::Unary:
       return unary(op.operation, operand(0));
-    case Operation::Kind::Compare:
-      return PyRef::steal(PyObject_RichCompare(operand(0), operand(1), op.operation));
+    case Operation::Kind::Compare: {
+      PyRef result = PyRef::steal(PyObject_RichCompare(operand(0), operand(1), op.operation & ~CRESSET_AS_BOOL));
+      return result && (op.operation & CRESSET_AS_BOOL) != 0 ? as_bool(PyObject_IsTrue(result.get())) : result;
+    }
     case Operation::Kind::Subscript:
       return PyRef::steal(PyObject_GetItem(operand(0), operand(1)));
     case Operation::Kind::Contains: {
@@ -142,7 +144,7 @@ PyRef perform(const Operation& op) {
 std::string Place::text() const {
   if (frames.empty()) return "?";
   auto* code = (PyCodeObject*)frames.back().code.get();
-  const int line = PyCode_Addr2Line(code, frames.back().last * static_cast<int>(sizeof(_Py_CODEUNIT)));
+  const int line = PyCode_Addr2Line(code, frames.back().last * 2);
   return std::string(PyUnicode_AsUTF8(code->co_qualname)) + " (" + PyUnicode_AsUTF8(code->co_filename) + ":" +
          std::to_string(line) + ")";
 }

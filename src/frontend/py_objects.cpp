@@ -21,6 +21,14 @@ PyObject* module_attribute(const char* module, const char* name) {
   return checked(PyObject_GetAttrString(found.get(), name)).release();
 }
 
+bool is_method_wrapper(PyObject* object) {
+  static PyTypeObject* const type = [] {  // libpython does not export it everywhere
+    const PyRef wrapper = checked(PyObject_GetAttrString(Py_None, "__str__"));
+    return Py_TYPE(wrapper.get());
+  }();
+  return Py_TYPE(object) == type;
+}
+
 bool is_tensor(PyObject* object) {
   return object != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)THPVariableClass);
 }

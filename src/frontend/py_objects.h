@@ -26,6 +26,10 @@ inline uint64_t dict_version(PyObject* dict) {
 #else
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#if PY_VERSION_HEX >= 0x030D0000
+  // Such a dictionary may share its values with an object, whose attributes are set without telling it.
+  if (((PyDictObject*)dict)->ma_values != nullptr) return 0;
+#endif
   return ((PyDictObject*)dict)->ma_version_tag;
 #pragma GCC diagnostic pop
 #endif
@@ -57,6 +61,7 @@ PyObject* module_attribute(const char* module, const char* name);
 PyRef import_module(const char* name);
 // By the object's own type: no Python code is asked.
 bool is_tensor(PyObject* object);
+bool is_method_wrapper(PyObject* object);       // object().__setattr__, ...: C code with its self
 bool is_exact_tensor(PyObject* object);         // of no subclass
 const at::Tensor& tensor_of(PyObject* object);  // of one for which is_tensor holds
 PyRef python_tensor(const at::Tensor& tensor);  // throws PythonError

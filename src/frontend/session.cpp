@@ -614,8 +614,9 @@ void Session::add_write(Write write) {
     if (PyList_Check(container) || PyTuple_Check(container))
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i) mark(PySequence_Fast_GET_ITEM(container, i));
     for (Py_ssize_t at = 0; PyDict_Check(container) && PyDict_Next(container, &at, &key, &item);) mark(item);
-    Py_hash_t hash;
-    for (Py_ssize_t at = 0; PyAnySet_Check(container) && _PySet_NextEntry(container, &at, &item, &hash);) mark(item);
+    if (!PyAnySet_Check(container)) continue;
+    const PyRef items = checked(PySequence_List(container));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) mark(PyList_GET_ITEM(items.get(), i));
   }
   writes_.push_back(std::move(write));
 }

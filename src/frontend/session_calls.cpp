@@ -8,6 +8,7 @@
 #include "frontend/compiled_function.h"
 #include "frontend/control.h"
 #include "frontend/equivalents.h"
+#include "frontend/eval/bytecode.h"
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
@@ -35,8 +36,7 @@ static bool looks_at_items_only(PyObject* callable) {
 }
 
 static bool is_call(const CressetActivation& activation) {
-  const int opcode = opcode_in_progress(activation);
-  return opcode == CALL || opcode == CALL_FUNCTION_EX;
+  return cresset_is_call(opcode_in_progress(activation)) != 0;
 }
 
 // A Python function that will be evaluated, unless it wants to be called otherwise.
@@ -126,7 +126,7 @@ bool Session::looks_inside(const CressetCall& call) const {
     PyObject* self = PyCFunction_GET_SELF(call.callable);
     if (self != nullptr && !PyModule_Check(self) && is_closed_to_facts(self)) return true;
   }
-  if (Py_TYPE(call.callable) == &_PyMethodWrapper_Type) {
+  if (is_method_wrapper(call.callable)) {
     const PyRef self = PyRef::steal(PyObject_GetAttrString(call.callable, "__self__"));
     if (!self) PyErr_Clear();
     if (self && is_closed_to_facts(self.get())) return true;

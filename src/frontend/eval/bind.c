@@ -36,7 +36,7 @@ static Py_ssize_t parameter_slot(const PyCodeObject* code, PyObject* name) {
     if (PyTuple_GET_ITEM(names, i) == name) return i;
   }
   for (Py_ssize_t i = code->co_posonlyargcount; i < end; i++) {
-    if (_PyUnicode_EQ(PyTuple_GET_ITEM(names, i), name)) return i;
+    if (PyUnicode_Compare(PyTuple_GET_ITEM(names, i), name) == 0) return i;
   }
   return -1;
 }

@@ -43,6 +43,40 @@ static inline int cresset_hides_frames_of(const PyCodeObject* code) {
   return code->_co_firsttraceable == (int)Py_SIZE(code) - 1;
 }
 
+static inline int cresset_names_keywords(int opcode) {
+#ifdef KW_NAMES
+  return opcode == KW_NAMES;
+#else
+  (void)opcode;
+  return 0;
+#endif
+}
+
+// Whether the truth that an instruction asks for is its result; else it is a jump, which is taken again on the outcome.
+static inline int cresset_truth_is_result(void) {
+#ifdef TO_BOOL
+  return 1;
+#else
+  return 0;
+#endif
+}
+
+// Whether a call's lowest value on the stack is what is called, and NULL or its self the next one.
+static inline int cresset_callable_is_first(void) {
+#ifdef CALL_KW
+  return 1;
+#else
+  return 0;
+#endif
+}
+
+static inline int cresset_is_call(int opcode) {
+#ifdef CALL_KW
+  if (opcode == CALL_KW) return 1;
+#endif
+  return opcode == CALL || opcode == CALL_FUNCTION_EX;
+}
+
 // The first instruction of a call without names; its argument counts those that the call's text shows.
 static inline int cresset_begins_call(int opcode) {
 #ifdef PRECALL

@@ -53,7 +53,7 @@ void cresset_move_into_frame_object(PyThreadState* tstate, PyFrameObject* object
   object->f_frame = moved;
   moved->owner = FRAME_OWNED_BY_FRAME_OBJECT;
   // A frame that never reached its first line: say it did, it will never run.
-  if (_PyFrame_IsIncomplete(moved)) moved->prev_instr = frame_code(moved) + moved->f_code->_co_firsttraceable;
+  if (_PyFrame_IsIncomplete(moved)) LAST_INSTRUCTION(moved) = frame_code(moved) + FRAME_CODE(moved)->_co_firsttraceable;
   // The caller is the current frame, since this one is unlinked. A generator's frame has no caller any more.
   if (frame->previous != NULL) object->f_back = PyThreadState_GetFrame(tstate);
   moved->previous = NULL;

@@ -31,8 +31,10 @@ typedef _Py_CODEUNIT Unit;
 #include "frontend/eval/cpython_311.h"
 #elif PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
 #include "frontend/eval/cpython_312.h"
+#elif PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
+#include "frontend/eval/cpython_313.h"
 #else
-#error "the evaluator knows CPython 3.11 and 3.12"
+#error "the evaluator knows CPython 3.11 to 3.13"
 #endif
 
 // Opcode without specialization, and inline cache entries, by opcode.
@@ -48,17 +50,23 @@ void cresset_shrink_data_stack(PyThreadState* tstate);
 // The frame object outlives the frame: it takes the contents.
 void cresset_move_into_frame_object(PyThreadState* tstate, PyFrameObject* object, Frame* frame);
 
-static inline Unit* frame_code(Frame* frame) { return _PyCode_CODE(frame->f_code); }
-static inline int frame_last(Frame* frame) { return (int)(frame->prev_instr - frame_code(frame)); }
-static inline PyObject** frame_stack(Frame* frame) { return frame->localsplus + frame->f_code->co_nlocalsplus; }
+static inline Unit* frame_code(Frame* frame) { return _PyCode_CODE(FRAME_CODE(frame)); }
+static inline int frame_last(Frame* frame) { return (int)(LAST_INSTRUCTION(frame) - frame_code(frame)); }
+// In a frame of ours LAST_INSTRUCTION is the instruction in progress, or the last one that was; CPython 3.13 has the
+// one that comes next there while a frame is at rest.
+static inline void take_frame_over(Frame* frame) { LAST_INSTRUCTION(frame) -= kRestsAtNextInstruction; }
+static inline void hand_frame_over(Frame* frame) { LAST_INSTRUCTION(frame) += kRestsAtNextInstruction; }
+static inline int resting_frame_last(Frame* frame) { return frame_last(frame) - kRestsAtNextInstruction; }
+static inline PyObject** frame_stack(Frame* frame) { return frame->localsplus + FRAME_CODE(frame)->co_nlocalsplus; }
 
 static inline int code_is_generator(const PyCodeObject* code) {
   return (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
 }
 
 // Whether calling it is evaluating its code: somebody may have put a function of C in the place of that.
+extern vectorcallfunc cresset_call_evaluates;  // known.c
 static inline int is_plain_function(PyObject* object) {
-  return PyFunction_Check(object) && ((PyFunctionObject*)object)->vectorcall == _PyFunction_Vectorcall;
+  return PyFunction_Check(object) && ((PyFunctionObject*)object)->vectorcall == cresset_call_evaluates;
 }
 
 static inline PyObject* function_code(PyObject* function) { return ((PyFunctionObject*)function)->func_code; }
@@ -80,13 +88,13 @@ static inline Frame* push_frame(PyThreadState* tstate, PyFunctionObject* functio
   }
   Frame* frame = (Frame*)place;
   set_frame_function(frame, function);
-  frame->f_code = (PyCodeObject*)Py_NewRef(code);
+  set_frame_code(frame, (PyCodeObject*)Py_NewRef(code));
   frame->f_builtins = function->func_builtins;
   frame->f_globals = function->func_globals;
   frame->f_locals = names;
   frame->stacktop = code->co_nlocalsplus;
   frame->frame_obj = NULL;
-  frame->prev_instr = _PyCode_CODE(code) - 1;
+  LAST_INSTRUCTION(frame) = _PyCode_CODE(code) - 1;
   frame->owner = FRAME_OWNED_BY_THREAD;
   start_fields(frame);
   return frame;
@@ -104,7 +112,7 @@ static inline void pop_frame_memory(PyThreadState* tstate, Frame* frame) {
 // Drops what a frame holds, its code only where `with_code`. The frame is unlinked: finalizers that look at the stack
 // must not find it.
 static inline void clear_frame(PyThreadState* tstate, Frame* frame, int with_code) {
-  PyCodeObject* code = frame->f_code;
+  PyCodeObject* code = FRAME_CODE(frame);
   PyFrameObject* object = frame->frame_obj;
   frame->frame_obj = NULL;
   if (UNLIKELY(object != NULL && Py_REFCNT(object) > 1)) {
@@ -145,9 +153,6 @@ static inline void cresset_pop_handled(PyThreadState* tstate, _PyErr_StackItem* 
   Py_CLEAR(level->exc_value);
 }
 
-static inline int wants_attention(PyThreadState* tstate) {
-  return _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
-}
 // Signals, pending calls, a request for the GIL, an asynchronous exception, the collector where it waits for such a
 // moment. -1 with an exception set.
 int cresset_attend(PyThreadState* tstate);

@@ -22,3 +22,17 @@ int cresset_attend(PyThreadState* tstate) {
   Py_DECREF(raised);
   return -1;
 }
+
+PyObject* cresset_wrap_async_value(PyObject* value) {
+  typedef struct {
+    PyObject_HEAD PyObject* value;
+  } WrappedValue;
+  WrappedValue* wrapped = PyObject_GC_New(WrappedValue, &_PyAsyncGenWrappedValue_Type);
+  if (wrapped == NULL) {
+    Py_DECREF(value);
+    return NULL;
+  }
+  wrapped->value = value;
+  PyObject_GC_Track(wrapped);
+  return (PyObject*)wrapped;
+}

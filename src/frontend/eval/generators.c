@@ -7,7 +7,7 @@ int cresset_leave_generator(PyThreadState* tstate, Frame* frame, int failed) {
   tstate->exc_info = generator->gi_exc_state.previous_item;
   generator->gi_exc_state.previous_item = NULL;
   frame->previous = NULL;
-  if (!failed && generator->gi_frame_state == FRAME_SUSPENDED) return 1;
+  if (!failed && IS_SUSPENDED(generator->gi_frame_state)) return 1;
   if (!kGeneratorsConvertStops && failed && PyErr_ExceptionMatches(PyExc_StopIteration)) {
     _PyErr_FormatFromCause(PyExc_RuntimeError, PyCoro_CheckExact(generator) ? "coroutine raised StopIteration"
                                                                             : "generator raised StopIteration");
@@ -21,8 +21,9 @@ int cresset_leave_generator(PyThreadState* tstate, Frame* frame, int failed) {
 int cresset_may_throw_into(PyObject* object) {
   const PyGenObject* generator = (PyGenObject*)object;
   if (generator->gi_frame_state != FRAME_SUSPENDED) return 0;
-  const Unit next = ((Frame*)generator->gi_iframe)->prev_instr[1];
-  return cresset_base_opcode[_Py_OPCODE(next)] != RESUME || _Py_OPARG(next) < 2;  // else `yield from`, `await`
+  Frame* frame = (Frame*)generator->gi_iframe;
+  const Unit next = frame_code(frame)[resting_frame_last(frame) + 1];
+  return cresset_base_opcode[_Py_OPCODE(next)] != RESUME || (_Py_OPARG(next) & 3) < 2;  // else `yield from`, `await`
 }
 
 int cresset_set_thrown(PyObject* const* args, Py_ssize_t nargs) {
@@ -80,6 +81,7 @@ PyObject* cresset_closed(PyObject* generator, PyObject* result, int yielded) {
     if (!PyErr_ExceptionMatches(PyExc_StopIteration) && !PyErr_ExceptionMatches(PyExc_GeneratorExit)) return NULL;
     PyErr_Clear();
   }
+  if (kCloseGivesValue && result != NULL) return result;
   Py_XDECREF(result);
   return Py_NewRef(Py_None);
 }
@@ -170,20 +172,6 @@ PyObject* cresset_async_next(PyObject* iterator) {
   }
   Py_DECREF(next);
   return awaitable;
-}
-
-PyObject* cresset_wrap_async_value(PyObject* value) {
-  typedef struct {
-    PyObject_HEAD PyObject* value;
-  } WrappedValue;
-  WrappedValue* wrapped = PyObject_GC_New(WrappedValue, &_PyAsyncGenWrappedValue_Type);
-  if (wrapped == NULL) {
-    Py_DECREF(value);
-    return NULL;
-  }
-  wrapped->value = value;
-  PyObject_GC_Track(wrapped);
-  return (PyObject*)wrapped;
 }
 
 PyObject* cresset_special(PyObject* object, PyObject* name, const char* protocol, const char* missed) {

@@ -16,7 +16,7 @@ PyObject* cresset_global(Frame* frame, PyObject* name, CressetNamespace* where);
 // ---- raise.c --------------------------------------------------------------------------------------------------------
 // `raise exc from cause`; steals both. 1: an exception was raised again, no traceback entry is due; 0: an exception is
 // set.
-int cresset_raise(PyThreadState* tstate, PyObject* exception, PyObject* cause);
+int cresset_raise(PyObject* exception, PyObject* cause);
 int cresset_check_except_type(PyObject* type);
 void cresset_restore_exception(PyObject* value);  // steals; keeps its traceback
 // Both borrow their arguments. Instructions of `except*`, done by CPython itself.
@@ -56,7 +56,6 @@ int cresset_print_expression(PyObject* value);
 PyObject* cresset_awaitable(PyObject* object, int after_with);  // after_with: 0, 1 (__aenter__), 2 (__aexit__)
 PyObject* cresset_async_iterator(PyObject* object);
 PyObject* cresset_async_next(PyObject* iterator);
-PyObject* cresset_wrap_async_value(PyObject* value);  // steals
 // A generator whose frame ran in the loop of its consumer is put back: suspended (1 is returned), or finished and
 // cleared. failed: an exception is set.
 int cresset_leave_generator(PyThreadState* tstate, Frame* frame, int failed);

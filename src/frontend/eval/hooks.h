@@ -137,10 +137,11 @@ typedef struct {
   uint8_t evaluated;      // a Python function that will be evaluated here (not a C function)
 } CressetCall;
 
+enum { CRESSET_AS_BOOL = 0x100 };
 typedef enum {
   CRESSET_OP_BINARY = 0,  // operation: NB_*; operands left, right. In-place ones are told as writes too
   CRESSET_OP_UNARY,       // operation: '+', '-', '~' ('!' is told as truth)
-  CRESSET_OP_COMPARE,     // operation: Py_LT ... Py_GE
+  CRESSET_OP_COMPARE,     // operation: Py_LT ... Py_GE, | CRESSET_AS_BOOL where the truth of what it gives is wanted
   CRESSET_OP_SUBSCRIPT,   // container[key]
   CRESSET_OP_CONTAINS,    // operands container, item; operation: 1 of `not in`; *result is a bool
   CRESSET_OP_FORMAT,  // f"{value!r:spec}"; operands value, spec or NULL; operation: the conversion (0, 's', 'r', 'a')

@@ -11,9 +11,9 @@ PyObject* cresset_import_name(PyThreadState* tstate, Frame* frame, PyObject* nam
   PyObject* names = frame->f_locals != NULL ? frame->f_locals : Py_None;
   PyObject* module = NULL;
   if (import == IMPORT_FUNCTION(tstate)) {
-    const int depth = _PyLong_AsInt(level);
+    const long depth = PyLong_AsLong(level);
     if (depth != -1 || !PyErr_Occurred()) {
-      module = PyImport_ImportModuleLevelObject(name, frame->f_globals, names, from, depth);
+      module = PyImport_ImportModuleLevelObject(name, frame->f_globals, names, from, (int)depth);
     }
   } else {
     PyObject* arguments[] = {name, frame->f_globals, names, from, level};
@@ -21,6 +21,14 @@ PyObject* cresset_import_name(PyThreadState* tstate, Frame* frame, PyObject* nam
   }
   Py_DECREF(import);
   return module;
+}
+
+static int is_initializing(PyObject* spec) {
+  PyObject* value = PyObject_GetAttr(spec, cresset_names._initializing);
+  const int is = value != NULL ? PyObject_IsTrue(value) : 0;
+  Py_XDECREF(value);
+  PyErr_Clear();
+  return is > 0;
 }
 
 static void cannot_import(PyObject* module, PyObject* name, PyObject* package) {
@@ -34,7 +42,7 @@ static void cannot_import(PyObject* module, PyObject* name, PyObject* package) {
     PyObject* spec = PyObject_GetAttr(module, cresset_names.__spec__);
     PyErr_Clear();
     const char* format =
-        spec != NULL && _PyModuleSpec_IsInitializing(spec)
+        spec != NULL && is_initializing(spec)
             ? "cannot import name %R from partially initialized module %R (most likely due to a circular import) (%S)"
             : "cannot import name %R from %R (%S)";
     message = PyUnicode_FromFormat(format, name, shown, path);
@@ -48,7 +56,7 @@ static void cannot_import(PyObject* module, PyObject* name, PyObject* package) {
 
 PyObject* cresset_import_from(PyObject* module, PyObject* name) {
   PyObject* value = NULL;
-  if (_PyObject_LookupAttr(module, name, &value) != 0) return value;
+  if (LOOK_UP_ATTRIBUTE(module, name, &value) != 0) return value;
   // A circular import: the submodule may be there before its package names it.
   PyObject* package = PyObject_GetAttr(module, cresset_names.__name__);
   if (package == NULL || !PyUnicode_Check(package)) {
@@ -68,10 +76,10 @@ PyObject* cresset_import_from(PyObject* module, PyObject* name) {
 static PyObject* star_names(PyObject* module, int* private_too) {
   PyObject* all = NULL;
   *private_too = 1;
-  if (_PyObject_LookupAttr(module, cresset_names.__all__, &all) != 0) return all;
+  if (LOOK_UP_ATTRIBUTE(module, cresset_names.__all__, &all) != 0) return all;
   *private_too = 0;
   PyObject* dict = NULL;
-  if (_PyObject_LookupAttr(module, cresset_names.__dict__, &dict) < 0) return NULL;
+  if (LOOK_UP_ATTRIBUTE(module, cresset_names.__dict__, &dict) < 0) return NULL;
   if (dict == NULL) {
     PyErr_SetString(PyExc_ImportError, "from-import-* object has no __dict__ and no __all__");
     return NULL;

@@ -2,6 +2,7 @@
 
 KnownSlots cresset_known;
 KnownNames cresset_names;
+vectorcallfunc cresset_call_evaluates;
 
 static int intern_names(void) {
 #define X(name) \
@@ -28,7 +29,8 @@ static const char kProbe[] =
     "  def __new__(cls): pass\n"
     "from functools import partial\n";
 
-static void read_slots(const PyTypeObject* probe) {
+static void read_slots(PyTypeObject* probe) {
+  cresset_call_evaluates = ((PyFunctionObject*)PyDict_GetItem(type_names(probe), cresset_names.__init__))->vectorcall;
   cresset_known.call = probe->tp_call;
   cresset_known.getattr = probe->tp_getattro;
   cresset_known.setattr = probe->tp_setattro;

@@ -4,7 +4,7 @@
 
 typedef struct {
   int fallthrough, target, handler;  // instructions that may come next; -1: none
-  int used, defined;                 // slots; -1: none
+  int used[2], defined;              // slots; -1: none
 } Flow;
 
 static const uint8_t kFlow[256] = {
@@ -13,9 +13,20 @@ static const uint8_t kFlow[256] = {
 #undef X
 };
 
+// What is stored and read again counts as read.
+static void two_in_one(int opcode, int oparg, Flow* flow) {
+#ifdef LOAD_FAST_LOAD_FAST
+  if (opcode == LOAD_FAST_LOAD_FAST) flow->used[0] = oparg >> 4, flow->used[1] = oparg & 15;
+  if (opcode == STORE_FAST_LOAD_FAST) flow->defined = oparg >> 4, flow->used[0] = oparg & 15;
+  if (opcode == STORE_FAST_STORE_FAST) flow->defined = oparg >> 4;
+#else
+  (void)opcode, (void)oparg, (void)flow;
+#endif
+}
+
 static int read_flows(PyCodeObject* code, int count, Flow* flows) {
   const Unit* units = cresset_written_code(code);
-  for (int i = 0; i < count; i++) flows[i] = (Flow){-1, -1, -1, -1, -1};
+  for (int i = 0; i < count; i++) flows[i] = (Flow){-1, -1, -1, {-1, -1}, -1};
   int oparg = 0;
   for (int at = 0; at < count;) {
     const int opcode = _Py_OPCODE(units[at]);
@@ -29,8 +40,9 @@ static int read_flows(PyCodeObject* code, int count, Flow* flows) {
     if (flow->target >= count) return -1;
     Handler handler;
     if (cresset_find_handler(code, at, &handler)) flow->handler = handler.target;
-    if (reads_slot(opcode)) flow->used = oparg;
+    if (reads_slot(opcode)) flow->used[0] = oparg;
     if (opcode == STORE_FAST) flow->defined = oparg;
+    two_in_one(opcode, oparg, flow);
     for (int cache = at + 1; cache < next && cache < count; cache++)
       flows[cache].fallthrough = next < count ? next : -1;
     if (opcode != EXTENDED_ARG) oparg = 0;
@@ -56,7 +68,7 @@ int cresset_eval_live_slots(PyCodeObject* code, int last, uint8_t* live) {
       const int next[] = {flow->fallthrough, flow->target, flow->handler};
       for (int slot = 0; slot < slots; slot++) {
         if (row[slot]) continue;
-        int needed = slot == flow->used;
+        int needed = slot == flow->used[0] || slot == flow->used[1];
         // A handler may begin before the instruction has stored anything.
         for (int i = 0; !needed && i < 3; i++)
           needed = next[i] >= 0 && before[(size_t)next[i] * (size_t)slots + (size_t)slot] &&

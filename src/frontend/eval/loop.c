@@ -3,9 +3,9 @@
 // the next without passing a common point.
 //
 // Invariants. `frame` is the current frame and on top of the thread's frame stack; `sp` points above the top value;
-// frame->prev_instr is the instruction in progress, next_instr - 1 except after RERAISE. frame->stacktop is -1 while
-// values move, so that the collector does not see them. `activation` mirrors `frame`. At a call of a Python function
-// there is no C call: the frames of one run form a chain from `frame` to `outermost`.
+// LAST_INSTRUCTION(frame) is the instruction in progress, next_instr - 1 except after RERAISE. frame->stacktop is -1
+// while values move, so that the collector does not see them. `activation` mirrors `frame`. At a call of a Python
+// function there is no C call: the frames of one run form a chain from `frame` to `outermost`.
 #include "frontend/eval/equivalents.h"
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
@@ -77,7 +77,7 @@ static inline Steps steps_generator(PyObject* callable, PyObject* const* args, P
   }
   if (!PyGen_CheckExact(args[0]) && !(PyCoro_CheckExact(args[0]) && callable == cresset_known.coroutine_send)) return 0;
   const int8_t frame_state = ((PyGenObject*)args[0])->gi_frame_state;
-  return frame_state == FRAME_SUSPENDED || (frame_state == FRAME_CREATED && (nargs == 1 || args[1] == Py_None))
+  return IS_SUSPENDED(frame_state) || (frame_state == FRAME_CREATED && (nargs == 1 || args[1] == Py_None))
              ? STEPS_ON
              : STEPS_NOTHING;
 }
@@ -142,7 +142,7 @@ start_frame:
   if (UNLIKELY(enter_python(tstate))) goto unwound;
   LOAD_FRAME();
   TELL_ENTER();
-  if (UNLIKELY(is_watched(tstate, frame->f_code))) {
+  if (UNLIKELY(is_watched(tstate, FRAME_CODE(frame)))) {
     activation->leave = LEAVE_ALONE;
     divert = 255;
   }

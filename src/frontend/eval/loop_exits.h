@@ -14,7 +14,8 @@ op_divert : {
   }
 op_watched:
   next_instr--;
-  frame->prev_instr = next_instr - 1;
+  LAST_INSTRUCTION(frame) = next_instr - 1;
+  hand_frame_over(frame);
   SAVE_STACK();
   leave_python(tstate);
   gone_caller = frame->previous;
@@ -40,7 +41,7 @@ unwind : {
   kwnames = NULL;
   Handler handler;
   // Not prev_instr: RERAISE has set it back to where the exception came from.
-  if (!cresset_find_handler(frame->f_code, (int)(next_instr - first_instr) - 1, &handler)) {
+  if (!cresset_find_handler(FRAME_CODE(frame), (int)(next_instr - first_instr) - 1, &handler)) {
     DROP_TO(frame_stack(frame));
     SAVE_STACK();
     leave_python(tstate);
@@ -111,7 +112,7 @@ left : {
     make_current(tstate, &entry, frame);
   }
   is_gone = 0;
-  int yielded = gone_generator != NULL && ((PyGenObject*)gone_generator)->gi_frame_state == FRAME_SUSPENDED;
+  int yielded = gone_generator != NULL && IS_SUSPENDED(((PyGenObject*)gone_generator)->gi_frame_state);
   if (LIKELY(gone != NULL)) {
     if (gone_generator == NULL) {
       drop_frame(tstate, gone);
@@ -192,7 +193,7 @@ switch (then) {
       Py_CLEAR(result);
     }
     if (result == NULL) goto error;
-    opcode = _Py_OPCODE(*frame->prev_instr);
+    opcode = BRANCHING_OPCODE(frame);
     oparg = then_operand;
     then_operand = result == Py_True;
     Py_DECREF(result);
@@ -201,8 +202,11 @@ switch (then) {
     PyObject* name = PyTuple_GET_ITEM(names, then_operand / 4);
     if (result != NULL) {
       Py_CLEAR(then_value);
-      if (then_operand & 2) PUSH(NULL);  // LOAD_METHOD: not a method
-      PUSH(result);
+      if (then_operand & 2) {  // LOAD_METHOD: not a method
+        PUSH_CALLABLE(result);
+      } else {
+        PUSH(result);
+      }
       NEXT();
     }
     if ((then_operand & 1) && PyErr_ExceptionMatches(PyExc_AttributeError)) {
@@ -252,7 +256,7 @@ switch (then) {
     opcode = then_operand & 0xFF;
     oparg = (int)((unsigned)then_operand >> 8);
     next_instr -= cresset_cache_entries[opcode];
-    frame->prev_instr = next_instr - 1;
+    LAST_INSTRUCTION(frame) = next_instr - 1;
     goto* targets[opcode];
   }
   case CRESSET_THEN_PUSH:

@@ -12,6 +12,15 @@
 #define SECOND() (sp[-2])
 #define THIRD() (sp[-3])
 #define PEEK(n) (sp[-(n)])
+// Of a call: its lowest two values are what is called, and a method's self, or the other way round (kCallableFirst).
+#define CALLABLE_OF(base) (kCallableFirst || (base)[0] == NULL ? (base)[!kCallableFirst] : (base)[0])
+// What is called, where it is no method with its self.
+#define PUSH_CALLABLE(value)                 \
+  do {                                       \
+    PyObject* callable_ = (value);           \
+    PUSH(kCallableFirst ? callable_ : NULL); \
+    PUSH(kCallableFirst ? NULL : callable_); \
+  } while (0)
 // Drops values. A slot above the top holds nothing: what runs when a value dies may look at the frame.
 #define DROP(count)                                 \
   do {                                              \
@@ -35,26 +44,26 @@
 
 // Or'ed to each opcode, as TRACED is: 255 sends it to op_divert.
 #define DIVERTED() ((activation->leave != 0) | (hooks->step != NULL) ? 255u : 0u)
-#define LOAD_FRAME()                     \
-  do {                                   \
-    PyCodeObject* code_ = frame->f_code; \
-    names = code_->co_names;             \
-    consts = code_->co_consts;           \
-    first_instr = _PyCode_CODE(code_);   \
-    next_instr = frame->prev_instr + 1;  \
-    locals = frame->localsplus;          \
-    sp = locals + frame->stacktop;       \
-    frame->stacktop = -1;                \
-    divert = DIVERTED();                 \
+#define LOAD_FRAME()                          \
+  do {                                        \
+    PyCodeObject* code_ = FRAME_CODE(frame);  \
+    names = code_->co_names;                  \
+    consts = code_->co_consts;                \
+    first_instr = _PyCode_CODE(code_);        \
+    next_instr = LAST_INSTRUCTION(frame) + 1; \
+    locals = frame->localsplus;               \
+    sp = locals + frame->stacktop;            \
+    frame->stacktop = -1;                     \
+    divert = DIVERTED();                      \
   } while (0)
 #define SAVE_STACK() (frame->stacktop = (int)(sp - frame->localsplus))
 
-#define FETCH()                       \
-  do {                                \
-    frame->prev_instr = next_instr;   \
-    const Unit unit_ = *next_instr++; \
-    opcode = _Py_OPCODE(unit_);       \
-    oparg = _Py_OPARG(unit_);         \
+#define FETCH()                           \
+  do {                                    \
+    LAST_INSTRUCTION(frame) = next_instr; \
+    const Unit unit_ = *next_instr++;     \
+    opcode = _Py_OPCODE(unit_);           \
+    oparg = _Py_OPARG(unit_);             \
   } while (0)
 #define NEXT()                                                \
   do {                                                        \
@@ -65,7 +74,7 @@
 // Hooks see the frame at rest.
 #define AT_REST()                                                          \
   (SAVE_STACK(), activation->stack_depth = (int)(sp - frame_stack(frame)), \
-   activation->instruction = (int)(frame->prev_instr - first_instr),       \
+   activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr), \
    state->level != NULL ? state->level->paused++ : 0)
 #define MOVING() (state->level != NULL ? state->level->paused-- : 0, frame->stacktop = -1, divert = DIVERTED())
 // Tells a hook; its refusal raises.

@@ -1,4 +1,5 @@
 // Part of cresset_run_frames: what only CPython 3.11 has.
+#include "frontend/eval/ops_until_312.h"
 
 JUMP_WHEN(POP_JUMP_FORWARD_IF_TRUE, Py_False, Py_True, oparg)
 JUMP_WHEN(POP_JUMP_FORWARD_IF_FALSE, Py_True, Py_False, oparg)
@@ -56,7 +57,7 @@ OP(PRECALL) {
 UNARY(UNARY_POSITIVE, '+', PyNumber_Positive)
 
 OP(LOAD_CLASSDEREF) {
-  PyObject* name = PyTuple_GET_ITEM(frame->f_code->co_localsplusnames, oparg);
+  PyObject* name = PyTuple_GET_ITEM(FRAME_CODE(frame)->co_localsplusnames, oparg);
   PyObject* cell = locals[oparg];
   PyObject* value = cresset_mapping_get(frame->f_locals, name);
   if (value != NULL) {
@@ -67,7 +68,7 @@ OP(LOAD_CLASSDEREF) {
   if (PyErr_Occurred()) goto error;
   value = PyCell_GET(cell);
   if (value == NULL) {
-    cresset_unbound_cell(frame->f_code, oparg);
+    cresset_unbound_cell(FRAME_CODE(frame), oparg);
     goto error;
   }
   Py_INCREF(value);

@@ -77,8 +77,8 @@ load_method : {
       TOP() = found.value;
       PUSH(owner);
     } else {
-      TOP() = NULL;
-      PUSH(found.value);
+      sp--;
+      PUSH_CALLABLE(found.value);
       Py_DECREF(owner);
     }
     NEXT();

@@ -6,12 +6,13 @@
     if (LIKELY(value == FALLS)) {               \
       sp--;                                     \
       Py_DECREF(value);                         \
+      SKIP(CACHES(POP_JUMP));                   \
       NEXT();                                   \
     }                                           \
     if (LIKELY(value == JUMPS)) {               \
       sp--;                                     \
       Py_DECREF(value);                         \
-      SKIP(TARGET);                             \
+      SKIP(CACHES(POP_JUMP) + (TARGET));        \
       if ((TARGET) < 0) CHECK_ATTENTION();      \
       NEXT();                                   \
     }                                           \
@@ -22,6 +23,7 @@
   op_##OPCODE : {                            \
     PyObject* value = TOP();                 \
     const int is_none = value == Py_None;    \
+    SKIP(CACHES(POP_JUMP));                  \
     TELL(read_is, value, Py_None, is_none);  \
     DROP(1);                                 \
     if (is_none == (WANTED)) {               \

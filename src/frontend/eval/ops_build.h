@@ -153,7 +153,7 @@ OP(DICT_UPDATE) {
 OP(DICT_MERGE) {
   TELL_DISPLAY(PEEK(oparg + 1));
   TELL_CONTENTS(TOP());
-  const int failed = cresset_merge_keywords(PEEK(3 + oparg), PEEK(oparg + 1), TOP());
+  const int failed = cresset_merge_keywords(PEEK(3 + kCallableFirst + oparg), PEEK(oparg + 1), TOP());
   DROP(1);
   if (failed) goto error;
   NEXT();
@@ -196,19 +196,6 @@ OP(UNPACK_EX) {
   if (cresset_unpack(TOP(), before, after, sp + before + after, &taken) < 0) goto error;
   sp += before + after;
   Py_DECREF(taken);
-  NEXT();
-}
-
-OP(MAKE_FUNCTION) {
-  PyObject* code = POP();
-  PyFunctionObject* function = (PyFunctionObject*)PyFunction_New(code, frame->f_globals);
-  Py_DECREF(code);
-  if (function == NULL) goto error;
-  if (oparg & 8) function->func_closure = POP();
-  if (oparg & 4) function->func_annotations = POP();
-  if (oparg & 2) function->func_kwdefaults = POP();
-  if (oparg & 1) function->func_defaults = POP();
-  PUSH((PyObject*)function);
   NEXT();
 }
 

@@ -1,16 +1,10 @@
 // Part of cresset_run_frames: calls. A callable that comes down to a Python function gets its frame in this loop; all
 // else is called as C does.
-OP(KW_NAMES) {
-  kwnames = PyTuple_GET_ITEM(consts, oparg);
-  FETCH();  // no look at `divert`: CPython keeps kwnames between these instructions too
-  goto* targets[UNWATCHED(opcode)];
-}
-
 OP(CALL) {
   call_base = sp - oparg - 2;
-  call_nargs = oparg + (*call_base != NULL);
+  call_nargs = oparg + (call_base[kCallableFirst] != NULL);
   call_args = sp - call_nargs;
-  callable = call_args[-1];
+  callable = CALLABLE_OF(call_base);
   SKIP(CACHES(CALL));
   if (LIKELY(is_plain_function(callable) && kwnames == NULL && hooks->before_call == NULL)) {
     PyFunctionObject* function = (PyFunctionObject*)callable;
@@ -44,7 +38,7 @@ OP(CALL_FUNCTION_EX) {
     if (!PyDict_CheckExact(TOP())) {
       PyObject* dict = PyDict_New();
       if (dict == NULL) goto error;
-      if (cresset_merge_keywords(THIRD(), dict, TOP()) < 0) {
+      if (cresset_merge_keywords(PEEK(3 + kCallableFirst), dict, TOP()) < 0) {
         Py_DECREF(dict);
         goto error;
       }
@@ -60,13 +54,13 @@ OP(CALL_FUNCTION_EX) {
   PyObject** place = sp - ((oparg & 1) ? 2 : 1);
   TELL_CONTENTS(*place);
   if (!PyTuple_CheckExact(*place)) {
-    PyObject* tuple = cresset_star_arguments(place[-1], *place);
+    PyObject* tuple = cresset_star_arguments(CALLABLE_OF(place - 2), *place);
     if (tuple == NULL) goto error;
     Py_SETREF(*place, tuple);
   }
   call_tuple = *place;
   call_base = place - 2;
-  callable = place[-1];
+  callable = CALLABLE_OF(place - 2);
   call_nargs = PyTuple_GET_SIZE(call_tuple);
   call_args = ((PyTupleObject*)call_tuple)->ob_item;
   if (call_dict != NULL && PyDict_GET_SIZE(call_dict) > 0) {
@@ -160,7 +154,7 @@ call : {
     goto enter_generator;
   }
   if (resolved) cresset_release_callee(&callee);
-  activation->instruction = (int)(frame->prev_instr - first_instr);
+  activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr);
   activation->stack_depth = (int)(sp - frame_stack(frame));
   if (UNLIKELY(action == CRESSET_NATIVE)) cresset_eval_pause();
   result = call_tuple != NULL
@@ -249,8 +243,8 @@ implicit_call_owned : {
 // `innermost` is the new frame, the stack holds no operands of the call any more; then, then_operand, then_value.
 enter_function : {
   Py_CLEAR(made_key);
-  frame->prev_instr = next_instr - 1;
-  activation->instruction = (int)(frame->prev_instr - first_instr);
+  LAST_INSTRUCTION(frame) = next_instr - 1;
+  activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr);
   activation->stack_depth = (int)(sp - frame_stack(frame));
   CressetActivation* entered = push_activation(state, innermost);
   if (UNLIKELY(entered == NULL)) {

@@ -2,7 +2,7 @@
 OP(RAISE_VARARGS) {
   PyObject* cause = oparg == 2 ? POP() : NULL;
   PyObject* exception = oparg >= 1 ? POP() : NULL;
-  if (cresset_raise(tstate, exception, cause)) goto unwind;
+  if (cresset_raise(exception, cause)) goto unwind;
   goto error;
 }
 
@@ -13,7 +13,7 @@ OP(RERAISE) {
       PyErr_SetString(PyExc_SystemError, "lasti is not an int");
       goto error;
     }
-    frame->prev_instr = first_instr + PyLong_AsLong(last);
+    LAST_INSTRUCTION(frame) = first_instr + PyLong_AsLong(last);
   }
   cresset_restore_exception(POP());
   goto unwind;
@@ -32,7 +32,9 @@ OP(PUSH_EXC_INFO) {
 OP(POP_EXCEPT) {
   _PyErr_StackItem* handled = tstate->exc_info;
   PyObject* old = handled->exc_value;
-  handled->exc_value = POP();
+  PyObject* before = POP();
+  handled->exc_value = before != Py_None ? before : NULL;  // as PUSH_EXC_INFO has found it
+  if (before == Py_None) Py_DECREF(before);
   Py_XDECREF(old);
   NEXT();
 }

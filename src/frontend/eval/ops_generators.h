@@ -7,7 +7,8 @@ OP(RETURN_GENERATOR) {
 
 OP(YIELD_VALUE) {
   result = POP();
-  _PyFrame_GetGenerator(frame)->gi_frame_state = FRAME_SUSPENDED;
+  _PyFrame_GetGenerator(frame)->gi_frame_state = SUSPENDED_BY(oparg);
+  hand_frame_over(frame);
   goto returned;
 }
 

@@ -29,7 +29,7 @@ iterator_given:
 OP(GET_YIELD_FROM_ITER) {
   PyObject* iterable = TOP();
   if (PyCoro_CheckExact(iterable)) {
-    if (!(frame->f_code->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE))) {
+    if (!(FRAME_CODE(frame)->co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE))) {
       PyErr_SetString(PyExc_TypeError, "cannot 'yield from' a coroutine object in a non-coroutine generator");
       goto error;
     }
@@ -109,7 +109,7 @@ OP(SEND) {
   SKIP(CACHES(SEND));
   if ((PyGen_CheckExact(receiver) || PyCoro_CheckExact(receiver)) &&
       ((PyGenObject*)receiver)->gi_frame_state < FRAME_EXECUTING &&
-      (value == Py_None || ((PyGenObject*)receiver)->gi_frame_state == FRAME_SUSPENDED)) {
+      (value == Py_None || IS_SUSPENDED(((PyGenObject*)receiver)->gi_frame_state))) {
     then = CRESSET_THEN_SEND;
     then_operand = oparg;
     implicit_args[0] = value;
@@ -139,10 +139,11 @@ enter_generator : {
                                           : then == CRESSET_THEN_NEXT ? TOP()
                                                                       : implicit_args[1]);
   Frame* resumed = (Frame*)generator->gi_iframe;
-  frame->prev_instr = next_instr - 1;
-  activation->instruction = (int)(frame->prev_instr - first_instr);
+  LAST_INSTRUCTION(frame) = next_instr - 1;
+  activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr);
   CressetActivation* entered = push_activation(state, resumed);
   if (entered == NULL) goto error;
+  take_frame_over(resumed);
   if (then == CRESSET_THEN_SEND) {
     sp--;  // the value moves over
     resumed->localsplus[resumed->stacktop++] = implicit_args[0];

@@ -9,8 +9,11 @@ OP(LOAD_GLOBAL) {
     goto error;
   }
   SKIP(CACHES(LOAD_GLOBAL));
-  if (oparg & 1) PUSH(NULL);
-  PUSH(value);
+  if (oparg & 1) {
+    PUSH_CALLABLE(value);
+  } else {
+    PUSH(value);
+  }
   TELL(read_name, where, where == CRESSET_IN_GLOBALS ? frame->f_globals : frame->f_builtins, name, value);
   NEXT();
 }
@@ -105,7 +108,7 @@ OP(MAKE_CELL) {
 
 OP(COPY_FREE_VARS) {
   PyObject* closure = ((PyFunctionObject*)frame_function(frame))->func_closure;
-  PyObject** slots = locals + frame->f_code->co_nlocalsplus - oparg;
+  PyObject** slots = locals + FRAME_CODE(frame)->co_nlocalsplus - oparg;
   for (int i = 0; i < oparg; i++) slots[i] = Py_NewRef(PyTuple_GET_ITEM(closure, i));
   NEXT();
 }
@@ -114,7 +117,7 @@ OP(LOAD_DEREF) {
   PyObject* cell = locals[oparg];
   PyObject* value = PyCell_GET(cell);
   if (UNLIKELY(value == NULL)) {
-    cresset_unbound_cell(frame->f_code, oparg);
+    cresset_unbound_cell(FRAME_CODE(frame), oparg);
     goto error;
   }
   Py_INCREF(value);
@@ -139,7 +142,7 @@ OP(DELETE_DEREF) {
   PyObject* cell = locals[oparg];
   PyObject* old = PyCell_GET(cell);
   if (old == NULL) {
-    cresset_unbound_cell(frame->f_code, oparg);
+    cresset_unbound_cell(FRAME_CODE(frame), oparg);
     goto error;
   }
   const CressetWrite write = {CRESSET_WRITE_CELL, cell, NULL, NULL, 0};

@@ -120,7 +120,7 @@ unary_done : {
 OP(COMPARE_OP) {
   PyObject* left = SECOND();
   PyObject* right = TOP();
-  const int comparison = COMPARISON(oparg);
+  const int comparison = COMPARISON(oparg), as_bool = COMPARISON_AS_BOOL(oparg);
   SKIP(CACHES(COMPARE_OP));
   if (PyLong_CheckExact(left) && PyLong_CheckExact(right) && IS_MEDIUM(left) && IS_MEDIUM(right)) {
     const long a = MEDIUM_VALUE(left), b = MEDIUM_VALUE(right);
@@ -132,7 +132,7 @@ OP(COMPARE_OP) {
     result = Py_NewRef(holds ? Py_True : Py_False);
   } else {
     if (!(is_plain(left) && is_plain(right)))
-      BEFORE_OPERATOR(CRESSET_OP_COMPARE, comparison, left, right, compare_done);
+      BEFORE_OPERATOR(CRESSET_OP_COMPARE, comparison | as_bool, left, right, compare_done);
     result = PyObject_RichCompare(left, right, comparison);
   }
   if (result != NULL && UNLIKELY(hooks->read_compare != NULL)) {
@@ -141,12 +141,41 @@ OP(COMPARE_OP) {
     if (told < 0) Py_CLEAR(result);
   }
 compare_done:
+  if (as_bool && result != NULL && !PyBool_Check(result)) goto compare_truth;
   DROP(1);
   REPLACE_TOP(result);
   if (UNLIKELY(result == NULL)) {
     sp--;
     goto error;
   }
+  NEXT();
+}
+
+// The instruction wants a bool of what the comparison gave; its operands are on the stack until that is known.
+compare_truth : {
+  made_key = result;
+  result = NULL;
+  int truth = CRESSET_TRUTH_RUN;
+  if (!is_plain(made_key) && UNLIKELY(hooks->truth != NULL)) ASK(truth, truth, made_key);
+  if (truth == CRESSET_TRUTH_RUN) {
+    PyNumberMethods* numbers = Py_TYPE(made_key)->tp_as_number;
+    callable = numbers != NULL && numbers->nb_bool == cresset_known.truth
+                   ? cresset_python_method(made_key, cresset_names.__bool__)
+                   : NULL;
+    if (callable != NULL) {
+      implicit_args[0] = made_key;
+      call_nargs = 1;
+      call_base = sp - 2;
+      then = CRESSET_THEN_BRANCH;
+      then_operand = oparg;
+      goto implicit_call;
+    }
+    truth = PyObject_IsTrue(made_key);
+  }
+  Py_CLEAR(made_key);
+  if (truth < 0) goto error;
+  DROP(1);
+  REPLACE_TOP(Py_NewRef(truth ? Py_True : Py_False));
   NEXT();
 }
 
@@ -159,6 +188,7 @@ OP(IS_OP) {
 }
 
 OP(CONTAINS_OP) {
+  SKIP(CACHES(CONTAINS_OP));
   PyObject* item = SECOND();
   PyObject* container = TOP();
   BEFORE_OPERATOR(CRESSET_OP_CONTAINS, oparg, container, item, contains_done);
@@ -311,18 +341,5 @@ OP(DELETE_SUBSCR) {
   if (failed == 0) TELL(after_write, &write);
   DROP(2);
   if (failed) goto error;
-  NEXT();
-}
-
-OP(FORMAT_VALUE) {
-  PyObject* spec = (oparg & 4) ? TOP() : NULL;
-  PyObject* value = PEEK(spec != NULL ? 2 : 1);
-  const int conversion = (oparg & 3) == 1 ? 's' : (oparg & 3) == 2 ? 'r' : (oparg & 3) == 3 ? 'a' : 0;
-  if (!is_plain(value)) BEFORE_OPERATOR(CRESSET_OP_FORMAT, conversion, value, spec, format_done);
-  result = cresset_format(value, spec, conversion);
-format_done:
-  DROP(spec != NULL ? 2 : 1);
-  if (result == NULL) goto error;
-  PUSH(result);
   NEXT();
 }

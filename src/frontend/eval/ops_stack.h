@@ -2,19 +2,11 @@
 OP(NOP) { NEXT(); }
 
 OP(RESUME) {
-  if (oparg < 2) CHECK_ATTENTION();  // not in the middle of an await or yield from
+  if ((oparg & 3) < 2) CHECK_ATTENTION();  // not in the middle of an await or yield from
   NEXT();
 }
 
 OP(LOAD_FAST) {
-  PyObject* value = locals[oparg];
-  if (UNLIKELY(value == NULL)) goto unbound_local;
-  Py_INCREF(value);
-  PUSH(value);
-  NEXT();
-}
-
-OP(LOAD_CLOSURE) {
   PyObject* value = locals[oparg];
   if (UNLIKELY(value == NULL)) goto unbound_local;
   Py_INCREF(value);
@@ -87,7 +79,7 @@ OP(JUMP_FORWARD) {
 }
 
 OP(JUMP_BACKWARD) {
-  SKIP(-oparg);
+  SKIP(CACHES(JUMP_BACKWARD) - oparg);
   CHECK_ATTENTION();
   NEXT();
 }
@@ -97,5 +89,5 @@ OP(JUMP_BACKWARD_NO_INTERRUPT) {
   NEXT();
 }
 
-unbound_local : cresset_unbound_local(frame->f_code, oparg);
+unbound_local : cresset_unbound_local(FRAME_CODE(frame), oparg);
 goto error;

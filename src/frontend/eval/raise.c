@@ -5,13 +5,13 @@ void cresset_restore_exception(PyObject* value) {
   PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(value)), value, PyException_GetTraceback(value));
 }
 
-static int reraise_handled(PyThreadState* tstate) {
-  PyObject* value = _PyErr_GetTopmostException(tstate)->exc_value;
-  if (value == NULL || value == Py_None) {
+static int reraise_handled(void) {
+  PyObject* value = PyErr_GetHandledException();
+  if (value == NULL) {
     PyErr_SetString(PyExc_RuntimeError, "No active exception to reraise");
     return 0;
   }
-  cresset_restore_exception(Py_NewRef(value));
+  cresset_restore_exception(value);
   return 1;
 }
 
@@ -33,8 +33,8 @@ static PyObject* exception_instance(PyObject* exception, const char* message) {
   return instance;
 }
 
-int cresset_raise(PyThreadState* tstate, PyObject* exception, PyObject* cause) {
-  if (exception == NULL) return reraise_handled(tstate);
+int cresset_raise(PyObject* exception, PyObject* cause) {
+  if (exception == NULL) return reraise_handled();
   PyObject* value = exception_instance(exception, "exceptions must derive from BaseException");
   if (value == NULL) {
     Py_XDECREF(cause);

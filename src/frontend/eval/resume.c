@@ -12,8 +12,8 @@ static void instruction_extent(PyCodeObject* code, int instruction, int* first, 
     const int begin = at;
     while (_Py_OPCODE(units[at]) == EXTENDED_ARG) at++;
     const int opcode = _Py_OPCODE(units[at]);
-    if (opcode == KW_NAMES || (cresset_begins_call(opcode) && !named)) call_begin = begin;
-    named = opcode == KW_NAMES;
+    if (cresset_names_keywords(opcode) || (cresset_begins_call(opcode) && !named)) call_begin = begin;
+    named = cresset_names_keywords(opcode);
     const int end = at + cresset_cache_entries[opcode];
     if (instruction <= end) {
       *first = opcode == CALL || cresset_begins_call(opcode) ? call_begin : begin;
@@ -55,13 +55,18 @@ static PyObject* handled_by(const CressetActivation* activation) {
   return innermost_of_level ? item->exc_value : NULL;
 }
 
+// None stands for nothing, in images; where CPython 3.13 finds it, it is what is handled.
+static PyObject* handled_in(const CressetFrameImage* image) {
+  return image->handled != Py_None ? image->handled : NULL;
+}
+
 static CressetFrameImage image_of(Frame* frame, int stack_depth) {
   return (CressetFrameImage){
       .function = frame_function(frame),
-      .code = frame->f_code,
+      .code = FRAME_CODE(frame),
       .names = frame->f_locals,
       .slots = frame->localsplus,
-      .slot_count = frame->f_code->co_nlocalsplus,
+      .slot_count = FRAME_CODE(frame)->co_nlocalsplus,
       .stack = frame_stack(frame),
       .stack_depth = stack_depth,
       .last = -1,
@@ -96,10 +101,10 @@ int cresset_eval_generator_image(PyObject* object, CressetFrameImage* image) {
   if (!is_generator(object) || generator->gi_frame_state == FRAME_EXECUTING) return -1;
   if (generator->gi_frame_state > FRAME_EXECUTING) return 1;
   Frame* frame = (Frame*)generator->gi_iframe;
-  *image = image_of(frame, frame->stacktop - frame->f_code->co_nlocalsplus);
+  *image = image_of(frame, frame->stacktop - FRAME_CODE(frame)->co_nlocalsplus);
   image->generator = object;
   image->handled = generator->gi_exc_state.exc_value;
-  image->last = frame_last(frame);
+  image->last = resting_frame_last(frame);
   return 0;
 }
 
@@ -109,7 +114,7 @@ static void fill_frame(Frame* frame, const CressetFrameImage* image) {
   PyObject** stack = frame_stack(frame);
   for (int i = 0; i < image->stack_depth; i++) stack[i] = Py_XNewRef(image->stack[i]);
   frame->stacktop = image->slot_count + image->stack_depth;
-  frame->prev_instr = frame_code(frame) + image->last;
+  LAST_INSTRUCTION(frame) = frame_code(frame) + image->last;
 }
 
 static int make_instruction(PyCodeObject* code) {
@@ -132,7 +137,8 @@ PyObject* cresset_eval_new_generator(PyCodeObject* code) {
   Frame* frame = push_frame(tstate, (PyFunctionObject*)function, code, NULL);
   if (frame == NULL) return NULL;
   for (int i = 0; i < code->co_nlocalsplus; i++) frame->localsplus[i] = NULL;
-  frame->prev_instr = frame_code(frame) + make_instruction(code) - 1;  // past what fills slots
+  LAST_INSTRUCTION(frame) = frame_code(frame) + make_instruction(code) - 1;  // past what fills slots
+  hand_frame_over(frame);
   PyObject* made = _PyEval_EvalFrameDefault(tstate, frame, 0);
   if (!kEvaluatorDropsFrames) drop_frame(tstate, frame);
   return made;
@@ -184,9 +190,10 @@ int cresset_eval_set_generator(PyObject* object, const CressetFrameImage* image)
     set_names(generator, function);
   }
   fill_frame(own, image);
+  hand_frame_over(own);
   const int started = image->last > make_instruction(image->code);
   generator->gi_frame_state = started ? FRAME_SUSPENDED : FRAME_CREATED;
-  Py_XSETREF(generator->gi_exc_state.exc_value, Py_XNewRef(image->handled));
+  Py_XSETREF(generator->gi_exc_state.exc_value, Py_XNewRef(handled_in(image)));
   Py_DECREF(before);
   return 0;
 }
@@ -223,6 +230,7 @@ static Frame* rebuild_frame(PyThreadState* tstate, EvalState* state, const Cress
     PyGenObject* generator = (PyGenObject*)image->generator;
     Frame* frame = (Frame*)generator->gi_iframe;
     if (enter_activation(state, frame, image) < 0) return NULL;
+    take_frame_over(frame);
     generator->gi_exc_state.previous_item = tstate->exc_info;
     tstate->exc_info = &generator->gi_exc_state;
     generator->gi_frame_state = FRAME_EXECUTING;
@@ -286,7 +294,7 @@ static Frame* rebuild_all(PyThreadState* tstate, EvalState* state, const Cresset
     }
     const int last_of_level = i + 1 == count || images[i + 1].generator != NULL;
     if (last_of_level && (i == 0 || images[i].generator == NULL || images[i].handled != NULL)) {
-      Py_XSETREF(tstate->exc_info->exc_value, Py_XNewRef(images[i].handled));
+      Py_XSETREF(tstate->exc_info->exc_value, Py_XNewRef(handled_in(&images[i])));
     }
     innermost = frame;
   }

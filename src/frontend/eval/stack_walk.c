@@ -6,7 +6,7 @@ static int describe(Frame* frame, CressetStackFrame* out) {
   while (frame != NULL && _PyFrame_IsIncomplete(frame)) frame = frame->previous;
   if (frame == NULL) return 0;
   out->frame = frame;
-  out->code = frame->f_code;
+  out->code = FRAME_CODE(frame);
   out->instruction = frame_last(frame) * (int)sizeof(Unit);
   return 1;
 }

@@ -49,14 +49,14 @@ PyObject* cresset_native_frame(PyThreadState* tstate, Frame* frame, int throwing
 
 // A generator function's own frame does nothing but make the generator: no code of the program runs in it.
 static int only_makes_generator(Frame* frame) {
-  return frame->owner == FRAME_OWNED_BY_THREAD && code_is_generator(frame->f_code) &&
-         frame->prev_instr < frame_code(frame) + frame->f_code->_co_firsttraceable;
+  return frame->owner == FRAME_OWNED_BY_THREAD && code_is_generator(FRAME_CODE(frame)) &&
+         LAST_INSTRUCTION(frame) < frame_code(frame) + FRAME_CODE(frame)->_co_firsttraceable;
 }
 
 static PyObject* evaluate_from_c(PyThreadState* tstate, Frame* frame, int throwing) {
   EvalState* state = &cresset_eval_state;
   const EvalLevel* level = state->level;
-  if (level == NULL || level->paused || level->left || is_watched(tstate, frame->f_code) ||
+  if (level == NULL || level->paused || level->left || is_watched(tstate, FRAME_CODE(frame)) ||
       only_makes_generator(frame)) {
     return cresset_native_frame(tstate, frame, throwing);
   }
@@ -70,8 +70,9 @@ static PyObject* evaluate_from_c(PyThreadState* tstate, Frame* frame, int throwi
   if (frame->owner == FRAME_OWNED_BY_GENERATOR) {
     activation->is_generator = 1;
     activation->generator = (PyObject*)_PyFrame_GetGenerator(frame);
-    activation->instruction = frame_last(frame);
+    activation->instruction = resting_frame_last(frame);
   }
+  take_frame_over(frame);
   return cresset_run_frames(tstate, state, frame, frame, throwing ? RUN_THROWING : RUN_START);
 }
 

@@ -51,7 +51,7 @@ static inline CressetActivation* push_activation(EvalState* state, Frame* frame)
   next->caller = previous;
   next->frame = frame;
   next->function = frame_function(frame);
-  next->code = frame->f_code;
+  next->code = FRAME_CODE(frame);
   next->instruction = -1;
   next->stack_depth = 0;
   next->entered_from_c = 0;
