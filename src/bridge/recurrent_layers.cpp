@@ -2,6 +2,7 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/AutogradState.h>
 
 #include <algorithm>
 #include <array>
@@ -14,11 +15,19 @@ namespace {
 
 constexpr std::array<const char*, 4> kLayers = {"lstm", "gru", "rnn_tanh", "rnn_relu"};
 
-bool wants_gradient(const c10::IValue& value) {
-  if (value.isTensor()) return value.toTensor().defined() && value.toTensor().requires_grad();
+bool any_of(const c10::IValue& value, bool (*property)(const at::Tensor&)) {
+  if (value.isTensor()) return value.toTensor().defined() && property(value.toTensor());
   if (!value.isTensorList()) return false;
   const c10::List<at::Tensor> tensors = value.toTensorList();
-  return std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return t.requires_grad(); });
+  return std::any_of(tensors.begin(), tensors.end(), [&](const at::Tensor& t) { return property(t); });
+}
+
+bool wants_gradient(const c10::IValue& value) {
+  return any_of(value, [](const at::Tensor& t) { return t.requires_grad(); });
+}
+
+bool has_tangent(const c10::IValue& value) {
+  return any_of(value, [](const at::Tensor& t) { return t._fw_grad(/*level=*/0).defined(); });
 }
 
 const c10::IValue& argument(const c10::OperatorHandle& op, const torch::jit::Stack& stack, const char* name) {
@@ -45,9 +54,10 @@ bool is_recurrent_layer(const c10::OperatorName& name) {
 bool is_kept_whole(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   if (argument(op, stack, "train").toBool() && argument(op, stack, "dropout").toDouble() != 0) return false;
   if (at::autocast::is_autocast_enabled(at::kCPU)) return false;  // it tells the steps' operators apart
-  const size_t count = op.schema().arguments().size();
-  return !at::GradMode::is_enabled() ||
-         std::none_of(stack.end() - static_cast<long>(count), stack.end(), wants_gradient);
+  const auto first = stack.end() - static_cast<long>(op.schema().arguments().size());
+  if (c10::AutogradState::get_tls_state().get_fw_grad_mode() && std::any_of(first, stack.end(), has_tangent))
+    return false;
+  return !at::GradMode::is_enabled() || std::none_of(first, stack.end(), wants_gradient);
 }
 
 void run_in_steps(const c10::OperatorHandle& op, torch::jit::Stack& stack) {

@@ -214,6 +214,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   in_progress_.call = call;
   CCall what = looks_inside(call) ? CCall{CEffect::Outside} : classify(call);
   if (what.effect == CEffect::Outside && differentiates_own_tensors(what, call)) what.effect = CEffect::Pure;
+  if (what.effect == CEffect::Outside && may_begin_on_wrappers(what.name)) what.effect = CEffect::Pure;
   if (what.effect == CEffect::Outside && is_lock_of_cached_property(*activation, what)) what.effect = CEffect::Pure;
   if (what.self != nullptr && PyContextVar_CheckExact(what.self) && existed(what.self))
     read_context_variable(what.self, std::string_view(what.name) != "get");

@@ -5,7 +5,6 @@
 #include <ATen/functorch/TensorWrapper.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include "frontend/py_objects.h"
@@ -49,6 +48,17 @@ void settle(const at::Tensor& tensor) {
   static_cast<Sizes*>(impl)->replace(sizes, strides, inside.storage_offset());
 }
 
+// What torch says where plain sizes were asked of a wrapper that has symbolic ones: most often by an assertion of its
+// own, further on.
+bool asks_for_plain_sizes(std::string_view message) {
+  static constexpr std::string_view kWords[] = {"on tensor with symbolic sizes/strides",
+                                                "dispatch_on_subclass called with NO overloaded args",
+                                                "expected to contain only concrete integers",
+                                                "Expected IntList but got GenericList", "Expected Int but got SymInt"};
+  return std::any_of(std::begin(kWords), std::end(kWords),
+                     [&](std::string_view words) { return message.find(words) != std::string_view::npos; });
+}
+
 // Whether that is the exception that is set; then it is none any more.
 bool lacks_plain_sizes() {
   if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return false;
@@ -58,7 +68,7 @@ bool lacks_plain_sizes() {
   const PyRef text = PyRef::steal(PyObject_Str(value));
   const char* message = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   PyErr_Clear();
-  const bool lacks = message != nullptr && std::strstr(message, "on tensor with symbolic sizes/strides") != nullptr;
+  const bool lacks = message != nullptr && asks_for_plain_sizes(message);
   PyErr_Restore(type, value, trace);
   if (lacks) PyErr_Clear();
   return lacks;
@@ -82,6 +92,11 @@ PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& ru
   if (value || !lacks_plain_sizes()) return value;
   capture.flush("an operator that asks for plain sizes inside of a transform");
   return run();
+}
+
+bool may_begin_on_wrappers(const char* name) {
+  if (name == nullptr || !inside_transform()) return false;
+  return std::string_view(name) == "_jvp_increment_nesting" || std::string_view(name) == "_enter_dual_level";
 }
 
 bool is_operator_on_wrappers(const char* name, const CressetCall& call) {

@@ -23,4 +23,8 @@ PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& ru
 // Whether a call that is known to change nothing is such an operator: no Python code can come of it.
 bool is_operator_on_wrappers(const char* name, const CressetCall& call);
 
+// Forward differentiation keeps tangents where nobody else sees them, and asks for storages when it begins: that is
+// done on real tensors, but for those that another transform has wrapped, which are asked nothing.
+bool may_begin_on_wrappers(const char* name);
+
 }  // namespace cresset::frontend

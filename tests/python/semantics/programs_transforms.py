@@ -1236,3 +1236,43 @@ def gradients_after_the_call(w, x):
     y = w.net(x).t().reshape(-1)
     w.kept = (y.expand(3, -1) * Cube.apply(x.sum(1).repeat(2), 2.0)).mean() + F.softmax(y, 0)[1:].prod()
     return w.kept.detach()
+
+
+# What asks wrappers for plain sizes: by assertions of torch's own, each in other words.
+@row
+def gradient_through_interpolation(w, x):
+    return grad(lambda v: F.interpolate(v.t()[None], scale_factor=2.0).pow(2).sum())(x)
+
+
+@row
+def gradient_through_combinations(w, x):
+    return grad(lambda v: torch.combinations(v[:, 0]).prod(1).sum())(x)
+
+
+def with_layer(kind, *arguments):
+    def make():
+        torch.manual_seed(3)
+        return world(layer=kind(*arguments, batch_first=True).double().eval())
+
+    return make
+
+
+@row(make=with_layer(nn.MultiheadAttention, 4, 2))
+def gradient_through_attention(w, x):
+    return grad(lambda v: w.layer(v[None], v[None] * 2, v[None] + 1)[0].pow(2).sum())(x)
+
+
+@row
+def tangent_through_normalization(w, x):
+    return jvp(lambda v: F.layer_norm(v, (4,)) * v, (x,), (x.cos(),))
+
+
+@row(make=with_layer(nn.GRU, 4, 3))
+def tangent_through_steps(w, x):
+    return jvp(lambda v: w.layer(v[None])[0].sum(), (x,), (x.cos(),))[1]
+
+
+@row
+def tangent_between_operators(w, x):
+    y = x * 2 + 1
+    return (jvp(lambda v: (v.sin() * 2).sum(), (y,), (y.cos(),))[1] * y).exp()

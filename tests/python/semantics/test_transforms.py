@@ -138,6 +138,8 @@ NATIVE = set(
     fork_of_the_generator generator_of_its_own dictionary_that_counts cached_property attribute_of_an_argument
     attribute_that_an_argument_is_given parameter_that_is_made module_that_is_made autocast_with_a_break
     inference_mode_with_a_break mode_with_a_break dispatch_mode_with_a_break
+    tangent_through_normalization tangent_through_steps tangent_between_operators gradient_through_interpolation
+    gradient_through_combinations gradient_through_attention
     """.split()  # noqa: SIM905
 )
 
