@@ -28,23 +28,6 @@ TensorGuard guard_for(const at::Tensor& t, std::string name) {
   return guard;
 }
 
-int64_t key_mark(const c10::TensorImpl& t) { return static_cast<int64_t>(t.key_set().raw_repr()); }
-
-// with_grad: whether it counts that gradients are wanted of it, as it does where they are recorded.
-int64_t kind_mark(const c10::TensorImpl& t, bool with_grad) {
-  const c10::Device device = t.device();
-  return (with_grad && t.requires_grad() ? int64_t{1} << 48 : 0) |
-         static_cast<int64_t>(c10::typeMetaToScalarType(t.dtype())) << 32 | static_cast<int64_t>(device.type()) << 16 |
-         static_cast<uint8_t>(device.index());
-}
-
-void append_marks(const at::Tensor& constant, bool with_grad, std::vector<int64_t>& out) {
-  const c10::TensorImpl& t = *constant.unsafeGetTensorImpl();
-  out.insert(out.end(), {key_mark(t), kind_mark(t, with_grad), t.dim()});
-  out.insert(out.end(), t.sizes().begin(), t.sizes().end());
-  out.insert(out.end(), t.strides().begin(), t.strides().end());
-}
-
 }  // namespace
 
 Entry::~Entry() = default;
@@ -132,8 +115,8 @@ void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
     guard.layout.dense = false;
     if (records_gradients_) guard.requires_grad = captured_.constants[i].requires_grad();
     constant_guards_.push_back(std::move(guard));
-    append_marks(captured_.constants[i], records_gradients_, constant_marks_);
   }
+  constant_marks_.set(captured_.constants, records_gradients_);
   for (const graph::Mutation& m : graph.mutations) {
     mutates_ = true;
     if (!m.is_constant) tensor_guards_[m.input].mutated = true;
@@ -254,23 +237,6 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   return true;
 }
 
-// Sufficient, and all that a call looks at: hundreds of parameters, read in a row.
-bool Entry::constants_unchanged() const {
-  const int64_t* mark = constant_marks_.data();
-  for (const at::Tensor& constant : captured_.constants) {
-    const c10::TensorImpl& t = *constant.unsafeGetTensorImpl();
-    const c10::IntArrayRef sizes = t.sizes(), strides = t.strides();
-    const auto rank = static_cast<int64_t>(sizes.size());
-    if (key_mark(t) != mark[0] || kind_mark(t, records_gradients_) != mark[1] || rank != mark[2]) return false;
-    mark += 3;
-    for (const int64_t size : sizes)
-      if (size != *mark++) return false;
-    for (const int64_t stride : strides)
-      if (stride != *mark++) return false;
-  }
-  return true;
-}
-
 bool Entry::overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const {
   const auto* memory = inputs[i].storage().unsafeGetStorageImpl();
   for (size_t j = 0; j < inputs.size(); ++j)
@@ -290,7 +256,7 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
   }
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!tensor_matches(tensor_guards_[i], inputs[i], inputs, why)) return false;
-  const bool unchanged = constants_unchanged();
+  const bool unchanged = constant_marks_.hold();
   for (size_t i = 0; !unchanged && i < constant_guards_.size(); ++i)
     if (!tensor_matches(constant_guards_[i], captured_.constants[i], inputs, why)) return false;
   for (size_t i = 0; mutates_ && i < inputs.size(); ++i) {

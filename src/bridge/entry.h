@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bridge/capture.h"
+#include "bridge/constant_marks.h"
 #include "bridge/data_read.h"
 #include "bridge/executor.h"
 #include "compile/compile.h"
@@ -92,7 +93,6 @@ class Entry {
   void validate();
   bool tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
                       std::string* why) const;
-  bool constants_unchanged() const;
   bool overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const;
   at::Tensor output(const Output& out, c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& results,
                     const int64_t* geometry);
@@ -101,7 +101,7 @@ class Entry {
   std::shared_ptr<sym::ShapeEnv> env_;
   std::vector<TensorGuard> tensor_guards_, constant_guards_;
   const bool records_gradients_ = c10::GradMode::is_enabled();
-  std::vector<int64_t> constant_marks_;  // what constant_guards_ say, in a row: keys, kind, rank, sizes, strides
+  ConstantMarks constant_marks_;  // what constant_guards_ say
   std::vector<SymbolBinding> symbols_;
   std::vector<sym::GuardFact> guards_;
   sym::SizeProgram guard_program_, geometry_;

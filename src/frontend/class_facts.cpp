@@ -77,12 +77,12 @@ ClassFacts::Type* ClassFacts::type(PyTypeObject* type) {
   Type fact;
   fact.type = PyRef::borrow((PyObject*)type);
   fact.mro = PyRef::borrow(type->tp_mro);
-  fact.version = type_version(type);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
     if (can_change(base)) fact.namespaces.push_back(namespace_of(base));
   }
   types_.push_back(std::move(fact));
+  tags_.push_back({type, type_version(type)});
   return &types_.back();
 }
 
@@ -171,14 +171,20 @@ bool ClassFacts::same(const Type& fact, std::string* why) const {
                      [&](size_t at) { return same(fact, namespaces_[at], why); });
 }
 
-bool ClassFacts::holds(std::string* why) {
-  for (Type& fact : types_) {
-    const unsigned now = type_version((PyTypeObject*)fact.type.get());
-    if (now != 0 && now == fact.version) continue;
-    if (!same(fact, why)) return false;
-    fact.version = now;
+bool ClassFacts::types_hold(std::string* why) {
+  for (size_t i = 0; i < tags_.size(); ++i) {
+    TypeTag& tag = tags_[i];
+    if (tag.type->tp_version_tag == tag.version && tag.version != 0) continue;  // a class that changes loses its tag
+    const unsigned now = type_version(tag.type);
+    if ((now == 0 || now != tag.version) && !same(types_[i], why)) return false;
+    tag.version = now;
   }
-  if (!abstracts_hold(why)) return false;
+  return true;
+}
+
+bool ClassFacts::objects_hold(std::string* why) {
+  if (held_count_ != instances_.size() + dictionaries_.size()) hold_objects();
+  if (std::all_of(held_.begin(), held_.end(), [](const HeldObject& held) { return held.unchanged(); })) return true;
   for (const Instance& fact : instances_) {
     if ((PyObject*)Py_TYPE(fact.object.get()) == fact.type.get()) continue;
     if (why != nullptr)
@@ -192,6 +198,29 @@ bool ClassFacts::holds(std::string* why) {
       *why = std::string("the __dict__ of a ") + Py_TYPE(fact.object.get())->tp_name + " was replaced";
     return false;
   }
+  return true;
+}
+
+void ClassFacts::hold_objects() {
+  static PyObject* const no_dictionary = nullptr;
+  std::unordered_map<PyObject*, HeldObject> held;
+  for (const Instance& fact : instances_)
+    held.emplace(fact.object.get(),
+                 HeldObject{fact.object.get(), (PyTypeObject*)fact.type.get(), &no_dictionary, nullptr});
+  for (const Dictionary& fact : dictionaries_) {
+    PyObject* const object = fact.object.get();
+    HeldObject& with = held.emplace(object, HeldObject{object, Py_TYPE(object), nullptr, nullptr}).first->second;
+    with.place = fact.place;
+    with.dict = fact.dict.get();
+  }
+  held_.clear();
+  for (const auto& [_, each] : held) held_.push_back(each);
+  std::sort(held_.begin(), held_.end(), [](const auto& a, const auto& b) { return a.object < b.object; });
+  held_count_ = instances_.size() + dictionaries_.size();
+}
+
+bool ClassFacts::holds(std::string* why) {
+  if (!types_hold(why) || !abstracts_hold(why) || !objects_hold(why)) return false;
   for (const Function& fact : functions_) {
     const auto* f = as_function(fact.function);
     if (f->func_code == fact.code.get() && f->func_defaults == fact.defaults.get() &&
@@ -215,6 +244,8 @@ void ClassFacts::filter(const std::vector<bool>& types, const std::vector<bool>&
   for (size_t i = 0; i < types_.size(); ++i)
     if (!types[i]) dropped.insert(types_[i].type.get());
   std::erase_if(instances_, [&](const Instance& fact) { return dropped.count(fact.type.get()) != 0; });
+  std::erase_if(tags_, [&](const TypeTag& tag) { return dropped.count((PyObject*)tag.type) != 0; });
+  held_count_ = 0;
   std::erase_if(types_, [&](const Type& fact) { return dropped.count(fact.type.get()) != 0; });
   size_t next = 0;
   std::erase_if(functions_, [&](const Function&) { return !functions[next++]; });

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "frontend/py_ref.h"
+#include "frontend/unchanged.h"
 
 namespace cresset::frontend {
 
@@ -19,7 +20,6 @@ class ClassFacts {
  public:
   struct Type {
     PyRef type, mro;
-    unsigned version = 0;
     std::vector<size_t> namespaces;  // of the classes of the MRO that can change
     ska::flat_hash_set<PyObject*> names;
     std::vector<PyRef> kept_names;
@@ -68,13 +68,24 @@ class ClassFacts {
     uint64_t version;
   };
   size_t namespace_of(PyTypeObject* type);
+  bool types_hold(std::string* why);
   bool abstracts_hold(std::string* why);
+  bool objects_hold(std::string* why);
+  void hold_objects();
   bool same(const Type& fact, std::string* why) const;
   bool same(const Type& fact, const Namespace& then, std::string* why) const;
 
+  struct TypeTag {
+    PyTypeObject* type;
+    unsigned version;  // when the fact was seen to hold; 0: look again
+  };
+
   std::vector<Type> types_;
+  std::vector<TypeTag> tags_;  // of types_
   std::vector<Instance> instances_;
   std::vector<Dictionary> dictionaries_;
+  std::vector<HeldObject> held_;  // what these two say, an object once
+  size_t held_count_ = 0;         // of their facts
   std::vector<Function> functions_;
   std::vector<Abstract> abstracts_;
   PyRef token_;  // of all registrations, when the abstract classes were looked at

@@ -283,15 +283,21 @@ bool StateFacts::dict_same(const Dict& fact, std::string* why) const {
   return true;
 }
 
-bool StateFacts::holds(std::string* why) {
-  if (!classes_.holds(why)) return false;
-  for (size_t i = tags_.size(); i < dicts_.size(); ++i) tags_.push_back({dicts_[i].dict.get(), 0});
-  for (DictTag& tag : tags_) {
-    const uint64_t now = dict_version(tag.dict);
-    if (now != 0 && now == tag.version) continue;
-    if (!dict_same(dicts_[static_cast<size_t>(&tag - tags_.data())], why)) return false;
-    tag.version = now;
+bool StateFacts::dicts_hold(std::string* why) {
+  if (watch_.size() != dicts_.size()) {
+    std::vector<PyObject*> dicts;
+    for (const Dict& fact : dicts_) dicts.push_back(fact.dict.get());
+    watch_ = DictWatch(dicts);
   }
+  if (watch_.unchanged()) return true;
+  const std::vector<uint32_t> changed = watch_.changed();
+  const bool hold = std::all_of(changed.begin(), changed.end(), [&](uint32_t i) { return dict_same(dicts_[i], why); });
+  if (hold) watch_.all_hold();
+  return hold;
+}
+
+bool StateFacts::holds(std::string* why) {
+  if (!classes_.holds(why) || !dicts_hold(why)) return false;
   for (const Cell& fact : cells_) {
     PyObject* got = PyCell_GET(fact.cell.get());
     if (!same_or_absent(fact.value.get(), got)) return miss(why, fact.cell.get(), nullptr, fact.value.get(), got);

@@ -1,8 +1,8 @@
 // Facts about Python state that a program was compiled under: what it read of objects that existed before the call.
 //
 // Every fact is rooted at an object that cannot be another one at a later call (a function's globals, an object that an
-// earlier fact ties by identity): facts are flat, and a check walks no paths. One record a container, with its version
-// tag in front: an unchanged dictionary costs one compare, however many keys were read. The check and the explanation
+// earlier fact ties by identity): facts are flat, and a check walks no paths. One record a container: an unchanged
+// dictionary costs one compare (unchanged.h), however many keys were read. The check and the explanation
 // of a failure read the same data. No check runs Python code of the user's, and none can raise.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "frontend/class_facts.h"
 #include "frontend/placed_numbers.h"
 #include "frontend/py_ref.h"
+#include "frontend/unchanged.h"
 
 namespace cresset::frontend {
 
@@ -93,6 +94,7 @@ class StateFacts {
     PyObject* const* place = nullptr;  // of a slot, in the owner
   };
   Dict& dict(PyObject* dict);
+  bool dicts_hold(std::string* why);
   bool dict_same(const Dict& fact, std::string* why) const;
   bool miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const;
 
@@ -110,11 +112,7 @@ class StateFacts {
   ska::flat_hash_map<PyObject*, size_t> leaf_of_;  // while capturing: tensor -> position among the call's
   std::vector<std::pair<size_t, PyRef>> tied_leaves_;
   std::vector<Dict> dicts_;
-  struct DictTag {
-    PyObject* dict;
-    uint64_t version;  // when the fact was last seen to hold; 0: not yet
-  };
-  std::vector<DictTag> tags_;  // of dicts_: all that most calls look at
+  DictWatch watch_;  // of dicts_: all that most calls look at
   std::vector<List> lists_;
   std::vector<Set> sets_;
   std::vector<Cell> cells_;

@@ -81,7 +81,7 @@ void StateFacts::filter(PyObject* chosen) {
   const std::vector<bool> types = answers(classes_.types().size());
   classes_.filter(types, answers(classes_.functions().size()));
   drop(members_);
-  tags_.clear();
+  watch_ = DictWatch();
   dict_of_.clear();  // no fact is added any more
 }
 
