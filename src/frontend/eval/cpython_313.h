@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frontend/eval/since_312.h"
+#include "internal/pycore_optimizer.h"
 #include "internal/pycore_setobject.h"
 #include "internal/pycore_sysmodule.h"
 

@@ -124,6 +124,12 @@ static int make_instruction(PyCodeObject* code) {
   return at;
 }
 
+// Whether a frame that goes on behind `last` waits for another generator, under yield from or await.
+static int delegates(PyCodeObject* code, int last) {
+  const Unit next = cresset_written_code(code)[last + 1];
+  return _Py_OPCODE(next) == RESUME && (_Py_OPARG(next) & 3) >= 2;
+}
+
 PyObject* cresset_eval_new_generator(PyCodeObject* code) {
   if (!code_is_generator(code)) {
     PyErr_SetString(PyExc_TypeError, "the image is of no generator's frame");
@@ -192,7 +198,7 @@ int cresset_eval_set_generator(PyObject* object, const CressetFrameImage* image)
   fill_frame(own, image);
   hand_frame_over(own);
   const int started = image->last > make_instruction(image->code);
-  generator->gi_frame_state = started ? FRAME_SUSPENDED : FRAME_CREATED;
+  generator->gi_frame_state = started ? SUSPENDED_BY(delegates(image->code, image->last)) : FRAME_CREATED;
   Py_XSETREF(generator->gi_exc_state.exc_value, Py_XNewRef(handled_in(image)));
   Py_DECREF(before);
   return 0;

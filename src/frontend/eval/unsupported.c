@@ -4,7 +4,7 @@
 #include "frontend/eval/stack_walk.h"
 
 const char* cresset_eval_unsupported(void) {
-  return "bytecode is evaluated on CPython 3.11 and 3.12 only; functions are traced on this version";
+  return "bytecode is evaluated on CPython 3.11 to 3.13 only; functions are traced on this version";
 }
 
 int cresset_eval_begin(const CressetEvalHooks* hooks) {

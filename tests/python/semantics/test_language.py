@@ -8,6 +8,7 @@ import types
 
 import programs_language
 import programs_language_312
+import programs_language_313
 import pytest
 import torch
 from compare import assert_same, clone, outcome
@@ -24,6 +25,8 @@ KNOWN: dict[str, str] = {}
 SOURCES = [programs_language.PROGRAMS]
 if sys.version_info >= (3, 12):
     SOURCES.append(programs_language_312.PROGRAMS)
+if sys.version_info >= (3, 13):
+    SOURCES.append(programs_language_313.PROGRAMS)
 
 
 def programs():
