@@ -171,7 +171,7 @@ class CaptureRun final : public PieceMaker {
     const Frames frames = frames_after(activation, point == CRESSET_BEFORE, &why);
     if (!frames.contents || !(frames.place == last.point->place)) return;
     const SeeRunning running(frames.running);
-    stopped_ = !begin_next(last, frames.contents.get(), outcome(value, exception).get());
+    stopped_ = cresset_eval_is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
     if (stopped_ && compiling_ != nullptr) compiling_->end();
     if (!stopped_) put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
   }
@@ -281,6 +281,7 @@ class CaptureRun final : public PieceMaker {
     Variant& variant = *piece_->variant();
     if (session_ == nullptr) check_traced(args, kwargs);
     if (session_ != nullptr && !session_->refusal().empty()) piece_->refuse(session_->refusal());
+    variant.raised |= session_ != nullptr && session_->was_unseen();
     variant.after = TorchState::now();
     if (!variant.after.reachable_from(variant.state)) piece_->refuse("the call changes torch's modes");
     if (piece_->refused()) return;
@@ -371,6 +372,7 @@ class CaptureRun final : public PieceMaker {
     Variant& variant = *piece_->variant();
     const InProgress& op = session_->in_progress();
     if (request_.options.fullgraph) return "fullgraph=True";
+    variant.raised |= session_->was_unseen();
     if (!session_->refusal().empty()) return session_->refusal();
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)

@@ -15,6 +15,7 @@
 #include "frontend/capture_run.h"
 #include "frontend/errors.h"
 #include "frontend/replay.h"
+#include "frontend/session.h"
 #include "frontend/set_aside.h"
 #include "frontend/varying.h"
 
@@ -56,6 +57,14 @@ bool requires_grad(const CallLeaves& leaves) {
 void note_recompile(const std::string& line) {
   live_totals().recompiles.push_back(line);
   CRESSET_LOG(Recompiles, line);
+}
+
+// Once for each function: such calls may be many.
+void note_watched(const std::string& name) {
+  const std::string line = name + ": " + kWatched;
+  CRESSET_LOG(Recompiles, "one call runs eagerly: " + line);
+  std::vector<std::string>& reasons = live_totals().break_reasons;
+  if (std::find(reasons.begin(), reasons.end(), line) == reasons.end()) reasons.push_back(line);
 }
 
 void record_break(Variant& variant, const std::string& name) {
@@ -306,7 +315,8 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   next = find(point->successors, point->hints, state, args.get(), kwargs.get(), nullptr);
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
   bridge::CaptureTurn turn;
-  if (next.variant == nullptr && turn.take()) {
+  const bool is_watched = cresset_eval_is_watched() != 0;
+  if (next.variant == nullptr && !is_watched && turn.take()) {
     if (std::shared_ptr<Variant> fresh = successor(variant.next, state, args.get(), kwargs.get())) {
       const ModuleGuards no_names;
       return capture_from(request(no_names, turn), point, std::move(fresh), std::move(args), value.get(),
@@ -315,6 +325,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   }
   const auto why = [&]() -> std::string {
     if (next.variant != nullptr) return next.variant->eager_reason;
+    if (is_watched) return kWatched;
     return turn.take() ? "no further piece can begin there" : "another thread is capturing";
   };
   CRESSET_LOG(Recompiles, name() + ": goes on natively from " + point->place.text() + ": " + why());
@@ -381,6 +392,10 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     const TorchState state = TorchState::now();
     Found found = find(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), nullptr);
     bridge::CaptureTurn turn;
+    if (found.variant == nullptr && options_.evaluate && cresset_eval_is_watched()) {
+      note_watched(name());
+      return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
+    }
     if (found.variant == nullptr && !turn.take()) {
       if (!wait_for(turn)) {
         CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: another thread is capturing");

@@ -138,6 +138,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   generators_.clear();
   argument_tensors_.clear();
   refusal_.clear();
+  unseen_ = false;
 }
 
 PyObject* Session::ArgumentGenerator::get() const {
@@ -724,6 +725,12 @@ void Session::learn_mode(const CressetActivation& activation) {
   cresset_eval_image(&activation, CRESSET_BEFORE, &image);
   PyObject* const self = image.slot_count > 0 ? image.slots[0] : nullptr;
   if (self != nullptr && !PyType_Check(self) && !is_young(self)) learn(self);
+}
+
+void Session::unseen() {
+  if (!open()) return;
+  refuse(kWatched);
+  unseen_ = true;
 }
 
 // The cells around a function that existed before the call did so too.

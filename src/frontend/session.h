@@ -58,6 +58,9 @@ class PieceMaker {
                      PyObject* exception = nullptr) = 0;
 };
 
+// Why nothing is captured while a trace or profile function is set, or a tool of sys.monitoring is at work.
+inline constexpr const char* kWatched = "somebody watches what runs (a debugger, a profiler, coverage)";
+
 class Session {
  public:
   explicit Session(PieceMaker& maker) : maker_(maker) {}
@@ -104,6 +107,8 @@ class Session {
   const std::vector<ArgumentGenerator>& generators() const { return generators_; }
   // Why later calls cannot repeat this one; empty when they can.
   const std::string& refusal();
+  // Whether that is the watching of somebody who may have gone by then.
+  bool was_unseen() const { return unseen_; }
 
  private:
   friend struct SessionHooks;
@@ -205,6 +210,7 @@ class Session {
   CressetAction log_warning(const CressetCall& call);
   void log_method(const CCall& what, const CressetCall& call);
   CressetAction enter(CressetActivation& activation);
+  void unseen();
 
   PieceMaker& maker_;
   StateFacts* facts_ = nullptr;
@@ -222,6 +228,7 @@ class Session {
   std::vector<ArgumentGenerator> generators_;
   ska::flat_hash_set<PyObject*> young_;  // made by the call, where an object of it was once
   bool ages_known_ = false;
+  bool unseen_ = false;                               // a frame ran in CPython's own loop while the piece was open
   int inside_ = 0;                                    // of how many containers and objects, while arguments are added
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables

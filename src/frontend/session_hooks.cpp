@@ -333,6 +333,10 @@ struct SessionHooks {
     const auto enter = [&](Session& session) { action = session.enter(*activation); };
     return guarded(s, enter, /*always=*/true) < 0 ? CRESSET_FAIL : action;
   }
+  static void unseen(void* s) {
+    const SetAside pending;
+    static_cast<Session*>(s)->unseen();
+  }
 };
 
 void Session::learn_function(PyObject* function) {
@@ -379,6 +383,7 @@ PyRef Session::watched(const std::function<PyRef()>& run) {
   hooks.before_call = &SessionHooks::before_call;
   hooks.after_call = &SessionHooks::after_call;
   hooks.return_to_c = &SessionHooks::return_to_c;
+  hooks.unseen = &SessionHooks::unseen;
   hooks.enter_frame = &SessionHooks::enter_frame;
   if (cresset_eval_begin(&hooks) < 0) throw PythonError{};
   Session* const around = std::exchange(current_session, this);

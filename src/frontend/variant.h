@@ -44,7 +44,7 @@ struct Variant {
   size_t symbol_count = 0;
   std::string eager_reason;
   uint64_t used = 0;    // when it served a call last, by the function's count of calls
-  bool raised = false;  // the function raised while captured: nothing is learned from that
+  bool raised = false;  // while captured the function raised, or was watched: nothing is learned from that
 
   int visit(visitproc visit, void* arg) const;
 };

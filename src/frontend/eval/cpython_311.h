@@ -71,9 +71,10 @@ static inline void make_current(PyThreadState* tstate, LoopEntry* entry, Frame* 
 // 255, or 0: whether a trace function is to see each instruction.
 #define TRACED(entry) ((entry).cframe.use_tracing)
 // Whether CPython's own loop has to do what starts here.
+static inline int is_thread_watched(PyThreadState* tstate) { return tstate->cframe->use_tracing != 0; }
 static inline int is_watched(PyThreadState* tstate, const PyCodeObject* code) {
   (void)code;
-  return tstate->cframe->use_tracing != 0;
+  return is_thread_watched(tstate);
 }
 #define IS_WATCHED_INSTRUCTION(opcode) 0
 #define UNWATCHED(opcode) (opcode)

@@ -208,6 +208,9 @@ typedef struct CressetEvalHooks {
   // Before every instruction (prefixes and KW_NAMES belong to what follows them). Slow; for tests and debuggers.
   int (*step)(void*, CressetActivation*);
 
+  // A frame goes on in CPython's own loop because somebody watches its code: what it does is not told.
+  void (*unseen)(void*);
+
   // A frame starts or is resumed (activation->instruction < 0: it starts). CRESSET_RUN or CRESSET_NATIVE.
   CressetAction (*enter_frame)(void*, CressetActivation*);
   // It returned, yielded, or raised (value NULL, an exception set: leave it set). 0, or -1 with an exception set.
@@ -245,6 +248,9 @@ void cresset_eval_visit_young(void (*visit)(void*, PyObject*), void* arg);
 
 // Whether the Python object is the activation's frame.
 int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_object);
+
+// Whether somebody watches all code of this thread: a trace or profile function, a tool of sys.monitoring.
+int cresset_eval_is_watched(void);
 
 // The innermost activation of this thread, or NULL.
 CressetActivation* cresset_eval_current(void);

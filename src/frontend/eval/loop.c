@@ -142,10 +142,7 @@ start_frame:
   if (UNLIKELY(enter_python(tstate))) goto unwound;
   LOAD_FRAME();
   TELL_ENTER();
-  if (UNLIKELY(is_watched(tstate, FRAME_CODE(frame)))) {
-    activation->leave = LEAVE_ALONE;
-    divert = 255;
-  }
+  LEAVE_IF_WATCHED();
   NEXT();
 
 resume_frame:

@@ -13,6 +13,7 @@ op_divert : {
     if (!activation->leave) goto* targets[opcode];
   }
 op_watched:
+  if (!activation->leave) TELL_UNSEEN();
   next_instr--;
   LAST_INSTRUCTION(frame) = next_instr - 1;
   hand_frame_over(frame);
@@ -123,11 +124,9 @@ left : {
   Py_CLEAR(gone_function);
   Py_CLEAR(gone_code);
   if (is_last) return result;
-  if (LIKELY(gone_generator == NULL)) {
-    LOAD_FRAME();
-    goto apply;
-  }
   LOAD_FRAME();
+  LEAVE_IF_WATCHED();
+  if (LIKELY(gone_generator == NULL)) goto apply;
   oparg = then_operand;
   if (then == CRESSET_THEN_SEND) {
     if (result == NULL) goto error;

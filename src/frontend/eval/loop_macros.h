@@ -77,6 +77,24 @@
    activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr), \
    state->level != NULL ? state->level->paused++ : 0)
 #define MOVING() (state->level != NULL ? state->level->paused-- : 0, frame->stacktop = -1, divert = DIVERTED())
+// The frame goes on in CPython's loop from the next instruction on if somebody has begun to watch it: that loop has to
+// come from an instruction of the line before, to see that the next one begins.
+#define LEAVE_IF_WATCHED()                                                       \
+  do {                                                                           \
+    if (UNLIKELY(is_watched(tstate, FRAME_CODE(frame))) && !activation->leave) { \
+      activation->leave = LEAVE_ALONE;                                           \
+      TELL_UNSEEN();                                                             \
+      divert = DIVERTED();                                                       \
+    }                                                                            \
+  } while (0)
+#define TELL_UNSEEN()                      \
+  do {                                     \
+    if (UNLIKELY(hooks->unseen != NULL)) { \
+      (void)AT_REST();                     \
+      hooks->unseen(hooks->session);       \
+      MOVING();                            \
+    }                                      \
+  } while (0)
 // Tells a hook; its refusal raises.
 #define TELL(hook, ...)                                                       \
   do {                                                                        \

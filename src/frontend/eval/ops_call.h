@@ -187,6 +187,7 @@ call_result : CLEAR_FLAT_ARGS();
 DROP_TO(call_base);
 if (UNLIKELY(result == NULL)) goto error;
 PUSH(result);
+LEAVE_IF_WATCHED();
 CHECK_ATTENTION();
 NEXT();
 call_failed : CLEAR_FLAT_ARGS();

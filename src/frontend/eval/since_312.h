@@ -13,14 +13,18 @@ static inline uintptr_t monitoring_version(PyThreadState* tstate);  // that of c
 // Whether CPython's own loop has to do what starts here: trace and profile functions, and all who use sys.monitoring,
 // are called by instructions that CPython puts in the place of others when the code starts. What they are put into
 // while it runs goes on there (IS_WATCHED_INSTRUCTION).
-static inline int is_watched(PyThreadState* tstate, const PyCodeObject* code) {
+static inline int is_thread_watched(PyThreadState* tstate) {
   const PyInterpreterState* interpreter = tstate->interp;
+  for (size_t i = 0; i < sizeof interpreter->monitors.tools; i++)
+    if (interpreter->monitors.tools[i] != 0) return 1;
+  return 0;
+}
+static inline int is_watched(PyThreadState* tstate, const PyCodeObject* code) {
   if (LIKELY(code->_co_monitoring == NULL && code->_co_instrumentation_version == monitoring_version(tstate))) {
     return 0;
   }
+  if (is_thread_watched(tstate)) return 1;
   const _PyCoMonitoringData* own = code->_co_monitoring;
-  for (size_t i = 0; i < sizeof interpreter->monitors.tools; i++)
-    if (interpreter->monitors.tools[i] != 0) return 1;
   for (size_t i = 0; own != NULL && i < sizeof own->local_monitors.tools; i++)
     if (own->local_monitors.tools[i] != 0 || own->active_monitors.tools[i] != 0) return 1;
   return 0;

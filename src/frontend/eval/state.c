@@ -56,8 +56,11 @@ static int only_makes_generator(Frame* frame) {
 static PyObject* evaluate_from_c(PyThreadState* tstate, Frame* frame, int throwing) {
   EvalState* state = &cresset_eval_state;
   const EvalLevel* level = state->level;
-  if (level == NULL || level->paused || level->left || is_watched(tstate, FRAME_CODE(frame)) ||
-      only_makes_generator(frame)) {
+  if (level == NULL || level->paused || level->left || only_makes_generator(frame)) {
+    return cresset_native_frame(tstate, frame, throwing);
+  }
+  if (is_watched(tstate, FRAME_CODE(frame))) {
+    if (level->hooks != NULL && level->hooks->unseen != NULL) level->hooks->unseen(level->hooks->session);
     return cresset_native_frame(tstate, frame, throwing);
   }
   CressetActivation* activation = push_activation(state, frame);
@@ -139,6 +142,8 @@ void cresset_eval_unpause(void) {
 int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_object) {
   return PyFrame_Check(frame_object) && ((PyFrameObject*)frame_object)->f_frame == (Frame*)activation->frame;
 }
+
+int cresset_eval_is_watched(void) { return is_thread_watched(PyThreadState_Get()); }
 
 CressetActivation* cresset_eval_current(void) { return cresset_eval_state.current; }
 

@@ -30,6 +30,7 @@ int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_o
   (void)activation, (void)frame_object;
   return 0;
 }
+int cresset_eval_is_watched(void) { return 0; }
 CressetActivation* cresset_eval_current(void) { return NULL; }
 void cresset_eval_leave(CressetActivation* activation, CressetLeave what) { (void)activation, (void)what; }
 
