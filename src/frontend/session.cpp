@@ -455,10 +455,10 @@ bool is_of_torch(PyCodeObject* code) {
 bool Session::is_young(PyObject* object) {
   if (!ages_known_ || !PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object) || young_.count(object) != 0)
     return true;
-  const int age = cresset_eval_age(object, 4096);
-  if (age > 0) young_.insert(object);
-  if (age != 0) return age > 0;
-  cresset_eval_visit_young([](void* young, PyObject* o) { static_cast<decltype(young_)*>(young)->insert(o); }, &young_);
+  PyObject* newest = newest_.release();
+  cresset_eval_visit_young(
+      &newest, [](void* young, PyObject* o) { static_cast<decltype(young_)*>(young)->insert(o); }, &young_);
+  newest_ = PyRef::steal(newest);
   return young_.count(object) != 0;
 }
 

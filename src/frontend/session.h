@@ -227,6 +227,7 @@ class Session {
   std::vector<Write> writes_;
   std::vector<ArgumentGenerator> generators_;
   ska::flat_hash_set<PyObject*> young_;  // made by the call, where an object of it was once
+  PyRef newest_;                         // what was made after it is not in young_ yet
   bool ages_known_ = false;
   bool unseen_ = false;                               // a frame ran in CPython's own loop while the piece was open
   int inside_ = 0;                                    // of how many containers and objects, while arguments are added

@@ -81,12 +81,14 @@ CCall Session::classify(const CressetCall& call) {
   } else if (PyType_Check(callable)) {
     function = callable;
   }
-  if (function == nullptr || (self != nullptr && PyType_Check(self)))
+  const bool of_class = self != nullptr && PyType_Check(self);  // torch's functions are static methods of a class
+  if (function == nullptr || (of_class && !PyCFunction_CheckExact(callable)))
     return classify_call(callable, call.args, call.nargs);
-  const auto [known, fresh] = classified_.emplace(Pair{function, self != nullptr ? Py_TYPE(self) : nullptr}, CCall{});
+  const Pair key = of_class ? Pair{self, function} : Pair{function, self != nullptr ? Py_TYPE(self) : nullptr};
+  const auto [known, fresh] = classified_.emplace(key, CCall{});
   if (fresh) {
     known->second = classify_call(callable, call.args, call.nargs);
-    if (!PyCFunction_CheckExact(callable) || self == nullptr)
+    if (!PyCFunction_CheckExact(callable) || self == nullptr || of_class)
       keep(PyRef::borrow(callable));  // a bound one keeps its self
     if (self != nullptr) keep(PyRef::borrow((PyObject*)Py_TYPE(self)));
   }

@@ -244,7 +244,9 @@ PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs
 // at `most` of its neighbours, or not collected.
 int cresset_eval_age(PyObject* object, int most);
 
-void cresset_eval_visit_young(void (*visit)(void*, PyObject*), void* arg);
+// Tells of the objects in the youngest generation; of those made since *mark was last given, where it is not NULL.
+// mark: an object of the caller's to be, owned, which stands at the end of the generation.
+void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), void* arg);
 
 // Whether the Python object is the activation's frame.
 int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_object);

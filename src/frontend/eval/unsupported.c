@@ -25,7 +25,9 @@ int cresset_eval_age(PyObject* object, int most) {
   (void)object, (void)most;
   return 0;
 }
-void cresset_eval_visit_young(void (*visit)(void*, PyObject*), void* arg) { (void)visit, (void)arg; }
+void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), void* arg) {
+  (void)mark, (void)visit, (void)arg;
+}
 int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_object) {
   (void)activation, (void)frame_object;
   return 0;
