@@ -51,32 +51,42 @@ static int read_flows(PyCodeObject* code, int count, Flow* flows) {
   return 0;
 }
 
+// Sets of slots are rows of words, one row an instruction.
+typedef uint64_t Word;
+enum { kBits = 64 };
+
+static Word bit_of(int slot, int word) { return slot >= 0 && slot / kBits == word ? (Word)1 << (slot % kBits) : 0; }
+
+static void flow_backwards(const Flow* flows, int count, int words, Word* before) {
+  for (int changed = 1; changed;) {
+    changed = 0;
+    for (int at = count - 1; at >= 0; at--) {
+      const Flow* flow = &flows[at];
+      for (int word = 0; word < words; word++) {
+        Word after = 0;
+        if (flow->fallthrough >= 0) after |= before[(size_t)flow->fallthrough * (size_t)words + (size_t)word];
+        if (flow->target >= 0) after |= before[(size_t)flow->target * (size_t)words + (size_t)word];
+        after &= ~bit_of(flow->defined, word);
+        // A handler may begin before the instruction has stored anything.
+        if (flow->handler >= 0) after |= before[(size_t)flow->handler * (size_t)words + (size_t)word];
+        after |= bit_of(flow->used[0], word) | bit_of(flow->used[1], word);
+        Word* row = &before[(size_t)at * (size_t)words + (size_t)word];
+        if ((after | *row) != *row) *row |= after, changed = 1;
+      }
+    }
+  }
+}
+
 int cresset_eval_live_slots(PyCodeObject* code, int last, uint8_t* live) {
-  const int count = (int)Py_SIZE(code), slots = code->co_nlocalsplus;
+  const int count = (int)Py_SIZE(code), slots = code->co_nlocalsplus, words = slots / kBits + 1;
   Flow* flows = PyMem_Malloc((size_t)count * sizeof(Flow));
-  uint8_t* before = PyMem_Calloc((size_t)count + 1, (size_t)slots + 1);  // [instruction][slot]
+  Word* before = PyMem_Calloc((size_t)count, (size_t)words * sizeof(Word));
   if (flows == NULL || before == NULL || read_flows(code, count, flows) < 0) {
     PyMem_Free(flows);
     PyMem_Free(before);
     return -1;
   }
-  for (int changed = 1; changed;) {
-    changed = 0;
-    for (int at = count - 1; at >= 0; at--) {
-      const Flow* flow = &flows[at];
-      uint8_t* row = before + (size_t)at * (size_t)slots;
-      const int next[] = {flow->fallthrough, flow->target, flow->handler};
-      for (int slot = 0; slot < slots; slot++) {
-        if (row[slot]) continue;
-        int needed = slot == flow->used[0] || slot == flow->used[1];
-        // A handler may begin before the instruction has stored anything.
-        for (int i = 0; !needed && i < 3; i++)
-          needed = next[i] >= 0 && before[(size_t)next[i] * (size_t)slots + (size_t)slot] &&
-                   (slot != flow->defined || i == 2);
-        if (needed) row[slot] = 1, changed = 1;
-      }
-    }
-  }
+  flow_backwards(flows, count, words, before);
   memset(live, 0, (size_t)slots);
   // It goes on behind `last`, or where an exception of that instruction is handled.
   Handler handler;
@@ -84,7 +94,7 @@ int cresset_eval_live_slots(PyCodeObject* code, int last, uint8_t* live) {
   const int starts[] = {last + 1 < count ? last + 1 : -1, raises ? handler.target : -1};
   for (int i = 0; i < 2; i++)
     for (int slot = 0; starts[i] >= 0 && slot < slots; slot++)
-      live[slot] |= before[(size_t)starts[i] * (size_t)slots + (size_t)slot];
+      live[slot] |= (before[(size_t)starts[i] * (size_t)words + (size_t)(slot / kBits)] >> (slot % kBits)) & 1;
   for (int slot = 0; slot < slots; slot++)
     if (_PyLocals_GetKind(code->co_localspluskinds, slot) & (CO_FAST_CELL | CO_FAST_FREE)) live[slot] = 1;
   PyMem_Free(flows);
