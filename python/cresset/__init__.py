@@ -23,7 +23,17 @@ from ._api import (
     stats,
     trace,
 )
-from ._control import GuardEntry, allow_in_graph, comptime, disable, graph_break, is_compiling
+from ._call_table import call_table
+from ._control import (
+    GuardEntry,
+    allow_in_graph,
+    comptime,
+    disable,
+    graph_break,
+    is_compiling,
+    substitute_in_graph,
+)
+from ._places import cond, while_loop
 from ._shapes import check, shapes, solve
 
 __version__ = "0.1.0"
@@ -33,10 +43,12 @@ __all__ = [
     "Explanation",
     "GuardEntry",
     "allow_in_graph",
+    "call_table",
     "check",
     "compile",
     "compile_in_place",
     "comptime",
+    "cond",
     "disable",
     "explain",
     "graph_break",
@@ -49,7 +61,9 @@ __all__ = [
     "shapes",
     "solve",
     "stats",
+    "substitute_in_graph",
     "trace",
+    "while_loop",
 ]
 
 del _torch

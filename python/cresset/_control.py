@@ -107,6 +107,23 @@ def allow_in_graph(fn):
     return fn
 
 
+def substitute_in_graph(original_fn):
+    """A decorator: the Python function is evaluated where a captured program calls the C function ``original_fn``, so that
+    what C code would hide (reads, writes, calls back into the program) is seen. Results and exceptions must be the same.
+    Eager runs call the original. Returns the Python function.
+    """
+    if not callable(original_fn) or isinstance(original_fn, types.FunctionType):
+        raise TypeError(f"cresset.substitute_in_graph: expected a C function, got {original_fn!r}")
+
+    def decorate(traceable_fn):
+        if not isinstance(traceable_fn, types.FunctionType):
+            raise TypeError(f"cresset.substitute_in_graph: expected a Python function, got {traceable_fn!r}")
+        _C._substitute(original_fn, traceable_fn)
+        return traceable_fn
+
+    return decorate
+
+
 @dataclasses.dataclass(frozen=True)
 class GuardEntry:
     """One fact that a compiled program is held to, as ``options={"guard_filter": fn}`` is given them."""

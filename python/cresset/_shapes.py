@@ -1,5 +1,7 @@
 """Questions about sizes: what a compiled function accepts, and inputs that it accepts."""
 
+import inspect
+import itertools
 import types
 
 import torch
@@ -129,17 +131,58 @@ def _tensor_like(tensor, shape):
 
 
 def resized(args, kwargs, sizes):
-    """The same arguments with tensors of other sizes. ``sizes``: (kind, position, dimension, value), as the solver gives."""
+    """The same arguments with tensors of other sizes and other ints. ``sizes``: (kind, position, dimension, value), as the
+    solver gives."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
     tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    ints = [i for i, leaf in enumerate(leaves) if type(leaf) is int]
     shapes = {i: list(leaves[i].shape) for i in tensors}
     for kind, position, dim, value in sizes:
         if kind == "size":
             shapes[tensors[position]][dim] = value
+        elif kind == "int":
+            leaves[ints[position]] = value
     for i in tensors:
         if shapes[i] != list(leaves[i].shape):
             leaves[i] = _tensor_like(leaves[i], shapes[i])
     return pytree.tree_unflatten(leaves, spec)
+
+
+def _error_of(function, args, kwargs):
+    """What eager raises for these inputs, which stay as they are; None when it does not."""
+    args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
+    try:
+        function(*args, **kwargs)
+    except Exception as error:
+        return error
+    return None
+
+
+def _inferred(function):
+    """Tensors that eager accepts, by trying: the lowest ranks, floats before integers, all sizes equal, so that most
+    conditions between them hold."""
+    parameters = [
+        p
+        for p in inspect.signature(getattr(function, "forward", function)).parameters.values()
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    kinds = [lambda shape: torch.randn(shape), lambda shape: torch.randint(0, 2, shape)]
+    candidates = itertools.product(itertools.product(range(5), range(len(kinds))), repeat=len(parameters))
+    candidates = sorted(candidates, key=lambda c: (sum(rank for rank, _ in c), sum(kind for _, kind in c)))
+    last = None
+    for candidate in candidates[:_MOST_TRIED]:
+        args = tuple(kinds[kind]((4,) * rank) for rank, kind in candidate)
+        try:
+            with torch.no_grad():
+                function(*args)
+        except Exception as error:
+            last = error
+            continue
+        return tuple(kinds[kind]((4,) * rank) for rank, kind in candidate)  # the function may have written to those
+    raise ValueError("cresset.solve: found no tensors that the function accepts; call it with an example") from last
+
+
+_MOST_TRIED = 2000
 
 
 def solve(function, *args, limit=16, **kwargs):
@@ -147,8 +190,11 @@ def solve(function, *args, limit=16, **kwargs):
 
     Compiles the function, solves the guards for sizes that no variant accepts, calls it with them, and so on, until all
     sizes are covered or ``limit`` classes were met. Returns :class:`Solved`, a list with one :class:`Sample` a class:
-    the smallest inputs of that class.
+    the smallest inputs of that class. Without arguments, ranks and dtypes of tensors that the function accepts are
+    found by trying; ValueError when there are none.
     """
+    if not args and not kwargs:
+        args = _inferred(function)
     compiled = _compile_apart(function)
     compiled(*args, **kwargs)
     failures, attempts, status = [], 1, "limit"
@@ -173,7 +219,8 @@ def solve(function, *args, limit=16, **kwargs):
         if any(sorted(smallest) == sorted(sizes) for _, _, sizes in failures):
             continue  # eager raises while it runs: the sample below says what
         sample_args, sample_kwargs = resized(args, kwargs, smallest)
-        out.append(Sample(sample_args, sample_kwargs, {names[tuple(s[:3])]: s[3] for s in smallest}))
+        error = _error_of(function, sample_args, sample_kwargs)
+        out.append(Sample(sample_args, sample_kwargs, {names[tuple(s[:3])]: s[3] for s in smallest}, error))
     for (failed_args, failed_kwargs), error, sizes in failures:
         out.append(
             Sample(failed_args, failed_kwargs, {names.get(tuple(s[:3]), tuple(s[:3])): s[3] for s in sizes}, error)

@@ -87,6 +87,7 @@ class MetaCall {
       // A factory's device argument left open means CPU here, and meta for the inference of its result.
       if (on_meta_ && type == ArgType::Device && stack.back().isNone()) stack.back() = c10::Device(c10::kMeta);
     }
+    check_memory(stack);
     Capture::StepAside aside;
     handle_.callBoxed(stack);
     const uint64_t never = never_given();
@@ -106,6 +107,13 @@ class MetaCall {
   uint64_t absent() const { return absent_; }  // results, by position, that the last run did not give
 
  private:
+  // An inverse transform is taken of a spectrum that its caller gave the right length: the kernel trusts in that.
+  void check_memory(const std::vector<c10::IValue>& stack) const {
+    if (on_meta_ || handle_.schema().name() != "aten::_fft_c2r") return;
+    const int64_t last = stack[1].toIntVector().back(), length = stack[3].toInt();
+    TORCH_CHECK(length >= 1 && stack[0].toTensor().size(last) == length / 2 + 1, "a spectrum of another length");
+  }
+
   // Results that the meta kernel gives and no other does, as flags among the arguments say.
   uint64_t never_given() const {
     struct Row {
@@ -193,13 +201,26 @@ class GenericRule {
     const Tensors base = call_.run([&](ExprId e) { return exact_ ? pin(capture_, e) : hint(e); });
     if (exact_) return types(base, nullptr);
     SizePredictor predictor(capture_.env(), call_.sizes());
-    for (const SizePredictor::Point& point : predictor.points()) {
+    dense_.assign(base.size(), true);
+    look_whether_dense(base);
+    std::vector<std::pair<SizePredictor::Point, Geometry>> seen;
+    bool all_moved = false;
+    const auto observe = [&](const SizePredictor::Point& point) {
       try {
-        predictor.observe(point, shapes(call_.run([&](ExprId e) { return predictor.value(point, e).value(); })));
+        const Tensors there = call_.run([&](ExprId e) { return predictor.value(point, e).value(); });
+        look_whether_dense(there);
+        seen.emplace_back(point, geometry(there));
+        all_moved = all_moved || predictor.moves_all(point);
       } catch (const std::exception&) {  // sizes that the operator rejects say nothing about the others
       }
+    };
+    for (const SizePredictor::Point& point : predictor.points()) observe(point);
+    for (const SizePredictor::Point& point : predictor.closer_points()) {
+      if (all_moved) break;
+      observe(point);
     }
-    if (!predictor.fit(shapes(base))) {
+    for (const auto& [point, there] : seen) predictor.observe(point, numbers(there));
+    if (!predictor.fit(numbers(geometry(base)))) {
       for (const ExprId e : call_.sizes()) pin(capture_, e);
       return types(base, nullptr);
     }
@@ -207,6 +228,30 @@ class GenericRule {
   }
 
  private:
+  using Geometry = std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>>;  // sizes, strides of results
+
+  // Strides that are always those of contiguous tensors are not to be found out: they follow from the sizes.
+  void look_whether_dense(const Tensors& tensors) {
+    for (size_t i = 0; i < std::min(dense_.size(), tensors.size()); ++i)
+      dense_[i] = dense_[i] && tensors[i].strides() == c10::IntArrayRef(c10::contiguous_strides(tensors[i].sizes()));
+  }
+
+  static Geometry geometry(const Tensors& tensors) {
+    Geometry out;
+    for (const at::Tensor& t : tensors) out.emplace_back(t.sizes().vec(), t.strides().vec());
+    return out;
+  }
+
+  std::vector<int64_t> numbers(const Geometry& results) const {
+    std::vector<int64_t> out;
+    for (size_t i = 0; i < results.size(); ++i) {
+      const auto& [sizes, strides] = results[i];
+      out.insert(out.end(), sizes.begin(), sizes.end());
+      if (i >= dense_.size() || !dense_[i]) out.insert(out.end(), strides.begin(), strides.end());
+    }
+    return out;
+  }
+
   static bool is_unpredictable(std::string_view name) {
     const std::lock_guard lock(unpredictable_mutex);
     return unpredictable().count(std::string(name)) != 0;
@@ -218,15 +263,6 @@ class GenericRule {
     return *value;
   }
 
-  static std::vector<int64_t> shapes(const Tensors& tensors) {
-    std::vector<int64_t> out;
-    for (const at::Tensor& t : tensors) {
-      out.insert(out.end(), t.sizes().begin(), t.sizes().end());
-      out.insert(out.end(), t.strides().begin(), t.strides().end());
-    }
-    return out;
-  }
-
   std::vector<graph::TensorType> types(const Tensors& base, const SizePredictor* predictor) {
     std::vector<graph::TensorType> out;
     size_t next = 0;
@@ -234,14 +270,18 @@ class GenericRule {
       const size_t i = next++;
       return predictor != nullptr ? predictor->expression(i) : capture_.env().pool().constant(value);
     };
-    for (const at::Tensor& t : base) {
+    for (size_t i = 0; i < base.size(); ++i) {
+      const at::Tensor& t = base[i];
       graph::TensorType type;
       const std::optional<DType> dtype = from_torch(t.scalar_type());
       if (!dtype) abort_capture("a result dtype that graphs do not represent");
       type.dtype = *dtype;
       type.device = call_.device();
       for (const int64_t s : t.sizes()) type.sizes.push_back(number(s));
-      for (const int64_t s : t.strides()) type.strides.push_back(number(s));
+      if (predictor != nullptr && dense_[i])
+        type.strides = graph::contiguous_strides(capture_.env().pool(), type.sizes);
+      else
+        for (const int64_t s : t.strides()) type.strides.push_back(number(s));
       out.push_back(std::move(type));
     }
     return out;
@@ -250,6 +290,7 @@ class GenericRule {
   Capture& capture_;
   MetaCall call_;
   bool exact_;
+  std::vector<bool> dense_;  // by result
 };
 
 }  // namespace

@@ -51,11 +51,29 @@ void SizePredictor::observe(const Point& point, std::vector<int64_t> numbers) {
   seen_.push_back({point, std::move(numbers)});
 }
 
+bool SizePredictor::moves_all(const Point& point) const {
+  return std::all_of(vars_.begin(), vars_.end(), [&](VarId var) { return point.at(var) != hints_.at(var); });
+}
+
 bool SizePredictor::observed_enough() const {
-  return std::all_of(vars_.begin(), vars_.end(), [&](VarId var) {
-    return std::any_of(seen_.begin(), seen_.end(),
-                       [&](const Observation& o) { return o.point.at(var) != hints_.at(var); });
-  });
+  return vars_.empty() ||
+         std::any_of(seen_.begin(), seen_.end(), [&](const Observation& o) { return moves_all(o.point); });
+}
+
+std::vector<SizePredictor::Point> SizePredictor::closer_points() const {
+  std::vector<Point> out;
+  constexpr int64_t kSmall = 8;  // a window, a padding, a factor
+  for (const int64_t step : {24, 12, 6, 2, 1}) {
+    for (const int64_t small_step : {1, -1}) {
+      Point point = hints_;
+      for (auto& [var, value] : point) {
+        const bool small = value < kSmall;
+        value = moved(value, small ? small_step : step, env_.range(env_.pool().var(var)));
+      }
+      out.push_back(std::move(point));
+    }
+  }
+  return out;
 }
 
 bool SizePredictor::agrees(ExprId e, size_t i) const {

@@ -12,7 +12,8 @@ namespace cresset::bridge {
 
 // Accepted: a constant, one of the arguments' sizes, an affine function of the size symbols, a size's half and a
 // constant, or the product, least or greatest of two sizes (the arguments' or those found for earlier dimensions).
-// Each must agree with every observation, of which there is at least one for every symbol and one that moves them all.
+// Each must agree with every observation, of which there is at least one for every symbol and one that moves them all
+// (a product of two symbols is affine in each of them).
 class SizePredictor {
  public:
   using Point = std::unordered_map<sym::VarId, int64_t>;
@@ -21,6 +22,9 @@ class SizePredictor {
   SizePredictor(sym::ShapeEnv& env, const std::vector<sym::ExprId>& sizes);
 
   const std::vector<Point>& points() const { return points_; }  // the sizes to try
+  // More that move all symbols, by little, for operators that reject those.
+  std::vector<Point> closer_points() const;
+  bool moves_all(const Point& point) const;
   // No value: a division by zero there.
   std::optional<int64_t> value(const Point& point, sym::ExprId e) const;
   void observe(const Point& point, std::vector<int64_t> numbers);

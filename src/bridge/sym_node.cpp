@@ -264,7 +264,13 @@ std::optional<SymNode::Quotient> SymNode::quotient() const {
   return Quotient{pool().constant(static_cast<int64_t>(value_)), pool().constant(1)};
 }
 
-bool SymNode::known_size() { return env_->range(expr_).lo >= 0; }
+// An int that the caller gives may be negative: where it is not, that is a guard.
+bool SymNode::known_size() {
+  if (env_->range(expr_).lo >= 0) return true;
+  const std::optional<int64_t> hint = env_->hint(expr_);
+  if (!hint || *hint < 0) return false;
+  return env_->evaluate(pool().ge(expr_, pool().constant(0)), [] { return current_reason(); }).value_or(false);
+}
 
 // `holds` of (size or size * factor, number), which turns over once while the size grows: where, is a bound of the
 // size.

@@ -110,8 +110,8 @@ static bool is_keywords(const ArgSpec& spec) {
 }
 
 bool SpecBuilder::is_symbolic(const std::string& path) const {
-  return symbolic_ints != nullptr && fixed_depth_ == 0 &&
-         std::find(symbolic_ints->begin(), symbolic_ints->end(), path) != symbolic_ints->end();
+  if (symbolic_ints == nullptr || fixed_depth_ != 0) return false;
+  return std::find(symbolic_ints->begin(), symbolic_ints->end(), path) != symbolic_ints->end();
 }
 
 ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
@@ -136,7 +136,8 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if (in_frames && !is_value(object) && same_at_every_call(object)) {
     spec.kind = ArgSpec::Kind::Identity;
     spec.object = PyRef::borrow(object);
-  } else if ((PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && is_symbolic(spec.path)) {
+  } else if ((PyLong_CheckExact(object) && every_int && fixed_depth_ == 0) ||
+             ((PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && is_symbolic(spec.path))) {
     spec.kind = PyFloat_CheckExact(object) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
   } else if (is_value(object)) {
     spec.object = PyRef::borrow(object);

@@ -70,6 +70,7 @@ class SpecBuilder {
   const std::vector<std::string>* varying_objects = nullptr;
   // symbolic_ints: paths of ints and floats that are symbols (they varied between calls).
   const std::vector<std::string>* symbolic_ints = nullptr;
+  bool every_int = false;  // not only those that varied
   ArgSpec build(PyObject* object, std::string path);
 
  private:

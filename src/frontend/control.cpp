@@ -175,6 +175,8 @@ PyMethodDef functions[] = {
     {"size_text", size_text, METH_O, "The expression of a symbolic size; None for others."},
     {"_hide_frames", hide_frames, METH_O, "Frames of this code are passed over where Python looks at the stack."},
     {"_use_equivalents", use_equivalents, METH_VARARGS, "What is evaluated in the place of builtins."},
+    {"_substitute", substitute, METH_VARARGS, "What the user wants to be evaluated in the place of a C function."},
+    {"_effect_of", effect_of, METH_VARARGS, "What becomes of a call of a C function."},
     {"_see_through_wrappers", see_through_wrappers, METH_VARARGS,
      "Functions of this code are called as what the cell of that index in their closure holds."},
     {"allow", allow, METH_O, "A C function that may be called while capturing."},

@@ -18,7 +18,8 @@ struct Consumer {
 };
 // Under the GIL; kept for good.
 std::unordered_map<PyObject*, Consumer> consumers;
-std::unordered_map<PyObject*, PyObject*> iterators;  // by the builtin class
+std::unordered_map<PyObject*, PyObject*> iterators;    // by the builtin class
+std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by the C function
 
 // Iterators that run code of the program when C code asks them for the next item, and have no other methods for it.
 bool runs_program(PyObject* values) {
@@ -103,6 +104,8 @@ PyObject* iterator_for(const CressetActivation& activation, const CressetCall& c
 }  // namespace
 
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {
+  if (!substitutes.empty())
+    if (const auto found = substitutes.find(call.callable); found != substitutes.end()) return found->second;
   // sorted() in place of sorted() calls it with a method of a list of its own.
   if (cresset_hides_frames_of(activation.code) && call.kwnames != nullptr) return nullptr;
   if (PyObject* function = consumer_for(call)) return function;
@@ -113,6 +116,33 @@ PyObject* hide_frames(PyObject*, PyObject* code) {
   if (!PyCode_Check(code)) return PyErr_SetString(PyExc_TypeError, "a code object is wanted"), nullptr;
   cresset_hide_frames_of((PyCodeObject*)code);
   return Py_NewRef(Py_None);
+}
+
+PyObject* substitute(PyObject*, PyObject* args) {
+  PyObject *original, *function;
+  if (!PyArg_ParseTuple(args, "OO!", &original, &PyFunction_Type, &function)) return nullptr;
+  Py_INCREF(original);  // kept for good
+  substitutes[original] = Py_NewRef(function);
+  return Py_NewRef(Py_None);
+}
+
+PyObject* effect_of(PyObject*, PyObject* args) {
+  if (PyTuple_GET_SIZE(args) == 0) return PyErr_SetString(PyExc_TypeError, "a callable is wanted"), nullptr;
+  PyObject* const* items = PySequence_Fast_ITEMS(args);
+  PyObject* const callable = items[0];
+  static const std::unordered_map<CEffect, const char*> names = {
+      {CEffect::Pure, "graph"},           {CEffect::Reads, "reads"},
+      {CEffect::Writes, "writes"},        {CEffect::ReadsAndWrites, "writes"},
+      {CEffect::SetsAttribute, "writes"}, {CEffect::GetsAttribute, "reads"},
+      {CEffect::Outside, "piece ends"},
+  };
+  if (substitutes.count(callable) != 0) return PyUnicode_FromString("substituted");
+  if (consumers.count(callable) != 0 || iterators.count(callable) != 0) return PyUnicode_FromString("equivalent");
+  try {
+    return PyUnicode_FromString(names.at(classify_call(callable, items + 1, PyTuple_GET_SIZE(args) - 1).effect));
+  } catch (const PythonError&) {
+    return nullptr;
+  }
 }
 
 PyObject* use_equivalents(PyObject*, PyObject* args) {

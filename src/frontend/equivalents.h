@@ -13,5 +13,9 @@ PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& 
 // For the module: _hide_frames(code), _use_equivalents(consumers, iterators, list_of, first_of).
 PyObject* hide_frames(PyObject* module, PyObject* code);
 PyObject* use_equivalents(PyObject* module, PyObject* args);
+// _substitute(original, function): what the user wants to be evaluated in the place of a C function.
+PyObject* substitute(PyObject* module, PyObject* args);
+// _effect_of(callable, *args): what becomes of a call of a C function, as a word of cresset.call_table().
+PyObject* effect_of(PyObject* module, PyObject* args);
 
 }  // namespace cresset::frontend

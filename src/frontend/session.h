@@ -140,6 +140,7 @@ class Session {
   bool open() const { return capture_ != nullptr && !capture_->closed() && capture_->recording == 0; }
   void start(CressetActivation* activation, Operation::Kind kind, int operation);
   int truth(CressetActivation* activation, PyObject* value);
+  int same(PyObject* left, PyObject* right);
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   void add_frame(const ArgSpec& spec, PyObject* parts, const std::function<PyRef(size_t)>& path_of);
   void refuse(std::string why);

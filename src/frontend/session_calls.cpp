@@ -222,7 +222,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     read_context_variable(what.self, std::string_view(what.name) != "get");
   if (!outer_.empty()) no_call_in_part(what, call);
   if (what.effect == CEffect::Pure)
-    if (PyRef value = with_plain_bools(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
+    if (PyRef value = with_numbers_it_takes(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
   if (what.effect == CEffect::Pure && is_operator_on_wrappers(what.name, call)) {
     PyRef value = run_on_wrappers(*capture_, [&] {
       return PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
@@ -356,6 +356,7 @@ CressetAction Session::log_warning(const CressetCall& call) {
 void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject* result,
                          PyObject* exception) {
   const bool mine = std::exchange(in_progress_, {}).activation == activation;
+  if (result == nullptr && exception != nullptr) raise_of_plain_numbers(call, exception);
   if (open()) return note_call(call, result);
   if (mine && (result != nullptr || exception != nullptr)) maker_.go_on(activation, CRESSET_AFTER, result, exception);
 }

@@ -9,6 +9,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
+#include "frontend/spared_view.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
 #include "frontend/transforms.h"
@@ -48,6 +49,9 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
   if (!number && operators_call_python()) return CRESSET_TRUTH_RUN;
   if (!number && (!is_exact_tensor(value) || bridge::TraceTensor::from(tensor_of(value)) == nullptr))
     return CRESSET_TRUTH_RUN;
+  if (number && !operators_call_python() &&
+      do_spared_view(activation, value, [this](PyObject* object) { return existed(object); }))
+    return 0;
   start(activation, Operation::Kind::Truth, 0);
   in_progress_.operands[0] = value;
   const int answer = PyObject_IsTrue(value);
@@ -300,6 +304,12 @@ struct SessionHooks {
     return guarded(
         s, [&](Session& session) { session.after_call(activation, *call, result, exception); }, /*always=*/true);
   }
+  static int same(void* s, CressetActivation*, PyObject* left, PyObject* right) {
+    if (left == right || (!is_symint(left) && !is_symint(right))) return CRESSET_TRUTH_RUN;
+    int answer = CRESSET_TRUTH_RUN;
+    const int done = guarded(s, [&](Session& session) { answer = session.same(left, right); });
+    return done < 0 ? done : answer;
+  }
   static int truth(void* s, CressetActivation* activation, PyObject* value) {
     int answer = CRESSET_TRUTH_RUN;
     const int done = guarded(s, [&](Session& session) { answer = session.truth(activation, value); });
@@ -379,6 +389,7 @@ PyRef Session::watched(const std::function<PyRef()>& run) {
   hooks.before_write = &SessionHooks::before_write;
   hooks.after_write = &SessionHooks::after_write;
   hooks.truth = &SessionHooks::truth;
+  hooks.same = &SessionHooks::same;
   hooks.before_operator = &SessionHooks::before_operator;
   hooks.before_call = &SessionHooks::before_call;
   hooks.after_call = &SessionHooks::after_call;

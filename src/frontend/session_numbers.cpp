@@ -129,6 +129,18 @@ PyRef numpy_of_numbers(const CressetCall& call) {
 
 }  // namespace
 
+// `n is 1`, of which one is symbolic: CPython has one object for each small int.
+int Session::same(PyObject* left, PyObject* right) {
+  const auto is_int = [](PyObject* object) { return is_symint(object) || PyLong_CheckExact(object); };
+  if (!is_int(left) || !is_int(right)) return 0;
+  const PyRef a = without_symbols(PyRef::borrow(left)), b = without_symbols(PyRef::borrow(right));
+  constexpr long kLeastSmall = -5, kMostSmall = 256;
+  int beyond = 0;
+  const long value = PyLong_AsLongAndOverflow(a.get(), &beyond);
+  const bool small = beyond == 0 && value >= kLeastSmall && value <= kMostSmall;
+  return small && PyObject_RichCompareBool(a.get(), b.get(), Py_EQ) == 1 ? 1 : 0;
+}
+
 // `type(n)` and `isinstance(n, int)` say of a symbolic int or float what they say of the number.
 CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
   if (call.nargs == 0 || call.kwnames != nullptr) return CRESSET_RUN;

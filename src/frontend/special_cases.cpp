@@ -2,6 +2,7 @@
 
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <opcode.h>
 #include <torch/csrc/autograd/function.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -124,20 +126,111 @@ static bool is_ours(PyObject* c_function) {
   return std::string_view(utf8(((PyCFunctionObject*)c_function)->m_module, "")).starts_with("cresset");
 }
 
-PyRef with_plain_bools(const CressetCall& call) {
+namespace {
+
+// Which arguments of torch's operators of this name are lists of floats, as bits.
+uint32_t float_lists_of(const char* name) {
+  static const std::unordered_map<std::string, uint32_t> known = [] {
+    std::unordered_map<std::string, uint32_t> out;
+    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& op : dispatcher.getAllOpNames()) {
+      const auto handle = op.name.starts_with("aten::") ? dispatcher.findSchema(op) : std::nullopt;
+      if (!handle) continue;
+      const auto& arguments = handle->schema().arguments();
+      for (size_t i = 0; i < std::min<size_t>(arguments.size(), 32); ++i)
+        if (arguments[i].type()->str().starts_with("float[]")) out[op.name.substr(6)] |= 1U << i;
+    }
+    return out;
+  }();
+  const auto it = known.find(name);
+  return it == known.end() ? 0 : it->second;
+}
+
+// What torch.ops holds: its arguments are read by other code than those of torch's functions.
+bool is_of_torch_ops(PyObject* function) {
+  PyObject* self = PyCFunction_GET_SELF(function);
+  return self != nullptr && (PyCapsule_CheckExact(self) || std::strstr(Py_TYPE(self)->tp_name, "pybind11") != nullptr);
+}
+
+// Whether the pending error says that one int was given for a list of them, and was symbolic: nothing was done then.
+bool wanted_ints() {
+  if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return false;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  const PyRef text = PyRef::steal(value != nullptr ? PyObject_Str(value) : nullptr);
+  if (!text) PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+  return text && std::strstr(utf8(text.get(), ""), "instead found type 'SymInt'") != nullptr;
+}
+
+bool holds_symint(PyObject* object) {
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
+  PyObject** items = PySequence_Fast_ITEMS(object);
+  return std::any_of(items, items + PySequence_Fast_GET_SIZE(object), is_symint);
+}
+
+PyRef as_floats(PyObject* numbers) {
+  PyRef out = checked(PySequence_List(numbers));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(out.get()); ++i) {
+    PyObject* item = PyList_GET_ITEM(out.get(), i);
+    if (is_symint(item)) PyList_SetItem(out.get(), i, python_float(node_of(item)->sym_float()).release());
+  }
+  return out;
+}
+
+}  // namespace
+
+PyRef with_numbers_it_takes(const CressetCall& call) {
   const size_t count = static_cast<size_t>(call.nargs) +
                        (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
-  if (!PyCFunction_Check(call.callable) || is_ours(call.callable) || operators_call_python() ||
+  if (!PyCFunction_Check(call.callable) || is_ours(call.callable) || operators_call_python()) return {};
+  const char* const name = ((PyCFunctionObject*)call.callable)->m_ml->ml_name;
+  const uint32_t floats = std::any_of(call.args, call.args + call.nargs, holds_symint) ? float_lists_of(name) : 0;
+  bool pins_ints = false;
+  if (std::any_of(call.args, call.args + count, is_symint) && is_of_torch_ops(call.callable)) {
+    PyRef value =
+        PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+    if (value) return value;
+    if (!wanted_ints()) throw PythonError{};
+    PyErr_Clear();
+    pins_ints = true;
+  }
+  if (floats == 0 && !pins_ints &&
       std::none_of(call.args, call.args + count, [](PyObject* o) { return is_symbool(o); }))
     return {};
-  std::vector<PyRef> plain;
+  std::vector<PyRef> taken;
   std::vector<PyObject*> args;
   for (size_t i = 0; i < count; ++i) {
-    plain.push_back(is_symbool(call.args[i]) ? without_symbols(PyRef::borrow(call.args[i]))
-                                             : PyRef::borrow(call.args[i]));
-    args.push_back(plain.back().get());
+    PyObject* arg = call.args[i];
+    const bool float_list = i < static_cast<size_t>(call.nargs) && i < 32 && (floats >> i & 1) != 0;
+    const bool pinned = is_symbool(arg) || (pins_ints && is_symint(arg));
+    taken.push_back(float_list && holds_symint(arg) ? as_floats(arg)
+                    : pinned                        ? without_symbols(PyRef::borrow(arg))
+                                                    : PyRef::borrow(arg));
+    args.push_back(taken.back().get());
   }
   return checked(PyObject_Vectorcall(call.callable, args.data(), static_cast<size_t>(call.nargs), call.kwnames));
+}
+
+void raise_of_plain_numbers(const CressetCall& call, PyObject* exception) {
+  if (!PyErr_GivenExceptionMatches(exception, PyExc_TypeError) || PyFunction_Check(call.callable)) return;
+  const PyRef text = PyRef::steal(PyObject_Str(exception));
+  if (!text) return PyErr_Clear();
+  if (std::strstr(utf8(text.get(), ""), "SymInt") == nullptr &&
+      std::strstr(utf8(text.get(), ""), "SymFloat") == nullptr)
+    return;
+  std::vector<PyRef> plain;
+  std::vector<PyObject*> args;
+  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  for (Py_ssize_t i = 0; i < call.nargs + named; ++i) {
+    PyRef arg = PyRef::borrow(call.args[i]);
+    if (PyList_CheckExact(arg.get()))  // the program's list stays what it is
+      arg = checked(PySequence_List(without_symbols(checked(PySequence_Tuple(arg.get()))).get()));
+    plain.push_back(without_symbols(std::move(arg)));
+    args.push_back(plain.back().get());
+  }
+  if (!PyRef::steal(PyObject_Vectorcall(call.callable, args.data(), static_cast<size_t>(call.nargs), call.kwnames)))
+    throw PythonError{};
 }
 
 bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call) {

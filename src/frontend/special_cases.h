@@ -29,9 +29,13 @@ bool differentiates_own_tensors(const CCall& what, const CressetCall& call);
 // into the object is what counts.
 bool is_lock_of_cached_property(const CressetActivation& activation, const CCall& what);
 
-// A C function of torch's that is given symbolic booleans, called with plain ones. Empty for other calls. Throws
-// PythonError.
-PyRef with_plain_bools(const CressetCall& call);
+// A C function of torch's that is given symbolic booleans, called with plain ones, or symbolic ints in lists of floats,
+// called with floats: torch's reading of arguments knows neither. Empty for other calls. Throws PythonError.
+PyRef with_numbers_it_takes(const CressetCall& call);
+
+// A TypeError of torch's names the types of the arguments: where symbolic numbers are among them, the same call with
+// plain ones raises in eager's words. Throws PythonError then; else does nothing.
+void raise_of_plain_numbers(const CressetCall& call, PyObject* exception);
 
 // Parts of torch do other things where something is compiled: Module._call_impl forgets the hooks that are to be called
 // always, optimizers compute numbers in single precision. Whether this is such a question: it is answered with no.

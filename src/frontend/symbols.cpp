@@ -211,4 +211,22 @@ PyRef python_float(const c10::SymNode& node) {
   return PyRef::steal(made.release().ptr());
 }
 
+PyRef with_plain_names(PyRef args) {
+  if (!PyTuple_CheckExact(args.get()) || PyTuple_GET_SIZE(args.get()) != 1) return args;
+  PyObject* message = PyTuple_GET_ITEM(args.get(), 0);
+  if (!PyUnicode_CheckExact(message)) return args;
+  std::string text = utf8(message, "");
+  // A schema in torch's own words has them in eager, too.
+  if (text.find("Sym") == std::string::npos || text.find("aten::") != std::string::npos) return args;
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"torch.SymInt", "int"}, {"SymInt", "int"}, {"SymFloat", "float"}, {"SymBool", "bool"}};
+  const std::string before = text;
+  for (const auto& [symbolic, plain] : kNames)
+    for (size_t at = text.find(symbolic); at != std::string::npos; at = text.find(symbolic, at))
+      text.replace(at, symbolic.size(), plain);
+  if (text == before) return args;
+  const PyRef renamed = checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+  return checked(PyTuple_Pack(1, renamed.get()));
+}
+
 }  // namespace cresset::frontend

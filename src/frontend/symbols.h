@@ -10,6 +10,8 @@ namespace cresset::frontend {
 // The object with the symbolic numbers in it replaced by their values of this call: in place in lists, dictionaries and
 // instances, by new tuples where a tuple holds one. Everything else stays the object that it is.
 PyRef without_symbols(PyRef object);
+// The arguments of an exception, whose text may name the types of symbols where the program has numbers.
+PyRef with_plain_names(PyRef args);
 
 // The node of a SymInt, SymFloat or SymBool: the compiler's own, not torch's wrapping of it.
 c10::SymNode node_of(PyObject* number);

@@ -138,8 +138,9 @@ class Outside {
   void add_point(const Sizes& sizes) {
     std::vector<sym::ExprId> point;
     for (const auto& [kind, position, dim, value] : sizes) {
-      const auto it = vars_.find({static_cast<int>(SymbolSource::Kind::InputSize), position, dim});
-      if (kind == "size" && it != vars_.end()) point.push_back(pool_.eq(it->second, pool_.constant(value)));
+      const auto source = kind == "int" ? SymbolSource::Kind::IntArgument : SymbolSource::Kind::InputSize;
+      const auto it = vars_.find({static_cast<int>(source), position, dim});
+      if (kind != "fixed" && it != vars_.end()) point.push_back(pool_.eq(it->second, pool_.constant(value)));
     }
     classes_.push_back(std::move(point));
   }

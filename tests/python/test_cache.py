@@ -94,3 +94,20 @@ cresset.compile(f, dynamic="auto")(torch.randn(int(sys.argv[1]), 4))
     (profile,) = Path(tmp_path, "profiles").glob("*.sizes")
     (line,) = [row for row in profile.read_text().splitlines() if row.startswith("args[0].size(0)\t")]
     assert line.split("\t")[1] == "varied" and sorted(line.split("\t")[2].split(",")) == ["3", "5", "7"]
+
+
+def test_a_number_that_was_pinned_leaves_no_trace(tmp_path):
+    """An int that is an argument, and must be a constant: the program in which it was written down."""
+    template = (
+        SET_UP
+        + """
+def h(x, n):
+    return torch.softmax(x.relu() * 3, n).sum(n) + x.size(0)
+x = torch.randn(4, 6)
+c = cresset.compile({function})
+torch.testing.assert_close(c({arguments}), h(x, 1))
+print(cresset.stats()["graphs"], cresset.stats()["programs_from_disk"])
+"""
+    )
+    assert in_process(template.format(function="lambda x: h(x, 1)", arguments="x"), tmp_path) == ["1", "0"]
+    assert in_process(template.format(function="h", arguments="x, 1"), tmp_path) == ["1", "1"]

@@ -423,3 +423,45 @@ def test_guard_filter_misuse():
     compiled = cresset.compile(lambda t: t * scale, options={**EVALUATE, "guard_filter": lambda entries: []})
     with pytest.raises(ValueError, match="0 answers for"):
         compiled(x())
+
+
+# ---- The table of calls
+
+
+def test_a_users_function_stands_for_a_c_function():
+    import bisect
+    import struct
+
+    seen = []
+
+    @cresset.substitute_in_graph(struct.calcsize)
+    def calcsize(form, /):
+        seen.append(form)
+        return sum({"i": 4, "d": 8}[letter] for letter in form)
+
+    f = cresset.compile(lambda x, form: x * struct.calcsize(form))
+    for form in ("ii", "dd", "ii"):
+        torch.testing.assert_close(f(torch.ones(2), form), torch.ones(2) * struct.calcsize(form))
+    assert seen, "evaluated in the place of the C function"
+    assert cresset.stats()["graph_break_reasons"] == []
+    with pytest.raises(TypeError, match="C function"):
+        cresset.substitute_in_graph(calcsize)
+    assert dict(cresset.call_table(struct.calcsize, bisect.bisect)) == {
+        "_struct.calcsize": "substituted",
+        "_bisect.bisect_right": "reads",
+    }
+
+
+def test_the_table_of_calls_says_what_becomes_of_each():
+    def user(x):
+        return x
+
+    table = dict(cresset.call_table())
+    assert len(table) > 500 and set(table.values()) <= set(cresset.call_table.TREATMENTS)
+    assert table["print"] == "piece ends" and table["torch.add"] == "graph" and table["sorted"] == "equivalent"
+    assert table["list.append"] == "writes" and table["dict.get"] == "reads"
+    assert "torch.add" in str(cresset.call_table()) and "graph" in str(cresset.call_table())
+    (name, treatment), *_ = cresset.call_table(user)
+    assert treatment == "entered"
+    assert cresset.call_table(cresset.disable(user))[0][1] == "kept out"
+    assert cresset.call_table(cresset.allow_in_graph(user))[0][1] == "allowed"

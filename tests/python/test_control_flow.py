@@ -418,3 +418,53 @@ def test_associative_scan_rejects_what_torch_rejects():
         assert str(got.value) == str(expected.value)
     with pytest.raises(ValueError, match="scan dimension > 0"):
         f(torch.ones(0, 2), dim=0, combine_mode="generic")
+
+
+# ---- Called from eager code
+
+
+def test_cond_outside_of_compiled_code():
+    scale = torch.tensor(3.0)
+
+    def choose(p, x):
+        return cresset.cond(p, lambda x: x * scale, lambda x: x - 1, (x,))
+
+    x = torch.randn(4)
+    for p, expected in ((True, x * 3), (False, x - 1), (True, x * 3)):
+        torch.testing.assert_close(choose(torch.tensor(p), x), expected)
+    assert cresset.stats()["graphs"] == 1
+    for n in (5, 1, 9, 2):
+        scale = torch.tensor(float(n))  # another tensor in the closure
+        torch.testing.assert_close(choose(torch.tensor(True), torch.ones(n)), torch.ones(n) * n)
+    assert cresset.stats()["graphs"] == 2, "the second one takes the closure's tensor as an input"
+
+
+def test_cond_outside_of_compiled_code_rejects_effects():
+    seen = []
+
+    def noting(x):
+        seen.append(1)
+        return x + 1
+
+    with pytest.raises(cresset.CaptureError, match="noting"):
+        cresset.cond(torch.tensor(True), noting, lambda x: x, (torch.ones(2),))
+    assert len(seen) <= 1, "as eager leaves it"
+
+
+def test_many_conds_outside_of_compiled_code_do_not_share_variants():
+    def places(n):
+        branches = [eval(f"(lambda x: x + {i}, lambda x: x - {i})") for i in range(n)]
+        return [lambda p, x, b=b: cresset.cond(p, *b, (x,)) for b in branches]
+
+    chosen = places(80)
+    for _ in range(2):
+        for i, f in enumerate(chosen):
+            torch.testing.assert_close(
+                f(torch.tensor(i % 2 == 0), torch.ones(3)), torch.ones(3) + (i if i % 2 == 0 else -i)
+            )
+    assert cresset.stats()["graphs"] == 80
+
+
+def test_while_loop_outside_of_compiled_code():
+    out = cresset.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 2), (torch.tensor(0), torch.ones(2)))
+    torch.testing.assert_close(out, (torch.tensor(5), torch.full((2,), 32.0)))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import opdb
+import pytest
 import torch
+from compare import assert_same
 
 import cresset
 
@@ -57,3 +60,70 @@ def test_the_smallest_inputs_are_accepted():
             torch.testing.assert_close(
                 cresset.compile(function)(*sample.args), function(*sample.args), rtol=1e-4, atol=1e-4
             )
+
+
+def test_numbers_are_solved_for_too():
+    def function(x, n):
+        return x * 2 if n > 3 else x.repeat(n, 1) if n % 2 else x - n
+
+    solved = cresset.solve(function, torch.randn(2, 3), 5)
+    good = [s for s in solved if s.error is None]
+    assert {"even" if s.args[1] % 2 == 0 else "odd" for s in good if s.args[1] <= 3} == {"even", "odd"}
+    assert any(s.args[1] > 3 for s in good)
+    for s in good:
+        assert_same(cresset.compile(function)(*s.args), function(*s.args))
+
+
+@pytest.mark.parametrize(
+    ("function", "ranks"),
+    [
+        (lambda x: x + 1, [0]),
+        (lambda x, w: torch.mm(x, w).relu(), [2, 2]),
+        (lambda table, rows: torch.nn.functional.embedding(rows, table), [2, 0]),
+        (lambda x, w, b: torch.nn.functional.conv1d(x, w, b), [2, 3, 1]),
+        (torch.nn.Linear(4, 3), [1]),
+    ],
+    ids=["add", "mm", "embedding", "conv1d", "module"],
+)
+def test_ranks_and_dtypes_are_found_by_trying(function, ranks):
+    compiled = cresset.compile(function)
+    with torch.no_grad():
+        solved = cresset.solve(function, limit=4)
+        assert solved
+        for sample in solved:
+            assert [a.dim() for a in sample.args] == ranks
+            if sample.error is None:
+                assert_same(compiled(*sample.args), function(*sample.args))
+            else:
+                with pytest.raises(type(sample.error)):
+                    compiled(*sample.args)
+
+
+def test_what_takes_no_tensors_is_an_error():
+    with pytest.raises(ValueError, match="call it with an example"):
+        cresset.solve(lambda x: x.no_such_method())
+
+
+# Operators whose rules ask about sizes, of torch's database: a sample of each class of sizes that they tell apart.
+ASKING = ["add", "baddbmm", "bmm", "cat", "broadcast_to", "chunk", "cdist", "cumsum", "diagonal", "diff", "einsum", "expand", "flatten", "gather", "index_select", "masked_fill", "matmul", "amax", "mean", "mm", "movedim", "mul", "narrow", "nn.functional.adaptive_avg_pool2d", "nn.functional.avg_pool2d", "nn.functional.conv1d", "nn.functional.conv2d", "nn.functional.layer_norm", "nn.functional.linear", "nn.functional.max_pool2d", "nn.functional.pad", "nn.functional.pixel_shuffle", "nn.functional.unfold", "outer", "permute", "repeat", "reshape", "roll", "scatter", "select", "softmax", "sort", "split", "squeeze", "stack", "sum", "t", "tile", "topk", "transpose", "tril", "unbind", "unflatten", "unfold", "unsqueeze", "var", "view", "where"]
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_every_class_of_sizes_of_an_operator_is_tested(name):
+    operator = next(op for op in opdb.operators(torch.float32) if op.name == name)
+    sample = opdb.samples(operator, torch.float32, 1)[0]
+    args, kwargs = opdb.arguments(sample)
+
+    def function(*args, **kwargs):
+        return operator(*args, **kwargs)
+
+    compiled = cresset.compile(function)
+    solved = cresset.solve(function, *args, limit=5, **kwargs)
+    assert solved
+    for s in solved:
+        if s.error is None:
+            assert_same(compiled(*s.args, **s.kwargs), function(*s.args, **s.kwargs))
+        else:
+            with pytest.raises(type(s.error)) as raised:
+                compiled(*s.args, **s.kwargs)
+            assert str(raised.value) == str(s.error)

@@ -33,7 +33,7 @@ ExprId address(sym::ShapeEnv& env, const Layout& layout, const Index& index) {
   sym::ExprPool& pool = env.pool();
   ExprId sum = layout.offset;
   for (size_t d = 0; d < index.size(); ++d) sum = pool.add(sum, pool.mul(index[d], layout.strides[d]));
-  return env.simplify(sum);
+  return env.simplify_address(sum);
 }
 
 ExprId span(sym::ShapeEnv& env, const std::vector<ExprId>& sizes, const Layout& layout) {

@@ -31,7 +31,7 @@ S trunc_divide(S a, S b) { return is_float(a.dtype()) ? trunc(a / b) : binary(Op
 
 bool divisor_is_nonzero(ShapeContext& shapes, const graph::Arg& divisor) {
   if (const auto* e = std::get_if<sym::ExprId>(&divisor))
-    return shapes.proved(shapes.pool().ne(*e, shapes.pool().constant(0)));
+    return shapes.decided(shapes.pool().ne(*e, shapes.pool().constant(0))).value_or(false);
   const std::optional<double> number = constant_number(shapes.graph(), divisor);
   return number && *number != 0;
 }

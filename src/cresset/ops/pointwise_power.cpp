@@ -34,7 +34,16 @@ std::optional<S> special_power(S x, double exponent) {
   return std::nullopt;
 }
 
+// A symbolic exponent is asked for those that are no calls of pow: these are kernels of their own.
+void tell_special_exponents(ShapeContext& shapes, const graph::Arg& exponent) {
+  const auto* e = std::get_if<sym::ExprId>(&exponent);
+  if (e == nullptr || constant_number(shapes.graph(), exponent)) return;
+  for (const int64_t special : {2, 3, -1, -2, 1, 0})
+    if (shapes.decided(shapes.pool().eq(*e, shapes.pool().constant(special))).value_or(false)) return;
+}
+
 Result<Types> tensor_scalar_shape(ShapeContext& shapes, const OpArgs& args) {
+  tell_special_exponents(shapes, args[1]);
   CRESSET_TRY(Types types, (shape_of<2, kNumeric, Out::Common>(shapes, args)));
   if (!is_integral(types[0].dtype)) return types;
   const std::optional<double> exponent = constant_number(args.graph(), args[1]);

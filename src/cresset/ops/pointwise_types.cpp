@@ -148,7 +148,8 @@ std::optional<double> constant_number(const graph::Graph& graph, const graph::Ar
   if (const double* number = std::get_if<double>(&arg)) return *number;
   if (const bool* flag = std::get_if<bool>(&arg)) return *flag ? 1.0 : 0.0;
   if (const ExprId* e = std::get_if<ExprId>(&arg))
-    if (graph.pool().is_const(*e)) return static_cast<double>(graph.pool().const_value(*e));
+    if (const ExprId known = graph.env().simplify(*e); graph.pool().is_const(known))
+      return static_cast<double>(graph.pool().const_value(known));
   return std::nullopt;
 }
 

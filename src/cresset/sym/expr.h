@@ -142,10 +142,12 @@ class ExprPool {
   // a - b when it is a constant.
   bool constant_difference(ExprId a, ExprId b, int64_t& out) const;
   bool is_boolean(ExprId id) const;
-  // Joins quotient and remainder, q*b + (a mod b) -> a, for divisors that `nonzero` accepts. True when it changed
+  // Joins quotient and remainder, q*b + (a mod b) -> a, for divisors that `nonzero` accepts, and two remainders,
+  // b*(q mod c) + (a mod b) -> a mod (b*c), for constants and divisors that `positive` accepts. True when it changed
   // `terms`, which must be collected, and stays so.
+  using Divisors = std::function<bool(ExprId)>;
   template <class NonZero>
-  bool join_remainders(TermList& terms, NonZero&& nonzero);
+  bool join_remainders(TermList& terms, NonZero&& nonzero, const Divisors* positive = nullptr);
 
  private:
   ExprId intern(Kind kind, std::span<const ExprId> operands, int64_t value);  // operands: not pool storage
@@ -168,7 +170,7 @@ class ExprPool {
   ExprId relation(Kind kind, ExprId a, ExprId b, int64_t offset);  // a + offset (kind) b
   ExprId relation_of_boolean(Kind kind, ExprId boolean, bool negated, int64_t bound);
   ExprId junction(Kind kind, ExprId a, ExprId b);
-  bool join_one(TermList& terms, size_t i, ExprId mod);
+  bool join_one(TermList& terms, size_t i, ExprId mod, const Divisors* positive);
   ExprId quotient_of(ExprId mod);  // y // b for y mod b
 
   std::vector<Expr> exprs_;
@@ -186,13 +188,14 @@ class ExprPool {
 };
 
 template <class NonZero>
-bool ExprPool::join_remainders(TermList& terms, NonZero&& nonzero) {
+bool ExprPool::join_remainders(TermList& terms, NonZero&& nonzero, const Divisors* positive) {
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!terms[i].monomial.valid() || !(*this)[terms[i].monomial].has_mod) continue;
     ExprList atoms;
     atoms.assign(factors(terms[i].monomial));
     for (const ExprId atom : atoms) {
-      if ((*this)[atom].kind == Kind::Mod && nonzero(operands(atom)[1]) && join_one(terms, i, atom)) return true;
+      if ((*this)[atom].kind == Kind::Mod && nonzero(operands(atom)[1]) && join_one(terms, i, atom, positive))
+        return true;
     }
   }
   return false;

@@ -184,6 +184,21 @@ ExprId Facts::simplify_sum(ExprId e) {
   return joined ? pool_.from_terms(terms) : e;
 }
 
+// Of an expression that is only evaluated where it has a value: no divisor is 0, so those that are sizes are positive.
+ExprId Facts::simplify_address(ExprId e) {
+  e = simplify(e);
+  const ExprPool::Divisors is_size = [this](ExprId divisor) { return range_of(divisor).lo >= 0; };
+  for (int step = 0; step < kMaxDepth; ++step) {
+    TermList terms;
+    pool_.terms(e, terms);  // quotients first: of two remainders joined, the quotient is no longer found
+    if (!pool_.join_remainders(terms, is_size) && !pool_.join_remainders(terms, is_size, &is_size)) break;
+    const ExprId joined = pool_.from_terms(terms);
+    if (RewriteLog* steps = log()) steps->rewrote(base_, "quotient and remainder of an address", e, joined);
+    e = simplify(joined);
+  }
+  return e;
+}
+
 // (x // c) * (c * k) -> x * k, when c is known to divide x; and learned values of products.
 ExprId Facts::simplify_product(ExprId e) {
   const Expr& node = pool_[e];

@@ -31,6 +31,7 @@ class Facts {
   Interval declared_range(VarId var) const;
 
   ExprId simplify(ExprId e);
+  ExprId simplify_address(ExprId e);
   Interval range(ExprId e);  // of simplify(e)
   std::optional<bool> decide(ExprId condition);
   // Takes `condition` for true. False when that contradicts what is known (and learns nothing).

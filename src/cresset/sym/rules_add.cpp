@@ -174,7 +174,7 @@ bool cancel_dividend(ExprPool& pool, TermList& terms, size_t i, ExprId mod, Expr
 //   k*m*(y mod b) + k*m*b*(q mod c)   ->  k*m*(y mod (b*c))
 //   k*m*(y mod b) - k*m*y             ->  -k*m*b*q         a size padded to a multiple of b is seen to be one
 // Sound where b != 0, which the caller has seen to.
-bool ExprPool::join_one(TermList& terms, size_t i, ExprId mod) {
+bool ExprPool::join_one(TermList& terms, size_t i, ExprId mod, const Divisors* positive) {
   const Term term = terms[i];
   const ExprId y = operands(mod)[0], b = operands(mod)[1];
   if (exprs_[b.index].kind == Kind::Add) return false;
@@ -185,6 +185,7 @@ bool ExprPool::join_one(TermList& terms, size_t i, ExprId mod) {
   ExprId rest;
   if (!monomial_quotient(term.monomial, mod, rest)) return false;
   const ExprId outer = monomial_product(rest, divisor.monomial);
+  const auto radix = [&](ExprId x) { return is_const(x) || (positive != nullptr && (*positive)(x)); };
   int64_t coefficient = saturating_mul(term.coefficient, divisor.coefficient);
   coefficient = saturating_mul(coefficient, term_of(quotient).coefficient);
   for (size_t j = 0; j < terms.size(); ++j) {
@@ -194,8 +195,7 @@ bool ExprPool::join_one(TermList& terms, size_t i, ExprId mod) {
     ExprId joined = y;
     const Expr& d = exprs_[digit.index];
     if (digit != q) {
-      if (quotient != q || d.kind != Kind::Mod || operands(digit)[0] != q || !is_const(b) ||
-          !is_const(operands(digit)[1]))
+      if (quotient != q || d.kind != Kind::Mod || operands(digit)[0] != q || !radix(b) || !radix(operands(digit)[1]))
         continue;
       joined = this->mod(y, mul(b, operands(digit)[1]));
     }

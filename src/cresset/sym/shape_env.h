@@ -119,6 +119,8 @@ class ShapeEnv {
 
   // Canonical form under the equalities and ranges known so far: equal sizes get equal ids.
   ExprId simplify(ExprId e);
+  // The same for the address of an element that exists: no size that it is divided by is 0.
+  ExprId simplify_address(ExprId e) { return facts_.simplify_address(e); }
 
   std::span<const GuardFact> guards() const { return guards_; }
   std::span<const Violation> violations() const { return violations_; }

@@ -192,6 +192,8 @@ typedef struct CressetEvalHooks {
   // read_length where their length is asked). Answer: 0 or 1, CRESSET_TRUTH_RUN to ask the object, -1 with an
   // exception.
   int (*truth)(void*, CressetActivation*, PyObject* value);
+  // Whether two objects are one. Answers as truth does.
+  int (*same)(void*, CressetActivation*, PyObject* left, PyObject* right);
 
   // Every call of the program. The stack still holds callable and arguments. When it is `evaluated`, enter_frame
   // follows.
@@ -256,6 +258,19 @@ int cresset_eval_is_watched(void);
 
 // The innermost activation of this thread, or NULL.
 CressetActivation* cresset_eval_current(void);
+
+// `if condition: x = x.method(a, b)` and nothing else: what the jump in progress spares. Arguments are locals (a slot)
+// or constants (slot -1).
+enum { CRESSET_SPARED_ARGUMENTS = 8 };
+typedef struct {
+  int slot;          // x
+  PyObject* method;  // its name
+  int count;
+  int slots[CRESSET_SPARED_ARGUMENTS];
+  PyObject* constants[CRESSET_SPARED_ARGUMENTS];
+} CressetSparedCall;
+// 0 when the truth that the instruction in progress asks for decides something else.
+int cresset_eval_spared_call(const CressetActivation* activation, CressetSparedCall* out);
 
 typedef enum {
   CRESSET_LEAVE_FRAME =

@@ -180,7 +180,11 @@ compare_truth : {
 }
 
 OP(IS_OP) {
-  const int holds = (SECOND() == TOP()) ^ oparg;
+  int same = CRESSET_TRUTH_RUN;
+  if (UNLIKELY(hooks->same != NULL)) ASK(same, same, SECOND(), TOP());
+  if (same < 0) goto error;
+  if (same == CRESSET_TRUTH_RUN) same = SECOND() == TOP();
+  const int holds = same ^ oparg;
   TELL(read_is, SECOND(), TOP(), holds);
   DROP(1);
   REPLACE_TOP(Py_NewRef(holds ? Py_True : Py_False));

@@ -34,6 +34,10 @@ int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_o
 }
 int cresset_eval_is_watched(void) { return 0; }
 CressetActivation* cresset_eval_current(void) { return NULL; }
+int cresset_eval_spared_call(const CressetActivation* activation, CressetSparedCall* out) {
+  (void)activation, (void)out;
+  return 0;
+}
 void cresset_eval_leave(CressetActivation* activation, CressetLeave what) { (void)activation, (void)what; }
 
 void cresset_eval_image(const CressetActivation* activation, CressetPoint point, CressetFrameImage* image) {

@@ -25,6 +25,16 @@ TEST_F(ShapeEnvTest, AGuardIsRecordedOnceAndDecidesWhatFollows) {
   EXPECT_TRUE(env_.known_not_equal((*this)("s0"), (*this)("s1 + 1")));
 }
 
+TEST_F(ShapeEnvTest, AnAddressIsOfAnElementThatExists) {
+  size("s0", 8), size("s1", 4), size("i", 5);
+  const auto address = [&](const char* text) { return print(env_.simplify_address((*this)(text))); };
+  EXPECT_EQ(simplified("s0*(i // s0) + i % s0"), simplified("i % s0 + s0*(i // s0)"));
+  EXPECT_EQ(address("s0*(i // s0) + i % s0"), "i");  // s0 may be 0, where there is no element
+  EXPECT_EQ(address("(i // s1 // s0)*s0*s1 + ((i // s1) % s0)*s1 + i % s1"), "i");
+  EXPECT_EQ(address("((i // s1) % s0)*s1 + i % s1"), address("i % (s0*s1)"));
+  EXPECT_NE(address("s0*(i // s1) + i % s1"), "i");
+}
+
 TEST_F(ShapeEnvTest, BoundaryGuardsMoveTheRange) {
   size("s0", 8);
   EXPECT_EQ(ask("s0 == 0"), false);
