@@ -58,7 +58,8 @@ bool do_spared_view(CressetActivation* activation, PyObject* value, const std::f
   if (!is_symbool(value) || cresset_eval_spared_call(activation, &call) == 0) return false;
   const SymNode* condition = symbolic(value);
   static PyObject* const expand = PyUnicode_InternFromString("expand");
-  if (condition == nullptr || call.method != expand || condition->env()->statically_known(condition->expr())) return false;
+  if (condition == nullptr || call.method != expand || condition->env()->statically_known(condition->expr()))
+    return false;
   CressetFrameImage image;
   cresset_eval_image(activation, CRESSET_BEFORE, &image);
   PyObject* x = image.slots[call.slot];

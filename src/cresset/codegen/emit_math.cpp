@@ -31,7 +31,6 @@ constexpr MathName kNames[] = {
     {Op::Erfc, "erfc", "erfc", "u15"},    {Op::Lgamma, "lgamma", "lgamma", "u10"},
     {Op::Pow, "pow", "pow", "u10"},       {Op::Atan2, "atan2", "atan2", "u10"},
     {Op::Hypot, "hypot", "hypot", "u05"}, {Op::NextAfter, "nextafter", "nextafter", ""},
-    {Op::Fmod, "fmod", "fmod", ""},
 };
 
 const MathName& names_of(Op op) {

@@ -1,7 +1,5 @@
 #include "codegen/emit_scalar.h"
 
-#include <llvm/IR/PatternMatch.h>
-
 #include <limits>
 
 namespace cresset::codegen {
@@ -152,17 +150,9 @@ Value* ScalarEmitter::extreme(bool greatest, DType dtype, Value* a, Value* b) {
   return s_.ir.CreateBinaryIntrinsic(greatest ? Intrinsic::maximum : Intrinsic::minimum, a, b);
 }
 
-// LLVM has a short form for powers of two, and a call a lane for all else.
-Value* ScalarEmitter::fmod(Value* a, Value* b) {
-  const llvm::APFloat* divisor = nullptr;
-  if (llvm::PatternMatch::match(b, llvm::PatternMatch::m_APFloat(divisor)) && divisor->getExactInverse(nullptr))
-    return s_.ir.CreateFRem(a, b);
-  return math_.emit(Op::Fmod, {a, b});
-}
-
 Value* ScalarEmitter::remainder(Value* a, Value* b) {
   Value* zero = s_.constant_like(a, 0);
-  Value* m = fmod(a, b);
+  Value* m = s_.ir.CreateFRem(a, b);
   Value* signs_differ = s_.ir.CreateXor(s_.ir.CreateFCmpOLT(b, zero), s_.ir.CreateFCmpOLT(m, zero));
   Value* adjust = s_.ir.CreateAnd(s_.ir.CreateFCmpUNE(m, zero), signs_differ);
   return s_.ir.CreateSelect(adjust, s_.ir.CreateFAdd(m, b), m);
@@ -179,7 +169,7 @@ Value* ScalarEmitter::float_binary(const loop::Scalar& scalar, Value* a, Value* 
     case Op::Div:
       return s_.ir.CreateFDiv(a, b);
     case Op::Fmod:
-      return fmod(a, b);
+      return s_.ir.CreateFRem(a, b);
     case Op::Remainder:
       return remainder(a, b);
     case Op::CopySign:

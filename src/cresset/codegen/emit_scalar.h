@@ -30,7 +30,6 @@ class ScalarEmitter {
   llvm::Value* divide(loop::Op op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* shift(loop::Op op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* sign(DType dtype, llvm::Value* a);
-  llvm::Value* fmod(llvm::Value* a, llvm::Value* b);
   llvm::Value* remainder(llvm::Value* a, llvm::Value* b);
 
   EmitState& s_;
