@@ -204,7 +204,7 @@ class GenericRule {
     dense_.assign(base.size(), true);
     look_whether_dense(base);
     std::vector<std::pair<SizePredictor::Point, Geometry>> seen;
-    bool all_moved = false;
+    bool all_moved = predictor.points().empty();  // plain sizes
     const auto observe = [&](const SizePredictor::Point& point) {
       try {
         const Tensors there = call_.run([&](ExprId e) { return predictor.value(point, e).value(); });

@@ -110,8 +110,8 @@ static bool is_keywords(const ArgSpec& spec) {
 }
 
 bool SpecBuilder::is_symbolic(const std::string& path) const {
-  if (symbolic_ints == nullptr || fixed_depth_ != 0) return false;
-  return std::find(symbolic_ints->begin(), symbolic_ints->end(), path) != symbolic_ints->end();
+  return symbolic_ints != nullptr && fixed_depth_ == 0 &&
+         std::find(symbolic_ints->begin(), symbolic_ints->end(), path) != symbolic_ints->end();
 }
 
 ArgSpec SpecBuilder::build(PyObject* object, std::string path) {

@@ -356,7 +356,8 @@ CressetAction Session::log_warning(const CressetCall& call) {
 void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject* result,
                          PyObject* exception) {
   const bool mine = std::exchange(in_progress_, {}).activation == activation;
-  if (result == nullptr && exception != nullptr) raise_of_plain_numbers(call, exception);
+  // Only what changes nothing may be called again.
+  if (exception != nullptr && classify(call).effect == CEffect::Pure) raise_of_plain_numbers(call, exception);
   if (open()) return note_call(call, result);
   if (mine && (result != nullptr || exception != nullptr)) maker_.go_on(activation, CRESSET_AFTER, result, exception);
 }

@@ -126,14 +126,6 @@ void Session::read_deep(PyObject* object, int depth) {
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
     if (PyRef value = with_numpy_scalar(op)) return *result = value.release(), CRESSET_RESULT;
-  const bool is_asked = op.kind == CRESSET_OP_COMPARE && (op.operation & CRESSET_AS_BOOL) != 0;
-  if (is_asked && (is_symint(op.operands[0]) || is_symint(op.operands[1])) && !operators_call_python()) {
-    const PyRef compared =
-        PyRef::steal(PyObject_RichCompare(op.operands[0], op.operands[1], op.operation & ~CRESSET_AS_BOOL));
-    if (!compared) return CRESSET_FAIL;
-    if (do_spared_view(activation, compared.get(), [this](PyObject* object) { return existed(object); }))
-      return *result = Py_NewRef(Py_False), CRESSET_RESULT;
-  }
   // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
   if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
     if (existed(op.operands[0]) && !is_constant_value(op.operands[1])) learn_keys(op.operands[0]);

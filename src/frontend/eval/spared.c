@@ -62,7 +62,7 @@ int cresset_eval_spared_call(const CressetActivation* activation, CressetSparedC
   PyCodeObject* code = activation->code;
   Reader reader = {cresset_written_code(code), activation->instruction, (int)Py_SIZE(code)};
 #ifdef TO_BOOL
-  if (opcode_at(&reader) == TO_BOOL || opcode_at(&reader) == COMPARE_OP) step(&reader);
+  if (opcode_at(&reader) == TO_BOOL) step(&reader);
 #endif
   if (opcode_at(&reader) != JUMPS_IF_FALSE) return 0;
   const int distance = argument_at(&reader);
