@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "sym/rebuild.h"
+
 namespace cresset::codegen {
 namespace {
 
@@ -31,6 +33,8 @@ class Collapser {
     gather();
     drop_unit_loops(space_.outer);
     drop_unit_loops(space_.inner);
+    split(space_.outer);
+    split(space_.inner);
     order(space_.outer);
     order(space_.inner);
     merge(space_.outer);
@@ -84,6 +88,100 @@ class Collapser {
       replace(loop.var, pool_.constant(0));
       return true;
     });
+  }
+
+  // Loops over what is taken apart by a divisor of their extent, as flattened dimensions are, become two: o * divisor +
+  // i.
+  void split(std::vector<Loop>& loops) {
+    for (size_t k = 0; k < loops.size();) {
+      const ExprId divisor = divisor_of(loops[k]);
+      if (divisor.valid())
+        split_by(loops, k, divisor);
+      else
+        ++k;
+    }
+  }
+
+  // What the loop's variable alone is divided by somewhere, when that divides its extent. Vectors hold several rows of
+  // few elements: there dividing is better.
+  ExprId divisor_of(const Loop& loop) {
+    constexpr int64_t kShort = 8;
+    ExprId found;
+    for_each_expr([&](ExprId& e) {
+      if (found.valid() || !pool_.uses_var(e, loop.var)) return;
+      visit_divisions(e, [&](ExprId dividend, ExprId divisor) {
+        if (found.valid() || dividend != pool_.var(loop.var) || !is_size(divisor)) return;
+        if (env_.hint_or(divisor, 0) < kShort || env_.known_equal(divisor, loop.extent)) return;
+        if (times(loop.extent, divisor).valid()) found = divisor;
+      });
+    });
+    return found;
+  }
+
+  template <class F>
+  void visit_divisions(ExprId e, F&& f) {
+    const sym::Kind kind = pool_[e].kind;
+    const std::vector<ExprId> operands(pool_.operands(e).begin(), pool_.operands(e).end());
+    if (kind == sym::Kind::FloorDiv || kind == sym::Kind::Mod) f(operands[0], operands[1]);
+    for (ExprId operand : operands) visit_divisions(operand, f);
+  }
+
+  bool is_size(ExprId e) {
+    std::vector<VarId> vars;
+    pool_.collect_vars(e, vars);
+    const auto is_loop = [&](VarId var) {
+      const auto walks = [&](const Loop& loop) { return loop.var == var; };
+      return std::any_of(space_.outer.begin(), space_.outer.end(), walks) ||
+             std::any_of(space_.inner.begin(), space_.inner.end(), walks) ||
+             std::any_of(kernel_.bindings.begin(), kernel_.bindings.end(),
+                         [&](const loop::Binding& b) { return b.var == var; });
+    };
+    return std::none_of(vars.begin(), vars.end(), is_loop);
+  }
+
+  // extent / divisor where that leaves no rest; invalid otherwise.
+  ExprId times(ExprId extent, ExprId divisor) {
+    const ExprId quotient = env_.simplify(pool_.floor_div(extent, divisor));
+    if (env_.known_equal(pool_.mul(quotient, divisor), extent)) return quotient;
+    sym::TermList by, terms;  // of symbols, which may be 0: then so is the extent, and nothing is walked
+    pool_.terms(divisor, by);
+    pool_.terms(extent, terms);
+    ExprId sum = pool_.constant(0), monomial;
+    for (const sym::Term& term : terms) {
+      if (by.size() != 1 || !by[0].monomial.valid() || !term.monomial.valid()) return {};
+      if (term.coefficient % by[0].coefficient != 0) return {};
+      if (!pool_.monomial_quotient(term.monomial, by[0].monomial, monomial)) return {};
+      const int64_t coefficient = term.coefficient / by[0].coefficient;
+      sum = pool_.add(sum, monomial.valid() ? pool_.scaled(monomial, coefficient) : pool_.constant(coefficient));
+    }
+    return sum;
+  }
+
+  // `e` over o and i, where var == o * divisor + i.
+  struct Split {
+    ExprId var, divisor, o, i;
+  };
+  ExprId apply(const Split& split, ExprId e) {
+    if (e == split.var) return pool_.add(pool_.mul(split.o, split.divisor), split.i);
+    if (!pool_.uses_var(e, pool_.var_of(split.var))) return e;
+    const sym::Kind kind = pool_[e].kind;
+    std::vector<ExprId> operands(pool_.operands(e).begin(), pool_.operands(e).end());
+    const bool divides = kind == sym::Kind::FloorDiv || kind == sym::Kind::Mod;
+    if (divides && operands[0] == split.var && operands[1] == split.divisor)
+      return kind == sym::Kind::Mod ? split.i : split.o;
+    for (ExprId& operand : operands) operand = apply(split, operand);
+    return sym::rebuild(pool_, e, operands);
+  }
+
+  void split_by(std::vector<Loop>& loops, size_t k, ExprId divisor) {
+    const Loop loop = loops[k];
+    const ExprId count = times(loop.extent, divisor);
+    const Split split{pool_.var(loop.var), divisor, env_.new_index_var(count), env_.new_index_var(divisor)};
+    known_.insert(pool_.var_of(split.o));
+    known_.insert(pool_.var_of(split.i));
+    for_each_expr([&](ExprId& e) { e = simplify(apply(split, e)); });
+    loops[k] = {pool_.var_of(split.o), count, loop.inner};
+    loops.insert(loops.begin() + static_cast<ptrdiff_t>(k) + 1, {pool_.var_of(split.i), divisor, loop.inner});
   }
 
   // The hint of |coefficient| of `var` in the accesses that mention it; stores first, since scattered stores cost most.

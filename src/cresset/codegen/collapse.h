@@ -1,5 +1,5 @@
-// Fewer, longer loops: drops dimensions of extent 1, orders dimensions by stride, merges neighbours that every address
-// walks as one.
+// Loops that addresses walk in strides: drops dimensions of extent 1, splits those that addresses divide, orders
+// dimensions by stride, merges neighbours that every address walks as one.
 #pragma once
 
 #include "codegen/schedule.h"

@@ -1,5 +1,7 @@
 #include "codegen/emit_index.h"
 
+#include <llvm/Analysis/VectorUtils.h>
+
 #include <algorithm>
 
 namespace cresset::codegen {
@@ -73,13 +75,26 @@ IndexEmitter::Access IndexEmitter::access(const IndexForm& form, Value*& offset)
     offset = emit(form.expr);
     return Access::Uniform;
   }
-  const bool unit = form.coefficient.valid() && s_.kernel.env().pool().is_const(form.coefficient, 1);
-  if (unit && !is_vector(form.rest)) {
-    offset = s_.ir.CreateAdd(emit(form.rest), s_.vars.at(s_.schedule.loops[s_.schedule.vector].var));
-    return Access::Contiguous;
+  if (form.coefficient.valid() && !is_vector(form.rest)) {
+    Value* start = s_.vars.at(s_.schedule.loops[s_.schedule.vector].var);
+    if (s_.kernel.env().pool().is_const(form.coefficient, 1)) {
+      offset = s_.ir.CreateAdd(emit(form.rest), start);
+      return Access::Contiguous;
+    }
+    if (const int apart = step(form); apart != 0) {
+      offset = s_.ir.CreateAdd(emit(form.rest), s_.ir.CreateMul(start, s_.i64(apart)));
+      return Access::Strided;
+    }
   }
   offset = s_.splat(emit(form));
   return Access::Scattered;
+}
+
+int IndexEmitter::step(const IndexForm& form) const {
+  const sym::ExprPool& pool = s_.kernel.env().pool();
+  if (!form.coefficient.valid() || !pool.is_const(form.coefficient)) return 0;
+  const int64_t apart = pool.const_value(form.coefficient);
+  return apart == -1 || (apart >= 2 && apart <= 4) ? static_cast<int>(apart) : 0;
 }
 
 Value* IndexEmitter::emit(ExprId id) {
@@ -168,6 +183,32 @@ Value* IndexEmitter::combine(ExprId id, Value* a, Value* b) {
   CRESSET_CHECK(false, "not an operator of two operands");
 }
 
+// No machine divides vectors of i64, but AVX-512 turns them into doubles and back. A quotient by the reciprocal is off
+// by the rounding of either, at most 2^-51 of it; the quotient of what is left is off by one at most.
+Value* IndexEmitter::divide_by_reciprocal(Value* a, Value* b, bool is_mod) {
+  llvm::Type* real = a->getType()->getWithNewType(s_.ir.getDoubleTy());
+  Value* uniform = llvm::getSplatValue(b);
+  Value* one_by = s_.ir.CreateSIToFP(uniform != nullptr ? uniform : b, uniform != nullptr ? s_.ir.getDoubleTy() : real);
+  one_by = s_.splat(s_.ir.CreateFDiv(llvm::ConstantFP::get(one_by->getType(), 1), one_by));
+  auto quotient_of = [&](Value* v) {
+    return s_.ir.CreateFPToSI(s_.ir.CreateFMul(s_.ir.CreateSIToFP(v, real), one_by), a->getType());
+  };
+  Value* quotient = quotient_of(a);
+  Value* rest = s_.ir.CreateSub(a, s_.ir.CreateMul(quotient, b));
+  Value* more = quotient_of(rest);
+  quotient = s_.ir.CreateAdd(quotient, more);
+  rest = s_.ir.CreateSub(rest, s_.ir.CreateMul(more, b));
+  Value* below = s_.ir.CreateICmpSLT(rest, s_.constant_int_like(rest, 0));
+  Value* above = s_.ir.CreateICmpSGE(rest, b);
+  if (is_mod) {
+    rest = s_.ir.CreateSelect(below, s_.ir.CreateAdd(rest, b), rest);
+    return s_.ir.CreateSelect(above, s_.ir.CreateSub(rest, b), rest);
+  }
+  Value* one = s_.constant_int_like(quotient, 1);
+  quotient = s_.ir.CreateSelect(below, s_.ir.CreateSub(quotient, one), quotient);
+  return s_.ir.CreateSelect(above, s_.ir.CreateAdd(quotient, one), quotient);
+}
+
 // Lanes past a mask and code hoisted out of empty loops may see a divisor of 0, which must not trap.
 Value* IndexEmitter::division(ExprId id, Value* a, Value* b) {
   const auto& proved = s_.schedule.unsigned_division;
@@ -175,6 +216,8 @@ Value* IndexEmitter::division(ExprId id, Value* a, Value* b) {
   const bool is_mod = s_.kernel.env().pool()[id].kind == Kind::Mod;
   Value* zero = s_.constant_int_like(b, 0);
   if (!llvm::isa<llvm::Constant>(b)) b = s_.ir.CreateSelect(s_.ir.CreateICmpEQ(b, zero), s_.constant_int_like(b, 1), b);
+  if (is_unsigned && EmitState::is_vector(a) && s_.has_scalef && !llvm::isa<llvm::Constant>(b))
+    return divide_by_reciprocal(a, b, is_mod);
   if (is_unsigned) return is_mod ? s_.ir.CreateURem(a, b) : s_.ir.CreateUDiv(a, b);
   Value* quotient = s_.ir.CreateSDiv(a, b);
   Value* remainder = s_.ir.CreateSub(a, s_.ir.CreateMul(quotient, b));

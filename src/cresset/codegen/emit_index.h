@@ -21,9 +21,11 @@ class IndexEmitter {
   // The same, using that the form is linear in the vector variable.
   llvm::Value* emit(const IndexForm& form);
 
-  enum class Access { Uniform, Contiguous, Scattered };
-  // How lanes' addresses lie; `offset`: of lane 0 (i64) for Uniform and Contiguous, of every lane for Scattered.
+  // Strided: step() elements apart, few enough to read or write all that lies between.
+  enum class Access { Uniform, Contiguous, Strided, Scattered };
+  // How lanes' addresses lie; `offset`: of every lane for Scattered, else of lane 0 (i64).
   Access access(const IndexForm& form, llvm::Value*& offset);
+  int step(const IndexForm& form) const;  // of a Strided access: -1 or 2 to 4; 0: it is none
 
  private:
   struct About {
@@ -46,6 +48,7 @@ class IndexEmitter {
   llvm::Value* fold_operands(ExprId expr);
   llvm::Value* combine(ExprId expr, llvm::Value* a, llvm::Value* b);
   llvm::Value* division(ExprId expr, llvm::Value* a, llvm::Value* b);
+  llvm::Value* divide_by_reciprocal(llvm::Value* a, llvm::Value* b, bool is_mod);
   llvm::Value* relation(llvm::CmpInst::Predicate predicate, llvm::Value* a, llvm::Value* b);
   llvm::Value* truth(llvm::Value* v);
 

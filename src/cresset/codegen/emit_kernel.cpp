@@ -22,6 +22,7 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const Schedule& schedul
       memory_(s_, index_),
       scalars_(s_, index_, memory_),
       reduces_(s_, scalars_) {
+  unroll_ = schedule.unroll;
   s_.resolver = options.resolver;
   s_.vector_bits = options.vector_bits;
   s_.has_fma = options.has_fma;
@@ -146,37 +147,92 @@ void KernelEmitter::emit(const std::string& name) {
   s_.ir.SetInsertPoint(start);
   prologue(function);
   compute_level(0, 0);
-  for_loop(function->getArg(2), function->getArg(3), s_.i64(1), [&](Value* number) { item(number); });
-  s_.ir.CreateRetVoid();
+  const Short rows = short_rows();
+  if (rows == Short::Never) return items(function->getArg(2), function->getArg(3));
+  BasicBlock* any = BasicBlock::Create(s_.ir.getContext(), "any", function);
+  BasicBlock* brief = BasicBlock::Create(s_.ir.getContext(), "short", function);
+  s_.ir.CreateCondBr(s_.ir.CreateICmpSLE(extent(schedule_.vector), s_.i64(schedule_.width)), brief, any);
+  s_.ir.SetInsertPoint(brief);
+  is_short_ = true;
+  unroll_ = 1;
+  items(function->getArg(2), function->getArg(3));
+  is_short_ = false;
+  unroll_ = schedule_.unroll;
+  s_.ir.SetInsertPoint(any);
+  if (rows == Short::Always)
+    s_.ir.CreateUnreachable();
+  else
+    items(function->getArg(2), function->getArg(3));
 }
 
-// Decodes a work item: blocks of an outer vector loop vary fastest, then the outer loops from the last.
-void KernelEmitter::item(Value* number) {
+// Rows of a few elements: one vector under a mask that is the same for all, no loops. Kernels for any number of
+// elements have a form for them beside the other, unless their only form is masked and long.
+KernelEmitter::Short KernelEmitter::short_rows() const {
+  if (schedule_.has_tile() || schedule_.width == 1 || schedule_.loops.size() == 1) return Short::Never;
+  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(extents_[schedule_.vector]))
+    return known->getSExtValue() <= schedule_.width ? Short::Always : Short::Never;
+  return schedule_.masked ? Short::Never : Short::Sometimes;
+}
+
+void KernelEmitter::items(Value* begin, Value* end) {
+  const size_t scope = index_.scope();
+  start_items(begin);
+  for_loop(begin, end, s_.i64(1), [&](Value*) {
+    item();
+    next_item();
+  });
+  s_.ir.CreateRetVoid();
+  index_.leave(scope);
+}
+
+// How a work item's number is composed, fastest first: blocks of an outer vector loop, blocks of the tile loop, the
+// other outer loops from the last.
+void KernelEmitter::start_items(Value* first) {
+  digits_.clear();
+  const Loop& vector = schedule_.loops[schedule_.vector];
+  auto add = [&](size_t loop, int64_t step) {
+    Value* count = extent(loop);
+    if (step != 1) count = s_.ir.CreateUDiv(s_.ir.CreateAdd(count, s_.i64(step - 1)), s_.i64(step));
+    count = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::umax, count, s_.i64(1));
+    digits_.push_back({loop, step, count, reduces_.slot(s_.ir.getInt64Ty())});
+  };
+  if (!vector.inner && !is_short_) add(schedule_.vector, schedule_.block);
+  if (schedule_.has_tile()) add(schedule_.tile, schedule_.tile_block);
+  for (size_t k = vector.inner ? schedule_.first_inner() : schedule_.vector; k-- > 0;)
+    if (k != schedule_.tile) add(k, 1);
+  for (const Digit& digit : digits_) {
+    const bool last = &digit == &digits_.back();
+    s_.ir.CreateStore(last ? first : s_.ir.CreateURem(first, digit.count), digit.value);
+    if (!last) first = s_.ir.CreateUDiv(first, digit.count);
+  }
+}
+
+// The next item: divisions would cost more than short rows do.
+void KernelEmitter::next_item() {
+  Value* carry = s_.i64(1);
+  for (const Digit& digit : digits_) {
+    Value* next = s_.ir.CreateAdd(s_.ir.CreateLoad(s_.ir.getInt64Ty(), digit.value), carry);
+    const bool last = &digit == &digits_.back();
+    Value* wraps = last ? s_.ir.getFalse() : s_.ir.CreateICmpEQ(next, digit.count);
+    s_.ir.CreateStore(s_.ir.CreateSelect(wraps, s_.i64(0), next), digit.value);
+    carry = s_.ir.CreateZExt(wraps, s_.ir.getInt64Ty());
+  }
+}
+
+void KernelEmitter::item() {
   const Loop& vector = schedule_.loops[schedule_.vector];
   Value *begin = nullptr, *end = nullptr;
-  if (!vector.inner) {
+  for (const Digit& digit : digits_) {
+    Value* v = s_.ir.CreateLoad(s_.ir.getInt64Ty(), digit.value);
+    if (digit.step != 1) v = s_.ir.CreateMul(v, s_.i64(digit.step));
+    s_.vars[schedule_.loops[digit.loop].var] = v;
+    if (digit.loop == schedule_.vector) begin = v;
+  }
+  if (is_short_ && !vector.inner) begin = s_.i64(0), end = extent(schedule_.vector);
+  if (begin != nullptr && !is_short_) {
+    s_.vars.erase(vector.var);
     Value* block = s_.i64(schedule_.block);
-    Value* blocks = s_.ir.CreateUDiv(s_.ir.CreateAdd(extent(schedule_.vector), s_.i64(schedule_.block - 1)), block);
-    blocks = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::umax, blocks, s_.i64(1));
-    const bool alone = schedule_.vector == 0;
-    begin = s_.ir.CreateMul(alone ? number : s_.ir.CreateURem(number, blocks), block);
-    if (!alone) number = s_.ir.CreateUDiv(number, blocks);
     end = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, s_.ir.CreateAdd(begin, block), extent(schedule_.vector));
-  }
-  const size_t outer = vector.inner ? schedule_.first_inner() : schedule_.vector;
-  if (schedule_.has_tile()) {
-    Value* rows =
-        s_.ir.CreateUDiv(s_.ir.CreateAdd(extent(schedule_.tile), s_.i64(schedule_.width - 1)), s_.i64(schedule_.width));
-    rows = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::umax, rows, s_.i64(1));
-    s_.vars[schedule_.loops[schedule_.tile].var] =
-        s_.ir.CreateMul(s_.ir.CreateURem(number, rows), s_.i64(schedule_.width));
-    number = s_.ir.CreateUDiv(number, rows);
-  }
-  for (size_t k = outer; k-- > 0;) {
-    if (k == schedule_.tile) continue;
-    Value* divisor = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::umax, extent(k), s_.i64(1));
-    s_.vars[schedule_.loops[k].var] = k == 0 ? number : s_.ir.CreateURem(number, divisor);
-    if (k != 0) number = s_.ir.CreateUDiv(number, divisor);
   }
   compute_level(1, 0);
   if (vector.inner) return row();
@@ -194,6 +250,7 @@ void KernelEmitter::vector_outer(Value* begin, Value* end) {
     });
   };
   const int wide = wide_lanes();
+  if (is_short_) return run(begin, wide, tail_mask(begin, end, wide));
   if (schedule_.masked) {
     for_loop(begin, end, s_.i64(wide), [&](Value* v) { run(v, wide, tail_mask(v, end, wide)); });
     return;
@@ -203,86 +260,6 @@ void KernelEmitter::vector_outer(Value* begin, Value* end) {
   if (wide == 1) return;
   const int width = schedule_.width;
   for_loop(whole, end, s_.i64(width), [&](Value* v) { run(v, width, tail_mask(v, end, width)); });
-}
-
-// Blocks of the vector loop by `width` points of the tile loop: first the crossing loads are turned over into memory of
-// their own, then the points are computed as ever.
-void KernelEmitter::tiles(Value* begin, Value* end) {
-  const VarId row_var = schedule_.loops[schedule_.tile].var, vector_var = schedule_.loops[schedule_.vector].var;
-  const int width = schedule_.width;
-  Value* first_row = s_.vars[row_var];
-  Value* row_count = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, s_.i64(width),
-                                                 s_.ir.CreateSub(extent(schedule_.tile), first_row));
-  for_loop(begin, end, s_.i64(width), [&](Value* v) {
-    s_.vars[vector_var] = v;
-    s_.vars[row_var] = first_row;
-    Value* column_count = s_.ir.CreateSub(end, v);
-    for (uint32_t i = 0; i < kernel_.scalars.size(); ++i)
-      if (schedule_.tiled[i])
-        turn_over({i}, s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, column_count, s_.i64(width)));
-    Value* mask = tail_mask(v, end, width);
-    for_loop(s_.i64(0), row_count, s_.i64(1), [&](Value* row_in_tile) {
-      tile_row_ = row_in_tile;
-      s_.vars[row_var] = s_.ir.CreateAdd(first_row, row_in_tile);
-      with_lanes(width, mask, [&] {
-        compute_level(2, 0);
-        row();
-      });
-    });
-    s_.vars[row_var] = first_row;
-  });
-}
-
-// Loads `count` vectors along the tile loop, one a point of the vector loop, and leaves their transpose in tile memory.
-// Past the end the last vector is loaded again: nobody reads those lanes.
-void KernelEmitter::turn_over(ScalarId id, Value* count) {
-  const loop::Scalar& load = kernel_[id];
-  const int width = schedule_.width;
-  const DType dtype = kernel_.buffers[load.buffer.index].dtype;
-  llvm::Type* element = s_.memory_type(dtype);
-  llvm::Type* type = s_.widened(element, width);
-  const llvm::Align align(static_cast<uint64_t>(byte_size(dtype)));
-  const IndexForm& form = schedule_.scalar_index[id.index];
-  const Loop& tile = schedule_.loops[schedule_.tile];
-  Value* mask = tail_mask(s_.vars[tile.var], extent(schedule_.tile), width);
-  Value* base = s_.ir.CreateGEP(element, s_.buffers[load.buffer.index], index_.emit(form.expr));
-  Value* step = index_.emit(form.coefficient);
-  Value* last = s_.ir.CreateSub(count, s_.i64(1));
-  std::vector<Value*> rows;
-  for (int i = 0; i < width; ++i) {
-    Value* point = s_.ir.CreateBinaryIntrinsic(llvm::Intrinsic::smin, s_.i64(i), last);
-    Value* pointer = s_.ir.CreateGEP(element, base, s_.ir.CreateMul(point, step));
-    rows.push_back(s_.ir.CreateMaskedLoad(type, pointer, align, mask, llvm::Constant::getNullValue(type)));
-  }
-  transpose(rows);
-  tile_memory_.resize(kernel_.scalars.size());
-  BasicBlock& entry = s_.ir.GetInsertBlock()->getParent()->getEntryBlock();
-  if (tile_memory_[id.index] == nullptr) {
-    llvm::AllocaInst* memory = llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(llvm::ArrayType::get(type, width));
-    memory->setAlignment(llvm::Align(64));
-    tile_memory_[id.index] = memory;
-  }
-  for (int i = 0; i < width; ++i)
-    s_.ir.CreateAlignedStore(rows[i], s_.ir.CreateConstGEP1_64(type, tile_memory_[id.index], static_cast<uint64_t>(i)),
-                             align);
-}
-
-// Swaps the off-diagonal halves of ever smaller squares.
-void KernelEmitter::transpose(std::vector<Value*>& rows) {
-  const int width = static_cast<int>(rows.size());
-  for (int d = width / 2; d >= 1; d /= 2) {
-    std::vector<int> upper, lower;
-    for (int lane = 0; lane < width; ++lane) {
-      upper.push_back((lane & d) == 0 ? lane : width + lane - d);
-      lower.push_back((lane & d) == 0 ? lane + d : width + lane);
-    }
-    for (int i = 0; i < width; ++i) {
-      if ((i & d) != 0) continue;
-      Value *a = rows[i], *b = rows[i + d];
-      rows[i] = s_.ir.CreateShuffleVector(a, b, upper);
-      rows[i + d] = s_.ir.CreateShuffleVector(a, b, lower);
-    }
-  }
 }
 
 void KernelEmitter::row() {
@@ -303,7 +280,7 @@ void KernelEmitter::reduction_pass(uint16_t pass) {
   const bool inner = schedule_.vector_is_inner();
   for (ScalarId id : reduces) {
     accumulators_.push_back(reduces_.start(id, inner ? wide_lanes() : s_.lanes));
-    if (inner && schedule_.unroll > 1) accumulators_.push_back(reduces_.start(id, schedule_.width));
+    if (inner && unroll_ > 1) accumulators_.push_back(reduces_.start(id, schedule_.width));
   }
   inner_nest(schedule_.first_inner(), pass);
   for (ScalarId id : reduces) {
@@ -349,6 +326,7 @@ void KernelEmitter::vector_loop(size_t k, uint16_t pass) {
       body(pass);
     });
   };
+  if (is_short_) return inside(s_.i64(0), width, tail_mask(s_.i64(0), extent(k), width));
   const auto* known = llvm::dyn_cast<llvm::ConstantInt>(extent(k));
   const bool has_tail = known == nullptr || known->getSExtValue() % wide != 0;
   if (schedule_.masked && has_tail) {

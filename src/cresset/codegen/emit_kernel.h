@@ -28,9 +28,12 @@ class KernelEmitter {
  private:
   using Body = std::function<void(llvm::Value*)>;
   void prologue(llvm::Function* function);
-  void item(llvm::Value* number);
+  void start_items(llvm::Value* first);
+  void next_item();
+  void item();
   void vector_outer(llvm::Value* begin, llvm::Value* end);
   void tiles(llvm::Value* begin, llvm::Value* end);
+  void squares(llvm::Value* first_row, llvm::Value* begin, llvm::Value* end);
   void turn_over(ScalarId load, llvm::Value* row_count);
   void transpose(std::vector<llvm::Value*>& rows);
   void row();
@@ -54,8 +57,18 @@ class KernelEmitter {
   void with_lanes(int lanes, llvm::Value* mask, const std::function<void()>& body);
   llvm::Value* tail_mask(llvm::Value* start, llvm::Value* end, int lanes);
   llvm::Value* extent(size_t loop) { return extents_[loop]; }
-  int wide_lanes() const { return schedule_.width * schedule_.unroll; }
+  int wide_lanes() const { return schedule_.width * unroll_; }
+  enum class Short { Never, Sometimes, Always };
+  Short short_rows() const;
+  void items(llvm::Value* begin, llvm::Value* end);
   bool runs_wanted() const;
+
+  struct Digit {
+    size_t loop;
+    int64_t step;        // points of the loop in an item
+    llvm::Value* count;  // values that the digit takes, at least 1
+    llvm::AllocaInst* value;
+  };
 
   const loop::Kernel& kernel_;
   const Schedule& schedule_;
@@ -64,7 +77,10 @@ class KernelEmitter {
   MemoryEmitter memory_;
   ScalarEmitter scalars_;
   ReduceEmitter reduces_;
+  int unroll_ = 1;
+  bool is_short_ = false;                  // the form being emitted is for a vector loop of one vector at most
   std::vector<llvm::Value*> extents_;      // by loop
+  std::vector<Digit> digits_;              // of the work item's number, fastest first
   llvm::Value* tile_row_ = nullptr;        // of the point being emitted
   std::vector<llvm::Value*> tile_memory_;  // by scalar: width x width elements of a load turned over
   std::vector<Accumulator> accumulators_;  // of the pass being emitted; for one reduction, widest first

@@ -1,5 +1,7 @@
 #include "codegen/emit_memory.h"
 
+#include <llvm/Analysis/VectorUtils.h>
+
 namespace cresset::codegen {
 
 using llvm::Value;
@@ -50,6 +52,73 @@ Value* MemoryEmitter::uniform_load(llvm::Type* type, Value* pointer, Value* cond
   return s_.ir.CreateAlignedLoad(type, pointer, align);
 }
 
+namespace {
+
+std::vector<int> reversed(int lanes) {
+  std::vector<int> order;
+  for (int lane = lanes; lane-- > 0;) order.push_back(lane);
+  return order;
+}
+
+}  // namespace
+
+// A mask over the elements of vector `part` of `step` neighbours: every step-th one, where its lane is on.
+Value* MemoryEmitter::spread_mask(Value* mask, int step, int part) {
+  std::vector<int> from;
+  for (int i = 0; i < s_.lanes; ++i) {
+    const int element = part * s_.lanes + i;
+    from.push_back(element % step == 0 ? element / step : s_.lanes);
+  }
+  if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(s_.widened(s_.ir.getInt1Ty(), s_.lanes));
+  return s_.ir.CreateShuffleVector(mask, llvm::Constant::getNullValue(mask->getType()), from);
+}
+
+// Lanes `step` elements apart, lane 0 at `pointer`: whole vectors, of which lanes are picked. The last one may not read
+// what follows the last lane.
+Value* MemoryEmitter::strided_load(llvm::Type* type, Value* pointer, int step, llvm::Align align, Value* mask) {
+  llvm::Type* element = type->getScalarType();
+  Value* zeros = llvm::Constant::getNullValue(type);
+  if (step == -1) {
+    const std::vector<int> order = reversed(s_.lanes);
+    pointer = s_.ir.CreateGEP(element, pointer, s_.i64(1 - s_.lanes));
+    Value* out = mask == nullptr
+                     ? static_cast<Value*>(s_.ir.CreateAlignedLoad(type, pointer, align))
+                     : s_.ir.CreateMaskedLoad(type, pointer, align, s_.ir.CreateShuffleVector(mask, order), zeros);
+    return s_.ir.CreateShuffleVector(out, order);
+  }
+  std::vector<Value*> parts;
+  for (int part = 0; part < step; ++part) {
+    Value* from = s_.ir.CreateGEP(element, pointer, s_.i64(part * s_.lanes));
+    if (mask == nullptr && part + 1 < step)
+      parts.push_back(s_.ir.CreateAlignedLoad(type, from, align));
+    else
+      parts.push_back(s_.ir.CreateMaskedLoad(type, from, align, spread_mask(mask, step, part), zeros));
+  }
+  std::vector<int> picked;
+  for (int lane = 0; lane < s_.lanes; ++lane) picked.push_back(lane * step);
+  return s_.ir.CreateShuffleVector(llvm::concatenateVectors(s_.ir, parts), picked);
+}
+
+void MemoryEmitter::strided_store(Value* value, Value* pointer, int step, llvm::Align align) {
+  llvm::Type* element = value->getType()->getScalarType();
+  if (step == -1) {
+    const std::vector<int> order = reversed(s_.lanes);
+    pointer = s_.ir.CreateGEP(element, pointer, s_.i64(1 - s_.lanes));
+    value = s_.ir.CreateShuffleVector(value, order);
+    if (s_.mask == nullptr)
+      s_.ir.CreateAlignedStore(value, pointer, align);
+    else
+      s_.ir.CreateMaskedStore(value, pointer, align, s_.ir.CreateShuffleVector(s_.mask, order));
+    return;
+  }
+  for (int part = 0; part < step; ++part) {
+    std::vector<int> spread;
+    for (int i = 0; i < s_.lanes; ++i) spread.push_back((part * s_.lanes + i) / step);
+    Value* to = s_.ir.CreateGEP(element, pointer, s_.i64(part * s_.lanes));
+    s_.ir.CreateMaskedStore(s_.ir.CreateShuffleVector(value, spread), to, align, spread_mask(s_.mask, step, part));
+  }
+}
+
 Value* MemoryEmitter::load(const loop::Scalar& scalar, const IndexForm& form) {
   const DType dtype = s_.kernel.buffers[scalar.buffer.index].dtype;
   llvm::Type* element = s_.memory_type(dtype);
@@ -69,7 +138,9 @@ Value* MemoryEmitter::load(const loop::Scalar& scalar, const IndexForm& form) {
   llvm::Type* type = s_.widened(element, s_.lanes);
   Value* mask = lane_mask(own_mask);
   Value* out = nullptr;
-  if (access == IndexEmitter::Access::Scattered) {
+  if (access == IndexEmitter::Access::Strided) {
+    out = strided_load(type, pointer, index_.step(form), align, mask);
+  } else if (access == IndexEmitter::Access::Scattered) {
     if (mask == nullptr) mask = s_.splat(s_.ir.getTrue());
     out = s_.ir.CreateMaskedGather(type, pointer, align, mask, llvm::Constant::getNullValue(type));
   } else if (mask != nullptr) {
@@ -96,7 +167,9 @@ void MemoryEmitter::store(const loop::Store& store, const IndexForm& form) {
     return;
   }
   value = s_.splat(value);
-  if (access == IndexEmitter::Access::Scattered) {
+  if (access == IndexEmitter::Access::Strided) {
+    strided_store(value, pointer, index_.step(form), align);
+  } else if (access == IndexEmitter::Access::Scattered) {
     Value* mask = s_.mask != nullptr ? s_.mask : s_.splat(s_.ir.getTrue());
     s_.ir.CreateMaskedScatter(value, pointer, align, mask);
   } else if (s_.mask != nullptr) {

@@ -1,4 +1,4 @@
-// Loads and stores: contiguous, uniform, gathered; conversions between memory and register types.
+// Loads and stores: contiguous, uniform, strided, gathered; conversions between memory and register types.
 #pragma once
 
 #include "codegen/emit_index.h"
@@ -19,6 +19,9 @@ class MemoryEmitter {
  private:
   llvm::Value* bf16_bits(llvm::Value* f32);
   llvm::Value* lane_mask(llvm::Value* extra);  // mask of the body and a load's own; nullptr: all lanes
+  llvm::Value* spread_mask(llvm::Value* mask, int step, int part);
+  llvm::Value* strided_load(llvm::Type* type, llvm::Value* pointer, int step, llvm::Align align, llvm::Value* mask);
+  void strided_store(llvm::Value* value, llvm::Value* pointer, int step, llvm::Align align);
   llvm::Value* uniform_load(llvm::Type* type, llvm::Value* pointer, llvm::Value* condition, llvm::Align align);
 
   EmitState& s_;

@@ -31,6 +31,8 @@ class ReduceEmitter {
   // The result in each lane.
   llvm::Value* in_lanes(const Accumulator& accumulator);
 
+  llvm::AllocaInst* slot(llvm::Type* type);  // on the stack, until mem2reg
+
  private:
   struct Pair {
     llvm::Value* value;
@@ -42,7 +44,6 @@ class ReduceEmitter {
   llvm::Value* beats(const loop::Scalar& reduce, Pair a, Pair b);
   llvm::Value* result(const loop::Scalar& reduce, Pair v);
   llvm::Constant* identity(const loop::Scalar& reduce, llvm::Type* type);
-  llvm::AllocaInst* slot(llvm::Type* type);
   DType operand_dtype(const loop::Scalar& reduce) const { return s_.scalar(reduce.a).dtype; }
 
   EmitState& s_;

@@ -1,5 +1,7 @@
 #include "codegen/emit_scalar.h"
 
+#include <llvm/IR/MDBuilder.h>
+
 #include <limits>
 
 namespace cresset::codegen {
@@ -150,9 +152,47 @@ Value* ScalarEmitter::extreme(bool greatest, DType dtype, Value* a, Value* b) {
   return s_.ir.CreateBinaryIntrinsic(greatest ? Intrinsic::maximum : Intrinsic::minimum, a, b);
 }
 
+// With |a / b| below half of what the mantissa holds, trunc(a / b) is the quotient or, where a / b was rounded up to an
+// integer, one more; a - quotient * b and its correction are exact. Other lanes (NaN among them) are the C library's.
+Value* ScalarEmitter::fmod(Value* a, Value* b) {
+  if (!EmitState::is_vector(a) || !s_.has_fma) return s_.ir.CreateFRem(a, b);
+  const double most = a->getType()->getScalarType()->isDoubleTy() ? 0x1p51 : 0x1p22;
+  Value* ratio = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, s_.ir.CreateFDiv(a, b));
+  Value* beyond = s_.ir.CreateNot(s_.ir.CreateFCmpOLT(ratio, s_.constant_like(a, most)));
+  if (s_.mask != nullptr) beyond = s_.ir.CreateAnd(beyond, s_.mask);
+  Value* quotient = s_.ir.CreateUnaryIntrinsic(Intrinsic::trunc, ratio);
+  Value* whole = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, a);
+  Value* divisor = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, b);
+  Value* rest = s_.ir.CreateIntrinsic(a->getType(), Intrinsic::fma, {s_.ir.CreateFNeg(quotient), divisor, whole});
+  Value* zero = s_.constant_like(a, 0);
+  rest = s_.ir.CreateSelect(s_.ir.CreateFCmpOLT(rest, zero), s_.ir.CreateFAdd(rest, divisor), rest);
+  rest = s_.ir.CreateSelect(s_.ir.CreateFCmpOEQ(quotient, zero), whole, rest);  // the divisor may be infinite
+  rest = s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, rest, a);
+  return unless_any(beyond, rest, [&] { return s_.ir.CreateFRem(a, b); });
+}
+
+// `value`, or, when `condition` holds in a lane, what `otherwise` makes in a block of its own.
+Value* ScalarEmitter::unless_any(Value* condition, Value* value, const std::function<Value*()>& otherwise) {
+  llvm::BasicBlock* before = s_.ir.GetInsertBlock();
+  llvm::Function* function = before->getParent();
+  llvm::BasicBlock* rare = llvm::BasicBlock::Create(s_.ir.getContext(), "rare", function);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(s_.ir.getContext(), "after", function);
+  llvm::MDNode* unlikely = llvm::MDBuilder(s_.ir.getContext()).createBranchWeights(1, 1000);
+  s_.ir.CreateCondBr(s_.ir.CreateOrReduce(condition), rare, after, unlikely);
+  s_.ir.SetInsertPoint(rare);
+  Value* exact = otherwise();
+  llvm::BasicBlock* rare_end = s_.ir.GetInsertBlock();
+  s_.ir.CreateBr(after);
+  s_.ir.SetInsertPoint(after);
+  llvm::PHINode* out = s_.ir.CreatePHI(value->getType(), 2);
+  out->addIncoming(value, before);
+  out->addIncoming(exact, rare_end);
+  return out;
+}
+
 Value* ScalarEmitter::remainder(Value* a, Value* b) {
   Value* zero = s_.constant_like(a, 0);
-  Value* m = s_.ir.CreateFRem(a, b);
+  Value* m = fmod(a, b);
   Value* signs_differ = s_.ir.CreateXor(s_.ir.CreateFCmpOLT(b, zero), s_.ir.CreateFCmpOLT(m, zero));
   Value* adjust = s_.ir.CreateAnd(s_.ir.CreateFCmpUNE(m, zero), signs_differ);
   return s_.ir.CreateSelect(adjust, s_.ir.CreateFAdd(m, b), m);
@@ -169,7 +209,7 @@ Value* ScalarEmitter::float_binary(const loop::Scalar& scalar, Value* a, Value* 
     case Op::Div:
       return s_.ir.CreateFDiv(a, b);
     case Op::Fmod:
-      return s_.ir.CreateFRem(a, b);
+      return fmod(a, b);
     case Op::Remainder:
       return remainder(a, b);
     case Op::CopySign:

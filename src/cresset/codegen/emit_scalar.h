@@ -1,6 +1,8 @@
 // One scalar operator as code, over plain values or over lanes.
 #pragma once
 
+#include <functional>
+
 #include "codegen/emit_math.h"
 #include "codegen/emit_memory.h"
 
@@ -30,7 +32,9 @@ class ScalarEmitter {
   llvm::Value* divide(loop::Op op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* shift(loop::Op op, DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* sign(DType dtype, llvm::Value* a);
+  llvm::Value* fmod(llvm::Value* a, llvm::Value* b);
   llvm::Value* remainder(llvm::Value* a, llvm::Value* b);
+  llvm::Value* unless_any(llvm::Value* condition, llvm::Value* value, const std::function<llvm::Value*()>& otherwise);
 
   EmitState& s_;
   IndexEmitter& index_;

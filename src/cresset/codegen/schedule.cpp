@@ -16,6 +16,7 @@ using loop::Op;
 using loop::Scalar;
 
 constexpr int64_t kPointwiseBlock = 4096;    // elements in a work item of a pointwise kernel
+constexpr int64_t kMostStrided = 4;          // elements between lanes that are read or written as whole vectors
 constexpr int64_t kLongReduction = 1 << 18;  // inner points from which float sums are put away twice
 
 bool is_heavy(Op op) {
@@ -47,24 +48,34 @@ class Scheduler {
   size_t count() const { return kernel_.scalars.size(); }
   const Scalar& scalar(size_t i) const { return kernel_.scalars[i]; }
 
-  // Bytes accessed with unit stride along `loop`; a store counts double, since scattering costs more than gathering.
+  // Bytes accessed with unit or small strides along `loop`; a store counts double, since scattering costs more than
+  // gathering. What happens once a row counts for nothing: rows may have any number of points.
   double unit_stride_bytes(const Loop& loop) {
+    const bool has_rows = !space_.inner.empty();
     double votes = 0;
-    auto vote = [&](ExprId e, DType dtype, double weight) {
+    auto vote = [&](ExprId e, DType dtype, double weight, bool is_point) {
       sym::ExprPool::Affine form;
+      if (has_rows && !is_point) return;
       if (!e.valid() || !pool_.uses_var(e, loop.var) || !pool_.affine_in(e, loop.var, form)) return;
-      if (pool_.is_const(form.coefficient, 1)) votes += weight * static_cast<double>(byte_size(dtype));
+      const int64_t apart = pool_.is_const(form.coefficient) ? std::abs(pool_.const_value(form.coefficient)) : 0;
+      if (apart >= 1 && apart <= kMostStrided)
+        votes += weight * static_cast<double>(byte_size(dtype)) / static_cast<double>(apart);
     };
-    for (size_t i = 0; i < count(); ++i)
-      if (scalar(i).op == Op::Load) vote(space_.scalar[i], kernel_.buffers[scalar(i).buffer.index].dtype, 1);
-    for (size_t i = 0; i < kernel_.stores.size(); ++i)
-      vote(space_.store[i], kernel_.buffers[kernel_.stores[i].buffer.index].dtype, 2);
+    for (size_t i = 0; i < count(); ++i) {
+      if (scalar(i).op != Op::Load) continue;
+      vote(space_.scalar[i], kernel_.buffers[scalar(i).buffer.index].dtype, 1, out_.analysis.is_point[i] != 0);
+    }
+    for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+      const DType dtype = kernel_.buffers[kernel_.stores[i].buffer.index].dtype;
+      vote(space_.store[i], dtype, 2, out_.analysis.store_is_point[i] != 0);
+    }
     return votes;
   }
 
+  // What is decided here holds for all sizes: hints say what the first call had.
   double score(const Loop& loop) {
-    const double filled = static_cast<double>(env_.hint_or(loop.extent, 4096)) / out_.width;
-    return (unit_stride_bytes(loop) + 0.01) * std::min(1.0, filled);
+    const double lanes = pool_.is_const(loop.extent) ? static_cast<double>(pool_.const_value(loop.extent)) : out_.width;
+    return (unit_stride_bytes(loop) + 0.01) * std::min(1.0, lanes / out_.width);
   }
 
   void choose_vector_loop() {
@@ -117,7 +128,8 @@ class Scheduler {
     const ExprId e = space_.scalar[i];
     if (indirect || !pool_.affine_in(e, vector_var(), by_vector) || !pool_.affine_in(e, along.var, by_tile))
       return false;
-    const bool steps = !pool_.is_const(by_vector.coefficient, 0) && !pool_.is_const(by_vector.coefficient, 1);
+    const ExprId step = by_vector.coefficient;
+    const bool steps = !pool_.is_const(step) || std::abs(pool_.const_value(step)) > kMostStrided;
     return steps && pool_.is_const(by_tile.coefficient, 1) && !pool_.uses_var(by_vector.coefficient, along.var);
   }
 
@@ -126,7 +138,8 @@ class Scheduler {
     if (out_.first_inner() != out_.loops.size()) return;
     size_t most = 0;
     for (size_t k = 0; k < out_.vector; ++k) {
-      const bool short_loop = env_.hint_or(out_.loops[k].extent, 4096) < out_.width / 2;
+      const ExprId extent = out_.loops[k].extent;
+      const bool short_loop = pool_.is_const(extent) && pool_.const_value(extent) < out_.width / 2;
       size_t found = 0;
       for (size_t i = 0; i < count(); ++i) found += crosses(i, out_.loops[k]);
       if (short_loop || found <= most) continue;
@@ -243,17 +256,20 @@ class Scheduler {
   // would only spill registers.
   void choose_unroll() {
     int cost = 0;
+    bool has_doubles = false;  // or other values of 8 bytes, of which a vector takes two registers
     for (size_t i = 0; i < count(); ++i) {
       if (!out_.live[i] || scalar(i).op == Op::Const) continue;
+      has_doubles |= out_.is_vector[i] != 0 && byte_size(scalar(i).dtype) == 8;
       cost += is_heavy(scalar(i).op) ? 8 : 1;
     }
     const bool reduces = out_.analysis.stages > 0;
     out_.unroll = cost <= 10 ? (reduces ? 4 : 2) : cost <= 24 ? 2 : 1;
     if (out_.has_tile()) out_.unroll = 1;
-    const std::optional<int64_t> extent = env_.hint(out_.loops[out_.vector].extent);
-    while (out_.unroll > 1 && extent && *extent < out_.width * out_.unroll) out_.unroll /= 2;
-    // A constant extent, as hidden sizes are, often needs no tail at all.
+    if (has_doubles && out_.unroll > 1) out_.unroll /= 2;
     const ExprId known = out_.loops[out_.vector].extent;
+    while (out_.unroll > 1 && pool_.is_const(known) && pool_.const_value(known) < out_.width * out_.unroll)
+      out_.unroll /= 2;
+    // A constant extent, as hidden sizes are, often needs no tail at all.
     if (pool_.is_const(known) && pool_.const_value(known) % out_.width == 0 && out_.vector_is_inner())
       while (pool_.const_value(known) % (out_.width * out_.unroll) != 0) out_.unroll /= 2;
     if (pool_.is_const(out_.loops[out_.vector].extent, 1)) out_.width = out_.unroll = 1;
@@ -270,17 +286,18 @@ class Scheduler {
     return out;
   }
 
-  // A tile's work item: `width` points of the tile loop by a block of the vector loop.
+  // A work item: a block of the tile loop by one of the vector loop. Whole cache lines are read in each of its rows and
+  // written in each of its columns, few enough that all stay in the caches.
   void size_tiles() {
-    constexpr int64_t kTilesInItem = 16;
-    out_.block = out_.width * kTilesInItem;
+    constexpr int64_t kBlock = 64;
+    out_.tile_block = out_.block = kBlock;
     ExprId others = pool_.constant(1);
     for (size_t k = 0; k < out_.loops.size(); ++k)
       if (k != out_.vector && k != out_.tile) others = pool_.mul(others, out_.loops[k].extent);
-    const ExprId width = pool_.constant(out_.width), block = pool_.constant(out_.block);
+    const ExprId height = pool_.constant(out_.tile_block), block = pool_.constant(out_.block);
     const ExprId columns = out_.loops[out_.vector].extent, rows = out_.loops[out_.tile].extent;
-    out_.work_items = pool_.mul(others, pool_.mul(pool_.ceil_div(rows, width), pool_.ceil_div(columns, block)));
-    out_.item_cost = pool_.mul(pool_.min(rows, width), pool_.min(columns, block));
+    out_.work_items = pool_.mul(others, pool_.mul(pool_.ceil_div(rows, height), pool_.ceil_div(columns, block)));
+    out_.item_cost = pool_.mul(pool_.min(rows, height), pool_.min(columns, block));
     out_.scratch_bytes = pool_.constant(0);
   }
 
@@ -351,8 +368,8 @@ Schedule make_schedule(const Kernel& kernel, int vector_bits) { return Scheduler
 std::string schedule_text(const Kernel& kernel, const Schedule& s) {
   loop::CanonicalNames names(kernel);
   for (size_t k = 0; k < s.loops.size(); ++k) names.set_name(s.loops[k].var, fmt::format("v{}", k));
-  std::string out = fmt::format("vector {} width {} unroll {} masked {} block {} sums {}\n", s.vector, s.width,
-                                s.unroll, s.masked, s.block, s.sum_levels);
+  std::string out = fmt::format("vector {} width {} unroll {} masked {} block {} by {} sums {}\n", s.vector, s.width,
+                                s.unroll, s.masked, s.block, s.tile_block, s.sum_levels);
   auto put = [&](ExprId e) { out += e.valid() ? names.text(e) + "\n" : "-\n"; };
   for (const Loop& loop : s.loops) out += (loop.inner ? "i " : "o ") + names.text(loop.extent) + "\n";
   for (const IndexForm& form : s.scalar_index) put(form.expr);

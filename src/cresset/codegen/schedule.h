@@ -49,6 +49,7 @@ struct Schedule {
   // tile loop by as many of the vector loop are loaded along the former and turned over in registers. Pointwise kernels
   // only.
   size_t tile = kNoTile;       // index into loops
+  int64_t tile_block = 1;      // points of the tile loop in a work item
   std::vector<uint8_t> tiled;  // by scalar: a load that is turned over
   static constexpr size_t kNoTile = ~size_t{0};
 

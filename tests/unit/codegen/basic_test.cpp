@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "codegen/schedule.h"
 #include "kernel_harness.h"
 
 namespace cresset::codegen {
@@ -67,6 +68,58 @@ TEST(CodegenReduce, SumOverInner) {
     const auto x = k.input(DType::F32, 3 * n), out = k.output(DType::F32, 3);
     k.store(out, i, k.b.reduce(Combine::Sum, k.load(x, k.pool.add(k.pool.mul(i, cols), j))));
     expect_same(k, {.ulps = 2, .absolute = 1e-4});
+  }
+}
+
+// A program serves all sizes: what the first call had decides nothing about its loops.
+TEST(CodegenReduce, SchedulesOfRowsDoNotDependOnHints) {
+  std::vector<std::string> texts;
+  for (int64_t n : {2, 4, 9, 100, 5000}) {
+    KernelBuilder k;
+    const ExprId rows = k.size(n % 7 + 1), cols = k.size(n);
+    const ExprId i = k.outer(rows), j = k.inner(cols);
+    const auto x = k.input(DType::F32, (n % 7 + 1) * n), out = k.output(DType::F32, n % 7 + 1);
+    k.store(out, i, k.b.reduce(Combine::Sum, k.load(x, k.pool.add(k.pool.mul(i, cols), j))));
+    const Schedule schedule = make_schedule(k.kernel, 512);
+    EXPECT_TRUE(schedule.vector_is_inner());
+    texts.push_back(schedule_text(k.kernel, schedule));
+    EXPECT_EQ(texts.back(), texts.front());
+  }
+}
+
+// Two outer loops around rows that fit into a vector or not; lengths are symbols or numbers.
+TEST(CodegenReduce, RowsOfAnyLength) {
+  for (const bool known : {false, true}) {
+    for (int64_t n : {0, 1, 2, 7, 16, 17, 64, 70}) {
+      KernelBuilder k;
+      const ExprId planes = k.size(3), rows = k.size(5), cols = known ? k.pool.constant(n) : k.size(n);
+      const ExprId p = k.outer(planes), i = k.outer(rows), j = k.inner(cols), step = k.size(2 * n + 3);
+      const auto x = k.input(DType::F32, 15 * (2 * n + 3)), out = k.output(DType::F32, 15),
+                 all = k.output(DType::F32, 15 * n);
+      const ExprId row = k.pool.add(k.pool.mul(p, rows), i);
+      const ScalarId value = k.load(x, k.pool.add(k.pool.mul(k.pool.add(k.pool.mul(i, planes), p), step), j));
+      const ScalarId sum = k.b.reduce(Combine::Sum, value);
+      k.store(out, row, sum);
+      k.store(all, k.pool.add(k.pool.mul(row, cols), j), k.b.binary(Op::Sub, value, sum));
+      expect_same(k, {.ulps = 2, .absolute = 1e-4});
+    }
+  }
+}
+
+TEST(CodegenBasic, ShortRowsInAnyOrder) {
+  for (const bool known : {false, true}) {
+    for (int64_t n : {1, 3, 4, 8, 16, 19}) {
+      KernelBuilder k;
+      const ExprId planes = k.size(3), rows = k.size(25), cols = known ? k.pool.constant(n) : k.size(n);
+      const ExprId p = k.outer(planes), i = k.outer(rows), j = k.outer(cols);
+      const auto x = k.input(DType::F32, 75 * n), y = k.input(DType::F32, 75 * n);
+      const ExprId here = k.pool.add(k.pool.mul(k.pool.add(k.pool.mul(p, rows), i), cols), j);
+      const ExprId swapped = k.pool.add(k.pool.mul(k.pool.add(k.pool.mul(i, planes), p), cols), j);
+      const ExprId turned = k.pool.add(k.pool.mul(k.pool.add(k.pool.mul(p, cols), j), rows), i);
+      k.store(k.output(DType::F32, 75 * n), here, k.load(x, swapped));
+      k.store(k.output(DType::F32, 75 * n), here, k.b.binary(Op::Add, k.load(x, here), k.load(y, turned)));
+      expect_same(k);
+    }
   }
 }
 

@@ -1,6 +1,9 @@
 // Addresses: strides, masks, indirect access, division, in-place stores, many dimensions.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "codegen/schedule.h"
 #include "kernel_harness.h"
 
 namespace cresset::codegen {
@@ -30,6 +33,41 @@ TEST(CodegenIndex, ReversedRows) {
   const auto x = k.input(DType::F32, n), out = k.output(DType::F32, n);
   k.store(out, i, k.load(x, k.pool.sub(k.pool.sub(size, i), k.pool.constant(1))));
   expect_same(k);
+}
+
+// Whole vectors are read and written, but nothing outside of the lanes' span.
+TEST(CodegenIndex, SmallConstantStrides) {
+  for (DType dtype : {DType::F32, DType::F16, DType::F64, DType::I64, DType::U8, DType::Bool}) {
+    for (int64_t step : {-1, 2, 3, 4}) {
+      for (int64_t n : {1, 5, 16, 33, 70}) {
+        KernelBuilder k;
+        const int64_t span = std::abs(step) * (n - 1) + 1;
+        const ExprId size = k.size(n), i = k.outer(size);
+        ExprId at = k.pool.mul(i, k.pool.constant(step));
+        if (step < 0) at = k.pool.sub(k.pool.add(at, size), k.pool.constant(1));
+        const auto x = k.input(dtype, span), y = k.input(dtype, n), out = k.output(dtype, span),
+                   dense = k.output(dtype, n);
+        k.data[out.index].assign(static_cast<size_t>(span * byte_size(dtype)), 0);
+        k.store(dense, i, k.load(x, at));
+        k.store(out, at, k.load(y, i));
+        expect_same(k);
+      }
+    }
+  }
+}
+
+TEST(CodegenIndex, StridedInRowsOfAnyLength) {
+  for (int64_t width : {1, 3, 16, 17, 40}) {
+    KernelBuilder k;
+    const int64_t rows = 6;
+    const ExprId cols = k.size(width), i = k.outer(k.size(rows)), j = k.outer(cols);
+    const ExprId at = k.pool.add(k.pool.mul(i, cols), j), two = k.pool.constant(2);
+    const ExprId turned = k.pool.add(k.pool.mul(i, cols), k.pool.sub(k.pool.sub(cols, j), k.pool.constant(1)));
+    const auto x = k.input(DType::F32, 2 * rows * width), y = k.input(DType::F32, rows * width);
+    const ScalarId sum = k.b.binary(Op::Add, k.load(x, k.pool.mul(at, two)), k.load(y, turned));
+    k.store(k.output(DType::F32, rows * width), at, sum);
+    expect_same(k);
+  }
 }
 
 TEST(CodegenIndex, MaskedLoadsPad) {
@@ -89,6 +127,36 @@ TEST(CodegenIndex, FloorDivAndModOfLoopVariables) {
   k.store(k.output(DType::I64, n), i, k.b.size(k.pool.mod(shifted, k.pool.constant(8))));
   k.store(k.output(DType::I64, n), i, k.b.size(k.pool.mod(shifted, seven)));
   k.store(k.output(DType::I64, n), i, k.b.size(k.pool.min(shifted, k.pool.max(seven, k.pool.neg(i)))));
+  expect_same(k);
+}
+
+// No loop can be split here: lanes divide, by a reciprocal where the machine has the conversions.
+TEST(CodegenIndex, LanesDivideBySizes) {
+  for (int64_t by : {1, 3, 7, 97, 1000003}) {
+    for (int64_t factor : {int64_t{1}, int64_t{12345}, int64_t{1} << 45, (int64_t{1} << 53) - 111}) {
+      KernelBuilder k;
+      const int64_t n = 100;
+      const ExprId i = k.outer(k.size(n)), divisor = k.size(by);
+      const ExprId value = k.pool.add(k.pool.mul(i, k.size(factor)), k.size(by - 1));
+      k.store(k.output(DType::I64, n), i, k.b.size(k.pool.floor_div(value, divisor)));
+      k.store(k.output(DType::I64, n), i, k.b.size(k.pool.mod(value, divisor)));
+      expect_same(k);
+    }
+  }
+}
+
+// A flattened dimension that an address takes apart again is two loops, which nothing divides.
+TEST(CodegenIndex, LoopsThatAddressesDivideAreSplit) {
+  KernelBuilder k;
+  const ExprId heads = k.size(6), width = k.size(20), rows = k.size(9);
+  const ExprId n = k.outer(rows), c = k.outer(k.pool.mul(heads, width));
+  const ExprId head = k.pool.floor_div(c, width), at = k.pool.mod(c, width);
+  const auto x = k.input(DType::F32, 9 * 120), out = k.output(DType::F32, 9 * 120);
+  const ExprId from = k.pool.add(k.pool.mul(k.pool.add(k.pool.mul(head, rows), n), width), at);
+  k.store(out, k.pool.add(k.pool.mul(n, k.pool.mul(heads, width)), c), k.load(x, from));
+  const Schedule schedule = make_schedule(k.kernel, 512);
+  EXPECT_EQ(schedule.loops.size(), 3u);
+  EXPECT_TRUE(schedule.unsigned_division.empty());
   expect_same(k);
 }
 

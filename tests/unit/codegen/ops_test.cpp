@@ -85,6 +85,42 @@ TEST_P(CodegenOps, SameAsInterpreted) {
 INSTANTIATE_TEST_SUITE_P(Float, CodegenOps, testing::ValuesIn(float_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Integer, CodegenOps, testing::ValuesIn(integer_cases()), name_of);
 
+// Exact for quotients of any size, for those that round up to an integer, and where the divisor or quotient is special.
+TEST(CodegenRemainders, ExactForAllQuotients) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  for (DType dtype : {DType::F32, DType::F64}) {
+    std::vector<double> x, y;
+    std::mt19937_64 random(3);
+    for (int i = 0; i < 3000; ++i) {
+      const double a =
+          std::ldexp(1 + static_cast<double>(random() % 1000003) / 1000003, static_cast<int>(random() % 61) - 20);
+      const double b =
+          std::ldexp(1 + static_cast<double>(random() % 1000003) / 1000003, static_cast<int>(random() % 41) - 20);
+      x.push_back(random() % 2 != 0 ? a : -a);
+      y.push_back(random() % 2 != 0 ? b : -b);
+      if (i % 3 == 0)
+        x.back() = std::nextafter(y.back() * static_cast<double>(random() % 100000), i % 2 == 0 ? inf : 0);
+    }
+    const double specials[] = {0.0, -0.0, 1, -1, 1e-45, -1e-310, 3e38, 1e-30, inf, -inf, nan, 37};
+    for (const double a : specials)
+      for (const double b : specials) x.push_back(a), y.push_back(b);
+    const auto n = static_cast<int64_t>(x.size());
+    KernelBuilder k;
+    const ExprId i = k.outer(k.size(n));
+    const auto xs = k.input(dtype, n), ys = k.input(dtype, n);
+    if (dtype == DType::F64) {
+      set_data(k, xs, x);
+      set_data(k, ys, y);
+    } else {
+      set_data(k, xs, std::vector<float>(x.begin(), x.end()));
+      set_data(k, ys, std::vector<float>(y.begin(), y.end()));
+    }
+    for (Op op : {Op::Fmod, Op::Remainder})
+      k.store(k.output(dtype, n), i, k.b.binary(op, k.load(xs, i), k.load(ys, i)));
+    expect_same(k);
+  }
+}
+
 TEST(CodegenConversions, CastBetweenAllDtypes) {
   const DType dtypes[] = {DType::Bool, DType::U8,  DType::I8,  DType::I16,
                           DType::I32,  DType::I64, DType::F32, DType::F64};
