@@ -2,6 +2,8 @@
 
 import builtins
 import functools
+import gc
+import logging
 import math
 import sys
 import threading
@@ -75,6 +77,10 @@ class SymInt:
         """Likewise one that is formatted."""
         return format(int(self), spec)
 
+    def __round__(self, ndigits=None):
+        """torch's takes no digits."""
+        return self if ndigits is None or (type(ndigits) is int and ndigits >= 0) else round(int(self), ndigits)
+
     def __abs__(self):
         """torch's asks for an operator of nodes that it does not have."""
         return torch.sym_max(self, -self)
@@ -86,6 +92,7 @@ torch.Tensor.tolist = _tolist
 torch.SymInt.__hash__ = SymInt.__dict__["__hash__"]
 torch.SymInt.__format__ = SymInt.__dict__["__format__"]
 torch.SymInt.__abs__ = SymInt.__dict__["__abs__"]
+torch.SymInt.__round__ = SymInt.__dict__["__round__"]
 
 
 def _bits(name):
@@ -108,6 +115,9 @@ for _name in ("and", "or", "xor", "lshift", "rshift"):
 
 
 _RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_REFLECTED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_WITH_REMAINDER = ("mod", "rmod", "floordiv", "rfloordiv")  # of floats: exact, which no expression is
+_EXACT = (int, bool, torch.SymInt, torch.SymBool, torch.SymFloat)
 
 
 def _without_end(name):
@@ -116,6 +126,19 @@ def _without_end(name):
 
     def exact(self, other):
         try:
+            if type(other) not in _EXACT and isinstance(
+                other, int
+            ):  # of a class of its own, whose operators come first
+                reflected = f"__{_REFLECTED.get(name[2:-2], name[3:-2] if name[2] == 'r' else 'r' + name[2:-2])}__"
+                if getattr(type(other), reflected, None) is not getattr(int, reflected, None):
+                    return NotImplemented
+                other = int(other)
+            if type(other) is torch.SymBool:
+                other = int(bool(other))
+            if type(other) is complex:
+                return getattr(complex(int(self)), name, lambda _: NotImplemented)(other)
+            if type(other) is float and name[2:-2] in _WITH_REMAINDER:
+                return getattr(float(int(self)), name)(other)
             if type(other) is not int or -(2**63) <= other < 2**63:
                 return symbolic(self, other)
         except OverflowError:
@@ -134,8 +157,13 @@ for _name in ("add", "sub", "mul", "pow", "floordiv", "mod", "truediv"):
     setattr(torch.SymInt, f"__r{_name}__", _without_end(f"__r{_name}__"))
 for _name in _RELATIONS:
     setattr(torch.SymInt, f"__{_name}__", _without_end(f"__{_name}__"))
-torch.SymInt.__divmod__ = lambda self, other: (self // other, self % other)
-torch.SymInt.__rdivmod__ = lambda self, other: (other // self, other % self)
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+torch.SymInt.__divmod__ = lambda self, other: (
+    (self // other, self % other) if isinstance(other, _NUMBERS) else NotImplemented
+)
+torch.SymInt.__rdivmod__ = lambda self, other: (
+    (other // self, other % self) if isinstance(other, _NUMBERS) else NotImplemented
+)
 torch.SymInt.__pos__ = lambda self: self
 torch.SymInt.__invert__ = lambda self: -self - 1
 torch.SymInt.real = torch.SymInt.numerator = property(lambda self: self)
@@ -149,11 +177,29 @@ torch.SymFloat.__format__ = lambda self, spec: format(float(self), spec)
 torch.SymBool.__index__ = lambda self: int(bool(self))
 
 
+def _class_of_number(symbolic, plain):
+    """`__class__`, which singledispatch, abstract classes and C code's isinstance() go by: as of the number. torch's own
+    code, which knows of symbols, sees what they are."""
+
+    def look(self):
+        asking = sys._getframe().f_back
+        if asking is not None and asking.f_globals.get("__name__", "").partition(".")[0] == "torch":
+            return symbolic
+        return plain if type(self.node) is torch._C._SymNode and not self.node.is_nested_int() else symbolic
+
+    look._cresset_native = (look.__code__, None)
+    _C._set_class_attribute(symbolic, "__class__", property(look))
+
+
+for _symbolic, _plain in ((torch.SymInt, int), (torch.SymFloat, float), (torch.SymBool, bool)):
+    _class_of_number(_symbolic, _plain)
+
+
 def _of_value(name, value):
     """A method that symbolic numbers do not have: of the value, which it pins."""
 
     def method(self, *args, **kwargs):
-        return getattr(value(self), name)(*args, **kwargs)
+        return getattr(value(self), name)(*[value(a) if type(a) is type(self) else a for a in args], **kwargs)
 
     method.__name__, method.__qualname__ = name, f"Sym.{name}"
     return method
@@ -163,6 +209,12 @@ for _name in ("to_bytes", "as_integer_ratio", "bit_length", "bit_count"):
     setattr(torch.SymInt, _name, _of_value(_name, int))
 for _name in ("as_integer_ratio", "hex"):
     setattr(torch.SymFloat, _name, _of_value(_name, lambda self: self.node.guard_float("", 0)))
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod", "lshift", "rshift", "and", "or", "xor")
+_UNARY = ("neg", "pos", "abs", "invert", "int", "float", "round", "trunc", "floor", "ceil")
+for _name in (*_BINARY, *[f"r{name}" for name in _BINARY], *_UNARY, *_RELATIONS):  # what a bool can do as a number
+    _name = f"__{_name}__"
+    if getattr(torch.SymBool, _name, None) is getattr(object, _name, None):
+        setattr(torch.SymBool, _name, _of_value(_name, bool))
 _power = torch.SymInt.__pow__
 
 
@@ -231,7 +283,7 @@ def _extremum(builtin, symbolic):
 
     def extremum(*args, **kwargs):
         values = args[0] if len(args) == 1 and type(args[0]) in (tuple, list, torch.Size) else args
-        if kwargs or not _symbolic(values):
+        if kwargs or (len(args) == 1 and values is args) or not _symbolic(values):
             return builtin(*args, **kwargs)
         out = values[0]
         for value in values[1:]:
@@ -321,8 +373,16 @@ def _numbers_in(data, most=64):
     return [data] if type(data) in (int, float, torch.SymInt, torch.SymFloat) else None
 
 
+def _without_bools(data):
+    """Nested lists with True and False for symbolic ones, for which torch has no dtype."""
+    if type(data) in (list, tuple) and any(type(item) in (list, tuple, torch.SymBool) for item in data):
+        return [bool(item) if type(item) is torch.SymBool else _without_bools(item) for item in data]
+    return data
+
+
 def _tensor(data, *, dtype=None, device=None, **rest):
     """torch.tensor() of sizes, which stay symbolic."""
+    data = bool(data) if type(data) is torch.SymBool else _without_bools(data)
     numbers = None if rest else _numbers_in(data)
     if numbers is None or not any(_of_sizes(n) for n in numbers):
         return _torch_tensor(data, dtype=dtype, device=device, **rest)
@@ -362,7 +422,10 @@ def _broadcast_shapes(*shapes):
 
 def _one_hot(tensor, num_classes=-1):
     """F.one_hot() for a given number of classes: torch's looks at the data; here what it would say is asserted."""
-    if type(num_classes) not in (int, torch.SymInt) or num_classes < 1 or tensor.dtype is not torch.int64:
+    in_transform = torch._C._functorch.peek_interpreter_stack() is not None  # which torch has a way of its own for
+    if in_transform or type(num_classes) not in (int, torch.SymInt) or num_classes < 1:
+        return _torch_one_hot(tensor, num_classes)
+    if tensor.dtype is not torch.int64:
         return _torch_one_hot(tensor, num_classes)
     torch._assert_async(tensor.ge(0).all(), "Class values must be non-negative.")
     torch._assert_async(tensor.lt(num_classes).all(), "Class values must be smaller than num_classes.")
@@ -474,6 +537,72 @@ def _round(self, ndigits=None):
     return round(_plain(self), ndigits)
 
 
+def _with_complex(name):
+    symbolic = getattr(torch.SymFloat, name)
+
+    def exact(self, other):
+        if type(other) is complex:
+            return getattr(complex(_plain(self)), name)(other)
+        return symbolic(self, other)
+
+    exact.__name__, exact.__qualname__ = name, f"SymFloat.{name}"
+    return exact
+
+
+def _with_remainder(name):
+    """Likewise of floats; by a power of two, floor division stays symbolic."""
+    symbolic = getattr(torch.SymFloat, name, None)
+
+    def exact(self, other):
+        if name == "__floordiv__" and type(other) is int and other > 0 and other & (other - 1) == 0:
+            return symbolic(self, other)
+        return getattr(_plain(self), name)(_C.plain(other))
+
+    exact.__name__, exact.__qualname__ = name, f"SymFloat.{name}"
+    return exact
+
+
+for _name in (*_WITH_REMAINDER, "divmod", "rdivmod"):
+    setattr(torch.SymFloat, f"__{_name}__", _with_remainder(f"__{_name}__"))
+for _name in ("add", "sub", "mul", "truediv", "pow"):
+    for _side in ("", "r"):
+        if hasattr(torch.SymFloat, f"__{_side}{_name}__"):
+            setattr(torch.SymFloat, f"__{_side}{_name}__", _with_complex(f"__{_side}{_name}__"))
+
+
+def _log(self, level, msg, args, exc_info=None, extra=None, stack_info=False, stacklevel=1):
+    """Logger._log: who called is found now, the rest is done between two pieces."""
+    if exc_info and isinstance(exc_info, BaseException):
+        exc_info = (type(exc_info), exc_info, exc_info.__traceback__)
+    elif exc_info and not isinstance(exc_info, tuple):
+        exc_info = sys.exc_info()
+    place = _place_of_log(self, stack_info, stacklevel)
+    _log_from(self, level, msg, args, exc_info, extra, place)
+
+
+def _place_of_log(self, stack_info, stacklevel):
+    return self.findCaller(stack_info, stacklevel + 2)  # past these two functions
+
+
+def _log_from(self, level, msg, args, exc_info, extra, place):
+    file, line, function, stack = place
+    self.handle(self.makeRecord(self.name, level, file, line, msg, args, exc_info, function, extra, stack))
+
+
+_place_of_log._cresset_native = (_place_of_log.__code__, None)
+_log_from._cresset_native = (_log_from.__code__, "a call of a logger")
+
+
+def _of_gc(name, wanted=None):
+    """gc.isenabled() and its kin: while something is captured, collection rests, whatever the program wants."""
+
+    def asked():
+        return _C._collects(wanted)
+
+    asked._cresset_native = (asked.__code__, f"a call of gc.{name}")
+    return asked
+
+
 def _operators_of_control_flow():
     """Where torch's operators of control flow stand. Called by other names, they run for real, between two pieces."""
     from torch._higher_order_ops import cond as conds
@@ -521,6 +650,13 @@ _REPLACED = [
     (builtins, "range", _Range),
     (builtins, "min", _extremum(builtins.min, torch.sym_min)),
     (builtins, "max", _extremum(builtins.max, torch.sym_max)),
+    (logging.Logger, "_log", _log),
+    (gc, "isenabled", _of_gc("isenabled")),
+    (gc, "enable", _of_gc("enable", True)),
+    (gc, "disable", _of_gc("disable", False)),
+    (torch.SymInt, "__name__", "int"),  # which is what messages of C code say
+    (torch.SymFloat, "__name__", "float"),
+    (torch.SymBool, "__name__", "bool"),
     (torch, "_check_with", _check_with),
     (torch, "linspace", _linspace),
     (torch, "tensor", _tensor),
@@ -539,6 +675,8 @@ for _name, _method in [
 ]:
     if hasattr(torch.SymFloat, _name):
         _REPLACED.append((torch.SymFloat, _name, _method))
+for _name in ("__str__", "__repr__", "__format__", "__hash__"):
+    _REPLACED.append((torch.SymBool, _name, _of_value(_name, bool)))
 # vmap's, behind a lock: cached, it is done once and is no part of any program.
 _vmap = sys.modules["torch._functorch.vmap"]
 _loading = functools.lru_cache(None)(_vmap.lazy_load_decompositions)

@@ -9,24 +9,25 @@
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
 #include "frontend/range_iterator.h"
+#include "frontend/slots.h"
 #include "frontend/state_facts.h"
+#include "frontend/symbols.h"
+#include "frontend/value_objects.h"
 
 namespace cresset::frontend {
 namespace {
 
 // An instance of a Python class that adds to `base` a __dict__ and nothing else.
 bool adds_only_a_dict(PyTypeObject* type, PyTypeObject* base) {
-  constexpr auto kAdded = static_cast<Py_ssize_t>(2 * sizeof(void*));  // __dict__ and __weakref__
-  return is_heap_type(type) && type->tp_itemsize == 0 && type->tp_basicsize <= base->tp_basicsize + kAdded &&
-         type->tp_dictoffset != 0 && derives_in_python(type, base);
+  return type->tp_dictoffset != 0 && adds_only_dict_and_slots(type, base) && slots_of(type).empty();
 }
 
-// An instance of a Python class whose whole state is its __dict__.
+// An instance of a Python class whose whole state is its __dict__ and its slots.
 bool is_plain_instance(PyObject* object) {
   if (PyType_Check(object) || PyModule_Check(object) || PyDict_Check(object) || PyList_Check(object) ||
       PyTuple_Check(object) || PyAnySet_Check(object) || is_tensor(object) || PyExceptionInstance_Check(object))
     return false;
-  return adds_only_a_dict(Py_TYPE(object), &PyBaseObject_Type);
+  return adds_only_dict_and_slots(Py_TYPE(object), &PyBaseObject_Type);
 }
 
 // The C type that keeps the items of a subclass's instance.
@@ -85,15 +86,24 @@ Anatomy of_instance(PyObject* object, Anatomy::Kind kind = Anatomy::Kind::Object
   Anatomy out{kind, {}, std::move(first)};
   PyRef made;
   PyObject* dict = instance_dict(object);
-  if (dict == nullptr) {
+  if (dict == nullptr && Py_TYPE(object)->tp_dictoffset != 0) {
     made = checked(PyObject_GenericGetDict(object, nullptr));
     dict = made.get();
   }
-  const PyRef names = checked(PySequence_Tuple(dict));
-  out.form = checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), names.get()));
+  std::vector<PyRef> names;
   PyObject *key, *value;
   Py_ssize_t position = 0;
-  while (PyDict_Next(dict, &position, &key, &value)) out.parts.push_back(PyRef::borrow(value));
+  while (dict != nullptr && PyDict_Next(dict, &position, &key, &value)) {
+    names.push_back(PyRef::borrow(key));
+    out.parts.push_back(PyRef::borrow(value));
+  }
+  for (PyObject* slot : slots_of(Py_TYPE(object))) {
+    PyRef held = held_in_slot(object, slot);
+    if (!held) continue;
+    names.push_back(PyRef::borrow(slot));
+    out.parts.push_back(std::move(held));
+  }
+  out.form = checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), tuple_of(names).get()));
   return out;
 }
 
@@ -104,9 +114,11 @@ Anatomy of_dict_object(PyObject* object) {
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (PyDict_Next(object, &position, &key, &value)) {
-    if (!is_constant_value(key)) return {};  // comparing it with another would run code of the user's
+    // A number was pinned when it was hashed.
+    const PyRef plain = is_symbolic_number(key) ? without_symbols(PyRef::borrow(key)) : PyRef::borrow(key);
+    if (!is_constant_value(plain.get())) return {};  // comparing it with another would run code of the user's
     values.push_back(PyRef::borrow(value));
-    if (PyList_Append(keys.get(), key) < 0) throw PythonError{};
+    if (PyList_Append(keys.get(), plain.get()) < 0) throw PythonError{};
   }
   Anatomy out = of_instance(object, Anatomy::Kind::DictObject, std::move(values));
   const PyRef tuple = checked(PySequence_Tuple(keys.get()));
@@ -353,20 +365,22 @@ Anatomy take_apart(PyObject* object) {
   if (is_plain_instance(object)) return of_instance(object);
   if (is_dict_object(object)) return of_dict_object(object);
   if (is_list_object(object)) return of_list_object(object);
-  return {};
+  return anatomy_of_value(object);
 }
 
 std::string part_name(const Anatomy& anatomy, size_t i) {
   if (!has_attributes(anatomy.kind) || i < item_count(anatomy)) return std::to_string(i);
-  return PyUnicode_AsUTF8(PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - item_count(anatomy))));
+  PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - item_count(anatomy)));
+  return utf8(is_slot(name) ? ((PyDescrObject*)name)->d_name : name);
 }
 
 PlaceOfItem place_of_part(PyObject* object, const Anatomy& anatomy, size_t i) {
   if (anatomy.kind == Anatomy::Kind::Cell) return {PyRef::borrow(object), {}};
   const size_t items = item_count(anatomy);
-  if (i >= items)
-    return {PyRef::borrow(instance_dict(object)),
-            PyRef::borrow(PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - items)))};
+  if (i >= items) {
+    PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - items));
+    return {PyRef::borrow(is_slot(name) ? object : instance_dict(object)), PyRef::borrow(name)};
+  }
   if (PyList_Check(object)) return {PyRef::borrow(object), checked(PyLong_FromSize_t(i))};
   return {PyRef::borrow(object), PyRef::borrow(PyTuple_GET_ITEM(form_item(anatomy, 2), static_cast<Py_ssize_t>(i)))};
 }
@@ -423,10 +437,14 @@ void fill(PyObject* made, const Anatomy& anatomy) {
   }
   fill_items(made, anatomy);
   const size_t first = item_count(anatomy);
-  const PyRef dict = checked(PyObject_GenericGetDict(made, nullptr));
+  const PyRef dict = Py_TYPE(made)->tp_dictoffset != 0 ? checked(PyObject_GenericGetDict(made, nullptr)) : PyRef();
   for (size_t i = first; i < anatomy.parts.size(); ++i) {
-    PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - first));
-    if (PyDict_SetItem(dict.get(), name, anatomy.parts[i].get()) < 0) throw PythonError{};
+    PyObject *name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - first)),
+             *value = anatomy.parts[i].get();
+    if (is_slot(name))
+      set_slot(made, name, value);
+    else if (PyDict_SetItem(dict.get(), name, value) < 0)
+      throw PythonError{};
   }
 }
 
@@ -439,7 +457,7 @@ PyRef make_whole(const Anatomy& anatomy) {
   const bool has_state = form_item(anatomy, 1) == Py_True;
   const PyRef args = tuple_of({anatomy.parts.begin(), anatomy.parts.end() - (has_state ? 1 : 0)});
   PyRef made = checked(PyObject_CallObject(form_item(anatomy, 0), args.get()));
-  if (has_state) checked(PyObject_CallMethod(made.get(), "__setstate__", "O", anatomy.parts.back().get()));
+  if (has_state) checked(PyObject_CallMethod(made.get(), "__setstate__", "(O)", anatomy.parts.back().get()));
   return made;
 }
 

@@ -14,7 +14,7 @@ namespace cresset::frontend {
 struct Anatomy {
   enum class Kind : uint8_t {
     None,        // of no kind that is known here
-    Object,      // form: (type, attribute names); parts: the attributes' values
+    Object,      // form: (type, attribute names, and descriptors of slots); parts: their values
     DictObject,  // of a Python subclass of dict; form: (type, attribute names, keys); parts: the items' values, then
                  // the attributes'
     ListObject,  // of a Python subclass of list; form: (type, attribute names); parts: items, then attributes' values
@@ -32,6 +32,7 @@ struct Anatomy {
                 // traceback, what its C type keeps, attributes' values
     Traceback,  // form: (where each entry stands, the entries' globals)
     Iterator,   // by its __reduce__; form: (callable, has a state); parts: arguments, state
+    Value,      // value_objects.h; likewise
   };
   Kind kind = Kind::None;
   PyRef form;
@@ -53,11 +54,13 @@ inline bool has_places(Anatomy::Kind kind) { return has_attributes(kind) || kind
 // Kinds that make_empty() refuses.
 inline bool is_made_whole(Anatomy::Kind kind) {
   return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Method || kind == Anatomy::Kind::BuiltinMethod ||
-         kind == Anatomy::Kind::Exception || kind == Anatomy::Kind::Traceback;
+         kind == Anatomy::Kind::Exception || kind == Anatomy::Kind::Traceback || kind == Anatomy::Kind::Value;
 }
+// Kinds of which some parts are made to be looked at.
+inline bool makes_parts(Anatomy::Kind kind) { return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Value; }
 
-// An instance of a Python class whose whole state is its __dict__, and its items when it is a list or a dict. Not a
-// module: those are what they are by identity.
+// An instance of a Python class whose whole state is its __dict__ and its slots, and its items when it is a list or a
+// dict. Not a module: those are what they are by identity.
 bool is_data_object(PyObject* object);
 
 // Whether a C function is the method of an instance.

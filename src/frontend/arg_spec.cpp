@@ -210,7 +210,7 @@ bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
 void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
   spec.kind = ArgSpec::Kind::Anatomy;
   spec.anatomy = {anatomy.kind, anatomy.form, {}};
-  if (anatomy.kind == Anatomy::Kind::Iterator) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
+  if (makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
   const bool fixed = !is_range_iterator(anatomy) && !has_places(anatomy.kind) &&  // that is made anew where it stands
                      anatomy.kind != Anatomy::Kind::Generator;
   fixed_depth_ += fixed;
@@ -237,7 +237,7 @@ bool match_anatomy(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, st
     return miss(spec, why, "expected an object of another structure, got " + type_name(object));
   const std::vector<PyRef> parts = std::exchange(got.parts, {});
   if (!same_form(got, spec.anatomy)) return miss(spec, why, "expected another structure, got " + type_name(object));
-  if (got.kind == Anatomy::Kind::Iterator) leaves.kept.insert(leaves.kept.end(), parts.begin(), parts.end());
+  if (makes_parts(got.kind)) leaves.kept.insert(leaves.kept.end(), parts.begin(), parts.end());
   for (size_t i = 0; i < parts.size(); ++i)
     if (!match(spec.children[i], parts[i].get(), leaves, why)) return false;
   return true;

@@ -130,7 +130,8 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   if (is_tensor(self)) return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
   const std::string module = module_of((PyObject*)type);
   if (module == "_contextvars" && n == "run") return call.effect = CEffect::Outside, call;
-  if (module == "_thread") return call.effect = CEffect::Outside, call;  // locks
+  if (module == "functools" && n.starts_with("cache_")) return call.effect = CEffect::Outside, call;  // of lru_cache
+  if (module == "_thread") return call.effect = CEffect::Outside, call;                               // locks
   if (is_torch(module)) return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
   if (kModules.count(module) != 0) return call.effect = CEffect::Reads, call;
   call.effect = n.substr(0, 2) == "__" ? CEffect::Reads : CEffect::Outside;
@@ -150,6 +151,7 @@ CCall function_of(PyObject* callable, const char* name, PyObject* const* args, P
   if (is_torch(module)) return call.effect = kTorchOutside.count(n) != 0 ? CEffect::Outside : CEffect::Pure, call;
   if (module == "cresset._C" && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
   if (module == "sys" && kSysReads.count(n) != 0) return call;
+  if (module == "posix" && n == "fspath") return call;  // of a str, that str
   if (module == "cresset._C") return call.effect = CEffect::Pure, call;
   if (module.empty() || kModules.count(module) == 0 || kEffects.count(n) != 0) call.effect = CEffect::Outside;
   const auto changers = kChangeFirst.find(module);

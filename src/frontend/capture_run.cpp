@@ -60,7 +60,8 @@ class Replacements {
     const PyRef rows = checked(PyObject_GetAttrString(module_.get(), "_REPLACED"));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
       PyObject *row = PyList_GET_ITEM(rows.get(), i), *where = PyTuple_GET_ITEM(row, 0);
-      if (PyModule_Check(where)) session->ignore(PyModule_GetDict(where), PyUnicode_AsUTF8(PyTuple_GET_ITEM(row, 1)));
+      PyObject* const of = PyModule_Check(where) ? PyModule_GetDict(where) : where;
+      session->ignore(of, PyUnicode_AsUTF8(PyTuple_GET_ITEM(row, 1)));
     }
   }
   ~Replacements() {
@@ -189,6 +190,7 @@ class CaptureRun final : public PieceMaker {
     live_totals().ms_capture += now_ms() - begin - ms_compiling_;
     const bool ended = piece_->capture().closed();  // at a break, for good or until the next piece
     if (ended && piece_->variant()->next.point == nullptr) piece_->refuse(piece_->capture().why_closed());
+    const OneForOne one;
     if (!result) {
       SetAside exception;
       if (!ended) end_raised();
@@ -348,6 +350,7 @@ class CaptureRun final : public PieceMaker {
     }
     piece_->take_back_numbers();
     if (session_->in_progress().in_transform || inside_transform()) settle_wrappers();
+    const OneForOne one;
     replace_values(cresset_eval_current(), [&](PyObject* object) {
       PyRef plain = without_symbols(PyRef::borrow(object));
       if (plain.get() != object) session_->keep(PyRef::borrow(object));  // the operation in progress may look at it
@@ -378,6 +381,7 @@ class CaptureRun final : public PieceMaker {
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
       return "in the middle of an operation of the interpreter";
     if (op.in_transform) return "inside a transform of torch.func";
+    if (op.kind == Operation::Kind::Call && begins_transform(op.call.callable)) return "it begins a transform";
     if (op.uses_up) return "the operation in progress has begun to use up what it was given";
     if (piece_->capture().writes() != op.writes) return "the operation had written tensors before";
     std::string why;
@@ -499,7 +503,7 @@ class CaptureRun final : public PieceMaker {
       PyCell_Set(write.owner.get(), plain);
     if (write.kind == Write::Kind::Attribute) {
       const PyRef now = PyRef::steal(PyObject_GetAttr(write.owner.get(), write.key.get()));
-      if (now.get() == symbolic) PyObject_GenericSetAttr(write.owner.get(), write.key.get(), plain);
+      if (now.get() == symbolic) set_attribute(write.owner.get(), write.key.get(), plain);
     } else {
       without_symbols(write.owner);  // a container: in place
     }
@@ -538,16 +542,21 @@ void install_once() {
 }
 
 // Capturing makes many objects, none of them garbage in cycles: a full collection in the middle costs more than it all.
+// Under the GIL: how many captures there are, and whether the user wants garbage collected after them.
+int resting = 0;
+bool wanted = false;
+
 // What is in the youngest generation meanwhile was made meanwhile.
 class NoCollection {
  public:
   NoCollection() : was_enabled_(PyGC_Disable() != 0) {
+    if (resting++ == 0) wanted = was_enabled_;
     static PyObject *const collect = module_attribute("gc", "collect"), *const youngest = PyLong_FromLong(0);
     if (was_enabled_ && !PyRef::steal(PyObject_CallOneArg(collect, youngest))) PyErr_Clear();
   }
   bool ages_known() const { return was_enabled_; }
   ~NoCollection() {
-    if (was_enabled_) PyGC_Enable();
+    if (--resting == 0 && wanted) PyGC_Enable();
   }
   NoCollection(const NoCollection&) = delete;
 
@@ -616,6 +625,15 @@ PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& 
   const NoCollection no_collection;
   return CaptureRun(request, no_collection.ages_known())
       .resume(point, std::move(variant), std::move(frames), value, exception);
+}
+
+bool user_collects() { return resting > 0 ? wanted : PyGC_IsEnabled() != 0; }
+
+void set_user_collects(bool now) {
+  if (resting > 0)
+    wanted = now;
+  else
+    now ? PyGC_Enable() : PyGC_Disable();
 }
 
 }  // namespace cresset::frontend

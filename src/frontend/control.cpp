@@ -159,6 +159,21 @@ PyObject* see_through_wrappers(PyObject*, PyObject* args) {
   return cresset_eval_see_through_wrappers(code, cell), Py_NewRef(Py_None);
 }
 
+PyObject* collects(PyObject*, PyObject* wanted) {
+  if (wanted == Py_None) return PyBool_FromLong(user_collects());
+  return set_user_collects(wanted == Py_True), Py_NewRef(Py_None);
+}
+
+// A name that the class's own class keeps others from setting.
+PyObject* set_class_attribute(PyObject*, PyObject* args) {
+  PyTypeObject* type;
+  PyObject *name, *value;
+  if (PyArg_ParseTuple(args, "O!UO", &PyType_Type, &type, &name, &value) == 0) return nullptr;
+  if (PyDict_SetItem(type_dict(type), name, value) < 0) return nullptr;
+  PyType_Modified(type);
+  return Py_NewRef(Py_None);
+}
+
 PyObject* allow(PyObject*, PyObject* callable) {
   if (allowed().insert(callable).second) Py_INCREF(callable);
   return Py_NewRef(Py_None);
@@ -179,6 +194,9 @@ PyMethodDef functions[] = {
     {"_effect_of", effect_of, METH_VARARGS, "What becomes of a call of a C function."},
     {"_see_through_wrappers", see_through_wrappers, METH_VARARGS,
      "Functions of this code are called as what the cell of that index in their closure holds."},
+    {"_set_class_attribute", set_class_attribute, METH_VARARGS, "Sets a name that only the class itself can have."},
+    {"_collects", collects, METH_O,
+     "Whether garbage is collected where nothing is captured; of True or False: is now."},
     {"allow", allow, METH_O, "A C function that may be called while capturing."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -47,12 +47,6 @@ PyRef in_place(int operation, PyObject* left, PyObject* right) {
   }
 }
 
-void set_attribute(PyObject* owner, PyObject* name, PyObject* value) {
-  // A setter in Python was evaluated: what it wrote is an effect of its own.
-  const bool plain = !PyType_Check(owner) && !PyModule_Check(owner);
-  check(plain ? PyObject_GenericSetAttr(owner, name, value) : PyObject_SetAttr(owner, name, value));
-}
-
 void repeat(const Effect& effect, PyObject* owner, const std::vector<PyRef>& values) {
   PyObject* value = values.empty() ? nullptr : values[0].get();
   switch (effect.kind) {
@@ -77,6 +71,13 @@ void repeat(const Effect& effect, PyObject* owner, const std::vector<PyRef>& val
 }
 
 }  // namespace
+
+void set_attribute(PyObject* owner, PyObject* name, PyObject* value) {
+  // A setter in Python was evaluated: what it wrote is an effect of its own.
+  static auto* const thread_local_type = (PyTypeObject*)module_attribute("_thread", "_local");
+  const bool own_way = PyType_Check(owner) || PyModule_Check(owner) || Py_IS_TYPE(owner, thread_local_type);
+  check(own_way ? PyObject_SetAttr(owner, name, value) : PyObject_GenericSetAttr(owner, name, value));
+}
 
 Replay::Replay(const std::vector<Effect>& effects, Ingredients& with) : effects_(effects), values_(effects.size()) {
   for (size_t i = 0; i < effects.size(); ++i) {

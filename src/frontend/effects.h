@@ -25,4 +25,7 @@ void replay(const std::vector<Effect>& effects, Ingredients& with);
 
 int visit(const Effect& effect, visitproc visit, void* arg);
 
+// By C code alone: no setter of the program's runs.
+void set_attribute(PyObject* owner, PyObject* name, PyObject* value);
+
 }  // namespace cresset::frontend

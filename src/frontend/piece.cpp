@@ -138,7 +138,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   variant_->facts.place(ints, placed_);
 }
 
-void Piece::begin_recipes(const Session* session) {
+void Piece::begin_recipes(Session* session) {
   builder_ = std::make_unique<RecipeBuilder>(*capture_);
   if (session == nullptr) return;
   builder_->existed = [session](PyObject* object) { return session->existed(object); };
@@ -148,6 +148,8 @@ void Piece::begin_recipes(const Session* session) {
         std::find_if(generators.begin(), generators.end(), [&](const auto& g) { return g.get() == object; });
     return found != generators.end() ? static_cast<int32_t>(found - generators.begin()) : -1;
   };
+  builder_->is_older = [session](PyObject* tuple) { return session->is_older(tuple); };
+  builder_->is_address = [session](PyObject* number) { return session->is_address(number); };
   builder_->argument_path = [session](PyObject* object) { return session->argument_path(object); };
 }
 

@@ -37,7 +37,7 @@ class Piece {
 
   // ---- The end. Recipes are made while the capture is open; session: nullptr when it is traced.
 
-  void begin_recipes(const Session* session);
+  void begin_recipes(Session* session);
   RecipeBuilder& recipes() { return *builder_; }
   // After the last recipe. `before`: tensors made later are temporaries of an operation in progress. Says why later
   // calls cannot be served; empty when they can.

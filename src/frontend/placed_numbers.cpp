@@ -2,6 +2,7 @@
 
 #include "frontend/eval/hooks.h"
 #include "frontend/set_aside.h"
+#include "frontend/slots.h"
 
 namespace cresset::frontend {
 namespace {
@@ -20,6 +21,7 @@ void set(const PlaceOfItem& place, PyObject* value) {
     if (PyObject** slot = slot_in(place)) const PyRef before = PyRef::steal(std::exchange(*slot, Py_NewRef(value)));
     return;
   }
+  if (key != nullptr && is_slot(key)) return set_slot(container, key, value);
   const int done = PyCell_Check(container)    ? PyCell_Set(container, value)
                    : PyList_Check(container)  ? PyList_SetItem(container, PyLong_AsSsize_t(key), Py_NewRef(value))
                    : PyODict_Check(container) ? PyODict_SetItem(container, key, value)
@@ -32,6 +34,7 @@ void set(const PlaceOfItem& place, PyObject* value) {
 PyObject* held_by(const PlaceOfItem& place) {
   PyObject *container = place.container.get(), *key = place.key.get();
   if (PyCell_Check(container)) return PyCell_GET(container);
+  if (is_slot(key)) return held_in_slot(container, key).get();  // which keeps it
   if (PyWeakref_CheckRefExact(container)) {
     PyObject** slot = slot_in(place);
     return slot != nullptr ? *slot : nullptr;

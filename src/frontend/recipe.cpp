@@ -12,7 +12,9 @@
 #include "frontend/anatomy.h"
 #include "frontend/arg_spec.h"
 #include "frontend/py_objects.h"
+#include "frontend/state_facts.h"
 #include "frontend/symbols.h"
+#include "frontend/value_objects.h"
 
 namespace cresset::frontend {
 namespace {
@@ -61,6 +63,9 @@ bool RecipeBuilder::contains_traced(PyObject* object, int depth) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
       if (contains_traced(PyTuple_GET_ITEM(items.get(), i), depth + 1)) return true;
   }
+  if (PySlice_Check(object) || PyFrozenSet_CheckExact(object))
+    for (const PyRef& part : anatomy_of_value(object).parts)
+      if (contains_traced(part.get(), depth + 1)) return true;
   for (PyObject* part : held_by_function(object))
     if (part != nullptr && contains_traced(part, depth + 1)) return true;
   PyObject* dicts[2] = {PyDict_Check(object) ? object : nullptr, instance_dict(object)};
@@ -84,7 +89,7 @@ static PyRef plain_keys(PyObject* dict) {
   std::vector<PyRef> plain;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
     PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
-    const bool numbers = is_symbolic_number(key) || PyTuple_CheckExact(key);
+    const bool numbers = is_symbolic_number(key) || PyTuple_Check(key) || PyFrozenSet_CheckExact(key);
     plain.push_back(numbers ? without_symbols(PyRef::borrow(key)) : PyRef::borrow(key));
   }
   return tuple_of(plain);
@@ -127,25 +132,39 @@ Recipe RecipeBuilder::build_number(PyObject* object, const std::string& path) {
   return recipe;
 }
 
-Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
+// The numbers that copy.deepcopy() knows objects by.
+void RecipeBuilder::no_address(PyObject* number, const std::string& path) const {
+  if (!is_address) return;
+  if (is_address(number)) throw UnsupportedResult{path, "int, which is an object's address"};
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(number) && i < PyTuple_GET_SIZE(number); ++i)
+    no_address(PyTuple_GET_ITEM(number, i), path);
+}
+
+Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
   Recipe recipe;
-  if (is_tensor(object)) {
-    bridge::TraceTensor* trace = bridge::TraceTensor::from(THPVariable_Unpack(object));
-    if (trace == nullptr) {
-      recipe.object = PyRef::borrow(object);  // a real tensor: returned as it is
-      return recipe;
-    }
-    const bool own = trace == THPVariable_Unpack(object).unsafeGetTensorImpl();
-    PyObject* attributes = own ? instance_dict(object) : nullptr;
-    if (own && (Py_TYPE(object) != (PyTypeObject*)THPVariableClass ||
-                (attributes != nullptr && PyDict_GET_SIZE(attributes) != 0)))
-      return build_tensor_object(object, trace, attributes, path);
-    recipe.kind = Recipe::Kind::Tensor;
-    recipe.position = position_of(trace);
+  bridge::TraceTensor* trace = bridge::TraceTensor::from(THPVariable_Unpack(object));
+  if (trace == nullptr) {
+    recipe.object = PyRef::borrow(object);  // a real tensor: returned as it is
     return recipe;
   }
+  const bool own = trace == THPVariable_Unpack(object).unsafeGetTensorImpl();
+  PyObject* attributes = own ? instance_dict(object) : nullptr;
+  if (own && (Py_TYPE(object) != (PyTypeObject*)THPVariableClass ||
+              (attributes != nullptr && PyDict_GET_SIZE(attributes) != 0)))
+    return build_tensor_object(object, trace, attributes, path);
+  recipe.kind = Recipe::Kind::Tensor;
+  recipe.position = position_of(trace);
+  return recipe;
+}
+
+Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
+  Recipe recipe;
+  if (is_tensor(object)) return build_tensor(object, path);
   if (is_symbolic_number(object)) return build_number(object, path);
-  if (is_plain_immutable(object)) {
+  const bool is_constant_tuple =
+      PyTuple_CheckExact(object) && is_constant_value(object) && is_older && is_older(object);
+  if (is_plain_immutable(object) || is_constant_tuple) {
+    no_address(object, path);
     recipe.object = PyRef::borrow(object);
     return recipe;
   }
@@ -188,7 +207,10 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     remember();
     PyObject *key, *value;
     Py_ssize_t position = 0;
-    while (PyDict_Next(object, &position, &key, &value)) recipe.children.push_back(build(value, path + "[...]"));
+    while (PyDict_Next(object, &position, &key, &value)) {
+      no_address(key, path);
+      recipe.children.push_back(build(value, path + "[...]"));
+    }
   } else if (flatten_registered(object, node)) {
     recipe.kind = Recipe::Kind::Registered;
     recipe.type = PyRef::borrow((PyObject*)Py_TYPE(object));
@@ -213,7 +235,7 @@ bool RecipeBuilder::is_made_anew(PyObject* object) const {
     return false;
   if (PyFunction_Check(object)) return PyFunction_GET_CLOSURE(object) != nullptr;
   if (PyFrozenSet_CheckExact(object) || PyRange_Check(object) || PySlice_Check(object) || PyCode_Check(object) ||
-      PyComplex_CheckExact(object) || Py_TYPE(object) == &PyProperty_Type)
+      PyComplex_CheckExact(object) || Py_TYPE(object) == &PyProperty_Type || is_library_value(object))
     return false;
   if (THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object))
     return false;

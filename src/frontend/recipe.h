@@ -71,6 +71,8 @@ class RecipeBuilder {
   std::function<PyObject*(PyObject*)> argument_path;  // nullptr when the object is no container among the arguments
 
   std::function<int32_t(PyObject*)> generator_number;  // which of the piece's generators it is; -1
+  std::function<bool(PyObject*)> is_older;             // a tuple of constants that was there before the call
+  std::function<bool(PyObject*)> is_address;           // an int that is another one at each call
 
   std::vector<PyRef> tracebacks;    // of exceptions that live on
   std::vector<at::Tensor> tensors;  // in the order of Recipe::position
@@ -83,9 +85,11 @@ class RecipeBuilder {
   uint32_t position_of(bridge::TraceTensor* trace);
   bool contains_traced(PyObject* object, int depth);
   bool is_made_anew(PyObject* object) const;
+  Recipe build_tensor(PyObject* object, const std::string& path);
   Recipe build_tensor_object(PyObject* object, bridge::TraceTensor* trace, PyObject* attributes,
                              const std::string& path);
   Recipe build_anatomy(PyObject* object, const std::string& path);
+  void no_address(PyObject* number, const std::string& path) const;  // throws UnsupportedResult
   void children_of(Recipe& recipe, PyObject* tuple, const std::string& path);
 
   bridge::Capture& capture_;

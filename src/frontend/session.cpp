@@ -233,8 +233,8 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   }
 }
 
-void Session::ignore(PyObject* dict, const char* key) {
-  ignored_.insert({dict, kept_.emplace_back(checked(PyUnicode_InternFromString(key))).get()});
+void Session::ignore(PyObject* dict_or_class, const char* key) {
+  ignored_.insert({dict_or_class, kept_.emplace_back(checked(PyUnicode_InternFromString(key))).get()});
   seen_.insert(ignored_.begin(), ignored_.end());
 }
 
@@ -336,7 +336,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
     case CRESSET_AT_SLOT:
       read_class(Py_TYPE(owner), read.name);
       learn(read.value);
-      if (is_tensor(owner) || never_changes(owner, read.found)) return;
+      if (is_tensor(owner) || never_changes(owner, read.found) || is_whole(owner)) return;
       if (first(owner, read.name)) facts_->member(owner, read.found, read.value);
       return;
     case CRESSET_AT_GETSET:
@@ -521,6 +521,7 @@ void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
     PyObject* found = existed((PyObject*)Py_TYPE(owner)) ? _PyType_Lookup(Py_TYPE(owner), name) : nullptr;
     return learn(found), value == found ? learn(value) : void();
   }
+  if (is_thread_local(owner) && first(owner, name)) facts_->member(owner, name, value);
   if (PyModule_Check(owner)) return read_key(PyModule_GetDict(owner), name, value);
   if (PyType_Check(owner)) return read_class((PyTypeObject*)owner, name), learn(value);
   PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
@@ -531,7 +532,7 @@ void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
     if (!now) PyErr_Clear();
     read_class(Py_TYPE(owner), name);
     learn(now.get());
-    if (first(owner, name)) facts_->member(owner, found, now.get());
+    if (!is_whole(owner) && first(owner, name)) facts_->member(owner, found, now.get());
     return;
   }
   PyObject* dict = instance_dict(owner);
@@ -545,6 +546,7 @@ void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
 // `import name` gave `value`, a module or the package around it.
 void Session::read_module(PyObject* modules, PyObject* name, PyObject* value) {
   learn(modules);
+  if (value == nullptr) return PyDict_Contains(modules, name) == 0 ? read_key(modules, name, nullptr) : void();
   PyObject* const own_name =
       PyModule_Check(value) ? PyDict_GetItemString(PyModule_GetDict(value), "__name__") : nullptr;
   for (PyObject* key : {name, own_name}) {
@@ -625,7 +627,11 @@ void Session::add_write(Write write) {
 void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (is_tensor(owner) && is_own_tensor(owner)) return;  // with the tensor, when that lives on
   if (is_tensor(owner)) return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
-  if (!existed(owner)) return meet_unknown(owner);
+  if (!existed(owner)) {
+    if (value != nullptr && existed(value) && PyUnicode_CompareWithASCIIString(name, "__dict__") == 0)
+      refuse("gives an object of its own a dictionary that was there before");
+    return meet_unknown(owner);
+  }
   if (PyType_Check(owner)) return refuse(std::string("changes class ") + ((PyTypeObject*)owner)->tp_name);
   PyObject* dict = PyModule_Check(owner) ? PyModule_GetDict(owner) : instance_dict(owner);
   if (dict != nullptr) {

@@ -77,7 +77,7 @@ class Session {
   // What live frames hold, with `spec` as of their contents: no object is kept by this that the program may drop.
   void add_frames(const ArgSpec& spec, PyObject* contents);
   // The compiler's own state, which differs while it captures: reading it records nothing.
-  void ignore(PyObject* dict, const char* key);
+  void ignore(PyObject* dict_or_class, const char* key);
   // Calls with every frame evaluated. nullptr with an exception set when it raised.
   PyRef call(PyObject* function, PyObject* args, PyObject* kwargs);
   // Likewise of frames that go on.
@@ -91,6 +91,11 @@ class Session {
   // own.
   void begin_part(PyObject* roots);
   void end_part() { outer_.pop_back(); }
+
+  // Whether a tuple of constants was there before: of the code, or of state.
+  bool is_older(PyObject* tuple) { return ages_known_ && (!PyObject_GC_IsTracked(tuple) || !is_young(tuple)); }
+  // Whether the program got this int as the address of an object that is another one at each call.
+  bool is_address(PyObject* number) const { return addresses_.count(number) != 0; }
 
   bool existed(PyObject* object) const {
     const auto found = objects_.find(object);
@@ -229,6 +234,7 @@ class Session {
   std::vector<ArgumentGenerator> generators_;
   ska::flat_hash_set<PyObject*> young_;  // made by the call, where an object of it was once
   PyRef newest_;                         // what was made after it is not in young_ yet
+  std::unordered_set<PyObject*> addresses_;
   bool ages_known_ = false;
   bool unseen_ = false;                               // a frame ran in CPython's own loop while the piece was open
   int inside_ = 0;                                    // of how many containers and objects, while arguments are added

@@ -204,6 +204,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (role_of(activation->code) != CodeRole::Replacement) {
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
     if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
+    if (PyRef value = of_plain_numbers(call)) return *result = value.release(), CRESSET_RESULT;
   }
   if (PyRef names = names_in_frame(*activation, call)) return *result = names.release(), CRESSET_RESULT;
   if (PyObject* instead = with_names_of_frame(call)) return *result = instead, CRESSET_INSTEAD;
@@ -214,7 +215,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   }
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
-  CCall what = looks_inside(call) ? CCall{CEffect::Outside} : classify(call);
+  CCall what = looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
   if (what.effect == CEffect::Outside && differentiates_own_tensors(what, call)) what.effect = CEffect::Pure;
   if (what.effect == CEffect::Outside && may_begin_on_wrappers(what.name)) what.effect = CEffect::Pure;
   if (what.effect == CEffect::Outside && is_lock_of_cached_property(*activation, what)) what.effect = CEffect::Pure;
@@ -223,6 +224,10 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (!outer_.empty()) no_call_in_part(what, call);
   if (what.effect == CEffect::Pure)
     if (PyRef value = with_numbers_it_takes(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
+  if (what.effect == CEffect::Pure && keeps_sizes(what.name)) {
+    capture_->flush("an operator whose derivative keeps sizes, inside of a transform");
+    return CRESSET_RUN;
+  }
   if (what.effect == CEffect::Pure && is_operator_on_wrappers(what.name, call)) {
     PyRef value = run_on_wrappers(*capture_, [&] {
       return PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
@@ -272,7 +277,7 @@ void Session::read_all(PyObject* object) {
     PyObject *name, *slot;
     Py_ssize_t position = 0;
     while (is_heap_type(base) && PyDict_Next(type_dict(base), &position, &name, &slot)) {
-      if (Py_TYPE(slot) != &PyMemberDescr_Type || !first(object, name)) continue;
+      if (Py_TYPE(slot) != &PyMemberDescr_Type || is_whole(object) || !first(object, name)) continue;
       const PyRef value = PyRef::steal(Py_TYPE(slot)->tp_descr_get(slot, object, (PyObject*)Py_TYPE(object)));
       if (!value) PyErr_Clear();
       facts_->member(object, slot, value.get());
@@ -374,6 +379,13 @@ void Session::note_call(const CressetCall& call, PyObject* result) {
   const std::string_view name = what.name;
   if (asks_abstract_class(call) && existed(call.args[0])) facts_->classes().abstract((PyTypeObject*)call.args[0]);
   if (PyWeakref_CheckRef(call.callable)) read_weakref(call.callable, result);
+  static PyObject* const id = module_attribute("builtins", "id");
+  if (call.callable == id && result != nullptr && !is_constant_value(call.args[0]) &&
+      (!existed(call.args[0]) || argument_path(call.args[0]) != nullptr ||
+       argument_tensors_.count(call.args[0]) != 0)) {
+    addresses_.insert(result);
+    keep(PyRef::borrow(result));
+  }
   if (what.self != nullptr && name == "__call__" && PyWeakref_CheckRef(what.self)) read_weakref(what.self, result);
   if (what.effect == CEffect::Pure || what.effect == CEffect::Outside) return;
   if (what.effect == CEffect::GetsAttribute) {

@@ -126,6 +126,7 @@ void Session::read_deep(PyObject* object, int depth) {
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
     if (PyRef value = with_numpy_scalar(op)) return *result = value.release(), CRESSET_RESULT;
+  if (PyRef value = of_plain_text(op)) return *result = value.release(), CRESSET_RESULT;
   // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
   if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
     if (existed(op.operands[0]) && !is_constant_value(op.operands[1])) learn_keys(op.operands[0]);
@@ -305,7 +306,8 @@ struct SessionHooks {
         s, [&](Session& session) { session.after_call(activation, *call, result, exception); }, /*always=*/true);
   }
   static int same(void* s, CressetActivation*, PyObject* left, PyObject* right) {
-    if (left == right || (!is_symint(left) && !is_symint(right))) return CRESSET_TRUTH_RUN;
+    const auto may_be = [](PyObject* object) { return is_symint(object) || is_symbool(object); };
+    if (left == right || (!may_be(left) && !may_be(right))) return CRESSET_TRUTH_RUN;
     int answer = CRESSET_TRUTH_RUN;
     const int done = guarded(s, [&](Session& session) { answer = session.same(left, right); });
     return done < 0 ? done : answer;

@@ -131,6 +131,10 @@ PyRef numpy_of_numbers(const CressetCall& call) {
 
 // `n is 1`, of which one is symbolic: CPython has one object for each small int.
 int Session::same(PyObject* left, PyObject* right) {
+  if (is_symbool(left) || is_symbool(right)) {
+    const PyRef a = without_symbols(PyRef::borrow(left)), b = without_symbols(PyRef::borrow(right));
+    return a.get() == b.get() ? 1 : 0;
+  }
   const auto is_int = [](PyObject* object) { return is_symint(object) || PyLong_CheckExact(object); };
   if (!is_int(left) || !is_int(right)) return 0;
   const PyRef a = without_symbols(PyRef::borrow(left)), b = without_symbols(PyRef::borrow(right));
@@ -141,7 +145,7 @@ int Session::same(PyObject* left, PyObject* right) {
   return small && PyObject_RichCompareBool(a.get(), b.get(), Py_EQ) == 1 ? 1 : 0;
 }
 
-// `type(n)` and `isinstance(n, int)` say of a symbolic int or float what they say of the number.
+// `type(n)` and `isinstance(n, int)` say of a symbolic number what they say of the number.
 CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
   if (call.nargs == 0 || call.kwnames != nullptr) return CRESSET_RUN;
   static PyObject* const is_instance = module_attribute("builtins", "isinstance");
@@ -150,13 +154,13 @@ CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
     if (is < 0) return CRESSET_FAIL;
     return *result = Py_NewRef(is != 0 ? Py_True : Py_False), CRESSET_RESULT;
   }
-  const bool is_float = is_symfloat(call.args[0]);
-  if (!is_float && !is_symint(call.args[0])) return CRESSET_RUN;
-  const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
-  if (asks_type) return *result = Py_NewRef((PyObject*)(is_float ? &PyFloat_Type : &PyLong_Type)), CRESSET_RESULT;
-  if (call.callable != is_instance || call.nargs != 2) return CRESSET_RUN;
+  if (!is_symbolic_number(call.args[0])) return CRESSET_RUN;
   static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0);
-  const int is = PyObject_IsInstance(is_float ? float_zero : zero, call.args[1]);
+  PyObject* const alike = is_symfloat(call.args[0]) ? float_zero : is_symbool(call.args[0]) ? Py_False : zero;
+  const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
+  if (asks_type) return *result = Py_NewRef((PyObject*)Py_TYPE(alike)), CRESSET_RESULT;
+  if (call.callable != is_instance || call.nargs != 2) return CRESSET_RUN;
+  const int is = PyObject_IsInstance(alike, call.args[1]);
   const int is_symbolic = is == 0 ? PyObject_IsInstance(call.args[0], call.args[1]) : is;
   if (is < 0 || is_symbolic < 0) return CRESSET_FAIL;
   return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;

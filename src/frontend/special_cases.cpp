@@ -160,14 +160,16 @@ bool wanted_ints() {
   const PyRef text = PyRef::steal(value != nullptr ? PyObject_Str(value) : nullptr);
   if (!text) PyErr_Clear();
   PyErr_Restore(type, value, trace);
-  return text && std::strstr(utf8(text.get(), ""), "instead found type 'SymInt'") != nullptr;
+  return text && std::strstr(utf8(text.get(), ""), "instead found type 'int'") != nullptr;
 }
 
-bool holds_symint(PyObject* object) {
+bool any_item(PyObject* object, bool (*is)(PyObject*)) {
   if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
   PyObject** items = PySequence_Fast_ITEMS(object);
-  return std::any_of(items, items + PySequence_Fast_GET_SIZE(object), is_symint);
+  return std::any_of(items, items + PySequence_Fast_GET_SIZE(object), is);
 }
+bool holds_symint(PyObject* object) { return any_item(object, is_symint); }
+bool holds_symbolic_number(PyObject* object) { return any_item(object, is_symbolic_number); }
 
 PyRef as_floats(PyObject* numbers) {
   PyRef out = checked(PySequence_List(numbers));
@@ -183,11 +185,14 @@ PyRef as_floats(PyObject* numbers) {
 PyRef with_numbers_it_takes(const CressetCall& call) {
   const size_t count = static_cast<size_t>(call.nargs) +
                        (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
-  if (!PyCFunction_Check(call.callable) || is_ours(call.callable) || operators_call_python()) return {};
-  const char* const name = ((PyCFunctionObject*)call.callable)->m_ml->ml_name;
-  const uint32_t floats = std::any_of(call.args, call.args + call.nargs, holds_symint) ? float_lists_of(name) : 0;
+  const bool is_function = PyCFunction_Check(call.callable);
+  if ((!is_function && !Py_IS_TYPE(call.callable, &PyMethodDescr_Type)) || operators_call_python()) return {};
+  if (is_function && is_ours(call.callable)) return {};
+  const char* const name = is_function ? ((PyCFunctionObject*)call.callable)->m_ml->ml_name : "";
+  const uint32_t floats =
+      is_function && std::any_of(call.args, call.args + call.nargs, holds_symint) ? float_lists_of(name) : 0;
   bool pins_ints = false;
-  if (std::any_of(call.args, call.args + count, is_symint) && is_of_torch_ops(call.callable)) {
+  if (is_function && std::any_of(call.args, call.args + count, is_symint) && is_of_torch_ops(call.callable)) {
     PyRef value =
         PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
     if (value) return value;
@@ -212,16 +217,71 @@ PyRef with_numbers_it_takes(const CressetCall& call) {
   return checked(PyObject_Vectorcall(call.callable, args.data(), static_cast<size_t>(call.nargs), call.kwnames));
 }
 
+namespace {
+
+bool is_number_type(PyTypeObject* type) {
+  return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyComplex_Type;
+}
+
+bool is_of_numbers(PyObject* callable) {
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type))
+    return is_number_type(((PyDescrObject*)callable)->d_type);
+  if (is_method_wrapper(callable)) {
+    const PyRef self = PyRef::steal(PyObject_GetAttrString(callable, "__self__"));
+    if (!self) PyErr_Clear();
+    return self && (PyLong_Check(self.get()) || PyFloat_Check(self.get()));
+  }
+  if (!PyCFunction_Check(callable)) return false;
+  static PyObject* const math = import_module("math").release();
+  if (PyCFunction_GET_SELF(callable) != math) return false;
+  static const std::unordered_set<std::string_view> kSymbolic = {"floor", "ceil", "trunc", "prod", "sqrt"};
+  return kSymbolic.count(((PyCFunctionObject*)callable)->m_ml->ml_name) == 0;
+}
+
+}  // namespace
+
+bool asks_for_types(const CressetCall& call) {
+  static PyObject* const is_instance = module_attribute("builtins", "isinstance");
+  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const auto any = [&](auto&& is) { return std::any_of(call.args, call.args + count, is); };
+  if (call.callable == is_instance || PyCFunction_Check(call.callable)) return false;
+  return any([&](PyObject* arg) {
+           return arg == (PyObject*)&PyType_Type || arg == is_instance ||
+                  ((Py_IS_TYPE(arg, &PyMethodDescr_Type) || Py_IS_TYPE(arg, &PyWrapperDescr_Type)) &&
+                   is_number_type(((PyDescrObject*)arg)->d_type));
+         }) &&
+         any(holds_symbolic_number);
+}
+
+PyRef of_plain_text(const CressetOperator& op) {
+  if (op.kind != CRESSET_OP_BINARY || op.operation != NB_REMAINDER) return {};
+  PyObject *text = op.operands[0], *values = op.operands[1];
+  if (!PyUnicode_Check(text) && !PyBytes_Check(text)) return {};
+  if (!is_symbolic_number(values) && !(PyTuple_Check(values) && holds_symbolic_number(values))) return {};
+  return checked(PyNumber_Remainder(text, without_symbols(PyRef::borrow(values)).get()));
+}
+
+PyRef of_plain_numbers(const CressetCall& call) {
+  if (call.kwnames != nullptr || std::none_of(call.args, call.args + call.nargs, is_symbolic_number)) return {};
+  if (!is_of_numbers(call.callable)) return {};
+  std::vector<PyRef> plain;
+  std::vector<PyObject*> args;
+  for (Py_ssize_t i = 0; i < call.nargs; ++i) {
+    PyObject* arg = call.args[i];
+    plain.push_back(is_symbolic_number(arg) ? without_symbols(PyRef::borrow(arg)) : PyRef::borrow(arg));
+    args.push_back(plain.back().get());
+  }
+  return checked(PyObject_Vectorcall(call.callable, args.data(), args.size(), nullptr));
+}
+
 void raise_of_plain_numbers(const CressetCall& call, PyObject* exception) {
   if (!PyErr_GivenExceptionMatches(exception, PyExc_TypeError) || PyFunction_Check(call.callable)) return;
-  const PyRef text = PyRef::steal(PyObject_Str(exception));
-  if (!text) return PyErr_Clear();
-  if (std::strstr(utf8(text.get(), ""), "SymInt") == nullptr &&
-      std::strstr(utf8(text.get(), ""), "SymFloat") == nullptr)
+  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  if (std::none_of(call.args, call.args + call.nargs + named,
+                   [](PyObject* arg) { return is_symbolic_number(arg) || holds_symbolic_number(arg); }))
     return;
   std::vector<PyRef> plain;
   std::vector<PyObject*> args;
-  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i) {
     PyRef arg = PyRef::borrow(call.args[i]);
     if (PyList_CheckExact(arg.get()))  // the program's list stays what it is

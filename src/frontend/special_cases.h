@@ -41,4 +41,13 @@ void raise_of_plain_numbers(const CressetCall& call, PyObject* exception);
 // always, optimizers compute numbers in single precision. Whether this is such a question: it is answered with no.
 bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call);
 
+// Functions and methods of Python's own numbers, which take no others, called with symbolic ones: int.__add__(n, 1),
+// math.ldexp(x, n). Empty for other calls.
+PyRef of_plain_numbers(const CressetCall& call);
+// Whether C code is given a function that tells kinds of numbers apart, and symbolic ones: map(type, [n]),
+// itertools.groupby([n, 1], type).
+bool asks_for_types(const CressetCall& call);
+// text % values, where numbers among the values are symbolic. Empty for other operations.
+PyRef of_plain_text(const CressetOperator& op);
+
 }  // namespace cresset::frontend

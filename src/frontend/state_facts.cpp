@@ -50,6 +50,19 @@ PyObject* const* slot_of(PyObject* owner, PyObject* by) {
   return (PyObject* const*)((const char*)owner + member->offset);
 }
 
+// Of a set; 0 when it holds none. In no order, since equal sets may have others.
+size_t kinds_of_numbers(PyObject* set) {
+  size_t kinds = 0;
+  const PyRef items = checked(PySet_Type.tp_iter(set));
+  while (const PyRef item = PyRef::steal(PyIter_Next(items.get()))) {
+    PyObject* number = item.get();
+    if (!PyLong_Check(number) && !PyFloat_Check(number) && !PyComplex_Check(number)) continue;
+    const size_t kind = reinterpret_cast<size_t>(Py_TYPE(number)) ^ static_cast<size_t>(PyObject_Hash(number));
+    kinds += kind * 0x9E3779B97F4A7C15ULL | 1;
+  }
+  return kinds;
+}
+
 bool same_or_absent(PyObject* expected, PyObject* got) {
   if (expected == got) return true;
   return expected != nullptr && got != nullptr && same_constant(expected, got);
@@ -229,7 +242,7 @@ void StateFacts::whole_list(PyObject* list, PyObject* contents) {
 void StateFacts::whole_set(PyObject* set, PyObject* contents) {
   for (const Set& fact : sets_)
     if (fact.set.get() == set) return;
-  sets_.push_back({PyRef::borrow(set), checked(PyFrozenSet_New(contents))});
+  sets_.push_back({PyRef::borrow(set), checked(PyFrozenSet_New(contents)), kinds_of_numbers(contents)});
 }
 
 void StateFacts::cell(PyObject* cell, PyObject* value) {
@@ -309,7 +322,7 @@ bool StateFacts::holds(std::string* why) {
   }
   for (const Set& fact : sets_) {
     const int same = PyObject_RichCompareBool(fact.set.get(), fact.contents.get(), Py_EQ);
-    if (same == 1) continue;
+    if (same == 1 && (fact.kinds == 0 || kinds_of_numbers(fact.set.get()) == fact.kinds)) continue;
     PyErr_Clear();
     if (why != nullptr) *why = name_of(fact.set.get()) + ": its items changed";
     return false;

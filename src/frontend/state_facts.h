@@ -85,6 +85,7 @@ class StateFacts {
   };
   struct Set {
     PyRef set, contents;
+    size_t kinds;  // of the numbers in it: {1} is equal to {True}
   };
   struct Cell {
     PyRef cell, value;

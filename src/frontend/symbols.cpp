@@ -4,15 +4,20 @@
 #include <torch/csrc/utils/python_symnode.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "frontend/anatomy.h"
 #include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/foreign.h"
 #include "frontend/py_objects.h"
+#include "frontend/slots.h"
 
 namespace cresset::frontend {
 namespace {
+
+thread_local OneForOne::Made* all_made = nullptr;
 
 class Replacer {
  public:
@@ -21,19 +26,25 @@ class Replacer {
     if (is_symint(object)) return checked(PyNumber_Long(object));
     if (is_symfloat(object)) return checked(PyNumber_Float(object));
     if (is_symbool(object)) return PyRef::borrow(truth(object) ? Py_True : Py_False);
+    if (const auto made = made_.find(object); made != made_.end()) return made->second.second;
     if (depth > 64 || !may_hold(object) || !seen_.insert(object).second) return PyRef::borrow(object);
     if (PyCell_Check(object)) return cell(object, depth), PyRef::borrow(object);
     if (PyFunction_Check(object)) return function(object, depth), PyRef::borrow(object);
     if (PyType_Check(object)) return class_(object, depth), PyRef::borrow(object);
     if (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) return generator(object, depth), PyRef::borrow(object);
     if (is_iterator(object)) return iterator(object, depth);
+    if (PySlice_Check(object) || is_partial(object)) return value(object, depth);
     if (PyTuple_Check(object)) return tuple(object, depth);
     if (PyFrozenSet_CheckExact(object)) return frozen_set(object, depth);
     if (PySet_Check(object)) set(object, depth);
     if (is_deque(object)) deque(object, depth);
     if (PyList_Check(object)) list(object, depth);
     if (PyDict_Check(object)) dict(object, depth);
+    if (PyMethod_Check(object)) replaced(PyMethod_GET_SELF(object), depth + 1);
+    if (PyObject* inside = viewed(object)) replaced(inside, depth + 1);
+    if (PyExceptionInstance_Check(object)) exception(object, depth);
     if (PyObject** slot = _PyObject_GetDictPtr(object); slot != nullptr && *slot != nullptr) dict(*slot, depth);
+    if (is_heap_type(Py_TYPE(object))) slots(object, depth);
     return PyRef::borrow(object);
   }
 
@@ -51,7 +62,9 @@ class Replacer {
   static bool may_hold(PyObject* object) {
     return PyCell_Check(object) || PyGen_CheckExact(object) || PyCoro_CheckExact(object) || PyFunction_Check(object) ||
            PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PySet_Check(object) ||
-           PyFrozenSet_CheckExact(object) || is_deque(object) || is_iterator(object) ||
+           PyFrozenSet_CheckExact(object) || is_deque(object) || is_iterator(object) || PySlice_Check(object) ||
+           PyMethod_Check(object) || PyExceptionInstance_Check(object) || viewed(object) != nullptr ||
+           !slots_of(Py_TYPE(object)).empty() ||
            (PyType_Check(object)
                 ? is_new_class(object)
                 : !PyModule_Check(object) && !PyFunction_Check(object) && _PyObject_GetDictPtr(object) != nullptr);
@@ -67,6 +80,12 @@ class Replacer {
     PyType_Modified(type);
   }
 
+  // One object that two names are for stays one.
+  PyRef made(PyObject* object, PyRef now) {
+    made_.emplace(object, std::pair(PyRef::borrow(object), now));
+    return now;
+  }
+
   PyRef tuple(PyObject* object, int depth) {
     std::vector<PyRef> items;
     bool changed = false;
@@ -74,9 +93,7 @@ class Replacer {
       items.push_back(replaced(PyTuple_GET_ITEM(object, i), depth + 1));
       changed = changed || items.back().get() != PyTuple_GET_ITEM(object, i);
     }
-    seen_.erase(object);  // met again, it is replaced again
-    if (!changed) return PyRef::borrow(object);
-    return tuple_as((PyObject*)Py_TYPE(object), tuple_of(items));
+    return changed ? made(object, tuple_as((PyObject*)Py_TYPE(object), tuple_of(items))) : PyRef::borrow(object);
   }
 
   // Numbers and containers of them: what else a closure holds on to may be half the program.
@@ -118,8 +135,46 @@ class Replacer {
       changed = changed || now.get() != part.get();
       part = std::move(now);
     }
-    seen_.erase(object);
-    return changed ? make_whole(anatomy) : PyRef::borrow(object);
+    return changed ? made(object, make_whole(anatomy)) : PyRef::borrow(object);
+  }
+
+  static bool is_partial(PyObject* object) {
+    static PyObject* const type = module_attribute("functools", "partial");
+    return (PyObject*)Py_TYPE(object) == type;
+  }
+  // A partial function stays the object that it is.
+  PyRef value(PyObject* object, int depth) {
+    Anatomy anatomy = take_apart(object);
+    bool changed = false;
+    for (PyRef& part : anatomy.parts) {
+      PyRef now = replaced(part.get(), depth + 1);
+      changed = changed || now.get() != part.get();
+      part = std::move(now);
+    }
+    if (!changed) return PyRef::borrow(object);
+    if (!is_partial(object)) return made(object, make_whole(anatomy));
+    checked(PyObject_CallMethod(object, "__setstate__", "(O)", anatomy.parts.back().get()));
+    return PyRef::borrow(object);
+  }
+
+  // Its arguments, what it was raised for, and the exceptions of a group.
+  void exception(PyObject* object, int depth) {
+    auto* raised = (PyBaseExceptionObject*)object;
+    const PyRef args = replaced(raised->args, depth + 1);
+    if (args.get() != raised->args) Py_SETREF(raised->args, Py_NewRef(args.get()));
+    for (PyObject* other : {raised->cause, raised->context})
+      if (other != nullptr) replaced(other, depth + 1);
+    if (PyObject_TypeCheck(object, (PyTypeObject*)PyExc_BaseExceptionGroup))
+      replaced(((PyBaseExceptionGroupObject*)object)->excs, depth + 1);
+  }
+
+  void slots(PyObject* object, int depth) {
+    for (PyObject* slot : slots_of(Py_TYPE(object))) {
+      const PyRef held = held_in_slot(object, slot);
+      if (!held) continue;
+      const PyRef now = replaced(held.get(), depth + 1);
+      if (now.get() != held.get()) set_slot(object, slot, now.get());
+    }
   }
 
   void list(PyObject* object, int depth) {
@@ -131,7 +186,8 @@ class Replacer {
 
   // The hash of a symbolic number is that of its value, so a key that holds one is found as before.
   static bool is_symbolic_key(PyObject* key) {
-    if (!PyTuple_CheckExact(key)) return is_symbolic(key);
+    if (PyFrozenSet_CheckExact(key)) return is_symbolic_key(checked(PySequence_Tuple(key)).get());
+    if (!PyTuple_Check(key)) return is_symbolic(key);
     PyObject** items = PySequence_Fast_ITEMS(key);
     return std::any_of(items, items + PyTuple_GET_SIZE(key), is_symbolic_key);
   }
@@ -184,7 +240,7 @@ class Replacer {
 
   PyRef frozen_set(PyObject* object, int depth) {
     const auto [items, changed] = items_of(object, depth);
-    return changed ? checked(PyFrozenSet_New(items.get())) : PyRef::borrow(object);
+    return changed ? made(object, checked(PyFrozenSet_New(items.get()))) : PyRef::borrow(object);
   }
 
   void deque(PyObject* object, int depth) {
@@ -194,9 +250,14 @@ class Replacer {
   }
 
   std::unordered_set<PyObject*> seen_;
+  OneForOne::Made own_made_;
+  OneForOne::Made& made_ = all_made != nullptr ? *all_made : own_made_;
 };
 
 }  // namespace
+
+OneForOne::OneForOne() : around_(std::exchange(all_made, &made_)) {}
+OneForOne::~OneForOne() { all_made = around_; }
 
 PyRef without_symbols(PyRef object) { return Replacer().replaced(object.get(), 0); }
 

@@ -3,6 +3,9 @@
 
 #include <c10/core/SymNodeImpl.h>
 
+#include <unordered_map>
+#include <utility>
+
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
@@ -10,6 +13,18 @@ namespace cresset::frontend {
 // The object with the symbolic numbers in it replaced by their values of this call: in place in lists, dictionaries and
 // instances, by new tuples where a tuple holds one. Everything else stays the object that it is.
 PyRef without_symbols(PyRef object);
+// For as long as it lives, what takes the place of a tuple that holds symbols is one object, wherever it is met.
+class OneForOne {
+ public:
+  using Made = std::unordered_map<PyObject*, std::pair<PyRef, PyRef>>;  // what was met, and what took its place
+  OneForOne();
+  ~OneForOne();
+  OneForOne(const OneForOne&) = delete;
+
+ private:
+  Made made_;
+  Made* around_;
+};
 // The arguments of an exception, whose text may name the types of symbols where the program has numbers.
 PyRef with_plain_names(PyRef args);
 

@@ -94,9 +94,23 @@ PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& ru
   return run();
 }
 
-bool may_begin_on_wrappers(const char* name) {
-  if (name == nullptr || !inside_transform()) return false;
-  return std::string_view(name) == "_jvp_increment_nesting" || std::string_view(name) == "_enter_dual_level";
+static bool begins_tangents(std::string_view name) {
+  return name == "_jvp_increment_nesting" || name == "_enter_dual_level";
+}
+
+bool may_begin_on_wrappers(const char* name) { return name != nullptr && inside_transform() && begins_tangents(name); }
+
+bool begins_transform(PyObject* callable) {
+  return PyCFunction_Check(callable) && begins_tangents(((PyCFunctionObject*)callable)->m_ml->ml_name);
+}
+
+bool keeps_sizes(const char* name) {
+  static constexpr std::string_view kNames[] = {"masked_select", "block_diag"};
+  if (name == nullptr || std::find(std::begin(kNames), std::end(kNames), std::string_view(name)) == std::end(kNames))
+    return false;
+  const auto& layers = at::functorch::getDynamicLayerStack();
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const auto& layer) { return layer.key() == at::functorch::TransformType::Grad; });
 }
 
 bool is_operator_on_wrappers(const char* name, const CressetCall& call) {

@@ -20,11 +20,15 @@ void settle_wrappers();
 
 // Runs an operator on tensors inside of a transform. nullptr, with the exception set, when it raised.
 PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& run);
+// Whether the derivative of this operator, inside of torch.func.grad, keeps sizes that must be plain.
+bool keeps_sizes(const char* name);
 // Whether a call that is known to change nothing is such an operator: no Python code can come of it.
 bool is_operator_on_wrappers(const char* name, const CressetCall& call);
 
 // Forward differentiation keeps tangents where nobody else sees them, and asks for storages when it begins: that is
 // done on real tensors, but for those that another transform has wrapped, which are asked nothing.
 bool may_begin_on_wrappers(const char* name);
+// What follows such a call of C code is inside a transform, where no piece begins.
+bool begins_transform(PyObject* callable);
 
 }  // namespace cresset::frontend

@@ -68,7 +68,7 @@ typedef enum {
   CRESSET_IN_BUILTINS,
   CRESSET_IN_LOCALS,   // a class body or module: LOAD_NAME found it in f_locals
   CRESSET_IN_NOTHING,  // NameError; value is NULL
-  CRESSET_IN_MODULES,  // import: mapping is sys.modules, name as the statement has it, value what it gave
+  CRESSET_IN_MODULES,  // import: mapping is sys.modules, name as the statement has it, value what it gave; NULL: failed
 } CressetNamespace;
 
 typedef enum {

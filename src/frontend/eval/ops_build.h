@@ -223,7 +223,13 @@ OP(SETUP_ANNOTATIONS) {
 OP(IMPORT_NAME) {
   PyObject* name = PyTuple_GET_ITEM(names, oparg);
   PyObject* module = cresset_import_name(tstate, frame, name, TOP(), SECOND());
-  if (module == NULL) goto error;
+  if (module == NULL) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    TELL(read_name, CRESSET_IN_MODULES, PyImport_GetModuleDict(), name, NULL);
+    PyErr_Restore(type, value, traceback);
+    goto error;
+  }
   DROP(1);
   REPLACE_TOP(module);
   TELL(read_name, CRESSET_IN_MODULES, PyImport_GetModuleDict(), name, module);

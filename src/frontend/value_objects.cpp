@@ -1,0 +1,74 @@
+#include "frontend/value_objects.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "frontend/foreign.h"
+#include "frontend/py_objects.h"
+
+namespace cresset::frontend {
+namespace {
+
+bool is_one_of(PyObject* type, std::initializer_list<PyObject*> types) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+// What their __reduce__ tells: what to call, and with what.
+bool tells_how_it_is_made(PyObject* object) {
+  static PyObject *const partial = module_attribute("functools", "partial"),
+                         *const items = module_attribute("operator", "itemgetter"),
+                         *const attributes = module_attribute("operator", "attrgetter"),
+                         *const method = module_attribute("operator", "methodcaller");
+  return is_one_of((PyObject*)Py_TYPE(object), {partial, items, attributes, method});
+}
+
+Anatomy reduced(PyObject* object) {
+  const PyRef told = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  if (!told || !PyTuple_Check(told.get()) || PyTuple_GET_SIZE(told.get()) < 2) return PyErr_Clear(), Anatomy{};
+  const bool has_state = PyTuple_GET_SIZE(told.get()) > 2;
+  Anatomy out{Anatomy::Kind::Value, {}, {}};
+  out.form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(told.get(), 0), has_state ? Py_True : Py_False));
+  PyObject* args = PyTuple_GET_ITEM(told.get(), 1);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(args, i)));
+  if (has_state) out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(told.get(), 2)));
+  return out;
+}
+
+// Of a dictionary that the call made: by its method, or by the class of a proxy.
+PyRef maker_of_view(PyObject* view) {
+  if (Py_IS_TYPE(view, &PyDictProxy_Type)) return PyRef::borrow((PyObject*)&PyDictProxy_Type);
+  const std::string_view type = Py_TYPE(view)->tp_name;
+  const char* const method = type.ends_with("keys") ? "keys" : type.ends_with("values") ? "values" : "items";
+  PyTypeObject* const keeper = type.starts_with("odict") ? &PyODict_Type : &PyDict_Type;
+  return checked(PyObject_GetAttrString((PyObject*)keeper, method));
+}
+
+}  // namespace
+
+Anatomy anatomy_of_value(PyObject* object) {
+  const auto made_by = [&](std::vector<PyRef> parts) {
+    return Anatomy{Anatomy::Kind::Value, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), Py_False)),
+                   std::move(parts)};
+  };
+  if (PySlice_Check(object)) {
+    auto* slice = (PySliceObject*)object;
+    return made_by({PyRef::borrow(slice->start), PyRef::borrow(slice->stop), PyRef::borrow(slice->step)});
+  }
+  if (PyObject* inside = viewed(object); inside != nullptr && PyDict_Check(inside))
+    return {
+        Anatomy::Kind::Value, checked(PyTuple_Pack(2, maker_of_view(object).get(), Py_False)), {PyRef::borrow(inside)}};
+  if (PyFrozenSet_CheckExact(object)) return made_by({checked(PySequence_Tuple(object))});
+  return tells_how_it_is_made(object) ? reduced(object) : Anatomy{};
+}
+
+bool is_library_value(PyObject* object) {
+  static PyObject *const
+      date = module_attribute("datetime", "date"),
+      *const time = module_attribute("datetime", "time"), *const moment = module_attribute("datetime", "datetime"),
+      *const span = module_attribute("datetime", "timedelta"), *const zone = module_attribute("datetime", "timezone"),
+      *const decimal = module_attribute("decimal", "Decimal"), *const pattern = module_attribute("re", "Pattern"),
+      *const match = module_attribute("re", "Match");
+  return is_one_of((PyObject*)Py_TYPE(object), {date, time, moment, span, zone, decimal, pattern, match});
+}
+
+}  // namespace cresset::frontend

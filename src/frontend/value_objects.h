@@ -1,0 +1,14 @@
+// Objects of C types that are made by one call and then stay as they are: slices, frozen sets, partial functions,
+// getters of the operator module, views of dictionaries; and library values that hold nothing of a program's.
+#pragma once
+
+#include "frontend/anatomy.h"
+
+namespace cresset::frontend {
+
+// Kind::Value, or Kind::None for other objects.
+Anatomy anatomy_of_value(PyObject* object);
+// Dates, decimal numbers, patterns and matches: two calls may share one.
+bool is_library_value(PyObject* object);
+
+}  // namespace cresset::frontend

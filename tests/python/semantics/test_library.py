@@ -1,0 +1,127 @@
+"""The programs of programs_library, programs_values, programs_state and programs_torch: results, sharing, output, warnings, modes, state,
+over several calls in a world that changes, against eager."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import linecache
+import re
+import sys
+import textwrap
+import types
+import warnings
+
+import programs_library
+import programs_state
+import programs_torch
+import programs_values
+import pytest
+import torch
+from described import Describer, same_text
+
+import cresset
+
+SHAPES = [(3, 4), (3, 4), (5, 4), (2, 4), (3, 4), (1, 4), (7, 4)]
+
+
+def programs(text, prelude=""):
+    for part in re.split(r"\n\n+(?=\S)", text.strip("\n")):
+        name, *lines = part.split("\n")
+        yield name, (prelude, lines)
+
+
+ROWS = {
+    **dict(programs(programs_library.PROGRAMS)),
+    **dict(programs(programs_values.PROGRAMS)),
+    **dict(programs(programs_state.PROGRAMS)),
+    **dict(programs(programs_torch.PROGRAMS, programs_torch.PRELUDE)),
+}
+
+# What differs from eager today: program, and why.
+KNOWN = {
+    "functional_errors": "an operator whose result nobody uses is not done, so that what data it refuses is not told",
+}
+
+
+def load(name, prelude, lines):
+    top = [line[1:] for line in lines if line.startswith("|")]
+    body = textwrap.indent("\n".join(line for line in lines if not line.startswith("|")), "    ")
+    source = "\n".join([programs_library.PRELUDE, prelude, *top, f"def {name}(w, x):", body, ""])
+    module = sys.modules["program"] = types.ModuleType("program")
+    linecache.cache[f"<{name}>"] = len(source), None, source.splitlines(True), f"<{name}>"
+    with warnings.catch_warnings(), torch.random.fork_rng():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        exec(compile(source, f"<{name}>", "exec"), module.__dict__)
+        return module, module.make()
+
+
+def modes():
+    return (
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.get_default_dtype(),
+        torch.is_autocast_enabled("cpu"),
+        float(torch.rand(1)),
+    )
+
+
+def called(f, w, x, grad):
+    """What the call gave, or raised; and what it printed and warned of."""
+    out, errors, result, raised = io.StringIO(), io.StringIO(), None, None
+    with (
+        torch.set_grad_enabled(grad),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(errors),
+        warnings.catch_warnings(record=True) as given,
+    ):
+        warnings.simplefilter("always")
+        try:
+            result = f(w, x)
+        except Exception as e:
+            raised = e
+        told = [out.getvalue(), errors.getvalue(), [(w.category.__name__, str(w.message)) for w in given], modes()]
+    return result, Describer()(raised), str(told)
+
+
+def run(name, row, wrap, grad):
+    module, w = load(name, *row)
+    f = wrap(getattr(module, name))
+    torch.manual_seed(0)
+    steps, live = [], []
+    for i, shape in enumerate(SHAPES):
+        n = torch.Size(shape).numel()
+        x = (torch.arange(n, dtype=torch.float32).reshape(shape) * 0.1 - 0.4) * (-1 if i == 3 else 1) + i * 0.01
+        if i:
+            module.between(w, i)
+        result, *told = called(f, w, x, grad)
+        live.append((result, x))
+        state = {k: v for k, v in vars(module).items() if k.isupper()}
+        steps += [Describer()([result, x, w, state]), *told]
+    steps.append(Describer()(live))
+    return [re.sub("0x[0-9a-f]+", "", step) for step in steps]
+
+
+def around(mine, its):
+    """Where they begin to differ."""
+    at = next((i for i, (a, b) in enumerate(zip(mine, its)) if a != b), min(len(mine), len(its)))
+    start = max(at - 80, 0)
+    return f"...{mine[start : at + 120]}...\ninstead of\n...{its[start : at + 120]}..."
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("grad", [False, True], ids=["no_grad", "grad"])
+def test_library(request, name, grad):
+    if name in KNOWN:
+        request.applymarker(pytest.mark.xfail(reason=KNOWN[name], strict=True))
+    expected = run(name, ROWS[name], lambda f: f, grad)
+    cresset.reset()
+    got = run(name, ROWS[name], cresset.compile, grad)
+    for mine, its in zip(got, expected):
+        assert mine == its or same_text(mine, its), around(mine, its)
+
+
+def test_names_are_different():
+    tables = programs_library, programs_values, programs_state, programs_torch
+    assert sum(len(list(programs(table.PROGRAMS))) for table in tables) == len(ROWS)
