@@ -114,7 +114,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     if (divides && parts_.any_missed() && run_in_parts(way, input, weight, bias, context)) return;
     const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
     context.adopt(result_, compute(way, input, weight, bias), op_);
-    if (divides) parts_.note(placed);
+    if (!context.want_gap(placed) && divides) parts_.note(placed);
     check_places(placed, op_);
   }
 

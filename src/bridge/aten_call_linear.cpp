@@ -189,7 +189,7 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
     if (in_parts) return;
     const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
     context.adopt(result_, onednn_linear(a, weight, bias, args_.post), op_);
-    parts_.note(placed);
+    if (!context.want_gap(placed)) parts_.note(placed);
     check_places(placed, op_);
   }
 

@@ -111,12 +111,50 @@ void BoundContext::bind_slot(uint32_t index) {
 
 void BoundContext::place_arena() {
   if (arena_roots_.empty()) return;
-  plan_ = runtime::plan_arena(program_, sizes_);
+  use_plan(runtime::plan_arena(program_, sizes_));
+  CRESSET_LOG(Memory, runtime::explain_peak(program_, sizes_, plan_));
+}
+
+void BoundContext::use_plan(runtime::ArenaPlan plan) {
+  plan_ = std::move(plan);
   arena_bytes_ = plan_.bytes;
+  scratch_threads_ = 0;
+  hosted_.clear();
   for (const uint32_t root : arena_roots_)
     if (const TensorId host = plan_.places[root].host; host.valid()) hosted_.emplace_back(host.index, root);
   std::sort(hosted_.begin(), hosted_.end());
-  CRESSET_LOG(Memory, runtime::explain_peak(program_, sizes_, plan_));
+}
+
+// A step asks once: what a library needs, and which library it is, may change from call to call.
+bool BoundContext::want_gap(const PlaceResults& placed) {
+  constexpr int64_t kLeastGain = 1 << 16;
+  if (placed.missed() == 0) return false;
+  if (std::find(gaps_asked_.begin(), gaps_asked_.end(), position_) != gaps_asked_.end()) return false;
+  gaps_asked_.push_back(position_);
+  const auto asked = static_cast<int64_t>(placed.asked()), missed = static_cast<int64_t>(placed.missed());
+  int64_t free = 0;
+  for (const runtime::ArenaPlan::Gap& gap : plan_.gaps(position_)) free += gap.place.host.valid() ? 0 : gap.bytes;
+  if (free - (asked - missed) < kLeastGain) return false;
+  gaps_wanted_.push_back({{position_, asked}, missed});
+  return true;
+}
+
+// Between calls: lays the arena out anew with the gaps that were wanted, where it then grows by less than what was
+// allocated beside it.
+void BoundContext::make_gaps() {
+  constexpr size_t kMostPlans = 8;
+  std::vector<WantedGap> wanted;
+  std::swap(wanted, gaps_wanted_);
+  std::sort(wanted.begin(), wanted.end(), [](const auto& a, const auto& b) { return a.missed > b.missed; });
+  for (size_t i = 0; i < std::min(wanted.size(), kMostPlans); ++i) {
+    gaps_made_.push_back(wanted[i].scratch);
+    runtime::ArenaPlan plan = runtime::plan_arena(program_, sizes_, gaps_made_);
+    if (plan.bytes < plan_.bytes + wanted[i].missed)
+      use_plan(std::move(plan));
+    else
+      gaps_made_.pop_back();
+  }
+  plan_fresh();
 }
 
 void BoundContext::need_tensor(TensorId id) { tensor_needed_[id.index] = true; }
@@ -215,6 +253,7 @@ void BoundContext::bind_copy(const runtime::Copy& copy) {
 // A Fresh slot is allocated before the first step that mentions it, or what lies in its memory; but one that an extern
 // call makes is not: the call may return its own memory.
 void BoundContext::plan_fresh() {
+  fresh_.clear();
   std::vector<bool> seen(slots_.size());
   const auto allocate = [&](uint32_t root) {
     if (!seen[root] && slots_[root].home == Home::Fresh) fresh_.push_back(root);

@@ -72,6 +72,9 @@ class BoundContext {
   // memory to write to: what it allocates besides could get the same), and what is free during the current step.
   PlaceResults::Places places(c10::ArrayRef<runtime::TensorId> results) const;
   PlaceResults::Places gaps() const;
+  // After an operator that asked for bytes which no gap had room for. True: with one gap for all that it asked for,
+  // calls may need less memory; the next ones have it if they do.
+  bool want_gap(const PlaceResults& placed);
   // Whether the tensor lies in planned memory that nobody needs after the current step.
   bool dies_in_this_step(runtime::TensorId id) const;
   // `result` is what the slot holds from now on: its memory takes the planned memory's place when sizes and strides
@@ -111,6 +114,8 @@ class BoundContext {
   void need_tensor(runtime::TensorId id);
   void make_wrapper(uint32_t index);
   void place_arena();
+  void use_plan(runtime::ArenaPlan plan);
+  void make_gaps();
   void plan_storages();
   void plan_fresh();
 
@@ -153,6 +158,13 @@ class BoundContext {
   std::vector<BoundCopy> copies_;
   std::vector<BoundStep> steps_;
   runtime::ArenaPlan plan_;
+  struct WantedGap {
+    runtime::Scratch scratch;
+    int64_t missed;  // bytes that were allocated beside the arena
+  };
+  std::vector<WantedGap> gaps_wanted_;
+  std::vector<runtime::Scratch> gaps_made_;
+  std::vector<uint32_t> gaps_asked_;                   // steps
   std::vector<std::pair<uint32_t, uint32_t>> hosted_;  // an output, and what lies in its memory until it is written
   uint32_t position_ = 0;                              // of the step that runs
   uint32_t arena_end_ = 0;                             // the step before which the arena is given back

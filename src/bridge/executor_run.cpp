@@ -334,6 +334,7 @@ at::Tensor BoundContext::take_output(TensorId id) {
 
 void BoundContext::end_call() {
   for (const uint32_t root : owners_) roots_[root].owner.reset();
+  if (!gaps_wanted_.empty()) make_gaps();
 }
 
 }  // namespace cresset::bridge

@@ -190,6 +190,7 @@ void* PlaceResults::take_here(size_t bytes) {
   }
   // If another has its place, a result is better off in memory that it can keep than where it must be copied from.
   if (like_a_result || bytes < least_in_gap_) return nullptr;
+  asked_ += (bytes + kLine - 1) / kLine * kLine;
   Place* tightest = nullptr;
   for (Place& gap : gaps_)
     if (gap.bytes >= bytes && (tightest == nullptr || gap.bytes < tightest->bytes)) tightest = &gap;

@@ -43,7 +43,8 @@ class PlaceResults {
   PlaceResults(const PlaceResults&) = delete;
   PlaceResults& operator=(const PlaceResults&) = delete;
   bool any_taken() const;
-  size_t missed() const { return missed_; }  // bytes asked for, other than results, that no gap had room for
+  size_t asked() const { return asked_; }    // bytes asked for, other than results, each from a line on
+  size_t missed() const { return missed_; }  // of them, those that no gap had room for
 
   // For the allocator. nullptr: none.
   static void* take(size_t bytes);
@@ -56,7 +57,7 @@ class PlaceResults {
   Places places_, gaps_;
   const size_t results_;  // that many of places_
   const size_t least_in_gap_;
-  size_t missed_ = 0;
+  size_t asked_ = 0, missed_ = 0;
   PlaceResults* const before_;
 };
 

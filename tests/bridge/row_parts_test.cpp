@@ -61,6 +61,7 @@ class RowPartsTest : public ::testing::Test {
   }
   void TearDown() override {
     unsetenv("CRESSET_NO_DISK_CACHE");
+    unsetenv("CRESSET_NO_RACE");
     LibraryRace::get().reset();
   }
 };
@@ -87,6 +88,44 @@ TEST_F(RowPartsTest, AProductKeepsToThePlan) {
   constexpr int64_t planned = m * (k + n) * 4;
   if (run_and_compare(*executor, x, expected) <= planned) GTEST_SKIP() << "the library needs no more than the plan";
   for (int call = 0; call < 3; ++call) EXPECT_EQ(run_and_compare(*executor, x, expected), planned);
+}
+
+// What a convolution asks for itself (its weight in another order) is planned for once it is known, where that is less
+// than the arena and the weight beside it.
+TEST_F(RowPartsTest, AConvolutionGetsAGapForItsWeight) {
+  setenv("CRESSET_NO_RACE", "1", 1);
+  constexpr int64_t channels = 64, filters = 1024;
+  ProgramBuilder b;
+  const auto slot = [&](Home home, std::vector<int64_t> sizes, uint32_t first, uint32_t last,
+                        DType dtype = DType::F32) {
+    std::vector<sym::ExprId> extents;
+    for (const int64_t size : sizes) extents.push_back(b.c(size));
+    const TensorId id = b.slot(home, extents, {}, dtype);
+    b.program.tensors[id.index].first_step = first;
+    b.program.tensors[id.index].last_step = last;
+    return id;
+  };
+  const auto pair = [&](int64_t value) { return b.refs({value, value}); };
+  const std::vector<int64_t> image{2, channels, 64, 64}, small{2, channels, 4, 4};
+  const at::Tensor x = at::randn(image), w = at::randn({filters, channels, 3, 3}) * 0.1;
+  const TensorId in = b.input({b.c(2), b.c(channels), b.c(64), b.c(64)}), weight = b.constant(w);
+  const TensorId doubled = slot(Home::Arena, image, 0, 1), again = slot(Home::Arena, image, 1, 2);
+  const TensorId pooled = slot(Home::Arena, small, 2, 3), positions = slot(Home::Arena, small, 2, 2, DType::I64);
+  const TensorId out = slot(Home::Fresh, {2, filters, 4, 4}, 3, UINT32_MAX - 1);
+  b.launch(double_kernel, {in, doubled}, b.c(x.numel()));
+  b.launch(double_kernel, {doubled, again}, b.c(x.numel()));
+  b.call("aten::max_pool2d_with_indices", {again, pair(16), pair(16), pair(0), pair(1), false}, {pooled, positions});
+  b.call("aten::convolution", {pooled, weight, graph::None{}, pair(1), pair(1), pair(1), false, pair(0), b.ref(1)},
+         {out});
+  const auto executor = b.build({out});
+  const at::Tensor expected = at::conv2d(at::max_pool2d(x * 4, 16), w, {}, 1, 1);
+  const int64_t first = run_and_compare(*executor, x, expected);
+  const int64_t arena = 2 * x.numel() * 4, weight_bytes = w.numel() * 4;
+  for (int call = 0; call < 3; ++call) {
+    const int64_t later = run_and_compare(*executor, x, expected);
+    EXPECT_LE(later, first);
+    if (first > arena + weight_bytes) EXPECT_LT(later, arena + weight_bytes) << "two copies of the weight, planned";
+  }
 }
 
 }  // namespace

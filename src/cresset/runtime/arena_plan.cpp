@@ -20,7 +20,7 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 // One stretch of memory: a tensor and those that continue it.
 struct Block {
-  uint32_t tensor;
+  uint32_t tensor;  // kNone: an operator's scratch
   int64_t bytes;
   uint32_t first, last;
   uint32_t output = kNone;       // the last of them is an output: they lie in its memory
@@ -41,7 +41,7 @@ struct Held {
 };
 
 struct Blocks {
-  Blocks(const Program& program, const std::vector<int64_t>& numbers);
+  Blocks(const Program& program, const std::vector<int64_t>& numbers, std::span<const Scratch> scratch);
 
   std::vector<Block> list;   // by first step
   std::vector<uint32_t> of;  // by tensor
@@ -58,8 +58,9 @@ struct Blocks {
   int64_t lent_at(uint32_t step) const;
 };
 
-Blocks::Blocks(const Program& program, const std::vector<int64_t>& numbers) {
+Blocks::Blocks(const Program& program, const std::vector<int64_t>& numbers, std::span<const Scratch> scratch) {
   add(program, numbers);
+  for (const Scratch& s : scratch) list.push_back({kNone, aligned(s.bytes), s.step, s.step, kNone, {}, 0});
   sort();
   find_rivals();
   add_bins(program, numbers);
@@ -155,7 +156,8 @@ void Blocks::find_least() {
 
 class Planner {
  public:
-  Planner(const Program& program, const std::vector<int64_t>& numbers) : program_(program), blocks_(program, numbers) {}
+  Planner(const Program& program, const std::vector<int64_t>& numbers, std::span<const Scratch> scratch)
+      : program_(program), blocks_(program, numbers, scratch) {}
 
   ArenaPlan run() {
     std::vector<uint32_t> order(blocks_.list.size());
@@ -268,7 +270,8 @@ class Planner {
     for (uint32_t s = 0; s < steps; ++s) {
       std::erase_if(alive, [&](uint32_t b) { return blocks_.list[b].last < s; });
       for (; next < blocks_.list.size() && blocks_.list[next].first <= s; ++next)
-        if (blocks_.list[next].bytes != 0 && blocks_.list[next].last >= s) alive.push_back(next);
+        if (blocks_.list[next].bytes != 0 && blocks_.list[next].last >= s && blocks_.list[next].tensor != kNone)
+          alive.push_back(next);
       std::sort(alive.begin(), alive.end(),
                 [this](uint32_t a, uint32_t b) { return best_[a].offset < best_[b].offset; });
       for (uint32_t bin = 0; bin < blocks_.bins.size(); ++bin)
@@ -299,12 +302,12 @@ class Planner {
 
 }  // namespace
 
-ArenaPlan plan_arena(const Program& program, const std::vector<int64_t>& numbers) {
-  return Planner(program, numbers).run();
+ArenaPlan plan_arena(const Program& program, const std::vector<int64_t>& numbers, std::span<const Scratch> scratch) {
+  return Planner(program, numbers, scratch).run();
 }
 
 std::string explain_peak(const Program& program, const std::vector<int64_t>& numbers, const ArenaPlan& plan) {
-  const Blocks blocks(program, numbers);
+  const Blocks blocks(program, numbers, {});
   const auto alive_at = [](const Block& block, uint32_t step) { return block.first <= step && step <= block.last; };
   uint32_t peak_step = 0;
   int64_t peak = 0;

@@ -26,7 +26,7 @@ class ArenaPlan {
   std::vector<Place> places;
   int64_t bytes = 0;          // of the arena: a multiple of 64
   uint32_t end = UINT32_MAX;  // from this step on the arena is not held any more
-  int64_t alive = 0;          // the greatest sum of what is alive together
+  int64_t alive = 0;          // the greatest sum of what is alive together, scratch among it
 
   // What is held during a step and nothing alive lies in. Steps are counted without Release.
   std::span<const Gap> gaps(uint32_t step) const {
@@ -37,8 +37,15 @@ class ArenaPlan {
   std::vector<uint32_t> gaps_from;
 };
 
+// What an operator is known to need for itself while it runs: to be left as one gap.
+struct Scratch {
+  uint32_t step;
+  int64_t bytes;
+};
+
 // `numbers`: the values of Program::sizes.
-ArenaPlan plan_arena(const Program& program, const std::vector<int64_t>& numbers);
+ArenaPlan plan_arena(const Program& program, const std::vector<int64_t>& numbers,
+                     std::span<const Scratch> scratch = {});
 
 // For people: the step at which most bytes are alive, and what they are.
 std::string explain_peak(const Program& program, const std::vector<int64_t>& numbers, const ArenaPlan& plan);

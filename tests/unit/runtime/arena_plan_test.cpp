@@ -23,7 +23,7 @@ struct Tensors {
     return {static_cast<uint32_t>(program.tensors.size() - 1)};
   }
   void continues(TensorId id, TensorId from) { program.tensors[id.index].continues = from; }
-  ArenaPlan plan() const { return plan_arena(program, numbers); }
+  ArenaPlan plan(std::span<const Scratch> scratch = {}) const { return plan_arena(program, numbers, scratch); }
 };
 
 bool continues_into(const Tensors& tensors, TensorId to, size_t from) {
@@ -66,6 +66,23 @@ TEST(ArenaPlan, NeedsNoMoreThanWhatIsAliveTogether) {
   expect_sound(t, plan);
   EXPECT_EQ(plan.alive, (256 + 1024 + 256) * kLarge);
   EXPECT_EQ(plan.bytes, plan.alive);
+}
+
+TEST(ArenaPlan, ScratchIsOneGapOfItsStep) {
+  Tensors t;  // early ones decide how large the arena is; in step 4 the rest would lie in two pieces
+  t.add(500 * kLarge, 0, 1);
+  t.add(20 * kLarge, 0, 4);
+  t.add(500 * kLarge, 1, 2);
+  t.add(20 * kLarge, 3, 5);
+  for (int i = 0; i < 6; ++i) t.program.steps.emplace_back(Copy{});
+  const ArenaPlan before = t.plan();
+  const std::vector<Scratch> scratch{{4, 900 * kLarge}};
+  const ArenaPlan plan = t.plan(scratch);
+  expect_sound(t, plan);
+  EXPECT_EQ(plan.bytes, before.bytes);
+  int64_t widest = 0;
+  for (const ArenaPlan::Gap& gap : plan.gaps(4)) widest = std::max(widest, gap.bytes);
+  EXPECT_GE(widest, 900 * kLarge);
 }
 
 TEST(ArenaPlan, LargeOnesFirstWhereComingToLifeFragments) {
