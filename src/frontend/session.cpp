@@ -488,8 +488,13 @@ void Session::read_of_new(const CressetAttributeRead& read) {
   if (read.place == CRESSET_AT_SUPER) return read_super(read);
   if (read.place == CRESSET_AT_MODULE) return;
   learn_old_class(Py_TYPE(read.owner));
-  if (!existed((PyObject*)Py_TYPE(read.owner))) return;
-  read_class(Py_TYPE(read.owner), read.name);
+  auto* type = read.place == CRESSET_AT_CLASS ? (PyTypeObject*)read.owner : Py_TYPE(read.owner);
+  if (!existed((PyObject*)type)) {  // a class of the call's own: it may have found it in one that was there before
+    type = cresset_attribute_holder(&read);
+    if (type != nullptr) learn_old_class(type);
+  }
+  if (type == nullptr || !existed((PyObject*)type)) return;
+  read_class(type, read.name);
   learn(read.found);
 }
 

@@ -498,4 +498,168 @@ for f in (lambda: n + "a", lambda: "a" + n, lambda: n[0], lambda: n(), lambda: l
     try: out.append(f())
     except Exception as e: out.append((type(e).__name__, str(e)))
 return out, x
+
+symbols_in_c_functions
+n, m = x.shape; out = []
+for f in (lambda: struct.pack("<i", n), lambda: array.array("i", [n]), lambda: bytes([n]), lambda: chr(n), lambda: hex(n), lambda: "a" * n, lambda: [0] * n, lambda: "abcdefgh"[n], lambda: "abc".center(n + 4), lambda: datetime.timedelta(days=n), lambda: datetime.date(2020, n, n), lambda: decimal.Decimal(n), lambda: fractions.Fraction(n, m), lambda: random.Random(n).random(), lambda: np.int32(n), lambda: itertools.repeat(1, n).__length_hint__(), lambda: list(itertools.islice("abcdefgh", n)), lambda: list(itertools.combinations(range(n), 2)).__len__(), lambda: collections.deque([1, 2, 3], maxlen=n).maxlen, lambda: heapq.nlargest(n, [3, 1, 2]), lambda: textwrap.shorten("a b c d e f g", n + 6), lambda: "x".zfill(n), lambda: "a,b,c".split(",", n), lambda: "aaa".replace("a", "b", n), lambda: "abcabc".find("c", n), lambda: re.sub("a", "b", "aaaaaaa", count=n), lambda: slice(n).indices(n), lambda: range(10)[n], lambda: range(n).index(0), lambda: (1, 2, 3, 4, 5, 6, 7, 8)[:n], lambda: int("12", n + 9), lambda: round(2.123456789, n), lambda: sum([n, 2.5]), lambda: complex(n), lambda: divmod(17, n), lambda: pow(2, n, 7), lambda: bin(n), lambda: oct(n), lambda: ascii(n), lambda: format(n, "b"), lambda: operator.mul(n, 2), lambda: operator.itemgetter(n % 2)([5, 6]), lambda: math.comb(9, n), lambda: math.isqrt(n), lambda: bytearray(n), lambda: memoryview(b"abcdefgh")[n], lambda: int.from_bytes(b"ab", "big") + n, lambda: n.to_bytes(2, "big"), lambda: time.gmtime(n).tm_sec, lambda: calendar.monthrange(2020, n), lambda: uuid.UUID(int=n).int, lambda: statistics.mean([n, m]), lambda: bisect.bisect([1, 2, 3, 4, 5], n), lambda: colorsys.rgb_to_hsv(n, 0, 0), lambda: sys.intern(str(n)), lambda: "%c" % (n + 60), lambda: "{:>{}}".format("a", n), lambda: f"{n!s:>4}", lambda: "abc"[n:], lambda: [1, 2, 3, 4][-1 * (n > 2)], lambda: min(n, 2.5), lambda: max([n, m], default=0), lambda: sorted({n: 1, m: 2}), lambda: frozenset(range(n)), lambda: dict.fromkeys(range(n), n), lambda: enumerate("ab", n).__next__(), lambda: zip(range(n), "abc").__next__(), lambda: isinstance(n, numbers.Integral), lambda: hash((n, "a")) == hash((int(n), "a")), lambda: json.dumps([n, n > 2, n / 2]), lambda: pickle.loads(pickle.dumps([n, n > 2])), lambda: copy.deepcopy([n, (n,)]), lambda: repr([n, (n,), {n}, {n: n}]), lambda: str((n, n > 2, n / 2)), lambda: eval("k + 1", {"k": n}), lambda: ast.literal_eval(str(n)), lambda: string.ascii_letters[n], lambda: base64.b64encode(bytes(n)), lambda: zlib.crc32(bytes(n)), lambda: hashlib.md5(bytes(n)).hexdigest()[:4], lambda: pprint.pformat([n]), lambda: reprlib.repr([n]), lambda: types.SimpleNamespace(a=n), lambda: functools.reduce(operator.add, [n, m]), lambda: list(accumulate([n, m])) if 0 else n, lambda: collections.Counter({"a": n}).total(), lambda: "".join(chr(97 + i) for i in range(n))):
+    try: out.append(f())
+    except Exception as e: out.append((type(e).__name__, str(e)[:100]))
+return out
+
+symbols_in_class_body
+n = x.shape[0]
+class K:
+    size = n
+    half = n / 2
+    big = n > 2
+    sizes = [n] * 2
+    def f(s, k=n): return k + s.size
+    @staticmethod
+    def g(): return n
+w.K = None
+return K.size, K().f(), K.g(), K.half, K.big, K.sizes
+
+symbols_in_exceptions
+try: raise ValueError(x.shape[0], {"n": x.shape[0]}, [x.shape[0] > 2])
+except ValueError as e: w.err = e; a = list(e.args)
+try: raise StopIteration(x.shape[0])
+except StopIteration as e: v = e.value
+try: raise KeyError(x.shape[0])
+except KeyError as e: s = str(e)
+try: sys.exit(x.shape[0])
+except SystemExit as e: c = e.code
+return a, v, s, c
+
+symbols_as_defaults_and_annotations
+n = x.shape[0]
+def f(a: n, b=n, *, c=n > 2) -> n: return a + b
+return f(1), f.__defaults__, f.__kwdefaults__, f.__annotations__, inspect.signature(f).parameters["b"].default
+
+symbols_in_namedtuples
+N = collections.namedtuple("N", "a b")
+n = N(x.shape[0], x.shape[1] > 2)
+@dataclasses.dataclass(frozen=True)
+class D:
+    a: int
+    b: object = None
+d = D(x.shape[0], n)
+return n, n._asdict(), n._replace(a=n.a + 1), d, dataclasses.replace(d, a=d.a * 2), hash(D(d.a)) == hash(D(int(d.a))), d == D(x.shape[0], n), {d.a: 1, n: 2}, dataclasses.astuple(d)
+
+symbols_matched
+def kind(v):
+    match v:
+        case True: return "true"
+        case False: return "false"
+        case 3: return "three"
+        case int(k) if k > 4: return ("big", k)
+        case int(): return "int"
+        case float(f): return ("float", f)
+        case (3, b): return ("pair", b)
+        case {"n": 3}: return "map"
+        case {"n": k}: return ("mapk", k)
+n = x.shape[0]
+return [kind(v) for v in (n, n > 2, n / 2, (n, n), {"n": n}, n + 4, n == 5)]
+
+symbols_compared
+n, m = x.shape
+return [n == 3, n != 3, n == 3.0, n == "3", n is None, n in (1, 2, 3), n in [m], n in {3: 1}, n in range(4), n in {2, 3}, (n, m) == (3, 4), [n] == [3], {"a": n} == {"a": 3}, {n} == {3}, n == True, n < m < 10, not n == 3, (n > 2) == (m > 2), (n > 2) != True, (n > 2) is (m > 2), (n > 2) in (True,), n == n, n <= 2.5, None in (n,), n.__eq__(3), n.__lt__(4), (n > 2).__and__(True)]
+
+symbols_in_logging
+L = logging.getLogger("semt6"); L.propagate = False
+buf = io.StringIO(); h = logging.StreamHandler(buf); h.setFormatter(logging.Formatter("%(levelname)s %(funcName)s %(message)s")); L.handlers[:] = [h]; L.setLevel(10)
+L.info("n=%d %s", x.shape[0], x.shape); L.debug(f"{x.shape[0] > 2}"); L.error("k", extra={"z": 1})
+try: 1 / 0
+except ZeroDivisionError: L.error("bad", exc_info=False)
+return buf.getvalue(), x
+
+logging_place
+|LG = logging.getLogger("semt7"); LG.propagate = False; LG.setLevel(10)
+|class H(logging.Handler):
+|    def emit(s, r): GOT.append((r.lineno, r.funcName, r.getMessage(), r.levelname, r.name))
+|GOT = []; LG.handlers[:] = [H()]
+def inner(): LG.warning("in %s", w.n)
+LG.info("first"); inner(); LG.log(15, "%s", x.shape[0]); LG.info("up", stacklevel=1)
+y = x * 2
+LG.info("sum %.3f", y.sum())
+LG.setLevel(20 if w.n % 2 else 10)
+return y, GOT[-5:], LG.isEnabledFor(15)
+
+slots_with_weakrefs
+|class S:
+|    __slots__ = ("a", "__weakref__", "__dict__")
+|    def __init__(s, a): s.a = a; s.extra = 1
+s = S(x); r = weakref.ref(s)
+print(s.extra)
+s.more = s.a + 1
+return r() is s, s.more, s
+
+slots_class_hierarchy_in_list
+|class A:
+|    __slots__ = ("x",)
+|class B(A):
+|    __slots__ = ("y",)
+|class C(B):
+|    __slots__ = ()
+cs = []
+for i, r in enumerate(x):
+    c = C(); c.x = r; c.y = i; cs.append(c)
+print(len(cs))
+return sum(c.x * c.y for c in cs), cs[0]
+
+frozen_slots_dataclass
+|@dataclasses.dataclass(frozen=True, slots=True)
+|class P:
+|    a: int
+|    t: torch.Tensor = None
+p = P(w.n, x)
+print(p.a)
+try: p.a = 3
+except dataclasses.FrozenInstanceError as e: m = str(e)
+return p, m, dataclasses.replace(p, a=9), p.t is x
+
+class_attributes_read
+|class Conf:
+|    size = 3
+|    table = {"a": 1}
+|    names = ["x"]
+if w.n == 4: Conf.size = 5
+if w.n == 5: Conf.table["a"] = 7
+Conf.names.append(w.n)
+return x * Conf.size + Conf.table["a"], len(Conf.names)
+
+property_on_class_changed
+|class A:
+|    @property
+|    def k(s): return 2
+|AA = A()
+if w.n == 4: A.k = property(lambda s: 10)
+return x * AA.k
+
+bound_methods_kept
+|class A:
+|    def __init__(s): s.n = 0
+|    def inc(s, k=1): s.n += k; return s.n
+|AA = A(); INC = AA.inc
+INC(); f = AA.inc; f(2)
+return x * INC(), f.__self__ is AA, AA.n
+
+dict_order_changes
+if w.n % 2: w.names["a"] = w.names.pop("a")
+return list(w.names), next(iter(w.names)), x
+
+set_of_symbols_state
+|SEEN = set()
+SEEN.add(x.shape[0]); SEEN.add((x.shape, w.n))
+return len(SEEN), x.shape[0] in SEEN, (tuple(x.shape), w.n) in SEEN
+
+class_of_its_own_below_another
+|class Base:
+|    scale = 2
+|    table = [1]
+class K(Base):
+    own = [x.shape[0]]
+    def f(s, t): return t * s.scale
+if w.n == 4: Base.scale = 5
+if w.n == 5: Base.table.append(7)
+return K().f(x), K.own, K.table[-1], K.scale
 """
