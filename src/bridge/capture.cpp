@@ -182,7 +182,7 @@ Capture::Geometry Capture::input_geometry(const at::Tensor& real, uint32_t posit
       out.type.strides[d] = pool.constant(stride);  // guarded by value
       continue;
     }
-    const sym::ExprId s = env().new_backed(c10::str(name, ".stride(", d, ")"), stride);
+    const sym::ExprId s = env().new_backed(c10::str(name, ".stride(", d, ")"), stride, {2, sym::Interval::kPosInf});
     symbols_.push_back(
         {pool.var_of(s), {runtime::SymbolSource::Kind::InputStride, position, static_cast<uint32_t>(d)}});
     out.type.strides[d] = s;
@@ -409,6 +409,7 @@ graph::ValueId laid_out(Capture& capture, graph::ValueId value, graph::ValueId l
 void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   Storage& storage = storages_[tensor.storage_id().index];
   if (storage.ambiguous) abort_capture("a write to memory that several arguments or parameters share");
+  if (!possible_views_.empty()) guard_copies_of(tensor.storage_id().index);
   // Who looks at the memory of a written parameter must find the write done.
   if (use_guests_ && storage.version == 0 && storage.home == OutputSpec::Kind::Constant &&
       Guest::possible(storage.real))

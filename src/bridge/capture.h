@@ -11,9 +11,11 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "bridge/guest.h"
+#include "bridge/possible_views.h"
 #include "bridge/trace_tensor.h"
 #include "graph/graph.h"
 #include "ops/op_def.h"
@@ -177,6 +179,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   at::Tensor make_result(graph::ValueId value);  // over a fresh storage
   at::Tensor make_view(TraceTensor& parent, graph::OpId op, std::vector<graph::Arg> args, graph::ValueId value,
                        sym::ExprId offset);
+  // `copy` was made where eager may give a view of `source` (possible_views.h).
+  void note_copy(const TraceTensor& source, const TraceTensor& copy);
   // Whether writing `target` would overwrite part of `read` only, which eager refuses. Guards what it finds.
   bool overlaps_partly(const TraceTensor& target, const TraceTensor& read);
   // Whether the tensor lies in memory of the caller's, of which it may be a part.
@@ -285,6 +289,18 @@ class Capture : public std::enable_shared_from_this<Capture> {
     bool ambiguous = false;   // shares memory with another input in a way that is not modelled: must not be written
     int64_t real_offset = 0;  // storage offset of the real base
   };
+  struct PossibleView {
+    uint32_t copy, source;  // storages
+    graph::TensorType source_type;
+    sym::ExprId source_offset;
+    bool any_view;                // it is one when any strides do (reshape), else when the source is contiguous
+    ViewOrCopy::Answers answers;  // with these it is a copy
+  };
+  struct AsView {
+    uint32_t source;
+    std::vector<sym::ExprId> strides;
+    sym::ExprId offset;
+  };
   struct Geometry {
     graph::TensorType type;
     InputLayout layout;
@@ -307,7 +323,16 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void settle_watched(Storage& storage);
   graph::ValueId scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value);
   graph::ValueId parent_value(const Storage& storage, const ViewChain& link);
-  OutputSpec output_of(const at::Tensor& output, std::unordered_map<uint32_t, uint32_t>& base_outputs, bool runs_once);
+  const PossibleView* possible_view(uint32_t storage) const;
+  bool guard_copy(const PossibleView& view);
+  std::optional<int64_t> pinned(sym::ExprId e);
+  std::optional<std::vector<int64_t>> pinned(const std::vector<sym::ExprId>& exprs);
+  bool is_alive(uint32_t storage);
+  void guard_copies_of(uint32_t storage);
+  bool shows(const PossibleView& view, const std::unordered_set<uint32_t>& escaping) const;
+  std::optional<AsView> as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping);
+  struct Results;  // while outputs are gathered
+  OutputSpec output_of(const at::Tensor& output, Results& results);
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
   ops::ShapeMemo::Entry result_types(graph::OpId op, const std::vector<graph::Arg>& args);
   void replace_masks(graph::OpId op, std::vector<graph::Arg>& args);
@@ -319,6 +344,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool dynamic_;
   std::unique_ptr<graph::Graph> graph_;
   std::vector<Storage> storages_;
+  std::vector<PossibleView> possible_views_;
   std::vector<at::Tensor> constants_;
   std::vector<at::Tensor> real_inputs_;
   std::vector<DataRead> data_reads_;

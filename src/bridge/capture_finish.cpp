@@ -107,14 +107,19 @@ graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, gr
   abort_capture(c10::str("a write through ", std::string(graph::op_name(link.op))));
 }
 
-OutputSpec Capture::output_of(const at::Tensor& output, std::unordered_map<uint32_t, uint32_t>& base_outputs,
-                              bool runs_once) {
+struct Capture::Results {
+  bool runs_once;
+  std::unordered_set<uint32_t> escaping;                  // storages
+  std::unordered_map<uint32_t, uint32_t> base_outputs{};  // by storage
+};
+
+OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   const at::Tensor tensor = TraceTensor::from(output) != nullptr ? output : lift(output);
   TraceTensor& trace = *TraceTensor::from(tensor);
   value_of(trace);
   const LazyViews lazy(trace);
   if (!lazy.possible) {
-    if (!runs_once) abort_capture("a result some of whose elements are negated when they are read");
+    if (!results.runs_once) abort_capture("a result some of whose elements are negated when they are read");
     // A piece that runs once: the elements are changed at once.
     graph_->outputs.push_back(trace.value);
     OutputSpec own;
@@ -123,12 +128,14 @@ OutputSpec Capture::output_of(const at::Tensor& output, std::unordered_map<uint3
     own.dtype = trace.type().dtype;
     return own;
   }
-  Storage& storage = storages_[trace.storage_id().index];
+  const std::optional<AsView> view = as_view(trace, results.escaping);
+  const uint32_t index = view ? view->source : trace.storage_id().index;
+  Storage& storage = storages_[index];
   OutputSpec spec;
   spec.kind = storage.home;
   spec.position = storage.position;
   if (storage.home == OutputSpec::Kind::GraphOutput) {
-    auto [it, fresh] = base_outputs.try_emplace(trace.storage_id().index, graph_->outputs.size());
+    auto [it, fresh] = results.base_outputs.try_emplace(index, graph_->outputs.size());
     // What torch.tensor() made is a constant of the program, and each call makes its own.
     if (fresh && graph_->value(storage.value).kind == graph::Value::Kind::Constant)
       storage.value =
@@ -138,10 +145,10 @@ OutputSpec Capture::output_of(const at::Tensor& output, std::unordered_map<uint3
   }
   const graph::TensorType& base = graph_->type(storage.value);
   spec.dtype = trace.type().dtype;
-  spec.is_view = trace.chain() != nullptr || base.sizes != trace.type().sizes || base.strides != trace.type().strides;
   spec.sizes = trace.type().sizes;
-  spec.strides = trace.type().strides;
-  spec.offset = trace.offset();
+  spec.strides = view ? view->strides : trace.type().strides;
+  spec.offset = view ? view->offset : trace.offset();
+  spec.is_view = view || trace.chain() != nullptr || base.sizes != spec.sizes || base.strides != spec.strides;
   spec.conjugated = lazy.conjugated;
   spec.negated = lazy.negated;
   return spec;
@@ -153,9 +160,11 @@ at::Tensor OutputSpec::marked(at::Tensor view) const {
 }
 
 Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once) {
-  std::unordered_map<uint32_t, uint32_t> base_outputs;
+  Results results{runs_once, {}};
+  for (const at::Tensor& output : outputs)
+    if (const TraceTensor* trace = TraceTensor::from(output)) results.escaping.insert(trace->storage_id().index);
   std::vector<OutputSpec> specs;
-  for (const at::Tensor& output : outputs) specs.push_back(output_of(output, base_outputs, runs_once));
+  for (const at::Tensor& output : outputs) specs.push_back(output_of(output, results));
   for (Storage& storage : storages_) {
     settle_watched(storage);
     if (storage.home == OutputSpec::Kind::GraphOutput || storage.version == 0) continue;

@@ -212,7 +212,14 @@ class Call {
     } else {
       for (const ValueId v : results) tensors.push_back(capture_.make_result(v));
     }
+    if (ViewOrCopy::current() != nullptr) note_copy(tensors);
     finish(wrap(tensors, absent));
+  }
+
+  void note_copy(const std::vector<at::Tensor>& results) {
+    static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view");
+    if (entry_.functional != clone && entry_.functional != unsafe_view) return;
+    capture_.note_copy(*TraceTensor::from(stand_in(0)), *TraceTensor::from(results[0]));
   }
 
   at::Tensor stand_in(size_t i) {

@@ -38,19 +38,17 @@ c10::OperatorHandle checked_operator(graph::OpId op) {
 
 // Operators whose meta kernels give other sizes, strides or dtypes than their kernels do: these are run, on zeros.
 bool must_run(std::string_view name) {
-  static constexpr std::array<std::string_view, 7> kNames = {"aten::_fft_r2c",
-                                                             "aten::_fft_c2r",
-                                                             "aten::_fft_c2c",
-                                                             "aten::linalg_eig",
-                                                             "aten::_embedding_bag",
-                                                             "aten::_embedding_bag_forward_only",
-                                                             "aten::_native_batch_norm_legit_functional"};
+  static constexpr std::array<std::string_view, 8> kNames = {
+      "aten::_fft_r2c",       "aten::_fft_c2r",
+      "aten::_fft_c2c",       "aten::linalg_eig",
+      "aten::_embedding_bag", "aten::_embedding_bag_forward_only",
+      "aten::max_unpool2d",   "aten::_native_batch_norm_legit_functional"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 // Of these, the ones whose sizes and strides follow from a few observed calls as well as from meta kernels. The others
 // give sizes that contents decide, or write to their arguments.
-bool may_run_often(std::string_view name) { return name.starts_with("aten::_fft_"); }
+bool may_run_often(std::string_view name) { return name.starts_with("aten::_fft_") || name == "aten::max_unpool2d"; }
 
 // Runs the operator's meta kernel on tensors of given sizes.
 class MetaCall {
@@ -203,6 +201,7 @@ class GenericRule {
     SizePredictor predictor(capture_.env(), call_.sizes());
     dense_.assign(base.size(), true);
     look_whether_dense(base);
+    const Geometry at_hints = geometry(base);
     std::vector<std::pair<SizePredictor::Point, Geometry>> seen;
     bool all_moved = predictor.points().empty();  // plain sizes
     const auto observe = [&](const SizePredictor::Point& point) {
@@ -210,7 +209,7 @@ class GenericRule {
         const Tensors there = call_.run([&](ExprId e) { return predictor.value(point, e).value(); });
         look_whether_dense(there);
         seen.emplace_back(point, geometry(there));
-        all_moved = all_moved || predictor.moves_all(point);
+        all_moved = all_moved || (predictor.moves_all(point) && tells_strides(at_hints, seen.back().second));
       } catch (const std::exception&) {  // sizes that the operator rejects say nothing about the others
       }
     };
@@ -220,7 +219,7 @@ class GenericRule {
       observe(point);
     }
     for (const auto& [point, there] : seen) predictor.observe(point, numbers(there));
-    if (!predictor.fit(numbers(geometry(base)))) {
+    if (!all_moved || !predictor.fit(numbers(at_hints))) {
       for (const ExprId e : call_.sizes()) pin(capture_, e);
       return types(base, nullptr);
     }
@@ -234,6 +233,16 @@ class GenericRule {
   void look_whether_dense(const Tensors& tensors) {
     for (size_t i = 0; i < std::min(dense_.size(), tensors.size()); ++i)
       dense_[i] = dense_[i] && tensors[i].strides() == c10::IntArrayRef(c10::contiguous_strides(tensors[i].sizes()));
+  }
+
+  // Strides at sizes of 0 and 1 say nothing about others: what varies must be seen larger.
+  static bool tells_strides(const Geometry& at_hints, const Geometry& there) {
+    for (size_t i = 0; i < std::min(at_hints.size(), there.size()); ++i) {
+      const std::vector<int64_t>&sizes = there[i].first, &before = at_hints[i].first;
+      for (size_t d = 0; d < std::min(sizes.size(), before.size()); ++d)
+        if (sizes[d] < 2 && sizes[d] != before[d]) return false;
+    }
+    return true;
   }
 
   static Geometry geometry(const Tensors& tensors) {

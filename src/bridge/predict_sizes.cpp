@@ -64,7 +64,7 @@ std::vector<SizePredictor::Point> SizePredictor::closer_points() const {
   std::vector<Point> out;
   constexpr int64_t kSmall = 8;  // a window, a padding, a factor
   for (const int64_t step : {24, 12, 6, 2, 1}) {
-    for (const int64_t small_step : {1, -1}) {
+    for (const int64_t small_step : {1, -1, 3}) {
       Point point = hints_;
       for (auto& [var, value] : point) {
         const bool small = value < kSmall;
@@ -99,6 +99,8 @@ ExprId SizePredictor::candidate(size_t i, int64_t base) {
   for (const ExprId e : sizes_)
     if (fits(e)) return e;
   if (const ExprId e = affine(i, base); e.valid()) return e;
+  for (const ExprId size : sizes_)
+    if (const ExprId e = affine_in(size, i, base); e.valid()) return e;
   for (const ExprId size : sizes_) {  // the half of a spectrum: size // 2 + 1
     const ExprId half = env_.pool().floor_div(size, env_.pool().constant(2));
     const int64_t offset = base - value(hints_, half).value_or(0);
@@ -134,6 +136,22 @@ ExprId SizePredictor::affine(size_t i, int64_t base) {
     }
   }
   return value(hints_, e) == base && agrees(e, i) ? e : ExprId{};
+}
+
+// slope * size + constant, for sizes that are themselves no affine functions of the symbols (a padded `(n + 1) // 2`).
+ExprId SizePredictor::affine_in(ExprId size, size_t i, int64_t base) const {
+  sym::ExprPool& pool = env_.pool();
+  const std::optional<int64_t> here = value(hints_, size);
+  for (const Observation& o : seen_) {
+    const std::optional<int64_t> there = value(o.point, size);
+    if (!here || !there || *here == *there) continue;
+    const int64_t change = o.numbers[i] - base, step = *there - *here;
+    if (change % step != 0) return {};
+    const int64_t slope = change / step;
+    const ExprId e = pool.add(pool.mul(pool.constant(slope), size), pool.constant(base - slope * *here));
+    return agrees(e, i) ? e : ExprId{};
+  }
+  return {};
 }
 
 }  // namespace cresset::bridge

@@ -10,10 +10,10 @@
 
 namespace cresset::bridge {
 
-// Accepted: a constant, one of the arguments' sizes, an affine function of the size symbols, a size's half and a
-// constant, or the product, least or greatest of two sizes (the arguments' or those found for earlier dimensions).
-// Each must agree with every observation, of which there is at least one for every symbol and one that moves them all
-// (a product of two symbols is affine in each of them).
+// Accepted: a constant, one of the arguments' sizes, an affine function of the size symbols or of one of those
+// sizes, a size's half and a constant, or the product, least or greatest of two sizes (the arguments' or those found
+// for earlier dimensions). Each must agree with every observation, of which there is at least one for every symbol and
+// one that moves them all (a product of two symbols is affine in each of them).
 class SizePredictor {
  public:
   using Point = std::unordered_map<sym::VarId, int64_t>;
@@ -42,6 +42,7 @@ class SizePredictor {
   bool agrees(sym::ExprId e, size_t i) const;
   sym::ExprId candidate(size_t i, int64_t base);
   sym::ExprId affine(size_t i, int64_t base);
+  sym::ExprId affine_in(sym::ExprId size, size_t i, int64_t base) const;
 
   sym::ShapeEnv& env_;
   std::vector<sym::ExprId> sizes_;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "bridge/capture.h"
+#include "bridge/possible_views.h"
 #include "bridge/size_oblivious.h"
 #include "bridge/tensor_geometry.h"
 #include "sym/general_sizes.h"
@@ -487,24 +488,48 @@ std::optional<double> SymNode::whole_ratio() {
   return static_cast<double>(*n / *d);
 }
 
+// "Is this size 1?" of a size that was told apart from another one: ATen asks so whether one is broadcast to the other,
+// and calls it an error if not.
+static bool is_broadcast(sym::ShapeEnv& env, sym::ExprId condition) {
+  const sym::ExprPool& pool = env.pool();
+  if (pool[condition].kind != sym::Kind::Eq) return false;
+  const auto sides = pool.operands(condition);
+  if (!pool.is_const(sides[0], 1) && !pool.is_const(sides[1], 1)) return false;
+  const sym::ExprId size = pool.is_const(sides[0], 1) ? sides[1] : sides[0];
+  const auto differs_from_symbol = [&](const sym::Symbol& symbol) {
+    const sym::ExprId other = env.pool().var(symbol.var);
+    return other != size && env.known_not_equal(size, other);
+  };
+  const auto differs_from_number = [&](const sym::GuardFact& guard) {
+    if (pool[guard.condition].kind != sym::Kind::Ne) return false;
+    const auto differ = pool.operands(guard.condition);
+    return (differ[0] == size && pool.is_const(differ[1])) || (differ[1] == size && pool.is_const(differ[0]));
+  };
+  return std::any_of(env.guards().begin(), env.guards().end(), differs_from_number) ||
+         std::any_of(env.symbols().begin(), env.symbols().end(), differs_from_symbol);
+}
+
 // The next four may answer without a guard: the caller is right with either answer. One that only sizes 0 and 1 could
 // change is that of a general size, which keeps a first call at batch 1 general. Others are decided by the hint, with a
 // guard: whether a reshape is a view is seen by who writes to the result.
 bool SymNode::guard_size_oblivious(const char* file, int64_t line) {
   if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
-  if (const std::optional<bool> known = sym::known_for_general_sizes(*env_, expr_)) return *known;
+  if (const std::optional<bool> known = sym::known_for_general_sizes(*env_, expr_))
+    return ViewOrCopy::answered(expr_, *known), *known;
   return guard_bool(file, line);
 }
 bool SymNode::guard_or_false(const char* file, int64_t line) {
   if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
   const std::optional<int64_t> hint = env_->hint(expr_);
-  if (!hint || *hint == 0) return false;
-  if (!sym::known_for_general_sizes(*env_, expr_).value_or(true)) return false;
+  if (!hint || *hint == 0) return ViewOrCopy::answered(expr_, false), false;
+  if (!sym::known_for_general_sizes(*env_, expr_).value_or(true) && !is_broadcast(*env_, expr_))
+    return ViewOrCopy::answered(expr_, false), false;
   return guard_bool(file, line);
 }
 bool SymNode::guard_or_true(const char* file, int64_t line) {
   if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
-  if (!env_->hint(expr_) || sym::known_for_general_sizes(*env_, expr_).value_or(false)) return true;
+  if (!env_->hint(expr_) || sym::known_for_general_sizes(*env_, expr_).value_or(false))
+    return ViewOrCopy::answered(expr_, true), true;
   return guard_bool(file, line);
 }
 bool SymNode::statically_known_true(const char*, int64_t) { return env_->known_true(expr_); }

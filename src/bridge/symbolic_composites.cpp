@@ -14,6 +14,7 @@
 #include <numeric>
 
 #include "bridge/op_entry.h"
+#include "bridge/possible_views.h"
 #include "bridge/recurrent_layers.h"
 #include "bridge/size_oblivious.h"
 #include "bridge/trace_tensor.h"
@@ -119,7 +120,8 @@ at::Tensor take_along_dim(const at::Tensor& self, const at::Tensor& indices, std
     sizes[static_cast<size_t>(dim)] = other.sym_size(dim);
     return broadcast_sizes(sizes, other.sym_sizes());
   };
-  return self.expand_symint(with(indices, self)).gather(dim, indices.expand_symint(with(self, indices)));
+  const at::Tensor wrapped = indices.remainder(at::Scalar(self.sym_size(dim)));
+  return self.expand_symint(with(indices, self)).gather(dim, wrapped.expand_symint(with(self, indices)));
 }
 
 // ATen asks "is the mask's batch the query's, or else 1?", in this order: a mask of batch 1 would tell batch 1 apart
@@ -191,6 +193,11 @@ void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch:
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
+void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const ViewOrCopy choice;
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+}
+
 // max_pool1d without gradients reads the data itself; the form with indices is made of operators.
 void max_pool1d(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
   c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "").callBoxed(stack);
@@ -215,6 +222,8 @@ void install_symbolic_composites() {
       }
       for (const char* name : {"cdist", "diff", "group_norm"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_general_sizes>());
+      for (const char* name : {"reshape", "reshape_as", "flatten.using_ints", "ravel", "contiguous"})
+        made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_view_or_copy>());
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bridge/possible_views.h"
+#include "sym/general_sizes.h"
+
 namespace cresset::bridge::geometry {
 namespace {
 
@@ -31,6 +34,24 @@ bool is_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides)
   std::vector<size_t> order(sizes.size());
   std::iota(order.rbegin(), order.rend(), 0);
   return dense_in_order(env, sizes, strides, order);
+}
+
+bool decide_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides,
+                       const std::function<sym::Reason()>& why) {
+  if (is_contiguous(env, sizes, strides)) return true;
+  sym::ExprPool& pool = env.pool();
+  sym::ExprId expected = pool.constant(1);
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (pool.is_const(env.simplify(sizes[d]), 1)) continue;
+    const sym::ExprId differs = pool.ne(strides[d], expected);
+    if (sym::known_for_general_sizes(env, differs) == true) {
+      ViewOrCopy::answered(pool.logical_and(pool.ne(sizes[d], pool.constant(1)), differs), true);
+      return false;
+    }
+    if (env.hint(differs) == 1) return env.evaluate(differs, why), false;
+    expected = pool.mul(expected, sizes[d]);
+  }
+  return false;
 }
 
 bool is_channels_last(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, size_t rank) {

@@ -1,7 +1,8 @@
-// Questions about sizes and strides, answered by proof: "no" means "not proved", and no guard is ever added. A
+// Questions about sizes and strides, answered by proof: "no" means "not proved", and only decide_* add guards. A
 // dimension proved to be 1 has no meaningful stride.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "sym/shape_env.h"
@@ -15,6 +16,10 @@ bool is_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides)
 bool is_channels_last(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, size_t rank);
 // Stride order only (what is_strides_like means in ATen).
 bool is_channels_last_like(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, size_t rank);
+// Whether the program may take the tensor for contiguous. Strides that are no products of sizes (a slice's) decide it,
+// with a guard; what only sizes of 0 and 1 could change has the answer of general sizes.
+bool decide_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides,
+                       const std::function<sym::Reason()>& why);
 bool is_non_overlapping_and_dense(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides);
 sym::ExprId numel(sym::ShapeEnv& env, const Exprs& sizes);
 

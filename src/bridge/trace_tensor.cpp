@@ -146,7 +146,7 @@ c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) cons
     case at::MemoryFormat::ChannelsLast3d:
       return geometry::is_channels_last(env, type_.sizes, type_.strides, 5);
     default:
-      return geometry::is_contiguous(env, type_.sizes, type_.strides);
+      return geometry::decide_contiguous(env, type_.sizes, type_.strides, [] { return current_reason(); });
   }
 }
 c10::SymBool TraceTensor::sym_is_non_overlapping_and_dense_custom() const {

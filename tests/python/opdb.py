@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import Counter
 from typing import Any
 
@@ -37,7 +38,27 @@ def check_sample(op: Any, sample: Any) -> str:
     """Compares one sample. Returns how it was compiled: "native", "aten", "mixed" or "nothing". Raises when it differs
     from eager in result, exception, effect on the arguments, or sharing of memory."""
     cresset.reset()
-    compiled = cresset.compile(lambda *args, **kwargs: op(*args, **kwargs))
+    compare_sample(op, cresset.compile(lambda *args, **kwargs: op(*args, **kwargs)), sample)
+    return compiled_as()
+
+
+def check_samples_together(op: Any, dtype: torch.dtype, count: int) -> None:
+    """One compiled function for all samples, in two orders: a variant made for one sample (sizes of 0 and 1 among them,
+    slices, other layouts) must serve others as eager does, or not at all."""
+    given = samples(op, dtype, count)
+    orders = list(range(len(given)))
+    random.Random(1).shuffle(orders)
+    for order in (orders, orders[::-1]):
+        cresset.reset()
+        compiled = cresset.compile(lambda *args, **kwargs: op(*args, **kwargs))
+        for i in [*order, *order]:
+            try:
+                compare_sample(op, compiled, given[i])
+            except AssertionError as e:
+                raise AssertionError(f"sample {i}, in the order {order}: {e}") from None
+
+
+def compare_sample(op: Any, compiled: Any, sample: Any) -> None:
     args, kwargs = arguments(sample)
     theirs, ours = clone((args, kwargs)), clone((args, kwargs))
     torch.manual_seed(1)
@@ -47,14 +68,12 @@ def check_sample(op: Any, sample: Any) -> str:
     if wanted is not None or raised is not None:
         assert_same_exception(raised, wanted)
     elif op.name in UNINITIALIZED | RESIZES:
-        assert_same(_blank(got), _blank(expected))
-        return compiled_as()
+        return assert_same(_blank(got), _blank(expected))
     else:
         assert_same(got, expected, elementwise=True)
         mine, its = [t for _, t in tensors(ours)], [t for _, t in tensors(theirs)]
         assert aliases(got, mine) == aliases(expected, its), "results share memory with other arguments than eager's"
     assert_same(ours, theirs, elementwise=True)
-    return compiled_as()
 
 
 def _blank(value: Any) -> Any:

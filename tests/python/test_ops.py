@@ -44,6 +44,15 @@ def test_operator(op, dtype):
     COUNTS[dtype][next(iter(ways)) if len(ways) == 1 else "mixed" if ways else "nothing"] += 1
 
 
+TOGETHER = 40 if FULL else 8
+
+
+@pytest.mark.parametrize(("op", "dtype"), CASES, ids=lambda v: getattr(v, "full_name", str(v).removeprefix("torch.")))
+@torch.no_grad()
+def test_samples_together(op, dtype):
+    opdb.check_samples_together(op, dtype, TOGETHER)
+
+
 ERROR_OPERATORS = [op for op in opdb.operators(torch.float32) if op.error_inputs_func is not None]
 
 

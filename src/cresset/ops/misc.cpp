@@ -56,6 +56,13 @@ Result<Types> multinomial_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, self, std::move(sizes), DType::I64));
 }
 
+// nonzero_static(self, size, fill_value)
+Result<Types> nonzero_static_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  const sym::ExprId rank = shapes.pool().constant(static_cast<int64_t>(self.rank()));
+  return one(contiguous_like(shapes, self, {args.integer(1), rank}, DType::I64));
+}
+
 // ---- losses(self, target, weight, reduction, ignore_index) -> (output, total weight)
 
 constexpr int64_t kNoReduction = 0;
@@ -141,6 +148,9 @@ constexpr OpDef kRows[] = {
                "generator=None) -> Tensor",
      .op_class = kExtern,
      .shape = multinomial_shape},
+    {.schema = "aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+     .op_class = kExtern,
+     .shape = nonzero_static_shape},
     {.schema = "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) "
                "-> (Tensor output, Tensor total_weight)",
      .op_class = kExtern,

@@ -1,0 +1,108 @@
+#include "bridge/possible_views.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/TensorUtils.h>
+
+#include <algorithm>
+
+#include "bridge/capture.h"
+#include "bridge/sym_node.h"
+
+namespace cresset::bridge {
+
+void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
+  const ViewOrCopy* choice = ViewOrCopy::current();
+  if (choice == nullptr) return;
+  const uint32_t from = source.storage_id().index, to = copy.storage_id().index;
+  for (const PossibleView& known : possible_views_) {  // the second step of a reshape
+    if (known.copy != from) continue;
+    PossibleView next = known;
+    next.copy = to;
+    next.any_view = true;
+    possible_views_.push_back(std::move(next));
+    return;
+  }
+  if (!choice->answers().empty())
+    possible_views_.push_back({to, from, source.type(), source.offset(), false, choice->answers()});
+}
+
+const Capture::PossibleView* Capture::possible_view(uint32_t storage) const {
+  const auto found = std::find_if(possible_views_.begin(), possible_views_.end(),
+                                  [&](const PossibleView& known) { return known.copy == storage; });
+  return found == possible_views_.end() ? nullptr : &*found;
+}
+
+// Guards that it is a copy. False: it is a view, by the hints.
+bool Capture::guard_copy(const PossibleView& view) {
+  const auto holds = [&](const std::pair<sym::ExprId, bool>& answer) {
+    const std::optional<int64_t> hint = env().hint(answer.first);
+    return !hint || (*hint != 0) == answer.second;
+  };
+  if (!std::all_of(view.answers.begin(), view.answers.end(), holds)) return false;
+  for (const auto& [condition, answer] : view.answers)
+    if (env().hint(condition)) env().evaluate(condition, [] { return current_reason(); });
+  return true;
+}
+
+bool Capture::is_alive(uint32_t storage) {
+  if (storages_[storage].home != OutputSpec::Kind::GraphOutput) return true;
+  const std::lock_guard lock(live_mutex_);
+  return std::any_of(live_.begin(), live_.end(),
+                     [&](const TraceTensor* tensor) { return tensor->storage_id().index == storage; });
+}
+
+// Before a write to `storage`: what shares its memory in eager must share it here.
+void Capture::guard_copies_of(uint32_t storage) {
+  for (const PossibleView& view : possible_views_) {
+    if (view.copy != storage && view.source != storage) continue;
+    if (!is_alive(view.copy == storage ? view.source : view.copy)) continue;
+    if (!guard_copy(view)) abort_capture("a write to memory that two tensors share because a size is 0 or 1");
+  }
+}
+
+// As `escaping` says, somebody sees the memory that the copy shares with its source, if it is a view.
+bool Capture::shows(const PossibleView& view, const std::unordered_set<uint32_t>& escaping) const {
+  if (storages_[view.source].home != OutputSpec::Kind::GraphOutput || escaping.count(view.source) != 0) return true;
+  const PossibleView* origin = possible_view(view.source);
+  return origin != nullptr && shows(*origin, escaping);
+}
+
+std::optional<int64_t> Capture::pinned(sym::ExprId e) { return env().specialize(e, current_reason()); }
+
+std::optional<std::vector<int64_t>> Capture::pinned(const std::vector<sym::ExprId>& exprs) {
+  std::vector<int64_t> out;
+  for (const sym::ExprId e : exprs) {
+    const std::optional<int64_t> value = pinned(e);
+    if (!value) return std::nullopt;  // sizes that data gives
+    out.push_back(*value);
+  }
+  return out;
+}
+
+// A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in a
+// program for these sizes alone. nullopt: it is a copy.
+std::optional<Capture::AsView> Capture::as_view(const TraceTensor& trace,
+                                                const std::unordered_set<uint32_t>& escaping) {
+  const PossibleView* view = possible_view(trace.storage_id().index);
+  if (view == nullptr || !shows(*view, escaping) || guard_copy(*view)) return std::nullopt;
+  const graph::TensorType& copy = graph_->type(storages_[view->copy].value);
+  const auto sizes = pinned(view->source_type.sizes), strides = pinned(view->source_type.strides),
+             copy_sizes = pinned(copy.sizes), copy_strides = pinned(copy.strides),
+             own_strides = pinned(trace.type().strides);
+  const auto start = pinned(view->source_offset), own_start = pinned(trace.offset());
+  if (!sizes || !strides || !copy_sizes || !copy_strides || !own_strides || !start || !own_start) return std::nullopt;
+  const StepAside aside;
+  const at::Tensor source(at::detail::empty_strided_meta(*sizes, *strides, at::kFloat));
+  if (!view->any_view && !source.is_contiguous()) return std::nullopt;
+  const auto there = at::detail::computeStride(*sizes, *strides, *copy_sizes);
+  if (!there || possible_view(view->source) != nullptr) return std::nullopt;
+  bool same = true;
+  for (size_t d = 0; d < there->size(); ++d) same &= (*copy_sizes)[d] <= 1 || (*there)[d] == (*copy_strides)[d];
+  if (trace.chain() != nullptr && !same) return std::nullopt;
+  AsView out{view->source, {}, env().pool().constant(*start + *own_start)};
+  for (const int64_t s : trace.chain() == nullptr ? *there : *own_strides)
+    out.strides.push_back(env().pool().constant(s));
+  return out;
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,91 @@
+"""One compiled function, arguments of many layouts, ranks and sizes (0 and 1 among them): values, strides, and who shares
+memory with whom are eager's, whatever came first."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from compare import aliases, assert_same, outcome
+from torch import Tensor
+
+import cresset
+
+SHAPES = [
+    *[(3, 4), (1, 4), (3, 1), (5, 5), (0, 4), (1, 1)],
+    *[(2, 3, 4), (1, 3, 4), (2, 1, 4), (2, 3, 1), (5, 5, 5), (0, 3, 4)],
+    *[(2, 3, 4, 5), (1, 3, 4, 4), (2, 1, 4, 4), (2, 3, 1, 1)],
+]
+
+FUNCTIONS: dict[str, Callable[[Tensor], object]] = {
+    text.strip(): eval("lambda x: " + text)
+    for text in """
+        x + 1; x.contiguous(); x.clone(); x.reshape(-1); x.flatten(); x.ravel(); x.flatten(1); x.flatten(0, 1)
+        x.reshape(x.shape[0], -1); x.reshape(-1, x.shape[-1]); x.transpose(0, 1).contiguous(); x.mT
+        x.permute(*range(x.dim() - 1, -1, -1)).contiguous(); x.unsqueeze(-1).squeeze(-1); x.squeeze(); x.squeeze(1)
+        x.transpose(0, 1).flatten(0, 1); x.transpose(0, 1).flatten(0, 1).add_(1); x.contiguous().add_(1)
+        x.add_(1).contiguous(); (x.contiguous(), x.add_(1)); x.transpose(0, 1).contiguous()[0:1]
+        x.sum(0, keepdim=True); x.softmax(1); x.to(torch.float64); torch.empty_like(x).fill_(2); torch.cat([x, x], 0)
+        x * x.sum(-1, keepdim=True); x + torch.ones(x.shape[-1]); x.cumsum(-1); x[:, 0:1]; x[..., ::2]; x[None]; x.flip(-1)
+        x.expand(2, *x.shape); x.split(1, 0); x.chunk(2, -1); x.unbind(1); x.narrow(0, 0, x.shape[0]); x.view(x.shape)
+        x.masked_fill(x > 0, 0); x.diagonal(dim1=-2, dim2=-1); x @ x.mT; x.matmul(torch.ones(x.shape[-1], 2)); x.detach()
+        x.is_contiguous(); x.clone(memory_format=torch.contiguous_format); x.movedim(0, -1); torch.atleast_3d(x)
+        x.squeeze(0) + x.unsqueeze(0); x.expand(x.shape).contiguous(); x.expand(-1, *x.shape[1:]); x.half().contiguous()
+        torch.broadcast_to(x, (2, *x.shape)).reshape(-1); x.view(-1) if x.is_contiguous() else x.reshape(-1) + 0
+    """.replace("\n", ";").split(";")
+    if text.strip()
+}  # fmt: skip
+
+
+def layouts(shape: tuple[int, ...]) -> Iterator[Tensor]:
+    rank = len(shape)
+
+    def changed(dim: int, size: int) -> Tensor:
+        sizes = list(shape)
+        sizes[dim] = size
+        return torch.randn(sizes)
+
+    yield torch.randn(shape)
+    yield torch.randn(*shape[:-2], shape[-1], shape[-2]).transpose(-1, -2)
+    yield torch.randn(shape[::-1]).permute(*range(rank - 1, -1, -1))
+    yield changed(-1, 2 * shape[-1])[..., ::2]
+    yield changed(-1, shape[-1] + 3)[..., 1 : shape[-1] + 1]
+    yield changed(0, shape[0] + 2)[1 : shape[0] + 1]
+    yield changed(1, 2 * shape[1])[:, ::2]
+
+
+def copy(x: Tensor) -> Tensor:
+    """Of the same layout, over memory of its own."""
+    return torch.empty(0).set_(x.untyped_storage().clone(), x.storage_offset(), x.shape, x.stride())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", FUNCTIONS)
+@torch.no_grad()
+def test_layouts(name, seed):
+    torch.manual_seed(0)
+    inputs = [x for shape in SHAPES for x in layouts(shape)]
+    random.Random(seed).shuffle(inputs)
+    compiled = cresset.compile(FUNCTIONS[name])
+    for x in inputs:
+        theirs, ours = copy(x), copy(x)
+        expected, wanted = outcome(FUNCTIONS[name], (theirs,), {})
+        got, raised = outcome(compiled, (ours,), {})
+        where = f"sizes {tuple(x.shape)}, strides {x.stride()}"
+        assert (type(raised), str(raised)) == (type(wanted), str(wanted)), where
+        if wanted is None:
+            assert_same(got, expected)
+            assert aliases(got, [ours]) == aliases(expected, [theirs]), where
+        assert_same(ours, theirs)
+
+
+@torch.no_grad()
+def test_a_batch_of_one_needs_no_program_of_its_own_where_nobody_sees_the_memory():
+    weight = torch.randn(4, 4)
+    compiled = cresset.compile(lambda x: x.transpose(0, 1).reshape(-1, 4) @ weight)
+    for shape in ((1, 3, 4), (2, 3, 4), (3, 1, 4), (1, 1, 4)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(compiled(x), x.transpose(0, 1).reshape(-1, 4) @ weight)
+    assert cresset.stats()["graphs"] == 1
