@@ -484,6 +484,14 @@ def is_contiguous(tensor, memory_format=torch.contiguous_format):
     return True
 
 
+def stride(tensor, *args, **kwargs):
+    """Tensor.stride(): a dimension of size 1 may have any, which is read from memory; programs for other sizes are
+    guarded to be that."""
+    if any(n < 2 for n in tensor.shape):
+        tensor.data_ptr()
+    return torch._C.TensorBase.stride(tensor, *args, **kwargs)
+
+
 def place_of_warning(message, category=None, stacklevel=1, source=None):
     """What warnings.warn_explicit needs to repeat this warning of the function that calls: (registry, ...)."""
     frame = sys._getframe(1)

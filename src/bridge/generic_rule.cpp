@@ -38,17 +38,19 @@ c10::OperatorHandle checked_operator(graph::OpId op) {
 
 // Operators whose meta kernels give other sizes, strides or dtypes than their kernels do: these are run, on zeros.
 bool must_run(std::string_view name) {
-  static constexpr std::array<std::string_view, 8> kNames = {
+  static constexpr std::array<std::string_view, 9> kNames = {
       "aten::_fft_r2c",       "aten::_fft_c2r",
       "aten::_fft_c2c",       "aten::linalg_eig",
       "aten::_embedding_bag", "aten::_embedding_bag_forward_only",
-      "aten::max_unpool2d",   "aten::_native_batch_norm_legit_functional"};
+      "aten::max_unpool2d", "aten::nonzero_static",   "aten::_native_batch_norm_legit_functional"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 // Of these, the ones whose sizes and strides follow from a few observed calls as well as from meta kernels. The others
 // give sizes that contents decide, or write to their arguments.
-bool may_run_often(std::string_view name) { return name.starts_with("aten::_fft_") || name == "aten::max_unpool2d"; }
+bool may_run_often(std::string_view name) {
+  return name.starts_with("aten::_fft_") || name == "aten::max_unpool2d" || name == "aten::nonzero_static";
+}
 
 // Runs the operator's meta kernel on tensors of given sizes.
 class MetaCall {

@@ -50,21 +50,30 @@ PyRef truncated(PyObject* given) {
   return PyRef::steal(PyObject_CallMethod(given, "__trunc__", nullptr));
 }
 
-// `len(x)` is `x.size(0)`, `x.shape.numel()` a product. `x.is_contiguous()` is seen by the program, so it is answered
-// for this size, with a guard, where operators are content with what holds for sizes in general. Empty for other calls.
+// `x.is_contiguous()` and `x.stride()` are seen by the program, so they are answered for this size, with a guard, where
+// operators are content with what holds for sizes in general. nullptr for other functions.
+PyObject* about_layout(PyObject* callable) {
+  const auto method = [](const char* name) {
+    return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), name)).release();
+  };
+  static PyObject *const is_contiguous = method("is_contiguous"), *const stride = method("stride");
+  static PyObject *const decide_contiguous = module_attribute("cresset._capture_patches", "is_contiguous"),
+                         *const exact_stride = module_attribute("cresset._capture_patches", "stride");
+  if (callable == is_contiguous) return decide_contiguous;
+  return callable == stride ? exact_stride : nullptr;
+}
+
+// `len(x)` is `x.size(0)`, `x.shape.numel()` a product. Empty for calls that do not ask for sizes.
 PyRef about_sizes(const CressetCall& call) {
   static PyObject* const len = module_attribute("builtins", "len");
-  static PyObject* const asks_layout = [] {
-    return checked(PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "is_contiguous")).release();
-  }();
-  static PyObject* const is_contiguous = module_attribute("cresset._capture_patches", "is_contiguous");
   static PyObject* const numel = [] {
     return checked(PyObject_GetAttrString(module_attribute("torch", "Size"), "numel")).release();
   }();
   static PyObject* const product = module_attribute("cresset._capture_patches", "product");
   if (call.callable == numel && call.nargs == 1 && call.kwnames == nullptr)
     return PyRef::steal(PyObject_CallOneArg(product, call.args[0]));
-  if ((call.callable != len && call.callable != asks_layout) || call.nargs == 0) return {};
+  PyObject* const layout = call.nargs != 0 ? about_layout(call.callable) : nullptr;
+  if ((call.callable != len && layout == nullptr) || call.nargs == 0) return {};
   PyObject* tensor = call.args[0];
   if (!is_exact_tensor(tensor) || inside_transform() || operators_call_python()) return {};
   if (bridge::TraceTensor::from(tensor_of(tensor)) == nullptr) return {};
@@ -74,7 +83,7 @@ PyRef about_sizes(const CressetCall& call) {
   }
   cresset_eval_pause();
   PyRef answer =
-      PyRef::steal(PyObject_Vectorcall(is_contiguous, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+      PyRef::steal(PyObject_Vectorcall(layout, call.args, static_cast<size_t>(call.nargs), call.kwnames));
   cresset_eval_unpause();
   return answer;
 }
