@@ -39,10 +39,9 @@ c10::OperatorHandle checked_operator(graph::OpId op) {
 // Operators whose meta kernels give other sizes, strides or dtypes than their kernels do: these are run, on zeros.
 bool must_run(std::string_view name) {
   static constexpr std::array<std::string_view, 9> kNames = {
-      "aten::_fft_r2c",       "aten::_fft_c2r",
-      "aten::_fft_c2c",       "aten::linalg_eig",
-      "aten::_embedding_bag", "aten::_embedding_bag_forward_only",
-      "aten::max_unpool2d", "aten::nonzero_static",   "aten::_native_batch_norm_legit_functional"};
+      "aten::_fft_r2c",     "aten::_fft_c2r",       "aten::_fft_c2c",
+      "aten::linalg_eig",   "aten::_embedding_bag", "aten::_embedding_bag_forward_only",
+      "aten::max_unpool2d", "aten::nonzero_static", "aten::_native_batch_norm_legit_functional"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 

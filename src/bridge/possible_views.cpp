@@ -79,8 +79,8 @@ std::optional<std::vector<int64_t>> Capture::pinned(const std::vector<sym::ExprI
   return out;
 }
 
-// A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in a
-// program for these sizes alone. nullopt: it is a copy.
+// A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
+// a program for these sizes alone. nullopt: it is a copy.
 std::optional<Capture::AsView> Capture::as_view(const TraceTensor& trace,
                                                 const std::unordered_set<uint32_t>& escaping) {
   const PossibleView* view = possible_view(trace.storage_id().index);

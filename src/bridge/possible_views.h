@@ -1,6 +1,7 @@
-// Operators that give a view where they can and a copy where they must (reshape, contiguous). Which one it is may hang on
-// sizes being 0 or 1. The answer of general sizes, which is taken, makes a copy where eager gives a view at batch 1; that
-// matters only to who sees the memory: Capture keeps what was assumed, and guards it when a write or a result shows it.
+// Operators that give a view where they can and a copy where they must (reshape, contiguous). Which one it is may hang
+// on sizes being 0 or 1. The answer of general sizes, which is taken, makes a copy where eager gives a view at batch 1;
+// that matters only to who sees the memory: Capture keeps what was assumed, and guards it when a write or a result
+// shows it.
 #pragma once
 
 #include <utility>

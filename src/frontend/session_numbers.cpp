@@ -82,8 +82,7 @@ PyRef about_sizes(const CressetCall& call) {
     return PyRef::steal(PyObject_CallMethod(tensor, "size", "i", 0));
   }
   cresset_eval_pause();
-  PyRef answer =
-      PyRef::steal(PyObject_Vectorcall(layout, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  PyRef answer = PyRef::steal(PyObject_Vectorcall(layout, call.args, static_cast<size_t>(call.nargs), call.kwnames));
   cresset_eval_unpause();
   return answer;
 }

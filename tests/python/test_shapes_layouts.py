@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], object]] = {
         x * x.sum(-1, keepdim=True); x + torch.ones(x.shape[-1]); x.cumsum(-1); x[:, 0:1]; x[..., ::2]; x[None]; x.flip(-1)
         x.expand(2, *x.shape); x.split(1, 0); x.chunk(2, -1); x.unbind(1); x.narrow(0, 0, x.shape[0]); x.view(x.shape)
         x.masked_fill(x > 0, 0); x.diagonal(dim1=-2, dim2=-1); x @ x.mT; x.matmul(torch.ones(x.shape[-1], 2)); x.detach()
-        x.is_contiguous(); x.clone(memory_format=torch.contiguous_format); x.movedim(0, -1); torch.atleast_3d(x)
+        x.stride(); x.stride(-1); x.add_(1) if 0 not in x.stride() else x + 2; x.is_contiguous(); x.clone(memory_format=torch.contiguous_format); x.movedim(0, -1); torch.atleast_3d(x)
         x.squeeze(0) + x.unsqueeze(0); x.expand(x.shape).contiguous(); x.expand(-1, *x.shape[1:]); x.half().contiguous()
         torch.broadcast_to(x, (2, *x.shape)).reshape(-1); x.view(-1) if x.is_contiguous() else x.reshape(-1) + 0
     """.replace("\n", ";").split(";")
