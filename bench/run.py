@@ -73,7 +73,9 @@ class Session:
         self.save()
 
 
-def measure_model(session: Session, name: str, what: list[str], common: dict, seconds: float, baseline: bool) -> None:
+def measure_model(
+    session: Session, name: str, what: list[str], common: dict, seconds: float, baseline: bool, dynamic: bool
+) -> None:
     request = {"model": name, **common}
     compilers = ["cresset", "inductor"] if baseline else ["cresset"]
     with tempfile.TemporaryDirectory(prefix="cresset-bench-") as folder:
@@ -88,7 +90,7 @@ def measure_model(session: Session, name: str, what: list[str], common: dict, se
                     {**request, "what": "first", "compiler": compiler}, caches, "models", name, "warm", compiler
                 )
         if "steady" in what:
-            sides = COMPILERS if baseline else ["eager", "cresset"]
+            sides = ["eager", "cresset"] + (["inductor"] + ["inductor-dynamic"] * dynamic if baseline else [])
             session.measure(
                 {**request, "what": "steady", "compilers": sides, "seconds": seconds * len(sides)},
                 caches,
@@ -133,6 +135,7 @@ def main(
     seconds: Annotated[float, typer.Option(help="of measuring for each side of a comparison")] = 6,
     budget: Annotated[float, typer.Option(help="start no measurement after so many seconds; 0: none")] = 0,
     baseline: Annotated[bool, typer.Option(help="measure torch.compile too")] = True,
+    dynamic: Annotated[bool, typer.Option(help="measure torch.compile(dynamic=True) too")] = True,
     quick: Annotated[bool, typer.Option(help="three models, short")] = False,
     into: Annotated[Path | None, typer.Option(help="add to this results file")] = None,
 ) -> None:
@@ -153,7 +156,7 @@ def main(
         task = progress.add_task("", total=len(names) + 1)
         for name in names:
             progress.update(task, description=name)
-            measure_model(session, name, wanted, {"scale": scale, "dtype": dtype}, seconds, baseline)
+            measure_model(session, name, wanted, {"scale": scale, "dtype": dtype}, seconds, baseline, dynamic)
             progress.advance(task)
         progress.update(task, description="overhead, operators")
         measure_rest(session, wanted, baseline)
