@@ -500,10 +500,12 @@ static bool is_broadcast(sym::ShapeEnv& env, sym::ExprId condition) {
     const sym::ExprId other = env.pool().var(symbol.var);
     return other != size && env.known_not_equal(size, other);
   };
+  // That it is not 0 says nothing.
+  const auto is_size = [&](sym::ExprId e) { return pool.is_const(e) && pool.const_value(e) >= 2; };
   const auto differs_from_number = [&](const sym::GuardFact& guard) {
     if (pool[guard.condition].kind != sym::Kind::Ne) return false;
     const auto differ = pool.operands(guard.condition);
-    return (differ[0] == size && pool.is_const(differ[1])) || (differ[1] == size && pool.is_const(differ[0]));
+    return (differ[0] == size && is_size(differ[1])) || (differ[1] == size && is_size(differ[0]));
   };
   return std::any_of(env.guards().begin(), env.guards().end(), differs_from_number) ||
          std::any_of(env.symbols().begin(), env.symbols().end(), differs_from_symbol);
