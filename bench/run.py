@@ -90,7 +90,7 @@ def measure_model(
                     {**request, "what": "first", "compiler": compiler}, caches, "models", name, "warm", compiler
                 )
         if "steady" in what:
-            sides = ["eager", "cresset"] + (["inductor"] + ["inductor-dynamic"] * dynamic if baseline else [])
+            sides = COMPILERS[: 2 if not baseline else 4 if dynamic else 3]
             session.measure(
                 {**request, "what": "steady", "compilers": sides, "seconds": seconds * len(sides)},
                 caches,
