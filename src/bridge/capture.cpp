@@ -8,6 +8,7 @@
 
 #include "bridge/dtypes.h"
 #include "bridge/generic_rule.h"
+#include "bridge/gradients.h"
 #include "bridge/masked_assignment.h"
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
@@ -206,7 +207,10 @@ at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, Out
   const void* memory = real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr;
   const StorageId id = add_storage(base_value, home, position);
   storages_[id.index].real_offset = real.storage_offset();
-  storages_[id.index].real = real;
+  Storage& storage = storages_[id.index];
+  storage.real = real;
+  storage.required_grad = real.requires_grad();
+  storage.gradient_node = gradient_node(real);
   if (memory != nullptr) {
     auto [it, fresh] = storage_of_memory_.try_emplace(memory, id);
     if (!fresh) {

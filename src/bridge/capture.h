@@ -60,6 +60,7 @@ struct OutputSpec {
   std::vector<sym::ExprId> sizes, strides;
   sym::ExprId offset;
   bool conjugated = false, negated = false;  // when its elements are read
+  bool wants_gradient = false;               // of a view of the caller's memory: autograd records that it is one
 
   at::Tensor marked(at::Tensor view) const;  // with the last two
 };
@@ -96,6 +97,20 @@ struct DataDependentCall {
   std::vector<uint32_t> carried;  // while_loop: the graph inputs that stand for what a turn is given
 };
 
+// What computes the gradients of results that leave the call (gradients.h). It mentions any values of the graph, and the
+// gradients of the results it is given.
+struct Backward {
+  struct Leaf {
+    OutputSpec::Kind home;  // Input or Constant
+    uint32_t position;
+  };
+  GraphPart part;
+  std::vector<uint32_t> roots;           // results of the call, by position
+  std::vector<graph::ValueId> tangents;  // the gradients of the roots: inputs of the graph, with their types
+  std::vector<Leaf> leaves;
+  std::vector<OutputSpec> gradients;  // of the leaves: outputs of the part; Input: of the graph, a tangent or another
+};
+
 // What a program stated of data: raises the message where it does not hold.
 struct StatedFact {
   sym::ExprId condition;
@@ -111,6 +126,7 @@ struct Captured {
   std::vector<DataRead> data_reads;
   std::vector<DataDependentCall> data_calls;
   std::vector<StatedFact> facts;
+  std::shared_ptr<const Backward> backward;  // null: no result wants gradients
   int64_t operators = 0;
   int64_t shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0;
   double shape_rule_us = 0;
@@ -235,6 +251,13 @@ class Capture : public std::enable_shared_from_this<Capture> {
                                     GraphPart condition, GraphPart body);
   std::string remark;  // said with the reason of the next break
 
+  // ---- Gradients of results (gradients.h)
+
+  // Appends what computes them for what the results depend on of the caller's, apart from the program. The results
+  // are without a history then: compiled code gives them theirs. Not under the GIL. Says why it cannot be; then nothing
+  // has changed.
+  std::string record_gradients(const std::vector<at::Tensor>& results);
+
   // ---- The end. An open capture defers; a closed one does not: operators run natively from then on.
 
   // Closes the capture early: what was deferred happens now, and every trace tensor alive becomes real in place. An
@@ -287,6 +310,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
     at::Tensor watched;       // real memory given out for an `empty`
     at::Tensor real;          // the input or constant
     bool ambiguous = false;   // shares memory with another input in a way that is not modelled: must not be written
+    bool required_grad = false;           // when it was met,
+    const void* gradient_node = nullptr;  // and the node that it was a result of
     int64_t real_offset = 0;  // storage offset of the real base
   };
   struct PossibleView {
@@ -306,6 +331,11 @@ class Capture : public std::enable_shared_from_this<Capture> {
     InputLayout layout;
   };
 
+  struct Leaves;     // of autograd's record
+  std::string obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves);
+  std::vector<at::Tensor> differentiable(const std::vector<at::Tensor>& results, std::string& why);
+  void add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves);
+  std::shared_ptr<const Backward> finished_backward(const std::vector<at::Tensor>& outputs);
   struct Recording;  // of a part
   std::vector<at::Tensor> all_live();
   void restore(Recording& recording);
@@ -333,6 +363,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::optional<AsView> as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping);
   struct Results;  // while outputs are gathered
   OutputSpec output_of(const at::Tensor& output, Results& results);
+  // Of a part of the graph, whose outputs they are.
+  std::vector<OutputSpec> outputs_of_part(const std::vector<at::Tensor>& tensors, std::vector<graph::ValueId>& outputs);
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
   ops::ShapeMemo::Entry result_types(graph::OpId op, const std::vector<graph::Arg>& args);
   void replace_masks(graph::OpId op, std::vector<graph::Arg>& args);
@@ -350,6 +382,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<DataRead> data_reads_;
   std::vector<DataDependentCall> data_calls_;
   std::vector<StatedFact> facts_;
+  std::shared_ptr<Backward> backward_;
+  std::vector<at::Tensor> roots_;
   std::vector<std::shared_ptr<Recording>> recordings_;
   std::string part_failure_;
   std::unordered_map<sym::VarId, std::string> origins_;

@@ -151,7 +151,23 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   spec.is_view = view || trace.chain() != nullptr || base.sizes != spec.sizes || base.strides != spec.strides;
   spec.conjugated = lazy.conjugated;
   spec.negated = lazy.negated;
+  spec.wants_gradient = output.requires_grad();
   return spec;
+}
+
+std::vector<OutputSpec> Capture::outputs_of_part(const std::vector<at::Tensor>& tensors,
+                                                 std::vector<graph::ValueId>& outputs) {
+  Results results{false, {}};
+  std::vector<OutputSpec> specs;
+  graph_->outputs.swap(outputs);
+  try {
+    for (const at::Tensor& tensor : tensors) specs.push_back(output_of(tensor, results));
+  } catch (...) {
+    graph_->outputs.swap(outputs);
+    throw;
+  }
+  graph_->outputs.swap(outputs);
+  return specs;
 }
 
 at::Tensor OutputSpec::marked(at::Tensor view) const {
@@ -176,6 +192,7 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once)
   out.data_reads = std::move(data_reads_);
   out.data_calls = std::move(data_calls_);
   out.facts = std::move(facts_);
+  out.backward = finished_backward(outputs);
   out.constants = std::move(constants_);
   out.symbols = std::move(symbols_);
   out.input_layouts = std::move(input_layouts_);

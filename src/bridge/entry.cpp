@@ -1,12 +1,14 @@
 #include "bridge/entry.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
+
 #include <algorithm>
 #include <unordered_set>
 
 #include "base/log.h"
 #include "base/options.h"
 #include "bridge/control_flow.h"
-#include "bridge/dtypes.h"
+#include "bridge/gradients.h"
 #include "bridge/stages.h"
 #include "sym/explain.h"
 
@@ -42,8 +44,12 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
     const std::string broken = graph::verify(*captured_.graph);
     CRESSET_CHECK(broken.empty(), broken);
   }
+  if (captured_.backward != nullptr)
+    gradients_ = std::make_unique<GradientProgram>(*captured_.graph, std::move(captured_.backward), inputs.size(),
+                                                   symbols_, captured_.constants, options);
   if (!captured_.data_calls.empty()) {
     std::vector<sym::ExprId> kept = numbers;
+    if (gradients_ != nullptr) kept.insert(kept.end(), gradients_->numbers().begin(), gradients_->numbers().end());
     for (const OutputSpec& spec : captured_.outputs) {
       kept.insert(kept.end(), spec.sizes.begin(), spec.sizes.end());
       kept.insert(kept.end(), spec.strides.begin(), spec.strides.end());
@@ -106,6 +112,7 @@ void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
         guard.strides.push_back(pool.is_const(e) ? pool.const_value(e) : -1);
     for (size_t j = 0; j < i && guard.same_as < 0; ++j)
       if (inputs[j].is_same(inputs[i])) guard.same_as = static_cast<int32_t>(j);
+    if (records_gradients_) guard.requires_grad = inputs[i].requires_grad();
     tensor_guards_.push_back(std::move(guard));
   }
   for (size_t i = 0; i < captured_.constants.size(); ++i) {
@@ -167,20 +174,10 @@ void Entry::validate() {
 }
 
 void Entry::make_outputs() {
-  std::vector<sym::ExprId> exprs;
-  for (OutputSpec& spec : captured_.outputs) {
-    const c10::ScalarType dtype = to_torch(spec.dtype);
-    Output out{std::move(spec), static_cast<uint32_t>(exprs.size()), dtype};
+  for (const OutputSpec& spec : captured_.outputs)
     returned_input_.push_back(
-        out.spec.kind == OutputSpec::Kind::Input && !out.spec.is_view ? static_cast<int32_t>(out.spec.position) : -1);
-    if (out.spec.is_view) {
-      exprs.insert(exprs.end(), out.spec.sizes.begin(), out.spec.sizes.end());
-      exprs.insert(exprs.end(), out.spec.strides.begin(), out.spec.strides.end());
-      exprs.push_back(out.spec.offset);
-    }
-    outputs_.push_back(std::move(out));
-  }
-  geometry_ = sym::SizeProgram::compile(env_->pool(), exprs, slot_map(symbols_));
+        spec.kind == OutputSpec::Kind::Input && !spec.is_view ? static_cast<int32_t>(spec.position) : -1);
+  outputs_ = ResultViews(std::move(captured_.outputs), env_->pool(), slot_map(symbols_));
 }
 
 namespace {
@@ -302,24 +299,6 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
   return false;
 }
 
-at::Tensor Entry::output(const Output& out, c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& results,
-                         const int64_t* geometry) {
-  const at::Tensor& base = out.spec.kind == OutputSpec::Kind::Input      ? inputs[out.spec.position]
-                           : out.spec.kind == OutputSpec::Kind::Constant ? captured_.constants[out.spec.position]
-                                                                         : results[out.spec.position];
-  if (!out.spec.is_view) return base;
-  const size_t rank = out.spec.sizes.size();
-  const int64_t* numbers = geometry + out.first;
-  const c10::IntArrayRef sizes(numbers, rank), strides(numbers + rank, rank);
-  if (out.dtype == base.scalar_type())
-    return out.spec.marked(at::as_strided(base, sizes, strides, base.storage_offset() + numbers[2 * rank]));
-  // A view as another dtype: over the same memory, counted in other elements.
-  const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
-  at::Tensor view = at::empty({0}, base.options().dtype(out.dtype));
-  const auto size = static_cast<int64_t>(view.element_size());
-  return out.spec.marked(view.set_(base.storage(), bytes / size + numbers[2 * rank], sizes, strides));
-}
-
 std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) {
   if (!assertion_texts_.empty())
     if (const int64_t failed = assertions_.first_zero(symbols); failed >= 0)
@@ -327,14 +306,17 @@ std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* sy
                              "cresset: " + assertion_texts_[static_cast<size_t>(failed)]);
   c10::SmallVector<int64_t, 16> program_symbols(program_slots_.size());
   for (size_t i = 0; i < program_slots_.size(); ++i) program_symbols[i] = symbols[program_slots_[i]];
-  std::vector<at::Tensor> results =
-      staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols);
-  c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
-  if (!geometry.empty()) geometry_.run(symbols, geometry.data());
-  std::vector<at::Tensor> out;
-  out.reserve(outputs_.size());
-  for (const Output& o : outputs_) out.push_back(output(o, inputs, results, geometry.data()));
+  std::vector<at::Tensor> results;
+  {
+    std::optional<at::AutoDispatchBelowADInplaceOrView> below;  // what is recorded of the call is said by gradients_
+    if (gradients_ != nullptr) below.emplace();
+    results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols);
+  }
+  std::vector<at::Tensor> out = outputs_.make(inputs, captured_.constants, results, symbols, gradients_ != nullptr);
+  if (gradients_ != nullptr) gradients_->attach(inputs, results, out, symbols);
   return out;
 }
+
+const driver::Stats& Entry::backward_stats() const { return gradients_->stats(); }
 
 }  // namespace cresset::bridge

@@ -13,12 +13,14 @@
 #include "bridge/constant_marks.h"
 #include "bridge/data_read.h"
 #include "bridge/executor.h"
+#include "bridge/result_views.h"
 #include "compile/compile.h"
 #include "sym/size_program.h"
 #include "sym/validate.h"
 
 namespace cresset::bridge {
 
+class GradientProgram;
 class StagedProgram;  // stages.h, which needs torch's dispatcher: few include it
 
 // A decision that was taken while capturing, and that data made at run time contradicts. Nothing has been written yet:
@@ -64,6 +66,9 @@ class Entry {
   // Output i is this input, the very tensor; -1 when it is not.
   int32_t returned_input(size_t i) const { return returned_input_[i]; }
   size_t output_count() const { return outputs_.size(); }
+  // Whether autograd records the calls, and what its backward program took to make.
+  bool has_gradients() const { return gradients_ != nullptr; }
+  const driver::Stats& backward_stats() const;
 
   // Little enough work that handing over the GIL would cost more than it gives.
   bool is_small() const { return small_; }
@@ -79,12 +84,6 @@ class Entry {
   Executor& executor();
 
  private:
-  struct Output {
-    OutputSpec spec;
-    uint32_t first = 0;  // sizes, strides, offset in geometry_'s outputs
-    c10::ScalarType dtype;
-  };
-
   void make_tensor_guards(const std::vector<at::Tensor>& inputs);
   void make_shape_guards();
   void make_assertions();
@@ -94,8 +93,6 @@ class Entry {
   bool tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
                       std::string* why) const;
   bool overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const;
-  at::Tensor output(const Output& out, c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& results,
-                    const int64_t* geometry);
 
   Captured captured_;  // graph moved out
   std::shared_ptr<sym::ShapeEnv> env_;
@@ -104,12 +101,13 @@ class Entry {
   ConstantMarks constant_marks_;  // what constant_guards_ say
   std::vector<SymbolBinding> symbols_;
   std::vector<sym::GuardFact> guards_;
-  sym::SizeProgram guard_program_, geometry_;
+  sym::SizeProgram guard_program_;
   sym::SizeProgram assertions_;  // on the caller's sizes; those on data are the stages'
   std::vector<std::string> assertion_texts_;
   std::vector<uint32_t> program_slots_;  // Program::symbols -> our slots
   bool program_slots_identity_ = true;
-  std::vector<Output> outputs_;
+  ResultViews outputs_;
+  std::unique_ptr<GradientProgram> gradients_;  // nullptr: no result wants any
   std::vector<int32_t> returned_input_;
   std::vector<DataGuard> data_guards_;
   bool mutates_ = false;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "bridge/capture.h"
 #include "bridge/escaped_gradients.h"
+#include "bridge/gradients.h"
 #include "bridge/interpret.h"
 
 namespace cresset::bridge {
@@ -77,28 +78,73 @@ Captured Captured::for_one_run() const {
   out.outputs = outputs;
   out.data_calls = data_calls;
   out.facts = facts;
+  out.backward = backward;
   return out;
 }
+
+namespace {
+
+// What a backward pass needs of a capture that was not compiled.
+struct Once {
+  Once(Captured taken, std::vector<at::Tensor> real)
+      : captured(std::move(taken)), inputs(std::move(real)), interpreter(captured, inputs) {}
+  Captured captured;
+  std::vector<at::Tensor> inputs;
+  Interpreter interpreter;
+  std::vector<at::Tensor> originals;  // of the inputs, with their history
+};
+
+void set_gradients(const std::shared_ptr<Once>& once, const std::vector<at::Tensor>& results) {
+  const Backward& backward = *once->captured.backward;
+  std::vector<at::Tensor> roots, leaves;
+  std::vector<TangentLayout> layouts;
+  for (const uint32_t root : backward.roots) {
+    const at::Tensor& t = roots.emplace_back(results[root]);
+    layouts.push_back({t.sizes().vec(), t.strides().vec(), t.scalar_type(), t.device()});
+  }
+  for (const Backward::Leaf& leaf : backward.leaves)
+    leaves.push_back(leaf.home == OutputSpec::Kind::Input ? once->originals[leaf.position]
+                                                          : once->captured.constants[leaf.position]);
+  set_gradients(roots, leaves, std::move(layouts), [once](const std::vector<at::Tensor>& tangents) {
+    const BelowEverything below;
+    return once->interpreter.gradients(*once->captured.backward, tangents);
+  });
+}
+
+}  // namespace
 
 std::vector<at::Tensor> Capture::interpret(Captured& captured) {
   const BelowEverything below;
   for (const SymbolBinding& s : captured.symbols)  // of dimensions marked unbacked
     if (s.source.kind == runtime::SymbolSource::Kind::InputSize && s.source.position < real_inputs_.size())
       captured.graph->env().learn(s.var, real_inputs_[s.source.position].size(s.source.dim));
-  Interpreter interpreter(captured, real_inputs_);
-  interpreter.run();
+  const auto once = std::make_shared<Once>(std::move(captured), real_inputs_);
+  once->interpreter.run();
   std::vector<at::Tensor> out;
-  for (const OutputSpec& spec : captured.outputs) out.push_back(interpreter.output(spec));
-  deferred_error_ = interpreter.error();
+  for (const OutputSpec& spec : once->captured.outputs) out.push_back(once->interpreter.output(spec));
+  deferred_error_ = once->interpreter.error();
+  if (once->captured.backward != nullptr && !deferred_error_) {
+    once->originals.resize(real_inputs_.size());
+    for (const Storage& storage : storages_)
+      if (storage.home == OutputSpec::Kind::Input) once->originals.at(storage.position) = storage.real;
+    set_gradients(once, out);
+  }
   return out;
 }
 
 void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real) {
+  std::vector<at::Tensor> own_history;
   for (size_t i = 0; i < trace.size(); ++i) {
     auto* tensor = static_cast<TraceTensor*>(trace[i].unsafeGetTensorImpl());
-    if (real[i].defined() && !tensor->settled()) tensor->settle(real[i]);
+    if (!real[i].defined() || tensor->settled()) continue;
+    tensor->settle(real[i]);
+    if (real[i].requires_grad() && !real[i].is_view()) {  // of compiled code
+      tensor->take_history(real[i]);
+    } else {
+      own_history.push_back(trace[i]);
+    }
   }
-  settle_gradients(trace);
+  settle_gradients(own_history);
 }
 
 std::string Capture::located(const std::string& why) const {

@@ -201,4 +201,20 @@ at::Tensor Interpreter::output(const OutputSpec& spec) {
   }
 }
 
+std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const std::vector<at::Tensor>& tangents) {
+  for (size_t i = 0; i < tangents.size(); ++i) values_[backward.tangents[i].index] = tangents[i];
+  graph_.outputs = backward.part.outputs;
+  run_part(backward.part);
+  std::vector<at::Tensor> out;
+  for (OutputSpec spec : backward.gradients) {
+    if (spec.kind == OutputSpec::Kind::Input) {  // of the graph: a tangent, perhaps
+      graph_.outputs.push_back(graph_.inputs[spec.position]);
+      spec.kind = OutputSpec::Kind::GraphOutput;
+      spec.position = static_cast<uint32_t>(graph_.outputs.size() - 1);
+    }
+    out.push_back(output(spec));
+  }
+  return out;
+}
+
 }  // namespace cresset::bridge

@@ -25,6 +25,8 @@ class Interpreter {
 
   // Undefined when what it needs could not be computed.
   at::Tensor output(const OutputSpec& spec);
+  // After run(): the backward part.
+  std::vector<at::Tensor> gradients(const Backward& backward, const std::vector<at::Tensor>& tangents);
 
  private:
   struct Missing {};  // a value that could not be computed is needed

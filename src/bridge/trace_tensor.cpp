@@ -1,6 +1,7 @@
 #include "bridge/trace_tensor.h"
 
 #include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include "base/check.h"
 #include "bridge/capture.h"
@@ -225,6 +226,13 @@ void TraceTensor::settle(const at::Tensor& real) {
   type_ = {};
   // Who asked for sizes and was told symbols may still hold on to them: a decision on one of them may be what ends the
   // piece. The caches live as long as the tensor.
+}
+
+void TraceTensor::take_history(const at::Tensor& of) {
+  const at::Tensor self(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(this));
+  set_autograd_meta(nullptr);
+  torch::autograd::impl::set_gradient_edge(self, torch::autograd::impl::gradient_edge(of));
+  if (!is_inference()) set_version_counter(of.unsafeGetTensorImpl()->version_counter());
 }
 
 void TraceTensor::attach_memory(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides) {

@@ -79,6 +79,8 @@ class TraceTensor final : public c10::TensorImpl {
   // Makes this very tensor an ordinary one with the memory and layout of `real`. Identity, autograd state and version
   // counter stay: whoever holds it, in Python or C++, holds the real thing from then on.
   void settle(const at::Tensor& real);
+  // Takes over the history of a fresh tensor, and its version counter.
+  void take_history(const at::Tensor& of);
   bool settled() const { return capture_ == nullptr; }
 
  private:

@@ -49,11 +49,6 @@ std::string name_of(PyObject* function) {
   return text != nullptr ? text : "?";
 }
 
-bool requires_grad(const CallLeaves& leaves) {
-  return std::any_of(leaves.tensors.begin(), leaves.tensors.end(),
-                     [](const at::Tensor& t) { return t.requires_grad(); });
-}
-
 void note_recompile(const std::string& line) {
   live_totals().recompiles.push_back(line);
   CRESSET_LOG(Recompiles, line);
@@ -175,16 +170,6 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   ModuleGuards names(/*names_only=*/true);
   ModuleGuards& modules = options_.evaluate ? names : variant->modules;
   modules.add_reachable(function_.get());
-  // The evaluator finds out what becomes of the gradients: they may be wanted inside of the call alone.
-  const bool parameters_need_grad =
-      !options_.evaluate && state.grad_mode &&
-      (requires_grad(leaves) || std::any_of(modules.tensors().begin(), modules.tensors().end(), [](const auto& t) {
-         return THPVariable_Unpack(t.tensor).requires_grad();
-       }));
-  if (parameters_need_grad) {
-    keep(variant, name);
-    return run_eagerly("gradients are wanted: run under torch.no_grad() to compile for inference");
-  }
   if (options_.auto_dynamic && profile_ == nullptr) profile_ = std::make_unique<ShapeProfile>(function_.get());
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
   result = capture_call(request(modules, turn), variant, args, kwargs);

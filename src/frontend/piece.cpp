@@ -155,8 +155,10 @@ void Piece::begin_recipes(Session* session) {
 
 std::string Piece::end_recipes(uint64_t before) {
   variant_->shared_slots = builder_->shared_slots;
-  for (const at::Tensor& t : builder_->tensors)
-    if (t.requires_grad()) return "gradients are wanted: run under torch.no_grad() to compile for inference";
+  {
+    const py::gil_scoped_release no_gil;
+    if (std::string why = capture_->record_gradients(builder_->tensors); !why.empty()) return why;
+  }
   add_bases();
   add_held_by_tracebacks();
   add_temporaries(before);
@@ -307,6 +309,15 @@ void Piece::count() const {
   totals.ms_lowering += s.ms_passes + s.ms_lower;
   totals.ms_codegen += s.ms_codegen;
   totals.programs_from_disk += s.programs_from_disk;
+  if (!variant_->entry->has_gradients()) return;
+  const driver::Stats& b = variant_->entry->backward_stats();
+  ++totals.backward_graphs;
+  totals.kernels += b.kernels;
+  totals.distinct_kernels += b.distinct_kernels;
+  totals.extern_calls += b.extern_calls;
+  totals.ms_lowering += b.ms_passes + b.ms_lower;
+  totals.ms_codegen += b.ms_codegen;
+  totals.programs_from_disk += b.programs_from_disk;
 }
 
 }  // namespace cresset::frontend

@@ -43,6 +43,7 @@ py::dict stats() {
   out["steps_not_proved"] = t.steps_not_proved;
   out["ms_validation"] = t.ms_validation;
   out["kernels"] = t.kernels;
+  out["backward_graphs"] = t.backward_graphs;
   out["distinct_kernels"] = t.distinct_kernels;
   out["extern_calls"] = t.extern_calls;
   out["native_stretches"] = t.native_stretches;

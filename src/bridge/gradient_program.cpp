@@ -1,0 +1,225 @@
+#include "base/log.h"
+#include "bridge/control_flow.h"
+#include "bridge/dtypes.h"
+#include "bridge/gradients.h"
+#include "passes/partition.h"
+
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace cresset::bridge {
+
+// Splits the joint graph.
+class GradientProgram::Builder {
+ public:
+  Builder(graph::Graph& forward, const Backward& backward, size_t real_inputs)
+      : forward_(forward), backward_(backward), real_inputs_(real_inputs) {
+    for (const graph::Mutation& m : forward.mutations)
+      written_.insert(m.is_constant ? forward.constants[m.input] : forward.inputs[m.input]);
+  }
+
+  // The backward program. `given`: what it is given after the tangents; inputs of the call or outputs of `forward`,
+  // to which what is missing is added.
+  std::unique_ptr<graph::Graph> split(std::vector<Given>& given) {
+    std::vector<graph::ValueId> needed;
+    for (const graph::ValueId v : used_from_outside(forward_, backward_.part))
+      if (std::find(backward_.tangents.begin(), backward_.tangents.end(), v) == backward_.tangents.end())
+        needed.push_back(v);
+    const passes::Partition cut = passes::partition(forward_, needed);
+    auto out = std::make_unique<graph::Graph>(forward_);
+    out->order = cut.recomputed;
+    out->order.insert(out->order.end(), backward_.part.order.begin(), backward_.part.order.end());
+    out->outputs = backward_.part.outputs;
+    out->mutations.clear();
+    out->inputs.clear();
+    for (const graph::ValueId v : backward_.tangents) become_input(*out, v);
+    for (const graph::ValueId v : cut.saved) {
+      const bool is_written = written_.contains(v);
+      if (forward_.value(v).kind == graph::Value::Kind::Constant && !is_written) continue;
+      given.push_back(give(v, is_written));
+      become_input(*out, v);
+    }
+    return out;
+  }
+
+  // A gradient that is a tangent, or something of the caller's: its position among the inputs of the program.
+  uint32_t place_of_input(uint32_t position, std::vector<Given>& given, graph::Graph& out) const {
+    for (uint32_t i = 0; i < backward_.tangents.size(); ++i)
+      if (forward_.value(backward_.tangents[i]).result == position) return i;
+    const auto known = std::find_if(given.begin(), given.end(),
+                                    [&](const Given& g) { return g.is_input && g.position == position; });
+    const auto at = static_cast<uint32_t>(backward_.tangents.size() + (known - given.begin()));
+    if (known == given.end()) {
+      given.push_back({true, position});
+      become_input(out, forward_.inputs[position]);
+    }
+    return at;
+  }
+
+ private:
+  Given give(graph::ValueId v, bool is_written) {
+    static const graph::OpId clone = graph::op_id("aten::clone");
+    const graph::Value& value = forward_.value(v);
+    const bool made = value.kind == graph::Value::Kind::Input && value.result >= real_inputs_;
+    if (value.kind == graph::Value::Kind::Input && !made && !is_written) return {true, value.result};
+    if (value.kind != graph::Value::Kind::Result)
+      v = forward_.node(forward_.add_node(clone, {v, graph::None{}}, {forward_.type(v)})).results[0];
+    const auto known = std::find(forward_.outputs.begin(), forward_.outputs.end(), v);
+    const auto at = static_cast<uint32_t>(known - forward_.outputs.begin());
+    if (known == forward_.outputs.end()) forward_.outputs.push_back(v);
+    return {false, at};
+  }
+  static void become_input(graph::Graph& out, graph::ValueId v) {
+    graph::Value& value = out.value(v);
+    value.node = graph::NodeId{};
+    value.kind = graph::Value::Kind::Input;
+    value.result = static_cast<uint32_t>(out.inputs.size());
+    out.inputs.push_back(v);
+  }
+
+  graph::Graph& forward_;
+  const Backward& backward_;
+  size_t real_inputs_;
+  std::unordered_set<graph::ValueId> written_;
+};
+
+namespace {
+
+// Sizes that the backward program works with: what is made of data must not be dropped from the forward one.
+std::vector<sym::ExprId> numbers_in(const graph::Graph& graph) {
+  std::vector<sym::ExprId> out;
+  for (const graph::NodeId id : graph.order) {
+    for (const graph::Arg& arg : graph.node(id).args) {
+      if (const auto* e = std::get_if<sym::ExprId>(&arg)) out.push_back(*e);
+      if (const auto* list = std::get_if<std::vector<sym::ExprId>>(&arg)) out.insert(out.end(), list->begin(), list->end());
+    }
+    for (const graph::ValueId v : graph.node(id).results) {
+      out.insert(out.end(), graph.type(v).sizes.begin(), graph.type(v).sizes.end());
+      out.insert(out.end(), graph.type(v).strides.begin(), graph.type(v).strides.end());
+    }
+  }
+  return out;
+}
+
+// Constants that are mentioned, by position.
+std::vector<uint32_t> constants_in(const graph::Graph& graph) {
+  std::unordered_set<graph::ValueId> used(graph.outputs.begin(), graph.outputs.end());
+  for (const graph::NodeId id : graph.order)
+    graph::Graph::for_each_value(graph.node(id).args, [&](const graph::ValueId& v) { used.insert(v); });
+  std::vector<uint32_t> out;
+  for (uint32_t i = 0; i < graph.constants.size(); ++i)
+    if (used.contains(graph.constants[i])) out.push_back(i);
+  return out;
+}
+
+}  // namespace
+
+GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Backward> backward, size_t real_inputs,
+                                 const std::vector<SymbolBinding>& symbols, const std::vector<at::Tensor>& constants,
+                                 const driver::Options& options)
+    : backward_(std::move(backward)), code_(std::make_shared<Code>()) {
+  std::unordered_map<sym::VarId, uint32_t> slots;
+  for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
+  Builder builder(graph, *backward_, real_inputs);
+  std::unique_ptr<graph::Graph> program = builder.split(given_);
+  std::vector<OutputSpec> gradients = backward_->gradients;
+  for (OutputSpec& spec : gradients)
+    if (spec.kind == OutputSpec::Kind::Input) spec.position = builder.place_of_input(spec.position, given_, *program);
+  numbers_ = numbers_in(*program);
+  code_->used_constants = constants_in(*program);
+  code_->constants = constants;
+  code_->symbol_count = symbols.size();
+  const std::shared_ptr<sym::ShapeEnv> env = program->env_ptr();
+  CRESSET_LOG(Graph, "backward:\n" + graph::print(*program));
+  Result<driver::Compiled> compiled = driver::compile(std::move(program), options);
+  CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
+  for (const sym::VarId var : compiled->program.symbols) code_->program_slots.push_back(slots.at(var));
+  code_->executor = std::make_unique<Executor>(std::move(*compiled), constants);
+
+  std::vector<sym::ExprId> layout;
+  for (const graph::ValueId tangent : backward_->tangents) {
+    const graph::TensorType& type = graph.type(tangent);
+    layout.insert(layout.end(), type.sizes.begin(), type.sizes.end());
+    layout.insert(layout.end(), type.strides.begin(), type.strides.end());
+    TangentLayout kind;
+    kind.sizes.resize(type.rank());
+    kind.strides.resize(type.rank());
+    kind.dtype = to_torch(type.dtype);
+    kind.device = to_torch(type.device);
+    layout_kinds_.push_back(std::move(kind));
+  }
+  layouts_ = sym::SizeProgram::compile(env->pool(), layout, slots);
+  for (const OutputSpec& spec : gradients)
+    for (const auto* list : {&spec.sizes, &spec.strides}) numbers_.insert(numbers_.end(), list->begin(), list->end());
+  code_->gradients = ResultViews(std::move(gradients), env->pool(), slots);
+}
+
+std::vector<at::Tensor> GradientProgram::Code::run(const std::vector<at::Tensor>& tangents,
+                                                   const std::vector<at::Tensor>& saved,
+                                                   const std::vector<int64_t>& symbols) const {
+  std::vector<at::Tensor> inputs = tangents;
+  inputs.insert(inputs.end(), saved.begin(), saved.end());
+  std::vector<int64_t> values;
+  for (const uint32_t slot : program_slots) values.push_back(symbols[slot]);
+  const std::vector<at::Tensor> results = executor->run(inputs, values);
+  return gradients.make(inputs, constants, results, symbols.data());
+}
+
+namespace {
+
+// Eager saves tensors and remembers their versions; so does a node of ours.
+struct Saved {
+  std::vector<at::Tensor> tensors;
+  std::vector<uint32_t> versions;
+
+  void add(const at::Tensor& t) {
+    tensors.push_back(t.detach());  // the same memory and version counter, no history: nothing refers back to the node
+    versions.push_back(version_of(tensors.back()));
+  }
+  static uint32_t version_of(const at::Tensor& t) {
+    return t.is_inference() ? 0 : static_cast<uint32_t>(torch::autograd::impl::version_counter(t).current_version());
+  }
+  void check() const {
+    for (size_t i = 0; i < tensors.size(); ++i)
+      TORCH_CHECK(version_of(tensors[i]) == versions[i],
+                  "one of the variables needed for gradient computation has been modified by an inplace operation: [",
+                  tensors[i].toString(), " ", tensors[i].sizes(), "] is at version ", version_of(tensors[i]),
+                  "; expected version ", versions[i],
+                  " instead. Hint: the operation that failed to compute its gradient is part of a compiled function; "
+                  "call it without cresset under torch.autograd.set_detect_anomaly(True) to find it.");
+  }
+};
+
+}  // namespace
+
+void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs,
+                             const std::vector<at::Tensor>& results, const int64_t* symbols) const {
+  Saved saved;
+  for (const Given& g : given_) saved.add(g.is_input ? inputs[g.position] : outputs[g.position]);
+  const size_t given = saved.tensors.size();
+  for (const uint32_t position : code_->used_constants) saved.add(code_->constants[position]);
+  std::vector<at::Tensor> roots, leaves;
+  for (const uint32_t root : backward_->roots) roots.push_back(results[root]);
+  for (const Backward::Leaf& leaf : backward_->leaves)
+    leaves.push_back(leaf.home == OutputSpec::Kind::Input ? inputs[leaf.position] : code_->constants[leaf.position]);
+  std::vector<int64_t> numbers(layouts_.output_count());
+  if (!numbers.empty()) layouts_.run(symbols, numbers.data());
+  std::vector<TangentLayout> layouts = layout_kinds_;
+  auto number = numbers.begin();
+  for (TangentLayout& layout : layouts)
+    for (auto* list : {&layout.sizes, &layout.strides}) {
+      std::copy_n(number, list->size(), list->begin());
+      number += static_cast<long>(list->size());
+    }
+  set_gradients(roots, leaves, std::move(layouts),
+                [code = code_, saved = std::move(saved), given,
+                 values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](const auto& tangents) {
+                  saved.check();
+                  return code->run(tangents, {saved.tensors.begin(), saved.tensors.begin() + static_cast<long>(given)},
+                                   values);
+                });
+}
+
+}  // namespace cresset::bridge

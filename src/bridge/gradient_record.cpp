@@ -1,0 +1,255 @@
+// The backward part of a capture: autograd's record, run once on trace tensors.
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "bridge/control_flow.h"
+#include "bridge/gradients.h"
+
+namespace cresset::bridge {
+namespace {
+
+using torch::autograd::Edge;
+using torch::autograd::Node;
+
+// The class of nodes of custom functions in Python, which libtorch_python does not export.
+bool runs_python(const Node& node) {
+  return std::string_view(typeid(node).name()).find("8autograd6PyNode") != std::string_view::npos;
+}
+
+bool has_hooks(Node& node) {
+  return !node.pre_hooks().empty() || !node.post_hooks().empty() || !node.tensor_pre_hooks().empty() ||
+         !node.retains_grad_hooks().empty();
+}
+
+// While autograd's record is run for the capture: nodes of the caller's, at which the record begins, only take what
+// they are given. No hook sees it, nothing behind them runs, and it has the sizes of the stand-in.
+class Ends {
+ public:
+  void add(const Edge& edge, const at::Tensor& leaf) {
+    const at::Tensor real = Guest::alias_of(leaf);
+    shapes_.push_back({edge, (real.defined() ? real : leaf).sizes().vec()});
+    set_shape(edge, leaf.sym_sizes());
+    for (const Kept& kept : kept_)
+      if (kept.node == edge.function.get()) return;
+    Kept& kept = kept_.emplace_back();
+    kept.node = edge.function.get();
+    kept.next.swap(kept.node->next_edges());
+    kept.pre.swap(kept.node->tensor_pre_hooks());
+    kept.retains.swap(kept.node->retains_grad_hooks());
+  }
+  ~Ends() {
+    for (Kept& kept : kept_) {
+      kept.next.swap(kept.node->next_edges());
+      kept.pre.swap(kept.node->tensor_pre_hooks());
+      kept.retains.swap(kept.node->retains_grad_hooks());
+    }
+    for (const Shape& shape : shapes_) set_shape(shape.edge, c10::fromIntArrayRefSlow(shape.plain));
+  }
+  Ends() = default;
+  Ends(const Ends&) = delete;
+
+ private:
+  struct Kept {
+    Node* node = nullptr;
+    torch::autograd::edge_list next;
+    std::vector<std::unique_ptr<torch::autograd::FunctionPreHook>> pre;
+    std::unordered_map<size_t, std::unique_ptr<torch::autograd::FunctionPreHook>> retains;
+  };
+  struct Shape {
+    Edge edge;
+    std::vector<int64_t> plain;
+  };
+  static void set_shape(const Edge& edge, c10::SymIntArrayRef sizes) {
+    const auto& metadata = edge.function->input_metadata(edge.input_nr);
+    if (metadata.was_default_constructed() || metadata.is_nested_tensor()) return;
+    auto& shape = const_cast<torch::autograd::InputMetadata&>(metadata).mutable_shape_as_dim_vector();
+    shape.assign(sizes.begin(), sizes.end());
+  }
+
+  std::vector<Kept> kept_;
+  std::vector<Shape> shapes_;
+};
+
+}  // namespace
+
+const void* gradient_node(const at::Tensor& tensor) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  return meta != nullptr ? meta->grad_fn_.get() : nullptr;
+}
+
+// Tensors of the caller's, and where autograd's record of them begins.
+struct Capture::Leaves {
+  struct Leaf {
+    at::Tensor tensor;
+    Edge edge;
+    Backward::Leaf place;
+    bool reached = false;
+  };
+  std::vector<Leaf> all;
+
+  Leaf* find(const Edge& edge) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Leaf& l) { return l.edge == edge; });
+    return found != all.end() ? &*found : nullptr;
+  }
+};
+
+// The results that need a history of their own.
+std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& results, std::string& why) {
+  std::vector<at::Tensor> roots;
+  std::unordered_map<uint32_t, size_t> sharing;
+  for (const at::Tensor& result : results)
+    if (const TraceTensor* trace = TraceTensor::from(result)) ++sharing[trace->storage_id().index];
+  for (const at::Tensor& result : results) {
+    const TraceTensor* trace = TraceTensor::from(result);
+    if (!result.requires_grad() || trace == nullptr || trace != result.unsafeGetTensorImpl()) continue;
+    if (is_callers(*trace)) continue;  // a view, of which autograd makes its own record at each call
+    if (sharing[trace->storage_id().index] > 1) why = "results share memory";
+    if (gradient_node(result) == nullptr) why = "a result is a leaf that the call made";
+    if (result.is_conj() || result.is_neg()) why = "a result is conjugated or negated when it is read";
+    roots.push_back(result);
+  }
+  return roots;
+}
+
+std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves) {
+  std::unordered_set<const Node*> seen;
+  std::vector<Node*> left;
+  const auto add = [&](Node* node) {
+    if (node != nullptr && seen.insert(node).second) left.push_back(node);
+  };
+  std::unordered_map<const Node*, std::vector<Leaves::Leaf*>> ends;
+  for (Leaves::Leaf& leaf : leaves.all) ends[leaf.edge.function.get()].push_back(&leaf);
+  for (const at::Tensor& root : roots) add(root.grad_fn().get());
+  bool any = false;
+  while (!left.empty()) {
+    Node* node = left.back();
+    left.pop_back();
+    if (dynamic_cast<torch::autograd::AccumulateGrad*>(node) != nullptr) return "a leaf that the call made takes part";
+    if (runs_python(*node)) return "a function of Python's, " + node->name() + ", computes them";
+    if (has_hooks(*node)) return "a hook waits for one of them";
+    for (const Edge& edge : node->next_edges()) {
+      const auto found = ends.find(edge.function.get());
+      Leaves::Leaf* end = nullptr;
+      if (found != ends.end())
+        for (Leaves::Leaf* leaf : found->second)
+          if (leaf->edge == edge) end = leaf;
+      if (end == nullptr) {
+        add(edge.function.get());
+      } else {
+        any = end->reached = true;
+      }
+    }
+  }
+  return any ? "" : "they lead to nothing that the caller has";
+}
+
+void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves) {
+  Backward& backward = *backward_;
+  std::vector<at::Tensor> tangents, sources;
+  for (const at::Tensor& root : roots) {
+    graph::TensorType type = TraceTensor::from(root)->type();
+    backward.tangents.push_back(graph_->add_input(std::move(type), "gradient"));
+    tangents.push_back(make_result(backward.tangents.back()));
+  }
+  Ends ends;
+  for (const Leaves::Leaf& leaf : leaves.all) {
+    if (!leaf.reached) continue;
+    ends.add(leaf.edge, leaf.tensor);
+    sources.push_back(leaf.tensor);
+  }
+  const std::vector<at::Tensor> found =
+      torch::autograd::grad(roots, sources, tangents, /*retain_graph=*/true, /*create_graph=*/false,
+                            /*allow_unused=*/true);
+  std::vector<at::Tensor> gradients;
+  size_t next = 0;
+  for (const Leaves::Leaf& leaf : leaves.all) {
+    if (!leaf.reached || !found.at(next++).defined()) continue;
+    backward.leaves.push_back(leaf.place);
+    gradients.push_back(found[next - 1]);
+  }
+  std::vector<graph::ValueId> outputs;
+  backward.gradients = outputs_of_part(gradients, outputs);
+  backward.part = end_part({});
+  if (!backward.part.calls.empty()) abort_capture("their sizes depend on data");
+  if (!backward.part.writes.empty()) abort_capture("computing them writes a tensor");
+  // What the part is given is no output of its own.
+  std::unordered_set<graph::ValueId> computed;
+  for (const graph::NodeId id : backward.part.order)
+    for (const graph::ValueId v : graph_->node(id).results) computed.insert(v);
+  static const graph::OpId clone = graph::op_id("aten::clone");
+  for (OutputSpec& spec : backward.gradients) {
+    if (spec.kind != OutputSpec::Kind::GraphOutput || computed.contains(outputs[spec.position])) continue;
+    const auto tangent = std::find(backward.tangents.begin(), backward.tangents.end(), outputs[spec.position]);
+    if (tangent != backward.tangents.end()) {
+      spec.kind = OutputSpec::Kind::Input;
+      spec.position = graph_->value(*tangent).result;
+    } else {
+      outputs[spec.position] = append_to(backward.part, clone, {outputs[spec.position], graph::None{}});
+    }
+  }
+  // Positions among those that are left.
+  std::unordered_map<uint32_t, uint32_t> kept;
+  for (OutputSpec& spec : backward.gradients) {
+    if (spec.kind != OutputSpec::Kind::GraphOutput) continue;
+    const auto [at, fresh] = kept.try_emplace(spec.position, static_cast<uint32_t>(backward.part.outputs.size()));
+    if (fresh) backward.part.outputs.push_back(outputs[spec.position]);
+    spec.position = at->second;
+  }
+}
+
+std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
+  Leaves leaves;
+  for (const Storage& storage : storages_) {
+    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
+    if (storage.real.requires_grad() != storage.required_grad || gradient_node(storage.real) != storage.gradient_node)
+      return "gradients are wanted of a tensor that the call writes in place, or whether they are is changed";
+    if (storage.required_grad)
+      leaves.all.push_back({storage.real, {}, {storage.home, storage.position}, false});
+  }
+  std::string why;
+  const std::vector<at::Tensor> roots = differentiable(results, why);
+  if (roots.empty()) return {};
+  const auto because = [](const std::string& reason) { return "gradients are wanted, and " + reason; };
+  if (!why.empty()) return because(why);
+  for (Leaves::Leaf& leaf : leaves.all) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
+  if (why = obstacle_to_gradients(roots, leaves); !why.empty()) return because(why);
+
+  const size_t inputs = graph_->inputs.size(), symbols = symbols_.size();
+  backward_ = std::make_shared<Backward>();
+  begin_part();
+  const size_t depth = recordings_.size();
+  try {
+    add_gradients(roots, leaves);
+  } catch (const c10::Error& e) {
+    why = e.what_without_backtrace();
+  } catch (const std::exception& e) {
+    why = e.what();
+  }
+  if (!why.empty()) {
+    if (recordings_.size() == depth) abandon_part();
+    if (std::string failure = take_part_failure(); !failure.empty()) why = failure;
+    graph_->inputs.resize(inputs);
+    symbols_.resize(symbols);
+    backward_ = nullptr;
+    return because("computing them cannot be captured: " + why);
+  }
+  for (const at::Tensor& root : roots) root.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
+  roots_ = roots;
+  return {};
+}
+
+std::shared_ptr<const Backward> Capture::finished_backward(const std::vector<at::Tensor>& outputs) {
+  if (backward_ == nullptr) return nullptr;
+  for (const at::Tensor& root : std::exchange(roots_, {}))
+    for (uint32_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].is_same(root)) backward_->roots.push_back(i);
+  return std::exchange(backward_, nullptr);
+}
+
+}  // namespace cresset::bridge

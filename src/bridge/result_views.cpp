@@ -1,0 +1,65 @@
+#include "bridge/result_views.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/GradMode.h>
+
+#include "bridge/dtypes.h"
+
+namespace cresset::bridge {
+
+ResultViews::ResultViews(std::vector<OutputSpec> specs, const sym::ExprPool& pool,
+                         const std::unordered_map<sym::VarId, uint32_t>& slots) {
+  std::vector<sym::ExprId> exprs;
+  for (OutputSpec& spec : specs) {
+    const c10::ScalarType dtype = to_torch(spec.dtype);
+    View view{std::move(spec), static_cast<uint32_t>(exprs.size()), dtype};
+    if (view.spec.is_view) {
+      exprs.insert(exprs.end(), view.spec.sizes.begin(), view.spec.sizes.end());
+      exprs.insert(exprs.end(), view.spec.strides.begin(), view.spec.strides.end());
+      exprs.push_back(view.spec.offset);
+    }
+    views_.push_back(std::move(view));
+  }
+  geometry_ = sym::SizeProgram::compile(pool, exprs, slots);
+}
+
+at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_t* geometry) const {
+  const size_t rank = v.spec.sizes.size();
+  const int64_t* numbers = geometry + v.first;
+  const c10::IntArrayRef sizes(numbers, rank), strides(numbers + rank, rank);
+  if (v.dtype == base.scalar_type())
+    return v.spec.marked(at::as_strided(base, sizes, strides, base.storage_offset() + numbers[2 * rank]));
+  // A view as another dtype: over the same memory, counted in other elements.
+  const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
+  at::Tensor made = at::empty({0}, base.options().dtype(v.dtype));
+  const auto size = static_cast<int64_t>(made.element_size());
+  return v.spec.marked(made.set_(base.storage(), bytes / size + numbers[2 * rank], sizes, strides));
+}
+
+std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
+                                          const std::vector<at::Tensor>& results, const int64_t* symbols,
+                                          bool below_autograd) const {
+  c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
+  if (!geometry.empty()) geometry_.run(symbols, geometry.data());
+  std::vector<at::Tensor> out;
+  out.reserve(views_.size());
+  for (const View& v : views_) {
+    const bool fresh = v.spec.kind == OutputSpec::Kind::GraphOutput;
+    const at::Tensor& base = fresh                                        ? results[v.spec.position]
+                             : v.spec.kind == OutputSpec::Kind::Input     ? inputs[v.spec.position]
+                                                                          : constants[v.spec.position];
+    if (!v.spec.is_view) {
+      out.push_back(base);
+    } else if (fresh && below_autograd) {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      out.push_back(view(v, base, geometry.data()));
+    } else if (!fresh && !v.spec.wants_gradient && c10::GradMode::is_enabled() && base.requires_grad()) {
+      out.push_back(view(v, base.detach(), geometry.data()));
+    } else {
+      out.push_back(view(v, base, geometry.data()));
+    }
+  }
+  return out;
+}
+
+}  // namespace cresset::bridge

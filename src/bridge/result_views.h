@@ -1,0 +1,41 @@
+// Captured results as tensors: views of what a program gave, or of what it was given.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "bridge/capture.h"
+#include "sym/size_program.h"
+
+namespace cresset::bridge {
+
+class ResultViews {
+ public:
+  ResultViews() = default;
+  // slots: where each symbol's value is in the array given to make().
+  ResultViews(std::vector<OutputSpec> specs, const sym::ExprPool& pool,
+              const std::unordered_map<sym::VarId, uint32_t>& slots);
+
+  size_t size() const { return views_.size(); }
+  const OutputSpec& spec(size_t i) const { return views_[i].spec; }
+
+  // below_autograd: views of `results` are made without a record of what they are views of.
+  std::vector<at::Tensor> make(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
+                               const std::vector<at::Tensor>& results, const int64_t* symbols,
+                               bool below_autograd = false) const;
+
+ private:
+  struct View {
+    OutputSpec spec;
+    uint32_t first = 0;  // sizes, strides, offset in geometry_'s outputs
+    c10::ScalarType dtype;
+  };
+  at::Tensor view(const View& view, const at::Tensor& base, const int64_t* geometry) const;
+
+  std::vector<View> views_;
+  sym::SizeProgram geometry_;
+};
+
+}  // namespace cresset::bridge
