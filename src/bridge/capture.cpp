@@ -10,6 +10,7 @@
 #include "bridge/generic_rule.h"
 #include "bridge/gradients.h"
 #include "bridge/masked_assignment.h"
+#include "bridge/op_entry.h"
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
@@ -490,7 +491,15 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
   const std::vector<graph::ValueId> results =
       append(op, std::move(args), known != nullptr ? known->types : std::move(found.types));
   if (refused) graph_->node(graph_->order.back()).through_aten = true;
-  return results;
+  if (absent_results != 0 || results.size() < 3 || results.size() > 4) return results;
+  // A rule of ours makes all results of an operator with an output mask.
+  const std::optional<c10::OperatorHandle> handle = find_operator(op);
+  if (handle) absent_results = unwanted_results(handle->schema(), graph_->node(graph_->order.back()).args);
+  if (absent_results == 0) return results;
+  std::vector<graph::ValueId> wanted;
+  for (size_t i = 0; i < results.size(); ++i)
+    if ((absent_results >> i & 1) == 0) wanted.push_back(results[i]);
+  return wanted;
 }
 
 // By the operator's shape rule, else by the generic one.

@@ -96,6 +96,10 @@ graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, gr
   args.insert(args.begin() + 1, Arg(value));
   if (link.op == v.slice) return append(graph::op_id("aten::slice_scatter"), std::move(args), {link.parent_type})[0];
   if (link.op == v.select) return append(graph::op_id("aten::select_scatter"), std::move(args), {link.parent_type})[0];
+  if (link.op == v.as_strided && link.parent == nullptr) {
+    // A view of the base by numbers: they count from where its memory begins, as they do in the base's value.
+    return append(graph::op_id("aten::as_strided_scatter"), std::move(args), {link.parent_type})[0];
+  }
   if (link.op == v.diagonal)
     return append(graph::op_id("aten::diagonal_scatter"), std::move(args), {link.parent_type})[0];
   if (link.op == v.expand) {

@@ -138,7 +138,7 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
     auto* tensor = static_cast<TraceTensor*>(trace[i].unsafeGetTensorImpl());
     if (!real[i].defined() || tensor->settled()) continue;
     tensor->settle(real[i]);
-    if (real[i].requires_grad() && !real[i].is_view()) {  // of compiled code
+    if (real[i].requires_grad()) {  // of compiled code
       tensor->take_history(real[i]);
     } else {
       own_history.push_back(trace[i]);

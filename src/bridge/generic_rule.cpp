@@ -115,6 +115,7 @@ class MetaCall {
 
   // Results that the meta kernel gives and no other does, as flags among the arguments say.
   uint64_t never_given() const {
+    if (const uint64_t unwanted = unwanted_results(handle_.schema(), args_)) return unwanted;
     struct Row {
       std::string_view op;
       const char* flag;  // without it
@@ -173,6 +174,18 @@ class MetaCall {
   graph::Device device_;
   mutable uint64_t absent_ = 0;
 };
+
+}  // namespace
+
+uint64_t unwanted_results(const c10::FunctionSchema& schema, const std::vector<graph::Arg>& args) {
+  const std::optional<int> position = schema.argumentIndexWithName("output_mask");
+  const auto* mask = position ? std::get_if<std::vector<bool>>(&args[static_cast<size_t>(*position)]) : nullptr;
+  uint64_t unwanted = 0;
+  for (size_t i = 0; mask != nullptr && i < mask->size(); ++i) unwanted |= uint64_t{!(*mask)[i]} << i;
+  return unwanted;
+}
+
+namespace {
 
 int64_t pin(Capture& capture, ExprId e) {
   const std::optional<int64_t> value = capture.env().specialize(e, current_reason());

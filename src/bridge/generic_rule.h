@@ -1,6 +1,8 @@
 // Tier 2 of shape inference: operators without a native rule.
 #pragma once
 
+#include <ATen/core/function_schema.h>
+
 #include <string_view>
 #include <vector>
 
@@ -16,6 +18,9 @@ namespace cresset::bridge {
 // `absent`: which results, by position, such a call does not give (the types are of the others).
 std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, const std::vector<graph::Arg>& args,
                                             uint64_t* absent = nullptr);
+
+// Results, by position, that an argument named output_mask says are not wanted.
+uint64_t unwanted_results(const c10::FunctionSchema& schema, const std::vector<graph::Arg>& args);
 
 // A prediction for this operator was wrong: from now on its sizes are pinned.
 void note_unpredictable(std::string_view op);

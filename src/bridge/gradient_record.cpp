@@ -108,7 +108,11 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
   for (const at::Tensor& result : results) {
     const TraceTensor* trace = TraceTensor::from(result);
     if (!result.requires_grad() || trace == nullptr || trace != result.unsafeGetTensorImpl()) continue;
-    if (is_callers(*trace)) continue;  // a view, of which autograd makes its own record at each call
+    if (is_callers(*trace)) {  // a view, of which autograd makes its own record at each call
+      const at::Tensor& base = storages_[trace->storage_id().index].real;
+      if (result.scalar_type() != base.scalar_type()) why = "a result is a view as another dtype";
+      continue;
+    }
     if (sharing[trace->storage_id().index] > 1) why = "results share memory";
     if (gradient_node(result) == nullptr) why = "a result is a leaf that the call made";
     if (result.is_conj() || result.is_neg()) why = "a result is conjugated or negated when it is read";

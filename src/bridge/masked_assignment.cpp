@@ -28,6 +28,8 @@ class Unmasked {
         is_random(node.op))
       return number(value);
     std::vector<Arg> args = node.args;
+    const auto is_tensor = [](const Arg& arg) { return std::holds_alternative<ValueId>(arg); };
+    if (std::none_of(args.begin(), args.end(), is_tensor)) return number(value);  // of sizes of its own
     for (Arg& arg : args) {
       if (std::holds_alternative<std::vector<graph::OptionalValue>>(arg)) return std::nullopt;
       auto* operand = std::get_if<ValueId>(&arg);

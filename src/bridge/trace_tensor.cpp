@@ -230,9 +230,14 @@ void TraceTensor::settle(const at::Tensor& real) {
 
 void TraceTensor::take_history(const at::Tensor& of) {
   const at::Tensor self(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(this));
-  set_autograd_meta(nullptr);
-  torch::autograd::impl::set_gradient_edge(self, torch::autograd::impl::gradient_edge(of));
   if (!is_inference()) set_version_counter(of.unsafeGetTensorImpl()->version_counter());
+  std::unique_ptr<c10::AutogradMetaInterface> meta;
+  if (const auto* view = torch::autograd::impl::get_view_autograd_meta(of))
+    meta = std::make_unique<torch::autograd::DifferentiableViewMeta>(
+        this, torch::autograd::ViewInfo(view->get_backward_view().base_, nullptr, nullptr), std::nullopt,
+        /*shared_view_info=*/true, view->get_creation_meta());
+  set_autograd_meta(std::move(meta));
+  torch::autograd::impl::set_gradient_edge(self, torch::autograd::impl::gradient_edge(of));
 }
 
 void TraceTensor::attach_memory(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides) {

@@ -45,6 +45,10 @@ constexpr OpDef kRows[] = {
          "aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
      .op_class = kExtern,
      .shape = cloned_shape},
+    {.schema = "aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool "
+               "unsafe=False) -> Tensor",
+     .op_class = kExtern,
+     .shape = cloned_shape},
     {.schema = "aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
      .op_class = kExtern,
      .shape = along_dim_shape<1>},
