@@ -1,5 +1,7 @@
 #include "bridge/capture_kernel.h"
 
+#include <c10/core/InferenceMode.h>
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
@@ -308,6 +310,9 @@ class Call {
     const sym::ExprId offset = op == entry_.functional ? view_offset(parent, args) : parent.offset();
     current_op = outer;
     const DType dtype = capture_.graph().type(results[0]).dtype;
+    // In inference mode, views of ordinary tensors are ordinary, and share their versions.
+    std::optional<c10::InferenceMode> ordinary;
+    if (c10::InferenceMode::is_enabled() && !argument(0).toTensor().is_inference()) ordinary.emplace(false);
     return capture_.make_view(parent, op, std::move(args), results[0], rescaled(offset, parent.type().dtype, dtype));
   }
 

@@ -84,10 +84,25 @@ at::Scalar Capture::read_number(graph::ValueId value) {
     const at::Tensor alias = Guest::alias_of(constant);
     constants.push_back(alias.defined() ? alias : constant);
   }
+  // Beyond the caller's tensors: gradients of the results, which are not there when a call is chosen.
+  const auto without_gradients = [&](std::unique_ptr<graph::Graph> cut) {
+    for (size_t i = real_inputs_.size(); i < cut->inputs.size(); ++i) {
+      const auto uses = [&](graph::NodeId id) {
+        bool found = false;
+        graph::Graph::for_each_value(cut->node(id).args,
+                                     [&](const graph::ValueId& v) { found |= v == cut->inputs[i]; });
+        return found;
+      };
+      if (value == cut->inputs[i] || std::any_of(cut->order.begin(), cut->order.end(), uses))
+        abort_capture("a number read from a gradient");
+    }
+    cut->inputs.resize(std::min(cut->inputs.size(), real_inputs_.size()));
+    return cut;
+  };
   StepAside aside;
-  const DataGuard now({cut_to(*graph_, value), at::Scalar(0), location}, constants, slots);
+  const DataGuard now({without_gradients(cut_to(*graph_, value)), at::Scalar(0), location}, constants, slots);
   const at::Scalar number = now.value(real_inputs_, symbols.data());
-  data_reads_.push_back({cut_to(*graph_, value), number, location});
+  data_reads_.push_back({without_gradients(cut_to(*graph_, value)), number, location});
   return number;
 }
 

@@ -2,6 +2,7 @@
 #include "bridge/control_flow.h"
 #include "bridge/dtypes.h"
 #include "bridge/gradients.h"
+#include "bridge/stages.h"
 #include "passes/partition.h"
 
 #include <torch/csrc/autograd/variable.h>
@@ -14,8 +15,9 @@ namespace cresset::bridge {
 // Splits the joint graph.
 class GradientProgram::Builder {
  public:
-  Builder(graph::Graph& forward, const Backward& backward, size_t real_inputs)
-      : forward_(forward), backward_(backward), real_inputs_(real_inputs) {
+  Builder(graph::Graph& forward, const Backward& backward, size_t real_inputs,
+          const std::vector<SymbolBinding>& symbols)
+      : forward_(forward), backward_(backward), real_inputs_(real_inputs), original_symbols_(symbols) {
     for (const graph::Mutation& m : forward.mutations)
       written_.insert(m.is_constant ? forward.constants[m.input] : forward.inputs[m.input]);
   }
@@ -30,6 +32,8 @@ class GradientProgram::Builder {
     const passes::Partition cut = passes::partition(forward_, needed);
     auto out = std::make_unique<graph::Graph>(forward_);
     out->order = cut.recomputed;
+    calls_ = backward_.part.calls;
+    for (DataDependentCall& call : calls_) call.position += cut.recomputed.size();
     out->order.insert(out->order.end(), backward_.part.order.begin(), backward_.part.order.end());
     out->outputs = backward_.part.outputs;
     out->mutations.clear();
@@ -58,6 +62,24 @@ class GradientProgram::Builder {
     return at;
   }
 
+  // The calls in it whose results have sizes that data gives. To be asked last: their results are its last inputs.
+  std::vector<DataDependentCall> take_calls(graph::Graph& out, std::vector<SymbolBinding>& symbols) {
+    for (SymbolBinding& s : symbols) s.source.kind = runtime::SymbolSource::Kind::IntArgument;
+    for (DataDependentCall& call : calls_)
+      for (uint32_t& position : call.made) {
+        const auto here = static_cast<uint32_t>(out.inputs.size());
+        for (size_t i = 0; i < symbols.size(); ++i) {
+          const runtime::SymbolSource& s = original_symbols_[i].source;
+          const bool size = s.kind == runtime::SymbolSource::Kind::InputSize;
+          if ((size || s.kind == runtime::SymbolSource::Kind::Element) && s.position == position)
+            symbols[i].source = {s.kind, here, s.dim};
+        }
+        become_input(out, forward_.inputs[position]);
+        position = here;
+      }
+    return std::move(calls_);
+  }
+
  private:
   Given give(graph::ValueId v, bool is_written) {
     static const graph::OpId clone = graph::op_id("aten::clone");
@@ -82,6 +104,8 @@ class GradientProgram::Builder {
   graph::Graph& forward_;
   const Backward& backward_;
   size_t real_inputs_;
+  const std::vector<SymbolBinding>& original_symbols_;
+  std::vector<DataDependentCall> calls_;
   std::unordered_set<graph::ValueId> written_;
 };
 
@@ -122,21 +146,20 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
     : backward_(std::move(backward)), code_(std::make_shared<Code>()) {
   std::unordered_map<sym::VarId, uint32_t> slots;
   for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
-  Builder builder(graph, *backward_, real_inputs);
+  Builder builder(graph, *backward_, real_inputs, symbols);
   std::unique_ptr<graph::Graph> program = builder.split(given_);
   std::vector<OutputSpec> gradients = backward_->gradients;
   for (OutputSpec& spec : gradients)
     if (spec.kind == OutputSpec::Kind::Input) spec.position = builder.place_of_input(spec.position, given_, *program);
+  std::vector<SymbolBinding> bindings = symbols;
+  std::vector<DataDependentCall> calls = builder.take_calls(*program, bindings);
   numbers_ = numbers_in(*program);
   code_->used_constants = constants_in(*program);
   code_->constants = constants;
   code_->symbol_count = symbols.size();
   const std::shared_ptr<sym::ShapeEnv> env = program->env_ptr();
   CRESSET_LOG(Graph, "backward:\n" + graph::print(*program));
-  Result<driver::Compiled> compiled = driver::compile(std::move(program), options);
-  CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
-  for (const sym::VarId var : compiled->program.symbols) code_->program_slots.push_back(slots.at(var));
-  code_->executor = std::make_unique<Executor>(std::move(*compiled), constants);
+  compile(std::move(program), std::move(calls), bindings, options);
 
   std::vector<sym::ExprId> layout;
   for (const graph::ValueId tangent : backward_->tangents) {
@@ -156,14 +179,37 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
   code_->gradients = ResultViews(std::move(gradients), env->pool(), slots);
 }
 
+GradientProgram::Code::Code() = default;
+GradientProgram::Code::~Code() = default;
+const driver::Stats& GradientProgram::stats() const {
+  return code_->staged != nullptr ? code_->staged->stats() : code_->executor->compile_stats();
+}
+
+void GradientProgram::compile(std::unique_ptr<graph::Graph> program, std::vector<DataDependentCall> calls,
+                              const std::vector<SymbolBinding>& symbols, const driver::Options& options) {
+  if (!calls.empty()) {
+    const size_t given = backward_->tangents.size() + given_.size();
+    code_->staged = std::make_unique<StagedProgram>(std::move(program), std::move(calls), symbols, given,
+                                                    code_->constants, options);
+    return;
+  }
+  std::unordered_map<sym::VarId, uint32_t> slots;
+  for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
+  Result<driver::Compiled> compiled = driver::compile(std::move(program), options);
+  CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
+  for (const sym::VarId var : compiled->program.symbols) code_->program_slots.push_back(slots.at(var));
+  code_->executor = std::make_unique<Executor>(std::move(*compiled), code_->constants);
+}
+
 std::vector<at::Tensor> GradientProgram::Code::run(const std::vector<at::Tensor>& tangents,
                                                    const std::vector<at::Tensor>& saved,
-                                                   const std::vector<int64_t>& symbols) const {
+                                                   std::vector<int64_t> symbols) const {
   std::vector<at::Tensor> inputs = tangents;
   inputs.insert(inputs.end(), saved.begin(), saved.end());
   std::vector<int64_t> values;
   for (const uint32_t slot : program_slots) values.push_back(symbols[slot]);
-  const std::vector<at::Tensor> results = executor->run(inputs, values);
+  const std::vector<at::Tensor> results =
+      staged != nullptr ? staged->run(inputs, symbols.data()) : executor->run(inputs, values);
   return gradients.make(inputs, constants, results, symbols.data());
 }
 

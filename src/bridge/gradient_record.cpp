@@ -180,7 +180,8 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   std::vector<graph::ValueId> outputs;
   backward.gradients = outputs_of_part(gradients, outputs);
   backward.part = end_part({});
-  if (!backward.part.calls.empty()) abort_capture("their sizes depend on data");
+  for (const DataDependentCall& call : backward.part.calls)
+    if (is_control_flow(call)) abort_capture("they need control flow");
   if (!backward.part.writes.empty()) abort_capture("computing them writes a tensor");
   // What the part is given is no output of its own.
   std::unordered_set<graph::ValueId> computed;
@@ -218,9 +219,9 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   }
   std::string why;
   const std::vector<at::Tensor> roots = differentiable(results, why);
-  if (roots.empty()) return {};
   const auto because = [](const std::string& reason) { return "gradients are wanted, and " + reason; };
   if (!why.empty()) return because(why);
+  if (roots.empty()) return {};
   for (Leaves::Leaf& leaf : leaves.all) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
   if (why = obstacle_to_gradients(roots, leaves); !why.empty()) return because(why);
 

@@ -24,6 +24,8 @@
 
 namespace cresset::bridge {
 
+class StagedProgram;  // stages.h
+
 // The node that a tensor is a result of; nullptr for leaves.
 const void* gradient_node(const at::Tensor& tensor);
 
@@ -53,7 +55,7 @@ class GradientProgram {
   void attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& saved,
               const std::vector<at::Tensor>& results, const int64_t* symbols) const;
 
-  const driver::Stats& stats() const { return code_->executor->compile_stats(); }
+  const driver::Stats& stats() const;
   // What mentions a size of its own.
   const std::vector<sym::ExprId>& numbers() const { return numbers_; }
 
@@ -63,16 +65,21 @@ class GradientProgram {
     uint32_t position;
   };
   struct Code {  // what nodes share
+    Code();
+    ~Code();
     std::unique_ptr<Executor> executor;
     std::vector<uint32_t> program_slots;
+    std::unique_ptr<StagedProgram> staged;  // instead, where sizes depend on data
     ResultViews gradients;
     std::vector<at::Tensor> constants;
     std::vector<uint32_t> used_constants;
     size_t symbol_count;
     std::vector<at::Tensor> run(const std::vector<at::Tensor>& tangents, const std::vector<at::Tensor>& saved,
-                                const std::vector<int64_t>& symbols) const;
+                                std::vector<int64_t> symbols) const;
   };
   class Builder;
+  void compile(std::unique_ptr<graph::Graph> program, std::vector<DataDependentCall> calls,
+               const std::vector<SymbolBinding>& symbols, const driver::Options& options);
 
   std::shared_ptr<const Backward> backward_;
   std::vector<Given> given_;

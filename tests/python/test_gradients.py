@@ -1,0 +1,388 @@
+"""Gradients of what compiled calls return: equal to eager's, in one compilation, and with autograd's own rules kept."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import cresset
+
+
+def want(*shape):
+    return torch.randn(*shape, requires_grad=True)
+
+
+def fresh(args):
+    return [
+        a.detach().clone().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args
+    ]
+
+
+def weighed(outputs):
+    """A number that every element of every result takes part in differently."""
+    parts = []
+    for t in outputs:
+        if isinstance(t, torch.Tensor) and t.requires_grad:
+            weights = torch.linspace(0.5, 1.5, max(t.numel(), 1))[: t.numel()].reshape(t.shape)
+            parts.append((t.float() * weights).sum())
+    return sum(parts)
+
+
+def outcome(f, args, parameters):
+    args = fresh(args)
+    for p in parameters:
+        p.grad = None
+    torch.manual_seed(0)
+    result = f(*args)
+    outputs = list(result) if isinstance(result, tuple | list) else [result]
+    loss = weighed(outputs)
+    if isinstance(loss, torch.Tensor):
+        loss.backward()
+    gradients = [a.grad for a in args if isinstance(a, torch.Tensor)]
+    gradients += [None if p.grad is None else p.grad.clone() for p in parameters]
+    flags = [t.requires_grad for t in outputs if isinstance(t, torch.Tensor)]
+    return [t.detach() for t in outputs if isinstance(t, torch.Tensor)], gradients, flags
+
+
+def check(f, make, calls=3, **options):
+    parameters = list(f.parameters()) if isinstance(f, nn.Module) else []
+    expected_module = copy.deepcopy(f) if isinstance(f, nn.Module) else f
+    expected_parameters = list(expected_module.parameters()) if parameters else []
+    compiled = cresset.compile(f, **options)
+    for i in range(calls):
+        torch.manual_seed(i)
+        args = make(i)
+        values, gradients, flags = outcome(expected_module, args, expected_parameters)
+        got_values, got_gradients, got_flags = outcome(compiled, args, parameters)
+        assert got_flags == flags
+        torch.testing.assert_close(got_values, values, rtol=1e-4, atol=1e-5)
+        for a, b in zip(got_gradients, gradients, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
+    return cresset.stats()
+
+
+def assign(x, mask, y):
+    x = x.clone()
+    x[mask] = y
+    return x
+
+
+def in_place(x):
+    y = x * 1
+    y.mul_(2)
+    y[0] = 0
+    y[1:3] += x[0]
+    return y.exp()
+
+
+def partly_without(x):
+    y = x.sin()
+    with torch.no_grad():
+        z = y.exp()
+    return y * z, z
+
+
+def heads(x):
+    return x.sin(), x.exp().sum(0), (x > 0).sum(), x.detach() * 2
+
+
+FUNCTIONS = {
+    "pointwise": (lambda x: (x.sin() * x.cos()).relu(), lambda i: (want(3 + i, 4),)),
+    "two inputs": (lambda x, y: x * y + x, lambda i: (want(3 + i, 4), want(3 + i, 4))),
+    "one input wants none": (lambda x, y: x * y, lambda i: (want(3 + i, 4), torch.randn(3 + i, 4))),
+    "broadcast": (lambda x, y: x + y * x, lambda i: (want(3 + i, 4), want(4))),
+    "reductions": (lambda x: (x.sum(), x.mean(-1), x.amax(0)), lambda i: (want(3 + i, 4),)),
+    "several results": (heads, lambda i: (want(3 + i, 4),)),
+    "softmax": (lambda x: torch.softmax(x, -1).log_softmax(0), lambda i: (want(3 + i, 4),)),
+    "a view of the argument": (lambda x: x.view(-1), lambda i: (want(3 + i, 4),)),
+    "the argument": (lambda x: (x, x * 2), lambda i: (want(3 + i, 4),)),
+    "transposed": (lambda x: (x * 2).t(), lambda i: (want(3 + i, 4),)),
+    "without gradients inside": (partly_without, lambda i: (want(3 + i, 4),)),
+    "slices": (lambda x: x[1:, ::2].exp() + x[0, 1], lambda i: (want(3 + i, 4),)),
+    "cat": (lambda x, y: torch.cat([x, y], 0).tanh(), lambda i: (want(3 + i, 4), want(2, 4))),
+    "stack and chunk": (lambda x: torch.stack(x.chunk(2, -1)).exp(), lambda i: (want(3 + i, 4),)),
+    "gather": (lambda x, i: x.gather(1, i).exp(), lambda i: (want(3 + i, 4), torch.zeros(3 + i, 2, dtype=torch.int64))),
+    "where": (lambda x, m: torch.where(m, x, x * 0.5).sum(), lambda i: (want(5 + i), torch.arange(5 + i) % 2 == 0)),
+    "in place": (in_place, lambda i: (want(5 + i),)),
+    "attention": (F.scaled_dot_product_attention, lambda i: (want(2, 2, 5 + i, 8), want(2, 2, 5 + i, 8), want(2, 2, 5 + i, 8))),
+    "cross entropy": (F.cross_entropy, lambda i: (want(5 + i, 7), torch.randint(0, 7, (5 + i,)))),
+    "mask assignment": (assign, lambda i: (want(5 + i), torch.arange(5 + i) % 2 == 0, want((6 + i) // 2))),
+    "mask read": (lambda x: x[x > 0].exp(), lambda i: (want(10 + i),)),
+    "split by data": (
+        lambda v, n: [o.sin().sum(0) * k for k, o in enumerate(torch.split(v, n.tolist()))],
+        lambda i: (want(10, 3), torch.tensor([3 + i, 3, 4 - i])),
+    ),
+    "repeat by data": (
+        lambda x, n: torch.repeat_interleave(x, n, dim=0).exp(),
+        lambda i: (want(4, 3), torch.tensor([1, 2, 0, i])),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function(name):
+    f, make = FUNCTIONS[name]
+    stats = check(f, make, fullgraph=True)  # numbers read from data are symbols
+    assert (stats["graphs"], stats["eager_calls"]) == (1, 0)
+    assert stats["backward_graphs"] == (0 if name == "a view of the argument" else 1)
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 16), nn.Linear(16, 8)
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x):
+        return x + self.b(F.gelu(self.a(self.norm(x))))
+
+
+MODULES = {
+    "perceptron": (lambda: nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 2)), (8,)),
+    "residual": (lambda: nn.Sequential(Residual(), Residual(), nn.Linear(8, 3)), (8,)),
+    "dropout": (lambda: nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.SiLU()), (8,)),
+    "images": (
+        lambda: nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.LazyLinear(4)),
+        (3, 8, 8),
+    ),
+    "groups": (lambda: nn.Sequential(nn.Conv2d(4, 8, 3, groups=2), nn.GroupNorm(4, 8), nn.Hardswish()), (4, 8, 8)),
+    "frozen": (lambda: nn.Sequential(nn.Linear(8, 8).requires_grad_(False), nn.ReLU(), nn.Linear(8, 2)), (8,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("train", [True, False])
+def test_module(name, train):
+    make, shape = MODULES[name]
+    torch.manual_seed(0)
+    module = make()
+    module(torch.randn(4, *shape))
+    module.train(train)
+    stats = check(module, lambda i: (torch.randn(2 + i, *shape),))
+    assert (stats["graphs"], stats["backward_graphs"], stats["eager_calls"]) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("activation", [
+    "relu", "gelu", "silu", "mish", "tanh", "sigmoid", "hardswish", "hardsigmoid", "hardtanh", "relu6", "leaky_relu",
+    "elu", "celu", "selu", "softplus", "softsign", "logsigmoid", "tanhshrink", "hardshrink", "softshrink",
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_activations_at_their_corners(activation, dtype):
+    f = getattr(F, activation)
+    corners = torch.tensor([-30, -6, -3, -1, -0.5, -0.0, 0.0, 0.5, 1, 3, 6, 30, float("inf"), float("nan")], dtype=dtype)
+    a, b = corners.clone().requires_grad_(), corners.clone().requires_grad_()
+    x, y = f(a), cresset.compile(f)(b)
+    g = torch.linspace(-1, 2, len(corners)).to(dtype)
+    x.backward(g)
+    y.backward(g)
+    assert cresset.stats()["backward_graphs"] == 1
+    tolerance = {"rtol": 2e-2, "atol": 1e-2} if dtype == torch.bfloat16 else {}  # eager rounds what it saves
+    torch.testing.assert_close(b.grad, a.grad, equal_nan=True, **tolerance)
+
+
+def test_training_follows_eager():
+    torch.manual_seed(0)
+    models = [nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))]
+    models.append(copy.deepcopy(models[0]))
+    steps = [models[0], cresset.compile(models[1])]
+    optimizers = [torch.optim.SGD(m.parameters(), lr=1e-1, momentum=0.9) for m in models]
+    for i in range(12):
+        x, t = torch.randn(8 + i % 3, 6), torch.randint(0, 3, (8 + i % 3,))
+        losses = []
+        for step, optimizer in zip(steps, optimizers, strict=True):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(step(x), t)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss)
+        torch.testing.assert_close(losses[1], losses[0], rtol=1e-3, atol=1e-4)
+    for a, b in zip(models[1].state_dict().values(), models[0].state_dict().values(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-3)
+    assert cresset.stats()["graphs"] == 1
+
+
+def test_chained_calls_and_tied_weights():
+    """What one call returns is another one's argument, and both use one parameter."""
+    torch.manual_seed(0)
+    weight = nn.Parameter(torch.randn(4, 4))
+    first, second = (lambda x: (x @ weight).tanh()), (lambda h: (h @ weight).sin())
+    x = want(3, 4)
+    second(first(x)).sum().backward()
+    expected = weight.grad.clone(), x.grad.clone()
+    for _ in range(2):
+        weight.grad = x.grad = None
+        a, b = cresset.compile(first), cresset.compile(second)
+        for _ in range(2):
+            weight.grad = x.grad = None
+            b(a(x)).sum().backward()
+            torch.testing.assert_close((weight.grad, x.grad), expected)
+
+
+def test_through_a_break():
+    weight = nn.Parameter(torch.randn(4, 4))
+
+    def f(x):
+        h = (x @ weight).tanh()
+        if h.sum() > 100:
+            return h
+        return (h @ weight).sin()
+
+    stats = check(f, lambda i: (want(3 + i, 4),))
+    assert (stats["backward_graphs"], stats["eager_calls"]) == (2, 0)
+    x = want(3, 4)
+    weight.grad = None
+    f(x).sum().backward()
+    expected = weight.grad.clone()
+    weight.grad = None
+    cresset.compile(f)(x).sum().backward()
+    torch.testing.assert_close(weight.grad, expected)
+
+
+def test_rules_of_autograd():
+    f = cresset.compile(lambda x: (x.exp(), x.sin() * 2))
+    for _ in range(2):  # the call that is captured, and the next
+        x = want(3)
+        y, z = f(x)
+        assert not y.is_leaf and y.grad_fn is not None and y._version == 0
+        (g,) = torch.autograd.grad(y.sum(), x, retain_graph=True)  # nothing comes of z
+        torch.testing.assert_close(g, x.exp())
+        y.sum().backward(retain_graph=True)
+        z.sum().backward()
+        torch.testing.assert_close(x.grad, x.exp() + 2 * x.cos())
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            z.sum().backward()
+        with pytest.raises(RuntimeError, match="create_graph"):
+            torch.autograd.grad(f(x)[0].sum(), x, create_graph=True)
+        seen = []
+        x.register_hook(lambda g: seen.append(g.clone()))
+        y, z = f(x)
+        y.register_hook(lambda g: g * 2)
+        y.sum().backward()
+        torch.testing.assert_close(seen[0], 2 * x.exp())
+
+
+def test_what_was_saved_and_is_written_raises():
+    weight = nn.Parameter(torch.randn(3))
+    f = cresset.compile(lambda x: x * weight)
+    for _ in range(2):
+        x = want(3)
+        y = f(x)
+        with torch.no_grad():
+            weight.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+        g = cresset.compile(lambda x: x.exp())
+        for _ in range(2):
+            y = g(x)
+            y.mul_(2)
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                y.sum().backward()
+
+
+def test_with_and_without_gradients():
+    linear = nn.Linear(3, 3)
+    f = cresset.compile(linear)
+    x = torch.randn(2, 3)
+    assert f(x).requires_grad
+    with torch.no_grad():
+        assert not f(x).requires_grad
+    with torch.inference_mode():
+        assert f(x).is_inference()
+    linear.weight.requires_grad_(False)
+    f(x).sum().backward()
+    assert linear.weight.grad is None and linear.bias.grad is not None
+    linear.bias.requires_grad_(False)
+    assert not f(x).requires_grad
+    y = f(x.clone().requires_grad_())
+    assert y.requires_grad
+    y.sum().backward()
+
+
+def test_an_argument_that_is_written():
+    """Autograd's record of the argument itself changes: such calls stay eager's."""
+
+    def f(x):
+        x.mul_(2)
+
+    compiled = cresset.compile(f)
+    for _ in range(3):
+        leaf = want(3)
+        x = leaf * 1
+        compiled(x)
+        x.sum().backward()
+        torch.testing.assert_close(leaf.grad, torch.full((3,), 2.0))
+
+
+class Doubled(torch.autograd.Function):
+    seen: list = []
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        Doubled.seen.append(1)
+        return g * 2
+
+
+def test_code_of_the_users_in_backward_runs_when_backward_does():
+    x = want(3)
+    f = cresset.compile(lambda x: Doubled.apply(x.sin()))
+    for n in range(1, 4):
+        Doubled.seen.clear()
+        y = f(x)
+        assert not Doubled.seen
+        x.grad = None
+        y.sum().backward()
+        assert len(Doubled.seen) == 1
+        torch.testing.assert_close(x.grad, 2 * x.cos())
+    seen = []
+
+    def hooked(x):
+        y = x.sin()
+        y.register_hook(lambda g: seen.append(g.sum().item()))
+        return y * 3
+
+    g = cresset.compile(hooked)
+    for n in range(1, 4):
+        g(x).sum().backward()
+        assert seen == [9.0] * n
+
+
+def test_autocast():
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 4))
+    other = copy.deepcopy(module)
+    compiled = cresset.compile(other)
+    for i in range(3):
+        x = torch.randn(4 + i, 8)
+        for m, f in ((module, module), (other, compiled)):
+            m.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16):
+                y = f(x)
+            y.float().square().mean().backward()
+        for a, b in zip(other.parameters(), module.parameters(), strict=True):
+            torch.testing.assert_close(a.grad, b.grad, rtol=5e-2, atol=5e-3)
+
+
+def test_results_that_share_memory():
+    def f(x):
+        y = x.exp()
+        return y, y[0], y.view(-1)
+
+    check(f, lambda i: (want(3 + i, 4),))
+
+
+def test_double_backward_inside():
+    def f(x):
+        (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        return g.square().sum()
+
+    check(f, lambda i: (want(3 + i),))
