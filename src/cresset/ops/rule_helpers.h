@@ -30,6 +30,14 @@ inline graph::TensorType contiguous_like(ShapeContext& shapes, const graph::Tens
   return out;
 }
 
+// Whether a size asks for what is left to infer, or kept: -1. Of an integer that the caller gave, a guard says so.
+inline bool is_minus_one(ShapeContext& shapes, sym::ExprId size) {
+  sym::ExprPool& pool = shapes.pool();
+  if (pool.is_const(size)) return pool.const_value(size) == -1;
+  if (shapes.env().range(size).lo >= 0 || shapes.env().hint(size) != -1) return false;
+  return shapes.decide(pool.eq(size, pool.constant(-1)));
+}
+
 inline Types one(graph::TensorType type) {
   Types out;
   out.push_back(std::move(type));

@@ -110,7 +110,7 @@ struct Dim {
 Result<Dim> expand_dim(ShapeContext& shapes, Dim old, ExprId target) {
   ExprPool& pool = shapes.pool();
   const ExprId zero = pool.constant(0), one_size = pool.constant(1);
-  if (pool.is_const(target, -1) || old.size == target || shapes.env().known_equal(old.size, target)) return old;
+  if (is_minus_one(shapes, target) || old.size == target || shapes.env().known_equal(old.size, target)) return old;
   if (is_one(shapes.env(), old.size)) return Dim{target, zero};
   if (shapes.env().hint(old.size) == shapes.env().hint(target)) {
     if (shapes.require_equal(old.size, target)) return old;
@@ -136,7 +136,7 @@ Result<Types> expand_shape(ShapeContext& shapes, const OpArgs& args) {
       out.strides[i] = dim.stride;
       continue;
     }
-    if (pool.is_const(target[i], -1)) return shapes.invalid("-1 is not allowed for a new leading dimension");
+    if (is_minus_one(shapes, target[i])) return shapes.invalid("-1 is not allowed for a new leading dimension");
     const bool kept = self.rank() > 0 && pool.is_const(target[i], 1);
     out.strides[i] = kept ? pool.mul(out.sizes[i + 1], out.strides[i + 1]) : pool.constant(0);
   }

@@ -150,7 +150,7 @@ Result<Sizes> infer_sizes(ShapeContext& shapes, const Sizes& requested, const Si
   Sizes sizes = requested, others;
   std::optional<size_t> unknown;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (pool.is_const(sizes[i], -1)) {
+    if (is_minus_one(shapes, sizes[i])) {
       if (unknown) return shapes.invalid("only one dimension can be inferred");
       unknown = i;
       continue;
