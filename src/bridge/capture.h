@@ -97,8 +97,8 @@ struct DataDependentCall {
   std::vector<uint32_t> carried;  // while_loop: the graph inputs that stand for what a turn is given
 };
 
-// What computes the gradients of results that leave the call (gradients.h). It mentions any values of the graph, and the
-// gradients of the results it is given.
+// What computes the gradients of results that leave the call (gradients.h). It mentions any values of the graph, and
+// the gradients of the results it is given.
 struct Backward {
   struct Leaf {
     OutputSpec::Kind home;  // Input or Constant
@@ -307,12 +307,12 @@ class Capture : public std::enable_shared_from_this<Capture> {
     uint32_t version = 0;
     OutputSpec::Kind home = OutputSpec::Kind::GraphOutput;
     uint32_t position = 0;
-    at::Tensor watched;       // real memory given out for an `empty`
-    at::Tensor real;          // the input or constant
-    bool ambiguous = false;   // shares memory with another input in a way that is not modelled: must not be written
-    bool required_grad = false;           // when it was met,
+    at::Tensor watched;          // real memory given out for an `empty`
+    at::Tensor real;             // the input or constant
+    bool ambiguous = false;      // shares memory with another input in a way that is not modelled: must not be written
+    bool required_grad = false;  // when it was met,
     const void* gradient_node = nullptr;  // and the node that it was a result of
-    int64_t real_offset = 0;  // storage offset of the real base
+    int64_t real_offset = 0;              // storage offset of the real base
   };
   struct PossibleView {
     uint32_t copy, source;  // storages
@@ -331,7 +331,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     InputLayout layout;
   };
 
-  struct Leaves;     // of autograd's record
+  struct Leaves;  // of autograd's record
   std::string obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves);
   std::vector<at::Tensor> differentiable(const std::vector<at::Tensor>& results, std::string& why);
   void add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves);

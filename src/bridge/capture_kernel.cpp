@@ -1,8 +1,7 @@
 #include "bridge/capture_kernel.h"
 
-#include <c10/core/InferenceMode.h>
-
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 

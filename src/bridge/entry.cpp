@@ -45,7 +45,7 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
     CRESSET_CHECK(broken.empty(), broken);
   }
   if (captured_.backward != nullptr)
-    gradients_ = std::make_unique<GradientProgram>(*captured_.graph, std::move(captured_.backward), inputs.size(),
+    gradients_ = std::make_unique<GradientProgram>(*captured_.graph, std::move(captured_.backward), captured_.outputs, inputs.size(),
                                                    symbols_, captured_.constants, options);
   if (!captured_.data_calls.empty()) {
     std::vector<sym::ExprId> kept = numbers;
@@ -313,7 +313,7 @@ std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* sy
     results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols);
   }
   std::vector<at::Tensor> out = outputs_.make(inputs, captured_.constants, results, symbols, gradients_ != nullptr);
-  if (gradients_ != nullptr) gradients_->attach(inputs, results, out, symbols);
+  if (gradients_ != nullptr) gradients_->attach(inputs, results, outputs_, out, symbols);
   return out;
 }
 

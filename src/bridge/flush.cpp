@@ -1,5 +1,6 @@
 // The end of a piece: what was deferred happens, and trace tensors become real in place.
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include "base/log.h"
 #include "bridge/capture.h"
@@ -94,12 +95,16 @@ struct Once {
   std::vector<at::Tensor> originals;  // of the inputs, with their history
 };
 
-void set_gradients(const std::shared_ptr<Once>& once, const std::vector<at::Tensor>& results) {
+void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& results) {
   const Backward& backward = *once->captured.backward;
+  const auto shared = shared_roots(backward, once->captured.outputs);
   std::vector<at::Tensor> roots, leaves;
   std::vector<TangentLayout> layouts;
-  for (const uint32_t root : backward.roots) {
-    const at::Tensor& t = roots.emplace_back(results[root]);
+  for (size_t i = 0; i < backward.roots.size(); ++i) {
+    OutputSpec whole;
+    whole.kind = OutputSpec::Kind::GraphOutput;
+    whole.position = shared[i].value_or(0);
+    const at::Tensor& t = roots.emplace_back(shared[i] ? once->interpreter.output(whole) : results[backward.roots[i]]);
     layouts.push_back({t.sizes().vec(), t.strides().vec(), t.scalar_type(), t.device()});
   }
   for (const Backward::Leaf& leaf : backward.leaves)
@@ -109,12 +114,17 @@ void set_gradients(const std::shared_ptr<Once>& once, const std::vector<at::Tens
     const BelowEverything below;
     return once->interpreter.gradients(*once->captured.backward, tangents);
   });
+  for (size_t i = 0; i < results.size(); ++i) {
+    const OutputSpec& spec = once->captured.outputs[i];
+    if (spec.kind == OutputSpec::Kind::GraphOutput && std::find(shared.begin(), shared.end(), spec.position) != shared.end())
+      results[i] = once->interpreter.output(spec);
+  }
 }
 
 }  // namespace
 
 std::vector<at::Tensor> Capture::interpret(Captured& captured) {
-  const BelowEverything below;
+  std::optional<BelowEverything> below(std::in_place);
   for (const SymbolBinding& s : captured.symbols)  // of dimensions marked unbacked
     if (s.source.kind == runtime::SymbolSource::Kind::InputSize && s.source.position < real_inputs_.size())
       captured.graph->env().learn(s.var, real_inputs_[s.source.position].size(s.source.dim));
@@ -127,6 +137,7 @@ std::vector<at::Tensor> Capture::interpret(Captured& captured) {
     once->originals.resize(real_inputs_.size());
     for (const Storage& storage : storages_)
       if (storage.home == OutputSpec::Kind::Input) once->originals.at(storage.position) = storage.real;
+    below.reset();
     set_gradients(once, out);
   }
   return out;
@@ -134,16 +145,24 @@ std::vector<at::Tensor> Capture::interpret(Captured& captured) {
 
 void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real) {
   std::vector<at::Tensor> own_history;
+  std::unordered_map<const c10::TensorImpl*, size_t> bases;
   for (size_t i = 0; i < trace.size(); ++i) {
     auto* tensor = static_cast<TraceTensor*>(trace[i].unsafeGetTensorImpl());
     if (!real[i].defined() || tensor->settled()) continue;
     tensor->settle(real[i]);
     if (real[i].requires_grad()) {  // of compiled code
       tensor->take_history(real[i]);
+      if (!real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
     } else {
       own_history.push_back(trace[i]);
     }
   }
+  // Results that are views of each other are so still.
+  for (const at::Tensor& t : trace)
+    if (auto* view = torch::autograd::impl::get_view_autograd_meta(t); view != nullptr && view->has_bw_view()) {
+      auto& base = const_cast<torch::autograd::ViewInfo&>(view->get_backward_view()).base_;
+      if (const auto found = bases.find(base.unsafeGetTensorImpl()); found != bases.end()) base = trace[found->second];
+    }
   settle_gradients(own_history);
 }
 

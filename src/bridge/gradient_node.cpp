@@ -51,10 +51,12 @@ class CompiledBackward final : public Node {
       return at::empty_strided(layout.sizes, layout.strides, at::dtype(layout.dtype).device(layout.device));
     };
     if (!tangent.defined()) return make().zero_();
-    TORCH_CHECK(tangent.layout() == c10::kStrided && tangent.key_set().has(layout.device.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA) &&
-                    !tangent.key_set().has(c10::DispatchKey::FuncTorchBatched) && !tangent.unsafeGetTensorImpl()->is_python_dispatch(),
-                "cresset: the gradient of a compiled call's result must be a plain strided tensor, got ", tangent.toString(),
-                " with keys ", tangent.key_set(), ". Call the function without cresset.compile.");
+    TORCH_CHECK(tangent.layout() == c10::kStrided &&
+                    tangent.key_set().has(layout.device.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA) &&
+                    !tangent.key_set().has(c10::DispatchKey::FuncTorchBatched) &&
+                    !tangent.unsafeGetTensorImpl()->is_python_dispatch(),
+                "cresset: the gradient of a compiled call's result must be a plain strided tensor, got ",
+                tangent.toString(), " with keys ", tangent.key_set(), ". Call the function without cresset.compile.");
     bool as_promised = tangent.scalar_type() == layout.dtype && !tangent.is_conj() && !tangent.is_neg();
     for (size_t d = 0; d < layout.sizes.size(); ++d)
       as_promised &= layout.sizes[d] == 1 || tangent.stride(static_cast<int64_t>(d)) == layout.strides[d];

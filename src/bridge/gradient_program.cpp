@@ -1,14 +1,14 @@
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <unordered_set>
+
 #include "base/log.h"
 #include "bridge/control_flow.h"
 #include "bridge/dtypes.h"
 #include "bridge/gradients.h"
 #include "bridge/stages.h"
 #include "passes/partition.h"
-
-#include <torch/csrc/autograd/variable.h>
-
-#include <algorithm>
-#include <unordered_set>
 
 namespace cresset::bridge {
 
@@ -52,8 +52,8 @@ class GradientProgram::Builder {
   uint32_t place_of_input(uint32_t position, std::vector<Given>& given, graph::Graph& out) const {
     for (uint32_t i = 0; i < backward_.tangents.size(); ++i)
       if (forward_.value(backward_.tangents[i]).result == position) return i;
-    const auto known = std::find_if(given.begin(), given.end(),
-                                    [&](const Given& g) { return g.is_input && g.position == position; });
+    const auto known =
+        std::find_if(given.begin(), given.end(), [&](const Given& g) { return g.is_input && g.position == position; });
     const auto at = static_cast<uint32_t>(backward_.tangents.size() + (known - given.begin()));
     if (known == given.end()) {
       given.push_back({true, position});
@@ -117,7 +117,8 @@ std::vector<sym::ExprId> numbers_in(const graph::Graph& graph) {
   for (const graph::NodeId id : graph.order) {
     for (const graph::Arg& arg : graph.node(id).args) {
       if (const auto* e = std::get_if<sym::ExprId>(&arg)) out.push_back(*e);
-      if (const auto* list = std::get_if<std::vector<sym::ExprId>>(&arg)) out.insert(out.end(), list->begin(), list->end());
+      if (const auto* list = std::get_if<std::vector<sym::ExprId>>(&arg))
+        out.insert(out.end(), list->begin(), list->end());
     }
     for (const graph::ValueId v : graph.node(id).results) {
       out.insert(out.end(), graph.type(v).sizes.begin(), graph.type(v).sizes.end());
@@ -140,10 +141,11 @@ std::vector<uint32_t> constants_in(const graph::Graph& graph) {
 
 }  // namespace
 
-GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Backward> backward, size_t real_inputs,
+GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Backward> backward,
+                                 const std::vector<OutputSpec>& results, size_t real_inputs,
                                  const std::vector<SymbolBinding>& symbols, const std::vector<at::Tensor>& constants,
                                  const driver::Options& options)
-    : backward_(std::move(backward)), code_(std::make_shared<Code>()) {
+    : backward_(std::move(backward)), shared_roots_(shared_roots(*backward_, results)), code_(std::make_shared<Code>()) {
   std::unordered_map<sym::VarId, uint32_t> slots;
   for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
   Builder builder(graph, *backward_, real_inputs, symbols);
@@ -241,13 +243,15 @@ struct Saved {
 }  // namespace
 
 void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs,
-                             const std::vector<at::Tensor>& results, const int64_t* symbols) const {
+                             const ResultViews& views, std::vector<at::Tensor>& results,
+                             const int64_t* symbols) const {
   Saved saved;
   for (const Given& g : given_) saved.add(g.is_input ? inputs[g.position] : outputs[g.position]);
   const size_t given = saved.tensors.size();
   for (const uint32_t position : code_->used_constants) saved.add(code_->constants[position]);
   std::vector<at::Tensor> roots, leaves;
-  for (const uint32_t root : backward_->roots) roots.push_back(results[root]);
+  for (size_t i = 0; i < backward_->roots.size(); ++i)
+    roots.push_back(shared_roots_[i] ? outputs[*shared_roots_[i]] : results[backward_->roots[i]]);
   for (const Backward::Leaf& leaf : backward_->leaves)
     leaves.push_back(leaf.home == OutputSpec::Kind::Input ? inputs[leaf.position] : code_->constants[leaf.position]);
   std::vector<int64_t> numbers(layouts_.output_count());
@@ -266,6 +270,22 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
                   return code->run(tangents, {saved.tensors.begin(), saved.tensors.begin() + static_cast<long>(given)},
                                    values);
                 });
+  for (const std::optional<uint32_t>& root : shared_roots_)
+    for (size_t i = 0; root && i < results.size(); ++i)
+      if (views.spec(i).kind == OutputSpec::Kind::GraphOutput && views.spec(i).position == *root)
+        results[i] = views.recorded(i, outputs[*root], symbols);
+}
+
+std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, const std::vector<OutputSpec>& results) {
+  std::vector<std::optional<uint32_t>> out;
+  for (const uint32_t root : backward.roots) {
+    const uint32_t position = results[root].position;
+    const auto count = std::count_if(results.begin(), results.end(), [&](const OutputSpec& spec) {
+      return spec.kind == OutputSpec::Kind::GraphOutput && spec.position == position;
+    });
+    out.push_back(count > 1 ? std::optional(position) : std::nullopt);
+  }
+  return out;
 }
 
 }  // namespace cresset::bridge

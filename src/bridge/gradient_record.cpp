@@ -99,24 +99,50 @@ struct Capture::Leaves {
   }
 };
 
-// The results that need a history of their own.
+namespace {
+
+// The tensor of which all others are views, for autograd as well; undefined when they only share memory.
+at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
+  at::Tensor base = sharing[0];
+  if (base.is_view()) base = base._base();
+  const TraceTensor* trace = TraceTensor::from(base);
+  if (trace == nullptr || trace != base.unsafeGetTensorImpl() || trace->chain() != nullptr) return {};
+  for (const at::Tensor& t : sharing) {
+    const bool belongs = t.is_same(base) || (t.is_view() && t._base().is_same(base));
+    if (!belongs || !t.requires_grad() || t.scalar_type() != base.scalar_type()) return {};
+  }
+  return base;
+}
+
+}  // namespace
+
+// The results that need a history of their own: of those that share memory, the one that the others are views of.
 std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& results, std::string& why) {
   std::vector<at::Tensor> roots;
-  std::unordered_map<uint32_t, size_t> sharing;
+  std::unordered_map<uint32_t, std::vector<at::Tensor>> sharing;
   for (const at::Tensor& result : results)
-    if (const TraceTensor* trace = TraceTensor::from(result)) ++sharing[trace->storage_id().index];
+    if (const TraceTensor* trace = TraceTensor::from(result)) sharing[trace->storage_id().index].push_back(result);
+  std::unordered_set<uint32_t> done;
   for (const at::Tensor& result : results) {
     const TraceTensor* trace = TraceTensor::from(result);
     if (!result.requires_grad() || trace == nullptr || trace != result.unsafeGetTensorImpl()) continue;
+    const uint32_t storage = trace->storage_id().index;
     if (is_callers(*trace)) {  // a view, of which autograd makes its own record at each call
-      const at::Tensor& base = storages_[trace->storage_id().index].real;
-      if (result.scalar_type() != base.scalar_type()) why = "a result is a view as another dtype";
+      if (result.scalar_type() != storages_[storage].real.scalar_type()) why = "a result is a view as another dtype";
       continue;
     }
-    if (sharing[trace->storage_id().index] > 1) why = "results share memory";
-    if (gradient_node(result) == nullptr) why = "a result is a leaf that the call made";
     if (result.is_conj() || result.is_neg()) why = "a result is conjugated or negated when it is read";
-    roots.push_back(result);
+    at::Tensor root = result;
+    if (sharing[storage].size() > 1) {
+      if (!done.insert(storage).second) continue;
+      root = common_base(sharing[storage]);
+      if (!root.defined()) {
+        why = "results share memory that autograd does not know to be one";
+        continue;
+      }
+    }
+    if (gradient_node(root) == nullptr) why = "a result is a leaf that the call made";
+    roots.push_back(std::move(root));
   }
   return roots;
 }
@@ -214,8 +240,7 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
     if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
     if (storage.real.requires_grad() != storage.required_grad || gradient_node(storage.real) != storage.gradient_node)
       return "gradients are wanted of a tensor that the call writes in place, or whether they are is changed";
-    if (storage.required_grad)
-      leaves.all.push_back({storage.real, {}, {storage.home, storage.position}, false});
+    if (storage.required_grad) leaves.all.push_back({storage.real, {}, {storage.home, storage.position}, false});
   }
   std::string why;
   const std::vector<at::Tensor> roots = differentiable(results, why);
@@ -244,16 +269,28 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
     backward_ = nullptr;
     return because("computing them cannot be captured: " + why);
   }
-  for (const at::Tensor& root : roots) root.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
+  std::unordered_set<uint32_t> storages;
+  for (const at::Tensor& root : roots) storages.insert(TraceTensor::from(root)->storage_id().index);
+  for (const auto* list : {&roots, &results})
+    for (const at::Tensor& t : *list)
+      if (const TraceTensor* trace = TraceTensor::from(t);
+          trace != nullptr && trace == t.unsafeGetTensorImpl() && storages.contains(trace->storage_id().index))
+        t.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
   roots_ = roots;
   return {};
 }
 
 std::shared_ptr<const Backward> Capture::finished_backward(const std::vector<at::Tensor>& outputs) {
   if (backward_ == nullptr) return nullptr;
-  for (const at::Tensor& root : std::exchange(roots_, {}))
-    for (uint32_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i].is_same(root)) backward_->roots.push_back(i);
+  const auto storage = [](const at::Tensor& t) {
+    const TraceTensor* trace = TraceTensor::from(t);
+    return trace != nullptr ? trace->storage_id() : StorageId{};
+  };
+  for (const at::Tensor& root : std::exchange(roots_, {})) {
+    const auto found =
+        std::find_if(outputs.begin(), outputs.end(), [&](const at::Tensor& t) { return storage(t) == storage(root); });
+    backward_->roots.push_back(static_cast<uint32_t>(found - outputs.begin()));
+  }
   return std::exchange(backward_, nullptr);
 }
 

@@ -36,6 +36,10 @@ struct TangentLayout {
   c10::Device device = c10::kCPU;
 };
 
+// Where the results are roots of the backward pass: by position among the program's outputs when several results are
+// views of one, else nullopt, and the result is a root by itself.
+std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, const std::vector<OutputSpec>& results);
+
 // Gradients of the leaves, in order, from those of the roots, all of which are given and lie as was promised.
 using BackwardRun = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& tangents)>;
 
@@ -47,13 +51,13 @@ void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::T
 class GradientProgram {
  public:
   // Adds what it will be given to the graph's outputs. Throws InternalError when it cannot be compiled.
-  GradientProgram(graph::Graph& graph, std::shared_ptr<const Backward> backward, size_t real_inputs,
-                  const std::vector<SymbolBinding>& symbols, const std::vector<at::Tensor>& constants,
+  GradientProgram(graph::Graph& graph, std::shared_ptr<const Backward> backward,
+                  const std::vector<OutputSpec>& results, size_t real_inputs, const std::vector<SymbolBinding>& symbols, const std::vector<at::Tensor>& constants,
                   const driver::Options& options);
 
-  // After a run of the forward program: `saved`, its outputs, and `results` of the call, which get their gradients.
-  void attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& saved,
-              const std::vector<at::Tensor>& results, const int64_t* symbols) const;
+  // After a run of the forward program: its outputs, and `results` of the call, which get their gradients.
+  void attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs, const ResultViews& views,
+              std::vector<at::Tensor>& results, const int64_t* symbols) const;
 
   const driver::Stats& stats() const;
   // What mentions a size of its own.
@@ -82,6 +86,7 @@ class GradientProgram {
                const std::vector<SymbolBinding>& symbols, const driver::Options& options);
 
   std::shared_ptr<const Backward> backward_;
+  std::vector<std::optional<uint32_t>> shared_roots_;
   std::vector<Given> given_;
   std::shared_ptr<Code> code_;
   sym::SizeProgram layouts_;  // of the tangents: sizes and strides, one after the other

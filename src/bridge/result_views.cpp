@@ -36,6 +36,13 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
   return v.spec.marked(made.set_(base.storage(), bytes / size + numbers[2 * rank], sizes, strides));
 }
 
+at::Tensor ResultViews::recorded(size_t i, const at::Tensor& base, const int64_t* symbols) const {
+  if (!views_[i].spec.is_view) return base;
+  c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
+  geometry_.run(symbols, geometry.data());
+  return view(views_[i], base, geometry.data());
+}
+
 std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
                                           const std::vector<at::Tensor>& results, const int64_t* symbols,
                                           bool below_autograd) const {
@@ -45,9 +52,9 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
   out.reserve(views_.size());
   for (const View& v : views_) {
     const bool fresh = v.spec.kind == OutputSpec::Kind::GraphOutput;
-    const at::Tensor& base = fresh                                        ? results[v.spec.position]
-                             : v.spec.kind == OutputSpec::Kind::Input     ? inputs[v.spec.position]
-                                                                          : constants[v.spec.position];
+    const at::Tensor& base = fresh                                    ? results[v.spec.position]
+                             : v.spec.kind == OutputSpec::Kind::Input ? inputs[v.spec.position]
+                                                                      : constants[v.spec.position];
     if (!v.spec.is_view) {
       out.push_back(base);
     } else if (fresh && below_autograd) {

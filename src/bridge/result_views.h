@@ -26,6 +26,9 @@ class ResultViews {
                                const std::vector<at::Tensor>& results, const int64_t* symbols,
                                bool below_autograd = false) const;
 
+  // Result i alone, a view that autograd records.
+  at::Tensor recorded(size_t i, const at::Tensor& base, const int64_t* symbols) const;
+
  private:
   struct View {
     OutputSpec spec;

@@ -95,7 +95,8 @@ Result<Types> gelu_shape(ShapeContext& shapes, const OpArgs& args) {
 }
 
 constexpr OpDef row(std::string_view schema, decltype(OpDef::element) element, bool heavy = false) {
-  return {.schema = schema, .op_class = OpClass::Pointwise, .shape = shape_over<0, 1>, .element = element, .heavy = heavy};
+  return {
+      .schema = schema, .op_class = OpClass::Pointwise, .shape = shape_over<0, 1>, .element = element, .heavy = heavy};
 }
 
 const OpDef kOps[] = {

@@ -121,7 +121,8 @@ Result<Types> batch_norm_update_shape(ShapeContext& shapes, const OpArgs& args) 
   for (const size_t i : {1, 2, 3, 4}) same = same && (args.is_none(i) || args.tensor(i).dtype == dtype);
   if (!same || input.rank() < 2) return unsupported_dtype(dtype, "batch norm that updates its statistics");
   for (const size_t i : {1, 2, 3, 4})
-    if (!args.is_none(i) && (args.tensor(i).rank() != 1 || !shapes.require_equal(args.tensor(i).sizes[0], input.sizes[1])))
+    if (!args.is_none(i) &&
+        (args.tensor(i).rank() != 1 || !shapes.require_equal(args.tensor(i).sizes[0], input.sizes[1])))
       return shapes.invalid("a parameter is not one number a channel");
   TensorType out = input;
   out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
@@ -145,8 +146,8 @@ Result<Values> batch_norm_update_body(Compose& c, const OpArgs& args) {
   // The running variance is that of a sample.
   const ExprId count = element_count(c.pool(), input, dims);
   const ValueId centered = c.sub(x, n.mean);
-  const ValueId variance = c.div(c.view(c.sum(c.mul(centered, centered), dims, true), flat),
-                                 c.pool().sub(count, c.pool().constant(1)));
+  const ValueId variance =
+      c.div(c.view(c.sum(c.mul(centered, centered), dims, true), flat), c.pool().sub(count, c.pool().constant(1)));
   const auto updated = [&](size_t running, ValueId batch) {
     return c.add(c.mul(args.value(running), 1 - momentum), c.mul(batch, momentum));
   };
@@ -166,8 +167,7 @@ ValueId zeros_of(Compose& c, const OpArgs& args) {
 }
 
 Result<Values> slice_body(Compose& c, const OpArgs& args) {
-  return Values{c.call("aten::slice_scatter",
-                       {zeros_of(c, args), args.value(0), args[2], args[3], args[4], args[5]})};
+  return Values{c.call("aten::slice_scatter", {zeros_of(c, args), args.value(0), args[2], args[3], args[4], args[5]})};
 }
 Result<Values> select_body(Compose& c, const OpArgs& args) {
   return Values{c.call("aten::select_scatter", {zeros_of(c, args), args.value(0), args[2], args[3]})};
