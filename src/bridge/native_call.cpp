@@ -36,15 +36,26 @@ c10::IValue plain(const c10::IValue& v) {
   if (v.isSymFloat()) return v.toSymFloat().guard_float(__FILE__, __LINE__);
   if (v.isSymBool()) return v.toSymBool().guard_bool(__FILE__, __LINE__);
   if (!v.isList() || v.isTensorList() || v.isOptionalTensorList()) return v;
-  const bool symbolic =
-      std::any_of(v.toListRef().begin(), v.toListRef().end(), [](const c10::IValue& e) { return e.isSymInt(); });
+  // A list made for symbols may hold numbers alone: kernels that take no symbols want the other kind.
+  const bool symbolic = v.isSymIntList() || std::any_of(v.toListRef().begin(), v.toListRef().end(),
+                                                        [](const c10::IValue& e) { return e.isSymInt(); });
   if (!symbolic) return v;
   c10::List<int64_t> list;
   for (const c10::IValue& e : v.toListRef()) list.push_back(plain(e).toInt());
   return list;
 }
 
+at::Scalar plain_number(const at::Scalar& number) {
+  if (number.isSymInt()) return number.toSymInt().guard_int(__FILE__, __LINE__);
+  if (number.isSymFloat()) return number.toSymFloat().guard_float(__FILE__, __LINE__);
+  return number;
+}
+
+std::function<std::optional<at::Scalar>(const at::Tensor&)> number_of;
+
 }  // namespace
+
+void set_symbolic_numbers(std::function<std::optional<at::Scalar>(const at::Tensor&)> of) { number_of = std::move(of); }
 
 void run_natively(const c10::OperatorHandle& handle, Capture& capture, Stack& stack) {
   capture.rethrow_deferred();
@@ -56,8 +67,7 @@ void run_natively(const c10::OperatorHandle& handle, Capture& capture, Stack& st
     const std::optional<at::Scalar> number = capture.symbolic_number(t);
     if (!number) return false;
     const Capture::StepAside aside;
-    t = at::native::wrapped_scalar_tensor(
-        number->isSymInt() ? at::Scalar(number->toSymInt().guard_int(__FILE__, __LINE__)) : *number);
+    t = at::native::wrapped_scalar_tensor(plain_number(*number));
     return true;
   });
   const Capture::StepAside aside;
@@ -69,6 +79,16 @@ void run_beside_capture(const c10::OperatorHandle& handle, Stack& stack) {
   // Gradients of what was captured (escaped_gradients.h).
   const bool on_purpose = c10::impl::tls_local_dispatch_key_set().included_.has(kTraceKey);
   for (size_t i = stack.size() - count; on_purpose && i < stack.size(); ++i) stack[i] = plain(stack[i]);
+  // A number that was symbolic stands in a tensor without contents, which autograd may have saved.
+  if (on_purpose && number_of)
+    change_tensors(stack, stack.size() - count, [](at::Tensor& t) {
+      if (!t.unsafeGetTensorImpl()->is_wrapped_number()) return false;
+      const std::optional<at::Scalar> number = number_of(t);
+      if (!number) return false;
+      const Capture::StepAside aside;
+      t = at::native::wrapped_scalar_tensor(plain_number(*number));
+      return true;
+    });
   std::vector<std::pair<at::Tensor, at::Tensor>> replaced;  // alias, guest
   bool left_over = false;  // a guest that was released since the operator was dispatched is an ordinary tensor again
   change_tensors(stack, stack.size() - count, [&](at::Tensor& t) {

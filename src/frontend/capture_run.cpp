@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "bridge/capture_kernel.h"
+#include "bridge/native_call.h"
 #include "bridge/symbolic_float.h"
 #include "frontend/absent_attribute.h"
 #include "frontend/errors.h"
@@ -536,6 +537,7 @@ void install_once() {
     const py::handle inner = python->getPyObj();
     return py::isinstance<c10::SymNodeImpl>(inner) ? py::cast<c10::SymNode>(inner) : node;
   });
+  bridge::set_symbolic_numbers(&symbolic_number);
   answer_torch_function_quickly();
   import_module("cresset._capture_patches");
   live_totals().ms_setup += now_ms() - begin;
