@@ -149,7 +149,7 @@ def _without_end(name):
         return getattr(int(self), name)(int(other))
 
     exact.__name__, exact.__qualname__ = name, f"SymInt.{name}"
-    return exact
+    return _C._number_operator(torch.SymInt, name, exact) or exact
 
 
 for _name in ("add", "sub", "mul", "pow", "floordiv", "mod", "truediv"):
@@ -177,22 +177,8 @@ torch.SymFloat.__format__ = lambda self, spec: format(float(self), spec)
 torch.SymBool.__index__ = lambda self: int(bool(self))
 
 
-def _class_of_number(symbolic, plain):
-    """`__class__`, which singledispatch, abstract classes and C code's isinstance() go by: as of the number. torch's own
-    code, which knows of symbols, sees what they are."""
-
-    def look(self):
-        asking = sys._getframe().f_back
-        if asking is not None and asking.f_globals.get("__name__", "").partition(".")[0] == "torch":
-            return symbolic
-        return plain if type(self.node) is torch._C._SymNode and not self.node.is_nested_int() else symbolic
-
-    look._cresset_native = (look.__code__, None)
-    _C._set_class_attribute(symbolic, "__class__", property(look))
-
-
 for _symbolic, _plain in ((torch.SymInt, int), (torch.SymFloat, float), (torch.SymBool, bool)):
-    _class_of_number(_symbolic, _plain)
+    _C._show_as(_symbolic, _plain)
 
 
 def _of_value(name, value):
@@ -652,6 +638,35 @@ _done_natively()
 # torch's own decorator, for torch.compile's sake: what it wraps is called.
 _wrapper = torch._disable_dynamo(lambda: None)
 _C._see_through_wrappers(_wrapper.__code__, _wrapper.__code__.co_freevars.index("fn"))
+
+
+def _in_stores(self, name):
+    """torch.nn.Module.__getattr__ as it is known here."""
+    if "_parameters" in self.__dict__:
+        _parameters = self.__dict__["_parameters"]
+        if name in _parameters:
+            return _parameters[name]
+    if "_buffers" in self.__dict__:
+        _buffers = self.__dict__["_buffers"]
+        if name in _buffers:
+            return _buffers[name]
+    if "_modules" in self.__dict__:
+        modules = self.__dict__["_modules"]
+        if name in modules:
+            return modules[name]
+    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+def _does(function):
+    """What a function does, as far as its code says. Its first constant is its documentation."""
+    code = function.__code__
+    return code.co_code, code.co_names, code.co_varnames, code.co_argcount, code.co_consts[1:]
+
+
+if isinstance(torch.nn.Module.__getattr__, types.FunctionType) and _does(torch.nn.Module.__getattr__) == _does(
+    _in_stores
+):
+    _C._looks_in_stores(torch.nn.Module.__getattr__.__code__, ("_parameters", "_buffers", "_modules"))
 
 # (where, name, what stands there while capturing)
 _REPLACED = [

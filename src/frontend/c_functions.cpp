@@ -238,11 +238,9 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
     if (nargs == 0) return {};
     return method_of(args[0], PyUnicode_AsUTF8(((PyDescrObject*)callable)->d_name), 1);
   }
-  if (is_method_wrapper(callable)) {  // object().__setattr__, ...: tells its self and name by attributes
-    PyRef self = PyRef::steal(PyObject_GetAttrString(callable, "__self__"));
-    PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
-    if (!self || !name) return PyErr_Clear(), CCall{CEffect::Outside};
-    return method_of(self.get(), PyUnicode_AsUTF8(name.get()), 0);  // the wrapper keeps both
+  if (is_method_wrapper(callable)) {  // object().__setattr__, ...
+    const auto [descriptor, self] = take_apart_wrapper(callable);
+    return method_of(self, PyUnicode_AsUTF8(((PyDescrObject*)descriptor)->d_name), 0);
   }
   if (PyMethod_Check(callable)) {  // a bound C callable
     PyObject* function = PyMethod_GET_FUNCTION(callable);

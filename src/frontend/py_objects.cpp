@@ -21,6 +21,13 @@ PyObject* module_attribute(const char* module, const char* name) {
   return checked(PyObject_GetAttrString(found.get(), name)).release();
 }
 
+// A class made at run time is no base of those of C code, which most objects are of.
+static bool is_instance_of(PyObject* object, PyObject* heap_type) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if ((PyObject*)type == heap_type) return true;
+  return is_heap_type(type) && PyType_IsSubtype(type, (PyTypeObject*)heap_type) != 0;
+}
+
 bool is_method_wrapper(PyObject* object) {
   static PyTypeObject* const type = [] {  // libpython does not export it everywhere
     const PyRef wrapper = checked(PyObject_GetAttrString(Py_None, "__str__"));
@@ -29,9 +36,16 @@ bool is_method_wrapper(PyObject* object) {
   return Py_TYPE(object) == type;
 }
 
-bool is_tensor(PyObject* object) {
-  return object != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)THPVariableClass);
+MethodWrapper take_apart_wrapper(PyObject* wrapper) {
+  struct Layout {  // CPython's own, in descrobject.c
+    PyObject_HEAD PyObject* descriptor;
+    PyObject* self;
+  };
+  const auto* const parts = (const Layout*)wrapper;
+  return {parts->descriptor, parts->self};
 }
+
+bool is_tensor(PyObject* object) { return object != nullptr && is_instance_of(object, THPVariableClass); }
 
 bool is_exact_tensor(PyObject* object) { return THPVariable_CheckExact(object); }
 
@@ -41,17 +55,17 @@ PyRef python_tensor(const at::Tensor& tensor) { return checked(THPVariable_Wrap(
 
 bool is_symint(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymInt");
-  return PyObject_TypeCheck(object, (PyTypeObject*)type);
+  return is_instance_of(object, type);
 }
 
 bool is_symfloat(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymFloat");
-  return PyObject_TypeCheck(object, (PyTypeObject*)type);
+  return is_instance_of(object, type);
 }
 
 bool is_symbool(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymBool");
-  return PyObject_TypeCheck(object, (PyTypeObject*)type);
+  return is_instance_of(object, type);
 }
 
 bool is_symbolic_number(PyObject* object) { return is_symint(object) || is_symfloat(object) || is_symbool(object); }

@@ -61,10 +61,14 @@ PyObject* module_attribute(const char* module, const char* name);
 PyRef import_module(const char* name);
 // By the object's own type: no Python code is asked.
 bool is_tensor(PyObject* object);
-bool is_method_wrapper(PyObject* object);       // object().__setattr__, ...: C code with its self
-bool is_exact_tensor(PyObject* object);         // of no subclass
-const at::Tensor& tensor_of(PyObject* object);  // of one for which is_tensor holds
-PyRef python_tensor(const at::Tensor& tensor);  // throws PythonError
+bool is_method_wrapper(PyObject* object);  // object().__setattr__, ...: C code with its self
+struct MethodWrapper {
+  PyObject *descriptor, *self;  // borrowed
+};
+MethodWrapper take_apart_wrapper(PyObject* wrapper);  // of one for which is_method_wrapper holds
+bool is_exact_tensor(PyObject* object);               // of no subclass
+const at::Tensor& tensor_of(PyObject* object);        // of one for which is_tensor holds
+PyRef python_tensor(const at::Tensor& tensor);        // throws PythonError
 bool is_symint(PyObject* object);
 bool is_symfloat(PyObject* object);
 bool is_symbool(PyObject* object);

@@ -245,17 +245,24 @@ PyObject* Session::argument_path(PyObject* object) const {
 
 // ---- Reads
 
+static bool is_generator(PyObject* value) {
+  return value != nullptr && (PyGen_CheckExact(value) || PyCoro_CheckExact(value));
+}
+
 // A fact would hold on to a generator, which is another one at each call.
 bool Session::refuse_generator(PyObject* value) {
-  if (value == nullptr || (!PyGen_CheckExact(value) && !PyCoro_CheckExact(value))) return false;
+  if (!is_generator(value)) return false;
   refuse("finds a generator in state that was there before");
   return true;
 }
 
 void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
-  if (!is_whole(dict) && refuse_generator(value)) return;
+  const bool again = !first(dict, key);
+  if (again && !is_generator(value)) return learn(value);
+  const bool whole = is_whole(dict);
+  if (!whole && refuse_generator(value)) return;
   learn(value);
-  if (is_whole(dict) || !first(dict, key)) return;
+  if (whole) return;
   if (facts_->dict_item(dict, key, value)) return;  // which keeps both
   kept_.push_back(PyRef::borrow(dict));
   kept_.push_back(PyRef::borrow(key));
@@ -281,6 +288,8 @@ void Session::read_whole(PyObject* container, int depth) {
   if (objects_[container].keys_written && contents_before_.count(container) == 0)
     return refuse("a namespace is read as a whole after it was written");
   const auto before = contents_before_.find(container);
+  if (before == contents_before_.end() && PyDict_Check(container) && PyDict_GET_SIZE(container) == 0)
+    return facts_->whole_dict(container, container), learn_keys(container);
   const PyRef contents = before != contents_before_.end() ? before->second : PyRef::borrow(container);
   if (PyList_Check(contents.get()) || PyDict_Check(contents.get())) {
     const PyRef items = checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get())
@@ -326,7 +335,11 @@ static bool never_changes(PyObject* owner, PyObject* member) {
 void Session::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
   if (PyModule_Check(owner)) adopt_module(owner);
-  if (!existed(owner)) return meet_unknown(owner), read_of_new(read);
+  if (!existed(owner)) {
+    meet_unknown(owner);
+    read_of_new(read);
+    return read.stores != 0 ? read_stores(read) : void();
+  }
   switch (read.place) {
     case CRESSET_AT_INSTANCE:
       if (argument_tensors_.count(owner) != 0) return read_of_tensor(owner, read.name);
@@ -347,7 +360,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
       learn(read.found);
       if (!is_tensor(owner)) read_instance(owner, read.name, nullptr);
       if (read.found != nullptr && read.value == read.found) learn(read.value);
-      return;
+      return read.stores != 0 ? read_stores(read) : void();
     case CRESSET_AT_CLASS:
       if (read.found != nullptr && Py_TYPE(read.found) == &PyGetSetDescr_Type &&
           _PyType_Lookup((PyTypeObject*)owner, read.name) != read.found)
@@ -365,6 +378,28 @@ void Session::read_attribute(const CressetAttributeRead& read) {
       learn(read.value);
       return;
   }
+}
+
+// A __getattr__ that needed no frame, told of as if it had run.
+void Session::read_stores(const CressetAttributeRead& read) {
+  if (existed(read.found)) facts_->classes().function(read.found);
+  PyObject* const dict = instance_dict(read.owner);
+  if (existed(read.owner)) learn(dict);
+  for (Py_ssize_t i = 0; i < read.stores; ++i) {
+    PyObject* const key = PyTuple_GET_ITEM(cresset_eval_stores(), i);
+    read_contains(dict, key);
+    PyObject* const store = PyDict_GetItemWithError(dict, key);
+    if (store != nullptr) read_contains(store, read.name);
+  }
+}
+
+// Also what stands there.
+void Session::read_contains(PyObject* container, PyObject* item) {
+  if (!existed(container)) return meet_unknown(container);
+  if (!PyDict_Check(container)) return read_whole(container);
+  PyObject* const value = PyDict_GetItemWithError(container, item);
+  if (value == nullptr) PyErr_Clear();
+  read_key(container, item, value);
 }
 
 // What a C getter computes: a fact where it gives the same again.
@@ -500,10 +535,9 @@ void Session::read_of_new(const CressetAttributeRead& read) {
 
 // A super object is new each time; what it finds is in a class of the MRO of its object's.
 void Session::read_super(const CressetAttributeRead& read) {
-  const PyRef type = PyRef::steal(PyObject_GetAttrString(read.owner, "__self_class__"));
-  if (!type) return PyErr_Clear();
-  if (!PyType_Check(type.get()) || !existed(type.get())) return;
-  read_class((PyTypeObject*)type.get(), read.name);
+  PyTypeObject* const type = cresset_super_class(read.owner);
+  if (type == nullptr || !existed((PyObject*)type)) return;
+  read_class(type, read.name);
   learn(read.found);
 }
 

@@ -177,6 +177,8 @@ class Session {
   void read_attribute(PyObject* owner, PyObject* name, PyObject* value);
   void read_of_tensor(PyObject* tensor, PyObject* name);
   void read_of_new(const CressetAttributeRead& read);
+  void read_stores(const CressetAttributeRead& read);
+  void read_contains(PyObject* container, PyObject* item);
   void read_super(const CressetAttributeRead& read);
   void read_class(PyTypeObject* type, PyObject* name);
   void note_classes(const CressetCall& call);

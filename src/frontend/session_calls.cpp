@@ -78,6 +78,9 @@ CCall Session::classify(const CressetCall& call) {
              call.nargs > 0) {
     self = call.args[0];
     function = callable;
+  } else if (is_method_wrapper(callable)) {
+    self = take_apart_wrapper(callable).self;
+    function = take_apart_wrapper(callable).descriptor;
   } else if (PyType_Check(callable)) {
     function = callable;
   }
@@ -88,8 +91,11 @@ CCall Session::classify(const CressetCall& call) {
   const auto [known, fresh] = classified_.emplace(key, CCall{});
   if (fresh) {
     known->second = classify_call(callable, call.args, call.nargs);
-    if (!PyCFunction_CheckExact(callable) || self == nullptr || of_class)
-      keep(PyRef::borrow(callable));  // a bound one keeps its self
+    // A bound one would keep its self.
+    if (is_method_wrapper(callable))
+      keep(PyRef::borrow(take_apart_wrapper(callable).descriptor));
+    else if (!PyCFunction_CheckExact(callable) || self == nullptr || of_class)
+      keep(PyRef::borrow(callable));
     if (self != nullptr) keep(PyRef::borrow((PyObject*)Py_TYPE(self)));
   }
   if (known->second.by_arguments) return classify_call(callable, call.args, call.nargs);
@@ -128,11 +134,7 @@ bool Session::looks_inside(const CressetCall& call) const {
     PyObject* self = PyCFunction_GET_SELF(call.callable);
     if (self != nullptr && !PyModule_Check(self) && is_closed_to_facts(self)) return true;
   }
-  if (is_method_wrapper(call.callable)) {
-    const PyRef self = PyRef::steal(PyObject_GetAttrString(call.callable, "__self__"));
-    if (!self) PyErr_Clear();
-    if (self && is_closed_to_facts(self.get())) return true;
-  }
+  if (is_method_wrapper(call.callable) && is_closed_to_facts(take_apart_wrapper(call.callable).self)) return true;
   return is_closed_to_facts(call.callable) || any([&](PyObject* o) { return asks(o) || is_closed_to_facts(o); });
 }
 

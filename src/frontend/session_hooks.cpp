@@ -265,13 +265,7 @@ struct SessionHooks {
     });
   }
   static int read_contains(void* s, CressetActivation*, PyObject* container, PyObject* item, int) {
-    return guarded(s, [&](Session& session) {
-      if (!session.existed(container)) return session.meet_unknown(container);
-      if (!PyDict_Check(container)) return session.read_whole(container);
-      PyObject* value = PyDict_GetItemWithError(container, item);
-      if (value == nullptr) PyErr_Clear();
-      session.read_key(container, item, value);
-    });
+    return guarded(s, [&](Session& session) { session.read_contains(container, item); });
   }
   static int read_default(void* s, CressetActivation*, PyObject* function, Py_ssize_t, PyObject* keyword,
                           PyObject* value) {

@@ -198,9 +198,10 @@ bool StateFacts::collect_varied(std::vector<Source>& out) const {
 // ---- Facts
 
 StateFacts::Dict& StateFacts::dict(PyObject* dict) {
+  if (last_dict_ < dicts_.size() && dicts_[last_dict_].dict.get() == dict) return dicts_[last_dict_];
   const auto [known, fresh] = dict_of_.emplace(dict, dicts_.size());
   if (fresh) dicts_.push_back({PyRef::borrow(dict), false, {}});
-  return dicts_[known->second];
+  return dicts_[last_dict_ = known->second];
 }
 
 bool StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {

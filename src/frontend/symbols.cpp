@@ -261,6 +261,39 @@ OneForOne::~OneForOne() { all_made = around_; }
 
 PyRef without_symbols(PyRef object) { return Replacer().replaced(object.get(), 0); }
 
+namespace {
+
+bool torch_asks() {
+  static PyObject* const name = PyUnicode_InternFromString("__name__");
+  PyObject* const globals = PyEval_GetGlobals();
+  PyObject* const module = globals != nullptr ? PyDict_GetItemWithError(globals, name) : nullptr;
+  if (module == nullptr) return PyErr_Clear(), false;
+  const std::string_view text = utf8(module);
+  return text == "torch" || text.starts_with("torch.");
+}
+
+PyObject* class_of_number(PyObject* number, void* plain) {
+  if (torch_asks()) return Py_NewRef((PyObject*)Py_TYPE(number));
+  try {
+    const py::object node = py::handle(number).attr("node");
+    const bool own = py::isinstance<c10::SymNodeImpl>(node) && !py::cast<c10::SymNode>(node)->is_nested_int();
+    return Py_NewRef(own ? (PyObject*)plain : (PyObject*)Py_TYPE(number));
+  } catch (py::error_already_set& e) {
+    e.restore();
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+void show_number_as(PyTypeObject* symbolic, PyTypeObject* plain) {
+  // As long as the class, which is as long as the process.
+  auto* const entry = new PyGetSetDef{"__class__", &class_of_number, nullptr, nullptr, plain};
+  const PyRef descriptor = checked(PyDescr_NewGetSet(symbolic, entry));
+  if (PyDict_SetItemString(type_dict(symbolic), "__class__", descriptor.get()) < 0) throw PythonError{};
+  PyType_Modified(symbolic);
+}
+
 c10::SymNode node_of(PyObject* number) {
   const py::object node = py::handle(number).attr("node");
   if (py::isinstance<c10::SymNodeImpl>(node)) return py::cast<c10::SymNode>(node);

@@ -28,6 +28,10 @@ class OneForOne {
 // The arguments of an exception, whose text may name the types of symbols where the program has numbers.
 PyRef with_plain_names(PyRef args);
 
+// `__class__`, which singledispatch, abstract classes and C code's isinstance() go by, is the plain number's from now
+// on; torch's own code, which knows of symbols, still sees what they are.
+void show_number_as(PyTypeObject* symbolic, PyTypeObject* plain);
+
 // The node of a SymInt, SymFloat or SymBool: the compiler's own, not torch's wrapping of it.
 c10::SymNode node_of(PyObject* number);
 // The other way, for a float.

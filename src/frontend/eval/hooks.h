@@ -79,7 +79,7 @@ typedef enum {
   CRESSET_AT_TYPE,          // `found` in a class of type(owner)'s MRO, and bound (a method) or given as it is
   CRESSET_AT_CLASS,         // the owner is a class: `found` in a class of the owner's own MRO
   CRESSET_AT_PYTHON,   // Python code is about to compute it: property, __get__, __getattr__, __getattribute__, which
-                       // is `found`; `value` is NULL, the call is told as calls are
+                       // is `found`; `value` is NULL, the call is told as calls are; but see `stores`
   CRESSET_AT_SUPER,    // the owner is a super object: `found` in a class behind its own
   CRESSET_AT_FOREIGN,  // the type's own C tp_getattro found it: nothing more is known
   CRESSET_AT_NOWHERE,  // AttributeError; value is NULL
@@ -93,10 +93,13 @@ typedef struct {
   CressetAttributePlace place;
   uint8_t unbound;  // LOAD_METHOD did not make the bound method
   uint8_t asked;    // hasattr / getattr with a default: a miss is no exception
+  uint8_t stores;  // not 0: `found`, a __getattr__, needed no frame: how many stores it looked in (cresset_eval_stores)
 } CressetAttributeRead;
 
 // The class whose __dict__ `found` is in; NULL if none.
 PyTypeObject* cresset_attribute_holder(const CressetAttributeRead* read);
+// Of a super object: the class whose MRO it looks in (__self_class__), borrowed; NULL of one that is bound to nothing.
+PyTypeObject* cresset_super_class(PyObject* super);
 
 // ---- Writes ---------------------------------------------------------------------------------------------------------
 
@@ -231,6 +234,12 @@ void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*)
 // Functions of this code are called as what the closure's cell of that index holds.
 void cresset_eval_see_through_wrappers(PyObject* code, Py_ssize_t cell);
 PyObject* cresset_eval_wrapped(PyObject* callable);  // what such a function holds (borrowed); NULL for others
+
+// Functions of this code that are a class's __getattr__ and nothing more (no closure, no attributes) look the name up
+// in dictionaries that the instance's own has under these names (a tuple of strings), one after the other, and raise
+// where none has it. What is found there is given without a frame.
+void cresset_eval_looks_in_stores(PyObject* code, PyObject* names);
+PyObject* cresset_eval_stores(void);  // the names, borrowed
 
 // Starts and ends evaluating new frames of this thread. Nests: the innermost table is told. 0, or -1 with an exception.
 int cresset_eval_begin(const CressetEvalHooks* hooks);
