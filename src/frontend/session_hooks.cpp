@@ -1,4 +1,4 @@
-// What the evaluator tells a session: reads, writes, operators. Calls: session_calls.cpp.
+// What the evaluator tells a session: reads, writes, operators. Calls: session_calls.cpp, frames: session_frames.cpp.
 #include <opcode.h>
 
 #include <algorithm>
