@@ -173,6 +173,8 @@ torch.SymInt.conjugate = lambda self: self
 torch.SymFloat.real = property(lambda self: self)
 torch.SymFloat.imag = property(lambda self: 0.0)
 torch.SymFloat.conjugate = lambda self: self
+torch.SymFloat.__pos__ = lambda self: self
+torch.SymFloat.__abs__ = lambda self: torch.sym_max(self, -self) + 0.0  # 0.0 of -0.0
 torch.SymFloat.__format__ = lambda self, spec: format(float(self), spec)
 torch.SymBool.__index__ = lambda self: int(bool(self))
 
@@ -238,6 +240,9 @@ class _Range(metaclass=_RangeType):
         return _range(start, start + int(steps) * step, step)
 
 
+_Range.__name__ = _Range.__qualname__ = "range"
+
+
 class RangeIterator:
     """An iterator over a range that stands at a symbolic place: one piece serves every round of a loop."""
 
@@ -276,6 +281,7 @@ def _extremum(builtin, symbolic):
             out = symbolic(out, value)
         return out
 
+    extremum.__name__ = extremum.__qualname__ = builtin.__name__
     return extremum
 
 
@@ -706,6 +712,13 @@ _loading = functools.lru_cache(None)(_vmap.lazy_load_decompositions)
 _REPLACED.append((_vmap, "lazy_load_decompositions", _loading))
 _REPLACED += _operators_of_control_flow()
 _originals = [getattr(where, name) for where, name, _ in _REPLACED]
+_C._set_originals(
+    [
+        (replacement, original)
+        for (where, _, replacement), original in zip(_REPLACED, _originals)
+        if isinstance(where, types.ModuleType)
+    ]
+)
 
 
 def install():

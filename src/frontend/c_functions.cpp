@@ -152,7 +152,7 @@ CCall function_of(PyObject* callable, const char* name, PyObject* const* args, P
   if (module == "cresset._C" && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
   if (module == "sys" && kSysReads.count(n) != 0) return call;
   if (module == "posix" && n == "fspath") return call;  // of a str, that str
-  if (module == "cresset._C") return call.effect = CEffect::Pure, call;
+  if (module == "cresset._C") return call.effect = n == "_assign" ? CEffect::Outside : CEffect::Pure, call;
   if (module.empty() || kModules.count(module) == 0 || kEffects.count(n) != 0) call.effect = CEffect::Outside;
   const auto changers = kChangeFirst.find(module);
   if (changers == kChangeFirst.end() || changers->second.count(n) == 0) return call;

@@ -185,6 +185,22 @@ PyObject* collects(PyObject*, PyObject* wanted) {
   return set_user_collects(wanted == Py_True), Py_NewRef(Py_None);
 }
 
+// In the middle of a piece it is a call, which may end the piece.
+PyObject* assign(PyObject*, PyObject* args) {
+  PyObject *owner, *name, *value;
+  if (PyArg_ParseTuple(args, "OUO", &owner, &name, &value) == 0) return nullptr;
+  return PyObject_SetAttr(owner, name, value) < 0 ? nullptr : Py_NewRef(Py_None);
+}
+
+PyObject* set_originals(PyObject*, PyObject* rows) {
+  try {
+    frontend::set_originals(rows);
+    return Py_NewRef(Py_None);
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+}
+
 PyObject* allow(PyObject*, PyObject* callable) {
   if (allowed().insert(callable).second) Py_INCREF(callable);
   return Py_NewRef(Py_None);
@@ -212,6 +228,8 @@ PyMethodDef functions[] = {
      "A method of symbolic ints for this class, with the function that does what it does not."},
     {"_collects", collects, METH_O,
      "Whether garbage is collected where nothing is captured; of True or False: is now."},
+    {"_assign", assign, METH_VARARGS, "owner.name = value"},
+    {"_set_originals", set_originals, METH_O, "(replacement, original) of what stands elsewhere while capturing."},
     {"allow", allow, METH_O, "A C function that may be called while capturing."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -156,7 +156,7 @@ void Piece::begin_recipes(Session* session) {
 std::string Piece::end_recipes(uint64_t before) {
   variant_->shared_slots = builder_->shared_slots;
   for (const at::Tensor& t : builder_->tensors)
-    if (t.requires_grad()) return "gradients are wanted: run under torch.no_grad() to compile for inference";
+    if (t.requires_grad()) return kGradientsAreWanted;
   add_bases();
   add_held_by_tracebacks();
   add_temporaries(before);

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "frontend/foreign.h"
+
 namespace cresset::frontend {
 
 PyObject* instance_dict(PyObject* object) {
@@ -88,6 +90,19 @@ bool is_numpy_scalar(PyObject* object) {
   return PyObject_TypeCheck(object, (PyTypeObject*)generic);
 }
 
+PyRef keys_in_order(PyObject* dict) {
+  if (!PyODict_Check(dict)) return checked(PyDict_Keys(dict));
+  return checked(PySequence_List(checked(PyODict_Type.tp_iter(dict)).get()));
+}
+
+void set_item(PyObject* dict, PyObject* key, PyObject* value) {
+  const bool ordered = PyODict_Check(dict);
+  const int done = value == nullptr ? (ordered ? PyODict_DelItem(dict, key) : PyDict_DelItem(dict, key))
+                   : ordered        ? PyODict_SetItem(dict, key, value)
+                                    : PyDict_SetItem(dict, key, value);
+  if (done < 0) throw PythonError{};
+}
+
 PyRef tuple_of(const std::vector<PyRef>& items) {
   PyRef out = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
   for (size_t i = 0; i < items.size(); ++i)
@@ -97,6 +112,9 @@ PyRef tuple_of(const std::vector<PyRef>& items) {
 
 PyRef tuple_as(PyObject* type, PyRef items) {
   if (type == (PyObject*)&PyTuple_Type) return items;
+  const bool by_sequence = PyObject_HasAttrString(type, "n_sequence_fields") != 0;
+  if (!by_sequence && derives_in_python((PyTypeObject*)type, &PyTuple_Type))  // past its own __new__
+    return checked(PyTuple_Type.tp_new((PyTypeObject*)type, checked(PyTuple_Pack(1, items.get())).get(), nullptr));
   if (!PyObject_HasAttrString(type, "_make")) return checked(PyObject_CallOneArg(type, items.get()));
   const PyRef make = checked(PyObject_GetAttrString(type, "_make"));
   return checked(PyObject_CallOneArg(make.get(), items.get()));

@@ -81,6 +81,10 @@ const char* utf8(PyObject* str, const char* otherwise = "?");
 bool is_plain_tensor(PyObject* object);
 // An instance of numpy.generic: immutable, and compared by value.
 bool is_numpy_scalar(PyObject* object);
+// Of a dictionary, past a subclass's own methods: an OrderedDict has an order of its own, and finds items by it. The
+// keys are a list. set_item throws PythonError; value nullptr: the item is deleted.
+PyRef keys_in_order(PyObject* dict);
+void set_item(PyObject* dict, PyObject* key, PyObject* value);
 PyRef tuple_of(const std::vector<PyRef>& items);
 // A tuple's items as a tuple of this type: a named tuple, torch.Size, a torch.return_types.
 PyRef tuple_as(PyObject* type, PyRef items);

@@ -19,27 +19,6 @@ bool is_snapshot_container(PyObject* object) {
   return PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || is_deque(object);
 }
 
-// What calling or reading such an object comes to: always the same objects.
-std::vector<PyRef> behind(PyObject* object) {
-  std::vector<PyRef> out;
-  const auto add = [&](const char* name) {
-    PyRef member = PyRef::steal(PyObject_GetAttrString(object, name));
-    if (!member) return PyErr_Clear();
-    if (member.get() != Py_None) out.push_back(std::move(member));
-  };
-  PyTypeObject* type = Py_TYPE(object);
-  if (type == &PyProperty_Type) add("fget"), add("fset"), add("fdel");
-  static PyObject* const partial = module_attribute("functools", "partial");
-  if (type == (PyTypeObject*)partial) add("func"), add("args"), add("keywords");
-  if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) add("__func__");
-  return out;
-}
-
-// C code calls its __get__ before anybody is told that it was found.
-bool is_python_descriptor(PyObject* object) {
-  return is_heap_type(Py_TYPE(object)) && Py_TYPE(object)->tp_descr_get != nullptr;
-}
-
 bool is_thread_local(PyObject* object) {
   static PyObject* const type = module_attribute("_thread", "_local");
   return (PyObject*)Py_TYPE(object) == type;
@@ -86,33 +65,6 @@ void Session::learn_guarded(PyObject* object) {
   if (!is_tensor(object)) learn((PyObject*)Py_TYPE(object));
 }
 
-// Symbolic numbers, which the compiler itself changes while it captures.
-static bool is_symbolic_class(PyTypeObject* type) {
-  static PyObject* const classes[] = {module_attribute("torch", "SymInt"), module_attribute("torch", "SymFloat"),
-                                      module_attribute("torch", "SymBool")};
-  return std::find(std::begin(classes), std::end(classes), (PyObject*)type) != std::end(classes);
-}
-
-// With the methods that C code calls unseen.
-void Session::learn_class(PyTypeObject* type) {
-  if (is_symbolic_class(type) || facts_->classes().type(type) == nullptr) return;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
-    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
-    if (!is_heap_type(base) || !first((PyObject*)base, Py_NotImplemented)) continue;
-    PyObject *name, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(type_dict(base), &position, &name, &value))
-      if (is_python_descriptor(value) || ((PyFunction_Check(value) || !behind(value).empty()) && is_special_name(name)))
-        learn(value);
-  }
-}
-
-// A name that the program looks up in a class which it did not make.
-void Session::read_class(PyTypeObject* type, PyObject* name) {
-  if (existed((PyObject*)type) && !is_symbolic_class(type) && first((PyObject*)type, name))
-    facts_->classes().name(type, name);
-}
-
 // What a piece must not leave behind.
 const std::string& Session::refusal() {
   for (const auto& [variable, before] : variables_before_) {
@@ -135,6 +87,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   }
   seen_ = ignored_;
   writes_.clear();
+  added_.clear();
   generators_.clear();
   argument_tensors_.clear();
   refusal_.clear();
@@ -409,7 +362,12 @@ void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, Py
   if (is_tensor(owner)) {
     static const std::unordered_set<std::string_view> kOfAutograd = {"grad",    "_grad",    "requires_grad",  "is_leaf",
                                                                      "grad_fn", "_version", "_backward_hooks"};
-    if (argument_tensors_.count(owner) != 0) return;
+    if (argument_tensors_.count(owner) != 0) {  // whether it requires gradients, and is a leaf, is guarded with it
+      const bool guarded = text == "requires_grad" || text == "is_leaf" || (text == "grad_fn" && value == Py_None);
+      if (kOfAutograd.count(text) != 0 && !guarded)
+        refuse("reads ." + std::string(text) + " of a tensor among the arguments");
+      return;
+    }
     if (text == "__dict__") learn(value);
     if (kOfAutograd.count(text) == 0) return hold_metadata(owner);
     if (bridge::TraceTensor::from(tensor_of(owner)) != nullptr && text != "grad" && text != "_grad") return;
@@ -498,11 +456,6 @@ bool Session::is_young(PyObject* object) {
   return young_.count(object) != 0;
 }
 
-// The class of an object that the call made, where it found the class in a way that is not known.
-void Session::learn_old_class(PyTypeObject* type) {
-  if (is_heap_type(type) && !existed((PyObject*)type) && !is_young((PyObject*)type)) learn((PyObject*)type);
-}
-
 // Objects are taken to be the call's own that no fact led to. Where one is older than the call, it was found in a way
 // that nobody told of, and no later call is held to what is read of it here.
 void Session::meet_unknown(PyObject* object) {
@@ -547,6 +500,12 @@ void Session::read_of_tensor(PyObject* tensor, PyObject* name) {
   PyObject* dict = argument_tensors_.count(tensor) != 0 ? instance_dict(tensor) : nullptr;
   if (dict != nullptr && PyDict_Contains(dict, name) == 1)
     refuse(std::string("reads attribute ") + utf8(name) + " of a tensor among the arguments");
+}
+
+// The .data of a tensor that the call did not make: an alias of its memory, which no operator would tell of.
+bool Session::asks_for_data(const CressetAttributeRead& read) const {
+  return read.place == CRESSET_AT_GETSET && is_plain_tensor(read.owner) && !is_own_tensor(read.owner) &&
+         PyUnicode_CompareWithASCIIString(read.name, "data") == 0 && !inside_transform() && !operators_call_python();
 }
 
 // getattr(owner, name), where only the result is told.
@@ -633,15 +592,20 @@ void Session::make_own(PyObject* display) {
   argument_paths_.erase(display);
 }
 
-void Session::before_write(const CressetWrite& write) {
-  if (write.kind == CRESSET_WRITE_DISPLAY) return make_own(write.owner);
+bool Session::before_write(const CressetWrite& write) {
+  if (write.kind == CRESSET_WRITE_DISPLAY) return make_own(write.owner), false;
   if (!outer_.empty()) no_write_in_part(write);
-  if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner);
-  if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return;
+  if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner), false;
+  if (write.kind == CRESSET_WRITE_ATTRIBUTE && is_symbolic_number(write.owner))
+    return no_attributes_of(write.owner, write.key), false;
+  if (write.kind == CRESSET_WRITE_ATTRIBUTE && PyType_Check(write.owner)) will_write_class((PyTypeObject*)write.owner);
+  if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return false;
   const std::string_view name = utf8(write.key);
-  if (name != "data" && is_own_tensor(write.owner)) return;
-  if (name == "data" || name == "grad" || name == "requires_grad")
-    capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");
+  if (name != "data" && is_own_tensor(write.owner)) return false;
+  if (name != "data" && name != "grad" && name != "requires_grad") return false;
+  if (write.value != nullptr) return true;
+  capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");
+  return false;
 }
 
 // The write keeps what it was given, so that addresses stay taken.
@@ -672,8 +636,10 @@ void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
       refuse("gives an object of its own a dictionary that was there before");
     return meet_unknown(owner);
   }
-  if (PyType_Check(owner)) return refuse(std::string("changes class ") + ((PyTypeObject*)owner)->tp_name);
-  PyObject* dict = PyModule_Check(owner) ? PyModule_GetDict(owner) : instance_dict(owner);
+  if (PyType_Check(owner)) log_class((PyTypeObject*)owner, name);
+  PyObject* dict = PyType_Check(owner)     ? type_dict((PyTypeObject*)owner)
+                   : PyModule_Check(owner) ? PyModule_GetDict(owner)
+                                           : instance_dict(owner);
   if (dict != nullptr) {
     seen_.insert({dict, name});
     objects_[dict].keys_written = true;

@@ -13,6 +13,11 @@ namespace cresset::frontend {
 // The object with the symbolic numbers in it replaced by their values of this call: in place in lists, dictionaries and
 // instances, by new tuples where a tuple holds one. Everything else stays the object that it is.
 PyRef without_symbols(PyRef object);
+// What stands in the place of a builtin or a function of torch while something is captured: the program stores that
+// builtin or function. rows: a list of (replacement, original).
+void set_originals(PyObject* rows);
+PyObject* original_of(PyObject* object);  // the object itself, where it is no replacement
+
 // For as long as it lives, what takes the place of a tuple that holds symbols is one object, wherever it is met.
 class OneForOne {
  public:

@@ -317,19 +317,27 @@ void cresset_load_attribute(PyObject* owner, PyObject* name, int method, Cresset
   }
 }
 
-PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name) {
+// What changes owner.name in Python: a special method of that name, or of a property the function for it.
+static PyObject* python_changer(PyObject* owner, PyObject* name, PyObject* method, int deletes, int* with_name) {
   PyTypeObject* type = Py_TYPE(owner);
-  if (type->tp_setattro == cresset_known.setattr) {
-    PyObject* setter = _PyType_Lookup(type, cresset_names.__setattr__);
-    *with_name = 1;
-    return setter != NULL && PyFunction_Check(setter) ? Py_NewRef(setter) : NULL;
+  PyObject* changer = NULL;
+  *with_name = type->tp_setattro == cresset_known.setattr;
+  if (*with_name) {
+    changer = _PyType_Lookup(type, method);
+  } else if (type->tp_setattro == PyObject_GenericSetAttr) {
+    const PyObject* found = _PyType_Lookup(type, name);
+    if (found == NULL || !Py_IS_TYPE(found, &PyProperty_Type)) return NULL;
+    changer = deletes ? ((const PropertyObject*)found)->del : ((const PropertyObject*)found)->set;
   }
-  if (type->tp_setattro != PyObject_GenericSetAttr) return NULL;
-  PyObject* found = _PyType_Lookup(type, name);
-  if (found == NULL || !Py_IS_TYPE(found, &PyProperty_Type)) return NULL;
-  PyObject* setter = ((PropertyObject*)found)->set;
-  *with_name = 0;
-  return setter != NULL && PyFunction_Check(setter) ? Py_NewRef(setter) : NULL;
+  return changer != NULL && PyFunction_Check(changer) ? Py_NewRef(changer) : NULL;
+}
+
+PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name) {
+  return python_changer(owner, name, cresset_names.__setattr__, 0, with_name);
+}
+
+PyObject* cresset_python_deleter(PyObject* owner, PyObject* name, int* with_name) {
+  return python_changer(owner, name, cresset_names.__delattr__, 1, with_name);
 }
 
 int cresset_replace_attribute(PyObject* owner, PyObject* name, PyObject* value) {
