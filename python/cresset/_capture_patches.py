@@ -149,7 +149,7 @@ def _without_end(name):
         return getattr(int(self), name)(int(other))
 
     exact.__name__, exact.__qualname__ = name, f"SymInt.{name}"
-    return exact
+    return _C._number_operator(torch.SymInt, name, exact) or exact
 
 
 for _name in ("add", "sub", "mul", "pow", "floordiv", "mod", "truediv"):
@@ -173,26 +173,14 @@ torch.SymInt.conjugate = lambda self: self
 torch.SymFloat.real = property(lambda self: self)
 torch.SymFloat.imag = property(lambda self: 0.0)
 torch.SymFloat.conjugate = lambda self: self
+torch.SymFloat.__pos__ = lambda self: self
+torch.SymFloat.__abs__ = lambda self: torch.sym_max(self, -self) + 0.0  # 0.0 of -0.0
 torch.SymFloat.__format__ = lambda self, spec: format(float(self), spec)
 torch.SymBool.__index__ = lambda self: int(bool(self))
 
 
-def _class_of_number(symbolic, plain):
-    """`__class__`, which singledispatch, abstract classes and C code's isinstance() go by: as of the number. torch's own
-    code, which knows of symbols, sees what they are."""
-
-    def look(self):
-        asking = sys._getframe().f_back
-        if asking is not None and asking.f_globals.get("__name__", "").partition(".")[0] == "torch":
-            return symbolic
-        return plain if type(self.node) is torch._C._SymNode and not self.node.is_nested_int() else symbolic
-
-    look._cresset_native = (look.__code__, None)
-    _C._set_class_attribute(symbolic, "__class__", property(look))
-
-
 for _symbolic, _plain in ((torch.SymInt, int), (torch.SymFloat, float), (torch.SymBool, bool)):
-    _class_of_number(_symbolic, _plain)
+    _C._show_as(_symbolic, _plain)
 
 
 def _of_value(name, value):
@@ -252,6 +240,9 @@ class _Range(metaclass=_RangeType):
         return _range(start, start + int(steps) * step, step)
 
 
+_Range.__name__ = _Range.__qualname__ = "range"
+
+
 class RangeIterator:
     """An iterator over a range that stands at a symbolic place: one piece serves every round of a loop."""
 
@@ -290,6 +281,7 @@ def _extremum(builtin, symbolic):
             out = symbolic(out, value)
         return out
 
+    extremum.__name__ = extremum.__qualname__ = builtin.__name__
     return extremum
 
 
@@ -653,6 +645,35 @@ _done_natively()
 _wrapper = torch._disable_dynamo(lambda: None)
 _C._see_through_wrappers(_wrapper.__code__, _wrapper.__code__.co_freevars.index("fn"))
 
+
+def _in_stores(self, name):
+    """torch.nn.Module.__getattr__ as it is known here."""
+    if "_parameters" in self.__dict__:
+        _parameters = self.__dict__["_parameters"]
+        if name in _parameters:
+            return _parameters[name]
+    if "_buffers" in self.__dict__:
+        _buffers = self.__dict__["_buffers"]
+        if name in _buffers:
+            return _buffers[name]
+    if "_modules" in self.__dict__:
+        modules = self.__dict__["_modules"]
+        if name in modules:
+            return modules[name]
+    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+def _does(function):
+    """What a function does, as far as its code says. Its first constant is its documentation."""
+    code = function.__code__
+    return code.co_code, code.co_names, code.co_varnames, code.co_argcount, code.co_consts[1:]
+
+
+if isinstance(torch.nn.Module.__getattr__, types.FunctionType) and _does(torch.nn.Module.__getattr__) == _does(
+    _in_stores
+):
+    _C._looks_in_stores(torch.nn.Module.__getattr__.__code__, ("_parameters", "_buffers", "_modules"))
+
 # (where, name, what stands there while capturing)
 _REPLACED = [
     (builtins, "range", _Range),
@@ -691,6 +712,13 @@ _loading = functools.lru_cache(None)(_vmap.lazy_load_decompositions)
 _REPLACED.append((_vmap, "lazy_load_decompositions", _loading))
 _REPLACED += _operators_of_control_flow()
 _originals = [getattr(where, name) for where, name, _ in _REPLACED]
+_C._set_originals(
+    [
+        (replacement, original)
+        for (where, _, replacement), original in zip(_REPLACED, _originals)
+        if isinstance(where, types.ModuleType)
+    ]
+)
 
 
 def install():

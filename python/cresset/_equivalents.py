@@ -13,6 +13,7 @@ from . import _C
 _list, _tuple, _set, _dict, _sum = builtins.list, builtins.tuple, builtins.set, builtins.dict, builtins.sum
 _max, _min, _sorted, _reduce = builtins.max, builtins.min, builtins.sorted, functools.reduce
 _len, _range = builtins.len, builtins.range
+_type, _is_subclass = builtins.type, builtins.type.__subclasscheck__
 _nothing = object()
 
 
@@ -129,6 +130,52 @@ def with_names(function, names, variables):
     return of_frame
 
 
+def next_of_map(values, /):
+    function, *iterators = values.__reduce__()[1]
+    args = []
+    for iterator in iterators:
+        args.append(next(iterator))
+    return function(*args)
+
+
+def next_of_filter(values, /):
+    function, iterator = values.__reduce__()[1]
+    for value in iterator:
+        if function is None or function is bool:
+            if value:
+                return value
+        elif function(value):
+            return value
+    raise StopIteration
+
+
+def next_of_zip(values, /):
+    iterators = values.__reduce__()[1]
+    if not iterators:
+        raise StopIteration
+    items = []
+    for iterator in iterators:
+        items.append(next(iterator))
+    return _tuple(items)
+
+
+def assign(owner, name, value, /):
+    _C._assign(owner, name, value)
+
+
+def data_of(tensor, /):
+    """tensor.data of one that was there before, whose memory may be another one at each call."""
+    return tensor.detach()
+
+
+def make_instance(cls, /, *args, **kwargs):
+    """Of a class whose __new__ is Python."""
+    made = cls.__new__(cls, *args, **kwargs)
+    if _is_subclass(cls, _type(made)):
+        _type(made).__init__(made, *args, **kwargs)
+    return made
+
+
 class Map:
     """map(), for whoever does nothing but take what it gives."""
 
@@ -232,4 +279,4 @@ CONSUMERS = [
     (_list.__dict__["extend"], extend_by, 1),
 ]
 ITERATORS = [(builtins.map, Map), (builtins.filter, Filter), (builtins.enumerate, Enumerate), (builtins.zip, Zip)]
-_C._use_equivalents(CONSUMERS, ITERATORS, list_of, first_of)
+_C._use_equivalents(CONSUMERS, ITERATORS, list_of, first_of, assign, data_of)

@@ -49,7 +49,11 @@ Capture::Scope::Scope(Capture& capture)
   enter_dispatch_state();
 }
 
+// Whether autocast is on is a matter of excluded keys, too, and the program's: a piece that began inside of a region of
+// autocast leaves it.
 Capture::Scope::~Scope() {
+  const c10::DispatchKeySet now = c10::impl::tls_local_dispatch_key_set().excluded_ & c10::autocast_dispatch_keyset;
+  saved_.excluded_ = (saved_.excluded_ - c10::autocast_dispatch_keyset) | now;
   c10::impl::_force_tls_local_dispatch_key_set(saved_);
   at::autocast::set_autocast_cache_enabled(autocast_cache_);
   current_capture = previous_;
@@ -411,9 +415,14 @@ graph::ValueId laid_out(Capture& capture, graph::ValueId value, graph::ValueId l
 
 }  // namespace
 
+void Capture::require_writable(const TraceTensor& tensor) const {
+  if (storages_[tensor.storage_id().index].ambiguous)
+    abort_capture("a write to memory that several arguments or parameters share");
+}
+
 void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   Storage& storage = storages_[tensor.storage_id().index];
-  if (storage.ambiguous) abort_capture("a write to memory that several arguments or parameters share");
+  require_writable(tensor);
   if (!possible_views_.empty()) guard_copies_of(tensor.storage_id().index);
   // Who looks at the memory of a written parameter must find the write done.
   if (use_guests_ && storage.version == 0 && storage.home == OutputSpec::Kind::Constant &&

@@ -60,7 +60,7 @@ struct OutputSpec {
   std::vector<sym::ExprId> sizes, strides;
   sym::ExprId offset;
   bool conjugated = false, negated = false;  // when its elements are read
-  bool wants_gradient = false;               // of a view of the caller's memory: autograd records that it is one
+  bool detached = false;                     // to autograd it is no view of what requires gradients
 
   at::Tensor marked(at::Tensor view) const;  // with the last two
 };
@@ -192,6 +192,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   graph::ValueId value_of(TraceTensor& tensor);
   // In-place write: `value` (same sizes and dtype as the tensor) becomes its contents.
   void write(TraceTensor& tensor, graph::ValueId value);
+  // Aborts where write() would. Asked before what is written is computed: a random operator draws but once.
+  void require_writable(const TraceTensor& tensor) const;
   at::Tensor make_result(graph::ValueId value);  // over a fresh storage
   at::Tensor make_view(TraceTensor& parent, graph::OpId op, std::vector<graph::Arg> args, graph::ValueId value,
                        sym::ExprId offset);

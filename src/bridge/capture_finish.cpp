@@ -1,4 +1,6 @@
 // The end of a capture: writes through views become scatters, results become output specifications.
+#include <torch/csrc/autograd/variable.h>
+
 #include "bridge/capture.h"
 #include "bridge/dtypes.h"
 
@@ -153,9 +155,11 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   spec.strides = view ? view->strides : trace.type().strides;
   spec.offset = view ? view->offset : trace.offset();
   spec.is_view = view || trace.chain() != nullptr || base.sizes != spec.sizes || base.strides != spec.strides;
+  const auto* of_autograd = torch::autograd::impl::get_view_autograd_meta(output);
+  spec.detached =
+      of_autograd == nullptr || !of_autograd->has_bw_view() || !of_autograd->get_backward_view().base_.requires_grad();
   spec.conjugated = lazy.conjugated;
   spec.negated = lazy.negated;
-  spec.wants_gradient = output.requires_grad();
   return spec;
 }
 

@@ -501,6 +501,7 @@ class Call {
     at::Tensor self = argument(0).toTensor();
     at::Tensor target_tensor = stand_in(0);
     TraceTensor& target = *TraceTensor::from(target_tensor);
+    capture_.require_writable(target);
     check_overlap(target);
     const size_t kept = entry_.functional_handle->schema().arguments().size();
     std::vector<Arg> args = arguments(std::min(count_, kept));
@@ -531,6 +532,8 @@ class Call {
 
   void out() {
     const size_t kept = count_ - entry_.out_arguments;
+    for (size_t i = kept; i < count_; ++i)
+      if (argument(i).isTensor()) capture_.require_writable(*TraceTensor::from(stand_in(i)));
     const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(kept));
     std::vector<c10::IValue> outs;
     for (size_t i = 0; i < entry_.out_arguments; ++i) {

@@ -112,7 +112,8 @@ void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
         guard.strides.push_back(pool.is_const(e) ? pool.const_value(e) : -1);
     for (size_t j = 0; j < i && guard.same_as < 0; ++j)
       if (inputs[j].is_same(inputs[i])) guard.same_as = static_cast<int32_t>(j);
-    if (records_gradients_) guard.requires_grad = inputs[i].requires_grad();
+    guard.requires_grad = inputs[i].requires_grad();
+    if (*guard.requires_grad) guard.is_leaf = inputs[i].is_leaf();
     tensor_guards_.push_back(std::move(guard));
   }
   for (size_t i = 0; i < captured_.constants.size(); ++i) {
@@ -226,6 +227,7 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   if (t.scalar_type() != guard.dtype) return miss("expected dtype ", guard.dtype, ", got ", t.scalar_type());
   if (guard.requires_grad && t.requires_grad() != *guard.requires_grad)
     return miss("expected requires_grad=", *guard.requires_grad);
+  if (guard.is_leaf && t.is_leaf() != *guard.is_leaf) return miss("expected is_leaf=", *guard.is_leaf);
   if (!sizes_match(guard, t)) return miss("expected sizes ", guard.sizes, " (-1: any), got ", t.sizes());
   if (!strides_match(guard, t)) return miss("expected another memory layout, got strides ", t.strides());
   if (guard.layout.at_start && t.storage_offset() != 0) return miss("expected a tensor at the start of its storage");

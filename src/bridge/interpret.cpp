@@ -182,10 +182,11 @@ void Interpreter::write_inputs() {
 
 at::Tensor Interpreter::output(const OutputSpec& spec) {
   try {
-    const at::Tensor base = spec.kind == OutputSpec::Kind::Input      ? inputs_[spec.position]
-                            : spec.kind == OutputSpec::Kind::Constant ? constants_[spec.position]
-                                                                      : value(graph_.outputs[spec.position]);
+    at::Tensor base = spec.kind == OutputSpec::Kind::Input      ? inputs_[spec.position]
+                      : spec.kind == OutputSpec::Kind::Constant ? constants_[spec.position]
+                                                                : value(graph_.outputs[spec.position]);
     if (!spec.is_view) return base;
+    if (spec.kind != OutputSpec::Kind::GraphOutput && spec.detached && base.requires_grad()) base = base.detach();
     const std::vector<int64_t> sizes = integers(spec.sizes), strides = integers(spec.strides);
     if (to_torch(spec.dtype) == base.scalar_type())
       return spec.marked(at::as_strided(base, sizes, strides, base.storage_offset() + integer(spec.offset)));

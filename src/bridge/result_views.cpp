@@ -1,7 +1,6 @@
 #include "bridge/result_views.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <c10/core/GradMode.h>
 
 #include "bridge/dtypes.h"
 
@@ -60,7 +59,7 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
     } else if (fresh && below_autograd) {
       const at::AutoDispatchBelowADInplaceOrView below;
       out.push_back(view(v, base, geometry.data()));
-    } else if (!fresh && !v.spec.wants_gradient && c10::GradMode::is_enabled() && base.requires_grad()) {
+    } else if (!fresh && v.spec.detached && base.requires_grad()) {
       out.push_back(view(v, base.detach(), geometry.data()));
     } else {
       out.push_back(view(v, base, geometry.data()));

@@ -321,11 +321,18 @@ c10::SymNode SymNode::le(const c10::SymNode& other) {
 c10::SymNode SymNode::ge(const c10::SymNode& other) {
   return compare(other, &sym::ExprPool::ge, std::greater_equal<double>());
 }
+// As Python compares them, where one is no number.
+static at::Tensor greater_of_tensors(const at::Tensor& a, const at::Tensor& b) { return at::where(b > a, b, a); }
+
 c10::SymNode SymNode::sym_min(const c10::SymNode& other) {
   if (involves_float(other)) return float_op(other, [](double a, double b) { return std::min(a, b); });
   return make(Type::Int, pool().min(expr_, operand(other)));
 }
 c10::SymNode SymNode::sym_max(const c10::SymNode& other) {
+  SymNode* const theirs = ours(other);
+  if (type_ == Type::Value || (theirs != nullptr && theirs->type_ == Type::Value))
+    if (c10::SymNode value = value_op(other, &greater_of_tensors, [](double a, double b) { return std::max(a, b); }))
+      return value;
   if (involves_float(other)) return float_op(other, [](double a, double b) { return std::max(a, b); });
   return make(Type::Int, pool().max(expr_, operand(other)));
 }

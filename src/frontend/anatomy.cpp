@@ -17,9 +17,9 @@
 namespace cresset::frontend {
 namespace {
 
-// An instance of a Python class that adds to `base` a __dict__ and nothing else.
-bool adds_only_a_dict(PyTypeObject* type, PyTypeObject* base) {
-  return type->tp_dictoffset != 0 && adds_only_dict_and_slots(type, base) && slots_of(type).empty();
+// Of a class statement below `base`, whose instances have besides at most a __dict__ and slots.
+bool extends(PyTypeObject* type, PyTypeObject* base) {
+  return type != base && is_heap_type(type) && adds_only_dict_and_slots(type, base);
 }
 
 // An instance of a Python class whose whole state is its __dict__ and its slots.
@@ -36,11 +36,9 @@ PyTypeObject* keeper_of_items(PyObject* object) {
   return PyODict_Check(object) ? &PyODict_Type : &PyDict_Type;
 }
 bool is_dict_object(PyObject* object) {
-  return PyDict_Check(object) && adds_only_a_dict(Py_TYPE(object), keeper_of_items(object));
+  return PyDict_Check(object) && extends(Py_TYPE(object), keeper_of_items(object));
 }
-bool is_list_object(PyObject* object) {
-  return PyList_Check(object) && adds_only_a_dict(Py_TYPE(object), &PyList_Type);
-}
+bool is_list_object(PyObject* object) { return PyList_Check(object) && extends(Py_TYPE(object), &PyList_Type); }
 
 // Of cresset._capture_patches.
 bool is_ours(PyObject* object) {
@@ -110,14 +108,13 @@ Anatomy of_instance(PyObject* object, Anatomy::Kind kind = Anatomy::Kind::Object
 // The items as they are, whatever the subclass's methods say.
 Anatomy of_dict_object(PyObject* object) {
   std::vector<PyRef> values;
-  const PyRef keys = checked(PyList_New(0));
-  PyObject *key, *value;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(object, &position, &key, &value)) {
+  const PyRef keys = checked(PyList_New(0)), all = keys_in_order(object);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all.get()); ++i) {
+    PyObject* const key = PyList_GET_ITEM(all.get(), i);
     // A number was pinned when it was hashed.
     const PyRef plain = is_symbolic_number(key) ? without_symbols(PyRef::borrow(key)) : PyRef::borrow(key);
     if (!is_constant_value(plain.get())) return {};  // comparing it with another would run code of the user's
-    values.push_back(PyRef::borrow(value));
+    values.push_back(PyRef::borrow(PyDict_GetItemWithError(object, key)));
     if (PyList_Append(keys.get(), plain.get()) < 0) throw PythonError{};
   }
   Anatomy out = of_instance(object, Anatomy::Kind::DictObject, std::move(values));
@@ -188,11 +185,11 @@ Anatomy of_mapping(PyObject* object) {
   PyRef factory = PyRef::steal(PyObject_GetAttrString(object, "default_factory"));
   if (!factory) PyErr_Clear(), factory = PyRef::borrow(Py_None);
   Anatomy out{Anatomy::Kind::Mapping, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), factory.get())), {}};
-  PyObject *key, *value;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(object, &position, &key, &value)) {
+  const PyRef keys = keys_in_order(object);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i) {
+    PyObject* const key = PyList_GET_ITEM(keys.get(), i);
     out.parts.push_back(PyRef::borrow(key));
-    out.parts.push_back(PyRef::borrow(value));
+    out.parts.push_back(PyRef::borrow(PyDict_GetItemWithError(object, key)));
   }
   return out;
 }
@@ -239,10 +236,10 @@ void fill_items(PyObject* made, const Anatomy& anatomy) {
   for (size_t i = 0; i < item_count(anatomy); ++i) {
     PyObject* item = anatomy.parts[i].get();
     PyObject* key = PyDict_Check(made) ? PyTuple_GET_ITEM(form_item(anatomy, 2), static_cast<Py_ssize_t>(i)) : nullptr;
-    const int done = key == nullptr        ? PyList_Append(made, item)
-                     : PyODict_Check(made) ? PyODict_SetItem(made, key, item)
-                                           : PyDict_SetItem(made, key, item);
-    if (done < 0) throw PythonError{};
+    if (key != nullptr)
+      set_item(made, key, item);
+    else if (PyList_Append(made, item) < 0)
+      throw PythonError{};
   }
 }
 

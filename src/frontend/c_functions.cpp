@@ -152,7 +152,7 @@ CCall function_of(PyObject* callable, const char* name, PyObject* const* args, P
   if (module == "cresset._C" && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
   if (module == "sys" && kSysReads.count(n) != 0) return call;
   if (module == "posix" && n == "fspath") return call;  // of a str, that str
-  if (module == "cresset._C") return call.effect = CEffect::Pure, call;
+  if (module == "cresset._C") return call.effect = n == "_assign" ? CEffect::Outside : CEffect::Pure, call;
   if (module.empty() || kModules.count(module) == 0 || kEffects.count(n) != 0) call.effect = CEffect::Outside;
   const auto changers = kChangeFirst.find(module);
   if (changers == kChangeFirst.end() || changers->second.count(n) == 0) return call;
@@ -238,11 +238,9 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
     if (nargs == 0) return {};
     return method_of(args[0], PyUnicode_AsUTF8(((PyDescrObject*)callable)->d_name), 1);
   }
-  if (is_method_wrapper(callable)) {  // object().__setattr__, ...: tells its self and name by attributes
-    PyRef self = PyRef::steal(PyObject_GetAttrString(callable, "__self__"));
-    PyRef name = PyRef::steal(PyObject_GetAttrString(callable, "__name__"));
-    if (!self || !name) return PyErr_Clear(), CCall{CEffect::Outside};
-    return method_of(self.get(), PyUnicode_AsUTF8(name.get()), 0);  // the wrapper keeps both
+  if (is_method_wrapper(callable)) {  // object().__setattr__, ...
+    const auto [descriptor, self] = take_apart_wrapper(callable);
+    return method_of(self, PyUnicode_AsUTF8(((PyDescrObject*)descriptor)->d_name), 0);
   }
   if (PyMethod_Check(callable)) {  // a bound C callable
     PyObject* function = PyMethod_GET_FUNCTION(callable);

@@ -389,7 +389,7 @@ class CaptureRun final : public PieceMaker {
     const Frames frames = frames_after(innermost, op.kind == Operation::Kind::Truth, &why);
     if (!frames.contents) return why;
     const SeeRunning running(frames.running);
-    variant.after = TorchState::now();
+    variant.after = op.state;
     if (!variant.after.reachable_from(variant.state)) return "inside a change of torch's modes";
     piece_->begin_recipes(session_.get());
     RecipeBuilder& recipes = piece_->recipes();

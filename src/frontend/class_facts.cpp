@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "frontend/py_objects.h"
+#include "frontend/state_facts.h"
 
 namespace cresset::frontend {
 namespace {
@@ -53,6 +54,13 @@ PyRef registered_with(PyObject* type) {
   return out;
 }
 
+// As the keys of a class are.
+PyRef interned(PyObject* name) {
+  Py_INCREF(name);
+  PyUnicode_InternInPlace(&name);
+  return PyRef::steal(name);
+}
+
 PyFunctionObject* as_function(const PyRef& function) { return (PyFunctionObject*)function.get(); }
 
 }  // namespace
@@ -64,9 +72,11 @@ bool is_special_name(PyObject* name) {
 
 size_t ClassFacts::namespace_of(PyTypeObject* type) {
   const auto [known, fresh] = namespace_of_.emplace((PyObject*)type, namespaces_.size());
-  if (fresh)
-    namespaces_.push_back(
-        {PyRef::borrow((PyObject*)type), checked(PyDict_Copy(type_dict(type))), dict_version(type_dict(type))});
+  if (!fresh) return known->second;
+  PyRef contents = checked(PyDict_Copy(type_dict(type)));
+  for (const Name& other : elsewhere_)  // an input of the program has a symbol there
+    if (other.type == (PyObject*)type && PyDict_DelItem(contents.get(), other.name) < 0) PyErr_Clear();
+  namespaces_.push_back({PyRef::borrow((PyObject*)type), std::move(contents), dict_version(type_dict(type))});
   return known->second;
 }
 
@@ -89,10 +99,40 @@ ClassFacts::Type* ClassFacts::type(PyTypeObject* type) {
 void ClassFacts::name(PyTypeObject* type, PyObject* name) {
   Type* const fact = this->type(type);
   if (fact == nullptr || !PyUnicode_CheckExact(name)) return;
-  Py_INCREF(name);
-  PyUnicode_InternInPlace(&name);  // as the keys of a class are
-  PyRef kept = PyRef::steal(name);
-  if (fact->names.insert(name).second) fact->kept_names.push_back(std::move(kept));
+  PyRef kept = interned(name);
+  if (fact->names.insert(kept.get()).second) fact->kept_names.push_back(std::move(kept));
+}
+
+void ClassFacts::elsewhere(PyTypeObject* type, PyObject* name) {
+  PyRef kept = interned(name);
+  if (!elsewhere_.insert({(PyObject*)type, kept.get()}).second) return;
+  kept_.push_back(PyRef::borrow((PyObject*)type));
+  kept_.push_back(std::move(kept));
+}
+
+bool ClassFacts::speaks_of(PyTypeObject* type, PyObject* name) const {
+  const auto known = namespace_of_.find((PyObject*)type);
+  if (known == namespace_of_.end()) return false;
+  const PyRef key = interned(name);
+  return std::any_of(types_.begin(), types_.end(), [&](const Type& fact) {
+    return fact.names.count(key.get()) != 0 &&
+           std::find(fact.namespaces.begin(), fact.namespaces.end(), known->second) != fact.namespaces.end();
+  });
+}
+
+void ClassFacts::changed(const Changed& tell) const {
+  for (const Type& fact : types_)
+    for (const size_t at : fact.namespaces) {
+      const Namespace& then = namespaces_[at];
+      PyObject* const now = type_dict((PyTypeObject*)then.type.get());
+      PyObject *name, *value;
+      Py_ssize_t position = 0;
+      while (PyDict_Next(then.contents.get(), &position, &name, &value)) {
+        PyObject* other = PyDict_GetItemWithError(now, name);
+        if (other == nullptr) PyErr_Clear();
+        if (other != nullptr && other != value && counts(fact, then, name)) tell(then.type.get(), name, value, other);
+      }
+    }
 }
 
 void ClassFacts::makes_instances(PyTypeObject* type) {
@@ -138,21 +178,24 @@ bool ClassFacts::abstracts_hold(std::string* why) {
   return true;
 }
 
+bool ClassFacts::counts(const Type& fact, const Namespace& then, PyObject* name) const {
+  if (elsewhere_.count({then.type.get(), name}) != 0) return false;
+  if (fact.makes_instances || fact.names.count(name) != 0) return true;
+  return is_special_name(name) && !is_about_making(name);
+}
+
 bool ClassFacts::same(const Type& fact, const Namespace& then, std::string* why) const {
   PyObject* const now = type_dict((PyTypeObject*)then.type.get());
   const uint64_t version = dict_version(now);
   if (version != 0 && version == then.version) return true;
-  const auto counts = [&](PyObject* name) {
-    if (fact.makes_instances || fact.names.count(name) != 0) return true;
-    return is_special_name(name) && !is_about_making(name);
-  };
   const auto differs = [&](PyObject* left, PyObject* right) {
     PyObject *name, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(left, &position, &name, &value)) {
       PyObject* other = PyDict_GetItemWithError(right, name);
       if (other == nullptr) PyErr_Clear();
-      if (other == value || !counts(name)) continue;
+      if (other == value || !counts(fact, then, name)) continue;
+      if (other != nullptr && same_constant(value, other)) continue;
       if (why != nullptr)
         *why = std::string("class ") + ((PyTypeObject*)fact.type.get())->tp_name + ": " + utf8(name) + " changed";
       return true;

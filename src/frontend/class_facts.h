@@ -8,6 +8,7 @@
 
 #include <c10/util/flat_hash_map.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,14 @@ class ClassFacts {
   int visit(visitproc visit, void* arg) const;
   const std::vector<Type>& types() const { return types_; }
   const std::vector<Function>& functions() const { return functions_; }
+  // What the class itself has under this name is told otherwise (an input of the program), or written by the call
+  // before it is read: no fact speaks of it.
+  void elsewhere(PyTypeObject* type, PyObject* name);
+  // Whether a lookup of the name that is a fact may have found it in this very class.
+  bool speaks_of(PyTypeObject* type, PyObject* name) const;
+  // Names that the facts speak of, and that stand for something else now: (class, name, then, now).
+  using Changed = std::function<void(PyObject*, PyObject*, PyObject*, PyObject*)>;
+  void changed(const Changed& tell) const;
   // Keeps the chosen ones; instances are held to their classes when those are kept.
   void filter(const std::vector<bool>& types, const std::vector<bool>& functions);
 
@@ -67,6 +76,16 @@ class ClassFacts {
     PyRef type, contents;  // a copy
     uint64_t version;
   };
+  struct Name {
+    PyObject *type, *name;  // the name is interned
+    bool operator==(const Name&) const = default;
+  };
+  struct NameHash {
+    size_t operator()(const Name& n) const {
+      return reinterpret_cast<size_t>(n.type) * 31 ^ reinterpret_cast<size_t>(n.name);
+    }
+  };
+  bool counts(const Type& fact, const Namespace& then, PyObject* name) const;
   size_t namespace_of(PyTypeObject* type);
   bool types_hold(std::string* why);
   bool abstracts_hold(std::string* why);
@@ -90,6 +109,8 @@ class ClassFacts {
   std::vector<Abstract> abstracts_;
   PyRef token_;  // of all registrations, when the abstract classes were looked at
   std::vector<Namespace> namespaces_;
+  ska::flat_hash_set<Name, NameHash> elsewhere_;
+  std::vector<PyRef> kept_;
   ska::flat_hash_map<PyObject*, size_t> type_of_, namespace_of_;
   ska::flat_hash_set<PyObject*> known_functions_;
 };

@@ -49,6 +49,11 @@ std::string name_of(PyObject* function) {
   return text != nullptr ? text : "?";
 }
 
+bool requires_grad(const CallLeaves& leaves) {
+  return std::any_of(leaves.tensors.begin(), leaves.tensors.end(),
+                     [](const at::Tensor& t) { return t.requires_grad(); });
+}
+
 void note_recompile(const std::string& line) {
   live_totals().recompiles.push_back(line);
   CRESSET_LOG(Recompiles, line);
@@ -92,6 +97,10 @@ bool CompiledFunction::serves(Variant& v, const TorchState& state, PyObject* arg
   if (!match(v.args, args, found.leaves, why) || !match(v.kwargs, kwargs, found.leaves, why)) return false;
   if (!(options_.evaluate ? v.facts.holds(why) : v.modules.holds(why))) return false;
   if (!v.facts.gather(found.leaves, why)) return false;
+  if (v.wants_gradients && !requires_grad(found.leaves)) {
+    if (why != nullptr) *why = "no tensor among the arguments requires gradients any more";
+    return false;
+  }
   if (v.entry == nullptr) return true;
   found.symbols.resize(v.symbol_count);
   return v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why);
@@ -174,6 +183,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
   result = capture_call(request(modules, turn), variant, args, kwargs);
   if (!variant->eager_reason.empty()) {
+    variant->wants_gradients = requires_grad(leaves) && variant->eager_reason.starts_with(kGradientsAreWanted);
     record_break(*variant, name);
     ++live_totals().eager_calls;
   }

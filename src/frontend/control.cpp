@@ -10,6 +10,7 @@
 #include "bridge/sym_node.h"
 #include "frontend/capture_run.h"
 #include "frontend/equivalents.h"
+#include "frontend/number_operators.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/symbols.h"
@@ -159,19 +160,45 @@ PyObject* see_through_wrappers(PyObject*, PyObject* args) {
   return cresset_eval_see_through_wrappers(code, cell), Py_NewRef(Py_None);
 }
 
+PyObject* looks_in_stores(PyObject*, PyObject* args) {
+  PyObject *code, *names;
+  if (PyArg_ParseTuple(args, "O!O!", &PyCode_Type, &code, &PyTuple_Type, &names) == 0) return nullptr;
+  return cresset_eval_looks_in_stores(code, names), Py_NewRef(Py_None);
+}
+
+PyObject* show_as(PyObject*, PyObject* args) {
+  PyTypeObject *symbolic, *plain;
+  if (PyArg_ParseTuple(args, "O!O!", &PyType_Type, &symbolic, &PyType_Type, &plain) == 0) return nullptr;
+  return guarded([&] { return show_number_as(symbolic, plain), Py_NewRef(Py_None); });
+}
+
+PyObject* make_number_operator(PyObject*, PyObject* args) {
+  PyTypeObject* type;
+  const char* name;
+  PyObject* otherwise;
+  if (PyArg_ParseTuple(args, "O!sO", &PyType_Type, &type, &name, &otherwise) == 0) return nullptr;
+  return number_operator(type, name, otherwise);
+}
+
 PyObject* collects(PyObject*, PyObject* wanted) {
   if (wanted == Py_None) return PyBool_FromLong(user_collects());
   return set_user_collects(wanted == Py_True), Py_NewRef(Py_None);
 }
 
-// A name that the class's own class keeps others from setting.
-PyObject* set_class_attribute(PyObject*, PyObject* args) {
-  PyTypeObject* type;
-  PyObject *name, *value;
-  if (PyArg_ParseTuple(args, "O!UO", &PyType_Type, &type, &name, &value) == 0) return nullptr;
-  if (PyDict_SetItem(type_dict(type), name, value) < 0) return nullptr;
-  PyType_Modified(type);
-  return Py_NewRef(Py_None);
+// In the middle of a piece it is a call, which may end the piece.
+PyObject* assign(PyObject*, PyObject* args) {
+  PyObject *owner, *name, *value;
+  if (PyArg_ParseTuple(args, "OUO", &owner, &name, &value) == 0) return nullptr;
+  return PyObject_SetAttr(owner, name, value) < 0 ? nullptr : Py_NewRef(Py_None);
+}
+
+PyObject* set_originals(PyObject*, PyObject* rows) {
+  try {
+    frontend::set_originals(rows);
+    return Py_NewRef(Py_None);
+  } catch (const PythonError&) {
+    return nullptr;
+  }
 }
 
 PyObject* allow(PyObject*, PyObject* callable) {
@@ -194,9 +221,15 @@ PyMethodDef functions[] = {
     {"_effect_of", effect_of, METH_VARARGS, "What becomes of a call of a C function."},
     {"_see_through_wrappers", see_through_wrappers, METH_VARARGS,
      "Functions of this code are called as what the cell of that index in their closure holds."},
-    {"_set_class_attribute", set_class_attribute, METH_VARARGS, "Sets a name that only the class itself can have."},
+    {"_looks_in_stores", looks_in_stores, METH_VARARGS,
+     "A __getattr__ of this code looks in the instance's dictionaries of these names, and nowhere else."},
+    {"_show_as", show_as, METH_VARARGS, "Gives a class of symbolic numbers the `__class__` of the plain ones."},
+    {"_number_operator", make_number_operator, METH_VARARGS,
+     "A method of symbolic ints for this class, with the function that does what it does not."},
     {"_collects", collects, METH_O,
      "Whether garbage is collected where nothing is captured; of True or False: is now."},
+    {"_assign", assign, METH_VARARGS, "owner.name = value"},
+    {"_set_originals", set_originals, METH_O, "(replacement, original) of what stands elsewhere while capturing."},
     {"allow", allow, METH_O, "A C function that may be called while capturing."},
     {nullptr, nullptr, 0, nullptr},
 };

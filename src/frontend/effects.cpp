@@ -2,6 +2,7 @@
 
 #include <opcode.h>
 
+#include "frontend/py_objects.h"
 #include "frontend/replay.h"
 
 namespace cresset::frontend {
@@ -55,9 +56,8 @@ void repeat(const Effect& effect, PyObject* owner, const std::vector<PyRef>& val
     case Write::Kind::Cell:
       return check(PyCell_Set(owner, value));
     case Write::Kind::Item:
-      if (PyDict_Check(owner) && value != nullptr) return check(PyDict_SetItem(owner, effect.key.get(), value));
-      return check(value != nullptr ? PyObject_SetItem(owner, effect.key.get(), value)
-                                    : PyObject_DelItem(owner, effect.key.get()));
+      if (PyDict_Check(owner)) return set_item(owner, effect.key.get(), value);
+      return check(PyList_Type.tp_as_mapping->mp_ass_subscript(owner, effect.key.get(), value));
     case Write::Kind::InPlace:
       in_place(effect.operation, owner, value);
       return;
@@ -74,8 +74,9 @@ void repeat(const Effect& effect, PyObject* owner, const std::vector<PyRef>& val
 
 void set_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   // A setter in Python was evaluated: what it wrote is an effect of its own.
+  if (PyType_Check(owner)) return check(PyType_Type.tp_setattro(owner, name, value));
   static auto* const thread_local_type = (PyTypeObject*)module_attribute("_thread", "_local");
-  const bool own_way = PyType_Check(owner) || PyModule_Check(owner) || Py_IS_TYPE(owner, thread_local_type);
+  const bool own_way = PyModule_Check(owner) || Py_IS_TYPE(owner, thread_local_type);
   check(own_way ? PyObject_SetAttr(owner, name, value) : PyObject_GenericSetAttr(owner, name, value));
 }
 

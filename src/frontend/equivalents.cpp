@@ -1,5 +1,6 @@
 #include "frontend/equivalents.h"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
@@ -21,14 +22,6 @@ std::unordered_map<PyObject*, Consumer> consumers;
 std::unordered_map<PyObject*, PyObject*> iterators;    // by the builtin class
 std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by the C function
 
-// Iterators that run code of the program when C code asks them for the next item, and have no other methods for it.
-bool runs_program(PyObject* values) {
-  if (PyGen_CheckExact(values)) return true;
-  for (const auto& [builtin, type] : iterators)
-    if ((PyObject*)Py_TYPE(values) == type) return true;
-  return false;
-}
-
 // Functions of the program, and methods of its containers, whose calls are to be seen.
 bool is_of_program(PyObject* function) {
   if (PyMethod_Check(function)) return PyFunction_Check(PyMethod_GET_FUNCTION(function));
@@ -37,6 +30,38 @@ bool is_of_program(PyObject* function) {
     return self != nullptr && (is_container(self) || viewed(self) != nullptr);
   }
   return PyFunction_Check(function);
+}
+
+bool has_method(PyTypeObject* type, const char* name) {
+  const PyRef key = checked(PyUnicode_InternFromString(name));
+  PyObject* const found = _PyType_Lookup(type, key.get());
+  return found != nullptr && PyFunction_Check(found);
+}
+
+// map(f, a, b), filter(f, a), zip(a, b): what they hold; empty for others, and of a strict zip.
+PyRef held_by_builtin(PyObject* values) {
+  if (!Py_IS_TYPE(values, &PyMap_Type) && !Py_IS_TYPE(values, &PyFilter_Type) && !Py_IS_TYPE(values, &PyZip_Type))
+    return {};
+  const PyRef reduced = checked(PyObject_CallMethod(values, "__reduce__", nullptr));
+  if (PyTuple_GET_SIZE(reduced.get()) != 2) return {};
+  return PyRef::borrow(PyTuple_GET_ITEM(reduced.get(), 1));
+}
+
+// Whether C code that takes its items runs code of the program: which may be looked at in between.
+bool runs_program(PyObject* values) {
+  if (PyGen_CheckExact(values)) return true;
+  PyTypeObject* const type = Py_TYPE(values);
+  for (const auto& [builtin, replacement] : iterators)
+    if ((PyObject*)type == replacement) return true;
+  if (const PyRef held = held_by_builtin(values)) {
+    PyObject** const parts = PySequence_Fast_ITEMS(held.get());
+    const bool calls = type != &PyZip_Type && is_of_program(parts[0]);
+    return calls || std::any_of(parts, parts + PyTuple_GET_SIZE(held.get()), &runs_program);
+  }
+  if (!is_heap_type(type) || is_container(values) || is_tensor(values)) return false;
+  // One that is asked for its length, or for keys, is left alone: it is asked by C code only.
+  if (has_method(type, "__len__") || has_method(type, "__length_hint__") || has_method(type, "keys")) return false;
+  return has_method(type, "__next__") || has_method(type, "__iter__");
 }
 
 PyObject* keyword(const CressetCall& call, std::string_view name) {
@@ -112,6 +137,31 @@ PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& 
   return iterator_for(activation, call);
 }
 
+PyObject* next_item_of(PyObject* iterator) {
+  if (!held_by_builtin(iterator) || !runs_program(iterator)) return nullptr;
+  static PyObject *const of_map = module_attribute("cresset._equivalents", "next_of_map"),
+                         *const of_filter = module_attribute("cresset._equivalents", "next_of_filter"),
+                         *const of_zip = module_attribute("cresset._equivalents", "next_of_zip");
+  return Py_IS_TYPE(iterator, &PyMap_Type) ? of_map : Py_IS_TYPE(iterator, &PyFilter_Type) ? of_filter : of_zip;
+}
+
+PyRef maker_of_instance(const CressetCall& call) {
+  PyObject* const type = call.callable;
+  if (call.evaluated || !PyType_Check(type) || Py_TYPE(type)->tp_call != PyType_Type.tp_call) return {};
+  if (!is_heap_type((PyTypeObject*)type)) return {};
+  static PyObject* const name = PyUnicode_InternFromString("__new__");
+  PyObject* const found = _PyType_Lookup((PyTypeObject*)type, name);
+  if (found == nullptr || !Py_IS_TYPE(found, &PyStaticMethod_Type)) return {};
+  const PyRef function = checked(PyObject_GetAttrString(found, "__func__"));
+  if (!PyFunction_Check(function.get())) return {};
+  // Of a named tuple, and of what stands in for builtins, it runs no code of the program's.
+  PyObject* const module = PyDict_GetItemString(PyFunction_GET_GLOBALS(function.get()), "__name__");
+  const std::string_view from = module != nullptr ? utf8(module) : "";
+  if (from.starts_with("namedtuple_") || from.starts_with("cresset.")) return {};
+  static PyObject* const make = module_attribute("cresset._equivalents", "make_instance");
+  return checked(PyMethod_New(make, type));
+}
+
 PyObject* hide_frames(PyObject*, PyObject* code) {
   if (!PyCode_Check(code)) return PyErr_SetString(PyExc_TypeError, "a code object is wanted"), nullptr;
   cresset_hide_frames_of((PyCodeObject*)code);
@@ -146,9 +196,9 @@ PyObject* effect_of(PyObject*, PyObject* args) {
 }
 
 PyObject* use_equivalents(PyObject*, PyObject* args) {
-  PyObject *all_consumers, *all_iterators, *list_of, *first_of;
-  if (!PyArg_ParseTuple(args, "O!O!OO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
-                        &first_of))
+  PyObject *all_consumers, *all_iterators, *list_of, *first_of, *assign, *data_of;
+  if (!PyArg_ParseTuple(args, "O!O!OOOO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
+                        &first_of, &assign, &data_of))
     return nullptr;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_consumers); ++i) {
     PyObject *builtin, *function;
@@ -156,11 +206,12 @@ PyObject* use_equivalents(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(PyList_GET_ITEM(all_consumers, i), "OOn", &builtin, &function, &at)) return nullptr;
     consumers[Py_NewRef(builtin)] = {Py_NewRef(function), at};
   }
-  CressetEquivalents known = {Py_NewRef(list_of), Py_NewRef(first_of), {}};
+  const CressetEquivalents known = {Py_NewRef(list_of), Py_NewRef(first_of), Py_NewRef(assign), Py_NewRef(data_of),
+                                    [](PyObject* values) -> int { return runs_program(values) ? 1 : 0; }};
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_iterators); ++i) {
     PyObject *builtin, *type;
     if (!PyArg_ParseTuple(PyList_GET_ITEM(all_iterators, i), "OO", &builtin, &type)) return nullptr;
-    iterators[Py_NewRef(builtin)] = known.iterators[i] = Py_NewRef(type);
+    iterators[Py_NewRef(builtin)] = Py_NewRef(type);
   }
   cresset_eval_use(&known);
   return Py_NewRef(Py_None);

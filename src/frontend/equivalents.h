@@ -3,6 +3,7 @@
 #pragma once
 
 #include "frontend/eval/hooks.h"
+#include "frontend/py_ref.h"
 
 namespace cresset::frontend {
 
@@ -10,7 +11,15 @@ namespace cresset::frontend {
 // what it gives would be told from what the builtin gives.
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call);
 
-// For the module: _hide_frames(code), _use_equivalents(consumers, iterators, list_of, first_of).
+// What gives the next item of a builtin iterator that runs code of the program for it; nullptr for others.
+PyObject* next_item_of(PyObject* iterator);
+
+// Of a call of a class whose __new__ is a function of the program: what makes the instance, to be called with the same
+// arguments. Empty for others.
+PyRef maker_of_instance(const CressetCall& call);
+
+// For the module: _hide_frames(code), _use_equivalents(consumers, iterators, list_of, first_of,
+// assign, data_of).
 PyObject* hide_frames(PyObject* module, PyObject* code);
 PyObject* use_equivalents(PyObject* module, PyObject* args);
 // _substitute(original, function): what the user wants to be evaluated in the place of a C function.

@@ -1,6 +1,7 @@
 #include "frontend/placed_numbers.h"
 
 #include "frontend/eval/hooks.h"
+#include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/slots.h"
 
@@ -22,10 +23,10 @@ void set(const PlaceOfItem& place, PyObject* value) {
     return;
   }
   if (key != nullptr && is_slot(key)) return set_slot(container, key, value);
-  const int done = PyCell_Check(container)    ? PyCell_Set(container, value)
-                   : PyList_Check(container)  ? PyList_SetItem(container, PyLong_AsSsize_t(key), Py_NewRef(value))
-                   : PyODict_Check(container) ? PyODict_SetItem(container, key, value)
-                                              : PyDict_SetItem(container, key, value);
+  if (PyDict_Check(container)) return set_item(container, key, value);
+  const int done = PyCell_Check(container)   ? PyCell_Set(container, value)
+                   : PyType_Check(container) ? PyType_Type.tp_setattro(container, key, value)
+                                             : PyList_SetItem(container, PyLong_AsSsize_t(key), Py_NewRef(value));
   if (done < 0) throw PythonError{};
 }
 
@@ -43,7 +44,8 @@ PyObject* held_by(const PlaceOfItem& place) {
     const Py_ssize_t i = PyLong_AsSsize_t(key);
     return i < PyList_GET_SIZE(container) ? PyList_GET_ITEM(container, i) : nullptr;
   }
-  PyObject* value = PyDict_GetItemWithError(container, key);
+  PyObject* const dict = PyType_Check(container) ? type_dict((PyTypeObject*)container) : container;
+  PyObject* value = PyDict_GetItemWithError(dict, key);
   if (value == nullptr) PyErr_Clear();
   return value;
 }

@@ -10,7 +10,7 @@
 
 namespace cresset::frontend {
 
-// key: a dict's key, a list's index; empty: a cell.
+// key: a dict's key, a list's index, a class's own name; empty: a cell.
 struct PlaceOfItem {
   PyRef container, key;
 };

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "frontend/foreign.h"
+
 namespace cresset::frontend {
 
 PyObject* instance_dict(PyObject* object) {
@@ -21,6 +23,13 @@ PyObject* module_attribute(const char* module, const char* name) {
   return checked(PyObject_GetAttrString(found.get(), name)).release();
 }
 
+// A class made at run time is no base of those of C code, which most objects are of.
+static bool is_instance_of(PyObject* object, PyObject* heap_type) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if ((PyObject*)type == heap_type) return true;
+  return is_heap_type(type) && PyType_IsSubtype(type, (PyTypeObject*)heap_type) != 0;
+}
+
 bool is_method_wrapper(PyObject* object) {
   static PyTypeObject* const type = [] {  // libpython does not export it everywhere
     const PyRef wrapper = checked(PyObject_GetAttrString(Py_None, "__str__"));
@@ -29,9 +38,16 @@ bool is_method_wrapper(PyObject* object) {
   return Py_TYPE(object) == type;
 }
 
-bool is_tensor(PyObject* object) {
-  return object != nullptr && PyObject_TypeCheck(object, (PyTypeObject*)THPVariableClass);
+MethodWrapper take_apart_wrapper(PyObject* wrapper) {
+  struct Layout {  // CPython's own, in descrobject.c
+    PyObject_HEAD PyObject* descriptor;
+    PyObject* self;
+  };
+  const auto* const parts = (const Layout*)wrapper;
+  return {parts->descriptor, parts->self};
 }
+
+bool is_tensor(PyObject* object) { return object != nullptr && is_instance_of(object, THPVariableClass); }
 
 bool is_exact_tensor(PyObject* object) { return THPVariable_CheckExact(object); }
 
@@ -41,17 +57,17 @@ PyRef python_tensor(const at::Tensor& tensor) { return checked(THPVariable_Wrap(
 
 bool is_symint(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymInt");
-  return PyObject_TypeCheck(object, (PyTypeObject*)type);
+  return is_instance_of(object, type);
 }
 
 bool is_symfloat(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymFloat");
-  return PyObject_TypeCheck(object, (PyTypeObject*)type);
+  return is_instance_of(object, type);
 }
 
 bool is_symbool(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymBool");
-  return PyObject_TypeCheck(object, (PyTypeObject*)type);
+  return is_instance_of(object, type);
 }
 
 bool is_symbolic_number(PyObject* object) { return is_symint(object) || is_symfloat(object) || is_symbool(object); }
@@ -74,6 +90,19 @@ bool is_numpy_scalar(PyObject* object) {
   return PyObject_TypeCheck(object, (PyTypeObject*)generic);
 }
 
+PyRef keys_in_order(PyObject* dict) {
+  if (!PyODict_Check(dict)) return checked(PyDict_Keys(dict));
+  return checked(PySequence_List(checked(PyODict_Type.tp_iter(dict)).get()));
+}
+
+void set_item(PyObject* dict, PyObject* key, PyObject* value) {
+  const bool ordered = PyODict_Check(dict);
+  const int done = value == nullptr ? (ordered ? PyODict_DelItem(dict, key) : PyDict_DelItem(dict, key))
+                   : ordered        ? PyODict_SetItem(dict, key, value)
+                                    : PyDict_SetItem(dict, key, value);
+  if (done < 0) throw PythonError{};
+}
+
 PyRef tuple_of(const std::vector<PyRef>& items) {
   PyRef out = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
   for (size_t i = 0; i < items.size(); ++i)
@@ -83,6 +112,9 @@ PyRef tuple_of(const std::vector<PyRef>& items) {
 
 PyRef tuple_as(PyObject* type, PyRef items) {
   if (type == (PyObject*)&PyTuple_Type) return items;
+  const bool by_sequence = PyObject_HasAttrString(type, "n_sequence_fields") != 0;
+  if (!by_sequence && derives_in_python((PyTypeObject*)type, &PyTuple_Type))  // past its own __new__
+    return checked(PyTuple_Type.tp_new((PyTypeObject*)type, checked(PyTuple_Pack(1, items.get())).get(), nullptr));
   if (!PyObject_HasAttrString(type, "_make")) return checked(PyObject_CallOneArg(type, items.get()));
   const PyRef make = checked(PyObject_GetAttrString(type, "_make"));
   return checked(PyObject_CallOneArg(make.get(), items.get()));

@@ -61,10 +61,14 @@ PyObject* module_attribute(const char* module, const char* name);
 PyRef import_module(const char* name);
 // By the object's own type: no Python code is asked.
 bool is_tensor(PyObject* object);
-bool is_method_wrapper(PyObject* object);       // object().__setattr__, ...: C code with its self
-bool is_exact_tensor(PyObject* object);         // of no subclass
-const at::Tensor& tensor_of(PyObject* object);  // of one for which is_tensor holds
-PyRef python_tensor(const at::Tensor& tensor);  // throws PythonError
+bool is_method_wrapper(PyObject* object);  // object().__setattr__, ...: C code with its self
+struct MethodWrapper {
+  PyObject *descriptor, *self;  // borrowed
+};
+MethodWrapper take_apart_wrapper(PyObject* wrapper);  // of one for which is_method_wrapper holds
+bool is_exact_tensor(PyObject* object);               // of no subclass
+const at::Tensor& tensor_of(PyObject* object);        // of one for which is_tensor holds
+PyRef python_tensor(const at::Tensor& tensor);        // throws PythonError
 bool is_symint(PyObject* object);
 bool is_symfloat(PyObject* object);
 bool is_symbool(PyObject* object);
@@ -77,6 +81,10 @@ const char* utf8(PyObject* str, const char* otherwise = "?");
 bool is_plain_tensor(PyObject* object);
 // An instance of numpy.generic: immutable, and compared by value.
 bool is_numpy_scalar(PyObject* object);
+// Of a dictionary, past a subclass's own methods: an OrderedDict has an order of its own, and finds items by it. The
+// keys are a list. set_item throws PythonError; value nullptr: the item is deleted.
+PyRef keys_in_order(PyObject* dict);
+void set_item(PyObject* dict, PyObject* key, PyObject* value);
 PyRef tuple_of(const std::vector<PyRef>& items);
 // A tuple's items as a tuple of this type: a named tuple, torch.Size, a torch.return_types.
 PyRef tuple_as(PyObject* type, PyRef items);

@@ -159,6 +159,7 @@ Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
 
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   Recipe recipe;
+  object = original_of(object);
   if (is_tensor(object)) return build_tensor(object, path);
   if (is_symbolic_number(object)) return build_number(object, path);
   const bool is_constant_tuple =
@@ -191,6 +192,8 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   };
   RegisteredNode node;
   if (PyTuple_Check(object)) {
+    if (PyObject* const dict = instance_dict(object); dict != nullptr && PyDict_GET_SIZE(dict) != 0)
+      throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
     recipe.kind = Recipe::Kind::Tuple;
     recipe.object = PyRef::borrow((PyObject*)Py_TYPE(object));
     PyRef items = checked(PySequence_Tuple(object));
@@ -214,7 +217,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   } else if (flatten_registered(object, node)) {
     recipe.kind = Recipe::Kind::Registered;
     recipe.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-    recipe.object = node.context;
+    recipe.object = without_symbols(std::move(node.context));  // keys, which were pinned when they were hashed
     children_of(recipe, node.children.get(), path);
     remember();
   } else if (!is_made_anew(object) && !contains_traced(object, 0)) {

@@ -19,27 +19,6 @@ bool is_snapshot_container(PyObject* object) {
   return PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || is_deque(object);
 }
 
-// What calling or reading such an object comes to: always the same objects.
-std::vector<PyRef> behind(PyObject* object) {
-  std::vector<PyRef> out;
-  const auto add = [&](const char* name) {
-    PyRef member = PyRef::steal(PyObject_GetAttrString(object, name));
-    if (!member) return PyErr_Clear();
-    if (member.get() != Py_None) out.push_back(std::move(member));
-  };
-  PyTypeObject* type = Py_TYPE(object);
-  if (type == &PyProperty_Type) add("fget"), add("fset"), add("fdel");
-  static PyObject* const partial = module_attribute("functools", "partial");
-  if (type == (PyTypeObject*)partial) add("func"), add("args"), add("keywords");
-  if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) add("__func__");
-  return out;
-}
-
-// C code calls its __get__ before anybody is told that it was found.
-bool is_python_descriptor(PyObject* object) {
-  return is_heap_type(Py_TYPE(object)) && Py_TYPE(object)->tp_descr_get != nullptr;
-}
-
 bool is_thread_local(PyObject* object) {
   static PyObject* const type = module_attribute("_thread", "_local");
   return (PyObject*)Py_TYPE(object) == type;
@@ -86,33 +65,6 @@ void Session::learn_guarded(PyObject* object) {
   if (!is_tensor(object)) learn((PyObject*)Py_TYPE(object));
 }
 
-// Symbolic numbers, which the compiler itself changes while it captures.
-static bool is_symbolic_class(PyTypeObject* type) {
-  static PyObject* const classes[] = {module_attribute("torch", "SymInt"), module_attribute("torch", "SymFloat"),
-                                      module_attribute("torch", "SymBool")};
-  return std::find(std::begin(classes), std::end(classes), (PyObject*)type) != std::end(classes);
-}
-
-// With the methods that C code calls unseen.
-void Session::learn_class(PyTypeObject* type) {
-  if (is_symbolic_class(type) || facts_->classes().type(type) == nullptr) return;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
-    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
-    if (!is_heap_type(base) || !first((PyObject*)base, Py_NotImplemented)) continue;
-    PyObject *name, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(type_dict(base), &position, &name, &value))
-      if (is_python_descriptor(value) || ((PyFunction_Check(value) || !behind(value).empty()) && is_special_name(name)))
-        learn(value);
-  }
-}
-
-// A name that the program looks up in a class which it did not make.
-void Session::read_class(PyTypeObject* type, PyObject* name) {
-  if (existed((PyObject*)type) && !is_symbolic_class(type) && first((PyObject*)type, name))
-    facts_->classes().name(type, name);
-}
-
 // What a piece must not leave behind.
 const std::string& Session::refusal() {
   for (const auto& [variable, before] : variables_before_) {
@@ -135,6 +87,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   }
   seen_ = ignored_;
   writes_.clear();
+  added_.clear();
   generators_.clear();
   argument_tensors_.clear();
   refusal_.clear();
@@ -245,17 +198,24 @@ PyObject* Session::argument_path(PyObject* object) const {
 
 // ---- Reads
 
+static bool is_generator(PyObject* value) {
+  return value != nullptr && (PyGen_CheckExact(value) || PyCoro_CheckExact(value));
+}
+
 // A fact would hold on to a generator, which is another one at each call.
 bool Session::refuse_generator(PyObject* value) {
-  if (value == nullptr || (!PyGen_CheckExact(value) && !PyCoro_CheckExact(value))) return false;
+  if (!is_generator(value)) return false;
   refuse("finds a generator in state that was there before");
   return true;
 }
 
 void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
-  if (!is_whole(dict) && refuse_generator(value)) return;
+  const bool again = !first(dict, key);
+  if (again && !is_generator(value)) return learn(value);
+  const bool whole = is_whole(dict);
+  if (!whole && refuse_generator(value)) return;
   learn(value);
-  if (is_whole(dict) || !first(dict, key)) return;
+  if (whole) return;
   if (facts_->dict_item(dict, key, value)) return;  // which keeps both
   kept_.push_back(PyRef::borrow(dict));
   kept_.push_back(PyRef::borrow(key));
@@ -281,6 +241,8 @@ void Session::read_whole(PyObject* container, int depth) {
   if (objects_[container].keys_written && contents_before_.count(container) == 0)
     return refuse("a namespace is read as a whole after it was written");
   const auto before = contents_before_.find(container);
+  if (before == contents_before_.end() && PyDict_Check(container) && PyDict_GET_SIZE(container) == 0)
+    return facts_->whole_dict(container, container), learn_keys(container);
   const PyRef contents = before != contents_before_.end() ? before->second : PyRef::borrow(container);
   if (PyList_Check(contents.get()) || PyDict_Check(contents.get())) {
     const PyRef items = checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get())
@@ -326,7 +288,11 @@ static bool never_changes(PyObject* owner, PyObject* member) {
 void Session::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
   if (PyModule_Check(owner)) adopt_module(owner);
-  if (!existed(owner)) return meet_unknown(owner), read_of_new(read);
+  if (!existed(owner)) {
+    meet_unknown(owner);
+    read_of_new(read);
+    return read.stores != 0 ? read_stores(read) : void();
+  }
   switch (read.place) {
     case CRESSET_AT_INSTANCE:
       if (argument_tensors_.count(owner) != 0) return read_of_tensor(owner, read.name);
@@ -347,7 +313,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
       learn(read.found);
       if (!is_tensor(owner)) read_instance(owner, read.name, nullptr);
       if (read.found != nullptr && read.value == read.found) learn(read.value);
-      return;
+      return read.stores != 0 ? read_stores(read) : void();
     case CRESSET_AT_CLASS:
       if (read.found != nullptr && Py_TYPE(read.found) == &PyGetSetDescr_Type &&
           _PyType_Lookup((PyTypeObject*)owner, read.name) != read.found)
@@ -367,13 +333,41 @@ void Session::read_attribute(const CressetAttributeRead& read) {
   }
 }
 
+// A __getattr__ that needed no frame, told of as if it had run.
+void Session::read_stores(const CressetAttributeRead& read) {
+  if (existed(read.found)) facts_->classes().function(read.found);
+  PyObject* const dict = instance_dict(read.owner);
+  if (dict == nullptr) return;  // it was taken away since
+  if (existed(read.owner)) learn(dict);
+  for (Py_ssize_t i = 0; i < read.stores; ++i) {
+    PyObject* const key = PyTuple_GET_ITEM(cresset_eval_stores(), i);
+    read_contains(dict, key);
+    PyObject* const store = PyDict_GetItemWithError(dict, key);
+    if (store != nullptr) read_contains(store, read.name);
+  }
+}
+
+// Also what stands there.
+void Session::read_contains(PyObject* container, PyObject* item) {
+  if (!existed(container)) return meet_unknown(container);
+  if (!PyDict_Check(container)) return read_whole(container);
+  PyObject* const value = PyDict_GetItemWithError(container, item);
+  if (value == nullptr) PyErr_Clear();
+  read_key(container, item, value);
+}
+
 // What a C getter computes: a fact where it gives the same again.
 void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, PyObject* value) {
   const std::string_view text = utf8(name);
   if (is_tensor(owner)) {
     static const std::unordered_set<std::string_view> kOfAutograd = {"grad",    "_grad",    "requires_grad",  "is_leaf",
                                                                      "grad_fn", "_version", "_backward_hooks"};
-    if (argument_tensors_.count(owner) != 0) return;
+    if (argument_tensors_.count(owner) != 0) {  // whether it requires gradients, and is a leaf, is guarded with it
+      const bool guarded = text == "requires_grad" || text == "is_leaf" || (text == "grad_fn" && value == Py_None);
+      if (kOfAutograd.count(text) != 0 && !guarded)
+        refuse("reads ." + std::string(text) + " of a tensor among the arguments");
+      return;
+    }
     if (text == "__dict__") learn(value);
     if (kOfAutograd.count(text) == 0) return hold_metadata(owner);
     if (bridge::TraceTensor::from(tensor_of(owner)) != nullptr && text != "grad" && text != "_grad") return;
@@ -462,11 +456,6 @@ bool Session::is_young(PyObject* object) {
   return young_.count(object) != 0;
 }
 
-// The class of an object that the call made, where it found the class in a way that is not known.
-void Session::learn_old_class(PyTypeObject* type) {
-  if (is_heap_type(type) && !existed((PyObject*)type) && !is_young((PyObject*)type)) learn((PyObject*)type);
-}
-
 // Objects are taken to be the call's own that no fact led to. Where one is older than the call, it was found in a way
 // that nobody told of, and no later call is held to what is read of it here.
 void Session::meet_unknown(PyObject* object) {
@@ -500,10 +489,9 @@ void Session::read_of_new(const CressetAttributeRead& read) {
 
 // A super object is new each time; what it finds is in a class of the MRO of its object's.
 void Session::read_super(const CressetAttributeRead& read) {
-  const PyRef type = PyRef::steal(PyObject_GetAttrString(read.owner, "__self_class__"));
-  if (!type) return PyErr_Clear();
-  if (!PyType_Check(type.get()) || !existed(type.get())) return;
-  read_class((PyTypeObject*)type.get(), read.name);
+  PyTypeObject* const type = cresset_super_class(read.owner);
+  if (type == nullptr || !existed((PyObject*)type)) return;
+  read_class(type, read.name);
   learn(read.found);
 }
 
@@ -512,6 +500,12 @@ void Session::read_of_tensor(PyObject* tensor, PyObject* name) {
   PyObject* dict = argument_tensors_.count(tensor) != 0 ? instance_dict(tensor) : nullptr;
   if (dict != nullptr && PyDict_Contains(dict, name) == 1)
     refuse(std::string("reads attribute ") + utf8(name) + " of a tensor among the arguments");
+}
+
+// The .data of a tensor that the call did not make: an alias of its memory, which no operator would tell of.
+bool Session::asks_for_data(const CressetAttributeRead& read) const {
+  return read.place == CRESSET_AT_GETSET && is_plain_tensor(read.owner) && !is_own_tensor(read.owner) &&
+         PyUnicode_CompareWithASCIIString(read.name, "data") == 0 && !inside_transform() && !operators_call_python();
 }
 
 // getattr(owner, name), where only the result is told.
@@ -598,15 +592,20 @@ void Session::make_own(PyObject* display) {
   argument_paths_.erase(display);
 }
 
-void Session::before_write(const CressetWrite& write) {
-  if (write.kind == CRESSET_WRITE_DISPLAY) return make_own(write.owner);
+bool Session::before_write(const CressetWrite& write) {
+  if (write.kind == CRESSET_WRITE_DISPLAY) return make_own(write.owner), false;
   if (!outer_.empty()) no_write_in_part(write);
-  if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner);
-  if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return;
+  if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner), false;
+  if (write.kind == CRESSET_WRITE_ATTRIBUTE && is_symbolic_number(write.owner))
+    return no_attributes_of(write.owner, write.key), false;
+  if (write.kind == CRESSET_WRITE_ATTRIBUTE && PyType_Check(write.owner)) will_write_class((PyTypeObject*)write.owner);
+  if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return false;
   const std::string_view name = utf8(write.key);
-  if (name != "data" && is_own_tensor(write.owner)) return;
-  if (name == "data" || name == "grad" || name == "requires_grad")
-    capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");
+  if (name != "data" && is_own_tensor(write.owner)) return false;
+  if (name != "data" && name != "grad" && name != "requires_grad") return false;
+  if (write.value != nullptr) return true;
+  capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");
+  return false;
 }
 
 // The write keeps what it was given, so that addresses stay taken.
@@ -637,8 +636,10 @@ void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
       refuse("gives an object of its own a dictionary that was there before");
     return meet_unknown(owner);
   }
-  if (PyType_Check(owner)) return refuse(std::string("changes class ") + ((PyTypeObject*)owner)->tp_name);
-  PyObject* dict = PyModule_Check(owner) ? PyModule_GetDict(owner) : instance_dict(owner);
+  if (PyType_Check(owner)) log_class((PyTypeObject*)owner, name);
+  PyObject* dict = PyType_Check(owner)     ? type_dict((PyTypeObject*)owner)
+                   : PyModule_Check(owner) ? PyModule_GetDict(owner)
+                                           : instance_dict(owner);
   if (dict != nullptr) {
     seen_.insert({dict, name});
     objects_[dict].keys_written = true;
@@ -678,96 +679,6 @@ void Session::after_write(const CressetWrite& write) {
   if (write.key != nullptr) seen_.insert({owner, write.key});
   kept_.push_back(PyRef::borrow(write.key));
   add_write(std::move(kept));
-}
-
-// ---- Frames
-
-namespace {
-
-std::string_view file_of(PyCodeObject* code) { return utf8(code->co_filename); }
-
-// What symbolic numbers are made of, and what compilers do beside the program.
-bool is_machinery(PyCodeObject* code) {
-  const std::string_view file = file_of(code);
-  if (file.substr(0, 17) == "<frozen importlib") return true;  // an import is done by whoever is first
-  // torch.compile, once used, has every new module counted: no business of the program's, and under keys that are
-  // addresses.
-  if (file.ends_with("torch/_dynamo/mutation_guard.py")) return true;
-  return file.find("torch/fx/experimental/") != std::string_view::npos ||
-         std::string_view(utf8(code->co_qualname)).substr(0, 3) == "Sym";
-}
-
-// Logger.isEnabledFor remembers its answers, under a lock: asked once before the program asks, it only looks.
-bool is_logger_question(PyCodeObject* code) {
-  static PyObject* const question = [] {
-    const PyRef logging = import_module("logging");
-    const PyRef logger = checked(PyObject_GetAttrString(logging.get(), "Logger"));
-    const PyRef method = checked(PyObject_GetAttrString(logger.get(), "isEnabledFor"));
-    return Py_NewRef(PyFunction_Check(method.get()) ? PyFunction_GET_CODE(method.get()) : Py_None);
-  }();
-  return (PyObject*)code == question;
-}
-
-void ask_beforehand(CressetActivation* activation) {
-  CressetFrameImage image;
-  cresset_eval_image(activation, CRESSET_BEFORE, &image);
-  if (image.slot_count < 2 || image.slots[0] == nullptr || image.slots[1] == nullptr) return;
-  PyObject* const args[] = {image.slots[0], image.slots[1]};
-  if (!PyRef::steal(PyObject_Vectorcall(activation->function, args, 2, nullptr))) PyErr_Clear();
-}
-
-}  // namespace
-
-Session::CodeRole Session::role_of(PyCodeObject* code) {
-  const auto [known, fresh] = roles_.emplace(code, CodeRole::Program);
-  if (!fresh) return known->second;
-  kept_.push_back(PyRef::borrow((PyObject*)code));
-  if (is_machinery(code)) known->second = CodeRole::Machinery;
-  if (is_logger_question(code)) known->second = CodeRole::LoggerQuestion;
-  if (file_of(code).ends_with("cresset/_capture_patches.py")) known->second = CodeRole::Replacement;
-  return known->second;
-}
-
-// A mode that torch calls: the call is held to the modes that it began under.
-void Session::learn_mode(const CressetActivation& activation) {
-  const std::string_view name = utf8(activation.code->co_name);
-  if (name != "__torch_function__" && name != "__torch_dispatch__") return;
-  CressetFrameImage image;
-  cresset_eval_image(&activation, CRESSET_BEFORE, &image);
-  PyObject* const self = image.slot_count > 0 ? image.slots[0] : nullptr;
-  if (self != nullptr && !PyType_Check(self) && !is_young(self)) learn(self);
-}
-
-void Session::unseen() {
-  if (!open()) return;
-  refuse(kWatched);
-  unseen_ = true;
-}
-
-// The cells around a function that existed before the call did so too.
-CressetAction Session::enter(CressetActivation& activation) {
-  if (capture_->recording != 0) return CRESSET_NATIVE;
-  if (!open()) return CRESSET_RUN;
-  if (activation.is_generator && activation.generator != nullptr)
-    no_effect_on(activation.generator, "it advances a generator from outside");
-  if (activation.is_generator && activation.generator != nullptr && existed(activation.generator))
-    refuse("advances a generator that was there before");
-  if (activation.entered_from_c && activation.instruction < 0) learn_mode(activation);
-  switch (role_of(activation.code)) {
-    case CodeRole::Machinery:
-      return CRESSET_NATIVE;
-    case CodeRole::LoggerQuestion:
-      if (activation.instruction < 0) ask_beforehand(&activation);
-      break;
-    default:
-      break;
-  }
-  if (activation.instruction >= 0 || activation.function == nullptr || !existed(activation.function))
-    return CRESSET_RUN;
-  facts_->classes().function(activation.function);
-  PyObject* closure = PyFunction_GET_CLOSURE(activation.function);
-  for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) learn(PyTuple_GET_ITEM(closure, i));
-  return CRESSET_RUN;
 }
 
 }  // namespace cresset::frontend

@@ -21,6 +21,7 @@
 #include "frontend/eval/hooks.h"
 #include "frontend/point.h"
 #include "frontend/state_facts.h"
+#include "frontend/state_guard.h"
 
 namespace cresset::frontend {
 
@@ -42,6 +43,7 @@ struct InProgress {
   CressetCall call{};  // a copy: the one that was told is gone when the call runs
   PyObject* operands[2] = {nullptr, nullptr};
   uint64_t serial = 0, writes = 0;  // of the capture, when it began
+  TorchState state;                 // likewise: what it consists of may be done in other modes (repr of a tensor)
   bool in_transform = false;        // of torch.func
   bool uses_up = false;  // once it has begun, what it was given is not what it was: an iterator, a list being sorted
 
@@ -157,6 +159,8 @@ class Session {
   void learn(PyObject* object);
   void add_write(Write write);
   void learn_guarded(PyObject* object);
+  // What calling or reading such an object comes to: always the same objects.
+  static std::vector<PyRef> behind(PyObject* object);
   void learn_class(PyTypeObject* type);
   void learn_function(PyObject* function);  // with what a bound method consists of
   // Whether this is the first time that the key is read or written in this call.
@@ -176,7 +180,10 @@ class Session {
   void read_attribute(const CressetAttributeRead& read);
   void read_attribute(PyObject* owner, PyObject* name, PyObject* value);
   void read_of_tensor(PyObject* tensor, PyObject* name);
+  bool asks_for_data(const CressetAttributeRead& read) const;
   void read_of_new(const CressetAttributeRead& read);
+  void read_stores(const CressetAttributeRead& read);
+  void read_contains(PyObject* container, PyObject* item);
   void read_super(const CressetAttributeRead& read);
   void read_class(PyTypeObject* type, PyObject* name);
   void note_classes(const CressetCall& call);
@@ -197,9 +204,12 @@ class Session {
   void read_module(PyObject* modules, PyObject* name, PyObject* value);
   void read_item(PyObject* container, PyObject* key, PyObject* value);
   void make_own(PyObject* display);
-  void before_write(const CressetWrite& write);
+  bool before_write(const CressetWrite& write);  // whether it is to be a call
+  static void no_attributes_of(PyObject* number, PyObject* name);
   void after_write(const CressetWrite& write);
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
+  void will_write_class(PyTypeObject* type);
+  void log_class(PyTypeObject* type, PyObject* name);
   static CressetAction ask_type(const CressetCall& call, PyObject** result);
   CressetAction before_function(CressetActivation* activation, const CressetCall& call);
   CressetAction read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor, PyObject** result);
@@ -215,6 +225,7 @@ class Session {
   void hands_methods_on(const CressetCall& call);
   CressetAction log_warning(const CressetCall& call);
   void log_method(const CCall& what, const CressetCall& call);
+  bool takes_back(const CCall& what, const CressetCall& call);
   CressetAction enter(CressetActivation& activation);
   void unseen();
 
@@ -235,6 +246,8 @@ class Session {
   ska::flat_hash_set<PyObject*> young_;  // made by the call, where an object of it was once
   PyRef newest_;                         // what was made after it is not in young_ yet
   std::unordered_set<PyObject*> addresses_;
+  std::vector<std::pair<PyObject*, PyObject*>>
+      added_;  // (set, item) that the call puts into a set, in which it was not
   bool ages_known_ = false;
   bool unseen_ = false;                               // a frame ran in CPython's own loop while the piece was open
   int inside_ = 0;                                    // of how many containers and objects, while arguments are added

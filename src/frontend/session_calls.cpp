@@ -78,6 +78,9 @@ CCall Session::classify(const CressetCall& call) {
              call.nargs > 0) {
     self = call.args[0];
     function = callable;
+  } else if (is_method_wrapper(callable)) {
+    self = take_apart_wrapper(callable).self;
+    function = take_apart_wrapper(callable).descriptor;
   } else if (PyType_Check(callable)) {
     function = callable;
   }
@@ -88,8 +91,11 @@ CCall Session::classify(const CressetCall& call) {
   const auto [known, fresh] = classified_.emplace(key, CCall{});
   if (fresh) {
     known->second = classify_call(callable, call.args, call.nargs);
-    if (!PyCFunction_CheckExact(callable) || self == nullptr || of_class)
-      keep(PyRef::borrow(callable));  // a bound one keeps its self
+    // A bound one would keep its self.
+    if (is_method_wrapper(callable))
+      keep(PyRef::borrow(take_apart_wrapper(callable).descriptor));
+    else if (!PyCFunction_CheckExact(callable) || self == nullptr || of_class)
+      keep(PyRef::borrow(callable));
     if (self != nullptr) keep(PyRef::borrow((PyObject*)Py_TYPE(self)));
   }
   if (known->second.by_arguments) return classify_call(callable, call.args, call.nargs);
@@ -128,11 +134,7 @@ bool Session::looks_inside(const CressetCall& call) const {
     PyObject* self = PyCFunction_GET_SELF(call.callable);
     if (self != nullptr && !PyModule_Check(self) && is_closed_to_facts(self)) return true;
   }
-  if (is_method_wrapper(call.callable)) {
-    const PyRef self = PyRef::steal(PyObject_GetAttrString(call.callable, "__self__"));
-    if (!self) PyErr_Clear();
-    if (self && is_closed_to_facts(self.get())) return true;
-  }
+  if (is_method_wrapper(call.callable) && is_closed_to_facts(take_apart_wrapper(call.callable).self)) return true;
   return is_closed_to_facts(call.callable) || any([&](PyObject* o) { return asks(o) || is_closed_to_facts(o); });
 }
 
@@ -187,10 +189,36 @@ void Session::note_classes(const CressetCall& call) {
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i) note(call.args[i]);
 }
 
+// What is evaluated in the place of a C function, with the same arguments.
+static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
+  if (call.evaluated) return {};
+  if (PyObject* instead = equivalent_of(activation, call)) return PyRef::borrow(instead);
+  static PyObject* const next = module_attribute("builtins", "next");
+  if (call.callable == next && call.nargs == 1 && call.kwnames == nullptr && !session.existed(call.args[0]))
+    if (PyObject* instead = next_item_of(call.args[0])) return PyRef::borrow(instead);
+  return maker_of_instance(call);
+}
+
+// Of what ends the piece where it is called.
+static std::string text_of(const CressetCall& call) {
+  static PyObject* const assign = module_attribute("cresset._C", "_assign");
+  if (call.callable != assign || call.nargs != 3) return "a call of " + describe_callable(call.callable);
+  return std::string("an assignment to the .") + utf8(call.args[1]) + " of a tensor";
+}
+
+// A plain value that is put into a set in which it is not.
+static PyObject* new_item(const CCall& what, const CressetCall& call) {
+  if (what.self == nullptr || !PySet_Check(what.self) || std::string_view(what.name) != "add") return nullptr;
+  PyObject* const item = what.first < static_cast<size_t>(call.nargs) ? call.args[what.first] : nullptr;
+  return item != nullptr && is_constant_value(item) && PySet_Contains(what.self, item) == 0 ? item : nullptr;
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   note_classes(call);
-  if (PyObject* instead = call.evaluated ? nullptr : equivalent_of(*activation, call))
-    return learn_function(instead), *result = instead, CRESSET_INSTEAD;
+  if (PyRef instead = called_instead(*this, *activation, call)) {
+    learn_function(PyMethod_Check(instead.get()) ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
+    return *result = kept_.emplace_back(std::move(instead)).get(), CRESSET_INSTEAD;
+  }
   if (const CressetAction answered = call_cached(call, result); answered == CRESSET_NATIVE) {
     start(activation, Operation::Kind::Call, 0);
     in_progress_.call = call;
@@ -222,12 +250,15 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (what.self != nullptr && PyContextVar_CheckExact(what.self) && existed(what.self))
     read_context_variable(what.self, std::string_view(what.name) != "get");
   if (!outer_.empty()) no_call_in_part(what, call);
+  if (what.effect == CEffect::SetsAttribute) {
+    PyObject* const owner = what.self != nullptr ? what.self : call.nargs > 0 ? call.args[0] : nullptr;
+    if (owner != nullptr && is_symbolic_number(owner) && call.nargs > 1) no_attributes_of(owner, call.args[1]);
+    if (owner != nullptr && PyType_Check(owner)) will_write_class((PyTypeObject*)owner);
+  }
   if (what.effect == CEffect::Pure)
     if (PyRef value = with_numbers_it_takes(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
-  if (what.effect == CEffect::Pure && keeps_sizes(what.name)) {
-    capture_->flush("an operator whose derivative keeps sizes, inside of a transform");
-    return CRESSET_RUN;
-  }
+  if (what.effect == CEffect::Pure && keeps_sizes(what.name))
+    return capture_->flush("an operator whose derivative keeps sizes, inside of a transform"), CRESSET_RUN;
   if (what.effect == CEffect::Pure && is_operator_on_wrappers(what.name, call)) {
     PyRef value = run_on_wrappers(*capture_, [&] {
       return PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
@@ -235,20 +266,15 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     in_progress_ = {};
     return value ? (*result = value.release(), CRESSET_RESULT) : CRESSET_FAIL;
   }
-  if (what.effect == CEffect::Pure && reads_memory_of_outsider(what)) {
-    capture_->flush("the memory of a tensor is asked for");
-    return CRESSET_RUN;
-  }
+  if (what.effect == CEffect::Pure && reads_memory_of_outsider(what))
+    return capture_->flush("the memory of a tensor is asked for"), CRESSET_RUN;
   if (what.effect == CEffect::Pure) {  // a function of torch's: lists of sizes, of tensors, of numbers
     const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
     for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
       is_tensor(call.args[i]) ? hold_metadata(call.args[i]) : read_deep(call.args[i]);
     return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   }
-  if (what.effect == CEffect::Outside) {
-    capture_->flush("a call of " + describe_callable(call.callable));
-    return CRESSET_RUN;
-  }
+  if (what.effect == CEffect::Outside) return capture_->flush(text_of(call)), CRESSET_RUN;
   const std::string_view name = what.name;
   const bool one_key = what.self != nullptr && PyDict_Check(what.self) &&
                        (name == "get" || name == "__getitem__" || name == "__contains__");
@@ -258,11 +284,18 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   for (size_t i = what.first; i < static_cast<size_t>(call.nargs) + named; ++i)
     deep ? read_deep(call.args[i]) : read_whole(call.args[i]);
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) will_write(what.self);
+  if (PyObject* item = new_item(what, call)) added_.emplace_back(what.self, item);
   if (what.self != nullptr && PyUnicode_Check(what.self) && name == "format")  // which looks up attributes: "{0.n}"
     for (size_t i = what.first; i < static_cast<size_t>(call.nargs) + named; ++i)
       if (existed(call.args[i]) && !is_tensor(call.args[i])) read_all(call.args[i]);
   in_progress_.uses_up = uses_up(what, call);
   return CRESSET_RUN;
+}
+
+// Of a number, which says so.
+void Session::no_attributes_of(PyObject* number, PyObject* name) {
+  const PyRef plain = checked(PyObject_CallOneArg(module_attribute("cresset._C", "plain"), number));
+  if (PyObject_SetAttr(plain.get(), name, Py_None) < 0) throw PythonError{};
 }
 
 // All that an object consists of, as copying and pickling it take it.
@@ -417,8 +450,10 @@ void Session::note_call(const CressetCall& call, PyObject* result) {
   if (name == "__reduce_ex__" || name == "__reduce__" || name == "__getstate__") return read_all(what.self);
   const bool makes = name == "__getitem__" && what.first < count && PySlice_Check(call.args[what.first]);
   if (name == "pop" || name == "heappop" || name == "heapreplace" || name == "heappushpop" || name == "popleft" ||
-      name == "setdefault" || name == "popitem" || (name == "__getitem__" && !makes))
+      name == "setdefault" || (name == "__getitem__" && !makes))
     learn(result);
+  if (name == "popitem" && PyTuple_CheckExact(result))  // a pair that is made for it
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i) learn(PyTuple_GET_ITEM(result, i));
 }
 
 // Others take what an iterator gives.
@@ -428,8 +463,28 @@ static bool stores_what_it_is_given(PyObject* method) {
   return kNames.count(utf8(method)) != 0;
 }
 
+// An item that the call has put into a set, and now takes out: as the guards of recursive functions do, for which it is
+// an address.
+bool Session::takes_back(const CCall& what, const CressetCall& call) {
+  const std::string_view name = what.name;
+  if (!PySet_Check(what.self) || (name != "discard" && name != "remove") || writes_.empty()) return false;
+  if (what.first >= static_cast<size_t>(call.nargs)) return false;
+  const std::pair added(what.self, call.args[what.first]);
+  const auto known = std::find(added_.begin(), added_.end(), added);
+  const auto last = std::find_if(writes_.rbegin(), writes_.rend(),
+                                 [&](const Write& write) { return write.owner.get() == what.self; });
+  if (known == added_.end() || last == writes_.rend() || last->kind != Write::Kind::Method ||
+      last->values.size() != 1 || last->values[0].get() != added.second)
+    return false;
+  keep(last->values[0]);
+  added_.erase(known);
+  writes_.erase(std::next(last).base());
+  return true;
+}
+
 // The C method is called again at replay, not what a subclass made of it.
 void Session::log_method(const CCall& what, const CressetCall& call) {
+  if (takes_back(what, call)) return;
   PyObject* method = what.by_arguments ? call.callable : nullptr;
   const PyRef key = checked(PyUnicode_FromString(what.name));
   PyObject* bases = Py_TYPE(what.self)->tp_mro;

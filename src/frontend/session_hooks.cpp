@@ -1,10 +1,11 @@
-// What the evaluator tells a session: reads, writes, operators. Calls: session_calls.cpp.
+// What the evaluator tells a session: reads, writes, operators. Calls: session_calls.cpp, frames: session_frames.cpp.
 #include <opcode.h>
 
 #include <algorithm>
 #include <string_view>
 
 #include "frontend/compiled_function.h"
+#include "frontend/equivalents.h"
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
@@ -37,6 +38,7 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
   in_progress_ = {activation, activation->instruction, kind, operation, {}, {nullptr, nullptr}};
   in_progress_.serial = capture_->serial();
   in_progress_.writes = capture_->writes();
+  in_progress_.state = TorchState::now();
   in_progress_.in_transform = inside_transform();
 }
 
@@ -149,6 +151,8 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
                            op.kind == CRESSET_OP_CONTAINS;
   if (!outer_.empty() && may_advance && PyIter_Check(op.operands[0]))
     no_effect_on(op.operands[0], "it advances an iterator from outside");
+  if (op.kind == CRESSET_OP_NEXT && !existed(op.operands[0]))
+    if (PyObject* instead = next_item_of(op.operands[0])) return learn(instead), *result = instead, CRESSET_INSTEAD;
   const std::optional<Operation::Kind> kind = kind_of(op.kind);
   if (PyObject* inside = existed(op.operands[0]) ? viewed(op.operands[0]) : nullptr) {
     learn(inside);
@@ -243,7 +247,12 @@ struct SessionHooks {
     });
   }
   static int read_attribute(void* s, CressetActivation*, const CressetAttributeRead* read) {
-    return guarded(s, [&](Session& session) { session.read_attribute(*read); });
+    bool as_call = false;
+    const int told = guarded(s, [&](Session& session) {
+      session.read_attribute(*read);
+      as_call = session.asks_for_data(*read);
+    });
+    return told < 0 ? told : as_call ? CRESSET_READ_AS_CALL : 0;
   }
   static int read_item(void* s, CressetActivation*, PyObject* container, PyObject* key, PyObject* value) {
     return guarded(s, [&](Session& session) { session.read_item(container, key, value); });
@@ -265,13 +274,7 @@ struct SessionHooks {
     });
   }
   static int read_contains(void* s, CressetActivation*, PyObject* container, PyObject* item, int) {
-    return guarded(s, [&](Session& session) {
-      if (!session.existed(container)) return session.meet_unknown(container);
-      if (!PyDict_Check(container)) return session.read_whole(container);
-      PyObject* value = PyDict_GetItemWithError(container, item);
-      if (value == nullptr) PyErr_Clear();
-      session.read_key(container, item, value);
-    });
+    return guarded(s, [&](Session& session) { session.read_contains(container, item); });
   }
   static int read_default(void* s, CressetActivation*, PyObject* function, Py_ssize_t, PyObject* keyword,
                           PyObject* value) {
@@ -283,14 +286,14 @@ struct SessionHooks {
     });
   }
   static int before_write(void* s, CressetActivation*, const CressetWrite* write) {
-    bool done = false;
+    bool done = false, as_call = false;
     const int told = guarded(s, [&](Session& session) {
-      session.before_write(*write);
+      as_call = session.before_write(*write);
       if (write->kind != CRESSET_WRITE_ITEM || write->value == nullptr) return;
       done = static_cast<bool>(at_symbol(write->owner, write->key, write->value));
       if (!done && PyErr_Occurred() != nullptr) throw PythonError{};
     });
-    return told < 0 ? told : done;
+    return told < 0 ? told : as_call ? CRESSET_WRITE_AS_CALL : done;
   }
   static int after_write(void* s, CressetActivation*, const CressetWrite* write) {
     return guarded(s, [&](Session& session) { session.after_write(*write); });

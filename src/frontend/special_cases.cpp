@@ -227,9 +227,8 @@ bool is_of_numbers(PyObject* callable) {
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type))
     return is_number_type(((PyDescrObject*)callable)->d_type);
   if (is_method_wrapper(callable)) {
-    const PyRef self = PyRef::steal(PyObject_GetAttrString(callable, "__self__"));
-    if (!self) PyErr_Clear();
-    return self && (PyLong_Check(self.get()) || PyFloat_Check(self.get()));
+    PyObject* const self = take_apart_wrapper(callable).self;
+    return PyLong_Check(self) || PyFloat_Check(self);
   }
   if (!PyCFunction_Check(callable)) return false;
   static PyObject* const math = import_module("math").release();

@@ -121,8 +121,10 @@ bool StateFacts::is_input(PyObject* container, PyObject* key) const {
 void StateFacts::take_inputs(const std::vector<Source>& sources, bool numbers) {
   for (const Source& source : sources) {
     PyObject* now = held_by(source);
-    if (is_plain_tensor(now) || (numbers && now != nullptr && PyLong_CheckExact(now)))
-      inputs_.push_back({source, Py_TYPE(now)});
+    if (!is_plain_tensor(now) && !(numbers && now != nullptr && PyLong_CheckExact(now))) continue;
+    inputs_.push_back({source, Py_TYPE(now)});
+    if (PyType_Check(source.container.get()))
+      classes_.elsewhere((PyTypeObject*)source.container.get(), source.key.get());
   }
 }
 
@@ -176,7 +178,7 @@ void StateFacts::place(const std::vector<PyRef>& ints, PlacedNumbers& placed) co
 bool StateFacts::collect_varied(std::vector<Source>& out) const {
   bool any = false;
   const auto look = [&](Source source, PyObject* then) {
-    PyObject* now = held_by(source);
+    PyObject* now = held_by(source);  // which keeps it
     if (now == then || now == nullptr || then == nullptr) return;
     const bool tensors = is_plain_tensor(then) && is_plain_tensor(now);
     if (!tensors && !(PyLong_CheckExact(then) && PyLong_CheckExact(now) && !same_constant(then, now))) return;
@@ -192,15 +194,19 @@ bool StateFacts::collect_varied(std::vector<Source>& out) const {
       look({{fact.list, checked(PyLong_FromSsize_t(i))}}, PyTuple_GET_ITEM(fact.contents.get(), i));
   }
   for (const Cell& fact : cells_) look({{fact.cell, {}}}, fact.value.get());
+  classes_.changed([&](PyObject* type, PyObject* name, PyObject* then, PyObject*) {
+    look({{PyRef::borrow(type), PyRef::borrow(name)}}, then);
+  });
   return any;
 }
 
 // ---- Facts
 
 StateFacts::Dict& StateFacts::dict(PyObject* dict) {
+  if (last_dict_ < dicts_.size() && dicts_[last_dict_].dict.get() == dict) return dicts_[last_dict_];
   const auto [known, fresh] = dict_of_.emplace(dict, dicts_.size());
   if (fresh) dicts_.push_back({PyRef::borrow(dict), false, {}});
-  return dicts_[known->second];
+  return dicts_[last_dict_ = known->second];
 }
 
 bool StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {

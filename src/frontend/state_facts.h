@@ -120,6 +120,7 @@ class StateFacts {
   ClassFacts classes_;
   std::vector<Member> members_;
   ska::flat_hash_map<PyObject*, size_t> dict_of_;  // dict -> dicts_
+  size_t last_dict_ = 0;                           // asked for most recently
   std::unordered_map<PyObject*, std::string> names_;
 };
 

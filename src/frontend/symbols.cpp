@@ -17,12 +17,16 @@
 namespace cresset::frontend {
 namespace {
 
+// Under the GIL; kept for good.
+auto& originals = *new std::unordered_map<PyObject*, PyObject*>;
+
 thread_local OneForOne::Made* all_made = nullptr;
 
 class Replacer {
  public:
   // A new reference to what stands in its place; the object itself when nothing changes.
   PyRef replaced(PyObject* object, int depth) {
+    if (PyObject* original = original_of(object); original != object) return PyRef::borrow(original);
     if (is_symint(object)) return checked(PyNumber_Long(object));
     if (is_symfloat(object)) return checked(PyNumber_Float(object));
     if (is_symbool(object)) return PyRef::borrow(truth(object) ? Py_True : Py_False);
@@ -93,7 +97,13 @@ class Replacer {
       items.push_back(replaced(PyTuple_GET_ITEM(object, i), depth + 1));
       changed = changed || items.back().get() != PyTuple_GET_ITEM(object, i);
     }
-    return changed ? made(object, tuple_as((PyObject*)Py_TYPE(object), tuple_of(items))) : PyRef::borrow(object);
+    if (!changed) return PyRef::borrow(object);
+    PyRef now = made(object, tuple_as((PyObject*)Py_TYPE(object), tuple_of(items)));
+    PyObject *name, *value, *const dict = instance_dict(object);  // of a subclass
+    Py_ssize_t position = 0;
+    while (dict != nullptr && PyDict_Next(dict, &position, &name, &value))
+      if (PyObject_GenericSetAttr(now.get(), name, replaced(value, depth + 1).get()) < 0) throw PythonError{};
+    return now;
   }
 
   // Numbers and containers of them: what else a closure holds on to may be half the program.
@@ -192,16 +202,15 @@ class Replacer {
     return std::any_of(items, items + PyTuple_GET_SIZE(key), is_symbolic_key);
   }
   void dict_keys(PyObject* object, int depth) {
-    const PyRef keys = checked(PySequence_Tuple(object));
+    const PyRef keys = keys_in_order(object);
     PyObject** items = PySequence_Fast_ITEMS(keys.get());
-    if (!std::any_of(items, items + PyTuple_GET_SIZE(keys.get()), is_symbolic_key)) return;
+    const Py_ssize_t count = PyList_GET_SIZE(keys.get());
+    if (!std::any_of(items, items + count, is_symbolic_key)) return;
     const PyRef all = checked(PyDict_Copy(object));
-    PyDict_Clear(object);
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(all.get(), &position, &key, &value)) {
-      const PyRef plain = is_symbolic_key(key) ? replaced(key, depth + 1) : PyRef::borrow(key);
-      if (PyDict_SetItem(object, plain.get(), value) < 0) throw PythonError{};
+    for (Py_ssize_t i = 0; i < count; ++i) set_item(object, items[i], nullptr);
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      const PyRef plain = is_symbolic_key(items[i]) ? replaced(items[i], depth + 1) : PyRef::borrow(items[i]);
+      set_item(object, plain.get(), PyDict_GetItemWithError(all.get(), items[i]));
     }
   }
 
@@ -212,7 +221,7 @@ class Replacer {
     while (PyDict_Next(object, &position, &key, &value)) {
       const PyRef hold = PyRef::borrow(key);
       const PyRef item = replaced(value, depth + 1);
-      if (item.get() != value && PyDict_SetItem(object, key, item.get()) < 0) throw PythonError{};
+      if (item.get() != value) set_item(object, key, item.get());
     }
   }
 
@@ -256,10 +265,57 @@ class Replacer {
 
 }  // namespace
 
+void set_originals(PyObject* rows) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); ++i) {
+    PyObject *replacement, *original;
+    if (PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "OO", &replacement, &original) == 0) throw PythonError{};
+    originals.emplace(Py_NewRef(replacement), Py_NewRef(original));
+  }
+}
+
+PyObject* original_of(PyObject* object) {
+  if (!PyFunction_Check(object) && !PyType_Check(object)) return object;
+  const auto found = originals.find(object);
+  return found != originals.end() ? found->second : object;
+}
+
 OneForOne::OneForOne() : around_(std::exchange(all_made, &made_)) {}
 OneForOne::~OneForOne() { all_made = around_; }
 
 PyRef without_symbols(PyRef object) { return Replacer().replaced(object.get(), 0); }
+
+namespace {
+
+bool torch_asks() {
+  static PyObject* const name = PyUnicode_InternFromString("__name__");
+  PyObject* const globals = PyEval_GetGlobals();
+  PyObject* const module = globals != nullptr ? PyDict_GetItemWithError(globals, name) : nullptr;
+  if (module == nullptr) return PyErr_Clear(), false;
+  const std::string_view text = utf8(module);
+  return text == "torch" || text.starts_with("torch.");
+}
+
+PyObject* class_of_number(PyObject* number, void* plain) {
+  if (torch_asks()) return Py_NewRef((PyObject*)Py_TYPE(number));
+  try {
+    const py::object node = py::handle(number).attr("node");
+    const bool own = py::isinstance<c10::SymNodeImpl>(node) && !py::cast<c10::SymNode>(node)->is_nested_int();
+    return Py_NewRef(own ? (PyObject*)plain : (PyObject*)Py_TYPE(number));
+  } catch (py::error_already_set& e) {
+    e.restore();
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+void show_number_as(PyTypeObject* symbolic, PyTypeObject* plain) {
+  // As long as the class, which is as long as the process.
+  auto* const entry = new PyGetSetDef{"__class__", &class_of_number, nullptr, nullptr, plain};
+  const PyRef descriptor = checked(PyDescr_NewGetSet(symbolic, entry));
+  if (PyDict_SetItemString(type_dict(symbolic), "__class__", descriptor.get()) < 0) throw PythonError{};
+  PyType_Modified(symbolic);
+}
 
 c10::SymNode node_of(PyObject* number) {
   const py::object node = py::handle(number).attr("node");

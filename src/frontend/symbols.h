@@ -13,6 +13,11 @@ namespace cresset::frontend {
 // The object with the symbolic numbers in it replaced by their values of this call: in place in lists, dictionaries and
 // instances, by new tuples where a tuple holds one. Everything else stays the object that it is.
 PyRef without_symbols(PyRef object);
+// What stands in the place of a builtin or a function of torch while something is captured: the program stores that
+// builtin or function. rows: a list of (replacement, original).
+void set_originals(PyObject* rows);
+PyObject* original_of(PyObject* object);  // the object itself, where it is no replacement
+
 // For as long as it lives, what takes the place of a tuple that holds symbols is one object, wherever it is met.
 class OneForOne {
  public:
@@ -27,6 +32,10 @@ class OneForOne {
 };
 // The arguments of an exception, whose text may name the types of symbols where the program has numbers.
 PyRef with_plain_names(PyRef args);
+
+// `__class__`, which singledispatch, abstract classes and C code's isinstance() go by, is the plain number's from now
+// on; torch's own code, which knows of symbols, still sees what they are.
+void show_number_as(PyTypeObject* symbolic, PyTypeObject* plain);
 
 // The node of a SymInt, SymFloat or SymBool: the compiler's own, not torch's wrapping of it.
 c10::SymNode node_of(PyObject* number);

@@ -43,11 +43,14 @@ struct Variant {
   sym::SizeProgram numbers;
   size_t symbol_count = 0;
   std::string eager_reason;
-  uint64_t used = 0;    // when it served a call last, by the function's count of calls
-  bool raised = false;  // while captured the function raised, or was watched: nothing is learned from that
+  bool wants_gradients = false;  // it runs eagerly because tensors among the arguments require gradients
+  uint64_t used = 0;             // when it served a call last, by the function's count of calls
+  bool raised = false;           // while captured the function raised, or was watched: nothing is learned from that
 
   int visit(visitproc visit, void* arg) const;
 };
+// A reason to run eagerly.
+inline constexpr const char* kGradientsAreWanted = "gradients are wanted";
 using Variants = std::vector<std::shared_ptr<Variant>>;  // most recently used first
 
 // What differed between calls (varying.h).

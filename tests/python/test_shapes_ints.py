@@ -105,6 +105,44 @@ def test_expanding_to_one_row_is_no_branch(first):
     assert cresset.stats()["graphs"] == expected, cresset.stats()["recompiles"]
 
 
+OPERATORS = {
+    "both symbols": lambda n, m: (n + m, n - m, n * m, n // m, n % m, n == m, n != m, n < m, n <= m, n > m, n >= m),
+    "number on the right": lambda n, m: (n + 3, n - 3, n * 3, n // 3, n % 3, n == 3, n != 3, n < 3, n <= 3, n > 3),
+    "number on the left": lambda n, m: (3 + n, 3 - n, 3 * n, 3 // n, 3 % n, n == 3, n != 3, n > 3, n >= 3, n < 3),
+    "negative": lambda n, m: (n // -3, n % -3, -7 // n, -7 % n, n * -2, n - m * 5),
+    "bools": lambda n, m: (n + True, True - n, n * (m > 2), n == True, (n > m) + m),  # noqa: E712
+    "floats": lambda n, m: (n + 0.5, 0.5 - n, n * 1.5, n // 1.5, n % 1.5, n == 4.0, n < 4.5, n <= 2.5),
+    "beyond 64 bits": lambda n, m: (n + 2**70, n * 2**62, 2**70 - n, n == 2**70, n < 2**70, n > -(2**70), 2**70 % n),
+    "by name": lambda n, m: (n.__add__(2), n.__rsub__(2), n.__eq__(m), n.__lt__(9), n.__mod__(m), int.__add__(n, m)),
+    "not numbers": lambda n, m: (n == "a", n != None, n.__add__("a"), n in (3, 5), n in [m, "b"]),  # noqa: E711
+    "by zero": lambda n, m: n // (m - m),
+    "text": lambda n, m: n + "a",
+    "complex": lambda n, m: (n + 1j, n == 4 + 0j, 2j * n),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_of_sizes(name):
+    def function(x):
+        return x + 1, OPERATORS[name](*x.shape)
+
+    compiled = cresset.compile(function)
+    for shape in ((4, 6), (6, 4), (5, 5), (3, 2)):
+        assert_same_call(function, compiled, torch.randn(shape))
+
+
+def test_class_of_a_size():
+    def function(x):
+        n = x.shape[0]
+        half = n / 2
+        kinds = n.__class__, half.__class__, (n > 3).__class__, isinstance(n, int), isinstance(n, (float, int))
+        return x + 1, kinds, issubclass(n.__class__, int), [k.__class__ is int for k in (n, 3, half)]
+
+    compiled = cresset.compile(function)
+    for n in (4, 6, 3):
+        assert_same_call(function, compiled, torch.randn(n))
+
+
 def expands_argument(x, rows):
     if x.shape[0] != 1:
         rows = rows.expand(x.shape[0], -1)

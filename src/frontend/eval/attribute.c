@@ -56,6 +56,8 @@ typedef struct {
   PyTypeObject* object_type;
 } SuperObject;
 
+PyTypeObject* cresset_super_class(PyObject* super) { return ((const SuperObject*)super)->object_type; }
+
 PyTypeObject* cresset_attribute_holder(const CressetAttributeRead* read) {
   if (read->found == NULL) return NULL;
   PyTypeObject* type = Py_TYPE(read->owner);
@@ -175,6 +177,41 @@ static int is_generic(PyObject* owner, PyObject* all) {
   return names == NULL || PyDict_Contains(names, cresset_names.__getattr__) == 0;
 }
 
+static PyObject *stores_code, *stores_names;  // owned
+
+void cresset_eval_looks_in_stores(PyObject* code, PyObject* names) {
+  Py_XSETREF(stores_code, Py_NewRef(code));
+  Py_XSETREF(stores_names, Py_NewRef(names));
+}
+
+PyObject* cresset_eval_stores(void) { return stores_names; }
+
+static int looks_in_stores(PyTypeObject* type, PyObject* missing) {
+  const PyFunctionObject* function = (PyFunctionObject*)missing;
+  if (function->func_code != stores_code || function->func_closure != NULL) return 0;
+  if (function->func_dict != NULL && PyDict_GET_SIZE(function->func_dict) != 0) return 0;
+  if (is_watched(PyThreadState_Get(), (PyCodeObject*)stores_code)) return 0;
+  PyObject* dict = _PyType_Lookup(type, cresset_names.__dict__);
+  return dict != NULL && Py_IS_TYPE(dict, &PyGetSetDescr_Type);
+}
+
+// What such a function finds, a new reference. NULL: it is to be evaluated.
+static PyObject* in_stores(PyObject* owner, PyObject* name, PyObject* missing, int* looked_in) {
+  if (stores_code == NULL || !looks_in_stores(Py_TYPE(owner), missing)) return NULL;
+  PyObject* dict = PyObject_GenericGetDict(owner, NULL);
+  PyObject* found = NULL;
+  for (*looked_in = 0; dict != NULL && found == NULL && *looked_in < PyTuple_GET_SIZE(stores_names);) {
+    PyObject* store = PyDict_GetItemWithError(dict, PyTuple_GET_ITEM(stores_names, (*looked_in)++));
+    if (store == NULL) continue;
+    // Keys that are no plain strings may compare in Python.
+    if (!PyDict_CheckExact(store) || ((PyDictObject*)store)->ma_keys->dk_kind == DICT_KEYS_GENERAL) break;
+    found = Py_XNewRef(PyDict_GetItemWithError(store, name));
+  }
+  Py_XDECREF(dict);
+  if (found == NULL) PyErr_Clear();
+  return found;
+}
+
 // A class with __getattr__ or __getattribute__ in Python.
 static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttributeRead* read,
                         AttributeResult* result) {
@@ -194,7 +231,15 @@ static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttr
       PyErr_Clear();
     }
     if (missing != NULL && PyFunction_Check(missing)) {
-      stop_at_python(result, read, missing, missing, 1);
+      int looked_in = 0;
+      PyObject* stored = in_stores(owner, name, missing, &looked_in);
+      if (stored == NULL) {
+        stop_at_python(result, read, missing, missing, 1);
+        return;
+      }
+      set_found(read, missing, CRESSET_AT_PYTHON);
+      if (read != NULL) read->stores = (uint8_t)looked_in;
+      give(result, read, stored);
       return;
     }
   } else if (missing == NULL && PyFunction_Check(all)) {
@@ -272,19 +317,27 @@ void cresset_load_attribute(PyObject* owner, PyObject* name, int method, Cresset
   }
 }
 
-PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name) {
+// What changes owner.name in Python: a special method of that name, or of a property the function for it.
+static PyObject* python_changer(PyObject* owner, PyObject* name, PyObject* method, int deletes, int* with_name) {
   PyTypeObject* type = Py_TYPE(owner);
-  if (type->tp_setattro == cresset_known.setattr) {
-    PyObject* setter = _PyType_Lookup(type, cresset_names.__setattr__);
-    *with_name = 1;
-    return setter != NULL && PyFunction_Check(setter) ? Py_NewRef(setter) : NULL;
+  PyObject* changer = NULL;
+  *with_name = type->tp_setattro == cresset_known.setattr;
+  if (*with_name) {
+    changer = _PyType_Lookup(type, method);
+  } else if (type->tp_setattro == PyObject_GenericSetAttr) {
+    const PyObject* found = _PyType_Lookup(type, name);
+    if (found == NULL || !Py_IS_TYPE(found, &PyProperty_Type)) return NULL;
+    changer = deletes ? ((const PropertyObject*)found)->del : ((const PropertyObject*)found)->set;
   }
-  if (type->tp_setattro != PyObject_GenericSetAttr) return NULL;
-  PyObject* found = _PyType_Lookup(type, name);
-  if (found == NULL || !Py_IS_TYPE(found, &PyProperty_Type)) return NULL;
-  PyObject* setter = ((PropertyObject*)found)->set;
-  *with_name = 0;
-  return setter != NULL && PyFunction_Check(setter) ? Py_NewRef(setter) : NULL;
+  return changer != NULL && PyFunction_Check(changer) ? Py_NewRef(changer) : NULL;
+}
+
+PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name) {
+  return python_changer(owner, name, cresset_names.__setattr__, 0, with_name);
+}
+
+PyObject* cresset_python_deleter(PyObject* owner, PyObject* name, int* with_name) {
+  return python_changer(owner, name, cresset_names.__delattr__, 1, with_name);
 }
 
 int cresset_replace_attribute(PyObject* owner, PyObject* name, PyObject* value) {

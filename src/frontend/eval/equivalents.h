@@ -7,11 +7,12 @@
 extern "C" {
 #endif
 
-enum { kMaxIteratorEquivalents = 8 };
 typedef struct {
-  PyObject* list_of;                             // list_of(iterator)
-  PyObject* first_of;                            // first_of(iterator, count): at most one more than that
-  PyObject* iterators[kMaxIteratorEquivalents];  // classes whose instances are such iterators, as generators are
+  PyObject* list_of;               // list_of(iterator)
+  PyObject* first_of;              // first_of(iterator, count): at most one more than that
+  PyObject* assign;                // assign(owner, name, value)
+  PyObject* data_of;               // data_of(tensor)
+  int (*runs_program)(PyObject*);  // whether taking its items runs code of the program's
 } CressetEquivalents;
 
 extern CressetEquivalents cresset_equivalents;
@@ -21,12 +22,8 @@ void cresset_eval_use(const CressetEquivalents* equivalents);
 
 // Whether the items are to be taken by a function of these.
 static inline int cresset_takes_items_of(PyObject* values) {
-  if (cresset_equivalents.list_of == NULL) return 0;
-  if (PyGen_CheckExact(values)) return 1;
-  for (int i = 0; i < kMaxIteratorEquivalents && cresset_equivalents.iterators[i] != NULL; i++) {
-    if ((PyObject*)Py_TYPE(values) == cresset_equivalents.iterators[i]) return 1;
-  }
-  return 0;
+  if (cresset_equivalents.list_of == NULL || PyList_CheckExact(values) || PyTuple_CheckExact(values)) return 0;
+  return cresset_equivalents.runs_program(values);
 }
 
 #ifdef __cplusplus

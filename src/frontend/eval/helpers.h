@@ -40,7 +40,8 @@ PyObject* cresset_format(PyObject* value, PyObject* spec, int conversion);
 // ---- match.c
 // ---------------------------------------------------------------------------------------------------------- Tuples;
 // NULL without exception when the pattern does not match (match_keys: None).
-PyObject* cresset_match_class(PyObject* subject, PyObject* type, Py_ssize_t positional, PyObject* names);
+PyObject* cresset_match_class(const CressetEvalHooks* hooks, CressetActivation* activation, PyObject* subject,
+                              PyObject* type, Py_ssize_t positional, PyObject* names);
 PyObject* cresset_match_keys(PyObject* mapping, PyObject* keys);
 
 // ---- import.c
@@ -88,6 +89,7 @@ PyObject* cresset_missing_attribute(PyObject* owner);  // type(owner).__getattr_
 // The Python function that owner.name = value has to run, new reference, NULL if C code does it; *with_name: it takes
 // (owner, name, value), else (owner, value).
 PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name);
+PyObject* cresset_python_deleter(PyObject* owner, PyObject* name, int* with_name);  // of `del owner.name`
 // owner.name = value where the instance has that attribute inline and its class nothing of the name. 1: done.
 int cresset_replace_attribute(PyObject* owner, PyObject* name, PyObject* value);
 // The Python function that type(object) defines for a special method, borrowed; NULL if it is no plain function.

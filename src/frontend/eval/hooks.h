@@ -79,7 +79,7 @@ typedef enum {
   CRESSET_AT_TYPE,          // `found` in a class of type(owner)'s MRO, and bound (a method) or given as it is
   CRESSET_AT_CLASS,         // the owner is a class: `found` in a class of the owner's own MRO
   CRESSET_AT_PYTHON,   // Python code is about to compute it: property, __get__, __getattr__, __getattribute__, which
-                       // is `found`; `value` is NULL, the call is told as calls are
+                       // is `found`; `value` is NULL, the call is told as calls are; but see `stores`
   CRESSET_AT_SUPER,    // the owner is a super object: `found` in a class behind its own
   CRESSET_AT_FOREIGN,  // the type's own C tp_getattro found it: nothing more is known
   CRESSET_AT_NOWHERE,  // AttributeError; value is NULL
@@ -93,10 +93,13 @@ typedef struct {
   CressetAttributePlace place;
   uint8_t unbound;  // LOAD_METHOD did not make the bound method
   uint8_t asked;    // hasattr / getattr with a default: a miss is no exception
+  uint8_t stores;  // not 0: `found`, a __getattr__, needed no frame: how many stores it looked in (cresset_eval_stores)
 } CressetAttributeRead;
 
 // The class whose __dict__ `found` is in; NULL if none.
 PyTypeObject* cresset_attribute_holder(const CressetAttributeRead* read);
+// Of a super object: the class whose MRO it looks in (__self_class__), borrowed; NULL of one that is bound to nothing.
+PyTypeObject* cresset_super_class(PyObject* super);
 
 // ---- Writes ---------------------------------------------------------------------------------------------------------
 
@@ -166,6 +169,7 @@ typedef struct CressetEvalHooks {
   int (*read_name)(void*, CressetActivation*, CressetNamespace where, PyObject* mapping, PyObject* name,
                    PyObject* value);
   int (*read_cell)(void*, CressetActivation*, PyObject* cell, int slot, PyObject* value);  // slot: index in localsplus
+  // CRESSET_READ_AS_CALL, of a value that C code computed: what `data_of` gives takes its place.
   int (*read_attribute)(void*, CressetActivation*, const CressetAttributeRead*);
   // What C code gave of it; value is NULL where there was none.
   int (*read_item)(void*, CressetActivation*, PyObject* container, PyObject* key, PyObject* value);
@@ -185,7 +189,8 @@ typedef struct CressetEvalHooks {
                       PyObject* value);
 
   // Writes: 0, or -1 with an exception set. after_write is not called when the write raised.
-  int (*before_write)(void*, CressetActivation*, const CressetWrite*);  // 1, of an item that is stored: it is done
+  // 1, of an item that is stored: it is done. CRESSET_WRITE_AS_CALL, of an attribute: by a call of `assign`.
+  int (*before_write)(void*, CressetActivation*, const CressetWrite*);
   int (*after_write)(void*, CressetActivation*, const CressetWrite*);
 
   // Truth of a value that is not a bool, None, int, float, str, or an exact list, tuple, dict, set (those are told by
@@ -220,6 +225,8 @@ typedef struct CressetEvalHooks {
 } CressetEvalHooks;
 
 #define CRESSET_TRUTH_RUN 2
+#define CRESSET_WRITE_AS_CALL 2
+#define CRESSET_READ_AS_CALL 2
 
 // ---- Entry points ---------------------------------------------------------------------------------------------------
 
@@ -231,6 +238,12 @@ void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*)
 // Functions of this code are called as what the closure's cell of that index holds.
 void cresset_eval_see_through_wrappers(PyObject* code, Py_ssize_t cell);
 PyObject* cresset_eval_wrapped(PyObject* callable);  // what such a function holds (borrowed); NULL for others
+
+// Functions of this code that are a class's __getattr__ and nothing more (no closure, no attributes) look the name up
+// in dictionaries that the instance's own has under these names (a tuple of strings), one after the other, and raise
+// where none has it. What is found there is given without a frame.
+void cresset_eval_looks_in_stores(PyObject* code, PyObject* names);
+PyObject* cresset_eval_stores(void);  // the names, borrowed
 
 // Starts and ends evaluating new frames of this thread. Nests: the innermost table is told. 0, or -1 with an exception.
 int cresset_eval_begin(const CressetEvalHooks* hooks);

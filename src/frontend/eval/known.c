@@ -12,22 +12,18 @@ static int intern_names(void) {
   return 0;
 }
 
-static const char kProbe[] =
-    "class Probe:\n"
-    "  def __call__(self): pass\n"
-    "  def __getattr__(self, name): raise AttributeError(name)\n"
-    "  def __setattr__(self, name, value): pass\n"
-    "  def __getitem__(self, key): pass\n"
-    "  def __setitem__(self, key, value): pass\n"
-    "  def __iter__(self): pass\n"
-    "  def __next__(self): pass\n"
-    "  def __bool__(self): pass\n"
-    "  def __len__(self): pass\n"
-    "  def __contains__(self, item): pass\n"
-    "  def __get__(self, owner, kind): pass\n"
-    "  def __init__(self): pass\n"
-    "  def __new__(cls): pass\n"
-    "from functools import partial\n";
+// A class that has all of them in Python: which function they are does not matter.
+static PyObject* make_probe(PyObject* function) {
+  static const char* const kMethods[] = {"__call__", "__getattr__", "__setattr__", "__getitem__", "__setitem__",
+                                         "__iter__", "__next__",    "__bool__",    "__len__",     "__contains__",
+                                         "__get__",  "__init__",    "__new__"};
+  PyObject* methods = PyDict_New();
+  if (methods == NULL) return NULL;
+  for (size_t i = 0; i < sizeof kMethods / sizeof *kMethods; i++) {
+    if (PyDict_SetItemString(methods, kMethods[i], function) < 0) return Py_DECREF(methods), NULL;
+  }
+  return PyObject_CallFunction((PyObject*)&PyType_Type, "s()N", "Probe", methods);
+}
 
 static void read_slots(PyTypeObject* probe) {
   cresset_call_evaluates = ((PyFunctionObject*)PyDict_GetItem(type_names(probe), cresset_names.__init__))->vectorcall;
@@ -61,19 +57,18 @@ static void read_slots(PyTypeObject* probe) {
 int cresset_known_init(void) {
   if (cresset_known.call != NULL) return 0;
   if (intern_names() < 0) return -1;
-  PyObject* globals = PyDict_New();
-  if (globals == NULL) return -1;
-  PyObject* ran = NULL;
-  if (PyDict_SetItemString(globals, "__builtins__", PyEval_GetBuiltins()) == 0) {
-    ran = PyRun_String(kProbe, Py_file_input, globals, globals);
-  }
-  PyObject* probe = ran != NULL ? PyDict_GetItemString(globals, "Probe") : NULL;
+  PyObject* functools = PyImport_ImportModule("functools");
+  PyObject* function = functools != NULL ? PyObject_GetAttrString(functools, "update_wrapper") : NULL;
+  PyObject* partial = function != NULL ? PyObject_GetAttrString(functools, "partial") : NULL;
+  PyObject* probe = partial != NULL ? make_probe(function) : NULL;
   if (probe != NULL) {
     // Kept for good: the type object of an extension may not go away under a pointer that is compared with it.
-    cresset_known.partial = (PyTypeObject*)Py_NewRef(PyDict_GetItemString(globals, "partial"));
+    cresset_known.partial = (PyTypeObject*)Py_NewRef(partial);
     read_slots((PyTypeObject*)probe);
   }
-  Py_XDECREF(ran);
-  Py_DECREF(globals);
+  Py_XDECREF(partial);
+  Py_XDECREF(function);
+  Py_XDECREF(functools);
+  Py_XDECREF(probe);
   return probe != NULL ? 0 : -1;
 }

@@ -2,25 +2,65 @@
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
 
-// One attribute of a class pattern, new reference; NULL without exception when the subject lacks it.
-static PyObject* match_attribute(PyObject* subject, PyObject* type, PyObject* name, PyObject* seen) {
-  const int repeated = PySet_Contains(seen, name);
-  if (repeated != 0 || PySet_Add(seen, name) < 0) {
-    if (!PyErr_Occurred()) {
-      PyErr_Format(PyExc_TypeError, "%s() got multiple sub-patterns for attribute %R", ((PyTypeObject*)type)->tp_name,
-                   name);
+typedef struct {
+  const CressetEvalHooks* hooks;
+  CressetActivation* activation;
+  PyObject *subject, *type;
+  PyObject* seen;   // names that were looked up
+  PyObject* found;  // list of values
+} ClassPattern;
+
+// owner.name, told as reads are. NULL without exception when there is none.
+static PyObject* get_told(const ClassPattern* pattern, PyObject* owner, PyObject* name) {
+  PyObject* value = NULL;
+  if (pattern->hooks->read_attribute == NULL) {
+    value = PyObject_GetAttr(owner, name);
+  } else {
+    CressetAttributeRead read;
+    AttributeResult result;
+    cresset_load_attribute(owner, name, 0, &read, &result);
+    read.asked = 1;
+    PyObject *error, *args, *traceback;
+    PyErr_Fetch(&error, &args, &traceback);
+    cresset_eval_pause();
+    const int told = pattern->hooks->read_attribute(pattern->hooks->session, pattern->activation, &read);
+    cresset_eval_unpause();
+    if (told < 0) {
+      Py_XDECREF(error);
+      Py_XDECREF(args);
+      Py_XDECREF(traceback);
+      Py_XDECREF(result.value);
+      Py_XDECREF(result.python);
+      return NULL;
     }
-    return NULL;
+    PyErr_Restore(error, args, traceback);
+    value = result.value;
+    if (result.python != NULL) value = PyObject_GetAttr(owner, name);
+    Py_XDECREF(result.python);
   }
-  PyObject* value = PyObject_GetAttr(subject, name);
   if (value == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
   return value;
 }
 
+// One attribute of a class pattern, new reference; NULL without exception when the subject lacks it.
+static PyObject* match_attribute(const ClassPattern* pattern, PyObject* name) {
+  PyObject* const seen = pattern->seen;
+  const int repeated = PySet_Contains(seen, name);
+  if (repeated != 0 || PySet_Add(seen, name) < 0) {
+    if (!PyErr_Occurred()) {
+      PyErr_Format(PyExc_TypeError, "%s() got multiple sub-patterns for attribute %R",
+                   ((PyTypeObject*)pattern->type)->tp_name, name);
+    }
+    return NULL;
+  }
+  return get_told(pattern, pattern->subject, name);
+}
+
 // __match_args__, or NULL with *whole set when the one positional pattern is the subject itself. -1: exception.
-static int positional_names(PyObject* type, Py_ssize_t positional, PyObject** names, int* whole) {
+static int positional_names(const ClassPattern* pattern, Py_ssize_t positional, PyObject** names, int* whole) {
+  PyObject* const type = pattern->type;
   *whole = 0;
-  *names = PyObject_GetAttr(type, cresset_names.__match_args__);
+  *names = get_told(pattern, type, cresset_names.__match_args__);
   const char* name = ((PyTypeObject*)type)->tp_name;
   if (*names != NULL && !PyTuple_CheckExact(*names)) {
     PyErr_Format(PyExc_TypeError, "%s.__match_args__ must be a tuple (got %s)", name, Py_TYPE(*names)->tp_name);
@@ -28,8 +68,7 @@ static int positional_names(PyObject* type, Py_ssize_t positional, PyObject** na
     return -1;
   }
   if (*names == NULL) {
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
-    PyErr_Clear();
+    if (PyErr_Occurred()) return -1;
     *names = PyTuple_New(0);
     *whole = PyType_HasFeature((PyTypeObject*)type, _Py_TPFLAGS_MATCH_SELF);
   }
@@ -41,27 +80,27 @@ static int positional_names(PyObject* type, Py_ssize_t positional, PyObject** na
   return -1;
 }
 
-static int append_attribute(PyObject* found, PyObject* subject, PyObject* type, PyObject* name, PyObject* seen) {
-  PyObject* value = match_attribute(subject, type, name, seen);
+static int append_attribute(const ClassPattern* pattern, PyObject* name) {
+  PyObject* value = match_attribute(pattern, name);
   if (value == NULL) return -1;
-  const int failed = PyList_Append(found, value);
+  const int failed = PyList_Append(pattern->found, value);
   Py_DECREF(value);
   return failed;
 }
 
-static int match_positional(PyObject* found, PyObject* subject, PyObject* type, Py_ssize_t positional, PyObject* seen) {
+static int match_positional(const ClassPattern* pattern, Py_ssize_t positional) {
   if (positional == 0) return 0;
   PyObject* names;
   int whole;
-  if (positional_names(type, positional, &names, &whole) < 0) return -1;
-  int failed = whole ? PyList_Append(found, subject) : 0;
+  if (positional_names(pattern, positional, &names, &whole) < 0) return -1;
+  int failed = whole ? PyList_Append(pattern->found, pattern->subject) : 0;
   for (Py_ssize_t i = 0; !whole && !failed && i < positional; i++) {
     PyObject* name = PyTuple_GET_ITEM(names, i);
     if (!PyUnicode_CheckExact(name)) {
       PyErr_Format(PyExc_TypeError, "__match_args__ elements must be strings (got %s)", Py_TYPE(name)->tp_name);
       failed = -1;
     } else {
-      failed = append_attribute(found, subject, type, name, seen);
+      failed = append_attribute(pattern, name);
     }
   }
   Py_DECREF(names);
@@ -74,24 +113,24 @@ static int is_instance(PyObject* subject, PyObject* type) {
   return PyObject_IsInstance(subject, type);
 }
 
-PyObject* cresset_match_class(PyObject* subject, PyObject* type, Py_ssize_t positional, PyObject* names) {
+PyObject* cresset_match_class(const CressetEvalHooks* hooks, CressetActivation* activation, PyObject* subject,
+                              PyObject* type, Py_ssize_t positional, PyObject* names) {
   if (!PyType_Check(type)) {
     PyErr_SetString(PyExc_TypeError, "called match pattern must be a class");
     return NULL;
   }
   if (is_instance(subject, type) <= 0) return NULL;
-  PyObject* seen = PySet_New(NULL);
-  PyObject* found = PyList_New(0);
+  const ClassPattern pattern = {hooks, activation, subject, type, PySet_New(NULL), PyList_New(0)};
   PyObject* result = NULL;
-  if (seen != NULL && found != NULL) {
-    int failed = match_positional(found, subject, type, positional, seen);
+  if (pattern.seen != NULL && pattern.found != NULL) {
+    int failed = match_positional(&pattern, positional);
     for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(names); i++) {
-      failed = append_attribute(found, subject, type, PyTuple_GET_ITEM(names, i), seen);
+      failed = append_attribute(&pattern, PyTuple_GET_ITEM(names, i));
     }
-    if (!failed) result = PyList_AsTuple(found);
+    if (!failed) result = PyList_AsTuple(pattern.found);
   }
-  Py_XDECREF(seen);
-  Py_XDECREF(found);
+  Py_XDECREF(pattern.seen);
+  Py_XDECREF(pattern.found);
   return result;
 }
 

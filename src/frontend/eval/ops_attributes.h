@@ -20,6 +20,16 @@ OP(LOAD_ATTR) {
       (void)AT_REST();
       const int told = hooks->read_attribute(hooks->session, activation, &read);
       MOVING();
+      if (told == CRESSET_READ_AS_CALL) {
+        REPLACE_TOP(owner);
+        callable = cresset_equivalents.data_of;
+        implicit_args[0] = owner;
+        call_nargs = 1;
+        call_base = sp - 1;
+        then = CRESSET_THEN_PUSH;
+        then_value = NULL;
+        goto implicit_call;
+      }
       Py_DECREF(owner);  // kept until the hook has seen it
       if (told < 0) goto error;
       NEXT();
@@ -119,7 +129,22 @@ OP(STORE_ATTR) {
     goto implicit_call_owned;
   }
   const CressetWrite write = {CRESSET_WRITE_ATTRIBUTE, owner, name, value, 0};
-  TELL(before_write, &write);
+  if (UNLIKELY(hooks->before_write != NULL)) {
+    int told;
+    ASK(told, before_write, &write);
+    if (told < 0) goto error;
+    if (told == CRESSET_WRITE_AS_CALL) {
+      callable = cresset_equivalents.assign;
+      implicit_args[0] = owner;
+      implicit_args[1] = name;
+      implicit_args[2] = value;
+      call_nargs = 3;
+      call_base = sp - 2;
+      then = CRESSET_THEN_DROP;
+      then_value = NULL;
+      goto implicit_call;
+    }
+  }
   const int failed = PyObject_SetAttr(owner, name, value);
   if (failed == 0) TELL(after_write, &write);
   DROP(2);
@@ -130,6 +155,17 @@ OP(STORE_ATTR) {
 OP(DELETE_ATTR) {
   PyObject* owner = TOP();
   PyObject* name = PyTuple_GET_ITEM(names, oparg);
+  int with_name = 0;
+  callable = cresset_python_deleter(owner, name, &with_name);
+  if (callable != NULL) {
+    implicit_args[0] = owner;
+    implicit_args[1] = name;
+    call_nargs = 1 + with_name;
+    call_base = sp - 1;
+    then = CRESSET_THEN_DROP;
+    then_value = NULL;
+    goto implicit_call_owned;
+  }
   const CressetWrite write = {CRESSET_WRITE_ATTRIBUTE, owner, name, NULL, 0};
   TELL(before_write, &write);
   const int failed = PyObject_SetAttr(owner, name, NULL);

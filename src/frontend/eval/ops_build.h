@@ -272,7 +272,11 @@ OP(MATCH_SEQUENCE) {
 
 OP(MATCH_CLASS) {
   TELL(read_contents, THIRD());
-  PyObject* attributes = cresset_match_class(THIRD(), SECOND(), oparg, TOP());
+  (void)AT_REST();
+  if (state->level != NULL) state->level->paused--;
+  PyObject* attributes = cresset_match_class(hooks, activation, THIRD(), SECOND(), oparg, TOP());
+  if (state->level != NULL) state->level->paused++;
+  MOVING();
   if (attributes == NULL) {
     if (PyErr_Occurred()) goto error;
     attributes = Py_NewRef(Py_None);

@@ -241,7 +241,8 @@ subscript : {
       goto subscript_read;
     }
   }
-  if (!IS_CONTAINER(container)) {
+  // A list is asked by a number, which a tensor may have to give.
+  if (!IS_CONTAINER(container) || (!PyDict_CheckExact(container) && !is_plain(key) && !PySlice_Check(key))) {
     BEFORE_OPERATOR(CRESSET_OP_SUBSCRIPT, 0, container, key, subscript_done);
     if (Py_TYPE(container)->tp_as_mapping != NULL &&
         Py_TYPE(container)->tp_as_mapping->mp_subscript == cresset_known.getitem) {
@@ -339,6 +340,19 @@ store_subscript : {
 OP(DELETE_SUBSCR) {
   PyObject* key = TOP();
   PyObject* container = SECOND();
+  if (Py_TYPE(container)->tp_as_mapping != NULL &&
+      Py_TYPE(container)->tp_as_mapping->mp_ass_subscript == cresset_known.setitem) {
+    callable = cresset_python_method(container, cresset_names.__delitem__);
+    if (callable != NULL) {
+      implicit_args[0] = container;
+      implicit_args[1] = key;
+      call_nargs = 2;
+      call_base = sp - 2;
+      then = CRESSET_THEN_DROP;
+      then_value = NULL;
+      goto implicit_call;
+    }
+  }
   const CressetWrite write = {CRESSET_WRITE_ITEM, container, key, NULL, 0};
   TELL(before_write, &write);
   const int failed = PyObject_DelItem(container, key);

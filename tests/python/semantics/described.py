@@ -32,6 +32,8 @@ class Describer:
             return f"{type(value).__name__}:{value!r}"
         if type(value) in (float, complex):
             return f"{type(value).__name__}:{value:.6f}"
+        if type(value) in (torch.device, torch.dtype):
+            return str(value)
         if type(value) in (range, slice):  # immutable: two calls may share one
             parts = [self(part, depth + 1) for part in (value.start, value.stop, value.step)]
             return f"{type(value).__name__}({', '.join(parts)})"
@@ -70,7 +72,7 @@ class Describer:
             return f"{name} {value.__name__}"
         if hasattr(value, "__dict__") or hasattr(type(value), "__slots__"):
             return f"{name}{self.attributes(value, inner)}"
-        return f"{name} {re.sub(' at 0x[0-9a-f]+', '', repr(value))}"
+        return f"{name} {re.sub(' at 0x[0-9a-fA-F]+', '', repr(value))}"
 
     @staticmethod
     def attributes(value, inner):

@@ -496,5 +496,58 @@ PROGRAMS = {
     ),
     "builtins": ("import builtins\nbuiltins.zz_b=1", "builtins.zz_b=2", "zz_b"),
     "shadow": ("def fn(): return len([1])", "len=lambda l:5", "fn()"),
+    "stored parameter": (
+        "w=torch.nn.Linear(3,3); w.weight.data.fill_(1.)",
+        "w.weight=torch.nn.Parameter(torch.full((3,3),2.))",
+        "w.weight.detach()",
+    ),
+    "stored module": ("w=torch.nn.Sequential(torch.nn.ReLU()); w.m=w[0]", "w.m=torch.nn.Tanh()", "w.m(x)"),
+    "store that comes first": (
+        "w=torch.nn.Module(); w.m=torch.nn.ReLU()",
+        "w._buffers['m']=torch.nn.Tanh()",
+        "w.m(x)",
+    ),
+    "store replaced": (
+        "w=torch.nn.Module(); w.m=torch.nn.ReLU()",
+        "w.__dict__['_modules']={'m':torch.nn.Tanh()}",
+        "w.m(x)",
+    ),
+    "store removed": (
+        "w=torch.nn.Module(); w._buffers['m']=torch.nn.ReLU(); w._modules['m']=torch.nn.Tanh()",
+        "del w.__dict__['_buffers']",
+        "w.m(x)",
+    ),
+    "attribute before stores": (
+        "w=torch.nn.Module(); w.m=torch.nn.ReLU()",
+        "w.__dict__['m']=torch.nn.Tanh()",
+        "w.m(x)",
+    ),
+    "class attribute before stores": (
+        "class C(torch.nn.Module): pass\nw=C(); w.m=torch.nn.ReLU()",
+        "C.m=staticmethod(torch.tanh)",
+        "w.m(x)",
+    ),
+    "__getattr__ of a module": (
+        "class C(torch.nn.Module): pass\nw=C(); w.m=torch.nn.ReLU()",
+        "C.__getattr__=lambda self,name: torch.tanh",
+        "w.m(x)",
+    ),
+    "code of a module's __getattr__": (
+        "class C(torch.nn.Module): pass\nw=C(); w.m=torch.nn.ReLU()\n"
+        "g=torch.nn.Module.__getattr__; C.__getattr__=types.FunctionType(g.__code__,g.__globals__)",
+        "C.__getattr__.__code__=(lambda self,name: torch.tanh).__code__",
+        "w.m(x)",
+    ),
+    "in no store": (
+        "w=torch.nn.Module(); w.m=torch.nn.ReLU()",
+        "w.k=torch.nn.Tanh()",
+        "getattr(w,'k',w.m)(x)",
+    ),
+    "store with keys of a class": (
+        "class S(str):\n    __hash__=str.__hash__\n    def __eq__(s,o): return str(s)==o\n"
+        "w=torch.nn.Module(); w._modules[S('m')]=torch.nn.ReLU()",
+        "w._modules['m']=torch.nn.Tanh()",
+        "w.m(x)",
+    ),
     "delglobal": ("GG=1\nimport builtins\nbuiltins.GG=7", "globals().pop('GG',None)", "GG"),
 }

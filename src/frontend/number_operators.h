@@ -1,0 +1,13 @@
+// Operators of symbolic ints among themselves and with plain ones, which most programs that ask for sizes do by the
+// hundred: done here without a frame. All else of them is Python's (cresset._capture_patches).
+#pragma once
+
+#include <Python.h>
+
+namespace cresset::frontend {
+
+// A method for the class `type` of symbolic ints that does the operator `name` (`__add__`, ...) where it can, and calls
+// `otherwise` where it cannot. Py_None where there is no such operator here.
+PyObject* number_operator(PyTypeObject* type, const char* name, PyObject* otherwise);
+
+}  // namespace cresset::frontend

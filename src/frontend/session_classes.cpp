@@ -1,0 +1,75 @@
+// Classes: what a session learns of them, and what a call writes to them.
+#include <algorithm>
+
+#include "frontend/foreign.h"
+#include "frontend/py_objects.h"
+#include "frontend/session.h"
+
+namespace cresset::frontend {
+
+std::vector<PyRef> Session::behind(PyObject* object) {
+  std::vector<PyRef> out;
+  const auto add = [&](const char* name) {
+    PyRef member = PyRef::steal(PyObject_GetAttrString(object, name));
+    if (!member) return PyErr_Clear();
+    if (member.get() != Py_None) out.push_back(std::move(member));
+  };
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyProperty_Type) add("fget"), add("fset"), add("fdel");
+  static PyObject* const partial = module_attribute("functools", "partial");
+  if (type == (PyTypeObject*)partial) add("func"), add("args"), add("keywords");
+  if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) add("__func__");
+  if (PyCFunction_Check(object) && has_own_self(object) && !is_foreign(PyCFunction_GET_SELF(object)))
+    out.push_back(PyRef::borrow(PyCFunction_GET_SELF(object)));
+  return out;
+}
+
+// C code calls its __get__ before anybody is told that it was found.
+static bool is_python_descriptor(PyObject* object) {
+  return is_heap_type(Py_TYPE(object)) && Py_TYPE(object)->tp_descr_get != nullptr;
+}
+
+// Symbolic numbers, which the compiler itself changes while it captures.
+static bool is_symbolic_class(PyTypeObject* type) {
+  static PyObject* const classes[] = {module_attribute("torch", "SymInt"), module_attribute("torch", "SymFloat"),
+                                      module_attribute("torch", "SymBool")};
+  return std::find(std::begin(classes), std::end(classes), (PyObject*)type) != std::end(classes);
+}
+
+// With the methods that C code calls unseen.
+void Session::learn_class(PyTypeObject* type) {
+  if (is_symbolic_class(type) || facts_->classes().type(type) == nullptr) return;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* base = (PyTypeObject*)PyTuple_GET_ITEM(type->tp_mro, i);
+    if (!is_heap_type(base) || !first((PyObject*)base, Py_NotImplemented)) continue;
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(type_dict(base), &position, &name, &value))
+      if (is_python_descriptor(value) || ((PyFunction_Check(value) || !behind(value).empty()) && is_special_name(name)))
+        learn(value);
+  }
+}
+
+// A name that the program looks up in a class which it did not make.
+void Session::read_class(PyTypeObject* type, PyObject* name) {
+  if (existed((PyObject*)type) && !is_symbolic_class(type) && first((PyObject*)type, name))
+    facts_->classes().name(type, name);
+}
+
+// The class of an object that the call made, where it found the class in a way that is not known.
+void Session::learn_old_class(PyTypeObject* type) {
+  if (is_heap_type(type) && !existed((PyObject*)type) && !is_young((PyObject*)type)) learn((PyObject*)type);
+}
+
+// Facts speak of what a class held before the call wrote there.
+void Session::will_write_class(PyTypeObject* type) {
+  learn_old_class(type);
+  if (existed((PyObject*)type)) facts_->classes().type(type);
+}
+
+void Session::log_class(PyTypeObject* type, PyObject* name) {
+  if (is_special_name(name)) return refuse(std::string("changes ") + utf8(name) + " of class " + type->tp_name);
+  if (!facts_->classes().speaks_of(type, name)) facts_->classes().elsewhere(type, name);
+}
+
+}  // namespace cresset::frontend

@@ -1,0 +1,97 @@
+// Which frames are the program's, and what entering one comes to.
+#include <string_view>
+
+#include "frontend/py_objects.h"
+#include "frontend/session.h"
+
+namespace cresset::frontend {
+
+namespace {
+
+std::string_view file_of(PyCodeObject* code) { return utf8(code->co_filename); }
+
+// What symbolic numbers are made of, and what compilers do beside the program.
+bool is_machinery(PyCodeObject* code) {
+  const std::string_view file = file_of(code);
+  if (file.substr(0, 17) == "<frozen importlib") return true;  // an import is done by whoever is first
+  // torch.compile, once used, has every new module counted: no business of the program's, and under keys that are
+  // addresses.
+  if (file.ends_with("torch/_dynamo/mutation_guard.py")) return true;
+  return file.find("torch/fx/experimental/") != std::string_view::npos ||
+         std::string_view(utf8(code->co_qualname)).substr(0, 3) == "Sym";
+}
+
+// Logger.isEnabledFor remembers its answers, under a lock: asked once before the program asks, it only looks.
+bool is_logger_question(PyCodeObject* code) {
+  static PyObject* const question = [] {
+    const PyRef logging = import_module("logging");
+    const PyRef logger = checked(PyObject_GetAttrString(logging.get(), "Logger"));
+    const PyRef method = checked(PyObject_GetAttrString(logger.get(), "isEnabledFor"));
+    return Py_NewRef(PyFunction_Check(method.get()) ? PyFunction_GET_CODE(method.get()) : Py_None);
+  }();
+  return (PyObject*)code == question;
+}
+
+void ask_beforehand(CressetActivation* activation) {
+  CressetFrameImage image;
+  cresset_eval_image(activation, CRESSET_BEFORE, &image);
+  if (image.slot_count < 2 || image.slots[0] == nullptr || image.slots[1] == nullptr) return;
+  PyObject* const args[] = {image.slots[0], image.slots[1]};
+  if (!PyRef::steal(PyObject_Vectorcall(activation->function, args, 2, nullptr))) PyErr_Clear();
+}
+
+}  // namespace
+
+Session::CodeRole Session::role_of(PyCodeObject* code) {
+  const auto [known, fresh] = roles_.emplace(code, CodeRole::Program);
+  if (!fresh) return known->second;
+  kept_.push_back(PyRef::borrow((PyObject*)code));
+  if (is_machinery(code)) known->second = CodeRole::Machinery;
+  if (is_logger_question(code)) known->second = CodeRole::LoggerQuestion;
+  if (file_of(code).ends_with("cresset/_capture_patches.py")) known->second = CodeRole::Replacement;
+  return known->second;
+}
+
+// A mode that torch calls: the call is held to the modes that it began under.
+void Session::learn_mode(const CressetActivation& activation) {
+  const std::string_view name = utf8(activation.code->co_name);
+  if (name != "__torch_function__" && name != "__torch_dispatch__") return;
+  CressetFrameImage image;
+  cresset_eval_image(&activation, CRESSET_BEFORE, &image);
+  PyObject* const self = image.slot_count > 0 ? image.slots[0] : nullptr;
+  if (self != nullptr && !PyType_Check(self) && !is_young(self)) learn(self);
+}
+
+void Session::unseen() {
+  if (!open()) return;
+  refuse(kWatched);
+  unseen_ = true;
+}
+
+// The cells around a function that existed before the call did so too.
+CressetAction Session::enter(CressetActivation& activation) {
+  if (capture_->recording != 0) return CRESSET_NATIVE;
+  if (!open()) return CRESSET_RUN;
+  if (activation.is_generator && activation.generator != nullptr)
+    no_effect_on(activation.generator, "it advances a generator from outside");
+  if (activation.is_generator && activation.generator != nullptr && existed(activation.generator))
+    refuse("advances a generator that was there before");
+  if (activation.entered_from_c && activation.instruction < 0) learn_mode(activation);
+  switch (role_of(activation.code)) {
+    case CodeRole::Machinery:
+      return CRESSET_NATIVE;
+    case CodeRole::LoggerQuestion:
+      if (activation.instruction < 0) ask_beforehand(&activation);
+      break;
+    default:
+      break;
+  }
+  if (activation.instruction >= 0 || activation.function == nullptr || !existed(activation.function))
+    return CRESSET_RUN;
+  facts_->classes().function(activation.function);
+  PyObject* closure = PyFunction_GET_CLOSURE(activation.function);
+  for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) learn(PyTuple_GET_ITEM(closure, i));
+  return CRESSET_RUN;
+}
+
+}  // namespace cresset::frontend
