@@ -61,6 +61,7 @@ struct OutputSpec {
   sym::ExprId offset;
   bool conjugated = false, negated = false;  // when its elements are read
   bool detached = false;                     // to autograd it is no view of what requires gradients
+  bool unrecorded = false;                   // it is one, made where nothing was recorded
 
   at::Tensor marked(at::Tensor view) const;  // with the last two
 };

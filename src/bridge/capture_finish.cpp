@@ -3,6 +3,7 @@
 
 #include "bridge/capture.h"
 #include "bridge/dtypes.h"
+#include "bridge/gradients.h"
 
 namespace cresset::bridge {
 namespace {
@@ -158,6 +159,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   const auto* of_autograd = torch::autograd::impl::get_view_autograd_meta(output);
   spec.detached =
       of_autograd == nullptr || !of_autograd->has_bw_view() || !of_autograd->get_backward_view().base_.requires_grad();
+  spec.unrecorded = !spec.detached && gradient_node(output) == nullptr;
   spec.conjugated = lazy.conjugated;
   spec.negated = lazy.negated;
   return spec;

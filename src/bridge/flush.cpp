@@ -150,7 +150,7 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
     auto* tensor = static_cast<TraceTensor*>(trace[i].unsafeGetTensorImpl());
     if (!real[i].defined() || tensor->settled()) continue;
     tensor->settle(real[i]);
-    if (real[i].requires_grad()) {  // of compiled code
+    if (real[i].requires_grad() && gradient_node(real[i]) != nullptr) {  // of compiled code
       tensor->take_history(real[i]);
       if (!real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
     } else {

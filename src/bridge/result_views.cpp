@@ -1,6 +1,7 @@
 #include "bridge/result_views.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
 
 #include "bridge/dtypes.h"
 
@@ -61,6 +62,9 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
       out.push_back(view(v, base, geometry.data()));
     } else if (!fresh && v.spec.detached && base.requires_grad()) {
       out.push_back(view(v, base.detach(), geometry.data()));
+    } else if (!fresh && v.spec.unrecorded) {
+      const at::NoGradGuard none;
+      out.push_back(view(v, base, geometry.data()));
     } else {
       out.push_back(view(v, base, geometry.data()));
     }
