@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "bridge/captured.h"
 #include "bridge/guest.h"
 #include "bridge/possible_views.h"
 #include "bridge/trace_tensor.h"
@@ -31,110 +32,6 @@ class CaptureAbort : public c10::Error {
   using c10::Error::Error;
 };
 [[noreturn]] void abort_capture(std::string why);
-
-// What the user said of a dimension (cresset.mark_dynamic, mark_static).
-struct DimMark {
-  sym::Policy policy = sym::Policy::Dynamic;
-  sym::Interval range = sym::Interval::size();
-  bool unbacked = false;  // no decision may look at it
-};
-
-// How an input's strides are known at later calls: dense in some order, or free symbols.
-struct InputLayout {
-  bool dense = true;           // strides follow from sizes, innermost dimension first in `order`
-  std::vector<uint8_t> order;  // dims, innermost first
-  bool at_start = false;       // its storage must begin with it: offsets were counted from there
-};
-
-struct SymbolBinding {
-  sym::VarId var;
-  runtime::SymbolSource source;
-};
-
-// Where a captured tensor result comes from at a later call.
-struct OutputSpec {
-  enum class Kind : uint8_t { GraphOutput, Input, Constant } kind;
-  uint32_t position = 0;
-  bool is_view = false;  // what follows applies; the offset is from the base's first element, in elements of `dtype`
-  DType dtype = DType::F32;
-  std::vector<sym::ExprId> sizes, strides;
-  sym::ExprId offset;
-  bool conjugated = false, negated = false;  // when its elements are read
-  bool detached = false;                     // to autograd it is no view of what requires gradients
-  bool unrecorded = false;                   // it is one, made where nothing was recorded
-
-  at::Tensor marked(at::Tensor view) const;  // with the last two
-};
-
-// A number read from tensor data while capturing: `graph` computes it from the inputs and constants.
-struct DataRead {
-  std::unique_ptr<graph::Graph> graph;
-  at::Scalar expected;
-  std::string location;
-};
-
-struct DataDependentCall;
-
-// A branch or a loop's body: nodes of the graph that are not in its order. They may use any value that was there
-// before.
-struct GraphPart {
-  std::vector<graph::NodeId> order;
-  std::vector<DataDependentCall> calls;  // positions: in `order`
-  std::vector<graph::ValueId> outputs;
-  // While capturing: storages from outside, and what they hold then.
-  std::vector<std::pair<uint32_t, graph::ValueId>> writes;
-};
-
-// A call that ends a stage (bridge/stages.h): what follows must wait for it. Its results are graph inputs beyond the
-// caller's. Either the sizes of its results depend on data; or it is an operator of control flow
-// (bridge/control_flow.h). aten::_local_scalar_dense stands for reading all elements of its argument: they are the
-// values of symbols.
-struct DataDependentCall {
-  graph::OpId op;
-  std::vector<graph::Arg> args;   // control flow: its operands, then all values from outside that its parts use
-  size_t position;                // nodes of Graph::order before it
-  std::vector<uint32_t> made;     // the inputs' positions
-  std::vector<GraphPart> parts;   // cond: if true, if false; while_loop: condition, body
-  std::vector<uint32_t> carried;  // while_loop: the graph inputs that stand for what a turn is given
-};
-
-// What computes the gradients of results that leave the call (gradients.h). It mentions any values of the graph, and
-// the gradients of the results it is given.
-struct Backward {
-  struct Leaf {
-    OutputSpec::Kind home;  // Input or Constant
-    uint32_t position;
-  };
-  GraphPart part;
-  std::vector<uint32_t> roots;           // results of the call, by position
-  std::vector<graph::ValueId> tangents;  // the gradients of the roots: inputs of the graph, with their types
-  std::vector<Leaf> leaves;
-  std::vector<OutputSpec> gradients;  // of the leaves: outputs of the part; Input: of the graph, a tangent or another
-};
-
-// What a program stated of data: raises the message where it does not hold.
-struct StatedFact {
-  sym::ExprId condition;
-  std::string message;
-};
-
-struct Captured {
-  std::unique_ptr<graph::Graph> graph;
-  std::vector<at::Tensor> constants;
-  std::vector<SymbolBinding> symbols;
-  std::vector<InputLayout> input_layouts;
-  std::vector<OutputSpec> outputs;
-  std::vector<DataRead> data_reads;
-  std::vector<DataDependentCall> data_calls;
-  std::vector<StatedFact> facts;
-  std::shared_ptr<const Backward> backward;  // null: no result wants gradients
-  int64_t operators = 0;
-  int64_t shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0;
-  double shape_rule_us = 0;
-
-  // What Capture::interpret needs of it, should the compiled program turn out to be of no use.
-  Captured for_one_run() const;
-};
 
 class Capture : public std::enable_shared_from_this<Capture> {
  public:

@@ -45,8 +45,8 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
     CRESSET_CHECK(broken.empty(), broken);
   }
   if (captured_.backward != nullptr)
-    gradients_ = std::make_unique<GradientProgram>(*captured_.graph, std::move(captured_.backward), captured_.outputs, inputs.size(),
-                                                   symbols_, captured_.constants, options);
+    gradients_ = std::make_unique<GradientProgram>(*captured_.graph, std::move(captured_.backward), captured_.outputs,
+                                                   inputs.size(), symbols_, captured_.constants, options);
   if (!captured_.data_calls.empty()) {
     std::vector<sym::ExprId> kept = numbers;
     if (gradients_ != nullptr) kept.insert(kept.end(), gradients_->numbers().begin(), gradients_->numbers().end());

@@ -116,7 +116,8 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   });
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = once->captured.outputs[i];
-    if (spec.kind == OutputSpec::Kind::GraphOutput && std::find(shared.begin(), shared.end(), spec.position) != shared.end())
+    if (spec.kind == OutputSpec::Kind::GraphOutput &&
+        std::find(shared.begin(), shared.end(), spec.position) != shared.end())
       results[i] = once->interpreter.output(spec);
   }
 }

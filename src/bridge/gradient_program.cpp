@@ -145,7 +145,9 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
                                  const std::vector<OutputSpec>& results, size_t real_inputs,
                                  const std::vector<SymbolBinding>& symbols, const std::vector<at::Tensor>& constants,
                                  const driver::Options& options)
-    : backward_(std::move(backward)), shared_roots_(shared_roots(*backward_, results)), code_(std::make_shared<Code>()) {
+    : backward_(std::move(backward)),
+      shared_roots_(shared_roots(*backward_, results)),
+      code_(std::make_shared<Code>()) {
   std::unordered_map<sym::VarId, uint32_t> slots;
   for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
   Builder builder(graph, *backward_, real_inputs, symbols);
@@ -243,8 +245,7 @@ struct Saved {
 }  // namespace
 
 void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs,
-                             const ResultViews& views, std::vector<at::Tensor>& results,
-                             const int64_t* symbols) const {
+                             const ResultViews& views, std::vector<at::Tensor>& results, const int64_t* symbols) const {
   Saved saved;
   for (const Given& g : given_) saved.add(g.is_input ? inputs[g.position] : outputs[g.position]);
   const size_t given = saved.tensors.size();

@@ -51,9 +51,9 @@ void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::T
 class GradientProgram {
  public:
   // Adds what it will be given to the graph's outputs. Throws InternalError when it cannot be compiled.
-  GradientProgram(graph::Graph& graph, std::shared_ptr<const Backward> backward,
-                  const std::vector<OutputSpec>& results, size_t real_inputs, const std::vector<SymbolBinding>& symbols, const std::vector<at::Tensor>& constants,
-                  const driver::Options& options);
+  GradientProgram(graph::Graph& graph, std::shared_ptr<const Backward> backward, const std::vector<OutputSpec>& results,
+                  size_t real_inputs, const std::vector<SymbolBinding>& symbols,
+                  const std::vector<at::Tensor>& constants, const driver::Options& options);
 
   // After a run of the forward program: its outputs, and `results` of the call, which get their gradients.
   void attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs, const ResultViews& views,
