@@ -404,7 +404,9 @@ def test_associative_scan_with_gradients():
             for out in results:
                 (out[0].sin().sum() + out[1].sum()).backward()
             assert_same([t.grad for t in given[0]], [t.grad for t in given[1]])
-    assert cresset.stats()["graphs"] <= 3, cresset.stats()["recompiles"]
+    # One for 9 alone: its last turn leaves one place, which autograd asks about. 16, 12 and 11 share one.
+    assert cresset.stats()["graphs"] <= 4, cresset.stats()["recompiles"]
+    assert cresset.stats()["eager_calls"] == 0
 
 
 def test_associative_scan_rejects_what_torch_rejects():

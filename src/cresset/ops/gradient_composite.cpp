@@ -127,7 +127,8 @@ Result<Types> batch_norm_update_shape(ShapeContext& shapes, const OpArgs& args) 
   TensorType out = input;
   out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
   const TensorType channel = contiguous_like(shapes, input, {input.sizes[1]});
-  return Types{std::move(out), channel, channel, channel, channel};
+  // What is written to the running statistics is of their very type: whoever returns them returns themselves.
+  return Types{std::move(out), channel, channel, args.tensor(3), args.tensor(4)};
 }
 
 Result<Values> batch_norm_update_body(Compose& c, const OpArgs& args) {
