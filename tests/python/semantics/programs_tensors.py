@@ -76,7 +76,7 @@ a = d.sample()
 return a, d.log_prob(a), d.entropy(), d.probs.argmax(-1), torch.distributions.kl_divergence(d, torch.distributions.Categorical(logits=x * 2))
 
 distributions_validate
-try: torch.distributions.Normal(x, -x.abs() - 1)
+try: torch.distributions.Normal(x, -x.abs() - 1, validate_args=True)  # torch.compile changes the default
 except ValueError as e: m = str(e).split("\n")[0]
 d = torch.distributions.Bernoulli(logits=x, validate_args=False)
 return m, d.log_prob((x > 0).float()), d.variance
