@@ -43,7 +43,7 @@ struct OutputSpec {
   bool detached = false;                     // to autograd it is no view of what requires gradients
   bool unrecorded = false;                   // it is one, made where nothing was recorded
 
-  at::Tensor marked(at::Tensor view) const;  // with the last two
+  at::Tensor marked(at::Tensor view) const;  // conjugated, negated
 };
 
 // A number read from tensor data while capturing: `graph` computes it from the inputs and constants.

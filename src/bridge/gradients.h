@@ -7,8 +7,8 @@
 // program and gives its results one node of autograd's, which runs the backward program.
 //
 // Left to autograd's own record, with the call running natively: custom functions and hooks of Python's (they may do
-// more than compute), results that share memory with each other, inputs written in place that want gradients, leaves
-// that the call made.
+// more than compute), results that share memory though autograd knows of no common base, inputs written in place that
+// want gradients, leaves that the call made.
 #pragma once
 
 #include <ATen/core/Tensor.h>
