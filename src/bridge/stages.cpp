@@ -229,21 +229,6 @@ class StagedProgram::Cutter {
   std::vector<ValueId> kept_;
 };
 
-namespace {
-
-void add_up(driver::Stats& total, const driver::Stats& part) {
-  total.nodes_captured += part.nodes_captured;
-  total.kernels += part.kernels;
-  total.distinct_kernels += part.distinct_kernels;
-  total.extern_calls += part.extern_calls;
-  total.ms_passes += part.ms_passes;
-  total.ms_lower += part.ms_lower;
-  total.ms_codegen += part.ms_codegen;
-  total.programs_from_disk += part.programs_from_disk;
-}
-
-}  // namespace
-
 StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<DataDependentCall> calls,
                              const std::vector<SymbolBinding>& symbols, size_t real_inputs,
                              const std::vector<at::Tensor>& constants, const driver::Options& options)
@@ -256,7 +241,7 @@ StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<Da
     if (std::unique_ptr<graph::Graph> cut = cutter.cut(part, stage)) {
       Result<driver::Compiled> compiled = driver::compile(std::move(cut), options);
       CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
-      add_up(stats_, compiled->stats);
+      stats_.add(compiled->stats);
       for (const sym::VarId var : compiled->program.symbols) stage.symbols.push_back(slots.at(var));
       stage.executor = std::make_unique<Executor>(std::move(*compiled), constants_);
     }
@@ -264,7 +249,7 @@ StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<Da
       std::vector<GraphPart> parts = std::move(calls[part].parts);
       end_with(stage, std::move(calls[part]), symbols, real_inputs);
       add_parts(stage, *graph, std::move(parts), symbols, real_inputs, options);
-      for (const auto& made : stage.parts) add_up(stats_, made->stats());
+      for (const auto& made : stage.parts) stats_.add(made->stats());
     }
     stages_.push_back(std::move(stage));
   }

@@ -295,9 +295,13 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
 
 void Piece::count() const {
   Totals& totals = live_totals();
-  const driver::Stats& s = variant_->entry->stats();
+  driver::Stats s = variant_->entry->stats();
   ++totals.graphs;
   totals.nodes += s.nodes_captured;
+  if (variant_->entry->has_gradients()) {
+    ++totals.backward_graphs;
+    s.add(variant_->entry->backward_stats());
+  }
   totals.guards_asked += static_cast<int64_t>(variant_->entry->env()->guards().size());
   totals.guards_checked += static_cast<int64_t>(variant_->entry->guards().size());
   totals.steps_proved += variant_->entry->validation().proved;
@@ -309,15 +313,6 @@ void Piece::count() const {
   totals.ms_lowering += s.ms_passes + s.ms_lower;
   totals.ms_codegen += s.ms_codegen;
   totals.programs_from_disk += s.programs_from_disk;
-  if (!variant_->entry->has_gradients()) return;
-  const driver::Stats& b = variant_->entry->backward_stats();
-  ++totals.backward_graphs;
-  totals.kernels += b.kernels;
-  totals.distinct_kernels += b.distinct_kernels;
-  totals.extern_calls += b.extern_calls;
-  totals.ms_lowering += b.ms_passes + b.ms_lower;
-  totals.ms_codegen += b.ms_codegen;
-  totals.programs_from_disk += b.programs_from_disk;
 }
 
 }  // namespace cresset::frontend

@@ -16,6 +16,18 @@ struct Stats {
   int64_t kernels = 0, distinct_kernels = 0, extern_calls = 0;
   double ms_passes = 0, ms_lower = 0, ms_codegen = 0;
   int64_t programs_from_disk = 0;  // neither lowered nor generated (compile/program_cache.h)
+
+  // Of another program that the same call runs.
+  void add(const Stats& other) {
+    nodes_captured += other.nodes_captured;
+    kernels += other.kernels;
+    distinct_kernels += other.distinct_kernels;
+    extern_calls += other.extern_calls;
+    ms_passes += other.ms_passes;
+    ms_lower += other.ms_lower;
+    ms_codegen += other.ms_codegen;
+    programs_from_disk += other.programs_from_disk;
+  }
 };
 
 struct Compiled {
