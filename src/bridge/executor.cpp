@@ -62,13 +62,18 @@ void Executor::check_in(std::unique_ptr<BoundContext> context) {
   idle_.erase(idle_.begin());
 }
 
+struct Executor::CheckedOut {
+  Executor& executor;
+  std::unique_ptr<BoundContext> context;
+  ~CheckedOut() { executor.check_in(std::move(context)); }
+};
+
 std::vector<at::Tensor> Executor::run(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols) {
-  struct CheckedOut {
-    Executor& executor;
-    std::unique_ptr<BoundContext> context;
-    ~CheckedOut() { executor.check_in(std::move(context)); }
-  } checked_out{*this, check_out(symbols)};
-  return checked_out.context->run(inputs);
+  return CheckedOut{*this, check_out(symbols)}.context->run(inputs);
+}
+
+std::vector<at::Tensor> Executor::run_releasing(std::vector<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols) {
+  return CheckedOut{*this, check_out(symbols)}.context->run_releasing(std::move(inputs));
 }
 
 ExecutorStats Executor::stats() const {

@@ -45,6 +45,8 @@ class Executor {
   // `symbols`: values in Program::symbols order. Results are plain tensors. What an operator raises is passed on as it
   // is; inputs are then as they were, for writes to them come last.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols);
+  // The same, letting go of each input after the last step that reads it.
+  std::vector<at::Tensor> run_releasing(std::vector<at::Tensor> inputs, c10::ArrayRef<int64_t> symbols);
 
   const runtime::Program& program() const { return compiled_.program; }
   const driver::Stats& compile_stats() const { return compiled_.stats; }
@@ -53,6 +55,7 @@ class Executor {
   void drop_contexts();  // frees what idle contexts hold
 
  private:
+  struct CheckedOut;
   std::unique_ptr<BoundContext> check_out(c10::ArrayRef<int64_t> symbols);
   void check_in(std::unique_ptr<BoundContext> context);
 

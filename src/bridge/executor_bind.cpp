@@ -106,7 +106,7 @@ void BoundContext::bind_slot(uint32_t index) {
     arena_roots_.push_back(index);
   }
   if (slot.continues.valid()) roots_[slot.continues.index].heir = index;
-  if (slot.home == Home::Arena || slot.home == Home::Fresh || slot.home == Home::Extern) owners_.push_back(index);
+  if (slot.home != Home::View && slot.home != Home::Constant) owners_.push_back(index);
 }
 
 void BoundContext::place_arena() {
@@ -279,11 +279,13 @@ void BoundContext::plan_fresh() {
     if (slots_[i].home == Home::Fresh && !seen[i]) fresh_.push_back(i);
 }
 
-// After which step the memory that an extern call returned is not needed any more.
+// After which step inputs and the memory that an extern call returned are not needed any more.
 void BoundContext::find_drops() {
   constexpr uint32_t kNever = UINT32_MAX;
   std::vector<uint32_t> last_use(slots_.size(), kNever);
   std::vector<bool> returned(slots_.size());
+  for (const TensorId id : program_.inputs)
+    if (id.valid()) returned[id.index] = true;
   for (uint32_t s = 0; s < program_.steps.size(); ++s) {
     for_each_tensor(program_.steps[s], [&](TensorId id) { last_use[slots_[id.index].root] = s; });
     if (const auto* call = std::get_if<runtime::ExternCall>(&program_.steps[s]))

@@ -39,7 +39,7 @@ struct BoundRoot {
   c10::intrusive_ptr<c10::StorageImpl> storage;       // of the wrappers; does not own the memory
   int64_t storage_shift = 0;                          // bytes from base to the storage's first byte, <= 0
   uint32_t heir = runtime::TensorId::kNone;           // the arena slot that continues this one's memory
-  at::Tensor owner;                                   // Fresh, Extern and adopted results: keeps the memory
+  at::Tensor owner;  // Fresh, Extern and adopted results, inputs that are let go: keeps the memory
 };
 
 struct ContextStats {
@@ -55,6 +55,7 @@ class BoundContext {
 
   // Runs the program. `inputs` and the constants must stay alive meanwhile.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs);
+  std::vector<at::Tensor> run_releasing(std::vector<at::Tensor> inputs);
 
   c10::ArrayRef<int64_t> symbols() const { return symbols_; }
   int64_t arena_bytes() const { return arena_bytes_; }
@@ -121,7 +122,9 @@ class BoundContext {
 
   // Running (executor_run.cpp).
   void set_root(uint32_t root, char* base);
+  std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, std::vector<at::Tensor>* released);
   void bind_call(c10::ArrayRef<at::Tensor> inputs, const ArenaBlock& arena);
+  void own_inputs(std::vector<at::Tensor>& inputs);
   char* address(const runtime::ArenaPlan::Place& place) const {
     return (place.host.valid() ? roots_[place.host.index].base : arena_base_) + place.offset;
   }
@@ -139,7 +142,7 @@ class BoundContext {
   void run_step(const BoundStep& step);
   void run_launch(const BoundLaunch& launch);
   void run_copy(const BoundCopy& copy);
-  std::vector<at::Tensor> take_outputs(c10::ArrayRef<at::Tensor> inputs);
+  std::vector<at::Tensor> take_outputs();
   at::Tensor take_output(runtime::TensorId id);
   void copy_into(runtime::TensorId id, const at::Tensor& from);
   void end_call();

@@ -268,7 +268,20 @@ void BoundContext::run_copy(const BoundCopy& copy) {
   if (!written->is_inference()) written->bump_version();
 }
 
-std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs) {
+void BoundContext::own_inputs(std::vector<at::Tensor>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorId id = program_.inputs[i];
+    if (!id.valid()) continue;
+    roots_[id.index].owner = std::move(inputs[i]);
+    slots_[id.index].tensor = &roots_[id.index].owner;
+  }
+  inputs.clear();
+}
+
+std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs) { return run(inputs, nullptr); }
+std::vector<at::Tensor> BoundContext::run_releasing(std::vector<at::Tensor> inputs) { return run(inputs, &inputs); }
+
+std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs, std::vector<at::Tensor>* released) {
   // Operators were captured below autograd and autocast, and run there.
   const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                                                  c10::autocast_dispatch_keyset);
@@ -282,12 +295,13 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs) {
     ~AtEnd() { context.end_call(); }
   } at_end{*this};
   bind_call(inputs, arena->block());
+  if (released != nullptr) own_inputs(*released);
   for (const BoundStep& step : steps_) {
     if (step.position >= arena_end_) arena.reset();
     run_step(step);
   }
   allocate_fresh(fresh_unused_, static_cast<uint32_t>(fresh_.size()));
-  return take_outputs(inputs);
+  return take_outputs();
 }
 
 void BoundContext::run_step(const BoundStep& step) {
@@ -309,7 +323,7 @@ void BoundContext::run_step(const BoundStep& step) {
   for (uint32_t i = step.drop_begin; i < step.drop_end; ++i) roots_[drops_[i]].owner.reset();
 }
 
-std::vector<at::Tensor> BoundContext::take_outputs(c10::ArrayRef<at::Tensor>) {
+std::vector<at::Tensor> BoundContext::take_outputs() {
   std::vector<at::Tensor> outputs;
   outputs.reserve(program_.outputs.size());
   for (const TensorId id : program_.outputs) outputs.push_back(take_output(id));

@@ -110,7 +110,7 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   for (const Backward::Leaf& leaf : backward.leaves)
     leaves.push_back(leaf.home == OutputSpec::Kind::Input ? once->originals[leaf.position]
                                                           : once->captured.constants[leaf.position]);
-  set_gradients(roots, leaves, std::move(layouts), [once](const std::vector<at::Tensor>& tangents) {
+  set_gradients(roots, leaves, std::move(layouts), {}, [once](const std::vector<at::Tensor>& tangents, const auto&) {
     const BelowEverything below;
     return once->interpreter.gradients(*once->captured.backward, tangents);
   });

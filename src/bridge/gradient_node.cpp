@@ -1,6 +1,7 @@
 // The node of autograd's that stands for a compiled call.
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -15,23 +16,19 @@ using NodePtr = decltype(torch::autograd::Edge::function);
 
 class CompiledBackward final : public Node {
  public:
-  CompiledBackward(torch::autograd::edge_list&& edges, std::vector<TangentLayout> layouts, BackwardRun run)
-      : Node(std::move(edges)), layouts_(std::move(layouts)), run_(std::move(run)) {}
+  CompiledBackward(torch::autograd::edge_list&& edges, std::vector<TangentLayout> layouts, SavedTensors saved,
+                   BackwardRun run)
+      : Node(std::move(edges)), layouts_(std::move(layouts)), saved_(std::move(saved)), run_(std::move(run)) {}
 
   std::string name() const override { return "CompiledBackward"; }
   void release_variables() override {
     const std::lock_guard lock(mutex_);
     run_ = nullptr;
+    saved_ = {};
   }
 
  protected:
   variable_list apply(variable_list&& tangents) override {
-    BackwardRun run;
-    {
-      const std::lock_guard lock(mutex_);
-      run = run_;
-    }
-    TORCH_CHECK(run != nullptr, torch::autograd::ERR_BACKWARD_TWICE);
     TORCH_CHECK(!c10::GradMode::is_enabled(),
                 "cresset: gradients of gradients (create_graph=True) cannot pass through a compiled call. Compute the "
                 "inner gradient inside of the compiled function (torch.autograd.grad in it is compiled), or call the "
@@ -41,10 +38,21 @@ class CompiledBackward final : public Node {
     std::vector<at::Tensor> given;
     for (size_t i = 0; i < layouts_.size(); ++i) given.push_back(laid_out(tangents[i], layouts_[i]));
     tangents.clear();
-    return run(given);
+    auto [run, saved] = take();
+    return run(std::move(given), std::move(saved));
   }
 
  private:
+  // What the pass works with. The last pass alone holds it, so that it can let go of it piece by piece.
+  std::pair<BackwardRun, std::vector<at::Tensor>> take() {
+    const bool again = torch::autograd::get_current_graph_task_keep_graph();
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(run_ != nullptr, torch::autograd::ERR_BACKWARD_TWICE);
+    saved_.check();
+    if (again) return {run_, saved_.tensors};
+    return {std::exchange(run_, nullptr), std::exchange(saved_, {}).tensors};
+  }
+
   // A result that nothing came of has no gradient: zeros stand for it.
   static at::Tensor laid_out(const at::Tensor& tangent, const TangentLayout& layout) {
     const auto make = [&] {
@@ -65,25 +73,51 @@ class CompiledBackward final : public Node {
 
   std::mutex mutex_;
   const std::vector<TangentLayout> layouts_;
-  BackwardRun run_;
+  SavedTensors saved_;
+  BackwardRun run_;  // empty: released
 };
 
 template <class Pointer = NodePtr>
-Pointer make_node(torch::autograd::edge_list&& edges, std::vector<TangentLayout> layouts, BackwardRun run) {
+Pointer make_node(torch::autograd::edge_list&& edges, std::vector<TangentLayout> layouts, SavedTensors saved,
+                  BackwardRun run) {
   if constexpr (std::is_same_v<Pointer, std::shared_ptr<Node>>)
-    return Pointer(new CompiledBackward(std::move(edges), std::move(layouts), std::move(run)),
+    return Pointer(new CompiledBackward(std::move(edges), std::move(layouts), std::move(saved), std::move(run)),
                    [](auto* node) { deleteNode(node); });
   else
-    return c10::make_intrusive<CompiledBackward>(std::move(edges), std::move(layouts), std::move(run));
+    return c10::make_intrusive<CompiledBackward>(std::move(edges), std::move(layouts), std::move(saved),
+                                                 std::move(run));
 }
 
 }  // namespace
 
+namespace {
+
+uint32_t version_of(const at::Tensor& t) {
+  return t.is_inference() ? 0 : static_cast<uint32_t>(torch::autograd::impl::version_counter(t).current_version());
+}
+
+}  // namespace
+
+void SavedTensors::add(const at::Tensor& t) {
+  tensors.push_back(t.detach());  // the same memory and version counter, no history: nothing refers back to the node
+  versions_.push_back(version_of(tensors.back()));
+}
+
+void SavedTensors::check() const {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    TORCH_CHECK(version_of(tensors[i]) == versions_[i],
+                "one of the variables needed for gradient computation has been modified by an inplace operation: [",
+                tensors[i].toString(), " ", tensors[i].sizes(), "] is at version ", version_of(tensors[i]),
+                "; expected version ", versions_[i],
+                " instead. Hint: the operation that failed to compute its gradient is part of a compiled function; "
+                "call it without cresset under torch.autograd.set_detect_anomaly(True) to find it.");
+}
+
 void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& leaves,
-                   std::vector<TangentLayout> layouts, BackwardRun run) {
+                   std::vector<TangentLayout> layouts, SavedTensors saved, BackwardRun run) {
   torch::autograd::edge_list edges;
   for (const at::Tensor& leaf : leaves) edges.push_back(torch::autograd::impl::gradient_edge(leaf));
-  const NodePtr node = make_node(std::move(edges), std::move(layouts), std::move(run));
+  const NodePtr node = make_node(std::move(edges), std::move(layouts), std::move(saved), std::move(run));
   for (const at::Tensor& root : roots) torch::autograd::set_history(root, node);
 }
 

@@ -205,48 +205,21 @@ void GradientProgram::compile(std::unique_ptr<graph::Graph> program, std::vector
   code_->executor = std::make_unique<Executor>(std::move(*compiled), code_->constants);
 }
 
-std::vector<at::Tensor> GradientProgram::Code::run(const std::vector<at::Tensor>& tangents,
-                                                   const std::vector<at::Tensor>& saved,
-                                                   std::vector<int64_t> symbols) const {
-  std::vector<at::Tensor> inputs = tangents;
-  inputs.insert(inputs.end(), saved.begin(), saved.end());
+std::vector<at::Tensor> GradientProgram::Code::run(std::vector<at::Tensor> inputs, std::vector<int64_t> symbols) const {
   std::vector<int64_t> values;
   for (const uint32_t slot : program_slots) values.push_back(symbols[slot]);
+  std::vector<at::Tensor> returned(inputs.size());  // gradients that are inputs
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (const OutputSpec& spec = gradients.spec(i); spec.kind == OutputSpec::Kind::Input)
+      returned[spec.position] = inputs[spec.position];
   const std::vector<at::Tensor> results =
-      staged != nullptr ? staged->run(inputs, symbols.data()) : executor->run(inputs, values);
-  return gradients.make(inputs, constants, results, symbols.data());
+      staged != nullptr ? staged->run(inputs, symbols.data()) : executor->run_releasing(std::move(inputs), values);
+  return gradients.make(returned, constants, results, symbols.data());
 }
-
-namespace {
-
-// Eager saves tensors and remembers their versions; so does a node of ours.
-struct Saved {
-  std::vector<at::Tensor> tensors;
-  std::vector<uint32_t> versions;
-
-  void add(const at::Tensor& t) {
-    tensors.push_back(t.detach());  // the same memory and version counter, no history: nothing refers back to the node
-    versions.push_back(version_of(tensors.back()));
-  }
-  static uint32_t version_of(const at::Tensor& t) {
-    return t.is_inference() ? 0 : static_cast<uint32_t>(torch::autograd::impl::version_counter(t).current_version());
-  }
-  void check() const {
-    for (size_t i = 0; i < tensors.size(); ++i)
-      TORCH_CHECK(version_of(tensors[i]) == versions[i],
-                  "one of the variables needed for gradient computation has been modified by an inplace operation: [",
-                  tensors[i].toString(), " ", tensors[i].sizes(), "] is at version ", version_of(tensors[i]),
-                  "; expected version ", versions[i],
-                  " instead. Hint: the operation that failed to compute its gradient is part of a compiled function; "
-                  "call it without cresset under torch.autograd.set_detect_anomaly(True) to find it.");
-  }
-};
-
-}  // namespace
 
 void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs,
                              const ResultViews& views, std::vector<at::Tensor>& results, const int64_t* symbols) const {
-  Saved saved;
+  SavedTensors saved;
   for (const Given& g : given_) saved.add(g.is_input ? inputs[g.position] : outputs[g.position]);
   const size_t given = saved.tensors.size();
   for (const uint32_t position : code_->used_constants) saved.add(code_->constants[position]);
@@ -264,12 +237,12 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
       std::copy_n(number, list->size(), list->begin());
       number += static_cast<long>(list->size());
     }
-  set_gradients(roots, leaves, std::move(layouts),
-                [code = code_, saved = std::move(saved), given,
-                 values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](const auto& tangents) {
-                  saved.check();
-                  return code->run(tangents, {saved.tensors.begin(), saved.tensors.begin() + static_cast<long>(given)},
-                                   values);
+  set_gradients(roots, leaves, std::move(layouts), std::move(saved),
+                [code = code_, given, values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](
+                    std::vector<at::Tensor> tangents, std::vector<at::Tensor> kept) {
+                  kept.resize(given);  // the program has its constants
+                  for (at::Tensor& t : kept) tangents.push_back(std::move(t));
+                  return code->run(std::move(tangents), values);
                 });
   for (const std::optional<uint32_t>& root : shared_roots_)
     for (size_t i = 0; root && i < results.size(); ++i)

@@ -40,12 +40,25 @@ struct TangentLayout {
 // views of one, else nullopt, and the result is a root by itself.
 std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, const std::vector<OutputSpec>& results);
 
+// Eager saves tensors and remembers their versions; so does a node of ours.
+class SavedTensors {
+ public:
+  void add(const at::Tensor& t);
+  void check() const;  // throws what eager throws when one was written in place
+  std::vector<at::Tensor> tensors;
+
+ private:
+  std::vector<uint32_t> versions_;
+};
+
 // Gradients of the leaves, in order, from those of the roots, all of which are given and lie as was promised.
-using BackwardRun = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& tangents)>;
+// `saved` is the only reference to what no other backward pass needs.
+using BackwardRun =
+    std::function<std::vector<at::Tensor>(std::vector<at::Tensor> tangents, std::vector<at::Tensor> saved)>;
 
 // Makes `roots`, fresh tensors without a history, the results of a node that runs `run`.
 void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& leaves,
-                   std::vector<TangentLayout> layouts, BackwardRun run);
+                   std::vector<TangentLayout> layouts, SavedTensors saved, BackwardRun run);
 
 // The backward program of one compiled variant.
 class GradientProgram {
@@ -78,8 +91,7 @@ class GradientProgram {
     std::vector<at::Tensor> constants;
     std::vector<uint32_t> used_constants;
     size_t symbol_count;
-    std::vector<at::Tensor> run(const std::vector<at::Tensor>& tangents, const std::vector<at::Tensor>& saved,
-                                std::vector<int64_t> symbols) const;
+    std::vector<at::Tensor> run(std::vector<at::Tensor> inputs, std::vector<int64_t> symbols) const;
   };
   class Builder;
   void compile(std::unique_ptr<graph::Graph> program, std::vector<DataDependentCall> calls,

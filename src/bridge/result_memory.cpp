@@ -12,7 +12,8 @@ namespace cresset::bridge {
 namespace {
 
 constexpr size_t kLeast = size_t{1} << 20;  // below, malloc keeps its memory by itself
-constexpr size_t kMostKept = size_t{256} << 20;
+constexpr size_t kAlwaysKept = size_t{256} << 20;
+constexpr int64_t kPeriod = 4096;  // allocations
 constexpr size_t kPage = 4096, kHugePage = size_t{2} << 20;
 
 struct Block {
@@ -60,11 +61,13 @@ class Pool {
     kept_bytes_ += held->second;
     held_bytes_ -= held->second;
     held_.erase(held);
-    drop_beyond(kMostKept);
+    drop_beyond(most_kept());
   }
 
   void trim() {
     const std::lock_guard lock(mutex_);
+    highest_ = held_bytes_;
+    highest_before_ = 0;
     drop_beyond(0);
   }
 
@@ -86,7 +89,15 @@ class Pool {
   void hold(const Block& block) {
     held_.emplace(block.data, block.bytes);
     held_bytes_ += block.bytes;
+    highest_ = std::max(highest_, held_bytes_);
+    if (++takes_ % kPeriod != 0) return;
+    highest_before_ = std::exchange(highest_, held_bytes_);
+    drop_beyond(most_kept());
   }
+
+  // A training step frees in its backward pass what it allocates again in the next forward pass: as much is kept as
+  // was held at once of late.
+  size_t most_kept() const { return std::max(kAlwaysKept, std::max(highest_, highest_before_) - held_bytes_); }
 
   // The longest unused go first.
   void drop_beyond(size_t most) {
@@ -108,7 +119,8 @@ class Pool {
   std::vector<Block> kept_;  // the last freed last
   std::unordered_map<void*, size_t> held_;
   size_t kept_bytes_ = 0, held_bytes_ = 0;
-  int64_t mapped_ = 0;
+  size_t highest_ = 0, highest_before_ = 0;  // of held_bytes_, in this period and the one before
+  int64_t mapped_ = 0, takes_ = 0;
 };
 
 thread_local bool reusing = false;

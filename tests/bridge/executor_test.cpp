@@ -47,6 +47,24 @@ TEST(Executor, OutputsOfTwoCallsDoNotShareMemory) {
   EXPECT_TRUE(at::equal(second[0], at::zeros({4})));
 }
 
+// A training step frees more than is always kept, and needs it again; who trains no more gets it back.
+TEST(Executor, AsMuchIsKeptAsWasHeldOfLate) {
+  constexpr int64_t kBytes = int64_t{64} << 20, kCount = 6;
+  const ReuseResultMemory reuse;
+  const auto make = [](int64_t bytes) { return at::empty({bytes}, at::kByte); };
+  trim_result_memory();
+  const ResultMemoryStats before = result_memory_stats();
+  for (int step = 0; step < 2; ++step) {
+    std::vector<at::Tensor> saved;
+    for (int64_t i = 0; i < kCount; ++i) saved.push_back(make(kBytes));
+  }
+  EXPECT_EQ(result_memory_stats().bytes_kept, kCount * kBytes);
+  EXPECT_EQ(result_memory_stats().blocks_mapped, before.blocks_mapped + kCount);
+  for (int i = 0; i < 3 * 4096; ++i) make(int64_t{1} << 20);
+  EXPECT_LE(result_memory_stats().bytes_kept, int64_t{256} << 20);
+  trim_result_memory();
+}
+
 TEST(Executor, LargeResultsUseTheMemoryOfThoseThatDied) {
   constexpr int64_t kLarge = int64_t{1} << 20;  // 4 MiB of floats
   ProgramBuilder b;

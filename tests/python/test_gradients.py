@@ -285,6 +285,57 @@ def test_what_was_saved_and_is_written_raises():
                 y.sum().backward()
 
 
+def peak_of(call):
+    """Most bytes that torch's CPU allocator held at once during a call."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        call()
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak
+
+
+def test_what_was_saved_goes_while_the_backward_pass_runs():
+    """Gradients take the place of what was saved: not both at once."""
+    model = nn.Sequential(*[m for _ in range(8) for m in (nn.Linear(1024, 1024), nn.Tanh(), nn.LayerNorm(1024))])
+    x = want(1024, 1024)
+
+    def peak(f, calls):
+        for left in range(calls)[::-1]:
+            for t in (x, *model.parameters()):
+                t.grad = None
+            if left == 0:
+                return peak_of(lambda: f(x).sum().backward())
+            f(x).sum().backward()
+
+    assert peak(cresset.compile(model), 4) <= 1.15 * peak(model, 2)
+
+
+def test_backward_twice_needs_retain_graph():
+    f = cresset.compile(lambda x, w: torch.tanh(x @ w) @ w)
+    x, w = want(8, 8), want(8, 8)
+    y = f(x, w).sum()
+    first = torch.autograd.grad(y, (x, w), retain_graph=True)
+    second = torch.autograd.grad(y, (x, w))
+    for a, b in zip(first, second, strict=True):
+        assert torch.equal(a, b)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(y, (x, w))
+
+
+def test_a_write_to_what_was_saved_raises_each_time():
+    f = cresset.compile(lambda x, w: torch.tanh(x @ w) @ w)
+    x, w = want(8, 8), want(8, 8)
+    y = f(x, w).sum()
+    with torch.no_grad():
+        w.mul_(2)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.backward()
+
+
 def test_with_and_without_gradients():
     linear = nn.Linear(3, 3)
     f = cresset.compile(linear)
