@@ -448,3 +448,41 @@ def test_double_backward_inside():
         return g.square().sum()
 
     check(f, lambda i: (want(3 + i),))
+
+
+def distance(got, expected):
+    return sum((a.double() - b).square().sum() for a, b in zip(got, expected, strict=True)).sqrt().item()
+
+
+@pytest.mark.parametrize("shape", [(4, 8, 48, 48), (512, 64), (2, 3, 5, 16, 16)], ids=str)
+def test_batch_norm_is_as_exact_as_eager(shape):
+    """Statistics of many elements far from zero: results, gradients and running statistics against float64."""
+    layer = {2: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}[len(shape)](shape[1])
+    x, weights = torch.randn(shape) * 2 + 30, torch.randn(shape)
+
+    def step(dtype, compiled=False):
+        module = copy.deepcopy(layer).to(dtype)
+        values = x.to(dtype).requires_grad_()
+        y = (cresset.compile(module) if compiled else module)(values)
+        (y * weights.to(dtype)).sum().backward()
+        return [y.detach(), values.grad, *(p.grad for p in module.parameters()), *list(module.buffers())[:2]]
+
+    exact, eager, compiled = step(torch.float64), step(torch.float32), step(torch.float32, compiled=True)
+    assert cresset.stats()["graph_break_reasons"] == []
+    for e, a, b in zip(exact, eager, compiled, strict=True):
+        assert distance([b], [e]) <= 1.3 * distance([a], [e]) + 1e-7 * e.norm().item()
+
+
+@pytest.mark.parametrize("parameters", [torch.float32, torch.bfloat16], ids=str)
+def test_batch_norm_in_bfloat16(parameters):
+    layer = nn.BatchNorm2d(8).to(parameters)
+    x, weights = torch.randn(4, 8, 9, 9).bfloat16(), torch.randn(4, 8, 9, 9)
+    found = []
+    for compiled in (False, True):
+        module, values = copy.deepcopy(layer), x.clone().requires_grad_()
+        y = (cresset.compile(module) if compiled else module)(values)
+        (y.float() * weights).sum().backward()
+        found.append([y.detach(), values.grad, *(p.grad for p in module.parameters()), *module.buffers()])
+    for a, b in zip(*found, strict=True):
+        assert a.dtype == b.dtype
+        torch.testing.assert_close(b, a, rtol=4e-2, atol=4e-2)

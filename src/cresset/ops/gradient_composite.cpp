@@ -1,8 +1,7 @@
-// Derivatives that fold: of softmax and of normalizations, and those that put a gradient among zeros.
+// Derivatives that fold: of softmax and of layer normalization, and those that put a gradient among zeros.
 // Where a schema has an output mask, all results are made here; the bridge leaves out those that are not wanted.
 #include "ops/compose.h"
 #include "ops/families.h"
-#include "ops/normalize.h"
 #include "ops/pointwise_types.h"
 #include "ops/reduce_types.h"
 #include "ops/rule_helpers.h"
@@ -38,7 +37,7 @@ Result<Values> softmax_body(Compose& c, const OpArgs& args) {
   return Values{c.cast(c.sub(weighted, c.mul(output, c.sum(weighted, dims, true))), dtype)};
 }
 
-// ---- normalizations: with normalized n = (x - mean) / deviation and g = grad * weight, over the folded elements,
+// ---- layer normalization: with normalized n = (x - mean) / deviation and g = grad * weight, over the folded elements,
 // dx = (g - mean(g) - n * mean(g * n)) / deviation, dweight = sum(grad * n), dbias = sum(grad).
 
 ValueId through_statistics(Compose& c, ValueId g, ValueId n, ValueId inverse_deviation, const Dims& dims) {
@@ -78,81 +77,6 @@ Result<Values> layer_norm_body(Compose& c, const OpArgs& args) {
   const Dims rows = range(0, kept);
   const auto fold = [&](ValueId v) { return c.cast(c.sum(v, rows, false), input.dtype); };
   return Values{c.cast(dx, input.dtype), fold(c.mul(grad, n)), fold(grad)};
-}
-
-// (grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
-Result<Types> batch_norm_shape(ShapeContext& shapes, const OpArgs& args) {
-  const TensorType& input = args.tensor(1);
-  const DType dtype = input.dtype;
-  bool same = is_float(dtype) && compute_dtype(dtype) == dtype && args.tensor(0).dtype == dtype;
-  for (const size_t i : {2, 3, 4, 5, 6}) same = same && (args.is_none(i) || args.tensor(i).dtype == dtype);
-  if (!same || input.rank() < 2) return unsupported_dtype(dtype, "batch norm's derivative");
-  const size_t mean = args.flag(7) ? 5 : 3;
-  if (args.is_none(mean) || args.is_none(mean + 1)) return shapes.unsupported("no statistics");
-  TensorType out = input;
-  out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
-  const TensorType parameter = contiguous_like(shapes, input, {input.sizes[1]});
-  return Types{std::move(out), parameter, parameter};
-}
-
-Result<Values> batch_norm_body(Compose& c, const OpArgs& args) {
-  const TensorType input = args.tensor(1);
-  std::vector<ExprId> sizes(input.rank() - 1, c.pool().constant(1));
-  sizes[0] = input.sizes[1];
-  Dims dims{0};
-  for (size_t d = 2; d < input.rank(); ++d) dims.push_back(static_cast<int64_t>(d));
-  const bool train = args.flag(7);
-  const ValueId grad = args.value(0);
-  const ValueId mean = c.view(args.value(train ? 5 : 3), sizes);
-  const ValueId inverse = train ? c.view(args.value(6), sizes)
-                                : c.view(c.unary("aten::rsqrt", c.add(args.value(4), args.number(8))), sizes);
-  const ValueId n = c.mul(c.sub(args.value(1), mean), inverse);
-  const ValueId g = args.is_none(2) ? grad : c.mul(grad, c.view(args.value(2), sizes));
-  const ValueId dx = train ? through_statistics(c, g, n, inverse, dims) : c.mul(g, inverse);
-  return Values{dx, c.sum(c.mul(grad, n), dims, false), c.sum(grad, dims, false)};
-}
-
-// (input, weight, bias, running_mean, running_var, training, momentum, eps)
-//   -> (out, save_mean, save_invstd, running_mean, running_var)
-Result<Types> batch_norm_update_shape(ShapeContext& shapes, const OpArgs& args) {
-  const TensorType& input = args.tensor(0);
-  const DType dtype = input.dtype;
-  bool same = is_float(dtype) && compute_dtype(dtype) == dtype && args.flag(5);
-  for (const size_t i : {1, 2, 3, 4}) same = same && (args.is_none(i) || args.tensor(i).dtype == dtype);
-  if (!same || input.rank() < 2) return unsupported_dtype(dtype, "batch norm that updates its statistics");
-  for (const size_t i : {1, 2, 3, 4})
-    if (!args.is_none(i) &&
-        (args.tensor(i).rank() != 1 || !shapes.require_equal(args.tensor(i).sizes[0], input.sizes[1])))
-      return shapes.invalid("a parameter is not one number a channel");
-  TensorType out = input;
-  out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
-  const TensorType channel = contiguous_like(shapes, input, {input.sizes[1]});
-  // What is written to the running statistics is of their very type: whoever returns them returns themselves.
-  return Types{std::move(out), channel, channel, args.tensor(3), args.tensor(4)};
-}
-
-Result<Values> batch_norm_update_body(Compose& c, const OpArgs& args) {
-  const TensorType input = args.tensor(0);
-  std::vector<ExprId> sizes(input.rank() - 1, c.pool().constant(1));
-  sizes[0] = input.sizes[1];
-  const std::vector<ExprId> flat{input.sizes[1]};
-  Dims dims{0};
-  for (size_t d = 2; d < input.rank(); ++d) dims.push_back(static_cast<int64_t>(d));
-  const ValueId x = args.value(0);
-  const Normalized n = normalize_over(c, x, dims, args.number(7));
-  const ValueId y = scale_and_shift(c, n.value, parameter(c, args, 1, input.dtype, &sizes),
-                                    parameter(c, args, 2, input.dtype, &sizes));
-  const ValueId mean = c.view(n.mean, flat), inverse = c.view(n.inverse_deviation, flat);
-  const double momentum = args.number(6);
-  // The running variance is that of a sample.
-  const ExprId count = element_count(c.pool(), input, dims);
-  const ValueId centered = c.sub(x, n.mean);
-  const ValueId variance =
-      c.div(c.view(c.sum(c.mul(centered, centered), dims, true), flat), c.pool().sub(count, c.pool().constant(1)));
-  const auto updated = [&](size_t running, ValueId batch) {
-    return c.add(c.mul(args.value(running), 1 - momentum), c.mul(batch, momentum));
-  };
-  return Values{y, mean, inverse, updated(3, mean), updated(4, variance)};
 }
 
 // ---- a gradient among zeros: (grad, input_sizes, ...)
@@ -195,14 +119,6 @@ const OpDef kOps[] = {
     row<layer_norm_shape, layer_norm_body>(
         "aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, "
         "Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"),
-    row<batch_norm_shape, batch_norm_body>(
-        "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
-        "running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, "
-        "Tensor, Tensor)"),
-    row<batch_norm_update_shape, batch_norm_update_body>(
-        "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
-        "Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor "
-        "running_mean_out, Tensor running_var_out)"),
     row<among_zeros_shape, slice_body>(
         "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt "
         "step) -> Tensor"),

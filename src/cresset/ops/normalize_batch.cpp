@@ -1,4 +1,6 @@
-// Batch normalization: with running statistics (inference), or with the batch's own and nothing to update.
+// Batch normalization: with running statistics (inference), or with the batch's own, which running ones may follow;
+// and its derivative. As in ATen, sums over a batch are f64: a channel has many elements, and one error in its
+// statistics is in all of them.
 #include "ops/families.h"
 #include "ops/normalize.h"
 #include "ops/pointwise_types.h"
@@ -17,11 +19,13 @@ struct Layout {
   int training = -1;     // -1: inference
   bool reserve = false;  // a fourth result, empty on the CPU
   bool running = true;   // running_mean 3, running_var 4
+  int momentum = -1;     // from which running statistics follow: the last two results are their new values
 };
 
 bool in_training(const OpArgs& args, Layout at) {
   return at.training >= 0 && args.flag(static_cast<size_t>(at.training));
 }
+constexpr bool updates(Layout at) { return at.momentum >= 0; }
 bool has_running(const OpArgs& args, Layout at) { return at.running && !args.is_none(3) && !args.is_none(4); }
 
 DType saved_dtype(const OpArgs& args, Layout at) {
@@ -38,7 +42,8 @@ Result<Types> batch_norm_shape(ShapeContext& shapes, const OpArgs& args) {
   const bool training = in_training(args, At), running = has_running(args, At);
   if (!(At.running ? parameters_fit(args, {1, 2, 3, 4}) : parameters_fit(args, {1, 2})))
     return unsupported_dtype(input.dtype, "batch norm");
-  if (training == running) return shapes.unsupported("batch norm that updates running statistics, or has none");
+  if (updates(At) ? !(training && running) : training == running)
+    return shapes.unsupported("batch norm that updates running statistics, or has none");
   if (input.rank() < 2) return shapes.invalid("batch norm needs a batch and channels");
   for (size_t i = 1; i <= (At.running ? 4u : 2u); ++i)
     if (!is_per_channel(shapes, args, i, input.sizes[1]))
@@ -54,6 +59,8 @@ Result<Types> batch_norm_shape(ShapeContext& shapes, const OpArgs& args) {
     saved.sizes = {shapes.pool().constant(0)};
     types.push_back(saved);
   }
+  // What is written to the running statistics is of their very type: whoever returns them returns themselves.
+  if (updates(At)) types.insert(types.end(), {args.tensor(3), args.tensor(4)});
   return types;
 }
 
@@ -82,6 +89,40 @@ std::vector<int64_t> all_but_channels(size_t rank) {
   return dims;
 }
 
+ValueId sum_up(Compose& c, ValueId v, const std::vector<int64_t>& dims) {
+  return c.sum(c.cast(v, DType::F64), dims, true);
+}
+
+struct Statistics {  // f64, with the folded dimensions kept
+  ValueId mean, squares, inverse_deviation;
+  ExprId count;
+  ValueId value;  // normalized
+};
+Statistics statistics_of(Compose& c, ValueId x, double eps) {
+  const DType wide = c.type(x).dtype;
+  const std::vector<int64_t> dims = all_but_channels(c.type(x).rank());
+  Statistics out;
+  out.count = element_count(c.pool(), c.type(x), dims);
+  out.mean = c.div(sum_up(c, x, dims), out.count);
+  const ValueId centered = c.sub(x, c.cast(out.mean, wide));
+  out.squares = sum_up(c, c.mul(centered, centered), dims);
+  out.inverse_deviation = c.unary("aten::rsqrt", c.add(c.div(out.squares, out.count), eps));
+  out.value = c.mul(centered, c.cast(out.inverse_deviation, wide));
+  return out;
+}
+
+// running * (1 - momentum) + batch * momentum; the running variance is that of a sample.
+void update(Compose& c, const OpArgs& args, Layout at, const Statistics& batch, Values& out) {
+  const double momentum = args.number(static_cast<size_t>(at.momentum));
+  const auto follow = [&](size_t running, ValueId value) {
+    const TensorType type = args.tensor(running);
+    const ValueId old = c.mul(c.cast(args.value(running), DType::F64), 1 - momentum);
+    out.push_back(c.cast(c.add(old, c.mul(c.view(value, type.sizes), momentum)), type.dtype));
+  };
+  follow(3, batch.mean);
+  follow(4, c.div(batch.squares, c.pool().sub(batch.count, c.pool().constant(1))));
+}
+
 template <Layout At>
 Result<Values> batch_norm_body(Compose& c, const OpArgs& args) {
   const TensorType input = args.tensor(0);
@@ -90,12 +131,13 @@ Result<Values> batch_norm_body(Compose& c, const OpArgs& args) {
   const TensorType empty{saved, input.device, {c.pool().constant(0)}, {c.pool().constant(1)}};
   Values out;
   if (in_training(args, At)) {
-    const Normalized n = normalize_over(c, c.cast(args.value(0), wide), all_but_channels(input.rank()), eps);
+    const Statistics n = statistics_of(c, c.cast(args.value(0), wide), eps);
     const std::vector<ExprId> sizes = channel_sizes(c, input), flat{input.sizes[1]};
     const ValueId y =
         scale_and_shift(c, n.value, parameter(c, args, 1, wide, &sizes), parameter(c, args, 2, wide, &sizes));
     out = {c.cast(y, input.dtype), c.cast(c.view(n.mean, flat), saved),
            c.cast(c.view(n.inverse_deviation, flat), saved)};
+    if (updates(At)) update(c, args, At, n, out);
   } else {
     const ValueId y = with_running(c, args, wide, eps);
     out = {c.cast(y, input.dtype), c.full(empty, 0.0), c.full(empty, 0.0)};
@@ -108,10 +150,53 @@ Result<Values> batch_norm_body(Compose& c, const OpArgs& args) {
   return out;
 }
 
+// ---- the derivative: (grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
+// output_mask)
+
+Result<Types> backward_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& input = args.tensor(1);
+  const DType dtype = input.dtype;
+  bool same = is_float(dtype) && compute_dtype(dtype) == dtype && args.tensor(0).dtype == dtype;
+  for (const size_t i : {2, 3, 4, 5, 6}) same = same && (args.is_none(i) || args.tensor(i).dtype == dtype);
+  if (!same || input.rank() < 2) return unsupported_dtype(dtype, "batch norm's derivative");
+  const size_t mean = args.flag(7) ? 5 : 3;
+  if (args.is_none(mean) || args.is_none(mean + 1)) return shapes.unsupported("no statistics");
+  TensorType out = input;
+  out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
+  TensorType channel{dtype, input.device, {input.sizes[1]}, {shapes.pool().constant(1)}};
+  return Types{std::move(out), channel, channel};
+}
+
+// With d = x - mean and r = 1 / deviation, over a channel's n elements:
+// dweight = r sum(grad d), dbias = sum(grad), dx = (grad - sum(grad) / n - d r^2 sum(grad d) / n) * weight r.
+Result<Values> backward_body(Compose& c, const OpArgs& args) {
+  const TensorType input = args.tensor(1);
+  const DType dtype = input.dtype;
+  const std::vector<ExprId> sizes = channel_sizes(c, input), flat{input.sizes[1]};
+  const std::vector<int64_t> dims = all_but_channels(input.rank());
+  const bool train = args.flag(7);
+  const ValueId grad = args.value(0);
+  const ValueId centered = c.sub(args.value(1), c.view(args.value(train ? 5 : 3), sizes));
+  const ValueId statistic = c.view(c.cast(args.value(train ? 6 : 4), DType::F64), sizes);
+  const ValueId inverse = train ? statistic : c.unary("aten::rsqrt", c.add(statistic, args.number(8)));
+  const ValueId sum = sum_up(c, grad, dims), product = sum_up(c, c.mul(grad, centered), dims);
+  ValueId scale = inverse;
+  if (!args.is_none(2)) scale = c.mul(scale, c.view(c.cast(args.value(2), DType::F64), sizes));
+  ValueId dx = grad;
+  if (train) {
+    const ExprId count = element_count(c.pool(), input, dims);
+    const ValueId slope = c.div(c.mul(product, c.mul(inverse, inverse)), count);
+    dx = c.sub(c.sub(dx, c.cast(c.div(sum, count), dtype)), c.mul(centered, c.cast(slope, dtype)));
+  }
+  const auto parameter_gradient = [&](ValueId v) { return c.cast(c.view(v, flat), dtype); };
+  return Values{c.mul(dx, c.cast(scale, dtype)), parameter_gradient(c.mul(product, inverse)), parameter_gradient(sum)};
+}
+
 constexpr Layout kNative{.eps = 7, .training = 5};
 constexpr Layout kInference{.eps = 6};
 constexpr Layout kInferenceReserve{.eps = 6, .reserve = true};
 constexpr Layout kNoStatistics{.eps = 5, .training = 3, .running = false};
+constexpr Layout kUpdating{.eps = 7, .training = 5, .momentum = 6};
 
 #define BATCH_NORM(text, at)                                                                \
   OpDef {                                                                                   \
@@ -132,6 +217,16 @@ const OpDef kOps[] = {
     BATCH_NORM("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float "
                "momentum, float eps) -> (Tensor, Tensor, Tensor)",
                kNoStatistics),
+    BATCH_NORM("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
+               "Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor "
+               "running_mean_out, Tensor running_var_out)",
+               kUpdating),
+    {.schema = "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
+               "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] "
+               "output_mask) -> (Tensor, Tensor, Tensor)",
+     .op_class = OpClass::Composite,
+     .shape = backward_shape,
+     .decompose = composed<backward_shape, backward_body>},
 };
 
 }  // namespace
