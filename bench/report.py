@@ -92,6 +92,28 @@ def steady_table(results: dict) -> Table:
     return table
 
 
+def train_table(results: dict) -> Table:
+    table = Table(title="Training, milliseconds a step, forward and backward (medians, interleaved)")
+    for column in ("model", "eager", "cresset", "torch.compile", "vs eager", "vs torch.compile", "first step s", "torch first s", "peak MB", "eager peak MB"):  # fmt: skip
+        table.add_column(column, justify="left" if column == "model" else "right")
+    for name, row in model_rows(results).items():
+        ms, first, peak = (dig(row, "train", key) or {} for key in ("ms", "first_seconds", "peak_bytes"))
+        if ms:
+            table.add_row(
+                name,
+                *(text(ms.get(c), "{:.1f}") for c in ("eager", "cresset", "inductor")),
+                text(ratio(ms.get("eager"), ms.get("cresset")), "{:.2f}x"),
+                text(ratio(ms.get("inductor"), ms.get("cresset")), "{:.2f}x"),
+                *(text(first.get(c)) for c in ("cresset", "inductor")),
+                *(text(ratio(peak.get(c), 1 << 20), "{:.1f}") for c in ("cresset", "eager")),
+            )
+    return table
+
+
+def train_ratio(row: dict) -> float | None:
+    return ratio(dig(row, "train", "ms", "eager"), dig(row, "train", "ms", "cresset"))
+
+
 def sweep_ratio(row: dict) -> float | None:
     return mean([ratio(r["dynamic"], r["static"]) for r in dig(row, "sweep", "shapes") or []])
 
@@ -163,11 +185,14 @@ def run_bounds(results: dict) -> list[Bound]:
     add, chain = dig(results, "overhead", "add_one") or {}, dig(results, "overhead", "linear_chain") or {}
     extra = add["cresset"] - add["eager"] if add else None
     graphs = _gathered(results, lambda row: dig(row, "sweep", "graphs"))
+    trained = _gathered(results, train_ratio)
     failed = (dig(results, "operators", "counts") or {}).get("failed", 0) if "operators" in results else None
     return [
         Bound("steady state over torch.compile, geometric mean", mean(over_torch), 1.2),
         Bound("steady state over eager, geometric mean", mean(_gathered(results, speed_over("eager"))), 1.4),
         Bound("steady state over torch.compile, worst model", min(over_torch, default=None), 0.95),
+        Bound("training step over eager, geometric mean", mean(trained), 1.1),
+        Bound("training step over eager, worst model", min(trained, default=None), 1),
         Bound("dynamic over dynamic=False, worst model", max(_gathered(results, sweep_ratio), default=None), 1.05, True, "{:.3f}"),
         Bound("compilations in a sweep of six shapes (most)", max(graphs, default=None), 1, True, "{:.0f}"),
         Bound("x + 1 on one element, us above eager", extra, 3, True),
@@ -209,6 +234,8 @@ def print_report(results: dict, console: Console | None = None) -> None:
     console = console or Console(width=160)
     if model_rows(results):
         console.print(compile_table(results), steady_table(results))
+        if _gathered(results, train_ratio):
+            console.print(train_table(results))
     if "operators" in results:
         counts = results["operators"]["counts"]
         console.print("op_db float32: " + ", ".join(f"{n} {way}" for way, n in sorted(counts.items())))

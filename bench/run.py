@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 HERE = Path(__file__).resolve().parent
 QUICK_MODELS = ["bert", "gpt2", "resnet50"]
-WHAT = ["first", "warm", "steady", "sweep", "overhead", "operators", "python"]
+WHAT = ["first", "warm", "steady", "sweep", "train", "overhead", "operators", "python"]
 COMPILERS = ["eager", "cresset", "inductor", "inductor-dynamic"]
 console = Console()
 
@@ -97,6 +97,15 @@ def measure_model(
                 "models",
                 name,
                 "steady",
+            )
+        if "train" in what:
+            sides = COMPILERS[: 3 if baseline else 2]
+            session.measure(
+                {**request, "what": "train", "compilers": sides, "seconds": seconds * len(sides)},
+                caches,
+                "models",
+                name,
+                "train",
             )
         if "sweep" in what:
             session.measure({**request, "what": "sweep", "seconds": seconds * 3}, caches, "models", name, "sweep")  # fmt: skip

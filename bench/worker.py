@@ -115,11 +115,44 @@ def side(request) -> dict:
     return {}
 
 
+def train_side(request) -> dict:
+    """One compiler's part of `train`: a step is forward and backward, of the mean square of all results."""
+    model, module, inputs = build(request)
+    module.train()
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    compiled = compile_with(request["compiler"], module)
+
+    def step(target=compiled):
+        wanted = [t for _, t in tensors(seeded_call(model, target, inputs)) if t.requires_grad]
+        sum(t.float().square().mean() for t in wanted).backward()
+
+    def clear():
+        for p in parameters:
+            p.grad = None
+
+    with torch.enable_grad():
+        step(module)
+        clear()
+        first = timed(step)
+        for _ in range(8 if request["compiler"].startswith("cresset") else 2):
+            clear()
+            step()
+        clear()
+        peak = peak_allocated(step)
+        print(json.dumps({"first_seconds": first, "peak_bytes": peak}), file=answers, flush=True)
+        for _ in sys.stdin:
+            clear()
+            print(timed(step), file=answers, flush=True)
+    return {}
+
+
 class Side:
     """A process that runs one compiler: torch.compile patches classes, which others would notice at every call."""
 
-    def __init__(self, request: dict, compiler: str):
-        child = {**request, "what": "side", "compiler": compiler}
+    def __init__(self, request: dict, compiler: str, what: str = "side"):
+        child = {**request, "what": what, "compiler": compiler}
         self.process = subprocess.Popen([sys.executable, __file__, json.dumps(child)], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
         self.start = json.loads(self.answer())
 
@@ -142,6 +175,15 @@ def steady(request) -> dict:
     for s in sides.values():
         s.process.kill()
     return {"ms": ms, **{key: {n: s.start[key] for n, s in sides.items()} for key in ("difference", "peak_bytes")}}
+
+
+def train(request) -> dict:
+    """Milliseconds a training step of every compiler, in turns; seconds of the first; peak bytes of one."""
+    sides = {compiler: Side(request, compiler, "train_side") for compiler in request["compilers"]}
+    ms = interleaved({name: s.call for name, s in sides.items()}, request["seconds"], timer=lambda call: call())
+    for s in sides.values():
+        s.process.kill()
+    return {"ms": ms, **{key: {n: s.start[key] for n, s in sides.items()} for key in ("first_seconds", "peak_bytes")}}
 
 
 def sweep(request) -> dict:
@@ -213,6 +255,8 @@ def main() -> None:
             "first": first,
             "steady": steady,
             "side": side,
+            "train": train,
+            "train_side": train_side,
             "sweep": sweep,
             "overhead": overhead,
             "operators": operators,

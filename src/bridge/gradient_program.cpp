@@ -185,8 +185,10 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
 
 GradientProgram::Code::Code() = default;
 GradientProgram::Code::~Code() = default;
-const driver::Stats& GradientProgram::stats() const {
-  return code_->staged != nullptr ? code_->staged->stats() : code_->executor->compile_stats();
+
+std::atomic<double>& ms_generated_in_backward() {
+  static std::atomic<double> ms = 0;
+  return ms;
 }
 
 void GradientProgram::compile(std::unique_ptr<graph::Graph> program, std::vector<DataDependentCall> calls,
@@ -195,17 +197,27 @@ void GradientProgram::compile(std::unique_ptr<graph::Graph> program, std::vector
     const size_t given = backward_->tangents.size() + given_.size();
     code_->staged = std::make_unique<StagedProgram>(std::move(program), std::move(calls), symbols, given,
                                                     code_->constants, options);
+    code_->stats = code_->staged->stats();
     return;
   }
-  std::unordered_map<sym::VarId, uint32_t> slots;
-  for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
-  Result<driver::Compiled> compiled = driver::compile(std::move(program), options);
-  CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
-  for (const sym::VarId var : compiled->program.symbols) code_->program_slots.push_back(slots.at(var));
-  code_->executor = std::make_unique<Executor>(std::move(*compiled), code_->constants);
+  for (uint32_t i = 0; i < symbols.size(); ++i) code_->slots.emplace(symbols[i].var, i);
+  Result<std::unique_ptr<driver::Deferred>> deferred = driver::defer(std::move(program), options);
+  CRESSET_CHECK(deferred.ok(), describe(deferred.fallback()));
+  code_->deferred = std::move(*deferred);
+  code_->stats = code_->deferred->stats();
 }
 
-std::vector<at::Tensor> GradientProgram::Code::run(std::vector<at::Tensor> inputs, std::vector<int64_t> symbols) const {
+void GradientProgram::Code::generate() {
+  Result<driver::Compiled> compiled = deferred->finish();
+  CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
+  ms_generated_in_backward() += compiled->stats.ms_codegen - stats.ms_codegen;
+  for (const sym::VarId var : compiled->program.symbols) program_slots.push_back(slots.at(var));
+  executor = std::make_unique<Executor>(std::move(*compiled), constants);
+  deferred = nullptr;
+}
+
+std::vector<at::Tensor> GradientProgram::Code::run(std::vector<at::Tensor> inputs, std::vector<int64_t> symbols) {
+  if (staged == nullptr) std::call_once(generated, [this] { generate(); });
   std::vector<int64_t> values;
   for (const uint32_t slot : program_slots) values.push_back(symbols[slot]);
   std::vector<at::Tensor> returned(inputs.size());  // gradients that are inputs

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "bridge/capture_kernel.h"
+#include "bridge/gradients.h"
 #include "bridge/native_call.h"
 #include "bridge/symbolic_float.h"
 #include "frontend/absent_attribute.h"
@@ -584,8 +585,15 @@ PyRef outcome(PyObject* value, PyObject* exception) {
 }
 
 bool is_capturing() { return capturing; }
-Totals totals() { return process_totals(); }
-void reset_totals() { process_totals() = Totals{}; }
+Totals totals() {
+  Totals out = process_totals();
+  out.ms_codegen += bridge::ms_generated_in_backward();
+  return out;
+}
+void reset_totals() {
+  process_totals() = Totals{};
+  bridge::ms_generated_in_backward() = 0;
+}
 Totals& live_totals() { return process_totals(); }
 
 std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,

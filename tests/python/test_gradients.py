@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -452,6 +455,28 @@ def test_double_backward_inside():
 
 def distance(got, expected):
     return sum((a.double() - b).square().sum() for a, b in zip(got, expected, strict=True)).sqrt().item()
+
+
+def test_backward_code_is_generated_by_the_first_backward_pass():
+    """Several threads may ask for it at once; who asks for none pays for none."""
+    program = """
+import threading, torch, cresset
+f = cresset.compile(lambda x, w: torch.tanh(x @ w).softmax(-1) * w.sum())
+made = lambda: cresset.stats()["kernels_generated"]
+calls = [[torch.randn(8, 8, requires_grad=True) for _ in range(2)] for _ in range(6)]
+results = [f(*c) for c in calls]
+forward, ms = made(), cresset.stats()["ms_codegen"]
+assert cresset.stats()["backward_graphs"] == 1
+threads = [threading.Thread(target=lambda r=r: r.sum().backward()) for r in results]
+[t.start() for t in threads], [t.join() for t in threads]
+assert made() > forward and cresset.stats()["ms_codegen"] > ms
+for x, w in calls:
+    a, b = (t.detach().requires_grad_() for t in (x, w))
+    (torch.tanh(a @ b).softmax(-1) * b.sum()).sum().backward()
+    torch.testing.assert_close([x.grad, w.grad], [a.grad, b.grad])
+"""
+    environment = {**os.environ, "CRESSET_NO_DISK_CACHE": "1"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 @pytest.mark.parametrize("shape", [(4, 8, 48, 48), (512, 64), (2, 3, 5, 16, 16)], ids=str)

@@ -60,6 +60,14 @@ class CpuCodegen {
   // Compiles (or finds) all kernels of a program, together. Result i belongs to kernels[i].
   Result<std::vector<std::shared_ptr<const CompiledKernel>>> compile(const std::vector<const loop::Kernel*>& kernels);
 
+  // The same in two steps, between which any time may pass. Scheduling writes to the kernels' environment (it
+  // simplifies); generating reads it only, so that others may read it meanwhile. The kernels must outlive the
+  // schedules.
+  struct Scheduled;
+  std::shared_ptr<Scheduled> schedule(const std::vector<const loop::Kernel*>& kernels);
+  static size_t distinct(const Scheduled& scheduled);
+  Result<std::vector<std::shared_ptr<const CompiledKernel>>> generate(const Scheduled& scheduled);
+
   // Kernels of an earlier process, from memory or disk; nullopt when one of them is missing.
   std::optional<std::vector<std::shared_ptr<const CompiledKernel>>> find(const std::vector<KernelRecord>& records);
   // Version of the code generator, machine and libraries: what decides code beside the kernel.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/log.h"
 #include "base/options.h"
@@ -66,6 +67,11 @@ sym::SizeProgram size_program(const Job& job) {
 }
 
 }  // namespace
+
+struct CpuCodegen::Scheduled {
+  std::vector<std::string> keys;  // of all kernels, in order
+  std::vector<Job> jobs;          // of the distinct ones
+};
 
 struct CpuCodegen::Impl {
   std::mutex mutex;  // held over a whole compile(): programs that compile at the same time share their kernels
@@ -214,34 +220,48 @@ void CpuCodegen::configure(CpuOptions options) {
 
 Result<std::vector<std::shared_ptr<const CompiledKernel>>> CpuCodegen::compile(
     const std::vector<const loop::Kernel*>& kernels) {
+  return generate(*schedule(kernels));
+}
+
+std::shared_ptr<CpuCodegen::Scheduled> CpuCodegen::schedule(const std::vector<const loop::Kernel*>& kernels) {
   std::lock_guard lock(impl_->mutex);
   const auto start = std::chrono::steady_clock::now();
   impl_->set_up();
   impl_->stats.kernels_requested += static_cast<int64_t>(kernels.size());
-  std::vector<std::string> keys;
-  std::vector<Job> jobs;
-  std::unordered_map<std::string, size_t> pending;
+  auto out = std::make_shared<Scheduled>();
+  std::unordered_set<std::string> seen;
   for (const loop::Kernel* kernel : kernels) {
     Job job = impl_->make_job(*kernel);
     CRESSET_LOG(Kernels, loop::print(*kernel) + describe(*kernel, job.schedule));
-    keys.push_back(job.key);
+    out->keys.push_back(job.key);
+    if (seen.insert(job.key).second) out->jobs.push_back(std::move(job));
+  }
+  impl_->stats.milliseconds += milliseconds_since(start);
+  return out;
+}
+
+size_t CpuCodegen::distinct(const Scheduled& scheduled) { return scheduled.jobs.size(); }
+
+Result<std::vector<std::shared_ptr<const CompiledKernel>>> CpuCodegen::generate(const Scheduled& scheduled) {
+  std::lock_guard lock(impl_->mutex);
+  const auto start = std::chrono::steady_clock::now();
+  impl_->set_up();
+  std::vector<Job> missing;
+  for (const Job& job : scheduled.jobs) {
     if (const auto found = impl_->by_hash.find(job.hash); found != impl_->by_hash.end())
       impl_->kernels.emplace(job.key, found->second);
-    const bool known = impl_->kernels.count(job.key) != 0 || pending.count(job.key) != 0;
-    impl_->stats.memory_hits += known;
-    if (known) continue;
-    pending.emplace(job.key, jobs.size());
-    jobs.push_back(std::move(job));
+    if (impl_->kernels.count(job.key) == 0) missing.push_back({job.kernel, job.schedule, job.key, job.hash, {}, false});
   }
-  impl_->read_from_disk(jobs);
-  impl_->make_objects(jobs);
-  for (Job& job : jobs) {
+  impl_->stats.memory_hits += static_cast<int64_t>(scheduled.keys.size() - missing.size());
+  impl_->read_from_disk(missing);
+  impl_->make_objects(missing);
+  for (Job& job : missing) {
     CRESSET_TRY(std::shared_ptr<const CompiledKernel> compiled, impl_->load(job));
     impl_->by_hash.emplace(job.hash, compiled);
     impl_->kernels.emplace(job.key, std::move(compiled));
   }
   std::vector<std::shared_ptr<const CompiledKernel>> out;
-  for (const std::string& key : keys) out.push_back(impl_->kernels.at(key));
+  for (const std::string& key : scheduled.keys) out.push_back(impl_->kernels.at(key));
   impl_->stats.milliseconds += milliseconds_since(start);
   return out;
 }

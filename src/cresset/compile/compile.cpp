@@ -36,20 +36,75 @@ void verify_lowered(const lower::Lowered& lowered) {
   CRESSET_CHECK(error.empty(), error + "\n" + runtime::print(lowered.program));
 }
 
-void count(const runtime::Program& program, Stats& stats) {
-  std::unordered_set<const codegen::CompiledKernel*> distinct;
-  for (const auto& kernel : program.kernels) distinct.insert(kernel.get());
-  stats.kernels = static_cast<int64_t>(program.kernels.size());
-  stats.distinct_kernels = static_cast<int64_t>(distinct.size());
+void count(const runtime::Program& program, size_t kernels, size_t distinct, Stats& stats) {
+  stats.kernels = static_cast<int64_t>(kernels);
+  stats.distinct_kernels = static_cast<int64_t>(distinct);
   for (const runtime::Step& step : program.steps)
     stats.extern_calls += std::holds_alternative<runtime::ExternCall>(step);
 }
 
+class FromDisk final : public Deferred {
+ public:
+  explicit FromDisk(Compiled compiled) : compiled_(std::move(compiled)) {
+    std::unordered_set<const codegen::CompiledKernel*> distinct;
+    for (const auto& kernel : compiled_.program.kernels) distinct.insert(kernel.get());
+    count(compiled_.program, compiled_.program.kernels.size(), distinct.size(), compiled_.stats);
+    CRESSET_LOG(Program, runtime::print(compiled_.program));
+  }
+  const Stats& stats() const override { return compiled_.stats; }
+  Result<Compiled> finish() override { return std::move(compiled_); }
+
+ private:
+  Compiled compiled_;
+};
+
+class Scheduled final : public Deferred {
+ public:
+  Scheduled(lower::Lowered lowered, Stats stats, ProgramCache::Entry entry)
+      : lowered_(std::move(lowered)), entry_(std::move(entry)) {
+    compiled_.stats = stats;
+    Stopwatch watch;
+    std::vector<const loop::Kernel*> kernels;
+    for (const auto& kernel : lowered_.kernels) kernels.push_back(kernel.get());
+    scheduled_ = codegen::CpuCodegen::get().schedule(kernels);
+    if (log::enabled(log::Area::Kernels)) {
+      for (const loop::Kernel* kernel : kernels) {
+        compiled_.program.kernel_text.push_back(loop::print(*kernel));
+        log::write(log::Area::Kernels, compiled_.program.kernel_text.back());
+      }
+    }
+    compiled_.stats.ms_codegen = watch.lap();
+    count(lowered_.program, kernels.size(), codegen::CpuCodegen::distinct(*scheduled_), compiled_.stats);
+  }
+  const Stats& stats() const override { return compiled_.stats; }
+
+  Result<Compiled> finish() override {
+    Stopwatch watch;
+    CRESSET_TRY(lowered_.program.kernels, codegen::CpuCodegen::get().generate(*scheduled_));
+    lowered_.program.kernel_text = std::move(compiled_.program.kernel_text);
+    compiled_.program = std::move(lowered_.program);
+    compiled_.stats.ms_codegen += watch.lap();
+    entry_.store(compiled_);
+    CRESSET_LOG(Program, runtime::print(compiled_.program));
+    return std::move(compiled_);
+  }
+
+ private:
+  lower::Lowered lowered_;
+  ProgramCache::Entry entry_;
+  std::shared_ptr<codegen::CpuCodegen::Scheduled> scheduled_;
+  Compiled compiled_;
+};
+
 }  // namespace
 
 Result<Compiled> compile(std::unique_ptr<graph::Graph> graph, const Options& options) {
-  Compiled compiled;
-  Stats& stats = compiled.stats;
+  CRESSET_TRY(const std::unique_ptr<Deferred> deferred, defer(std::move(graph), options));
+  return deferred->finish();
+}
+
+Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, const Options& options) {
+  Stats stats;
   stats.nodes_captured = static_cast<int64_t>(graph->order.size());
   CRESSET_LOG(Graph, "captured\n" + graph::print(*graph));
 
@@ -58,9 +113,7 @@ Result<Compiled> compile(std::unique_ptr<graph::Graph> graph, const Options& opt
   if (std::optional<Compiled> kept = cache.load(*graph)) {
     kept->stats.nodes_captured = stats.nodes_captured;
     kept->stats.ms_codegen = watch.lap();
-    count(kept->program, kept->stats);
-    CRESSET_LOG(Program, runtime::print(kept->program));
-    return *std::move(kept);
+    return std::unique_ptr<Deferred>(std::make_unique<FromDisk>(*std::move(kept)));
   }
   const std::shared_ptr<sym::ShapeEnv> env = graph->env_ptr();
   const size_t guards_before = env->guards().size();
@@ -71,23 +124,8 @@ Result<Compiled> compile(std::unique_ptr<graph::Graph> graph, const Options& opt
   CRESSET_TRY(lower::Lowered lowered, lower::lower(*graph, options));
   if (option_flag(Option::VERIFY)) verify_lowered(lowered);
   stats.ms_lower = watch.lap();
-
-  std::vector<const loop::Kernel*> kernels;
-  for (const auto& kernel : lowered.kernels) kernels.push_back(kernel.get());
-  CRESSET_TRY(lowered.program.kernels, codegen::CpuCodegen::get().compile(kernels));
-  compiled.program = std::move(lowered.program);
-  stats.ms_codegen = watch.lap();
-  count(compiled.program, stats);
-  cache.store(compiled, *env, guards_before);
-
-  if (log::enabled(log::Area::Kernels)) {
-    for (const loop::Kernel* kernel : kernels) {
-      compiled.program.kernel_text.push_back(loop::print(*kernel));
-      log::write(log::Area::Kernels, compiled.program.kernel_text.back());
-    }
-  }
-  CRESSET_LOG(Program, runtime::print(compiled.program));
-  return compiled;
+  ProgramCache::Entry entry = cache.entry(stats, *env, guards_before);
+  return std::unique_ptr<Deferred>(std::make_unique<Scheduled>(std::move(lowered), stats, std::move(entry)));
 }
 
 }  // namespace cresset::driver

@@ -35,7 +35,17 @@ struct Compiled {
   Stats stats;
 };
 
+// A program that is lowered, with guards asked for and kernels scheduled. What is left to do writes to nothing that
+// others read: finish() may be called from any thread, once.
+class Deferred {
+ public:
+  virtual ~Deferred() = default;
+  virtual const Stats& stats() const = 0;  // what code generation takes is missing
+  virtual Result<Compiled> finish() = 0;
+};
+
 // Takes the graph over. Fallback only for code generation failures: whatever has no native form is an extern call.
 Result<Compiled> compile(std::unique_ptr<graph::Graph> graph, const Options& options);
+Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, const Options& options);
 
 }  // namespace cresset::driver

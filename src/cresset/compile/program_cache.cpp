@@ -18,8 +18,8 @@ namespace {
 
 // A file begins with a line each for the count of nodes after the passes and the guards that lowering asked for; an
 // empty line ends them.
-std::string header(const Compiled& compiled, const sym::ShapeEnv& env, size_t guards_before) {
-  std::string out = fmt::format("{}\n", compiled.stats.nodes_after_passes);
+std::string header(const Stats& stats, const sym::ShapeEnv& env, size_t guards_before) {
+  std::string out = fmt::format("{}\n", stats.nodes_after_passes);
   for (const sym::GuardFact& guard : env.guards().subspan(guards_before)) out += env.to_string(guard.condition) + '\n';
   return out + '\n';
 }
@@ -83,10 +83,19 @@ std::optional<Compiled> ProgramCache::load(const graph::Graph& graph) const {
   return compiled;
 }
 
-void ProgramCache::store(const Compiled& compiled, const sym::ShapeEnv& env, size_t guards_before) const {
+ProgramCache::Entry ProgramCache::entry(const Stats& stats, const sym::ShapeEnv& env, size_t guards_before) const {
+  Entry entry;
+  if (path_.empty()) return entry;
+  entry.path_ = path_;
+  entry.header_ = header(stats, env, guards_before);
+  entry.names_ = env.names();
+  return entry;
+}
+
+void ProgramCache::Entry::store(const Compiled& compiled) const {
   if (path_.empty()) return;
-  const std::optional<std::string> bytes = runtime::to_bytes(compiled.program, env.names());
-  if (bytes) codegen::write_checked(path_, header(compiled, env, guards_before) + *bytes);
+  const std::optional<std::string> bytes = runtime::to_bytes(compiled.program, names_);
+  if (bytes) codegen::write_checked(path_, header_ + *bytes);
 }
 
 }  // namespace cresset::driver

@@ -16,8 +16,17 @@ class ProgramCache {
 
   // Guards that lowering asked for are asked again. nullopt: there is no such program.
   std::optional<Compiled> load(const graph::Graph& graph) const;
-  // `guards_before`: how many guards the graph had before it was lowered.
-  void store(const Compiled& compiled, const sym::ShapeEnv& env, size_t guards_before) const;
+  // What the program that the graph was lowered to is kept with. `guards_before`: how many guards the graph had then.
+  class Entry {
+   public:
+    void store(const Compiled& compiled) const;
+
+   private:
+    friend ProgramCache;
+    std::string path_, header_;
+    sym::VarNames names_;
+  };
+  Entry entry(const Stats& stats, const sym::ShapeEnv& env, size_t guards_before) const;
 
   const std::string& path() const { return path_; }  // empty: off
 
