@@ -285,6 +285,7 @@ for _name, _what in [
     ("print_graph", "Prints the graph so far."),
     ("print_guards", "Prints the guards so far."),
     ("print_bt", "Prints the user's stack."),
+    ("graph_break", "Ends the piece at this line, while it is captured and when it runs."),
     ("breakpoint", "Stops in the debugger at this line."),
 ]:
     _shortcut(_name, _what)

@@ -174,6 +174,7 @@ std::string Capture::located(const std::string& why) const {
 
 void Capture::flush(const std::string& why) {
   if (closed_) return;
+  if (locate) locate(*this);
   if (in_part()) {
     fail_part(located(why));
     TORCH_CHECK(false, "cresset: ", part_failure_);

@@ -129,6 +129,10 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
     const uint32_t storage = trace->storage_id().index;
     if (is_callers(*trace)) {  // a view, of which autograd makes its own record at each call
       if (result.scalar_type() != storages_[storage].real.scalar_type()) why = "a result is a view as another dtype";
+      const at::Tensor base =
+          result.is_view() ? at::Tensor(result._base()) : result;  // x.detach().requires_grad_() is none of x's
+      const bool own = TraceTensor::from(base) == base.unsafeGetTensorImpl();
+      if (own && gradient_node(base) == nullptr) why = "a result is a leaf that the call made";
       continue;
     }
     if (result.is_conj() || result.is_neg()) why = "a result is conjugated or negated when it is read";

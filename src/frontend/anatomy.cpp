@@ -184,6 +184,7 @@ Anatomy of_items(Anatomy::Kind kind, PyObject* object, PyRef form) {
 Anatomy of_mapping(PyObject* object) {
   PyRef factory = PyRef::steal(PyObject_GetAttrString(object, "default_factory"));
   if (!factory) PyErr_Clear(), factory = PyRef::borrow(Py_None);
+  if (PyObject* const dict = instance_dict(object); dict != nullptr && PyDict_GET_SIZE(dict) != 0) return {};
   Anatomy out{Anatomy::Kind::Mapping, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), factory.get())), {}};
   const PyRef keys = keys_in_order(object);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i) {
@@ -354,6 +355,8 @@ Anatomy take_apart(PyObject* object) {
     const PyRef length = checked(PyObject_GetAttrString(object, "maxlen"));
     return of_items(Anatomy::Kind::Deque, object, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), length.get())));
   }
+  if (Py_IS_TYPE(object, &PyODict_Type))
+    if (Anatomy out = of_dict_object(object); out.kind != Anatomy::Kind::None) return out;
   if (is_mapping(object)) return of_mapping(object);
   if (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) return of_generator(object);
   if (PyExceptionInstance_Check(object)) return of_exception(object);
@@ -472,7 +475,7 @@ bool same_form(const Anatomy& a, const Anatomy& b) {
     const bool comparable = (PyUnicode_CheckExact(x) && PyUnicode_CheckExact(y)) ||
                             (PyTuple_CheckExact(x) && PyTuple_CheckExact(y)) ||
                             (PyLong_CheckExact(x) && PyLong_CheckExact(y));
-    if (!comparable || PyObject_RichCompareBool(x, y, Py_EQ) != 1) return PyErr_Clear(), false;
+    if (!comparable || !same_constant(x, y)) return false;
   }
   return true;
 }

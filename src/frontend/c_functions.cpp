@@ -119,7 +119,10 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   if (n == "__setattr__" || n == "__delattr__") return call.effect = CEffect::SetsAttribute, call;
   if (n == "__getattribute__") return call.effect = CEffect::GetsAttribute, call;
   if (is_changeable(self)) {
-    call.effect = kWriters.count(name) != 0       ? CEffect::Writes
+    static PyObject* const with_default = module_attribute("collections", "defaultdict");
+    const bool may_insert = n == "__getitem__" && PyObject_TypeCheck(self, (PyTypeObject*)with_default);
+    call.effect = may_insert                      ? CEffect::ReadsAndWrites
+                  : kWriters.count(name) != 0     ? CEffect::Writes
                   : kReadWriters.count(name) != 0 ? CEffect::ReadsAndWrites
                                                   : CEffect::Reads;
     return call;

@@ -504,7 +504,7 @@ class CaptureRun final : public PieceMaker {
     if (write.kind == Write::Kind::Cell && PyCell_GET(write.owner.get()) == symbolic)
       PyCell_Set(write.owner.get(), plain);
     if (write.kind == Write::Kind::Attribute) {
-      const PyRef now = PyRef::steal(PyObject_GetAttr(write.owner.get(), write.key.get()));
+      const PyRef now = get_attribute(write.owner.get(), write.key.get());
       if (now.get() == symbolic) set_attribute(write.owner.get(), write.key.get(), plain);
     } else {
       without_symbols(write.owner);  // a container: in place

@@ -1,6 +1,7 @@
 #include "frontend/compiled_function.h"
 
 #include <ATen/autocast_mode.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -205,6 +206,8 @@ void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::
 // The Python objects of the program's results.
 std::vector<PyRef> CompiledFunction::run_entry(Variant& variant, Found& found) {
   std::vector<at::Tensor> results;
+  std::optional<c10::InferenceMode> inference;
+  if (variant.in_inference) inference.emplace(true);
   if (variant.entry->is_small()) {
     results = variant.entry->run(found.leaves.tensors, found.symbols.data());
   } else {

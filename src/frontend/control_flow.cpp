@@ -6,6 +6,7 @@
 
 #include "bridge/control_flow.h"
 #include "frontend/capture_run.h"
+#include "frontend/errors.h"
 #include "frontend/session.h"
 
 namespace cresset::frontend {
@@ -96,6 +97,13 @@ PyObject* abandon_part(PyObject*, PyObject* why) {
   });
 }
 
+// Nothing is decided on the host where that is an error: the branch may have effects.
+[[noreturn]] void refuse_to_decide(const std::string& why) {
+  set_error("CaptureError", "cresset: fullgraph=True, but the program cannot be captured whole: " + why +
+                                "; remedy: change that line, or drop fullgraph=True to have it decided by Python");
+  throw PythonError{};
+}
+
 // The branch on data that follows says why.
 PyObject* explain_part(PyObject*, PyObject* args) {
   return attempt([&] {
@@ -105,6 +113,7 @@ PyObject* explain_part(PyObject*, PyObject* args) {
     std::string reason = capture().take_part_failure();
     if (why != nullptr) reason = why;
     if (!reason.empty()) capture().remark = std::string(name) + " is decided here: " + reason;
+    if (why == nullptr && capture().symbolic_booleans && !capture().remark.empty()) refuse_to_decide(capture().remark);
     return PyRef::borrow(Py_None);
   });
 }

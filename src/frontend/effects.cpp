@@ -4,6 +4,7 @@
 
 #include "frontend/py_objects.h"
 #include "frontend/replay.h"
+#include "frontend/symbols.h"
 
 namespace cresset::frontend {
 
@@ -16,6 +17,8 @@ std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Writ
     const std::string name =
         "a value that is written to a " + std::string(Py_TYPE(write.owner.get())->tp_name) +
         (write.key && PyUnicode_Check(write.key.get()) ? "[" + key_text(write.key.get()) + "]" : "");
+    if (write.kind == Write::Kind::Item)
+      effect.key = without_symbols(write.key);  // which was pinned when it was looked up
     for (const PyRef& value : write.values) effect.values.push_back(builder.build(value.get(), name));
     out.push_back(std::move(effect));
   }
@@ -72,12 +75,21 @@ void repeat(const Effect& effect, PyObject* owner, const std::vector<PyRef>& val
 
 }  // namespace
 
+// Of types of C's own that keep attributes in another way.
+static bool has_own_way(PyObject* owner) {
+  static auto* const thread_local_type = (PyTypeObject*)module_attribute("_thread", "_local");
+  return PyModule_Check(owner) || Py_IS_TYPE(owner, thread_local_type);
+}
+
+PyRef get_attribute(PyObject* owner, PyObject* name) {
+  if (PyType_Check(owner)) return PyRef::steal(PyType_Type.tp_getattro(owner, name));
+  return PyRef::steal(has_own_way(owner) ? PyObject_GetAttr(owner, name) : PyObject_GenericGetAttr(owner, name));
+}
+
 void set_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   // A setter in Python was evaluated: what it wrote is an effect of its own.
   if (PyType_Check(owner)) return check(PyType_Type.tp_setattro(owner, name, value));
-  static auto* const thread_local_type = (PyTypeObject*)module_attribute("_thread", "_local");
-  const bool own_way = PyModule_Check(owner) || Py_IS_TYPE(owner, thread_local_type);
-  check(own_way ? PyObject_SetAttr(owner, name, value) : PyObject_GenericSetAttr(owner, name, value));
+  check(has_own_way(owner) ? PyObject_SetAttr(owner, name, value) : PyObject_GenericSetAttr(owner, name, value));
 }
 
 Replay::Replay(const std::vector<Effect>& effects, Ingredients& with) : effects_(effects), values_(effects.size()) {

@@ -25,7 +25,8 @@ void replay(const std::vector<Effect>& effects, Ingredients& with);
 
 int visit(const Effect& effect, visitproc visit, void* arg);
 
-// By C code alone: no setter of the program's runs.
+// By C code alone: no getter or setter of the program's runs. Empty, with an exception: there is none.
+PyRef get_attribute(PyObject* owner, PyObject* name);
 void set_attribute(PyObject* owner, PyObject* name, PyObject* value);
 
 }  // namespace cresset::frontend

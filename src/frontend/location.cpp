@@ -11,7 +11,8 @@ namespace {
 bool in_library(PyObject* filename) {
   const char* name = PyUnicode_AsUTF8(filename);
   if (name == nullptr) return PyErr_Clear(), false;
-  for (const char* part : {"/torch/", "\\torch\\", "/cresset/_capture_patches.py", "/cresset/_control.py"})
+  for (const char* part : {"/torch/", "\\torch\\", "/cresset/_capture_patches.py", "/cresset/_control.py",
+                           "/cresset/_control_flow.py", "/cresset/_places.py", "/cresset/_equivalents.py"})
     if (std::strstr(name, part) != nullptr) return true;
   return false;
 }

@@ -241,6 +241,7 @@ void Piece::compile_and_run() {
     run_once(std::move(once));
     throw;
   }
+  variant_->in_inference = builder_->in_inference;
   if (refused()) variant_->entry.reset();
   if (real.size() == builder_->tensors.size()) return bridge::Capture::settle(builder_->tensors, real);
   run_once(std::move(once));

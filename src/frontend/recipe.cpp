@@ -1,5 +1,6 @@
 #include "frontend/recipe.h"
 
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/Layout.h>
@@ -20,9 +21,22 @@ namespace cresset::frontend {
 namespace {
 
 bool is_plain_immutable(PyObject* object) {
-  return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
-         PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || is_numpy_scalar(object) ||
+  return object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented || PyBool_Check(object) ||
+         PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
+         PyBytes_CheckExact(object) || is_numpy_scalar(object) ||
          (PyType_Check(object) && !is_heap_type((PyTypeObject*)object));
+}
+
+// An OrderedDict that was given attributes, as state_dict() does.
+bool has_more_than_items(PyObject* object) {
+  PyObject* const dict = PyODict_Check(object) ? instance_dict(object) : nullptr;
+  return dict != nullptr && PyDict_GET_SIZE(dict) != 0;
+}
+
+// torch.func's: what torch.func.vjp gives keeps some beyond the transform.
+bool is_wrapper(const at::Tensor& tensor) {
+  return tensor.key_set().has_any(
+      c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper}));
 }
 
 bool is_dict_like(PyObject* object) { return PyDict_CheckExact(object); }
@@ -124,6 +138,7 @@ Recipe RecipeBuilder::build_number(PyObject* object, const std::string& path) {
   }
   auto* ours = dynamic_cast<bridge::SymNode*>(node.get());
   if (ours == nullptr) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
+  if (ours->env() != capture_.env_ptr()) throw UnsupportedResult{path, "number of an earlier piece"};
   if (ours->is_float()) return float_recipe(*ours);
   recipe.kind = ours->is_bool() ? Recipe::Kind::Boolean : Recipe::Kind::Number;
   recipe.position = static_cast<uint32_t>(numbers.size());
@@ -143,11 +158,16 @@ void RecipeBuilder::no_address(PyObject* number, const std::string& path) const 
 Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
   Recipe recipe;
   bridge::TraceTensor* trace = bridge::TraceTensor::from(THPVariable_Unpack(object));
+  if (is_wrapper(THPVariable_Unpack(object))) throw UnsupportedResult{path, "Tensor, which a transform has wrapped"};
   if (trace == nullptr) {
     recipe.object = PyRef::borrow(object);  // a real tensor: returned as it is
     return recipe;
   }
   const bool own = trace == THPVariable_Unpack(object).unsafeGetTensorImpl();
+  if (own && !c10::InferenceMode::is_enabled()) {
+    (THPVariable_Unpack(object).is_inference() ? in_inference : outside_inference) = true;
+    if (in_inference && outside_inference) throw UnsupportedResult{path, "Tensor, of inference mode beside others"};
+  }
   PyObject* attributes = own ? instance_dict(object) : nullptr;
   if (own && (Py_TYPE(object) != (PyTypeObject*)THPVariableClass ||
               (attributes != nullptr && PyDict_GET_SIZE(attributes) != 0)))
@@ -186,6 +206,11 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.position = static_cast<uint32_t>(it->second);
     return recipe;
   }
+  if (const auto it = dictionaries_.find(object); it != dictionaries_.end()) {
+    recipe.kind = Recipe::Kind::DictionaryOf;
+    recipe.position = static_cast<uint32_t>(it->second);
+    return recipe;
+  }
   const auto remember = [&] {
     recipe.shared_slot = static_cast<int32_t>(shared_slots++);
     made_.emplace(object, recipe.shared_slot);
@@ -214,7 +239,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
       no_address(key, path);
       recipe.children.push_back(build(value, path + "[...]"));
     }
-  } else if (flatten_registered(object, node)) {
+  } else if (!has_more_than_items(object) && flatten_registered(object, node)) {
     recipe.kind = Recipe::Kind::Registered;
     recipe.type = PyRef::borrow((PyObject*)Py_TYPE(object));
     recipe.object = without_symbols(std::move(node.context));  // keys, which were pinned when they were hashed
@@ -279,6 +304,10 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   recipe.object = anatomy.form;
   recipe.shared_slot = static_cast<int32_t>(shared_slots++);
   made_.emplace(object, recipe.shared_slot);
+  if (PyObject* const dict = has_attributes(anatomy.kind) ? instance_dict(object) : nullptr) {
+    if (made_.count(dict) != 0) throw UnsupportedResult{path, "an object whose __dict__ is made before it"};
+    dictionaries_.emplace(dict, recipe.shared_slot);
+  }
   if (generator_number && has_fate(object, anatomy)) recipe.reuse = generator_number(object);
   const bool parts_first = recipe.reuse < 0 && is_made_whole(anatomy.kind);
   if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that leads back to it cannot be made
@@ -295,8 +324,10 @@ PyRef argument(PyObject* path, const Ingredients& with) {
   PyRef at = PyRef::borrow(PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == 0 ? with.args : with.kwargs);
   for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(path); ++i) {
     PyObject* step = PyTuple_GET_ITEM(path, i);
-    // slice(i) leads to part i of the object's anatomy: a slice is no key of a dict.
-    if (PySlice_Check(step))
+    // slice(i) leads to part i of the object's anatomy, slice(None) to its __dict__: a slice is no key of a dict.
+    if (PySlice_Check(step) && ((PySliceObject*)step)->stop == Py_None)
+      at = checked(PyObject_GenericGetDict(at.get(), nullptr));
+    else if (PySlice_Check(step))
       at = take_apart(at.get()).parts.at(PyLong_AsSize_t(((PySliceObject*)step)->stop));
     else
       at = checked(PyObject_GetItem(at.get(), step));
@@ -390,6 +421,8 @@ PyRef make(const Recipe& recipe, Ingredients& with) {
       fill_dict(recipe, dict.get(), with);
       return dict;
     }
+    case Recipe::Kind::DictionaryOf:
+      return checked(PyObject_GenericGetDict(with.shared[recipe.position].get(), nullptr));
     case Recipe::Kind::Registered:
       return remember(unflatten_registered(recipe.type.get(), make_tuple(recipe, with).get(), recipe.object.get()));
     case Recipe::Kind::Anatomy:

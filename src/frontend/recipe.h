@@ -36,7 +36,8 @@ struct Recipe {
     List,
     Dict,
     Registered,
-    Anatomy,  // an instance, a cell, a bound method, a function, an iterator that the call made (anatomy.h)
+    DictionaryOf,  // the __dict__ of the object that was made as object `position`
+    Anatomy,       // an instance, a cell, a bound method, a function, an iterator that the call made (anatomy.h)
   };
   Kind kind = Kind::Constant;
   uint32_t position = 0;
@@ -75,6 +76,8 @@ class RecipeBuilder {
   std::function<bool(PyObject*)> is_address;           // an int that is another one at each call
 
   std::vector<PyRef> tracebacks;    // of exceptions that live on
+  bool in_inference = false;        // tensors among them are of inference mode, though it is off
+  bool outside_inference = false;   // and are not
   std::vector<at::Tensor> tensors;  // in the order of Recipe::position
   std::vector<sym::ExprId> numbers;
   uint32_t shared_slots = 0;
@@ -94,7 +97,8 @@ class RecipeBuilder {
 
   bridge::Capture& capture_;
   std::unordered_map<PyObject*, int32_t> made_;
-  std::vector<PyRef> kept_;  // parts of objects: some are made to be looked at
+  std::unordered_map<PyObject*, int32_t> dictionaries_;  // of instances that are made: of which one
+  std::vector<PyRef> kept_;                              // parts of objects: some are made to be looked at
   std::unordered_set<int32_t> unfinished_;
   std::unordered_set<PyObject*> looked_into_;  // by contains_traced
   std::unordered_map<c10::TensorImpl*, uint32_t> tensor_positions_;

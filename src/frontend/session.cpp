@@ -88,6 +88,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   seen_ = ignored_;
   writes_.clear();
   added_.clear();
+  inserting_.clear();
   generators_.clear();
   argument_tensors_.clear();
   refusal_.clear();
@@ -164,6 +165,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     if (PyObject* dict = has_attributes(spec.anatomy.kind) ? instance_dict(object) : nullptr) {
       learn(dict);
       mark_whole(dict);
+      argument_paths_.emplace(dict, extended(path, checked(PySlice_New(nullptr, nullptr, nullptr)).get()));
     }
     const auto step = [](size_t i) {
       return checked(PySlice_New(nullptr, checked(PyLong_FromSize_t(i)).get(), nullptr));
@@ -556,8 +558,32 @@ void Session::read_module(PyObject* modules, PyObject* name, PyObject* value) {
   learn(value);
 }
 
+// A defaultdict that was there before and has no such key: reading it is a write.
+void Session::will_insert(PyObject* dict, PyObject* key) {
+  static PyObject* const insert =
+      PyDict_GetItemString(type_dict((PyTypeObject*)module_attribute("collections", "defaultdict")), "__missing__");
+  static PyObject* const name = PyUnicode_InternFromString("__missing__");
+  if (PyDict_CheckExact(dict) || !existed(dict) || _PyType_Lookup(Py_TYPE(dict), name) != insert) return;
+  const int has_it = PyDict_Contains(dict, key);
+  if (has_it != 0) return PyErr_Clear();
+  static PyObject* const factory = PyUnicode_InternFromString("default_factory");
+  const PyRef maker = checked(PyObject_GenericGetAttr(dict, factory));
+  if (!is_whole(dict) && first(dict, factory))
+    facts_->member(dict, _PyType_Lookup(Py_TYPE(dict), factory), maker.get());
+  learn(maker.get());
+  if (maker.get() == Py_None) return;
+  if (!is_whole(dict)) read_key(dict, key, nullptr);
+  const CressetWrite write{CRESSET_WRITE_ITEM, dict, key, nullptr, 0};
+  before_write(write);
+  inserting_.emplace_back(dict, key);
+}
+
 void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
   if (!is_container(container)) return;
+  if (!inserting_.empty() && inserting_.back() == std::pair(container, key)) {
+    inserting_.pop_back();
+    return after_write({CRESSET_WRITE_ITEM, container, key, value, 0});
+  }
   if (!existed(container)) return meet_unknown(container);
   if (PyDict_Check(container)) {
     PyObject* entry = PyDict_GetItemWithError(container, key);  // not what __missing__ gave
@@ -666,6 +692,7 @@ void Session::after_write(const CressetWrite& write) {
   if (write.kind == CRESSET_WRITE_CELL) kept.kind = Write::Kind::Cell, kept.key = {};
   if (write.kind == CRESSET_WRITE_IN_PLACE) {
     if (!is_snapshot_container(owner)) {
+      if (is_data_object(owner)) return;  // by methods of the program's, which are evaluated
       if (!is_symbolic_number(owner) && !is_constant_value(owner) && !PyTuple_Check(owner) && !is_numpy_scalar(owner))
         refuse(std::string("changes an object of type ") + Py_TYPE(owner)->tp_name + " in place");
       return;

@@ -202,6 +202,7 @@ class Session {
   void learn_old_class(PyTypeObject* type);
   void learn_mode(const CressetActivation& activation);
   void read_module(PyObject* modules, PyObject* name, PyObject* value);
+  void will_insert(PyObject* dict, PyObject* key);
   void read_item(PyObject* container, PyObject* key, PyObject* value);
   void make_own(PyObject* display);
   bool before_write(const CressetWrite& write);  // whether it is to be a call
@@ -248,6 +249,7 @@ class Session {
   std::unordered_set<PyObject*> addresses_;
   std::vector<std::pair<PyObject*, PyObject*>>
       added_;  // (set, item) that the call puts into a set, in which it was not
+  std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there
   bool ages_known_ = false;
   bool unseen_ = false;                               // a frame ran in CPython's own loop while the piece was open
   int inside_ = 0;                                    // of how many containers and objects, while arguments are added

@@ -247,8 +247,10 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (what.effect == CEffect::Outside && differentiates_own_tensors(what, call)) what.effect = CEffect::Pure;
   if (what.effect == CEffect::Outside && may_begin_on_wrappers(what.name)) what.effect = CEffect::Pure;
   if (what.effect == CEffect::Outside && is_lock_of_cached_property(*activation, what)) what.effect = CEffect::Pure;
-  if (what.self != nullptr && PyContextVar_CheckExact(what.self) && existed(what.self))
-    read_context_variable(what.self, std::string_view(what.name) != "get");
+  if (what.self != nullptr && PyContextVar_CheckExact(what.self)) {
+    if (existed(what.self)) read_context_variable(what.self, std::string_view(what.name) != "get");
+    if (PyRef value = with_plain_numbers(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
+  }
   if (!outer_.empty()) no_call_in_part(what, call);
   if (what.effect == CEffect::SetsAttribute) {
     PyObject* const owner = what.self != nullptr ? what.self : call.nargs > 0 ? call.args[0] : nullptr;

@@ -17,8 +17,9 @@ bool is_machinery(PyCodeObject* code) {
   // torch.compile, once used, has every new module counted: no business of the program's, and under keys that are
   // addresses.
   if (file.ends_with("torch/_dynamo/mutation_guard.py")) return true;
-  return file.find("torch/fx/experimental/") != std::string_view::npos ||
-         std::string_view(utf8(code->co_qualname)).substr(0, 3) == "Sym";
+  if (file.find("torch/fx/experimental/") != std::string_view::npos) return true;
+  const std::string_view name = utf8(code->co_qualname);  // SymInt, SymFloat, SymBool: a user's class may be a Symbol
+  return file.ends_with("torch/__init__.py") && name.starts_with("Sym");
 }
 
 // Logger.isEnabledFor remembers its answers, under a lock: asked once before the program asks, it only looks.

@@ -136,9 +136,10 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     for (PyObject* operand : op.operands)
       if (is_container(operand)) read_deep(operand);
   }
-  if (op.kind == CRESSET_OP_SUBSCRIPT && PyDict_Check(op.operands[0]) && existed(op.operands[0]) &&
-      !is_constant_value(op.operands[1]))
-    learn_keys(op.operands[0]);
+  if (op.kind == CRESSET_OP_SUBSCRIPT && PyDict_Check(op.operands[0]) && existed(op.operands[0])) {
+    if (!is_constant_value(op.operands[1])) learn_keys(op.operands[0]);
+    will_insert(op.operands[0], op.operands[1]);
+  }
   if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_FORMAT) {
     const bool of_text = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(op.operands[0]);  // "%s" % (a, b)
     for (PyObject* operand : op.operands) {

@@ -261,8 +261,11 @@ PyRef of_plain_text(const CressetOperator& op) {
 }
 
 PyRef of_plain_numbers(const CressetCall& call) {
+  return is_of_numbers(call.callable) ? with_plain_numbers(call) : PyRef();
+}
+
+PyRef with_plain_numbers(const CressetCall& call) {
   if (call.kwnames != nullptr || std::none_of(call.args, call.args + call.nargs, is_symbolic_number)) return {};
-  if (!is_of_numbers(call.callable)) return {};
   std::vector<PyRef> plain;
   std::vector<PyObject*> args;
   for (Py_ssize_t i = 0; i < call.nargs; ++i) {

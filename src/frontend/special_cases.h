@@ -44,6 +44,9 @@ bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall
 // Functions and methods of Python's own numbers, which take no others, called with symbolic ones: int.__add__(n, 1),
 // math.ldexp(x, n). Empty for other calls.
 PyRef of_plain_numbers(const CressetCall& call);
+// The call with the values of symbolic numbers among its arguments, where it keeps what it is given out of sight. Empty
+// when there are none.
+PyRef with_plain_numbers(const CressetCall& call);
 // Whether C code is given a function that tells kinds of numbers apart, and symbolic ones: map(type, [n]),
 // itertools.groupby([n, 1], type).
 bool asks_for_types(const CressetCall& call);

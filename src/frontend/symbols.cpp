@@ -11,6 +11,7 @@
 #include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/foreign.h"
+#include "frontend/held_inside.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
 
@@ -47,6 +48,7 @@ class Replacer {
     if (PyMethod_Check(object)) replaced(PyMethod_GET_SELF(object), depth + 1);
     if (PyObject* inside = viewed(object)) replaced(inside, depth + 1);
     if (PyExceptionInstance_Check(object)) exception(object, depth);
+    if (holds_inside(object)) inside(object, depth);
     if (PyObject** slot = _PyObject_GetDictPtr(object); slot != nullptr && *slot != nullptr) dict(*slot, depth);
     if (is_heap_type(Py_TYPE(object))) slots(object, depth);
     return PyRef::borrow(object);
@@ -68,7 +70,7 @@ class Replacer {
            PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PySet_Check(object) ||
            PyFrozenSet_CheckExact(object) || is_deque(object) || is_iterator(object) || PySlice_Check(object) ||
            PyMethod_Check(object) || PyExceptionInstance_Check(object) || viewed(object) != nullptr ||
-           !slots_of(Py_TYPE(object)).empty() ||
+           holds_inside(object) || !slots_of(Py_TYPE(object)).empty() ||
            (PyType_Check(object)
                 ? is_new_class(object)
                 : !PyModule_Check(object) && !PyFunction_Check(object) && _PyObject_GetDictPtr(object) != nullptr);
@@ -118,9 +120,16 @@ class Replacer {
     PyObject *closure = PyFunction_GET_CLOSURE(object), *defaults = PyFunction_GET_DEFAULTS(object);
     for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i)
       cell(PyTuple_GET_ITEM(closure, i), depth + 1);
+    auto* const parts = (PyFunctionObject*)object;
+    for (PyObject* named : {parts->func_kwdefaults, parts->func_dict, parts->func_annotations})
+      if (named != nullptr) replaced(named, depth + 1);
     if (defaults == nullptr) return;
     const PyRef now = replaced(defaults, depth + 1);
     if (now.get() != defaults && PyFunction_SetDefaults(object, now.get()) < 0) throw PythonError{};
+  }
+
+  void inside(PyObject* object, int depth) {
+    replace_held(object, [&](PyObject* held) { return replaced(held, depth + 1); });
   }
 
   // What its suspended frame holds. Frames that run are the business of those who ask (point.h).
@@ -135,10 +144,14 @@ class Replacer {
     }
   }
 
-  // Over a list, it sees what becomes of the list; over others, another one takes its place.
+  // Over a list, it sees what becomes of the list; over a range or a tuple, another one takes its place; those of
+  // itertools and their kin hold what they hold.
   PyRef iterator(PyObject* object, int depth) {
     Anatomy anatomy = take_apart(object);
-    if (anatomy.kind != Anatomy::Kind::Iterator) return PyRef::borrow(object);
+    if (anatomy.kind != Anatomy::Kind::Iterator) {
+      if (holds_inside(object)) inside(object, depth);
+      return PyRef::borrow(object);
+    }
     bool changed = false;
     for (PyRef& part : anatomy.parts) {
       PyRef now = replaced(part.get(), depth + 1);

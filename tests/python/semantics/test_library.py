@@ -12,15 +12,19 @@ import textwrap
 import types
 import warnings
 
+import programs_between_calls
 import programs_breaks_inside
 import programs_caches
+import programs_classes
 import programs_held
 import programs_idioms
 import programs_library
 import programs_modules
+import programs_over_breaks
 import programs_state
 import programs_tensors
 import programs_torch
+import programs_training
 import programs_values
 import pytest
 import torch
@@ -38,7 +42,18 @@ def programs(text, prelude=""):
 
 
 TABLES = programs_library, programs_values, programs_state
-CAPTURED = programs_modules, programs_idioms, programs_tensors, programs_caches, programs_breaks_inside, programs_held
+CAPTURED = (
+    programs_modules,
+    programs_idioms,
+    programs_tensors,
+    programs_caches,
+    programs_breaks_inside,
+    programs_held,
+    programs_over_breaks,
+    programs_classes,
+    programs_training,
+    programs_between_calls,
+)
 TORCH_TABLES = programs_torch, *CAPTURED
 PROGRAMS = [row for table in TABLES for row in programs(table.PROGRAMS)]
 PROGRAMS += [row for table in TORCH_TABLES for row in programs(table.PROGRAMS, programs_torch.PRELUDE)]
@@ -49,6 +64,7 @@ NAMES_CAPTURED = {name for table in CAPTURED for name, _ in programs(table.PROGR
 # code is in the middle of something.
 EAGERLY = {
     "adamw_closure",
+    "between_input_kinds",
     "break_in_getattr_hook",
     "break_in_getitem",
     "break_in_iter_protocol",
@@ -56,20 +72,39 @@ EAGERLY = {
     "break_in_operators",
     "break_in_range",
     "class_patched_for_a_while",
+    "context_variable_of_a_number",
     "copies",
+    "count_in_a_while_loop",
+    "dataclass_kwonly_slots_inherit",
     "deepcopy_module_in_forward",
+    "defaults_of_numbers",
     "exception_escapes",
+    "func_vmap_nested_dict",
     "generator_in_call",
+    "generator_made_in_call_seeded",
+    "hooks_toggle_by_call",
+    "in_place_ops_on_everything",
     "iterators_of_the_program",
+    "iterators_that_hold_numbers",
+    "iterators_that_hold_numbers_twice",
     "json_round_trips",
+    "leaf_of_detached_data",
+    "leaf_that_is_returned",
     "new_of_values",
+    "parametrize_right_inverse_assign",
+    "pickle_state_hooks",
+    "registry_decorator_with_aliases",
+    "result_of_inference_mode_beside_another",
+    "results_of_inference_mode",
     "sgd_in_call",
     "sparse_and_complex",
     "stack_module_state",
+    "str_enum_key_dispatch",
     "typing_uses",
     "utils_fusion",
     "vmap_inside",
     "weak_key_cache",
+    "weak_value_tensor_table",
 }
 # What differs from eager today: program, and why.
 KNOWN = {

@@ -1,0 +1,130 @@
+"""The programs of test_library.py, with breaks put before statements that chance picks, in functions of all kinds: what
+lives on over a break is what it was. CRESSET_TEST_FULL=1: all programs, under more seeds; CRESSET_BREAKS_SEED chooses others.
+Run as a script: SEED KIND NAME prints the changed program and what differs."""
+
+from __future__ import annotations
+
+import ast
+import os
+import random
+import sys
+import zlib
+
+import pytest
+import test_library as library
+from described import same_text
+
+import cresset
+
+FULL = os.environ.get("CRESSET_TEST_FULL", "") not in ("", "0")
+FIRST = int(os.environ.get("CRESSET_BREAKS_SEED", 1))
+SEEDS = range(FIRST, FIRST + (4 if FULL else 1))
+BREAKS = {
+    "print": "print('|')",
+    "item": "float(torch.ones(2).sum())",
+    "break": "__import__('cresset').graph_break()",
+}
+# Programs that may not do the same with breaks in them, and why.
+LEFT_OUT = {
+    **library.KNOWN,
+    "weakref_finalize": "objects that a capture looks at are finalized a little late",
+    "weak_value_dict": "likewise",
+    "weak_key_cache": "likewise",
+    "weak_callback": "likewise",
+    "weak_refs_to_modules": "likewise",
+    "slots_and_weakref": "likewise",
+    "gc_questions": "the collector rests during a capture",
+    "gc_disable": "likewise",
+    "between_weights_swapped_tied": "its sums cancel, so that the order in which they are rounded shows",
+    "type_errors": "more pieces than are kept, of which a warning tells",
+    "builtins_kept": "a list in state holds what stands in for builtins while a piece is captured",
+    "symbols_as_defaults_and_annotations": "which constants are one object (docs/semantics.md)",
+}
+
+
+class Inserted(ast.NodeTransformer):
+    """Statements of functions, with a break before some."""
+
+    def __init__(self, chance, often, text):
+        self.chance, self.often, self.text, self.inside = chance, often, text, False
+
+    def statements(self, statements):
+        out = []
+        for i, statement in enumerate(statements):
+            docstring = i == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+            declares = isinstance(statement, (ast.Global, ast.Nonlocal))
+            if self.inside and not docstring and not declares and self.chance.random() < self.often:
+                out += ast.parse(self.text).body
+            out.append(self.visit(statement))
+        return out
+
+    def body(self, node, inside):
+        before, self.inside = self.inside, inside
+        node.body = self.statements(node.body)
+        self.inside = before
+        return node
+
+    def visit_FunctionDef(self, node):
+        return self.body(node, True)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node):
+        return self.body(node, False)
+
+    def generic_visit(self, node):
+        for field in ("body", "orelse", "finalbody"):
+            if isinstance(getattr(node, field, None), list):
+                setattr(node, field, self.statements(getattr(node, field)))
+        for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            part.body = self.statements(part.body)
+        return node
+
+
+def with_breaks(name, row, seed, kind):
+    """The row of the changed program."""
+    prelude, lines = row
+    top = [line[1:] for line in lines if line.startswith("|")]
+    body = ["    " + line for line in lines if not line.startswith("|")]
+    source = "\n".join([*top, "def changed(w, x):", *body])
+    chance = random.Random(zlib.crc32(f"{seed} {kind} {name}".encode()))
+    changed = Inserted(chance, chance.choice([0.15, 0.3, 0.6]), BREAKS[kind]).visit(ast.parse(source))
+    text = ast.unparse(ast.fix_missing_locations(changed)).split("\n")
+    return prelude, ["|" + line for line in text] + ["return changed(w, x)"]
+
+
+def differs(name, row, grad):
+    expected = library.run(name, row, lambda f: f, grad)
+    if library.run(name, row, lambda f: f, grad) != expected:
+        return None  # of the time of day, of addresses
+    cresset.reset()
+    got = library.run(name, row, cresset.compile, grad)
+    for mine, its in zip(got, expected):
+        if mine != its and not same_text(mine, its):
+            return library.around(mine, its)
+    return None
+
+
+def chosen(name, seed):
+    return FULL or zlib.crc32(f"{name} {seed}".encode()) % 6 == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", library.ROWS)
+def test_breaks(name, seed):
+    if name in LEFT_OUT:
+        pytest.skip(LEFT_OUT[name])
+    if not chosen(name, seed):
+        pytest.skip("under CRESSET_TEST_FULL=1")
+    for kind in BREAKS:
+        what = differs(name, with_breaks(name, library.ROWS[name], seed, kind), seed % 2 == 0)
+        assert what is None, f"{kind}: {what}"
+
+
+if __name__ == "__main__":
+    seed, kind, name = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    changed = with_breaks(name, library.ROWS[name], seed, kind)
+    print("\n".join(line.removeprefix("|") for line in changed[1]))
+    for grad in (False, True):
+        print(differs(name, changed, grad))
+    print(cresset.stats()["graph_break_reasons"])
