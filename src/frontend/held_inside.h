@@ -11,8 +11,8 @@ namespace cresset::frontend {
 // at. Of those that are here, replace_held() may be asked.
 bool holds_inside(PyObject* object);
 
-// Calls replaced() for each object that this one refers to, and puts what that gives in its place. The object stays what
-// it is: nobody sees it done, and an iterator stays where it was.
+// Calls replaced() for each object that this one refers to, and puts what that gives in its place. The object stays
+// what it is: nobody sees it done, and an iterator stays where it was.
 void replace_held(PyObject* object, const std::function<PyRef(PyObject*)>& replaced);
 
 }  // namespace cresset::frontend
