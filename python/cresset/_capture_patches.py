@@ -390,6 +390,12 @@ def _tensor(data, *, dtype=None, device=None, **rest):
     return made(data)
 
 
+def _as_tensor(data, dtype=None, device=None):
+    """torch.as_tensor() of sizes, which it copies."""
+    of_sizes = any(_of_sizes(n) for n in _numbers_in(data) or ())
+    return (_tensor if of_sizes else _torch_as_tensor)(data, dtype=dtype, device=device)
+
+
 def _broadcast_shapes(*shapes):
     """torch.broadcast_shapes(): a size beside a plain 1 is not asked for."""
     rows = [(shape,) if type(shape) in (int, torch.SymInt) else tuple(shape) for shape in shapes]
@@ -444,6 +450,7 @@ def _affine_grid_generator(theta, size, align_corners):
 
 
 _torch_one_hot, _torch_affine_grid_generator = F.one_hot, torch.affine_grid_generator
+_torch_as_tensor = torch.as_tensor
 _torch_linspace, _torch_tensor, _torch_broadcast_shapes = torch.linspace, torch.tensor, torch.broadcast_shapes
 
 
@@ -689,6 +696,7 @@ _REPLACED = [
     (torch, "_check_with", _check_with),
     (torch, "linspace", _linspace),
     (torch, "tensor", _tensor),
+    (torch, "as_tensor", _as_tensor),
     (torch, "affine_grid_generator", _affine_grid_generator),
     (F, "one_hot", _one_hot),
     (torch, "broadcast_shapes", _broadcast_shapes),

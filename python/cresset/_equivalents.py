@@ -7,12 +7,14 @@ give, in the same order, and leave to these what they raise themselves.
 
 import builtins
 import functools
+import operator
 
 from . import _C
 
 _list, _tuple, _set, _dict, _sum = builtins.list, builtins.tuple, builtins.set, builtins.dict, builtins.sum
 _max, _min, _sorted, _reduce = builtins.max, builtins.min, builtins.sorted, functools.reduce
 _len, _range = builtins.len, builtins.range
+_getattr, _setitem = builtins.getattr, operator.setitem
 _type, _is_subclass = builtins.type, builtins.type.__subclasscheck__
 _nothing = object()
 
@@ -168,6 +170,16 @@ def data_of(tensor, /):
     return tensor.detach()
 
 
+def attribute_of(owner, name, /):
+    """Of an object that nobody may look into unseen: by a call, which ends the piece."""
+    return _getattr(owner, name)
+
+
+def set_item(container, key, value, /):
+    """Likewise."""
+    _setitem(container, key, value)
+
+
 def make_instance(cls, /, *args, **kwargs):
     """Of a class whose __new__ is Python."""
     made = cls.__new__(cls, *args, **kwargs)
@@ -279,4 +291,4 @@ CONSUMERS = [
     (_list.__dict__["extend"], extend_by, 1),
 ]
 ITERATORS = [(builtins.map, Map), (builtins.filter, Filter), (builtins.enumerate, Enumerate), (builtins.zip, Zip)]
-_C._use_equivalents(CONSUMERS, ITERATORS, list_of, first_of, assign, data_of)
+_C._use_equivalents(CONSUMERS, ITERATORS, list_of, first_of, assign, data_of, attribute_of, set_item)

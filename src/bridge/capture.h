@@ -119,7 +119,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // As call(), for operators whose result sizes depend on data: the results' sizes are unbacked symbols.
   std::vector<graph::ValueId> call_data_dependent(graph::OpId op, std::vector<graph::Arg> args);
 
-  // The numbers that a tensor's elements will be, as unbacked symbols: with symbolic_numbers. nullopt: they cannot be.
+  // What a tensor's elements are: expressions of sizes where those alone give them; else, with symbolic_numbers,
+  // unbacked symbols. nullopt: they cannot be.
   std::optional<std::vector<sym::ExprId>> symbolic_elements(graph::ValueId value);
   // Whether `found` is what nonzero gives of the mask.
   bool is_nonzero_of(graph::ValueId found, graph::ValueId mask) const;

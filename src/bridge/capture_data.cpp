@@ -1,5 +1,6 @@
 // Operators under capture whose result sizes depend on data.
 #include "bridge/capture.h"
+#include "bridge/size_values.h"
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
 #include "ops/op_def.h"
@@ -41,6 +42,9 @@ std::optional<sym::Interval> values_of(DType dtype) {
 }  // namespace
 
 std::optional<std::vector<sym::ExprId>> Capture::symbolic_elements(graph::ValueId value) {
+  if (auto known = size_values(*graph_, value)) return known;
+  const bool boolean = graph_->type(value).dtype == DType::Bool;
+  if (boolean ? !symbolic_booleans : !symbolic_numbers) return std::nullopt;
   const graph::TensorType type = graph_->type(value);
   const std::optional<sym::Interval> range = values_of(type.dtype);
   if (!range || type.device.kind != graph::DeviceKind::Cpu) return std::nullopt;

@@ -158,17 +158,18 @@ class Call {
     return false;
   }
 
-  // With symbolic_numbers: an integer stays a symbol.
+  // An integer of sizes, and with symbolic_numbers any, stays symbolic.
   bool symbolic_item() {
-    const bool integer = capture_.symbolic_numbers && at::isIntegralType(argument(0).toTensor().scalar_type(), false);
-    const bool boolean = capture_.symbolic_booleans && argument(0).toTensor().scalar_type() == at::kBool;
-    if (!integer && !boolean) return false;
+    const bool boolean = argument(0).toTensor().scalar_type() == at::kBool;
+    if (!boolean && !at::isIntegralType(argument(0).toTensor().scalar_type(), false)) return false;
     const Arg value = to_graph(capture_, argument(0), ArgType::Tensor);
     const auto* tensor = std::get_if<ValueId>(&value);
     const auto numbers = tensor != nullptr ? capture_.symbolic_elements(*tensor) : std::nullopt;
     if (!numbers || numbers->size() != 1) return false;
     sym::ExprPool& pool = capture_.env().pool();
-    finish({boolean ? at::Scalar(SymNode::make_bool(capture_.env_ptr(), pool.ne(numbers->at(0), pool.constant(0))))
+    const sym::ExprId found = numbers->at(0);
+    const sym::ExprId truth = pool.is_boolean(found) ? found : pool.ne(found, pool.constant(0));
+    finish({boolean ? at::Scalar(SymNode::make_bool(capture_.env_ptr(), truth))
                     : at::Scalar(SymNode::make_int(capture_.env_ptr(), numbers->at(0)))});
     return true;
   }

@@ -74,7 +74,17 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
   validate();
 }
 
+static bool has_no_effects(graph::OpId op) {
+  const std::string_view name = graph::op_name(op);
+  return (name.starts_with("aten::") || name.starts_with("prim::")) && !is_random(op);
+}
+
 void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Options& options) {
+  may_run_again_ =
+      std::all_of(graph->order.begin(), graph->order.end(),
+                  [&](graph::NodeId id) { return has_no_effects(graph->node(id).op); }) &&
+      std::all_of(captured_.data_calls.begin(), captured_.data_calls.end(),
+                  [](const DataDependentCall& call) { return call.parts.empty() && has_no_effects(call.op); });
   if (!captured_.data_calls.empty()) {
     try {
       staged_ = std::make_unique<StagedProgram>(std::move(graph), std::move(captured_.data_calls), symbols_,

@@ -67,6 +67,9 @@ class Entry {
   // Output i is this input, the very tensor; -1 when it is not.
   int32_t returned_input(size_t i) const { return returned_input_[i]; }
   size_t output_count() const { return outputs_.size(); }
+  // Whether a run that raised may be done again by eager: it wrote nothing, drew no random numbers, and all operators
+  // are torch's own.
+  bool may_run_again() const { return may_run_again_; }
   // Whether autograd records the calls, and what its backward program took to make.
   bool has_gradients() const { return gradients_ != nullptr; }
   const driver::Stats& backward_stats() const;
@@ -111,7 +114,7 @@ class Entry {
   std::unique_ptr<GradientProgram> gradients_;  // nullptr: no result wants any
   std::vector<int32_t> returned_input_;
   std::vector<DataGuard> data_guards_;
-  bool mutates_ = false;
+  bool mutates_ = false, may_run_again_ = false;
   bool small_ = false;
   driver::Stats stats_;
   std::string graph_text_;

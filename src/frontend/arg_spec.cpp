@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/state_guard.h"
 
@@ -172,6 +173,10 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if (is_identity(object) || (any_object_ && !in_frames)) {
     spec.kind = ArgSpec::Kind::Identity;
     spec.object = PyRef::borrow(object);
+  } else if (in_frames && is_foreign(object)) {
+    if (!is_new()) return same(), spec;
+    spec.kind = ArgSpec::Kind::Opaque;
+    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
   } else {
     throw UnsupportedArgument{spec.path, type_name(object)};
   }
@@ -337,6 +342,10 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       return match_registered(spec, object, leaves, why);
     case ArgSpec::Kind::Anatomy:
       return match_anatomy(spec, object, leaves, why);
+    case ArgSpec::Kind::Opaque:
+      if ((PyObject*)Py_TYPE(object) != spec.type.get())
+        return miss(spec, why, "expected an object of another type, got " + type_name(object));
+      return note_container(object, leaves) || miss(spec, why, "expected an object of its own");
     case ArgSpec::Kind::Same:
       return (spec.position < leaves.containers.size() && leaves.containers[spec.position] == object) ||
              miss(spec, why, "expected the same container twice");

@@ -27,11 +27,12 @@ struct ArgSpec {
     Dict,        // exact dict or OrderedDict: keys, in order
     Registered,  // a type known to torch.utils._pytree
     Anatomy,     // made by an earlier piece of the same call: an instance, a cell, a bound method, ... (anatomy.h)
+    Opaque,      // made by an earlier piece, and only C code knows its state: of this type; not looked into
     Same,        // the very object that the container number `position` is
   };
   Kind kind = Kind::Value;
   PyRef object;  // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
-  PyRef type;    // Registered: the node type; Dict: its type
+  PyRef type;    // Registered: the node type; Dict, Opaque: its type
   std::vector<ArgSpec> children;
   Anatomy anatomy;  // without its parts, which are children
   uint32_t position = 0;

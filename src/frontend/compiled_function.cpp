@@ -248,6 +248,11 @@ PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kw
     } catch (const bridge::AssumptionFailed& e) {
       CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: " + e.what_without_backtrace());
       return natively(point.get(), std::move(held_args), args, kwargs);
+    } catch (const c10::Error& e) {  // which the program may catch; and its traceback has the line
+      if (!variant.entry->may_run_again()) throw;
+      CRESSET_LOG(Recompiles,
+                  name() + ": one call runs eagerly, since data made an operator raise: " + e.what_without_backtrace());
+      return natively(point.get(), std::move(held_args), args, kwargs);
     }
     with.numbers.resize(variant.numbers.output_count());
     if (!with.numbers.empty()) variant.numbers.run(found.symbols.data(), with.numbers.data());

@@ -196,9 +196,9 @@ PyObject* effect_of(PyObject*, PyObject* args) {
 }
 
 PyObject* use_equivalents(PyObject*, PyObject* args) {
-  PyObject *all_consumers, *all_iterators, *list_of, *first_of, *assign, *data_of;
-  if (!PyArg_ParseTuple(args, "O!O!OOOO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
-                        &first_of, &assign, &data_of))
+  PyObject *all_consumers, *all_iterators, *list_of, *first_of, *assign, *data_of, *attribute_of, *set_item;
+  if (!PyArg_ParseTuple(args, "O!O!OOOOOO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
+                        &first_of, &assign, &data_of, &attribute_of, &set_item))
     return nullptr;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_consumers); ++i) {
     PyObject *builtin, *function;
@@ -206,7 +206,12 @@ PyObject* use_equivalents(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(PyList_GET_ITEM(all_consumers, i), "OOn", &builtin, &function, &at)) return nullptr;
     consumers[Py_NewRef(builtin)] = {Py_NewRef(function), at};
   }
-  const CressetEquivalents known = {Py_NewRef(list_of), Py_NewRef(first_of), Py_NewRef(assign), Py_NewRef(data_of),
+  const CressetEquivalents known = {Py_NewRef(list_of),
+                                    Py_NewRef(first_of),
+                                    Py_NewRef(assign),
+                                    Py_NewRef(data_of),
+                                    Py_NewRef(attribute_of),
+                                    Py_NewRef(set_item),
                                     [](PyObject* values) -> int { return runs_program(values) ? 1 : 0; }};
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_iterators); ++i) {
     PyObject *builtin, *type;

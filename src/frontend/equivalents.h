@@ -19,7 +19,7 @@ PyObject* next_item_of(PyObject* iterator);
 PyRef maker_of_instance(const CressetCall& call);
 
 // For the module: _hide_frames(code), _use_equivalents(consumers, iterators, list_of, first_of,
-// assign, data_of).
+// assign, data_of, attribute_of, set_item).
 PyObject* hide_frames(PyObject* module, PyObject* code);
 PyObject* use_equivalents(PyObject* module, PyObject* args);
 // _substitute(original, function): what the user wants to be evaluated in the place of a C function.

@@ -116,6 +116,13 @@ bool is_foreign(PyObject* object) {
   return PyWeakref_CheckProxy(object) || is_foreign_type(Py_TYPE(object));
 }
 
+bool makes_foreign(PyTypeObject* type) {
+  if (is_made_by_class_statement(type) || is_known_for_good(type)) return false;
+  if (module_of(type) != "numpy") return true;
+  static PyObject* const scalars = module_attribute("numpy", "generic");
+  return PyType_IsSubtype(type, (PyTypeObject*)scalars) == 0;
+}
+
 bool derives_in_python(const PyTypeObject* type, const PyTypeObject* base) {
   while (type != base && type != nullptr && is_made_by_class_statement(type)) type = type->tp_base;
   return type == base;

@@ -9,6 +9,9 @@ namespace cresset::frontend {
 // False for what never changes and for what facts speak of: instances of Python classes, containers, functions, ...
 bool is_foreign(PyObject* object);
 
+// Whether it is a class of such objects that C code made. Not numpy's scalars.
+bool makes_foreign(PyTypeObject* type);
+
 // Whether class statements alone lead from `base` to `type`, so that `base` tells what C code keeps in an instance.
 bool derives_in_python(const PyTypeObject* type, const PyTypeObject* base);
 

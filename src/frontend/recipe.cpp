@@ -39,6 +39,12 @@ bool is_wrapper(const at::Tensor& tensor) {
       c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper}));
 }
 
+// A path of an argument: not into objects, whose parts are taken apart to be seen.
+bool leads_through_tuples(PyObject* path) {
+  PyObject** steps = PySequence_Fast_ITEMS(path);
+  return std::none_of(steps, steps + PyTuple_GET_SIZE(path), [](PyObject* step) { return PySlice_Check(step); });
+}
+
 bool is_dict_like(PyObject* object) { return PyDict_CheckExact(object); }
 
 }  // namespace
@@ -182,15 +188,16 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   object = original_of(object);
   if (is_tensor(object)) return build_tensor(object, path);
   if (is_symbolic_number(object)) return build_number(object, path);
+  PyObject* const way = argument_path != nullptr ? argument_path(object) : nullptr;
   const bool is_constant_tuple =
       PyTuple_CheckExact(object) && is_constant_value(object) && is_older && is_older(object);
-  if (is_plain_immutable(object) || is_constant_tuple) {
+  const bool handed_on = way != nullptr && leads_through_tuples(way);  // each call has its own
+  if (!handed_on && (is_plain_immutable(object) || is_constant_tuple)) {
     no_address(object, path);
     recipe.object = PyRef::borrow(object);
     return recipe;
   }
-  if (existed != nullptr && existed(object)) {
-    PyObject* way = argument_path != nullptr ? argument_path(object) : nullptr;
+  if (handed_on || (existed != nullptr && existed(object))) {
     recipe.kind = way != nullptr ? Recipe::Kind::Argument : Recipe::Kind::Constant;
     recipe.object = PyRef::borrow(way != nullptr ? way : object);
     return recipe;

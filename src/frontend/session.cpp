@@ -145,6 +145,9 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   const bool is_iterator = moves_on(anatomy.kind) && (fate || inside_ == 0);
   if (is_iterator) objects_[object].made = true;  // as is what may come to lie at its address
   if (!is_iterator) spec.kind == ArgSpec::Kind::Identity ? learn(object) : learn_guarded(object);
+  const bool own_value = spec.kind == ArgSpec::Kind::Value && is_numpy_scalar(object);  // each call has its own
+  if (is_constant_value(object)) kept_.push_back(PyRef::borrow(object));                // its address stays taken
+  if (spec.kind == ArgSpec::Kind::Opaque || own_value) argument_paths_.emplace(object, PyRef::borrow(path));
   if (spec.children.empty() && spec.kind != ArgSpec::Kind::List && spec.kind != ArgSpec::Kind::Dict &&
       spec.kind != ArgSpec::Kind::Anatomy)
     return;
@@ -191,6 +194,11 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
 void Session::ignore(PyObject* dict_or_class, const char* key) {
   ignored_.insert({dict_or_class, kept_.emplace_back(checked(PyUnicode_InternFromString(key))).get()});
   seen_.insert(ignored_.begin(), ignored_.end());
+}
+
+// No fact may be about it: it is another one at each call.
+bool Session::is_opaque(PyObject* object) const {
+  return argument_paths_.count(object) != 0 && !is_plain_tensor(object) && is_foreign(object);
 }
 
 PyObject* Session::argument_path(PyObject* object) const {
@@ -510,6 +518,13 @@ bool Session::asks_for_data(const CressetAttributeRead& read) const {
          PyUnicode_CompareWithASCIIString(read.name, "data") == 0 && !inside_transform() && !operators_call_python();
 }
 
+bool Session::looks_into_opaque(const CressetAttributeRead& read) {
+  if (!is_opaque(read.owner) || read.place == CRESSET_AT_TYPE || read.place == CRESSET_AT_PYTHON) return false;
+  if (read.value != nullptr && !read.asked) return true;
+  refuse(std::string("asks for an attribute of a ") + Py_TYPE(read.owner)->tp_name);
+  return false;
+}
+
 // getattr(owner, name), where only the result is told.
 void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (!PyUnicode_Check(name)) return;
@@ -621,10 +636,13 @@ void Session::make_own(PyObject* display) {
 bool Session::before_write(const CressetWrite& write) {
   if (write.kind == CRESSET_WRITE_DISPLAY) return make_own(write.owner), false;
   if (!outer_.empty()) no_write_in_part(write);
+  if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && existed(write.owner) && is_foreign(write.owner))
+    return true;
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner), false;
   if (write.kind == CRESSET_WRITE_ATTRIBUTE && is_symbolic_number(write.owner))
     return no_attributes_of(write.owner, write.key), false;
   if (write.kind == CRESSET_WRITE_ATTRIBUTE && PyType_Check(write.owner)) will_write_class((PyTypeObject*)write.owner);
+  if (write.kind == CRESSET_WRITE_ATTRIBUTE && write.value != nullptr && is_opaque(write.owner)) return true;
   if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return false;
   const std::string_view name = utf8(write.key);
   if (name != "data" && is_own_tensor(write.owner)) return false;

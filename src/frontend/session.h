@@ -103,6 +103,8 @@ class Session {
     const auto found = objects_.find(object);
     return found != objects_.end() && found->second.known;
   }
+  // Whether it is an argument that the piece must not look into (ArgSpec::Kind::Opaque).
+  bool is_opaque(PyObject* object) const;
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
   PyObject* argument_path(PyObject* object) const;
   const std::vector<Write>& writes() const { return writes_; }
@@ -205,7 +207,8 @@ class Session {
   void will_insert(PyObject* dict, PyObject* key);
   void read_item(PyObject* container, PyObject* key, PyObject* value);
   void make_own(PyObject* display);
-  bool before_write(const CressetWrite& write);  // whether it is to be a call
+  bool looks_into_opaque(const CressetAttributeRead& read);  // what its own state gives, not its class
+  bool before_write(const CressetWrite& write);              // whether it is to be a call
   static void no_attributes_of(PyObject* number, PyObject* name);
   void after_write(const CressetWrite& write);
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
@@ -214,6 +217,8 @@ class Session {
   static CressetAction ask_type(const CressetCall& call, PyObject** result);
   CressetAction before_function(CressetActivation* activation, const CressetCall& call);
   CressetAction read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor, PyObject** result);
+  CressetAction ask_layout(CressetActivation* activation, const CressetCall& call, PyObject* question,
+                           PyObject** result);
   CressetAction make_number(CressetActivation* activation, const CressetCall& call, PyObject** result);
   CressetAction before_call(CressetActivation* activation, const CressetCall& call, PyObject** result);
   void after_call(CressetActivation* activation, const CressetCall& call, PyObject* result, PyObject* exception);

@@ -119,6 +119,9 @@ bool Session::is_closed_to_facts(PyObject* object) const {
 bool Session::looks_inside(const CressetCall& call) const {
   static PyObject *const is_callable = module_attribute("builtins", "callable"), *const id =
                                                                                      module_attribute("builtins", "id");
+  static PyObject *const has = module_attribute("builtins", "hasattr"), *const get =
+                                                                            module_attribute("builtins", "getattr");
+  if ((call.callable == has || call.callable == get) && call.nargs > 0 && is_opaque(call.args[0])) return true;
   if (asks_one_question(call.callable) || call.callable == is_callable || call.callable == id ||
       call.callable == (PyObject*)&PyType_Type)
     return false;
@@ -134,6 +137,7 @@ bool Session::looks_inside(const CressetCall& call) const {
     PyObject* self = PyCFunction_GET_SELF(call.callable);
     if (self != nullptr && !PyModule_Check(self) && is_closed_to_facts(self)) return true;
   }
+  if (PyType_Check(call.callable) && makes_foreign((PyTypeObject*)call.callable)) return true;
   if (is_method_wrapper(call.callable) && is_closed_to_facts(take_apart_wrapper(call.callable).self)) return true;
   return is_closed_to_facts(call.callable) || any([&](PyObject* o) { return asks(o) || is_closed_to_facts(o); });
 }

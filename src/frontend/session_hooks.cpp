@@ -162,16 +162,17 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     if (value == nullptr) PyErr_Clear();
     return read_key(inside, op.operands[1], value), CRESSET_RUN;
   }
-  bool tensors = false, foreign = false;
+  bool tensors = false, foreign = false, others = false;
   for (PyObject* operand : op.operands) {
     if (operand == nullptr || is_builtin_operand(operand)) continue;
     const bool is_number = is_symfloat(operand) || is_symint(operand);
     tensors =
         tensors || is_exact_tensor(operand) || is_symfloat(operand) || (op.kind == CRESSET_OP_FORMAT && is_number);
     if (is_number || is_exact_tensor(operand)) continue;
-    if (!is_foreign(operand)) return CRESSET_RUN;
-    foreign = foreign || is_closed_to_facts(operand);
+    others = others || !is_foreign(operand);
+    foreign = foreign || (is_foreign(operand) && is_closed_to_facts(operand));
   }
+  if (others && !foreign) return CRESSET_RUN;
   if (!kind && foreign) return refuse(std::string("looks into a ") + Py_TYPE(op.operands[0])->tp_name), CRESSET_RUN;
   if (!kind || !(tensors || foreign) || operators_call_python()) return CRESSET_RUN;
   // The evaluator tells of what native operators read and write in containers: those are left to it.
@@ -185,6 +186,10 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   in_progress_.operands[1] = op.operands[1];
   const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
   if (foreign) capture_->flush(std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name);
+  PyRef plain[2];  // C code that knows no symbols takes them for objects
+  for (size_t i = 0; i < 2 && foreign; ++i)
+    if (op.operands[i] != nullptr)
+      in_progress_.operands[i] = (plain[i] = without_symbols(PyRef::borrow(op.operands[i]))).get();
   PyRef value = *kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
   if (!value && PyErr_Occurred() == nullptr) {
     const Operation operation = in_progress_.kept();
@@ -248,12 +253,14 @@ struct SessionHooks {
     });
   }
   static int read_attribute(void* s, CressetActivation*, const CressetAttributeRead* read) {
-    bool as_call = false;
+    bool as_call = false, by_getattr = false;
     const int told = guarded(s, [&](Session& session) {
+      by_getattr = session.looks_into_opaque(*read);
+      if (by_getattr) return;
       session.read_attribute(*read);
       as_call = session.asks_for_data(*read);
     });
-    return told < 0 ? told : as_call ? CRESSET_READ_AS_CALL : 0;
+    return told < 0 ? told : as_call ? CRESSET_READ_AS_CALL : by_getattr ? CRESSET_READ_BY_GETATTR : 0;
   }
   static int read_item(void* s, CressetActivation*, PyObject* container, PyObject* key, PyObject* value) {
     return guarded(s, [&](Session& session) { session.read_item(container, key, value); });

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "bridge/size_values.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_float.h"
 #include "frontend/py_objects.h"
@@ -63,6 +64,11 @@ PyObject* about_layout(PyObject* callable) {
   return callable == stride ? exact_stride : nullptr;
 }
 
+bool is_traced(PyObject* tensor) {
+  return is_exact_tensor(tensor) && !inside_transform() && !operators_call_python() &&
+         bridge::TraceTensor::from(tensor_of(tensor)) != nullptr;
+}
+
 // `len(x)` is `x.size(0)`, `x.shape.numel()` a product. Empty for calls that do not ask for sizes.
 PyRef about_sizes(const CressetCall& call) {
   static PyObject* const len = module_attribute("builtins", "len");
@@ -72,19 +78,9 @@ PyRef about_sizes(const CressetCall& call) {
   static PyObject* const product = module_attribute("cresset._capture_patches", "product");
   if (call.callable == numel && call.nargs == 1 && call.kwnames == nullptr)
     return PyRef::steal(PyObject_CallOneArg(product, call.args[0]));
-  PyObject* const layout = call.nargs != 0 ? about_layout(call.callable) : nullptr;
-  if ((call.callable != len && layout == nullptr) || call.nargs == 0) return {};
-  PyObject* tensor = call.args[0];
-  if (!is_exact_tensor(tensor) || inside_transform() || operators_call_python()) return {};
-  if (bridge::TraceTensor::from(tensor_of(tensor)) == nullptr) return {};
-  if (call.callable == len) {
-    if (call.nargs != 1 || call.kwnames != nullptr || tensor_of(tensor).dim() == 0) return {};
-    return PyRef::steal(PyObject_CallMethod(tensor, "size", "i", 0));
-  }
-  cresset_eval_pause();
-  PyRef answer = PyRef::steal(PyObject_Vectorcall(layout, call.args, static_cast<size_t>(call.nargs), call.kwnames));
-  cresset_eval_unpause();
-  return answer;
+  if (call.callable != len || call.nargs != 1 || call.kwnames != nullptr || !is_traced(call.args[0])) return {};
+  if (tensor_of(call.args[0]).dim() == 0) return {};
+  return PyRef::steal(PyObject_CallMethod(call.args[0], "size", "i", 0));
 }
 
 // `math.sqrt(n)` stays symbolic, as `n**0.5` does: it is rounded in one way only.
@@ -94,6 +90,12 @@ PyRef square_root(const CressetCall& call) {
   if (!is_symint(call.args[0]) && !is_symfloat(call.args[0])) return {};
   const c10::SymNode root = bridge::SymNode::square_root(node_of(call.args[0]));
   return root ? python_float(root) : PyRef();
+}
+
+// Whether sizes alone give the integer in a tensor.
+bool is_of_sizes(bridge::Capture& capture, const at::Tensor& tensor) {
+  bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
+  return trace != nullptr && !capture.closed() && bridge::size_values(capture.graph(), capture.value_of(*trace));
 }
 
 bool is_number_or_numbers(PyObject* object) {
@@ -187,13 +189,17 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
   if (PyRef value = to_int && given != nullptr ? truncated(given) : about_sizes(call))
     return *result = value.release(), CRESSET_RESULT;
   if (PyErr_Occurred() != nullptr) return CRESSET_FAIL;
+  if (PyObject* question = call.nargs != 0 ? about_layout(call.callable) : nullptr)
+    if (is_traced(call.args[0])) return ask_layout(activation, call, question, result);
   if (PyRef root = square_root(call)) return *result = root.release(), CRESSET_RESULT;
   if (is_numpy_of_numbers(call)) {
     for (Py_ssize_t i = 0; i < call.nargs; ++i) read_deep(call.args[i]);
     if (PyRef value = numpy_of_numbers(call)) return *result = value.release(), CRESSET_RESULT;
   }
-  if (!capture_->symbolic_numbers || call.kwnames != nullptr || call.nargs > 1 || operators_call_python())
-    return CRESSET_RUN;
+  if (call.kwnames != nullptr || call.nargs > 1 || operators_call_python()) return CRESSET_RUN;
+  if (to_int && given != nullptr && is_exact_tensor(given) && is_of_sizes(*capture_, tensor_of(given)))
+    return read_int(activation, call, given, result);
+  if (!capture_->symbolic_numbers) return CRESSET_RUN;
   if (!to_int && !to_float) {
     const CCall what = classify(call);
     if (what.self == nullptr || std::string_view(what.name) != "item") return CRESSET_RUN;
@@ -207,6 +213,19 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
   const c10::SymNode number = bridge::float_in(*capture_, tensor);
   if (!number) return CRESSET_RUN;
   return *result = python_float(number).release(), CRESSET_RESULT;
+}
+
+CressetAction Session::ask_layout(CressetActivation* activation, const CressetCall& call, PyObject* question,
+                                  PyObject** result) {
+  start(activation, Operation::Kind::Call, 0);
+  in_progress_.call = call;
+  cresset_eval_pause();
+  PyRef value = PyRef::steal(PyObject_Vectorcall(question, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  cresset_eval_unpause();
+  in_progress_ = {};
+  if (!value) return CRESSET_FAIL;
+  if (capture_->closed()) maker_.go_on(activation, CRESSET_AFTER, value.get());
+  return *result = value.release(), CRESSET_RESULT;
 }
 
 CressetAction Session::read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor,

@@ -110,8 +110,10 @@ bool reads_memory_of_outsider(const CCall& what) {
   static const std::unordered_set<std::string_view> kReaders = {
       "tolist", "numpy", "data_ptr", "untyped_storage", "apply_", "map_", "map2_", "__array__", "is_set_to"};
   if (what.self != nullptr && is_tensor(what.self) && std::string_view(what.name) == "storage_offset") return true;
-  return what.self != nullptr && kReaders.count(what.name) != 0 && is_tensor(what.self) &&
-         tensor_of(what.self).defined() && bridge::TraceTensor::from(tensor_of(what.self)) == nullptr;
+  if (what.self == nullptr || kReaders.count(what.name) == 0 || !is_tensor(what.self)) return false;
+  if (!tensor_of(what.self).defined()) return false;
+  // numpy() asks a trace tensor for its sizes first, which would pin them.
+  return bridge::TraceTensor::from(tensor_of(what.self)) == nullptr || std::string_view(what.name) == "numpy";
 }
 
 bool differentiates_own_tensors(const CCall& what, const CressetCall& call) {

@@ -13,7 +13,7 @@ namespace {
 // A tensor's elements in order, as symbols; None where they are not symbolic.
 py::object read_numbers(const at::Tensor& tensor) {
   bridge::Capture* capture = bridge::Capture::current();
-  if (capture == nullptr || capture->closed() || !capture->symbolic_numbers) return py::none();
+  if (capture == nullptr || capture->closed()) return py::none();
   bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
   if (trace == nullptr || !at::isIntegralType(tensor.scalar_type(), false)) return py::none();
   if (capture->locate) capture->locate(*capture);

@@ -461,7 +461,7 @@ def test_the_table_of_calls_says_what_becomes_of_each():
     assert table["print"] == "piece ends" and table["torch.add"] == "graph" and table["sorted"] == "equivalent"
     assert table["list.append"] == "writes" and table["dict.get"] == "reads"
     assert "torch.add" in str(cresset.call_table()) and "graph" in str(cresset.call_table())
-    (name, treatment), *_ = cresset.call_table(user)
+    (_name, treatment), *_ = cresset.call_table(user)
     assert treatment == "entered"
     assert cresset.call_table(cresset.disable(user))[0][1] == "kept out"
     assert cresset.call_table(cresset.allow_in_graph(user))[0][1] == "allowed"

@@ -12,6 +12,8 @@ typedef struct {
   PyObject* first_of;              // first_of(iterator, count): at most one more than that
   PyObject* assign;                // assign(owner, name, value)
   PyObject* data_of;               // data_of(tensor)
+  PyObject* attribute_of;          // attribute_of(owner, name)
+  PyObject* set_item;              // set_item(container, key, value)
   int (*runs_program)(PyObject*);  // whether taking its items runs code of the program's
 } CressetEquivalents;
 

@@ -169,7 +169,8 @@ typedef struct CressetEvalHooks {
   int (*read_name)(void*, CressetActivation*, CressetNamespace where, PyObject* mapping, PyObject* name,
                    PyObject* value);
   int (*read_cell)(void*, CressetActivation*, PyObject* cell, int slot, PyObject* value);  // slot: index in localsplus
-  // CRESSET_READ_AS_CALL, of a value that C code computed: what `data_of` gives takes its place.
+  // Of a value that C code computed: CRESSET_READ_AS_CALL, what `data_of` gives takes its place;
+  // CRESSET_READ_BY_GETATTR, what `attribute_of` does.
   int (*read_attribute)(void*, CressetActivation*, const CressetAttributeRead*);
   // What C code gave of it; value is NULL where there was none.
   int (*read_item)(void*, CressetActivation*, PyObject* container, PyObject* key, PyObject* value);
@@ -189,7 +190,7 @@ typedef struct CressetEvalHooks {
                       PyObject* value);
 
   // Writes: 0, or -1 with an exception set. after_write is not called when the write raised.
-  // 1, of an item that is stored: it is done. CRESSET_WRITE_AS_CALL, of an attribute: by a call of `assign`.
+  // 1, of an item that is stored: it is done. CRESSET_WRITE_AS_CALL: by a call of `assign`, for an item of `set_item`.
   int (*before_write)(void*, CressetActivation*, const CressetWrite*);
   int (*after_write)(void*, CressetActivation*, const CressetWrite*);
 
@@ -227,6 +228,7 @@ typedef struct CressetEvalHooks {
 #define CRESSET_TRUTH_RUN 2
 #define CRESSET_WRITE_AS_CALL 2
 #define CRESSET_READ_AS_CALL 2
+#define CRESSET_READ_BY_GETATTR 3
 
 // ---- Entry points ---------------------------------------------------------------------------------------------------
 

@@ -20,11 +20,12 @@ OP(LOAD_ATTR) {
       (void)AT_REST();
       const int told = hooks->read_attribute(hooks->session, activation, &read);
       MOVING();
-      if (told == CRESSET_READ_AS_CALL) {
+      if (told == CRESSET_READ_AS_CALL || told == CRESSET_READ_BY_GETATTR) {
         REPLACE_TOP(owner);
-        callable = cresset_equivalents.data_of;
+        callable = told == CRESSET_READ_AS_CALL ? cresset_equivalents.data_of : cresset_equivalents.attribute_of;
         implicit_args[0] = owner;
-        call_nargs = 1;
+        implicit_args[1] = name;
+        call_nargs = told == CRESSET_READ_AS_CALL ? 1 : 2;
         call_base = sp - 1;
         then = CRESSET_THEN_PUSH;
         then_value = NULL;
@@ -71,9 +72,18 @@ load_method : {
       (void)AT_REST();
       const int told = hooks->read_attribute(hooks->session, activation, &read);
       MOVING();
-      if (told < 0) {
-        Py_DECREF(found.value);
-        goto error;
+      if (told < 0 || told == CRESSET_READ_BY_GETATTR) Py_DECREF(found.value);
+      if (told < 0) goto error;
+      if (told == CRESSET_READ_BY_GETATTR) {
+        callable = cresset_equivalents.attribute_of;
+        implicit_args[0] = owner;
+        implicit_args[1] = name;
+        call_nargs = 2;
+        call_base = sp - 1;
+        then = CRESSET_THEN_ATTRIBUTE;
+        then_operand = 4 * name_index + 2;
+        then_value = Py_NewRef(owner);
+        goto implicit_call;
       }
     } else {
       TELL_MISSING(read_attribute, &read);

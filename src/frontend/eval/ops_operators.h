@@ -328,6 +328,15 @@ store_subscript : {
     done = hooks->before_write(hooks->session, activation, &write);
     MOVING();
     if (done < 0) goto error;
+    if (done == CRESSET_WRITE_AS_CALL) {
+      callable = cresset_equivalents.set_item;
+      implicit_args[0] = container;
+      implicit_args[1] = key;
+      implicit_args[2] = value;
+      call_nargs = 3;
+      then = CRESSET_THEN_DROP;
+      goto implicit_call;
+    }
   }
   const int failed = done ? 0 : PyObject_SetItem(container, key, value);
   if (failed == 0) TELL(after_write, &write);

@@ -12,6 +12,7 @@ import textwrap
 import types
 import warnings
 
+import programs_arrays
 import programs_between_calls
 import programs_breaks_inside
 import programs_caches
@@ -49,6 +50,7 @@ CAPTURED = (
     programs_caches,
     programs_breaks_inside,
     programs_held,
+    programs_arrays,
     programs_over_breaks,
     programs_classes,
     programs_training,
@@ -64,7 +66,6 @@ NAMES_CAPTURED = {name for table in CAPTURED for name, _ in programs(table.PROGR
 # code is in the middle of something.
 EAGERLY = {
     "adamw_closure",
-    "between_input_kinds",
     "break_in_getattr_hook",
     "break_in_getitem",
     "break_in_iter_protocol",
@@ -83,7 +84,6 @@ EAGERLY = {
     "generator_in_call",
     "generator_made_in_call_seeded",
     "hooks_toggle_by_call",
-    "in_place_ops_on_everything",
     "iterators_of_the_program",
     "iterators_that_hold_numbers",
     "iterators_that_hold_numbers_twice",
@@ -97,6 +97,7 @@ EAGERLY = {
     "result_of_inference_mode_beside_another",
     "results_of_inference_mode",
     "sgd_in_call",
+    "size_divides_by_zero",
     "sparse_and_complex",
     "stack_module_state",
     "str_enum_key_dispatch",
