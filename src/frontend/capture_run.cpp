@@ -284,6 +284,7 @@ class CaptureRun final : public PieceMaker {
   void make_result(PyObject* args, PyObject* kwargs, PyObject* result) {
     Variant& variant = *piece_->variant();
     if (session_ == nullptr) check_traced(args, kwargs);
+    refuse_earlier_pieces();
     if (session_ != nullptr && !session_->refusal().empty()) piece_->refuse(session_->refusal());
     variant.raised |= session_ != nullptr && session_->was_unseen();
     variant.after = TorchState::now();
@@ -308,6 +309,16 @@ class CaptureRun final : public PieceMaker {
     if (!variant.modules.unchanged(&changed)) return piece_->refuse("the call changes state: " + changed);
     if (!containers_unchanged(variant, args, kwargs, piece_->leaves()))
       piece_->refuse("the call changes a container among its arguments");
+  }
+
+  // Of this call: later ones run eagerly from their beginning.
+  void refuse_earlier_pieces() {
+    if (session_ == nullptr || !session_->changes_shared_class()) return;
+    for (const std::unique_ptr<Piece>& piece : retired_) {
+      if (piece == nullptr) continue;
+      piece->variant()->next = {};
+      piece->refuse(session_->refusal());
+    }
   }
 
   // Misuse is told when the call has ended: what runs natively meanwhile must not be cut short.
@@ -378,6 +389,7 @@ class CaptureRun final : public PieceMaker {
     const InProgress& op = session_->in_progress();
     if (request_.options.fullgraph) return "fullgraph=True";
     variant.raised |= session_->was_unseen();
+    refuse_earlier_pieces();
     if (!session_->refusal().empty()) return session_->refusal();
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)

@@ -116,6 +116,8 @@ class Session {
   const std::vector<ArgumentGenerator>& generators() const { return generators_; }
   // Why later calls cannot repeat this one; empty when they can.
   const std::string& refusal();
+  // Whether that is a change of a class which an earlier piece of the call made, and which later calls would share.
+  bool changes_shared_class() const { return changes_shared_class_; }
   // Whether that is the watching of somebody who may have gone by then.
   bool was_unseen() const { return unseen_; }
 
@@ -256,6 +258,7 @@ class Session {
       added_;  // (set, item) that the call puts into a set, in which it was not
   std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there
   bool ages_known_ = false;
+  bool changes_shared_class_ = false;
   bool unseen_ = false;                               // a frame ran in CPython's own loop while the piece was open
   int inside_ = 0;                                    // of how many containers and objects, while arguments are added
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress

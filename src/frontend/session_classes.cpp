@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontend/foreign.h"
+#include "frontend/made_classes.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 
@@ -68,6 +69,12 @@ void Session::will_write_class(PyTypeObject* type) {
 }
 
 void Session::log_class(PyTypeObject* type, PyObject* name) {
+  const std::string_view text = utf8(name, "");
+  const bool by_decorator = text.starts_with("__") && text.ends_with("__");  // dataclass: at each call the same again
+  if (!by_decorator && is_shared_class(type)) {
+    changes_shared_class_ = true;
+    return refuse(std::string("changes class ") + type->tp_name + ", which an earlier piece made");
+  }
   if (is_special_name(name)) return refuse(std::string("changes ") + utf8(name) + " of class " + type->tp_name);
   if (!facts_->classes().speaks_of(type, name)) facts_->classes().elsewhere(type, name);
 }

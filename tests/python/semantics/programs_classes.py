@@ -516,4 +516,34 @@ pickle_reduce_ex_copy
 |    def __reduce__(s): return Pt, (s.a, s.b + 1), {"extra": s.a}
 p = Pt(w.n, 1); q = copy.copy(p); r = copy.deepcopy(p)
 return x * q.b, vars(q), vars(r)
+
+class_of_the_call_counts_over_a_break
+class K: n = 0
+y = x + 1
+print(end="")
+K.n += w.n
+return y * K.n, K.n
+
+class_of_the_call_keeps_a_list_over_a_break
+class K: log = []
+y = x + 1
+print(end="")
+K.log.append(w.n)
+return y, list(K.log), K.log[0]
+
+class_of_the_call_gets_a_tensor_over_breaks
+class K: pass
+print(end="")
+had = hasattr(K, "t"); K.t = x * 2
+print(end="")
+return K.t + 1, had, hasattr(K, "u")
+
+class_of_the_call_is_used_over_a_break
+class K:
+    def __init__(s): s.v = 3
+    def get(s): return s.v
+k = K(); y = x * 2
+print(end="")
+k.v += w.n
+return y * k.get(), isinstance(k, K), type(k).__name__
 """

@@ -1,0 +1,15 @@
+// Classes that a call made and that outlive the piece which made them. Later calls make none: they share the first
+// one's, so nothing may be changed in it.
+#pragma once
+
+#include <string>
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+
+// Why calls cannot share this class: what in it may be changed. Empty when they can; the class is remembered then.
+std::string share_class(PyTypeObject* type);
+bool is_shared_class(PyTypeObject* type);
+
+}  // namespace cresset::frontend
