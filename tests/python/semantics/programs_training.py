@@ -140,7 +140,7 @@ return functional_call(w.net, p, (x,)), functional_call(w.net, {}, (x,)), w.net.
 distribution_losses
 d = torch.distributions.Normal(x, (x.abs() + 0.1) * w.n); e = torch.distributions.Normal(x * 0, 1.0)
 l = torch.distributions.kl_divergence(d, e).sum(-1)
-try: torch.distributions.Normal(x, -1.0)
+try: torch.distributions.Normal(x, -1.0, validate_args=True)
 except ValueError as er: m = str(er)[:40]
 return l, d.log_prob(x + 1), d.entropy(), d.batch_shape, m, repr(d.expand((2, *x.shape)).batch_shape), d.cdf(x)
 
