@@ -149,8 +149,8 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     };
     if (way == Way::LinearOneDnn) {
       const at::Tensor matrix = matrix_of(weight);
-      return parts_.run(context, args_.input, pixels_of(input), pixels_of(out), RowParts::kMatrixRows, op_,
-                        [&](const at::Tensor& rows, const at::Tensor& part) {
+      return parts_.run(context, args_.input, pixels_of(input), pixels_of(out), RowParts::Result::Allocated,
+                        RowParts::kMatrixRows, op_, [&](const at::Tensor& rows, const at::Tensor& part) {
                           keep(onednn_linear(rows, matrix, bias, args_.post), part);
                         });
     }
@@ -158,7 +158,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     if (!dense(channels_letter(context.slot(args_.input))) || !dense(channels_letter(context.slot(result_))))
       return false;
     return parts_.run(
-        context, args_.input, input, out, /*unit=*/1, op_,
+        context, args_.input, input, out, RowParts::Result::Allocated, /*unit=*/1, op_,
         [&](const at::Tensor& images, const at::Tensor& part) { keep(run_onednn(images, weight, bias), part); });
   }
 

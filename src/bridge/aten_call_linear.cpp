@@ -116,31 +116,49 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
       own = at::Tensor(at::detail::empty_strided_cpu(slot.sizes, slot.strides, slot.dtype));
     }
     at::Tensor out = planned ? context.planned(result_) : own;
-    {
+    if (way != Way::OneDnnMatmul || !in_parts(context, out, way)) {
       const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
-      compute(way, context, out);
+      compute(way, context, context.tensor(args_.a), out);
+      if (way == Way::OneDnnMatmul && !context.want_gap(placed)) parts_.note(placed);
       check_places(placed, op_);
     }
     if (!planned) context.adopt(result_, std::move(own), op_);
   }
 
  private:
-  void compute(Way way, const BoundContext& context, at::Tensor& out) const {
+  void compute(Way way, const BoundContext& context, const at::Tensor& a, const at::Tensor& out) const {
     switch (way) {
       case Way::Small:
         run_small(context, out);
         break;
       case Way::OneDnnMatmul:
-        run_onednn_matmul(context, out);
+        run_onednn_matmul(context, a, out);
         break;
-      default:
+      case Way::OneDnnLinear:
+        run_onednn_linear(context, a, out);
+        return;
+      case Way::Aten:
         run_aten(context, out);
         break;
     }
-    if (args_.post != nullptr) args_.post->apply(out);
+    if (args_.post == nullptr) return;
+    at::Tensor made = out;
+    args_.post->apply(made);
   }
 
-  void run_aten(const BoundContext& context, at::Tensor& out) const {
+  // Whether it was: where the library needs memory that the plan has not.
+  bool in_parts(const BoundContext& context, const at::Tensor& out, Way way) const {
+    return parts_.any_missed() && a_is_apart(context) && context.has_planned_memory(result_) &&
+           context.slot(result_).home != runtime::Home::View && context.slot(args_.a).sizes.size() == 2 &&
+           layout_letter(context.slot(args_.a)) == 'n' && layout_letter(context.slot(result_)) == 'n' &&
+           parts_.run(context, args_.a, context.tensor(args_.a), out,
+                      way == Way::OneDnnLinear ? RowParts::Result::Allocated : RowParts::Result::Given,
+                      RowParts::kMatrixRows, op_,
+                      [&](const at::Tensor& rows, const at::Tensor& made) { compute(way, context, rows, made); });
+  }
+
+  void run_aten(const BoundContext& context, const at::Tensor& given) const {
+    at::Tensor out = given;
     const at::Tensor& a = context.tensor(args_.a);
     const at::Tensor& b = context.tensor(args_.b);
     switch (args_.family) {
@@ -159,7 +177,7 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
     }
   }
 
-  void run_small(const BoundContext& context, at::Tensor& out) const {
+  void run_small(const BoundContext& context, const at::Tensor& out) const {
     const BoundSlot& a = context.slot(args_.a);
     const BoundSlot& b = context.slot(args_.b);
     const auto data = [&](TensorId id) { return context.tensor(id).const_data_ptr<float>(); };
@@ -168,29 +186,29 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
                   out.mutable_data_ptr<float>(), context.slot(result_).strides[0]);
   }
 
-  void run_onednn_matmul(const BoundContext& context, at::Tensor& out) const {
+  void run_onednn_matmul(const BoundContext& context, const at::Tensor& a, const at::Tensor& out) const {
     // Never with beta = 1: oneDNN's accumulation into the result corrupts memory for a float32 product of one row
     // (seen with torch 2.13).
-    at::native::mkldnn_matmul(context.tensor(args_.a), context.tensor(args_.b), out, 0.F, 1.F);
+    at::native::mkldnn_matmul(a, context.tensor(args_.b), out, 0.F, 1.F);
     if (args_.bias.valid()) out.add_(context.tensor(args_.bias));
   }
 
   void run_onednn_linear(BoundContext& context) {
-    std::optional<at::Tensor> bias;
-    if (args_.bias.valid()) bias = context.tensor(args_.bias);
-    const at::Tensor &a = context.tensor(args_.a), weight = context.tensor(args_.b).t();
-    const bool in_parts = parts_.any_missed() && a_is_apart(context) &&
-                          context.slot(result_).home != runtime::Home::View && context.has_planned_memory(result_) &&
-                          parts_.run(context, args_.a, a, context.planned(result_), RowParts::kMatrixRows, op_,
-                                     [&](const at::Tensor& rows, const at::Tensor& out) {
-                                       const at::Tensor made = onednn_linear(rows, weight, bias, args_.post);
-                                       if (made.const_data_ptr() != out.const_data_ptr()) out.copy_(made);
-                                     });
-    if (in_parts) return;
+    const at::Tensor& a = context.tensor(args_.a);
+    if (context.has_planned_memory(result_) && in_parts(context, context.planned(result_), Way::OneDnnLinear)) return;
     const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
-    context.adopt(result_, onednn_linear(a, weight, bias, args_.post), op_);
+    context.adopt(result_, made_by_onednn(context, a), op_);
     if (!context.want_gap(placed)) parts_.note(placed);
     check_places(placed, op_);
+  }
+  void run_onednn_linear(const BoundContext& context, const at::Tensor& a, const at::Tensor& out) const {
+    const at::Tensor made = made_by_onednn(context, a);
+    if (made.const_data_ptr() != out.const_data_ptr()) out.copy_(made);
+  }
+  at::Tensor made_by_onednn(const BoundContext& context, const at::Tensor& a) const {
+    std::optional<at::Tensor> bias;
+    if (args_.bias.valid()) bias = context.tensor(args_.bias);
+    return onednn_linear(a, context.tensor(args_.b).t(), bias, args_.post);
   }
 
   bool a_is_apart(const BoundContext& context) const {

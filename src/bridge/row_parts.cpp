@@ -39,7 +39,7 @@ int64_t RowParts::first_rows(const at::Tensor& a, const at::Tensor& out, int64_t
 }
 
 bool RowParts::run(const BoundContext& context, runtime::TensorId argument, const at::Tensor& a, const at::Tensor& out,
-                   int64_t unit, std::string_view op,
+                   Result result, int64_t unit, std::string_view op,
                    c10::function_ref<void(const at::Tensor&, const at::Tensor&)> compute) const {
   const int64_t first = context.dies_in_this_step(argument) ? first_rows(a, out, unit) : 0;
   if (first == 0) return false;
@@ -47,7 +47,9 @@ bool RowParts::run(const BoundContext& context, runtime::TensorId argument, cons
     const at::Tensor rows = out.narrow(0, begin, end - begin);
     PlaceResults::Places gaps = context.gaps();
     gaps.push_back(room_in(free));
-    const PlaceResults placed({place_of(rows)}, std::move(gaps), PlaceResults::kLine);
+    PlaceResults::Places places;
+    if (result == Result::Allocated) places.push_back(place_of(rows));
+    const PlaceResults placed(std::move(places), std::move(gaps), PlaceResults::kLine);
     compute(a.narrow(0, begin, end - begin), rows);
     check_places(placed, op);
   };

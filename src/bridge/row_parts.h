@@ -18,12 +18,15 @@ class RowParts {
   void note(const PlaceResults& placed) { missed_ = std::max(missed_, placed.missed()); }
   bool any_missed() const { return missed_ != 0; }
 
+  // Whether the library writes what it is given, or allocates its result: then an allocation of a part's bytes is the
+  // part itself.
+  enum class Result : uint8_t { Given, Allocated };
+
   // `a` and `out`: of as many rows (images of a batch), dense, `a` in the memory of `argument`, which dies in this
-  // step; `out` in planned memory, where an allocation of a part's bytes is the part itself. `unit`: of how many rows
-  // parts are multiples. Computes by compute(rows of a, rows of out). False: there is no room either way, nothing was
-  // done.
+  // step; `out` in planned memory. `unit`: of how many rows parts are multiples. Computes by compute(rows of a, rows of
+  // out). False: there is no room either way, nothing was done.
   bool run(const BoundContext& context, runtime::TensorId argument, const at::Tensor& a, const at::Tensor& out,
-           int64_t unit, std::string_view op,
+           Result result, int64_t unit, std::string_view op,
            c10::function_ref<void(const at::Tensor&, const at::Tensor&)> compute) const;
 
  private:

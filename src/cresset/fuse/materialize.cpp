@@ -31,7 +31,7 @@ class Materializer {
   Sections run() {
     for (graph::NodeId id : graph_.order) own_results(id);
     for (graph::NodeId id : graph_.order)
-      if (native(graph_, id) == nullptr)
+      if (const ops::OpDef* def = native(graph_, id); def == nullptr || def->window)
         Graph::for_each_value(graph_.node(id).args, [&](const ValueId& v) { demand(v); });
     for (const graph::Mutation& mutation : graph_.mutations) demand(mutation.value);
     for (ValueId v : graph_.outputs) demand_output(v);

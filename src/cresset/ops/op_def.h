@@ -47,6 +47,11 @@ struct OpDef {
   Result<std::vector<graph::ValueId>> (*decompose)(graph::Graph&, const OpArgs&) = nullptr;
   // Pointwise only: costs more than a few cycles an element (transcendental, indirect): not worth recomputing.
   bool heavy = false;
+  // Pointwise only: reads several elements of its arguments for one of the result: they are stored.
+  bool window = false;
+  // The operator of the same arguments that gives the first result alone, for where the others are not used. Empty:
+  // none for these arguments.
+  std::string_view (*alone)(const OpArgs&) = nullptr;
 };
 
 std::string_view name_of(const OpDef& def);  // "aten::add.Tensor"

@@ -1,4 +1,8 @@
 // Pooling and resampling of images, called through ATen: exact symbolic sizes; the format of the input carries over.
+// Maxima of small windows whose places nobody asks for are pointwise.
+#include <array>
+#include <limits>
+
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -91,6 +95,75 @@ Result<Types> max_pool_shape(ShapeContext& shapes, const OpArgs& args) {
   return out;
 }
 
+// What reads more elements than this for one is left to ATen, with the places that it writes.
+constexpr int64_t kMostUnrolled = 32;
+
+std::string_view max_alone(const OpArgs& args) {
+  const std::vector<ExprId>& kernel = args.integers(1);
+  const int64_t first = args.graph().pool().const_value(kernel.front());
+  const int64_t elements = first * args.graph().pool().const_value(kernel.back());
+  return is_float(args.tensor(0).dtype) && elements <= kMostUnrolled ? "prim::max_pool2d" : std::string_view();
+}
+
+Result<Types> max_alone_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(TensorType out, (pooled<2, true>(shapes, args)));
+  return one(std::move(out));
+}
+
+// One element of a window: its index, and where it lies in the image (invalid: always).
+struct Place {
+  Index index;
+  loop::ScalarId inside;
+};
+
+void demand(ElementContext& context, Place& place, loop::Op op, ExprId index, ExprId bound, bool certain) {
+  if (certain) return;
+  loop::ScalarBuilder& scalars = context.scalars();
+  const loop::ScalarId condition = scalars.binary(op, scalars.size(index), scalars.size(bound));
+  place.inside = place.inside.valid() ? scalars.binary(loop::Op::BitAnd, place.inside, condition) : condition;
+}
+
+Place place_in_window(ElementContext& context, const OpArgs& args, const Index& index, std::array<int64_t, 2> step) {
+  ExprPool& pool = context.pool();
+  const auto number = [&](size_t arg, size_t i) {
+    const std::vector<ExprId>& list = args.integers(arg);
+    return pool.const_value(list[list.size() == 1 ? 0 : i]);
+  };
+  Place place{index, {}};
+  const TensorType& self = args.tensor(0);
+  for (size_t i = 0; i < 2; ++i) {
+    const size_t dim = index.size() - 2 + i;
+    const int64_t stride = number(args.integers(2).empty() ? 1 : 2, i);
+    const ExprId first = pool.mul(index[dim], pool.constant(stride));
+    const ExprId at = context.env().simplify(pool.add(first, pool.constant(step[i] * number(4, i) - number(3, i))));
+    const ExprId zero = pool.constant(0), last = pool.sub(self.sizes[dim], pool.constant(1));
+    demand(context, place, loop::Op::Ge, at, zero, context.env().known_true(pool.ge(at, zero)));
+    demand(context, place, loop::Op::Le, at, last, context.env().known_true(pool.le(at, last)));
+    place.index[dim] = at;
+  }
+  return place;
+}
+
+// As ATen: the first of equal ones, and not-a-numbers prevail.
+loop::ScalarId max_alone_element(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
+  using loop::Op;
+  loop::ScalarBuilder& scalars = context.scalars();
+  const std::vector<ExprId>& kernel = args.integers(1);
+  const int64_t rows = context.pool().const_value(kernel.front()), columns = context.pool().const_value(kernel.back());
+  loop::ScalarId most =
+      scalars.constant(compute_dtype(context.result_type(result).dtype), -std::numeric_limits<double>::infinity());
+  for (int64_t at = 0; at < rows * columns; ++at) {
+    const Place place = place_in_window(context, args, index, {at / columns, at % columns});
+    const loop::ScalarId value = place.inside.valid() ? context.element_where(place.inside, args.value(0), place.index)
+                                                      : context.element(args.value(0), place.index);
+    const loop::ScalarId is_nan = scalars.binary(Op::Ne, value, value);
+    loop::ScalarId better = scalars.binary(Op::BitOr, scalars.binary(Op::Gt, value, most), is_nan);
+    if (place.inside.valid()) better = scalars.binary(Op::BitAnd, place.inside, better);
+    most = scalars.select(better, value, most);
+  }
+  return most;
+}
+
 // ---- output sizes given
 
 template <size_t kSpatial>
@@ -171,7 +244,15 @@ constexpr OpDef kRows[] = {
     {.schema = "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
                "int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
      .op_class = kExtern,
-     .shape = max_pool_shape<2>},
+     .shape = max_pool_shape<2>,
+     .alone = max_alone},
+    {.schema = "prim::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] "
+               "dilation=1, bool ceil_mode=False) -> Tensor",
+     .op_class = OpClass::Pointwise,
+     .shape = max_alone_shape,
+     .element = max_alone_element,
+     .heavy = true,
+     .window = true},
     {.schema = "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, "
                "int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
      .op_class = kExtern,

@@ -34,6 +34,14 @@ return %3
   EXPECT_THAT(text, HasSubstr("aten::bernoulli"));
 }
 
+TEST(DeadCode, LeavesTheFirstResultAloneWhereTheOthersAreNotUsed) {
+  const std::string pooled = R"crs(%1: f32[s0, 1, 4, 2][8, 8, 2, 1] = aten::view(%0, [s0, 1, 4, 2])
+%2: f32[s0, 1, 2, 1][2, 2, 1, 1], %3: i64[s0, 1, 2, 1][2, 2, 1, 1] = aten::max_pool2d_with_indices(%1, [2], [2], [0], [1], false)
+)crs";
+  EXPECT_THAT(after(dead_code, pooled + "return %2\n"), HasSubstr("prim::max_pool2d"));
+  EXPECT_THAT(after(dead_code, pooled + "return %2, %3\n"), HasSubstr("aten::max_pool2d_with_indices"));
+}
+
 TEST(CommonSubexpressions, MergesEqualNodes) {
   const std::string text = after(common_subexpressions, R"crs(%1: f32[s0, 8][8, 1] = aten::relu(%0)
 %2: f32[s0, 8][8, 1] = aten::relu(%0)

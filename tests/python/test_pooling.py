@@ -1,0 +1,78 @@
+"""Maxima of windows: as eager where their places are asked for and where they are not, which takes no memory for them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from compare import assert_same_call
+
+import cresset
+
+# kernel_size, stride, padding, dilation, ceil_mode
+WINDOWS = {
+    "plain": (3, 2, 0, 1, False),
+    "padded": (3, 2, 1, 1, False),
+    "ceil": (3, 2, 0, 1, True),
+    "default_stride": (2, None, 0, 1, True),
+    "not_square": ((3, 2), (2, 1), (1, 0), 1, False),
+    "dilated": ((1, 3), 1, (0, 1), (1, 2), False),
+    "dilated_ceil": (5, 3, 2, 1, True),
+    "large": (7, 2, 3, 1, False),  # left to ATen
+}
+SHAPES = [(2, 17, 13, 19), (1, 3, 32, 32), (4, 64, 9, 9)]
+
+
+def image(shape, dtype, memory_format):
+    """With all values that a maximum may stumble over."""
+    x = torch.randn(shape)
+    for value in (float("nan"), -float("inf"), -0.0, 0.0):
+        x[torch.rand(shape) < 0.05] = value
+    return x.to(dtype).contiguous(memory_format=memory_format)
+
+
+def call(window, indices=False):
+    kernel, stride, padding, dilation, ceil = window
+    return lambda x: F.max_pool2d(x, kernel, stride, padding, dilation, ceil, return_indices=indices)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=["rows", "channels"])
+@torch.no_grad()
+def test_windows(window, memory_format):
+    pool = call(WINDOWS[window])
+    for function in (pool, lambda x: pool(x.relu()) - 1, call(WINDOWS[window], indices=True)):
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            compiled = cresset.compile(function)
+            for shape in SHAPES:
+                assert_same_call(function, compiled, image(shape, dtype, memory_format), tolerance=0.0)
+
+
+@torch.no_grad()
+def test_zeros_keep_their_sign():
+    x = torch.tensor([[0.0, -0.0, 0.0, 0.0, -0.0, -0.0]]).view(1, 1, 1, 6)
+    function = lambda x: F.max_pool2d(x, (1, 2))  # noqa: E731
+    assert torch.equal(cresset.compile(function)(x).signbit(), function(x).signbit())
+
+
+@torch.no_grad()
+def test_places_that_nobody_asks_for_take_no_memory():
+    cresset.reset()
+    function = lambda x: F.max_pool2d(x, 3, 2)  # noqa: E731
+    compiled = cresset.compile(function)
+    compiled(torch.randn(2, 8, 33, 33))
+    stats = cresset.stats()
+    assert stats["extern_calls"] == 0 and stats["kernels"] == 1
+    with torch.profiler.profile(profile_memory=True) as profile:
+        compiled(torch.randn(2, 8, 33, 33))
+    held = [e.nbytes() for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    assert sum(n for n in held if n > 0) <= 4 * (2 * 8 * 33 * 33 + 2 * 8 * 16 * 16)
+
+
+def test_gradients_ask_for_them():
+    function = call(WINDOWS["padded"])
+    compiled, x = cresset.compile(function), torch.randn(2, 3, 12, 12)
+    ours, theirs = (x.clone().requires_grad_() for _ in range(2))
+    compiled(ours).square().sum().backward()
+    function(theirs).square().sum().backward()
+    assert torch.equal(ours.grad, theirs.grad)
