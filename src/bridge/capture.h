@@ -166,6 +166,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void flush(const std::string& why);
   // Called first, when it is not closed yet: true when that has ended the capture in an orderly way. May be empty.
   std::function<bool(const std::string& why)> before_flush;
+  // Called when it closes, in whatever way: what follows is no longer capturing. May be empty.
+  std::function<void()> on_close;
   bool closed() const { return closed_; }
   std::string located(const std::string& why) const;             // with the user's line, while open
   const std::string& why_closed() const { return why_closed_; }  // of a flush

@@ -40,6 +40,7 @@ at::Tensor locked(TraceTensor* tensor) {
 
 std::vector<at::Tensor> Capture::close() {
   closed_ = true;
+  if (on_close) std::exchange(on_close, nullptr)();
   guests_.clear();
   std::vector<at::Tensor> out = held();
   lifted_.clear();

@@ -30,6 +30,21 @@ double now_ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// What capturing takes: neither compiling, nor what runs for real while no piece is open.
+class CaptureTime {
+ public:
+  void go() {
+    if (began_ == 0) began_ = now_ms();
+  }
+  void stop() {
+    if (began_ != 0) ms_ += now_ms() - std::exchange(began_, 0);
+  }
+  double ms() const { return ms_; }
+
+ private:
+  double began_ = 0, ms_ = 0;
+};
+
 // torch.compiler.is_compiling() is what model code asks before it looks at data.
 class CompilingFlag {
  public:
@@ -173,15 +188,17 @@ class CaptureRun final : public PieceMaker {
     std::string why;
     const Frames frames = frames_after(activation, point == CRESSET_BEFORE, &why);
     if (!frames.contents || !(frames.place == last.point->place)) return;
+    time_.go();
     const SeeRunning running(frames.running);
     stopped_ = cresset_eval_is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
+    if (stopped_) time_.stop();
     if (stopped_ && compiling_ != nullptr) compiling_->end();
     if (!stopped_) put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
   }
 
   template <class Natively, class Go>
   PyRef run(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs, Natively&& natively, Go&& go) {
-    const double begin = now_ms();
+    time_.go();
     if (!open(std::move(variant), args, kwargs)) {
       keep_piece();
       request_.turn.give();
@@ -189,7 +206,8 @@ class CaptureRun final : public PieceMaker {
     }
     PyRef result = watch(go);
     if (!result || session_ == nullptr || piece_->capture().closed()) piece_->take_back_numbers();
-    live_totals().ms_capture += now_ms() - begin - ms_compiling_;
+    time_.stop();
+    live_totals().ms_capture += time_.ms();
     const bool ended = piece_->capture().closed();  // at a break, for good or until the next piece
     if (ended && piece_->variant()->next.point == nullptr) piece_->refuse(piece_->capture().why_closed());
     const OneForOne one;
@@ -216,6 +234,7 @@ class CaptureRun final : public PieceMaker {
       capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
     capture.locate = [tracker = std::make_shared<LocationTracker>()](bridge::Capture& c) { tracker->update(c); };
     capture.symbolic_number = &symbolic_number;
+    capture.on_close = [this] { time_.stop(); };
     if (session_ != nullptr) capture.before_flush = [this](const std::string& why) { return end_at_break(why); };
     bool taken = true;
     try {
@@ -323,14 +342,12 @@ class CaptureRun final : public PieceMaker {
 
   // Misuse is told when the call has ended: what runs natively meanwhile must not be cut short.
   void compile_piece() {
-    const double begin = now_ms();
     try {
       piece_->compile_and_run();
     } catch (const PythonError&) {
       misuse_.emplace();
       piece_->refuse("misuse");
     }
-    ms_compiling_ += now_ms() - begin;
   }
 
   void keep_piece() {
@@ -533,7 +550,7 @@ class CaptureRun final : public PieceMaker {
   Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it
   const OuterHandled outer_;
   bool stopped_ = false;  // the rest runs natively
-  double ms_compiling_ = 0;
+  CaptureTime time_;
   std::optional<PendingError> misuse_;
 };
 

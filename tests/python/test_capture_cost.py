@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 import torch
 from models import MODELS, REAL
 
@@ -131,6 +132,22 @@ def test_phases_add_up_to_the_first_call():
         wall = 1e3 * (time.perf_counter() - begin)
     stats = cresset.stats()
     assert 0 < stats["ms_capture"] + stats["ms_lowering"] + stats["ms_codegen"] <= wall
+
+
+@pytest.mark.parametrize("capture", [cresset.compile, cresset.trace])
+def test_what_runs_for_real_is_not_capturing(capture):
+    """Neither what is done between two pieces nor what runs natively once a capture has ended early."""
+
+    def function(x):
+        y = x + 1
+        if y.numpy().sum() > -1:
+            time.sleep(0.2)
+        return y * 2
+
+    cresset.reset()
+    with torch.no_grad():
+        capture(function)(torch.ones(8))
+    assert 0 < cresset.stats()["ms_capture"] < 150
 
 
 def test_compiling_again_finds_its_kernels():
