@@ -263,6 +263,25 @@ class RangeIterator:
         return iter, (self.range,), self.index
 
 
+def _moved_on(iterator, taken):
+    for _ in range(taken):
+        next(iterator)
+    return iterator
+
+
+# How iterators of a dictionary's views are made anew over a break; `left`, what they still have, is for guards alone.
+def _iterator_over_keys(dictionary, taken, left):
+    return _moved_on(iter(dictionary), taken)
+
+
+def _iterator_over_values(dictionary, taken, left):
+    return _moved_on(iter(dictionary.values()), taken)
+
+
+def _iterator_over_items(dictionary, taken, left):
+    return _moved_on(iter(dictionary.items()), taken)
+
+
 def _symbolic(values):
     """Whether these are integers of which one is a symbolic size."""
     kinds = {type(v) for v in values}
@@ -550,6 +569,8 @@ def _with_complex(name):
     def exact(self, other):
         if type(other) is complex:
             return getattr(complex(_plain(self)), name)(other)
+        if (name == "__pow__" and self < 0) or (name == "__rpow__" and other < 0):  # which may give a complex number
+            return getattr(_plain(self), name)(_C.plain(other))
         return symbolic(self, other)
 
     exact.__name__, exact.__qualname__ = name, f"SymFloat.{name}"
@@ -575,6 +596,8 @@ for _name in ("add", "sub", "mul", "truediv", "pow"):
     for _side in ("", "r"):
         if hasattr(torch.SymFloat, f"__{_side}{_name}__"):
             setattr(torch.SymFloat, f"__{_side}{_name}__", _with_complex(f"__{_side}{_name}__"))
+for _name in _RELATIONS:
+    setattr(torch.SymFloat, f"__{_name}__", _with_complex(f"__{_name}__"))
 
 
 def _log(self, level, msg, args, exc_info=None, extra=None, stack_info=False, stacklevel=1):

@@ -66,13 +66,14 @@ class MetaCall {
     std::unordered_map<graph::ValueId, at::Tensor> made;
     const auto tensor = [&](graph::ValueId id) {
       if (const auto known = made.find(id); known != made.end()) return known->second;
+      if (is_number(id))
+        return made[id] =
+                   capture_.constant(capture_.graph().value(id));  // as a Python number comes, also beside meta tensors
       const graph::TensorType& type = capture_.graph().type(id);
       std::vector<int64_t> sizes, strides;
       for (const ExprId e : type.sizes) sizes.push_back(value(e));
       for (const ExprId e : type.strides) strides.push_back(value(e));
-      at::Tensor& t = made[id] = empty(sizes, strides, to_torch(type.dtype));
-      if (is_number(id)) t.unsafeGetTensorImpl()->set_wrapped_number(true);
-      return t;
+      return made[id] = empty(sizes, strides, to_torch(type.dtype));
     };
     const c10::FunctionSchema& schema = handle_.schema();
     torch::jit::Stack stack;

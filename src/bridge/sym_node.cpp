@@ -231,7 +231,10 @@ c10::SymNode SymNode::pow(const c10::SymNode& other) {
     if (known) known->number = std::pow(known->number, exponent->value_);
     return make_value(env_, at::pow(as_tensor(), exponent->value_), std::move(known));
   }
-  return float_op(other, [](double a, double b) { return std::pow(a, b); });
+  return float_op(other, [](double a, double b) {
+    if (a == 0 && b < 0) throw DivisionByZero("0.0 cannot be raised to a negative power");
+    return std::pow(a, b);
+  });
 }
 c10::SymNode SymNode::pow_by_natural(const c10::SymNode& other) {
   const int64_t exponent = other->guard_int(__FILE__, __LINE__);

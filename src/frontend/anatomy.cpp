@@ -146,6 +146,30 @@ Anatomy of_function(PyObject* object) {
   return out;
 }
 
+// The dictionary that an iterator of its view goes over; nullptr when it has come to the end.
+PyObject* iterated_dict(PyObject* iterator) {
+  PyObject* found = nullptr;
+  const auto visit = [](PyObject* held, void* out) {
+    if (PyDict_Check(held)) *static_cast<PyObject**>(out) = held;
+    return PyDict_Check(held) != 0 ? 1 : 0;  // the first one: behind it comes what it gave last
+  };
+  Py_TYPE(iterator)->tp_traverse(iterator, visit, &found);
+  return found;
+}
+
+// By the dictionary, how many entries were taken, and those that are left, whose order and identity the guards hold to.
+// `left`: a list. Nothing where the dictionary changed its size, which the iterator will complain of.
+Anatomy of_dict_iterator(PyObject* object, PyObject* dict, PyObject* left) {
+  const Py_ssize_t taken = PyDict_GET_SIZE(dict) - PyList_GET_SIZE(left);
+  if (PyObject_LengthHint(object, -1) != PyList_GET_SIZE(left)) return PyErr_Clear(), Anatomy{};
+  const std::string_view type = Py_TYPE(object)->tp_name;
+  const char* const view = type == "dict_keyiterator" ? "keys" : type == "dict_valueiterator" ? "values" : "items";
+  PyObject* const maker = module_attribute("cresset._capture_patches", (std::string("_iterator_over_") + view).c_str());
+  const PyRef form = checked(PyTuple_Pack(2, maker, Py_False));
+  return {
+      Anatomy::Kind::Iterator, form, {PyRef::borrow(dict), checked(PyLong_FromSsize_t(taken)), PyRef::borrow(left)}};
+}
+
 Anatomy of_iterator(PyObject* object) {
   const PyRef reduced = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
   if (!reduced || !PyTuple_Check(reduced.get()) || PyTuple_GET_SIZE(reduced.get()) < 2) return PyErr_Clear(), Anatomy{};
@@ -155,6 +179,9 @@ Anatomy of_iterator(PyObject* object) {
     const PyRef form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reduced.get(), 0), Py_True));
     return {Anatomy::Kind::Iterator, form, {std::move(place.range), std::move(place.index)}};
   }
+  if (std::strncmp(Py_TYPE(object)->tp_name, "dict_", 5) == 0)
+    if (PyObject* const dict = iterated_dict(object); dict != nullptr)
+      return of_dict_iterator(object, dict, PyTuple_GET_ITEM(args, 0));
   const bool has_state = PyTuple_GET_SIZE(reduced.get()) > 2;
   Anatomy out{Anatomy::Kind::Iterator, {}, {}};
   out.form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reduced.get(), 0), has_state ? Py_True : Py_False));

@@ -173,27 +173,32 @@ class CaptureRun final : public PieceMaker {
     });
   }
 
-  void go_on(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) override {
-    begin_after(activation, point, value, exception);
+  PyRef go_on(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) override {
+    PyRef number = begin_after(activation, point, value, exception);
     // Operators on what no capture knows (sparse tensors) would find the trace key among their own. Inside of a
     // transform of torch.func its levels of autograd hold symbolic sizes, which operators under the trace key alone
     // take.
     if (piece_->capture().closed() && !inside_transform()) bridge::Capture::leave_dispatch_state();
+    return number;
   }
 
  private:
-  void begin_after(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) {
+  PyRef begin_after(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) {
     const Break& last = piece_->variant()->next;
-    if (stopped_ || piece_->refused() || last.point == nullptr) return;
+    if (stopped_ || piece_->refused() || last.point == nullptr) return {};
     std::string why;
     const Frames frames = frames_after(activation, point == CRESSET_BEFORE, &why);
-    if (!frames.contents || !(frames.place == last.point->place)) return;
+    if (!frames.contents || !(frames.place == last.point->place)) return {};
     time_.go();
     const SeeRunning running(frames.running);
     stopped_ = cresset_eval_is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
     if (stopped_) time_.stop();
+    if (stopped_) ++live_totals().native_stretches;
     if (stopped_ && compiling_ != nullptr) compiling_->end();
-    if (!stopped_) put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
+    if (stopped_) return {};
+    put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
+    PyObject* const given = PyDict_GetItemString(piece_->given_kwargs(), "value");
+    return given != value ? PyRef::borrow(given) : PyRef();
   }
 
   template <class Natively, class Go>
@@ -351,8 +356,10 @@ class CaptureRun final : public PieceMaker {
   }
 
   void keep_piece() {
-    if (home_ != nullptr && !piece_->variant()->raised) home_->insert(home_->begin(), piece_->variant());
+    if (home_ != nullptr && !is_repeated_ && !piece_->variant()->raised)
+      home_->insert(home_->begin(), piece_->variant());
     home_ = nullptr;
+    is_repeated_ = false;
   }
 
   // ---- Breaks
@@ -390,7 +397,7 @@ class CaptureRun final : public PieceMaker {
     if (piece_->refused()) {
       piece_->variant()->next = {};
       if (compiling_ != nullptr) compiling_->end();
-    } else {
+    } else if (!is_repeated_) {
       ++live_totals().graph_breaks;
       live_totals().break_reasons.push_back(request_.name + ": " + at);
       CRESSET_LOG(Recompiles, request_.name + ": a piece ends: " + at);
@@ -423,6 +430,9 @@ class CaptureRun final : public PieceMaker {
     if (!variant.after.reachable_from(variant.state)) return "inside a change of torch's modes";
     piece_->begin_recipes(session_.get());
     RecipeBuilder& recipes = piece_->recipes();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames.contents.get()); ++i)
+      if (PyObject* frame = PyTuple_GET_ITEM(frames.contents.get(), i); PyTuple_Check(frame))
+        recipes.running_functions.insert(PyTuple_GET_ITEM(frame, 0));
     variant.next.point = point_at(frames.place);
     variant.next.operation = op.kept();
     try {
@@ -437,6 +447,7 @@ class CaptureRun final : public PieceMaker {
     variant.next.operation.operands.clear();
     collect_constants(variant.args, variant.next.constants);
     collect_constants(variant.kwargs, variant.next.constants);
+    session_->ends_here();
     return piece_->end_recipes(op.serial);
   }
 
@@ -461,24 +472,33 @@ class CaptureRun final : public PieceMaker {
   // The next piece, in the same evaluation. False when the call goes on natively.
   bool begin_next(const Break& last, PyObject* frames, PyObject* kwargs) {
     const std::shared_ptr<Point> point = last.point;
+    is_repeated_ = false;
     std::shared_ptr<Variant> variant = request_.turn.take() ? new_successor(last, frames, kwargs) : nullptr;
     if (variant == nullptr) return request_.turn.give(), false;
     home_ = &point->successors;
     if (!open(std::move(variant), frames, kwargs)) return keep_piece(), request_.turn.give(), false;
+    piece_->is_repeated = is_repeated_;
     scope_->switch_to(piece_->capture());
     return true;
   }
 
-  // nullptr when there is one already, or no place for another.
+  // nullptr when there is no place for another. One that is there already is captured again, so that what follows it is
+  // reached in this call; but not without end.
   std::shared_ptr<Variant> new_successor(const Break& last, PyObject* frames, PyObject* kwargs) {
     const TorchState state = TorchState::now();
     CallLeaves leaves;
     for (const std::shared_ptr<Variant>& known : last.point->successors) {
       leaves.clear();
-      if (known->state == state && match(known->args, frames, leaves, nullptr) &&
-          match(known->kwargs, kwargs, leaves, nullptr) && known->facts.holds(nullptr) &&
-          known->facts.gather(leaves, nullptr))
-        return nullptr;  // sizes may differ: a later call sees to that
+      const bool fits = known->state == state && match(known->args, frames, leaves, nullptr) &&
+                        match(known->kwargs, kwargs, leaves, nullptr) && known->facts.holds(nullptr) &&
+                        known->facts.gather(leaves, nullptr);
+      std::vector<int64_t> symbols(known->symbol_count);
+      if (!fits ||
+          (known->entry != nullptr && !known->entry->matches(leaves.tensors, leaves.ints, symbols.data(), nullptr)))
+        continue;
+      if (!known->eager_reason.empty() || ++repeated_ > kMostRepeated) return nullptr;
+      is_repeated_ = true;
+      break;
     }
     const auto make = [&](bool numbers) {
       return make_successor(request_.options, last, state, frames, kwargs, numbers);
@@ -489,7 +509,8 @@ class CaptureRun final : public PieceMaker {
     if (variant == nullptr || (last.point->successors.empty() && varying.ints.empty())) return variant;
     learn(varying, last.point->successors, variant->args, variant->kwargs, /*floats=*/true);
     variant = make(true);
-    return variant == nullptr || !holds_number(variant->kwargs) ? variant : make(false);  // the evaluator has the value
+    const bool raised = PyDict_GetItemString(kwargs, "raised") != nullptr;  // which the evaluator has
+    return variant == nullptr || !raised || !holds_number(variant->kwargs) ? variant : make(false);
   }
 
   // Live frames go on with the symbols that take part in the new piece. `given`: `contents`, with symbols.
@@ -549,7 +570,10 @@ class CaptureRun final : public PieceMaker {
   CompilingFlag* compiling_ = nullptr;
   Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it
   const OuterHandled outer_;
-  bool stopped_ = false;  // the rest runs natively
+  static constexpr int kMostRepeated = 64;
+  int repeated_ = 0;          // pieces that only lead to what follows them
+  bool is_repeated_ = false;  // the open piece
+  bool stopped_ = false;      // the rest runs natively
   CaptureTime time_;
   std::optional<PendingError> misuse_;
 };
@@ -631,8 +655,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   constexpr size_t kMostAfterExceptions = 4;
   if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= kMostAfterExceptions)
     return nullptr;
-  if (static_cast<int64_t>(last.point->successors.size()) >= options.successor_limit)
-    return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
+  expect_result(last.point->varying, kwargs);
   std::unordered_set<PyObject*> constants;
   collect_constants(last.frames, constants);
   for (const PyRef& constant : last.constants) constants.insert(constant.get());
@@ -648,6 +671,8 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
                                 e.type_name + " cannot be guarded");
     return nullptr;
   }
+  if (!has_room(*last.point, variant->args, options.successor_limit))
+    return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
   variant->facts.take_inputs(last.point->varying.state, options.dynamic);
   return variant;
 }

@@ -5,14 +5,30 @@
 namespace cresset::frontend {
 namespace {
 
-// The object whose calls a variant serves: the first that is guarded by identity and has attributes of its own.
+// That a spec holds to by identity, with attributes of its own; also in a cell. nullptr: it is no such object.
+PyObject* instance_in(const ArgSpec& spec) {
+  if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Cell && spec.children.size() == 1)
+    return instance_in(spec.children[0]);
+  if (spec.kind != ArgSpec::Kind::Identity) return nullptr;
+  PyObject* object = spec.object.get();
+  const bool is_one = !PyType_Check(object) && !PyFunction_Check(object) && !PyModule_Check(object) &&
+                      _PyObject_GetDictPtr(object) != nullptr;
+  return is_one ? object : nullptr;
+}
+
+// The object whose calls a variant serves: the first among its arguments.
 PyObject* instance_of(const Variant& variant) {
-  for (const ArgSpec& arg : variant.args.children) {
-    if (arg.kind != ArgSpec::Kind::Identity) continue;
-    PyObject* object = arg.object.get();
-    if (!PyType_Check(object) && !PyFunction_Check(object) && !PyModule_Check(object) &&
-        _PyObject_GetDictPtr(object) != nullptr)
-      return object;
+  for (const ArgSpec& arg : variant.args.children)
+    if (PyObject* object = instance_in(arg)) return object;
+  return nullptr;
+}
+
+// Likewise of a piece: the first argument of the innermost frame that has one.
+PyObject* instance_among(const ArgSpec& frames) {
+  constexpr size_t kSlots = 2;  // of frame_contents()
+  for (auto frame = frames.children.rbegin(); frame != frames.children.rend(); ++frame) {
+    if (frame->children.size() <= kSlots || frame->children[kSlots].children.empty()) continue;
+    if (PyObject* object = instance_in(frame->children[kSlots].children[0])) return object;
   }
   return nullptr;
 }
@@ -64,6 +80,15 @@ bool drop_least_used(Variants& variants, const Variant& added, int64_t limit) {
   const std::shared_ptr<Variant> gone = *least;  // dies when the table is in order again
   variants.erase(least);
   return true;
+}
+
+bool has_room(const Point& point, const ArgSpec& frames, int64_t limit) {
+  const auto total = static_cast<int64_t>(point.successors.size());
+  if (total < limit) return true;
+  if (total >= limit * kInstances) return false;
+  PyObject* const instance = instance_among(frames);
+  return std::count_if(point.successors.begin(), point.successors.end(),
+                       [&](const auto& v) { return instance_among(v->args) == instance; }) < limit;
 }
 
 void warn_too_many_successors(Point& point, int64_t limit) {

@@ -27,6 +27,10 @@ class Misses {
 inline constexpr int64_t kInstances = 16;
 bool drop_least_used(Variants& variants, const Variant& added, int64_t limit);
 
+// Whether another piece may begin at a point with these frames: the pieces of one module or object (the first argument
+// of the innermost frame that has one) share a limit.
+bool has_room(const Point& point, const ArgSpec& frames, int64_t limit);
+
 // Once a point: its calls go on in CPython.
 void warn_too_many_successors(Point& point, int64_t limit);
 

@@ -286,7 +286,7 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
     profile_->note_outcome(*env);
     profile_->save();
   }
-  count();
+  if (!is_repeated) count();
   py::gil_scoped_release no_gil;
   std::vector<at::Tensor> results = variant_->entry->run(inputs, symbols.data());
   for (const auto& [var, slot] : slots)  // sizes that data made: Python may hold on to them

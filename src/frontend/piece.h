@@ -28,6 +28,7 @@ class Piece {
 
   bridge::Capture& capture() { return *capture_; }
   const std::shared_ptr<Variant>& variant() const { return variant_; }
+  bool is_repeated = false;  // one like it is kept: not counted
   const CallLeaves& leaves() const { return leaves_; }
   // The caller's containers hold plain numbers again; when the piece has ended, before anything else runs.
   void take_back_numbers() { placed_.take_back(); }

@@ -1,9 +1,11 @@
 #include "frontend/placed_numbers.h"
 
+#include "frontend/anatomy.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/slots.h"
+#include "frontend/symbols.h"
 
 namespace cresset::frontend {
 namespace {
@@ -64,6 +66,8 @@ void PlacedNumbers::take_back() {
     if (held_by(p.place) != p.now.get()) continue;  // the program wrote there
     try {
       set(p.place, p.before.get());
+      // An iterator at a symbolic place went on meanwhile.
+      if (PyIter_Check(p.before.get())) fill(p.before.get(), take_apart(without_symbols(p.now).get()));
     } catch (const PythonError&) {
       PyErr_Clear();
     }

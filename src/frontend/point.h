@@ -94,6 +94,7 @@ void replace_values(CressetActivation* innermost, F&& replace) {
     };
     for (int i = 0; i < image.slot_count; ++i) one(&image.slots[i]);
     for (int i = 0; i < image.stack_depth; ++i) one(&image.stack[i]);
+    if (image.handled != nullptr) replace(image.handled);  // which is changed where it lies
   }
 }
 

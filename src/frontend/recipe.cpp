@@ -186,7 +186,7 @@ Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
 
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   Recipe recipe;
-  object = original_of(object);
+  if (running_functions.count(object) == 0) object = original_of(object);
   if (is_tensor(object)) return build_tensor(object, path);
   if (is_symbolic_number(object)) return build_number(object, path);
   PyObject* const way = argument_path != nullptr ? argument_path(object) : nullptr;

@@ -75,6 +75,9 @@ class RecipeBuilder {
   std::function<bool(PyObject*)> is_older;             // a tuple of constants that was there before the call
   std::function<bool(PyObject*)> is_address;           // an int that is another one at each call
 
+  std::unordered_set<PyObject*>
+      running_functions;  // of the frames: they stay what they are, though they replace others
+
   std::vector<PyRef> tracebacks;    // of exceptions that live on
   bool in_inference = false;        // tensors among them are of inference mode, though it is off
   bool outside_inference = false;   // and are not

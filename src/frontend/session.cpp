@@ -148,9 +148,10 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   const bool own_value = spec.kind == ArgSpec::Kind::Value && is_numpy_scalar(object);  // each call has its own
   if (is_constant_value(object)) kept_.push_back(PyRef::borrow(object));                // its address stays taken
   if (spec.kind == ArgSpec::Kind::Opaque || own_value) argument_paths_.emplace(object, PyRef::borrow(path));
-  if (spec.children.empty() && spec.kind != ArgSpec::Kind::List && spec.kind != ArgSpec::Kind::Dict &&
-      spec.kind != ArgSpec::Kind::Anatomy)
-    return;
+  const bool is_object = spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict ||
+                         spec.kind == ArgSpec::Kind::Anatomy || spec.kind == ArgSpec::Kind::Registered ||
+                         (spec.kind == ArgSpec::Kind::Tuple && !PyTuple_CheckExact(object));  // () is one for all
+  if (spec.children.empty() && !is_object) return;
   if (!is_iterator) {
     argument_paths_.emplace(object, PyRef::borrow(path));
     mark_whole(object);

@@ -55,9 +55,9 @@ class PieceMaker {
  public:
   virtual ~PieceMaker() = default;
   // The piece in progress ended; the operation in progress was done natively and gave `value`, or raised `exception`.
-  // Another piece may begin.
-  virtual void go_on(CressetActivation* activation, CressetPoint point, PyObject* value,
-                     PyObject* exception = nullptr) = 0;
+  // Another piece may begin. Returns what goes on in the value's place, where a number is an input of that piece.
+  virtual PyRef go_on(CressetActivation* activation, CressetPoint point, PyObject* value,
+                      PyObject* exception = nullptr) = 0;
 };
 
 // Why nothing is captured while a trace or profile function is set, or a tool of sys.monitoring is at work.
@@ -85,6 +85,8 @@ class Session {
   // Likewise of frames that go on.
   PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception);
   const InProgress& in_progress() const { return in_progress_; }
+  // The piece ended at the operation in progress, which may run code of the program before it is done.
+  void ends_here() { ended_in_ = in_progress_.activation; }
   // Keeps an object alive until the call ends.
   void keep(PyRef object) { kept_.push_back(std::move(object)); }
 
@@ -223,7 +225,10 @@ class Session {
                            PyObject** result);
   CressetAction make_number(CressetActivation* activation, const CressetCall& call, PyObject** result);
   CressetAction before_call(CressetActivation* activation, const CressetCall& call, PyObject** result);
-  void after_call(CressetActivation* activation, const CressetCall& call, PyObject* result, PyObject* exception);
+  // *result: as the evaluator's hook has it.
+  void after_call(CressetActivation* activation, const CressetCall& call, PyObject** result, PyObject* exception);
+  // The operation in progress gave `value`: where the piece ended, the next one goes on with it.
+  void go_on_with(CressetActivation* activation, PyRef& value);
   void after_failure(CressetActivation* activation);
   void note_call(const CressetCall& call, PyObject* result);
   CCall classify(const CressetCall& call);
@@ -241,6 +246,7 @@ class Session {
   StateFacts* facts_ = nullptr;
   bridge::Capture* capture_ = nullptr;
   InProgress in_progress_;
+  const CressetActivation* ended_in_ = nullptr;
   ska::flat_hash_map<PyObject*, ObjectRecord> objects_;
   std::unordered_map<PyObject*, PyRef> argument_paths_;
   ska::flat_hash_set<Pair, PairHash> seen_, ignored_;

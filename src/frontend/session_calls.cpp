@@ -397,13 +397,16 @@ CressetAction Session::log_warning(const CressetCall& call) {
   return CRESSET_NATIVE;
 }
 
-void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject* result,
+void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject** result,
                          PyObject* exception) {
-  const bool mine = std::exchange(in_progress_, {}).activation == activation;
+  in_progress_ = {};
   // Only what changes nothing may be called again.
   if (exception != nullptr && classify(call).effect == CEffect::Pure) raise_of_plain_numbers(call, exception);
-  if (open()) return note_call(call, result);
-  if (mine && (result != nullptr || exception != nullptr)) maker_.go_on(activation, CRESSET_AFTER, result, exception);
+  if (open()) return note_call(call, *result);
+  if (ended_in_ != activation || (*result == nullptr && exception == nullptr)) return;
+  ended_in_ = nullptr;
+  if (PyRef number = maker_.go_on(activation, CRESSET_AFTER, *result, exception))
+    PyRef::steal(std::exchange(*result, number.release()));
 }
 
 static bool asks_abstract_class(const CressetCall& call) {

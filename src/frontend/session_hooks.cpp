@@ -197,9 +197,14 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   }
   in_progress_ = {};
   if (!value) return after_failure(activation), CRESSET_FAIL;
-  if (capture_->closed()) maker_.go_on(activation, CRESSET_AFTER, value.get());
+  go_on_with(activation, value);
   *result = value.release();
   return CRESSET_RESULT;
+}
+
+void Session::go_on_with(CressetActivation* activation, PyRef& value) {
+  if (!capture_->closed()) return;
+  if (PyRef number = maker_.go_on(activation, CRESSET_AFTER, value.get())) value = std::move(number);
 }
 
 // The operation, done natively, raised what is set now.
@@ -311,7 +316,7 @@ struct SessionHooks {
     const int done = guarded(s, [&](Session& session) { action = session.before_call(activation, *call, result); });
     return done < 0 ? CRESSET_FAIL : action;
   }
-  static int after_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject* result,
+  static int after_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject** result,
                         PyObject* exception) {
     return guarded(
         s, [&](Session& session) { session.after_call(activation, *call, result, exception); }, /*always=*/true);
@@ -343,9 +348,14 @@ struct SessionHooks {
   // int(x), x[i] and their kin take what __int__, __index__ give only as a number of theirs.
   static PyObject* return_to_c(void*, CressetActivation* activation, PyObject* value) {
     if (!is_symbolic_number(value)) return Py_NewRef(value);
+    const auto truth = [&]() -> PyObject* {
+      const int answer = PyObject_IsTrue(value);
+      return answer < 0 ? nullptr : PyBool_FromLong(answer);
+    };
+    if (activation->continuation == CRESSET_THEN_BRANCH) return truth();
     const std::string_view name = utf8(activation->code->co_name);
     if (name == "__float__" || name == "__complex__") return PyNumber_Float(value);
-    if (name == "__bool__") return PyBool_FromLong(PyObject_IsTrue(value));
+    if (name == "__bool__") return truth();
     if (name == "__int__" || name == "__index__" || name == "__len__" || name == "__hash__" ||
         name == "__length_hint__")
       return PyNumber_Index(value);

@@ -224,7 +224,7 @@ CressetAction Session::ask_layout(CressetActivation* activation, const CressetCa
   cresset_eval_unpause();
   in_progress_ = {};
   if (!value) return CRESSET_FAIL;
-  if (capture_->closed()) maker_.go_on(activation, CRESSET_AFTER, value.get());
+  go_on_with(activation, value);
   return *result = value.release(), CRESSET_RESULT;
 }
 
@@ -235,7 +235,7 @@ CressetAction Session::read_int(CressetActivation* activation, const CressetCall
   PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
   in_progress_ = {};
   if (!value) return CRESSET_FAIL;
-  if (capture_->closed()) maker_.go_on(activation, CRESSET_AFTER, value.get());
+  go_on_with(activation, value);
   return *result = value.release(), CRESSET_RESULT;
 }
 

@@ -93,6 +93,21 @@ void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& p
     expect_numbers(varying, recipe.children[i], path + "[" + std::to_string(i) + "]");
 }
 
+// As tolist() gives them, too; long lists are learned as anything else is.
+static void expect_numbers_in(Varying& varying, PyObject* value, const std::string& path, int depth) {
+  constexpr int kDeepest = 3;
+  constexpr Py_ssize_t kLongest = 64;
+  if (PyLong_CheckExact(value) || PyFloat_CheckExact(value)) return add(varying.ints, path);
+  if (depth == kDeepest || !(PyList_CheckExact(value) || PyTuple_CheckExact(value))) return;
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+  for (Py_ssize_t i = 0; count <= kLongest && i < count; ++i)
+    expect_numbers_in(varying, PySequence_Fast_GET_ITEM(value, i), path + "[" + std::to_string(i) + "]", depth + 1);
+}
+
+void expect_result(Varying& varying, PyObject* kwargs) {
+  if (PyObject* const value = PyDict_GetItemString(kwargs, "value")) expect_numbers_in(varying, value, "['value']", 0);
+}
+
 int Varying::visit(visitproc visit, void* arg) const {
   for (const StateFacts::Source& source : state) {
     Py_VISIT(source.container.get());

@@ -17,4 +17,7 @@ void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgS
 // what `recipe` makes, as ArgSpec names it.
 void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path);
 
+// Likewise numbers that the operation between two pieces gave. kwargs: of the second one.
+void expect_result(Varying& varying, PyObject* kwargs);
+
 }  // namespace cresset::frontend

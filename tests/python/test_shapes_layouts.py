@@ -89,3 +89,15 @@ def test_a_batch_of_one_needs_no_program_of_its_own_where_nobody_sees_the_memory
         x = torch.randn(shape)
         torch.testing.assert_close(compiled(x), x.transpose(0, 1).reshape(-1, 4) @ weight)
     assert cresset.stats()["graphs"] == 1
+
+
+def test_views_that_fix_sizes_of_which_one_is_1():
+    """A size that is 1 for this view lies beside no other: the layout does not matter there."""
+    compiled = cresset.compile(lambda x: (x.view(1, 4, 16, 64, -1), x.view(1, 2, 2, 1024, -1), x.view(4, 1, 1024, 16)))
+    for kept in (False, True):
+        x = torch.randn(1, 1024, 4, 16).transpose(1, 2)
+        x = x.contiguous() if kept else x
+        for mine, its in zip(compiled(x), compiled.__wrapped__(x)):
+            assert mine.stride() == its.stride() and aliases(mine, [x]) == aliases(its, [x])
+            torch.testing.assert_close(mine, its)
+    assert cresset.stats()["graph_breaks"] == 0 and cresset.stats()["eager_calls"] == 0

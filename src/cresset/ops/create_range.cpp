@@ -64,7 +64,7 @@ double number_or(ShapeContext& shapes, const graph::Arg* number, double otherwis
 Result<ExprId> float_length(ShapeContext& shapes, const Range& range) {
   const double start = number_or(shapes, range.start, 0), end = number_or(shapes, range.end, 0);
   const double step = number_or(shapes, range.step, 1);
-  const double length = std::ceil((end - start) / step);
+  const double length = (end - start) * step < 0 ? -1 : std::ceil((end - start) / step);
   if (step == 0 || !std::isfinite(start) || !std::isfinite(end) || !(length >= 0) || length > 9e15)
     return shapes.invalid("the bounds and the step make no range");
   return shapes.pool().constant(int64_t(length));

@@ -61,10 +61,11 @@ bool is_one(ShapeEnv& env, ExprId size) {
 
 namespace {
 
-std::vector<size_t> wide_dims(ShapeEnv& env, const Sizes& sizes) {
+std::vector<size_t> wide_dims(ShapeEnv& env, const Sizes& sizes, const SizeEquality& equal) {
+  const ExprId one = env.pool().constant(1);
   std::vector<size_t> out;
   for (size_t i = 0; i < sizes.size(); ++i)
-    if (!is_one(env, sizes[i])) out.push_back(i);
+    if (!is_one(env, sizes[i]) && !(equal && equal(sizes[i], one))) out.push_back(i);
   return out;
 }
 
@@ -78,8 +79,9 @@ Sizes suffix_products(ShapeEnv& env, const Sizes& sizes, const std::vector<size_
 }  // namespace
 
 std::vector<DimGroup> match_dims(ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_sizes,
-                                 const SizeEquality& equal) {
-  const std::vector<size_t> old_dims = wide_dims(env, old_sizes), new_dims = wide_dims(env, new_sizes);
+                                 const SizeEquality& equal, const SizeEquality& equal_to_one) {
+  const std::vector<size_t> old_dims = wide_dims(env, old_sizes, equal_to_one),
+                            new_dims = wide_dims(env, new_sizes, equal_to_one);
   const Sizes old_products = suffix_products(env, old_sizes, old_dims);
   const Sizes new_products = suffix_products(env, new_sizes, new_dims);
   std::vector<DimGroup> groups;
@@ -105,7 +107,7 @@ std::vector<DimGroup> match_dims(ShapeEnv& env, const Sizes& old_sizes, const Si
 Index delinearize(ShapeEnv& env, ExprId position, const Sizes& sizes) {
   ExprPool& pool = env.pool();
   Index out(sizes.size(), pool.constant(0));
-  const std::vector<size_t> dims = wide_dims(env, sizes);
+  const std::vector<size_t> dims = wide_dims(env, sizes, nullptr);
   for (size_t k = dims.size(); k-- > 0;) {
     const ExprId size = sizes[dims[k]];
     out[dims[k]] = k == 0 ? position : env.simplify(pool.mod(position, size));
@@ -180,10 +182,10 @@ bool mergeable(ShapeContext& shapes, const graph::TensorType& type, const std::v
 }
 
 std::optional<Sizes> group_strides(ShapeContext& shapes, const graph::TensorType& type, const Sizes& sizes,
-                                   const SizeEquality& equal) {
+                                   const SizeEquality& equal, const SizeEquality& equal_to_one = nullptr) {
   ExprPool& pool = shapes.pool();
   Sizes strides(sizes.size());
-  for (const DimGroup& group : match_dims(shapes.env(), type.sizes, sizes, equal)) {
+  for (const DimGroup& group : match_dims(shapes.env(), type.sizes, sizes, equal, equal_to_one)) {
     if (!mergeable(shapes, type, group.old_dims)) return std::nullopt;
     ExprId stride = type.strides[group.old_dims.back()];
     for (size_t k = group.new_dims.size(); k-- > 0;) {
@@ -213,6 +215,8 @@ Result<Sizes> view_strides(ShapeContext& shapes, const graph::TensorType& type, 
     return ha && hb && *ha == *hb && shapes.require_equal(a, b);
   };
   if (std::optional<Sizes> strides = group_strides(shapes, type, sizes, happens)) return *std::move(strides);
+  // So may those that happen to be 1, over which no stride is taken.
+  if (std::optional<Sizes> strides = group_strides(shapes, type, sizes, happens, happens)) return *std::move(strides);
   return shapes.invalid("the strides do not allow this view without a copy");
 }
 

@@ -24,10 +24,11 @@ struct DimGroup {
 };
 
 // Splits two shapes of equal element counts into groups. Boundaries lie where `equal` says that the products of the
-// sizes to the right agree; the outermost boundary is taken for granted.
+// sizes to the right agree; the outermost boundary is taken for granted. Sizes known to be 1 belong to no group, nor do
+// those that `equal_to_one`, where given, finds equal to 1.
 using SizeEquality = std::function<bool(sym::ExprId, sym::ExprId)>;
 std::vector<DimGroup> match_dims(sym::ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_sizes,
-                                 const SizeEquality& equal);
+                                 const SizeEquality& equal, const SizeEquality& equal_to_one = nullptr);
 
 // Where the element `index` of a row-major reinterpretation from old_sizes to new_sizes lies in the old shape.
 Index reshape_index(sym::ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_sizes, const Index& index);

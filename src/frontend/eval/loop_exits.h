@@ -90,8 +90,8 @@ tell_left : {
 }
 
 left : {
-  if (UNLIKELY(hooks->return_to_c != NULL) && result != NULL && activation->continuation == CRESSET_THEN_RETURN_TO_C &&
-      !is_plain(result)) {
+  if (UNLIKELY(hooks->return_to_c != NULL) && result != NULL && !is_plain(result) &&
+      (activation->continuation == CRESSET_THEN_RETURN_TO_C || activation->continuation == CRESSET_THEN_BRANCH)) {
     if (state->level != NULL) state->level->paused++;
     PyObject* returned = hooks->return_to_c(hooks->session, activation, result);
     if (state->level != NULL) state->level->paused--;

@@ -171,7 +171,7 @@ call : {
     }
     int agreed;
     (void)AT_REST();
-    agreed = hooks->after_call(hooks->session, activation, &told, result, value);
+    agreed = hooks->after_call(hooks->session, activation, &told, &result, value);
     MOVING();
     if (agreed < 0) {
       Py_CLEAR(result);

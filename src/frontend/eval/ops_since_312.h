@@ -144,7 +144,7 @@ OP(LOAD_SUPER_ATTR) {
     if (result == NULL) goto error;
     if (UNLIKELY(hooks->after_call != NULL)) {
       int agreed;
-      ASK(agreed, after_call, &told, result, NULL);
+      ASK(agreed, after_call, &told, &result, NULL);
       if (agreed < 0) {
         Py_CLEAR(result);
         goto error;

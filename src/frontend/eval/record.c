@@ -95,11 +95,11 @@ static CressetAction on_before_call(void* s, CressetActivation* a, const Cresset
   (void)a, (void)result;
   return note(s, "(sOni)", "call", call->callable, call->nargs, call->evaluated) < 0 ? CRESSET_FAIL : CRESSET_RUN;
 }
-static int on_after_call(void* s, CressetActivation* a, const CressetCall* call, PyObject* result,
+static int on_after_call(void* s, CressetActivation* a, const CressetCall* call, PyObject** result,
                          PyObject* exception) {
   (void)exception;
   (void)a;
-  return note(s, "(sOO)", "called", call->callable, or_none(result));
+  return note(s, "(sOO)", "called", call->callable, or_none(*result));
 }
 static CressetAction on_operator(void* s, CressetActivation* a, const CressetOperator* operator, PyObject ** result) {
   (void)a, (void)result;

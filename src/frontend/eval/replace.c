@@ -46,7 +46,7 @@ HOOK(on_compare, PyObject* left, PyObject* right, int operation, PyObject* resul
 HOOK(on_is, PyObject* left, PyObject* right, int result)
 HOOK(on_default, PyObject* function, Py_ssize_t index, PyObject* keyword, PyObject* value)
 HOOK(on_write, const CressetWrite* write)
-HOOK(on_called, const CressetCall* call, PyObject* result, PyObject* exception)
+HOOK(on_called, const CressetCall* call, PyObject** result, PyObject* exception)
 #undef HOOK
 static int on_truth(void* s, CressetActivation* a, PyObject* value) { return put_all(s) < 0 ? -1 : CRESSET_TRUTH_RUN; }
 static CressetAction on_call(void* s, CressetActivation* a, const CressetCall* call, PyObject** result) {

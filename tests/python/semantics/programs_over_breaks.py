@@ -183,4 +183,21 @@ parametrization_that_prints
 |parametrize.register_parametrization(NET, "weight", Symmetric())
 |def between(w, i): K[0] += 1
 return NET(x), NET.weight
+
+empty_objects_over_break
+s = torch.tensor(w.n * 1.0).shape; o = collections.OrderedDict(); q = collections.deque()
+print("|")
+o["n"] = w.n; q.append(x.shape[0])
+return x + 1, s, o, q
+
+iterators_of_dictionaries_over_breaks
+d = {"a": w.n, "b": x.shape[0], "c": 3}
+k, v, i = iter(d), iter(d.values()), iter(d.items())
+out = [next(k), next(v), next(i)]
+print("|")
+d["c"] = w.n + 7
+return x + 1, out, list(k), list(v), list(i), next(iter({}.values()), None)
+
+numbers_from_data_in_a_map
+return [y + 1 for y in map(lambda i: x + i * float(x.sum()), range(3))]
 """

@@ -662,4 +662,18 @@ class K(Base):
 if w.n == 4: Base.scale = 5
 if w.n == 5: Base.table.append(7)
 return K().f(x), K.own, K.table[-1], K.scale
+
+truth_of_numbers_of_a_class
+|class Count:
+|    def __init__(s, n): s.n = n
+|    def __bool__(s): return s.n > 3
+|    def __contains__(s, k): return s.n > k
+|    def __len__(s): return s.n
+|    def __eq__(s, o): return s.n == o
+|    __hash__ = None
+c = Count(x.shape[0]); d = Count(w.n)
+return x * (2 if c else 3), 2 in c, len(c), c == 3, not d, bool(d), [1] if c and d else [2], any([c, d]), c in [3, d]
+
+complex_numbers_beside_tensors
+return x * (1 + 2j), x + w.n * 1j, x * complex(x.shape[0], w.n), (x.to(torch.complex64) * 2j).real, x.sum() - 1j
 """
