@@ -185,6 +185,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   const std::vector<at::Tensor>& inputs() const {
     return real_inputs_;
   }  // aliases of guests, or the tensors themselves
+  void forget_inputs();  // when all that was captured has run
 
   // Trace tensors made, and in-place writes recorded, so far.
   uint64_t serial() const { return serial_; }

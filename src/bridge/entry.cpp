@@ -71,6 +71,7 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
   make_shape_guards();
   make_assertions();
   make_outputs();
+  choose_released();
   validate();
 }
 
@@ -311,22 +312,65 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
   return false;
 }
 
+void Entry::check_assumptions(const int64_t* symbols) const {
+  if (assertion_texts_.empty()) return;
+  if (const int64_t failed = assertions_.first_zero(symbols); failed >= 0)
+    throw AssumptionFailed({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
+                           "cresset: " + assertion_texts_[static_cast<size_t>(failed)]);
+}
+
+c10::SmallVector<int64_t, 16> Entry::program_symbols(const int64_t* symbols) const {
+  c10::SmallVector<int64_t, 16> out(program_slots_.size());
+  for (size_t i = 0; i < program_slots_.size(); ++i) out[i] = symbols[program_slots_[i]];
+  return out;
+}
+
 std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) {
-  if (!assertion_texts_.empty())
-    if (const int64_t failed = assertions_.first_zero(symbols); failed >= 0)
-      throw AssumptionFailed({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
-                             "cresset: " + assertion_texts_[static_cast<size_t>(failed)]);
-  c10::SmallVector<int64_t, 16> program_symbols(program_slots_.size());
-  for (size_t i = 0; i < program_slots_.size(); ++i) program_symbols[i] = symbols[program_slots_[i]];
+  check_assumptions(symbols);
   std::vector<at::Tensor> results;
   {
     std::optional<at::AutoDispatchBelowADInplaceOrView> below;  // what is recorded of the call is said by gradients_
     if (gradients_ != nullptr) below.emplace();
-    results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols);
+    results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols(symbols));
   }
   std::vector<at::Tensor> out = outputs_.make(inputs, captured_.constants, results, symbols, gradients_ != nullptr);
   if (gradients_ != nullptr) gradients_->attach(inputs, results, outputs_, out, symbols);
   return out;
+}
+
+namespace {
+
+// What no data makes raise.
+bool never_raises(const runtime::Step& step) {
+  static const std::unordered_set<graph::OpId> safe = [] {
+    std::unordered_set<graph::OpId> ops;
+    for (const char* name : {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::convolution",
+                             "prim::linear_epilogue", "prim::convolution_epilogue"})
+      ops.insert(graph::op_id(name));
+    return ops;
+  }();
+  const auto* call = std::get_if<runtime::ExternCall>(&step);
+  return call == nullptr || safe.contains(call->op);
+}
+
+}  // namespace
+
+void Entry::choose_released() {
+  lets_go_.assign(tensor_guards_.size(), false);
+  if (executor_ == nullptr || gradients_ != nullptr) return;
+  const std::vector<runtime::Step>& steps = executor_->program().steps;
+  if (!std::all_of(steps.begin(), steps.end(), never_raises)) return;
+  for (size_t i = 0; i < lets_go_.size(); ++i) lets_go_[i] = !tensor_guards_[i].mutated;
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_.spec(i).kind == OutputSpec::Kind::Input) lets_go_[outputs_.spec(i).position] = false;
+}
+
+std::vector<at::Tensor> Entry::run_releasing(std::span<at::Tensor> inputs, int64_t* symbols) {
+  std::vector<at::Tensor> given(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (lets_go_[i]) inputs[i].reset();
+  std::vector<at::Tensor> results = executor_->run_releasing(std::move(given), program_symbols(symbols));
+  return outputs_.make({inputs.data(), inputs.size()}, captured_.constants, results, symbols);
 }
 
 const driver::Stats& Entry::backward_stats() const { return gradients_->stats(); }

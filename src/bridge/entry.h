@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,12 @@ class Entry {
   // Fills in the symbols that data gives. Throws AssumptionFailed when data contradicts what was assumed of them: eager
   // must run the call; nothing was written.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols);
+  // Whether input i is not needed behind the last step that reads it: no result is it or a view of it, and no such call
+  // can have to be done again by eager, once its assumptions hold.
+  bool lets_go_of(size_t i) const { return lets_go_[i]; }
+  void check_assumptions(const int64_t* symbols) const;  // throws AssumptionFailed
+  // The same, without checking them; of inputs that are let go of, `inputs` has no reference afterwards.
+  std::vector<at::Tensor> run_releasing(std::span<at::Tensor> inputs, int64_t* symbols);
 
   // Output i is this input, the very tensor; -1 when it is not.
   int32_t returned_input(size_t i) const { return returned_input_[i]; }
@@ -97,6 +104,8 @@ class Entry {
   bool tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
                       std::string* why) const;
   bool overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const;
+  void choose_released();
+  c10::SmallVector<int64_t, 16> program_symbols(const int64_t* symbols) const;
 
   Captured captured_;  // graph moved out
   std::shared_ptr<sym::ShapeEnv> env_;
@@ -113,6 +122,7 @@ class Entry {
   ResultViews outputs_;
   std::unique_ptr<GradientProgram> gradients_;  // nullptr: no result wants any
   std::vector<int32_t> returned_input_;
+  std::vector<bool> lets_go_;
   std::vector<DataGuard> data_guards_;
   bool mutates_ = false, may_run_again_ = false;
   bool small_ = false;

@@ -47,6 +47,11 @@ std::vector<at::Tensor> Capture::close() {
   return out;
 }
 
+void Capture::forget_inputs() {
+  real_inputs_.clear();
+  for (Storage& storage : storages_) storage.real.reset();
+}
+
 // With stand-ins that only the capture itself holds.
 std::vector<at::Tensor> Capture::all_live() {
   std::vector<at::Tensor> out;

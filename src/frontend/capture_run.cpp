@@ -251,6 +251,7 @@ class CaptureRun final : public PieceMaker {
       piece->take_back_numbers();
       taken = false;
     }
+    if (piece_ != nullptr) piece_->retire();
     retired_.push_back(std::move(piece_));
     piece_ = std::move(piece);
     if (!taken || session_ == nullptr) return taken;
@@ -565,7 +566,7 @@ class CaptureRun final : public PieceMaker {
   const CaptureRequest& request_;
   std::unique_ptr<Session> session_;             // of the evaluator
   std::unique_ptr<Piece> piece_;                 // the one that is open, or the last one
-  std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold what they made
+  std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold what they made: symbols
   bridge::Capture::Scope* scope_ = nullptr;
   CompilingFlag* compiling_ = nullptr;
   Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it

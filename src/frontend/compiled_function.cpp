@@ -15,6 +15,7 @@
 #include "bridge/generic_rule.h"
 #include "frontend/capture_run.h"
 #include "frontend/errors.h"
+#include "frontend/released_inputs.h"
 #include "frontend/replay.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
@@ -204,15 +205,24 @@ void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::
 }
 
 // The Python objects of the program's results.
-std::vector<PyRef> CompiledFunction::run_entry(Variant& variant, Found& found) {
+std::vector<PyRef> CompiledFunction::run_entry(Variant& variant, Found& found, PyObject* frames) {
   std::vector<at::Tensor> results;
   std::optional<c10::InferenceMode> inference;
   if (variant.in_inference) inference.emplace(true);
+  const bool releases = frames != nullptr && !variant.released.empty();
+  if (releases) {
+    variant.entry->check_assumptions(found.symbols.data());
+    take_out(variant.released, frames);
+  }
+  const auto run = [&] {
+    return releases ? variant.entry->run_releasing(found.leaves.tensors, found.symbols.data())
+                    : variant.entry->run(found.leaves.tensors, found.symbols.data());
+  };
   if (variant.entry->is_small()) {
-    results = variant.entry->run(found.leaves.tensors, found.symbols.data());
+    results = run();
   } else {
     py::gil_scoped_release no_gil;
-    results = variant.entry->run(found.leaves.tensors, found.symbols.data());
+    results = run();
   }
   std::vector<PyRef> out;
   out.reserve(results.size());
@@ -240,16 +250,18 @@ PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kw
     Ingredients with;
     with.args = args;
     with.kwargs = kwargs;
+    const bool released = point != nullptr && !variant.released.empty();
     try {
-      with.tensors = run_entry(variant, found);
+      with.tensors = run_entry(variant, found, point != nullptr ? args : nullptr);
     } catch (const bridge::PredictionError& e) {
+      if (released) throw;  // not of operators that such programs consist of
       forget(point != nullptr ? point->successors : variants_, held, e);
       return natively(point.get(), std::move(held_args), args, kwargs);
     } catch (const bridge::AssumptionFailed& e) {
       CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: " + e.what_without_backtrace());
       return natively(point.get(), std::move(held_args), args, kwargs);
     } catch (const c10::Error& e) {  // which the program may catch; and its traceback has the line
-      if (!variant.entry->may_run_again()) throw;
+      if (released || !variant.entry->may_run_again()) throw;
       CRESSET_LOG(Recompiles,
                   name() + ": one call runs eagerly, since data made an operator raise: " + e.what_without_backtrace());
       return natively(point.get(), std::move(held_args), args, kwargs);

@@ -74,7 +74,8 @@ class CompiledFunction {
              std::string* why);
   bool serves(Variant& variant, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
               std::string* why) const;
-  std::vector<PyRef> run_entry(Variant& variant, Found& found);
+  // frames: those that the piece goes on in, and leaves; nullptr: the caller's arguments.
+  std::vector<PyRef> run_entry(Variant& variant, Found& found, PyObject* frames);
   PyObject* run_pieces(Found found, PyObject* args, PyObject* kwargs);
   PyRef go_on(const Variant& variant, Ingredients& with, Found& next, PyRef& args, PyRef& kwargs);
   std::shared_ptr<Variant> successor(const Break& from, const TorchState& state, PyObject* args, PyObject* kwargs);

@@ -11,6 +11,7 @@
 #include "frontend/errors.h"
 #include "frontend/exceptions.h"
 #include "frontend/py_objects.h"
+#include "frontend/released_inputs.h"
 #include "frontend/set_aside.h"
 #include "frontend/symbols.h"
 #include "sym/explain.h"
@@ -97,6 +98,13 @@ Piece::Piece(const CompileOptions& options, std::shared_ptr<Variant> variant, Sh
       capture_(std::make_shared<bridge::Capture>(options.dynamic)) {
   capture_->symbolic_numbers = options.symbolic_numbers || options.fullgraph;
   capture_->symbolic_booleans = options.fullgraph;
+}
+
+void Piece::retire() {
+  leaves_.clear();
+  args_ = kwargs_ = given_args_ = given_kwargs_ = {};
+  builder_.reset();
+  capture_->forget_inputs();
 }
 
 void Piece::refuse(std::string why) {
@@ -282,6 +290,7 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   CRESSET_CHECK(same, "a new variant rejects the call it was made for: " + why);
   variant_->numbers = sym::SizeProgram::compile(env->pool(), builder_->numbers, slots);
   variant_->symbol_count = variant_->entry->symbol_count();
+  variant_->released = released_inputs(*variant_);
   if (profile_ != nullptr) {
     profile_->note_outcome(*env);
     profile_->save();

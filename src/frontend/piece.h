@@ -32,6 +32,8 @@ class Piece {
   const CallLeaves& leaves() const { return leaves_; }
   // The caller's containers hold plain numbers again; when the piece has ended, before anything else runs.
   void take_back_numbers() { placed_.take_back(); }
+  // When another one begins: the call lets go of tensors as the program does.
+  void retire();
   // Why later calls cannot be served by it; the first reason counts.
   void refuse(std::string why);
   bool refused() const { return !variant_->eager_reason.empty(); }

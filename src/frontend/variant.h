@@ -27,6 +27,11 @@ struct Break {
   std::vector<PyRef> constants;  // objects that were the same at every call when the piece began
 };
 
+// A place in the tuples that frames are made of.
+struct PlaceInFrames {
+  Py_ssize_t frame, part, variable;
+};
+
 // One compiled variant: everything a call is checked against, and how its result is made. `entry` is null when the
 // function could not be captured for calls of this kind: they run eagerly.
 struct Variant {
@@ -36,7 +41,8 @@ struct Variant {
   StateFacts facts;      // evaluated: what it read
   std::unique_ptr<bridge::Entry> entry;
   std::vector<Effect> effects;
-  std::vector<Fate> fates;  // of generators among the arguments
+  std::vector<Fate> fates;              // of generators among the arguments
+  std::vector<PlaceInFrames> released;  // behind a break: tensors that the program lets go of (released_inputs.h)
   Break next;
   Recipe result;
   uint32_t shared_slots = 0;

@@ -1,0 +1,64 @@
+"""Bytes that a call holds at its fullest."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+import cresset
+
+ROWS, WIDTH = 1024, 256
+
+
+def peak(call) -> int:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        call()
+    held = most = 0
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        most = max(most, held)
+    return most
+
+
+@torch.no_grad()
+def test_a_piece_lets_go_of_what_the_one_before_it_made():
+    """Products in a row behind a break: the first one's argument is not needed any more when the last one is made."""
+    weight = torch.randn(WIDTH, WIDTH) / WIDTH**0.5
+
+    def function(x):
+        x = x + 1
+        time.sleep(0)
+        for _ in range(4):
+            x = x @ weight
+        return x
+
+    compiled, x = cresset.compile(function), torch.randn(ROWS, WIDTH)
+    for _ in range(8):  # of which some choose a library
+        got = compiled(x)
+    torch.testing.assert_close(got, function(x))
+    assert cresset.stats()["eager_calls"] == 0
+    assert peak(lambda: compiled(x)) < 3.5 * 4 * ROWS * WIDTH
+
+
+@torch.no_grad()
+def test_what_lives_on_is_not_let_go_of():
+    """Results that are what the piece was handed, or views of it; what containers and earlier variables hold."""
+
+    def function(x, keep):
+        y, z = x + 1, x + 2
+        keep.append(z)
+        time.sleep(0)
+        a = y @ y
+        time.sleep(0)
+        b = a @ y
+        return y, y[1:], a, b, z @ b, keep
+
+    compiled = cresset.compile(function)
+    for _ in range(3):
+        x = torch.randn(8, 8)
+        got, expected = compiled(x, [x]), function(x, [x])
+        for a, b in zip([*got[:5], *got[5]], [*expected[:5], *expected[5]]):
+            torch.testing.assert_close(a, b)
+        assert got[1]._base is got[0] or got[1].data_ptr() == got[0][1:].data_ptr()
