@@ -1,5 +1,6 @@
 """Questions about sizes: what a compiled function accepts, and inputs that it accepts."""
 
+import contextlib
 import inspect
 import itertools
 import types
@@ -26,21 +27,23 @@ _STATED = _Stated()
 def check(condition, message=None):
     """States a fact about sizes or about numbers that tensor data gives. Where it does not hold, the call raises as eager
     would; where it does, everything after may rely on it. It is no guard: nothing is compiled again because of it.
+    ``message``: a text, or a function that makes it. A text that is made of sizes pins them; a function is only called
+    where the fact does not hold.
 
     On an input's size it is checked before the compiled code runs; on a data-dependent size, as soon as that is known.
     """
-    torch._check(condition, None if message is None else lambda: message)
+    torch._check(condition, message if message is None or callable(message) else lambda: message)
     return _STATED
 
 
-def _compile_apart(function):
+def _compile_apart(function, **settings):
     from ._api import _check_options
 
     target = function
     if isinstance(target, torch.nn.Module):
         target = types.MethodType(type(target).__call__, target)
     target = getattr(target, "__wrapped__", target)
-    return _C.compile(target, **_check_options(None, None, None, None), dynamic=True, fullgraph=False)
+    return _C.compile(target, **_check_options(None, None, None, None), dynamic=True, fullgraph=False, **settings)
 
 
 def _range_text(d):
@@ -148,6 +151,15 @@ def resized(args, kwargs, sizes):
     return pytree.tree_unflatten(leaves, spec)
 
 
+def _sizes_of(args, kwargs):
+    """The inverse of :func:`resized`."""
+    leaves, _ = pytree.tree_flatten((args, kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    ints = [leaf for leaf in leaves if type(leaf) is int]
+    sizes = [("size", i, d, size) for i, t in enumerate(tensors) for d, size in enumerate(t.shape)]
+    return sizes + [("int", i, 0, value) for i, value in enumerate(ints)]
+
+
 def _error_of(function, args, kwargs):
     """What eager raises for these inputs, which stay as they are; None when it does not."""
     args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
@@ -158,45 +170,128 @@ def _error_of(function, args, kwargs):
     return None
 
 
-def _inferred(function):
-    """Tensors that eager accepts, by trying: the lowest ranks, floats before integers, all sizes equal, so that most
-    conditions between them hold."""
-    parameters = [
-        p
-        for p in inspect.signature(getattr(function, "forward", function)).parameters.values()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
-    kinds = [lambda shape: torch.randn(shape), lambda shape: torch.randint(0, 2, shape)]
-    candidates = itertools.product(itertools.product(range(5), range(len(kinds))), repeat=len(parameters))
-    candidates = sorted(candidates, key=lambda c: (sum(rank for rank, _ in c), sum(kind for _, kind in c)))
-    last = None
-    for candidate in candidates[:_MOST_TRIED]:
-        args = tuple(kinds[kind]((4,) * rank) for rank, kind in candidate)
-        try:
-            with torch.no_grad():
-                function(*args)
-        except Exception as error:
-            last = error
+# Kinds of arguments: (how far from the simplest, the highest rank to try, what makes one of a shape).
+_KINDS = {
+    "float": (0, 4, lambda *shape: torch.randn(shape)),
+    "integer": (1, 4, lambda *shape: torch.randint(0, 2, shape)),
+    "bool": (1, 4, lambda *shape: torch.rand(shape) > 0.5),
+    "int": (2, 0, lambda: 2),
+    "complex": (3, 4, lambda *shape: torch.randn(shape, dtype=torch.complex64)),
+    "flag": (0, 0, lambda: True),  # these two only where an annotation says so
+    "number": (0, 0, lambda: 0.5),
+}
+_TRIED = ["float", "integer", "bool", "int", "complex"]
+_ANNOTATED = {int: "int", "int": "int", bool: "flag", "bool": "flag", float: "number", "float": "number"}
+_SIZE, _MOST_TRIED, _MOST_WALKED, _MOST_STEPS = 4, 4000, 400, 12
+
+
+def _parameters(function):
+    """What must be given: (name, or None for positional ones, kinds to try)."""
+    try:
+        signature = inspect.signature(getattr(function, "forward", function))
+    except (TypeError, ValueError):
+        return None
+    out = []
+    for p in signature.parameters.values():
+        if p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
-        return tuple(kinds[kind]((4,) * rank) for rank, kind in candidate)  # the function may have written to those
+        known = _ANNOTATED.get(p.annotation)
+        out.append((p.name if p.kind is p.KEYWORD_ONLY else None, [known] if known else _TRIED))
+    return out
+
+
+def _choices(kinds):
+    """(cost, kind, rank) of one parameter, the simplest first."""
+    return sorted((2 * _KINDS[kind][0] + rank, kind, rank) for kind in kinds for rank in range(_KINDS[kind][1] + 1))
+
+
+def _by_cost(choices, cost):
+    """All tuples with one choice for each parameter that cost this much together."""
+    if not choices:
+        if cost == 0:
+            yield ()
+        return
+    for chosen in choices[0]:
+        if chosen[0] > cost:
+            return
+        for rest in _by_cost(choices[1:], cost - chosen[0]):
+            yield (chosen, *rest)
+
+
+def _candidates(parameters):
+    choices = [_choices(kinds) for _, kinds in parameters]
+    for cost in range(sum(c[-1][0] for c in choices) + 1):
+        yield from _by_cost(choices, cost)
+
+
+def _made(parameters, candidate):
+    args, kwargs = [], {}
+    for (name, _), (_, kind, rank) in zip(parameters, candidate, strict=True):
+        value = _KINDS[kind][2](*(_SIZE,) * rank)
+        if name is None:
+            args.append(value)
+        else:
+            kwargs[name] = value
+    return tuple(args), kwargs
+
+
+def _walk_to_accepted(function, args, kwargs):
+    """Sizes that eager accepts, from those of a call that raises: the conditions that made it raise are left, one class
+    of sizes after another. None when there are none, or they are too far."""
+    compiled = _compile_apart(function, keep_rejected=True)
+    points, near = [], _sizes_of(args, kwargs)
+    here = args, kwargs
+    for _ in range(_MOST_STEPS):
+        with contextlib.suppress(Exception):
+            compiled(*here[0], **here[1])
+        if _error_of(function, *here) is None:
+            return here
+        status, near = _C.sizes_outside(compiled, points, near)
+        if status != "found" or near in points:
+            return None
+        points.append(near)
+        here = resized(args, kwargs, near)
+    return None
+
+
+def _inferred(function):
+    """Arguments that eager accepts, by trying: the lowest ranks, floats before integers. First with all sizes equal, so
+    that most conditions between them hold; then with sizes that the function itself asks for."""
+    parameters = _parameters(function)
+    # What C functions take is not written down.
+    signatures = [parameters] if parameters is not None else [[(None, _TRIED)] * n for n in (1, 2, 3)]
+    last = None
+    with torch.no_grad():
+        for signature in signatures:
+            for candidate in itertools.islice(_candidates(signature), _MOST_TRIED):
+                args, kwargs = _made(signature, candidate)
+                last = _error_of(function, args, kwargs)
+                if last is None:
+                    return args, kwargs
+        for signature in signatures:
+            for candidate in itertools.islice(_candidates(signature), _MOST_WALKED):
+                found = _walk_to_accepted(function, *_made(signature, candidate))
+                if found is not None:
+                    return found
     raise ValueError("cresset.solve: found no tensors that the function accepts; call it with an example") from last
-
-
-_MOST_TRIED = 2000
 
 
 def solve(function, *args, limit=16, **kwargs):
     """Walks over the classes of input sizes that a function tells apart, starting from a call with these arguments.
 
     Compiles the function, solves the guards for sizes that no variant accepts, calls it with them, and so on, until all
-    sizes are covered or ``limit`` classes were met. Returns :class:`Solved`, a list with one :class:`Sample` a class:
-    the smallest inputs of that class. Without arguments, ranks and dtypes of tensors that the function accepts are
-    found by trying; ValueError when there are none.
+    sizes are covered or ``limit`` classes were met. Sizes that make the call raise are a class as well: the conditions
+    that were asked for until it raised. Returns :class:`Solved`, a list with one :class:`Sample` a class: the smallest
+    inputs of that class. Without arguments, ranks and dtypes of what the function accepts are found by trying;
+    ValueError when there are none.
     """
     if not args and not kwargs:
-        args = _inferred(function)
-    compiled = _compile_apart(function)
+        args, kwargs = _inferred(function)
+    compiled = _compile_apart(function, keep_rejected=True)
     compiled(*args, **kwargs)
+    if torch.is_grad_enabled() and all(v["eager_reason"] for v in _C.shape_report(compiled)):
+        with torch.no_grad():  # what keeps it from being compiled may be its gradients
+            return solve(function, *args, limit=limit, **kwargs)
     failures, attempts, status = [], 1, "limit"
     while attempts < limit:
         status, sizes = _C.sizes_outside(compiled, [f[2] for f in failures])

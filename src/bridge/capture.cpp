@@ -486,6 +486,7 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
   }
   if (std::optional<graph::ValueId> chosen = masked_assignment(*this, op, args)) return {*chosen};
   replace_masks(op, args);
+  forget_example(op, args);
   const ops::ShapeMemo::Entry* known = shapes_.find(*graph_, op, args);
   counters.shape_memo_hits += known != nullptr;
   ops::ShapeMemo::Entry found;
@@ -528,6 +529,7 @@ ops::ShapeMemo::Entry Capture::result_types(graph::OpId op, const std::vector<gr
   ++counters.generic_rule_entries;
   uint64_t absent = 0;
   std::vector<graph::TensorType> types = generic_rule(*this, op, args, &absent);
+  arguments_did_not_fit = !invalid.empty();
   if (!invalid.empty()) abort_capture(invalid);  // eager raises, though its meta kernel does not
   return {std::move(types), refused, absent};
 }

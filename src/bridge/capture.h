@@ -122,8 +122,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // What a tensor's elements are: expressions of sizes where those alone give them; else, with symbolic_numbers,
   // unbacked symbols. nullopt: they cannot be.
   std::optional<std::vector<sym::ExprId>> symbolic_elements(graph::ValueId value);
+  // What nonzero gives of the mask, if that was asked for.
+  std::optional<graph::ValueId> nonzero_of(graph::ValueId mask) const;
   // Whether `found` is what nonzero gives of the mask.
-  bool is_nonzero_of(graph::ValueId found, graph::ValueId mask) const;
+  bool is_nonzero_of(graph::ValueId found, graph::ValueId mask) const { return nonzero_of(mask) == found; }
   // Assumed from now on, and checked when the program runs.
   void state(sym::ExprId condition, std::string message);
   // Of a symbol that data gives: the line it was made at.
@@ -133,6 +135,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // captured program is then guarded by that number.
   at::Scalar read_number(graph::ValueId value);
   bool reads_data() const { return !data_reads_.empty(); }
+  // Where the inputs' sizes and other numbers come from.
+  const std::vector<SymbolBinding>& symbols() const { return symbols_; }
+  // The operator that ended the capture was given arguments whose types and sizes do not fit.
+  bool arguments_did_not_fit = false;
 
   // ---- Parts of the program that may run or not, or several times (control_flow.h). Each is recorded in its turn:
   // begin, the operators, end; or abandon, and it is as if it had not begun. Parts nest. While one is recorded nothing
@@ -272,6 +278,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
   ops::ShapeMemo::Entry result_types(graph::OpId op, const std::vector<graph::Arg>& args);
   void replace_masks(graph::OpId op, std::vector<graph::Arg>& args);
+  void forget_example(graph::OpId& op, std::vector<graph::Arg>& args) const;
   void assume_sizes(const std::vector<graph::TensorType>& types);
   void check_mask(const graph::TensorType& self, size_t first, const graph::TensorType& mask);
   std::vector<graph::ValueId> append(graph::OpId op, std::vector<graph::Arg> args,

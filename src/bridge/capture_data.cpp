@@ -1,5 +1,6 @@
 // Operators under capture whose result sizes depend on data.
 #include "bridge/capture.h"
+#include "bridge/masked_assignment.h"
 #include "bridge/size_values.h"
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
@@ -72,12 +73,12 @@ std::optional<std::vector<sym::ExprId>> Capture::symbolic_elements(graph::ValueI
   return out;
 }
 
-bool Capture::is_nonzero_of(graph::ValueId found, graph::ValueId mask) const {
+std::optional<graph::ValueId> Capture::nonzero_of(graph::ValueId mask) const {
   static const graph::OpId nonzero = graph::op_id("aten::nonzero");
-  return std::any_of(data_calls_.begin(), data_calls_.end(), [&](const DataDependentCall& call) {
-    return call.op == nonzero && std::get<graph::ValueId>(call.args[0]) == mask &&
-           graph_->inputs[call.made[0]] == found;
-  });
+  for (const DataDependentCall& call : data_calls_)
+    if (call.op == nonzero && same_computation(*graph_, std::get<graph::ValueId>(call.args[0]), mask))
+      return graph_->inputs[call.made[0]];
+  return std::nullopt;
 }
 
 void Capture::state(sym::ExprId condition, std::string message) {
@@ -113,12 +114,34 @@ void Capture::replace_masks(graph::OpId op, std::vector<graph::Arg>& args) {
       continue;
     }
     check_mask(graph_->type(std::get<graph::ValueId>(args[0])), replaced.size(), graph_->type(*given));
-    const graph::ValueId found = call(nonzero, {*given})[0];
+    // Two reads under one mask have one size.
+    const std::optional<graph::ValueId> known = nonzero_of(*given);
+    const graph::ValueId found = known ? *known : call(nonzero, {*given})[0];
     for (size_t d = 0; d < graph_->type(*given).rank(); ++d)
       replaced.push_back(
           call(select, {found, env().pool().constant(1), env().pool().constant(static_cast<int64_t>(d))})[0]);
   }
   indices = std::move(replaced);
+}
+
+// x.new_zeros(sizes) is zeros(sizes): nothing of x is needed, which may have a size that data gives.
+void Capture::forget_example(graph::OpId& op, std::vector<graph::Arg>& args) const {
+  struct Row {
+    graph::OpId given, made;
+    size_t dtype;  // argument of `made`
+  };
+  static const Row rows[] = {{graph::op_id("aten::new_zeros"), graph::op_id("aten::zeros"), 1},
+                             {graph::op_id("aten::new_ones"), graph::op_id("aten::ones"), 1},
+                             {graph::op_id("aten::new_full"), graph::op_id("aten::full"), 2}};
+  for (const Row& row : rows) {
+    if (row.given != op) continue;
+    const graph::TensorType& type = graph_->type(std::get<graph::ValueId>(args[0]));
+    op = row.made;
+    args.erase(args.begin());
+    if (std::holds_alternative<graph::None>(args[row.dtype])) args[row.dtype] = type.dtype;
+    if (std::holds_alternative<graph::None>(args[row.dtype + 2])) args[row.dtype + 2] = type.device;
+    return;
+  }
 }
 
 // A mask covers dimensions of the tensor from `first` on, size for size; eager raises otherwise.

@@ -591,6 +591,7 @@ class CaptureKernel final : public c10::OperatorKernel {
       capture->flush(e.what_without_backtrace());
     } catch (const std::exception& e) {
       // Most likely the arguments are bad: the operator itself says so in its own words.
+      capture->arguments_did_not_fit = true;
       capture->flush(entry_->name + " was not accepted: " + first_line(e.what()));
     }
     run_natively(handle_, *capture, *stack);

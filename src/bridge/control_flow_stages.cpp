@@ -19,7 +19,7 @@ void StagedProgram::add_parts(Stage& stage, const graph::Graph& graph, std::vect
   for (GraphPart& part : parts) {
     std::unique_ptr<graph::Graph> own = graph_of(graph, part, given);
     stage.parts.push_back(std::make_unique<StagedProgram>(std::move(own), std::move(part.calls), symbols, real_inputs,
-                                                          constants_, options));
+                                                          constants_, options, this));
   }
 }
 

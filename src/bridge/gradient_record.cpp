@@ -10,6 +10,7 @@
 
 #include "bridge/control_flow.h"
 #include "bridge/gradients.h"
+#include "bridge/stages.h"
 
 namespace cresset::bridge {
 namespace {
@@ -188,6 +189,8 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   std::vector<at::Tensor> tangents, sources;
   for (const at::Tensor& root : roots) {
     graph::TensorType type = TraceTensor::from(root)->type();
+    // A gradient has an element for each of the result's, though those may lie in one place.
+    type.strides = ops::ShapeContext(*graph_, "the gradient of a result").like_strides(type);
     backward.tangents.push_back(graph_->add_input(std::move(type), "gradient"));
     tangents.push_back(make_result(backward.tangents.back()));
   }
@@ -236,6 +239,12 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     if (fresh) backward.part.outputs.push_back(outputs[spec.position]);
     spec.position = at->second;
   }
+  std::vector<sym::ExprId> numbers;
+  for (const OutputSpec& spec : backward.gradients) {
+    for (const auto* list : {&spec.sizes, &spec.strides}) numbers.insert(numbers.end(), list->begin(), list->end());
+    if (spec.is_view) numbers.push_back(spec.offset);
+  }
+  drop_unused(*graph_, backward.part, symbols_, numbers);
 }
 
 std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {

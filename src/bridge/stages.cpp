@@ -231,8 +231,9 @@ class StagedProgram::Cutter {
 
 StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<DataDependentCall> calls,
                              const std::vector<SymbolBinding>& symbols, size_t real_inputs,
-                             const std::vector<at::Tensor>& constants, const driver::Options& options)
-    : env_(graph->env_ptr()), constants_(constants), graph_inputs_(graph->inputs.size()) {
+                             const std::vector<at::Tensor>& constants, const driver::Options& options,
+                             const StagedProgram* around)
+    : env_(graph->env_ptr()), around_(around), constants_(constants), graph_inputs_(graph->inputs.size()) {
   std::unordered_map<sym::VarId, uint32_t> slots;
   for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
   Cutter cutter(*this, *graph, calls);
@@ -245,15 +246,28 @@ StagedProgram::StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<Da
       for (const sym::VarId var : compiled->program.symbols) stage.symbols.push_back(slots.at(var));
       stage.executor = std::make_unique<Executor>(std::move(*compiled), constants_);
     }
+    std::vector<GraphPart> parts;
     if (part < calls.size()) {
-      std::vector<GraphPart> parts = std::move(calls[part].parts);
+      parts = std::move(calls[part].parts);
       end_with(stage, std::move(calls[part]), symbols, real_inputs);
-      add_parts(stage, *graph, std::move(parts), symbols, real_inputs, options);
-      for (const auto& made : stage.parts) stats_.add(made->stats());
     }
     stages_.push_back(std::move(stage));
+    add_parts(stages_.back(), *graph, std::move(parts), symbols, real_inputs, options);
+    for (const auto& made : stages_.back().parts) stats_.add(made->stats());
   }
-  make_assertions(symbols, slots);
+  make_assertions(symbols, slots, real_inputs);
+  around_ = nullptr;
+}
+
+bool StagedProgram::binds(uint32_t slot) const {
+  return std::any_of(stages_.begin(), stages_.end(), [&](const Stage& stage) {
+    return std::any_of(stage.bindings.begin(), stage.bindings.end(), [&](const Binding& b) { return b.slot == slot; });
+  });
+}
+
+// Here, or before the program around begins with this one.
+bool StagedProgram::is_bound(uint32_t slot) const {
+  return binds(slot) || (around_ != nullptr && around_->is_bound(slot));
 }
 
 void StagedProgram::end_with(Stage& stage, DataDependentCall call, const std::vector<SymbolBinding>& symbols,
@@ -273,10 +287,15 @@ void StagedProgram::end_with(Stage& stage, DataDependentCall call, const std::ve
   }
 }
 
-// Lowering may have asked for more: all assertions are in by now. Each is checked once all that it mentions is bound.
+// Lowering may have asked for more: all assertions are in by now. Each is checked once all that it mentions is bound:
+// what only a part, or the backward program, makes is checked there.
 void StagedProgram::make_assertions(const std::vector<SymbolBinding>& symbols,
-                                    const std::unordered_map<sym::VarId, uint32_t>& slots) {
+                                    const std::unordered_map<sym::VarId, uint32_t>& slots, size_t real_inputs) {
   std::vector<std::vector<sym::ExprId>> conditions(stages_.size());
+  const auto is_made = [&](const runtime::SymbolSource& s) {
+    return s.kind == runtime::SymbolSource::Kind::Element ||
+           (s.kind == runtime::SymbolSource::Kind::InputSize && s.position >= real_inputs);
+  };
   for (const sym::RuntimeAssertion& assertion : env_->assertions()) {
     std::vector<sym::VarId> vars;
     env_->pool().collect_vars(assertion.condition, vars);
@@ -285,6 +304,11 @@ void StagedProgram::make_assertions(const std::vector<SymbolBinding>& symbols,
       for (const Binding& b : stages_[i].bindings)
         if (std::find(vars.begin(), vars.end(), symbols[b.slot].var) != vars.end()) when = i;
     if (!when) continue;  // on the caller's sizes: checked before all stages
+    const bool elsewhere = std::any_of(vars.begin(), vars.end(), [&](sym::VarId var) {
+      const auto slot = slots.find(var);
+      return slot != slots.end() && is_made(symbols[slot->second].source) && !is_bound(slot->second);
+    });
+    if (elsewhere) continue;
     conditions[*when].push_back(assertion.condition);
     stages_[*when].messages.push_back(assertion.message);
   }

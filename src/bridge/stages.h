@@ -45,12 +45,16 @@ std::vector<at::Tensor> call_data_dependent(const c10::OperatorHandle& op, const
 void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& calls,
                        const std::vector<SymbolBinding>& symbols, size_t real_inputs, std::vector<sym::ExprId> kept);
 
+// The same for a part: nodes and calls that its outputs and `kept` do not need.
+void drop_unused(graph::Graph& graph, GraphPart& part, const std::vector<SymbolBinding>& symbols,
+                 const std::vector<sym::ExprId>& kept);
+
 class StagedProgram {
  public:
   // Cuts and compiles. `slots`: where the value of each symbol stands in the array given to run().
   StagedProgram(std::unique_ptr<graph::Graph> graph, std::vector<DataDependentCall> calls,
                 const std::vector<SymbolBinding>& symbols, size_t real_inputs, const std::vector<at::Tensor>& constants,
-                const driver::Options& options);
+                const driver::Options& options, const StagedProgram* around = nullptr);
 
   // Results of the graph; fills in the symbols that data gives. Throws AssumptionFailed.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols);
@@ -93,13 +97,16 @@ class StagedProgram {
                  const std::vector<SymbolBinding>& symbols, size_t real_inputs, const driver::Options& options);
   at::Tensor at(graph::ValueId value, const std::vector<at::Tensor>& table) const;
   void run_parts(const Stage& stage, std::vector<at::Tensor>& table, int64_t* symbols) const;
-  void make_assertions(const std::vector<SymbolBinding>& symbols,
-                       const std::unordered_map<sym::VarId, uint32_t>& slots);
+  void make_assertions(const std::vector<SymbolBinding>& symbols, const std::unordered_map<sym::VarId, uint32_t>& slots,
+                       size_t real_inputs);
+  bool binds(uint32_t slot) const;
+  bool is_bound(uint32_t slot) const;
   static void bind(const Stage& stage, const std::vector<at::Tensor>& table, int64_t* symbols);
   void call(const Stage& stage, std::vector<at::Tensor>& table, int64_t* symbols) const;
   void check(const Stage& stage, const int64_t* symbols) const;
 
   std::shared_ptr<sym::ShapeEnv> env_;
+  const StagedProgram* around_;  // while it is made: of a part, what that is a part of
   std::vector<at::Tensor> constants_;
   std::unordered_map<graph::ValueId, Place> places_;  // of the operators' arguments
   std::vector<Stage> stages_;

@@ -10,6 +10,8 @@
 #include "bridge/possible_views.h"
 #include "bridge/size_oblivious.h"
 #include "bridge/tensor_geometry.h"
+#include "bridge/text_of_numbers.h"
+#include "sym/explain.h"
 #include "sym/general_sizes.h"
 #include "sym/scale.h"
 
@@ -77,7 +79,16 @@ sym::ExprId divisor(sym::ShapeEnv& env, sym::ExprId by, const char* words) {
 
 }  // namespace
 
-sym::Reason current_reason() { return reason_provider != nullptr ? reason_provider() : sym::Reason{}; }
+static thread_local bool making_text = false;
+
+MakingText::MakingText() : before_(std::exchange(making_text, true)) {}
+MakingText::~MakingText() { making_text = before_; }
+
+sym::Reason current_reason() {
+  sym::Reason why = reason_provider != nullptr ? reason_provider() : sym::Reason{};
+  if (making_text) why.op = sym::kTextOfNumber;
+  return why;
+}
 void set_reason_provider(sym::Reason (*provider)()) { reason_provider = provider; }
 
 c10::SymInt SymNode::make_int(const Env& env, sym::ExprId expr) {
@@ -572,8 +583,10 @@ std::optional<int64_t> SymNode::maybe_as_int() {
 
 // What a program does with the text of a number can depend on it; and eager's messages name numbers.
 std::string SymNode::str() {
-  if (type_ == Type::Int && (env_->hint(expr_) || made_known(env_, expr_)))
+  if (type_ == Type::Int && (env_->hint(expr_) || made_known(env_, expr_))) {
+    const MakingText text;
     return std::to_string(guard_int(__FILE__, __LINE__));
+  }
   if (type_ == Type::Float) return std::to_string(value_);
   if (type_ == Type::Value) return std::to_string(look());
   if (type_ == Type::Ratio) return env_->to_string(expr_) + " / " + env_->to_string(denominator_);

@@ -73,7 +73,40 @@ class Needs {
   std::unordered_set<ValueId> values_;
 };
 
+// Nodes before each position that stay, and those that do.
+std::vector<size_t> keep_wanted(const graph::Graph& graph, const Needs& needs, std::vector<graph::NodeId>& order) {
+  std::vector<graph::NodeId> kept;
+  std::vector<size_t> stay_before(order.size() + 1, 0);
+  for (size_t i = 0; i < order.size(); ++i) {
+    stay_before[i] = kept.size();
+    if (needs.wants(graph.node(order[i]))) kept.push_back(order[i]);
+  }
+  stay_before.back() = kept.size();
+  order = std::move(kept);
+  return stay_before;
+}
+
+void keep_wanted(const Needs& needs, const std::vector<size_t>& stay_before, std::vector<DataDependentCall>& calls) {
+  std::vector<DataDependentCall> stay;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (!needs.wants(i)) continue;
+    calls[i].position = stay_before[calls[i].position];
+    stay.push_back(std::move(calls[i]));
+  }
+  calls = std::move(stay);
+}
+
 }  // namespace
+
+void drop_unused(graph::Graph& graph, GraphPart& part, const std::vector<SymbolBinding>& symbols,
+                 const std::vector<sym::ExprId>& kept) {
+  Needs needs(graph, part.calls, symbols);
+  for (const sym::ExprId e : kept) needs.want(e);
+  for (const graph::NodeId id : part.order)
+    if (is_random(graph.node(id).op)) needs.want(graph.node(id).results.at(0));
+  for (const ValueId v : part.outputs) needs.want(v);
+  keep_wanted(needs, keep_wanted(graph, needs, part.order), part.calls);
+}
 
 void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& calls,
                        const std::vector<SymbolBinding>& symbols, size_t real_inputs, std::vector<sym::ExprId> kept) {
@@ -88,21 +121,7 @@ void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& call
   for (size_t i = 0; i < calls.size(); ++i) all = all && needs.wants(i);
   if (all) return;
   // What is computed of a call that goes must go as well; positions count the nodes that stay.
-  std::vector<graph::NodeId> order;
-  std::vector<size_t> stay_before(graph.order.size() + 1, 0);
-  for (size_t i = 0; i < graph.order.size(); ++i) {
-    stay_before[i] = order.size();
-    if (needs.wants(graph.node(graph.order[i]))) order.push_back(graph.order[i]);
-  }
-  stay_before.back() = order.size();
-  graph.order = std::move(order);
-  std::vector<DataDependentCall> stay;
-  for (size_t i = 0; i < calls.size(); ++i) {
-    if (!needs.wants(i)) continue;
-    calls[i].position = stay_before[calls[i].position];
-    stay.push_back(std::move(calls[i]));
-  }
-  calls = std::move(stay);
+  keep_wanted(needs, keep_wanted(graph, needs, graph.order), calls);
   if (calls.empty()) graph.inputs.resize(real_inputs);
 }
 

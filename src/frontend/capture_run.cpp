@@ -213,6 +213,7 @@ class CaptureRun final : public PieceMaker {
     if (!result || session_ == nullptr || piece_->capture().closed()) piece_->take_back_numbers();
     time_.stop();
     live_totals().ms_capture += time_.ms();
+    if (!result) note_rejected();
     const bool ended = piece_->capture().closed();  // at a break, for good or until the next piece
     if (ended && piece_->variant()->next.point == nullptr) piece_->refuse(piece_->capture().why_closed());
     const OneForOne one;
@@ -251,6 +252,8 @@ class CaptureRun final : public PieceMaker {
       piece->take_back_numbers();
       taken = false;
     }
+    if (request_.options.keep_rejected && taken && retired_.empty())
+      std::tie(env_of_first_, symbols_of_first_) = std::tuple(capture.env_ptr(), capture.symbols());
     if (piece_ != nullptr) piece_->retire();
     retired_.push_back(std::move(piece_));
     piece_ = std::move(piece);
@@ -282,6 +285,18 @@ class CaptureRun final : public PieceMaker {
   }
 
   // ---- The call's own end
+
+  // Not where data made the call raise: other data of these sizes may be good.
+  void note_rejected() {
+    const bridge::Capture& capture = piece_->capture();
+    const bool first = retired_.size() == 1;
+    const bool by_sizes = capture.closed() ? capture.arguments_did_not_fit : !capture.reads_data();
+    if (!request_.options.keep_rejected || !first || !by_sizes) return;
+    Variant& variant = *piece_->variant();
+    variant.raised = true;
+    variant.rejected = std::make_unique<RejectedSizes>(
+        RejectedSizes{env_of_first_, symbols_of_first_, piece_->leaves().tensors.size()});
+  }
 
   void end_raised() {
     bridge::Capture& capture = piece_->capture();
@@ -566,6 +581,8 @@ class CaptureRun final : public PieceMaker {
   const CaptureRequest& request_;
   std::unique_ptr<Session> session_;             // of the evaluator
   std::unique_ptr<Piece> piece_;                 // the one that is open, or the last one
+  std::shared_ptr<sym::ShapeEnv> env_of_first_;
+  std::vector<bridge::SymbolBinding> symbols_of_first_;
   std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold what they made: symbols
   bridge::Capture::Scope* scope_ = nullptr;
   CompilingFlag* compiling_ = nullptr;

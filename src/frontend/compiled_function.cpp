@@ -162,6 +162,8 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
     result = PyRef::steal(PyObject_Call(function_.get(), args, kwargs));
     return variant;
   };
+  if (options_.auto_dynamic && profile_ == nullptr) profile_ = std::make_unique<ShapeProfile>(function_.get());
+  if (profile_ != nullptr) profile_->add_varying(varying_.ints);
   try {
     SpecBuilder now(nullptr, options_.evaluate);
     const ArgSpec args_now = now.build(args, "args"), kwargs_now = now.build(kwargs, "kwargs");
@@ -181,7 +183,6 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   ModuleGuards names(/*names_only=*/true);
   ModuleGuards& modules = options_.evaluate ? names : variant->modules;
   modules.add_reachable(function_.get());
-  if (options_.auto_dynamic && profile_ == nullptr) profile_ = std::make_unique<ShapeProfile>(function_.get());
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
   result = capture_call(request(modules, turn), variant, args, kwargs);
   if (!variant->eager_reason.empty()) {
@@ -189,6 +190,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
     record_break(*variant, name);
     ++live_totals().eager_calls;
   }
+  if (variant->rejected != nullptr) rejected_.push_back(std::move(*std::exchange(variant->rejected, nullptr)));
   if (!variant->raised) keep(variant, name);  // after bad input the next call may be good
   return variant;
 }
@@ -457,6 +459,7 @@ void CompiledFunction::forget(Variants& among, const std::shared_ptr<Variant>& v
 
 void CompiledFunction::clear_variants() {
   variants_.clear();
+  rejected_.clear();
   points_.clear();
   varying_ = {};
   hints_.clear();

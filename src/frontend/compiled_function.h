@@ -21,9 +21,10 @@ struct CompileOptions {
   bool fullgraph = false;
   bool symbolic_numbers = false;  // what is read from integer tensors stays symbolic; with fullgraph it always does
   driver::Options code;
-  bool evaluate = false;   // by the bytecode evaluator; else traced: run natively on tensors that take notes
-  bool keep_text = false;  // keep the graph's text, for cresset.explain
-  PyRef guard_filter;      // of the user's: which facts to keep (state_facts.h); empty: all
+  bool evaluate = false;       // by the bytecode evaluator; else traced: run natively on tensors that take notes
+  bool keep_text = false;      // keep the graph's text, for cresset.explain
+  bool keep_rejected = false;  // keep the sizes with which calls raised, for cresset.solve
+  PyRef guard_filter;          // of the user's: which facts to keep (state_facts.h); empty: all
   int64_t entry_limit = 64;
   int64_t successor_limit = 64;  // of a point between two pieces
 };
@@ -60,6 +61,7 @@ class CompiledFunction {
   void clear_variants();
   const Variants& variants() const { return variants_; }
   const Points& points() const { return points_; }
+  const std::vector<RejectedSizes>& rejected() const { return rejected_; }
   const CompileOptions& options() const { return options_; }
   // Nanoseconds that it takes to find the variant that serves such a call, on average; negative when none does.
   double check_ns(PyObject* args, PyObject* kwargs, int64_t count);
@@ -93,6 +95,7 @@ class CompiledFunction {
   CompileOptions options_;
   std::unique_ptr<ShapeProfile> profile_;  // made at the first capture, with auto_dynamic
   Variants variants_;
+  std::vector<RejectedSizes> rejected_;
   Points points_;
   Varying varying_;
   CallHints hints_;

@@ -37,6 +37,7 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
     bridge::DimMark& mark = marks[static_cast<size_t>(dim)];
     if (kind == "static") mark.policy = sym::Policy::Static;
     mark.unbacked = kind == "unbacked";
+    if (kind == "maybe") mark.policy = sym::Policy::Suggested;
     if (kind == "dynamic") mark.policy = sym::Policy::MarkedDynamic;
     if (PyTuple_GET_ITEM(value, 1) != Py_None) mark.range.lo = PyLong_AsLongLong(PyTuple_GET_ITEM(value, 1));
     if (PyTuple_GET_ITEM(value, 2) != Py_None) mark.range.hi = PyLong_AsLongLong(PyTuple_GET_ITEM(value, 2));
@@ -83,10 +84,16 @@ void pin_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t pinned, size_t
 }
 
 // A dimension that the user marked dynamic must not have been pinned.
-void check_marks(sym::ShapeEnv& env) {
+void check_marks(sym::ShapeEnv& env, const std::vector<sym::FixedSize>& fixed) {
   if (env.violations().empty()) return;
-  set_error("ConstraintError", sym::explain_violations(env));
+  set_error("ConstraintError", sym::explain_violations(env, fixed));
   throw PythonError{};
+}
+
+// A dimension of which the user suggested that it varies may have been.
+void log_suggestions(sym::ShapeEnv& env) {
+  if (!log::enabled(log::Area::Guards)) return;
+  for (const std::string& line : sym::dropped_suggestions(env)) log::write(log::Area::Guards, line);
 }
 
 }  // namespace
@@ -134,8 +141,9 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
       continue;
     }
     const PyRef python = checked(THPVariable_Wrap(leaves_.tensors[i]));
-    capture_->add_guest(leaves_.tensors[i], names.tensors[i],
-                        marks_of(python.get(), leaves_.tensors[i].dim(), names.tensors[i], profile_));
+    const auto marks = marks_of(python.get(), leaves_.tensors[i].dim(), names.tensors[i], profile_);
+    note_fixed(leaves_.tensors[i], names.tensors[i], marks);
+    capture_->add_guest(leaves_.tensors[i], names.tensors[i], marks);
   }
   for (size_t i = 0; i < leaves_.ints.size(); ++i)
     ints.push_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i]))));
@@ -144,6 +152,12 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   given_args_ = with_symbols(variant_->args, args, symbols);
   given_kwargs_ = with_symbols(variant_->kwargs, kwargs, symbols);
   variant_->facts.place(ints, placed_);
+}
+
+void Piece::note_fixed(const at::Tensor& tensor, const std::string& name, const std::vector<bridge::DimMark>& marks) {
+  for (size_t d = 0; d < marks.size(); ++d)
+    if (marks[d].policy == sym::Policy::Static && !marks[d].unbacked)
+      fixed_.push_back({c10::str(name, ".size(", d, ")"), tensor.size(static_cast<int64_t>(d))});
 }
 
 void Piece::begin_recipes(Session* session) {
@@ -271,7 +285,7 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   const std::shared_ptr<sym::ShapeEnv> env = captured.graph->env_ptr();
   std::unordered_map<sym::VarId, uint32_t> slots;
   for (uint32_t i = 0; i < captured.symbols.size(); ++i) slots.emplace(captured.symbols[i].var, i);
-  check_marks(*env);
+  check_marks(*env, fixed_);
   if (options_.guard_filter) variant_->facts.filter(options_.guard_filter.get());
   totals.operators_captured += captured.operators;
   totals.shape_rule_entries += captured.shape_rule_entries;
@@ -283,7 +297,8 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
     variant_->entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text,
                                                       builder_->numbers);
   }
-  check_marks(*env);
+  check_marks(*env, fixed_);
+  log_suggestions(*env);
   std::vector<int64_t> symbols(variant_->entry->symbol_count());
   std::string why;
   const bool same = variant_->entry->matches(inputs, leaves_.ints, symbols.data(), &why);
@@ -293,6 +308,8 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   variant_->released = released_inputs(*variant_);
   if (profile_ != nullptr) {
     profile_->note_outcome(*env);
+    profile_->note_floats(variant_->args);
+    profile_->note_floats(variant_->kwargs);
     profile_->save();
   }
   if (!is_repeated) count();

@@ -7,6 +7,7 @@
 #include "bridge/capture.h"
 #include "frontend/compiled_function.h"
 #include "frontend/session.h"
+#include "sym/explain.h"
 
 namespace cresset::frontend {
 
@@ -50,6 +51,7 @@ class Piece {
   void compile_and_run();
 
  private:
+  void note_fixed(const at::Tensor& tensor, const std::string& name, const std::vector<bridge::DimMark>& marks);
   void add_bases();
   void add_held_by_tracebacks();
   void add_temporaries(uint64_t since);
@@ -64,6 +66,7 @@ class Piece {
   std::shared_ptr<bridge::Capture> capture_;
   CallLeaves leaves_;
   PyRef args_, kwargs_, given_args_, given_kwargs_;
+  std::vector<sym::FixedSize> fixed_;
   PlacedNumbers placed_;  // in the caller's containers
   std::unique_ptr<RecipeBuilder> builder_;
   std::vector<const c10::TensorImpl*> floats_;  // stand-ins of float arguments: whoever holds them holds a number

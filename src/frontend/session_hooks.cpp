@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "bridge/text_of_numbers.h"
 #include "frontend/compiled_function.h"
 #include "frontend/equivalents.h"
 #include "frontend/foreign.h"
@@ -193,6 +194,8 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   PyRef value = *kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
   if (!value && PyErr_Occurred() == nullptr) {
     const Operation operation = in_progress_.kept();
+    std::optional<bridge::MakingText> text;
+    if (*kind == Operation::Kind::Format) text.emplace();
     value = inside_transform() ? run_on_wrappers(*capture_, [&] { return perform(operation); }) : perform(operation);
   }
   in_progress_ = {};

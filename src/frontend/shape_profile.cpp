@@ -4,6 +4,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -67,16 +69,40 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// Calls f(source, size) for each dimension of each tensor of a call.
+// Calls f(source, value) for each dimension of each tensor of a call, and for each number: floats as their bits.
 template <class F>
-void for_each_size(const ArgSpec& spec, const CallLeaves& leaves, size_t& next, F&& f) {
-  if (spec.kind == ArgSpec::Kind::Float) ++next;  // a tensor of one number among the leaves
-  if (spec.kind == ArgSpec::Kind::Tensor) {
-    const at::Tensor& t = leaves.tensors[next++];
-    for (int64_t d = 0; d < t.dim(); ++d) f(c10::str(spec.path, ".size(", d, ")"), t.size(d));
+class Visit {
+ public:
+  Visit(const CallLeaves& leaves, F f) : leaves_(leaves), f_(std::move(f)) {}
+
+  void operator()(const ArgSpec& spec) {
+    PyObject* const object = spec.object.get();
+    if (spec.kind == ArgSpec::Kind::Value && PyLong_CheckExact(object)) number(spec.path, object);
+    if (spec.kind == ArgSpec::Kind::Value && PyFloat_CheckExact(object))
+      f_(spec.path, std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(object)));
+    if (spec.kind == ArgSpec::Kind::Int) f_(spec.path, leaves_.ints[ints_++]);
+    if (spec.kind == ArgSpec::Kind::Float)
+      f_(spec.path, std::bit_cast<int64_t>(leaves_.tensors[tensors_++].item<double>()));
+    if (spec.kind == ArgSpec::Kind::Tensor) {
+      const at::Tensor& t = leaves_.tensors[tensors_++];
+      for (int64_t d = 0; d < t.dim(); ++d) f_(c10::str(spec.path, ".size(", d, ")"), t.size(d));
+    }
+    for (const ArgSpec& child : spec.children) (*this)(child);
   }
-  for (const ArgSpec& child : spec.children) for_each_size(child, leaves, next, f);
-}
+
+ private:
+  void number(const std::string& path, PyObject* object) {
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow == 0) f_(path, value);
+  }
+
+  const CallLeaves& leaves_;
+  F f_;
+  size_t tensors_ = 0, ints_ = 0;
+};
+
+bool is_size(const std::string& source) { return source.ends_with(")") && source.find(".size(") != std::string::npos; }
 
 // Holds the file against other processes.
 class FileLock {
@@ -100,12 +126,18 @@ ShapeProfile::ShapeProfile(PyObject* function) : file_(file_for(function)) {
 }
 
 void ShapeProfile::observe(const ArgSpec& args, const ArgSpec& kwargs, const CallLeaves& leaves) {
-  size_t next = 0;
-  const auto see = [&](const std::string& source, int64_t size) {
-    if (profile_.observe(source, size)) CRESSET_LOG(Recompiles, source + " varies: it becomes dynamic");
-  };
-  for_each_size(args, leaves, next, see);
-  for_each_size(kwargs, leaves, next, see);
+  Visit see(leaves, [&](const std::string& source, int64_t value) {
+    if (profile_.observe(source, value)) CRESSET_LOG(Recompiles, source + " varies: it becomes dynamic");
+  });
+  see(args);
+  see(kwargs);
+}
+
+void ShapeProfile::add_varying(std::vector<std::string>& paths) const {
+  for (const auto& [source, record] : profile_.records())
+    if (!is_size(source) && profile_.wants_symbol(source) &&
+        std::find(paths.begin(), paths.end(), source) == paths.end())
+      paths.push_back(source);
 }
 
 void ShapeProfile::mark_static(const std::string& tensor, std::vector<bridge::DimMark>& marks) const {
@@ -117,9 +149,15 @@ void ShapeProfile::mark_static(const std::string& tensor, std::vector<bridge::Di
 
 void ShapeProfile::note_outcome(sym::ShapeEnv& env) {
   for (const sym::Symbol& s : env.symbols()) {
-    if (s.hint && s.policy == sym::Policy::Dynamic && env.pool().is_const(env.simplify(env.pool().var(s.var))))
+    if (s.hint && (s.policy == sym::Policy::Dynamic || s.policy == sym::Policy::Suggested) &&
+        env.pool().is_const(env.simplify(env.pool().var(s.var))))
       profile_.note_pinned(s.source);
   }
+}
+
+void ShapeProfile::note_floats(const ArgSpec& args) {
+  if (args.kind == ArgSpec::Kind::Float && args.object) profile_.note_pinned(args.path);
+  for (const ArgSpec& child : args.children) note_floats(child);
 }
 
 void ShapeProfile::save() {

@@ -19,12 +19,16 @@ class ShapeProfile {
   // Reads what earlier runs left.
   explicit ShapeProfile(PyObject* function);
 
-  // The sizes of a call for which something is compiled.
+  // Paths of ints and floats that are to be symbols from the first call on, added to those that are known.
+  void add_varying(std::vector<std::string>& paths) const;
+  // The sizes and numbers of a call for which something is compiled.
   void observe(const ArgSpec& args, const ArgSpec& kwargs, const CallLeaves& leaves);
   // "auto": what did not vary is static.
   void mark_static(const std::string& tensor, std::vector<bridge::DimMark>& marks) const;
   // After a capture: sizes that were symbols and got one value.
   void note_outcome(sym::ShapeEnv& env);
+  // Likewise of floats: those that a program looked at.
+  void note_floats(const ArgSpec& args);
   // Merges with the file as it is now.
   void save();
 

@@ -32,6 +32,13 @@ struct PlaceInFrames {
   Py_ssize_t frame, part, variable;
 };
 
+// The conditions on sizes under which a call raised.
+struct RejectedSizes {
+  std::shared_ptr<sym::ShapeEnv> env;
+  std::vector<bridge::SymbolBinding> symbols;
+  size_t tensors = 0;  // of a call
+};
+
 // One compiled variant: everything a call is checked against, and how its result is made. `entry` is null when the
 // function could not be captured for calls of this kind: they run eagerly.
 struct Variant {
@@ -53,6 +60,7 @@ struct Variant {
   uint64_t used = 0;             // when it served a call last, by the function's count of calls
   bool in_inference = false;     // its results are tensors of inference mode, though calls are made outside of it
   bool raised = false;           // while captured the function raised, or was watched: nothing is learned from that
+  std::unique_ptr<RejectedSizes> rejected;  // where sizes and types alone made it raise, and that is to be kept
 
   int visit(visitproc visit, void* arg) const;
 };

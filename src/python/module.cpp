@@ -60,7 +60,7 @@ py::dict stats() {
 
 py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse,
                             bool keep_text, bool auto_dynamic, bool evaluate, bool symbolic_numbers,
-                            const py::object& guard_filter, int64_t entry_limit) {
+                            const py::object& guard_filter, int64_t entry_limit, bool keep_rejected) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
   options.fullgraph = fullgraph;
@@ -69,6 +69,7 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   options.code.eager_rounding = eager_rounding;
   options.code.fuse = fuse;
   options.keep_text = keep_text;
+  options.keep_rejected = keep_rejected;
   if (!guard_filter.is_none()) options.guard_filter = frontend::PyRef::borrow(guard_filter.ptr());
   options.entry_limit = entry_limit > 0 ? entry_limit : std::max<int64_t>(1, option_int(Option::ENTRY_LIMIT));
   options.evaluate = evaluate && cresset_eval_unsupported() == nullptr;
@@ -121,7 +122,7 @@ PYBIND11_MODULE(_C, m) {
   m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
         py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false, py::arg("auto_dynamic") = false,
         py::arg("evaluate") = false, py::arg("symbolic_numbers") = false, py::arg("guard_filter") = py::none(),
-        py::arg("entry_limit") = 0);
+        py::arg("entry_limit") = 0, py::arg("keep_rejected") = false);
   m.def("variants", &variants);
   m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
   m.def("check_ns", [](const py::object& f, const py::tuple& args, const py::dict& kwargs, int64_t count) {

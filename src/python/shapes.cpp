@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "python/state_of.h"
@@ -119,78 +120,109 @@ py::object sample_sizes(const py::object& function, size_t variant, uint64_t see
 
 using Sizes = std::vector<std::tuple<std::string, uint32_t, uint32_t, int64_t>>;  // kind, position, dimension, value
 
-// All variants' guards over common variables.
+// Sizes that a variant accepts, or with which a call raised.
+struct Class {  // of sizes
+  sym::ShapeEnv& env;
+  const std::vector<SymbolBinding>& symbols;
+  std::span<const sym::GuardFact> guards;
+  size_t tensors;  // of a call
+  bool raised = false;
+};
+
+// The conditions of all classes over common variables.
 class Outside {
  public:
-  void add(bridge::Entry& entry) {
+  void add(const Class& c) {
     std::unordered_map<sym::VarId, sym::ExprId> here;
-    for (const SymbolBinding& s : entry.symbols()) {
-      const sym::Symbol* symbol = entry.env()->symbol(s.var);
-      if (symbol != nullptr && symbol->hint) here.emplace(s.var, variable(entry, s, *symbol));
+    for (const SymbolBinding& s : c.symbols) {
+      const sym::Symbol* symbol = c.env.symbol(s.var);
+      if (symbol != nullptr && symbol->hint) here.emplace(s.var, variable(s, *symbol, c.tensors));
     }
     std::vector<sym::ExprId> conditions;
-    for (const sym::GuardFact& guard : entry.guards()) {
-      if (auto there = sym::transfer(entry.env()->pool(), guard.condition, pool_, here)) conditions.push_back(*there);
+    for (const sym::GuardFact& guard : c.guards) {
+      if (guard.reason.op == sym::kTextOfNumber && c.raised) continue;  // of the error's message
+      if (auto there = sym::transfer(c.env.pool(), guard.condition, pool_, here)) conditions.push_back(*there);
     }
     classes_.push_back(std::move(conditions));
   }
 
-  void add_point(const Sizes& sizes) {
-    std::vector<sym::ExprId> point;
-    for (const auto& [kind, position, dim, value] : sizes) {
-      const auto source = kind == "int" ? SymbolSource::Kind::IntArgument : SymbolSource::Kind::InputSize;
-      const auto it = vars_.find({static_cast<int>(source), position, dim});
-      if (kind != "fixed" && it != vars_.end()) point.push_back(pool_.eq(it->second, pool_.constant(value)));
-    }
-    classes_.push_back(std::move(point));
-  }
+  void add_point(const Sizes& sizes) { classes_.push_back(equalities(sizes)); }
 
-  sym::Solution solve() {
+  // near: where to look first, changing as few sizes as can be.
+  sym::Solution solve(const Sizes& near) {
     for (const auto& conditions : classes_) solver_.exclude(conditions);
+    const std::vector<sym::ExprId> stay = equalities(near);
+    for (size_t distance = 0; distance < stay.size(); ++distance)  // 0: one size changes, else two
+      for (size_t a = 0; a + distance < stay.size(); ++a) {
+        sym::Solver solver = solver_;
+        for (size_t i = 0; i < stay.size(); ++i)
+          if (i != a && i != a + distance) solver.require(stay[i]);
+        if (sym::Solution found = solver.smallest(); found.found()) return found;
+      }
     return solver_.smallest();
   }
 
-  py::list sizes(bridge::Entry& entry, const sym::Solution& found) const {
+  py::list sizes(const sym::Solution& found) const {
     py::list out;
-    for (const SymbolBinding& s : entry.symbols()) {
-      const auto it = vars_.find(key_of(s));
-      if (it == vars_.end()) continue;
-      const int64_t value = found.values.at(pool_.var_of(it->second));
-      out.append(py::make_tuple(kind_name(s, entry.tensor_count()), s.source.position, s.source.dim, value));
+    for (const auto& [key, variable] : vars_) {
+      const int64_t value = found.values.at(pool_.var_of(variable.expr));
+      out.append(py::make_tuple(variable.kind, std::get<1>(key), std::get<2>(key), value));
     }
     return out;
   }
 
  private:
-  sym::ExprId variable(bridge::Entry& entry, const SymbolBinding& s, const sym::Symbol& symbol) {
-    auto [it, fresh] = vars_.try_emplace(key_of(s), sym::ExprId{});
-    if (!fresh) return it->second;
-    it->second = pool_.var(pool_.new_var());
-    const bool fixed = std::string(kind_name(s, entry.tensor_count())) == "fixed";
-    solver_.declare(pool_.var_of(it->second), fixed ? sym::Interval::point(*symbol.hint) : natural(symbol));
-    return it->second;
+  std::vector<sym::ExprId> equalities(const Sizes& sizes) {
+    std::vector<sym::ExprId> out;
+    for (const auto& [kind, position, dim, value] : sizes) {
+      const auto source = kind == "int" ? SymbolSource::Kind::IntArgument : SymbolSource::Kind::InputSize;
+      const auto it = vars_.find({static_cast<int>(source), position, dim});
+      if (kind != "fixed" && it != vars_.end()) out.push_back(pool_.eq(it->second.expr, pool_.constant(value)));
+    }
+    return out;
+  }
+
+  struct Variable {
+    sym::ExprId expr;
+    const char* kind;
+  };
+
+  sym::ExprId variable(const SymbolBinding& s, const sym::Symbol& symbol, size_t tensors) {
+    auto [it, fresh] = vars_.try_emplace(key_of(s), Variable{});
+    if (!fresh) return it->second.expr;
+    it->second = {pool_.var(pool_.new_var()), kind_name(s, tensors)};
+    const bool fixed = std::string(it->second.kind) == "fixed";
+    solver_.declare(pool_.var_of(it->second.expr), fixed ? sym::Interval::point(*symbol.hint) : natural(symbol));
+    return it->second.expr;
   }
 
   sym::ExprPool pool_;
   sym::Solver solver_{pool_};
-  std::map<Key, sym::ExprId> vars_;
+  std::map<Key, Variable> vars_;
   std::vector<std::vector<sym::ExprId>> classes_;
 };
 
-// The smallest sizes that no variant accepts and that are none of `others`: (status, sizes), status one of "found",
-// "covered", "gave up".
-py::tuple sizes_outside(const py::object& function, const std::vector<Sizes>& others) {
+// The smallest sizes that no variant accepts, with which no call raised because of sizes alone, and that are none of
+// `others`: (status, sizes), status one of "found", "covered", "gave up". near: sizes of which to change as few as
+// can be, instead.
+py::tuple sizes_outside(const py::object& function, const std::vector<Sizes>& others, const Sizes& near) {
   Outside outside;
-  bridge::Entry* any = nullptr;
-  for (const auto& variant : state_of(function).variants()) {
+  const auto& state = state_of(function);
+  bool any = false;
+  for (const auto& variant : state.variants()) {
     if (variant->entry == nullptr) continue;
-    any = variant->entry.get();
-    outside.add(*any);
+    any = true;
+    bridge::Entry& entry = *variant->entry;
+    outside.add({*entry.env(), entry.symbols(), entry.guards(), entry.tensor_count()});
   }
-  if (any == nullptr) return py::make_tuple("gave up", py::none());
+  for (const frontend::RejectedSizes& r : state.rejected()) {
+    any = true;
+    outside.add({*r.env, r.symbols, r.env->guards(), r.tensors, true});
+  }
+  if (!any) return py::make_tuple("gave up", py::none());
   for (const Sizes& sizes : others) outside.add_point(sizes);
-  const sym::Solution found = outside.solve();
-  if (found.found()) return py::make_tuple("found", outside.sizes(*any, found));
+  const sym::Solution found = outside.solve(near);
+  if (found.found()) return py::make_tuple("found", outside.sizes(found));
   return py::make_tuple(found.status == sym::Solution::Status::None ? "covered" : "gave up", py::none());
 }
 
@@ -200,7 +232,8 @@ void init_shapes(py::module_& m) {
   m.def("shape_report", &shape_report);
   m.def("sample_sizes", &sample_sizes, py::arg("function"), py::arg("variant"), py::arg("seed"),
         py::arg("spread") = 64);
-  m.def("sizes_outside", &sizes_outside, py::arg("function"), py::arg("others") = std::vector<Sizes>{});
+  m.def("sizes_outside", &sizes_outside, py::arg("function"), py::arg("others") = std::vector<Sizes>{},
+        py::arg("near") = Sizes{});
 }
 
 }  // namespace cresset::python

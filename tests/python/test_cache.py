@@ -111,3 +111,22 @@ print(cresset.stats()["graphs"], cresset.stats()["programs_from_disk"])
     )
     assert in_process(template.format(function="lambda x: h(x, 1)", arguments="x"), tmp_path) == ["1", "0"]
     assert in_process(template.format(function="h", arguments="x, 1"), tmp_path) == ["1", "1"]
+
+
+def test_symbols_that_were_pinned_do_not_change_the_key(tmp_path):
+    """Three more that are tried, and pinned, in one process and not in the other."""
+    template = (
+        SET_UP
+        + """
+def h(x, y, *numbers):
+    for n in numbers:
+        if n != 7:
+            return x
+    return torch.softmax(x @ y, -1) + x.size(0)
+x, y = torch.randn(4, 6), torch.randn(6, 5)
+cresset.compile(h)(x, y, *{numbers})
+print(cresset.stats()["graphs"], cresset.stats()["programs_from_disk"])
+"""
+    )
+    assert in_process(template.format(numbers=()), tmp_path) == ["1", "0"]
+    assert in_process(template.format(numbers=(7, 7, 7)), tmp_path) == ["1", "1"]

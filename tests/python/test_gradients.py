@@ -316,6 +316,37 @@ def test_what_was_saved_goes_while_the_backward_pass_runs():
     assert peak(cresset.compile(model), 4) <= 1.15 * peak(model, 2)
 
 
+def test_a_result_whose_elements_lie_in_one_place():
+    def function(x):
+        y = x * 2
+        flat = torch.cat([y, y + 1]).view(-1)
+        return y.expand(2, *y.shape), y.sum(0, keepdim=True).expand(4, -1), flat.unfold(0, 3, 2)
+
+    compiled = cresset.compile(function)
+    for n in (3, 1, 5):
+        x, z = (torch.ones(n, 3).requires_grad_() for _ in range(2))
+        for f, leaf in ((function, x), (compiled, z)):
+            a, b, c = f(leaf)
+            weighted = [(r * torch.arange(r.numel()).reshape(r.shape)).sum() for r in (a, c)]
+            (sum(weighted) + (b * b).sum()).backward()
+        torch.testing.assert_close(z.grad, x.grad)
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["graph_break_reasons"] == []
+
+
+def test_a_row_in_all_places():
+    def function(x):
+        return x[:1].expand(x.shape[0], -1).flatten(-2)
+
+    for shapes in ([(2, 1)], [(3, 4), (1, 2), (1, 5), (2, 1), (4, 3)]):
+        compiled = cresset.compile(function)
+        for shape in shapes:
+            x, z = (torch.ones(shape).requires_grad_() for _ in range(2))
+            for f, leaf in ((function, x), (compiled, z)):
+                y = f(leaf)
+                (y * torch.arange(1.0, 1 + y.numel())).sum().backward()
+            torch.testing.assert_close(z.grad, x.grad)
+
+
 def test_backward_twice_needs_retain_graph():
     f = cresset.compile(lambda x, w: torch.tanh(x @ w) @ w)
     x, w = want(8, 8), want(8, 8)

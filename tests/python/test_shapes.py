@@ -60,6 +60,30 @@ def test_mark_dynamic_that_must_be_static():
         cresset.compile(function)(x)
 
 
+def test_a_suggestion_that_cannot_be_followed_is_dropped(capfd):
+    cresset._C.log_areas("guards")
+    try:
+        x, y = torch.randn(8), torch.randn(8)
+        cresset.maybe_mark_dynamic(x, 0)
+        cresset.maybe_mark_dynamic(y, 0)
+        torch.testing.assert_close(
+            cresset.compile(lambda x, y: (x.view(2, 4) + 1, y * 2))(x, y), (x.view(2, 4) + 1, y * 2)
+        )
+    finally:
+        cresset._C.log_areas("")
+    text = capfd.readouterr().err
+    assert "the suggestion that args[0].size(0) varies is dropped: it is pinned to 8" in text and "aten::view" in text
+    assert "args[1].size(0) varies" not in text
+
+
+def test_a_mark_that_a_static_size_contradicts_names_it():
+    x, y = torch.randn(5), torch.randn(5)
+    cresset.mark_dynamic(x, 0)
+    cresset.mark_static(y, 0)
+    with pytest.raises(cresset.ConstraintError, match=r"args\[1\]\.size\(0\) is static, and 5"):
+        cresset.compile(torch.add)(x, y)
+
+
 def test_mark_dynamic_with_a_range():
     x = torch.randn(8, 3)
     cresset.mark_dynamic(x, 0, min=2, max=64)

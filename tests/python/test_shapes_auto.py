@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -66,3 +67,42 @@ def test_a_wrong_profile_costs_time_only(tmp_path):
     (profile,) = Path(tmp_path, "profiles").glob("*.sizes")
     profile.write_text("cresset sizes 1\nargs[0].size(9)\tvaried\t1,2\nnonsense\n")
     assert in_process(PROGRAM.format(sizes=[3, 5, 6]), tmp_path) == ["2"]
+
+
+def test_numbers_that_varied_are_remembered(tmp_path):
+    program = """
+import torch, cresset
+def f(x, n, scale, steers):
+    return x[:n] * scale if steers > 1 else x
+c = cresset.compile(f, dynamic="auto")
+x = torch.randn(9)
+for n, scale, steers in {calls}:
+    torch.testing.assert_close(c(x, n, scale, steers), f(x, n, scale, steers))
+print(cresset.stats()["graphs"])
+"""
+    assert in_process(program.format(calls=[(3, 0.5, 2), (4, 0.25, 2)]), tmp_path) == ["2"]
+    (profile,) = Path(tmp_path, "profiles").glob("*.sizes")
+    text = profile.read_text()
+    assert "args[1]\tvaried\t3,4" in text and "args[3]\tsteady\t2" in text
+    assert in_process(program.format(calls=[(5, 0.75, 2), (6, 1.5, 2), (1, -1.0, 2)]), tmp_path) == ["1"]
+
+
+def test_a_float_that_was_pinned_is_not_tried_again(tmp_path):
+    program = """
+import torch, cresset
+def f(x, scale):
+    return x * 2 if scale > 1 else x - 1
+c = cresset.compile(f, dynamic="auto")
+for scale in {scales}:
+    torch.testing.assert_close(c(torch.ones(3), scale), f(torch.ones(3), scale))
+"""
+    in_process(program.format(scales=[0.5, 1.5]), tmp_path)
+    (profile,) = Path(tmp_path, "profiles").glob("*.sizes")
+    assert "args[1]\tvaried,pinned\t" in profile.read_text()
+
+
+def test_a_profile_is_good_on_another_machine(tmp_path):
+    """Files of profiles alone, in another place."""
+    assert in_process(PROGRAM.format(sizes=[3, 5]), tmp_path / "here") == ["2"]
+    shutil.copytree(tmp_path / "here" / "profiles", tmp_path / "there" / "profiles")
+    assert in_process(PROGRAM.format(sizes=[9, 4, 6]), tmp_path / "there") == ["1"]

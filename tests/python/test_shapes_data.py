@@ -246,3 +246,74 @@ def test_inputs_are_written_after_the_last_stage():
     for seed in range(3):
         torch.manual_seed(seed)
         assert_same_call(function, compiled, torch.randn(6))
+
+
+def data_sizes(compiled):
+    (report,) = cresset._C.shape_report(compiled)
+    return [d["name"] for d in report["dimensions"] if d["kind"] == "data"]
+
+
+def test_a_size_is_bound_before_it_is_used():
+    """One symbol a producer: sizes made of others, allocations and kernels use those."""
+
+    def function(x):
+        first = x[x > 0]
+        second = first[first < 1]
+        room = torch.zeros(first.shape[0] + 2 * second.shape[0]) + 1
+        return room.cumsum(0), torch.cat([first, second]) * second.shape[0], second.repeat(2).sum()
+
+    compiled = cresset.compile(function, fullgraph=True)
+    for n in (9, 1, 0, 30):
+        assert_same_call(function, compiled, torch.randn(n))
+    assert len(data_sizes(compiled)) == 2
+
+
+def test_heuristics_add_no_guards_on_data():
+    def function(x):
+        kept = x[x[:, 0] > 0]
+        wide = kept @ torch.ones(x.shape[1], 64)
+        return wide.softmax(-1).sum(0), torch.cat([wide, wide * 2], 1).amax(1), wide.cumsum(0)
+
+    compiled = cresset.compile(function, fullgraph=True)
+    for n in (5, 700, 1, 0, 64):
+        assert_same_call(function, compiled, torch.randn(n, 3))
+    (report,) = cresset._C.shape_report(compiled)
+    names = data_sizes(compiled)
+    assert names and not any(name in text for name in names for text in report["asked"] + report["assertions"])
+    assert cresset.stats()["graphs"] == 1
+
+
+def test_what_follows_is_one_stage_over_what_there_is():
+    def function(x):
+        where = x.nonzero()
+        scaled = torch.relu(where.float() * 2 - 3) + x.shape[0]
+        return (scaled * scaled).sum(0)
+
+    compiled = cresset.compile(function)
+    for n in (8, 1, 0, 300):
+        assert_same_call(function, compiled, torch.randn(n, 3))
+    (variant,) = cresset._C.variants(compiled)
+    launches = [line for line in variant["program"].splitlines() if line.startswith("launch")]
+    assert len(launches) == 1 and variant["extern_calls"] == 0, variant["program"]
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["native_stretches"], stats["eager_calls"]) == (1, 0, 0, 0)
+
+
+def test_a_piece_ends_at_the_operator_and_nothing_runs_twice():
+    seen = []
+
+    def function(x):
+        y = torch.relu(x) + 1
+        seen.append("before")
+        z = torch.kron(y[y > 1.5], torch.ones(2))  # asks for sizes as numbers
+        seen.append("after")
+        return z * 3
+
+    compiled = cresset.compile(function)
+    x = torch.tensor([1.0, -1.0, 3.0])
+    torch.testing.assert_close(compiled(x), torch.tensor([6.0, 6.0, 12.0, 12.0]))
+    assert seen == ["before", "after"]
+    stats = cresset.stats()
+    assert stats["graph_breaks"] == 1 and stats["graphs"] == 2 and stats["eager_calls"] == 0
+    torch.testing.assert_close(compiled(torch.ones(4)), torch.full((8,), 6.0))
+    assert seen == ["before", "after"] * 2 and cresset.stats()["graphs"] == 2

@@ -67,6 +67,19 @@ def test_a_fact_about_a_size_is_asserted_not_guarded(compiled, state):
     assert variant["guards"] == []
 
 
+def test_a_message_made_of_sizes_pins_nothing_where_a_function_makes_it(compiled):
+    def function(x, n):
+        cresset.check(x.shape[0] <= n, lambda: f"{x.shape[0]} rows, of at most {n}")
+        return x * 2
+
+    f = compiled(function)
+    for rows in (3, 1, 6):
+        assert_same_call(function, f, torch.randn(rows, 2), 6)
+    with pytest.raises(RuntimeError, match="7 rows, of at most 6"):
+        f(torch.randn(7, 2), 6)
+    one_graph()
+
+
 def test_a_stated_size_settles_a_branch(compiled):
     def function(x):
         cresset.check(x.shape[0] > 2)

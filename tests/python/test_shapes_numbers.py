@@ -263,3 +263,25 @@ def test_the_text_of_a_size_that_data_makes(symbolic):
     compiled = symbolic(function)
     for _ in range(3):
         assert_same_call(function, compiled, torch.randn(5))
+
+
+def test_split_with_gradients(symbolic):
+    def f(x, lengths):
+        parts = torch.split(x, lengths.tolist())
+        return sum((part * part).sum() * i for i, part in enumerate(parts)), parts[1] * 2
+
+    compiled = symbolic(f)
+    for lengths in ([2, 3, 5], [0, 10, 0], [1, 1, 8], [10, 0, 0], [2, 3, 4], [-1, 5, 6]):
+        outcomes = []
+        for function in (f, compiled):
+            x = torch.ones(10, 3).requires_grad_()
+            try:
+                total, part = function(x, torch.tensor(lengths))
+                (total + part.sum()).backward()
+                outcomes.append((total.detach(), x.grad))
+            except RuntimeError as e:
+                outcomes.append(str(e))
+        if isinstance(outcomes[0], str):
+            assert outcomes[0] == outcomes[1]
+        else:
+            torch.testing.assert_close(*outcomes)

@@ -431,3 +431,25 @@ def test_sizes_as_keys_are_ints():
         assert got[1:] == expected[1:] and ours == kept[-1]
         assert types(got) == types(expected)
         assert type(next(iter(ours))) is int and type(next(iter(ours.values()))) is int
+
+
+def test_parts_that_are_empty():
+    """Nothing is read of what is empty, and eager's own answers for it are kept."""
+
+    def f(x):
+        padded = F.pad(x, (1, 2)), F.pad(x, (0, (-x.shape[-1]) % 4), value=3.0)
+        return *padded, torch.nn.functional.pixel_unshuffle(x[:, None, :, :].repeat(1, 1, 2, 2), 2)
+
+    compiled = cresset.compile(f)
+    for sizes in ((2, 3, 5), (2, 3, 0), (0, 3, 5), (2, 0, 4), (1, 1, 1), (3, 2, 8)):
+        assert_same_call(f, compiled, torch.randn(*sizes))
+    assert cresset.stats()["graph_break_reasons"] == []
+
+
+def test_cutting_more_than_there_is_raises():
+    def f(x):
+        return F.pad(x, (-1, 1))
+
+    compiled = cresset.compile(f)
+    for n in (2, 0, 1):
+        assert_same_call(f, compiled, torch.randn(n, 3 * n))

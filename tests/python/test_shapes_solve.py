@@ -186,3 +186,54 @@ def test_every_class_of_sizes_of_an_operator_is_tested(name):
             with pytest.raises(type(s.error)) as raised:
                 compiled(*s.args, **s.kwargs)
             assert str(raised.value) == str(s.error)
+
+
+def attention(q, k, v):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def padded(x, *, value: float, n: int):
+    return torch.nn.functional.pad(x, (n, n), value=value).masked_fill(x.new_ones(x.shape[-1] + 2 * n) > 1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (lambda x, mask: x.masked_fill(mask, 0.0), [(), ()]),
+        (lambda z: torch.view_as_real(z) * 2, [()]),
+        (attention, None),
+        (torch.nn.Conv2d(3, 4, 3), [(3, 3, 3)]),
+        (torch.nn.MultiheadAttention(8, 2), None),
+        (torch.nn.LSTM(3, 4), None),
+        (torch.mm, [(0, 0), (0, 0)]),
+    ],
+    ids=["mask", "complex", "attention", "convolution", "heads", "lstm", "builtin"],
+)
+def test_the_user_gives_only_the_function(function, shapes):
+    """Sizes that the function itself asks for (of parameters, say) are found by leaving the conditions that made a call
+    raise, one after another."""
+    solved = cresset.solve(function, limit=8)
+    good = [s for s in solved if s.error is None]
+    assert good
+    if shapes is not None:
+        assert shapes in [[tuple(a.shape) for a in s.args] for s in good]
+    for s in good:
+        function(*s.args, **s.kwargs)
+
+
+def test_numbers_and_keywords_are_found():
+    (sample, *_) = [s for s in cresset.solve(padded, limit=4) if s.error is None]
+    assert type(sample.kwargs["n"]) is int and type(sample.kwargs["value"]) is float
+
+
+def test_sizes_that_make_a_call_raise_are_a_class():
+    def function(x):
+        if x.shape[0] % 3 != 0:
+            raise ValueError(f"{x.shape[0]} rows")
+        return x.view(-1, 3).sum(0) if x.shape[0] < 8 else x * 2
+
+    solved = cresset.solve(function, torch.randn(9))
+    assert solved.status == "covered" and len(solved) == 3
+    assert [s.args[0].shape[0] for s in solved if s.error is None] == [9, 0]
+    (bad,) = [s for s in solved if s.error is not None]
+    assert str(bad.error) == "1 rows"

@@ -150,6 +150,13 @@ def jagged_lengths(n, h, w):
     return f, (torch.randn(h, 2), torch.arange(n))
 
 
+def sum_beside_zeros(n, h, w):
+    def f(x):  # the sum's loop and its reader's have one extent
+        return torch.slice_scatter(x.new_zeros(x.size(0), x.size(1)), (x * 2).sum(0, keepdim=True), 0, 0, 1)
+
+    return f, (torch.randn(n, h if n % 2 else 1),)
+
+
 def several_scales(n, h, w):
     def f(x):
         scaled = [F.interpolate(x, scale_factor=s, mode="bilinear") for s in (0.5, 1.0, 2.0)]

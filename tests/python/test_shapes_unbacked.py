@@ -82,6 +82,12 @@ WHOLE = {
     "norms": lambda y: (y.norm(dim=1), F.cosine_similarity(y, y.flip(1)), longer(y).diff(dim=0)),
     "in place": lambda y: (y.clone().add_(1).mul_(2), filled(y)),
     "out": lambda y: torch.add(y, 1, out=torch.empty_like(y)),
+    "diagonal": lambda y: (
+        y.diagonal() * 2,
+        y.diagonal(1),
+        y.diagonal(-1),
+        torch.cat([y, y[:1]]).diagonal(0, 0, -1) + 1,
+    ),
     "broadcast with itself": lambda y: y[:, None] + y[None],
     "recurrent": lambda y: LSTM(longer(y)[None])[0],
     "resampled": lambda y: (
@@ -172,3 +178,22 @@ def test_sizes_as_numbers_end_the_piece_that_gives_them():
         for count in (4, 2, 3, 1):
             x = rows(count)
             assert_same(compiled(x), f(x))
+
+
+def test_at_most_one_row_and_often_none():
+    """Loops over it may be empty, and then nothing in them may be read, not even what no index moves."""
+
+    def f(x):
+        y = x * 1
+        kept = y[None][y.reshape(1, -1).sum(1) > 0]
+        n = kept.shape[0]
+        a, b = kept.split([n // 2, n - n // 2])
+        return a.sum(0) + b.sum(0) + 1, kept[:1].amax(2).sum(0), (kept * 2).sum(0)
+
+    compiled = cresset.compile(f)
+    with torch.no_grad():
+        for n in (5, 4000, 3, 64):
+            for sign in (-1, 1):
+                x = sign * torch.rand(n, 37)
+                assert_same(compiled(x), f(x))
+    assert cresset.stats()["graphs"] == 1

@@ -58,7 +58,7 @@ class Puller final : public ops::ElementContext {
   ScalarId pick_part(const graph::Node& node, const Index& index);
   bool may_compute(ValueId value, const Index& index, bool reduces);
   Index simplified(ValueId value, Index index);
-  bool is_root_at(ValueId value, const Index& index) const;
+  bool is_root_at(ValueId value, const Index& index);
   ScalarId load(const Place& place, const Index& index);
   ScalarId round(ScalarId scalar, DType dtype);
   loop::BufferId buffer(ValueId base);
@@ -124,10 +124,12 @@ Index Puller::simplified(ValueId value, Index index) {
   return index;
 }
 
-bool Puller::is_root_at(ValueId value, const Index& index) const {
+bool Puller::is_root_at(ValueId value, const Index& index) {
   const auto roots = roots_.find(value);
-  return roots != roots_.end() && std::any_of(roots->second.begin(), roots->second.end(),
-                                              [&](const Root* root) { return root->index == index; });
+  if (roots == roots_.end()) return false;
+  const Index here = simplified(value, index);
+  return std::any_of(roots->second.begin(), roots->second.end(),
+                     [&](const Root* root) { return root->index == index || simplified(value, root->index) == here; });
 }
 
 ScalarId Puller::element_where(ScalarId condition, ValueId value, const Index& index) {
@@ -164,9 +166,7 @@ ScalarId Puller::compute(ValueId value, const Index& index) {
 bool Puller::may_compute(ValueId value, const Index& index, bool reduces) {
   const auto roots = roots_.find(value);
   if (roots == roots_.end()) return !reduces;
-  return std::any_of(roots->second.begin(), roots->second.end(), [&](const Root* root) {
-    return root->index == index || simplified(value, root->index) == index;  // a dimension of at most one element
-  });
+  return is_root_at(value, index);  // or at the same element, where a dimension has at most one
 }
 
 // An element of a concatenation that is in no memory: the index must provably lie in one part.

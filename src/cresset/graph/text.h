@@ -21,8 +21,9 @@ inline constexpr std::array<std::pair<DeviceKind, std::string_view>, 3> kDevices
     {DeviceKind::Cuda, "cuda"},
     {DeviceKind::Meta, "meta"},
 }};
-inline constexpr std::array<std::pair<sym::Policy, std::string_view>, 3> kPolicies{{
+inline constexpr std::array<std::pair<sym::Policy, std::string_view>, 4> kPolicies{{
     {sym::Policy::Dynamic, "dynamic"},
+    {sym::Policy::Suggested, "suggested"},
     {sym::Policy::MarkedDynamic, "marked"},
     {sym::Policy::Static, "static"},
 }};

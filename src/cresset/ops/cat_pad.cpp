@@ -62,9 +62,12 @@ Result<Types> pad_shape(ShapeContext& shapes, const OpArgs& args) {
     const Pad pad = pad_of(pool, args, dim);
     sizes.push_back(shapes.env().simplify(pool.add(self.sizes[dim], pool.add(pad.before, pad.after))));
     if (!shapes.require(pool.ge(sizes[dim], zero))) return shapes.invalid("the padding leaves a negative size");
-    // Where indices are clamped (element_where), there must be an element to clamp to.
-    if (sizes[dim] != self.sizes[dim] && !shapes.require(pool.ge(self.sizes[dim], pool.constant(1))))
-      return shapes.unsupported("padding an empty tensor");
+    for (const ExprId cut : {pad.before, pad.after})
+      if (pool.is_const(cut) && pool.const_value(cut) < 0 &&
+          !shapes.require(pool.ge(pool.add(self.sizes[dim], cut), zero)))
+        return shapes.invalid("more is cut off than there is");
+    // Where indices are clamped (element_where), there must be an element to clamp to: none at all is told apart.
+    if (sizes[dim] != self.sizes[dim]) shapes.require(pool.ge(self.sizes[dim], pool.constant(1)));
   }
   TensorType out = with_shape(self, sizes, self.strides);
   // What only cuts keeps its strides' order. Most often both are the same, and how much is padded need not be known.
@@ -83,6 +86,8 @@ ScalarId pad_element(ElementContext& context, const OpArgs& args, size_t result,
   for (size_t dim = 0; dim < index.size(); ++dim) {
     const Pad pad = pad_of(pool, args, dim);
     if (pool.is_const(pad.before, 0) && pool.is_const(pad.after, 0)) continue;
+    if (context.env().known_equal(self.sizes[dim], pool.constant(0)))
+      return context.number_operand(args, 2, context.result_type(result).dtype);
     from[dim] = context.env().simplify(pool.sub(index[dim], pad.before));
     demand_inside(context, from[dim], self.sizes[dim], window);
   }
@@ -212,10 +217,10 @@ Result<Types> slice_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
   for (size_t i = 0; i < self.rank(); ++i)
     if (!shapes.require_equal(src.sizes[i], i == size_t(dim) ? bounds.length : self.sizes[i]))
       return shapes.invalid("the source's shape does not fit the slice");
-  // A slice of everything is empty only where there is nothing to compute.
+  // Nothing is read of an empty slice, which is told apart; one of everything is empty where there is nothing to
+  // compute.
   const bool whole = shapes.env().known_equal(bounds.length, self.sizes[size_t(dim)]);
-  if (!whole && !shapes.require(shapes.pool().ge(bounds.length, shapes.pool().constant(1))))
-    return shapes.unsupported("an empty slice");
+  if (!whole) shapes.require(shapes.pool().ge(bounds.length, shapes.pool().constant(1)));
   return scattered(shapes, self, src);
 }
 
@@ -225,6 +230,7 @@ ScalarId slice_scatter_element(ElementContext& context, const OpArgs& args, size
   ScalarBuilder& scalars = context.scalars();
   const auto dim = size_t(known_dim(args, 2, self.rank()));
   const ExprId step = args.integer(5);
+  if (context.env().known_equal(src.sizes[dim], pool.constant(0))) return context.element(args.value(0), index);
   const ExprId offset = pool.sub(index[dim], slice_start(context.env(), args, self.sizes[dim], 3));
   Window window;
   Index from = index;

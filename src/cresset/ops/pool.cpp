@@ -207,6 +207,9 @@ Result<Types> pixel_shape(ShapeContext& shapes, const OpArgs& args) {
   ExprPool& pool = shapes.pool();
   const ExprId factor = args.integer(1), square = pool.mul(factor, factor);
   Sizes sizes = self.sizes;
+  const ExprId count = graph::numel(pool, self.sizes);
+  if (!kShuffle && shapes.decide(pool.eq(count, pool.constant(0))))  // eager gives the tensor as it is
+    return one(with_shape(self, self.sizes, shapes.like_strides(self)));
   const size_t channels = self.rank() - 3;
   const auto divide = [&](size_t dim, ExprId by) {
     sizes[dim] = shapes.env().simplify(pool.floor_div(self.sizes[dim], by));

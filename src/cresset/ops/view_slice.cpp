@@ -211,9 +211,14 @@ Result<Types> diagonal_shape(ShapeContext& shapes, const OpArgs& args) {
   const ExprId rows = offset >= 0 ? out.sizes[size_t(a)] : pool.add(out.sizes[size_t(a)], shift);
   const ExprId columns = offset >= 0 ? pool.sub(out.sizes[size_t(b)], shift) : out.sizes[size_t(b)];
   ExprId length = rows;
-  if (!shapes.env().known_equal(rows, columns))
-    length = decide_if_backed(shapes, pool.le(rows, columns)).value_or(true) ? rows : columns;
-  if (!shapes.require(pool.ge(length, zero))) length = zero;
+  if (!shapes.env().known_equal(rows, columns)) {
+    const std::optional<bool> tall = decide_if_backed(shapes, pool.le(rows, columns));
+    length = !tall ? pool.min(rows, columns) : *tall ? rows : columns;
+  }
+  if (const std::optional<bool> any = decide_if_backed(shapes, pool.ge(length, zero)); !any)
+    length = pool.max(length, zero);
+  else if (!*any)
+    length = zero;
   const ExprId stride = pool.add(out.strides[size_t(a)], out.strides[size_t(b)]);
   for (const int64_t dim : {std::max(a, b), std::min(a, b)}) {
     out.sizes.erase(out.sizes.begin() + std::ptrdiff_t(dim));

@@ -7,17 +7,21 @@
 namespace cresset::sym {
 namespace {
 
+constexpr size_t kMostFixed = 3;
 constexpr size_t kMostGuards = 400;  // of more, only those that share variables with the conclusion are tried
 
-void declare(const ShapeEnv& env, Facts& facts) {
+// free: a symbol whose given range is left out.
+void declare(const ShapeEnv& env, Facts& facts, std::optional<VarId> free) {
   for (const Symbol& s : env.symbols()) {
-    facts.declare(s.var, s.range, s.hint ? Facts::Role::Symbol : Facts::Role::Unbacked);
+    const Interval natural = s.range.lo >= 0 ? Interval::size() : Interval::all();
+    facts.declare(s.var, free == s.var ? natural : s.range, s.hint ? Facts::Role::Symbol : Facts::Role::Unbacked);
   }
 }
 
-bool follows(ShapeEnv& env, const std::vector<const GuardFact*>& guards, ExprId condition, const GuardFact* without) {
+bool follows(ShapeEnv& env, const std::vector<const GuardFact*>& guards, ExprId condition, const GuardFact* without,
+             std::optional<VarId> free = std::nullopt) {
   Facts facts(env.pool());
-  declare(env, facts);
+  declare(env, facts, free);
   for (const GuardFact* guard : guards) {
     if (guard != without && !facts.learn(guard->condition)) return false;
   }
@@ -59,13 +63,32 @@ std::string mark_call(const char* mark, const std::string& source, const std::st
   return fmt::format("cresset.{}({}, {}{})", mark, source.substr(0, dot), dim, settings);
 }
 
-std::string violation_text(ShapeEnv& env, const Violation& v) {
-  const Symbol& symbol = *env.symbol(v.var);
+std::vector<GuardFact> causes_of_value(ShapeEnv& env, VarId var, int64_t value) {
   ExprPool& pool = env.pool();
+  return causes(env, pool.eq(pool.var(var), pool.constant(value)));
+}
+
+// Whether the guards alone pin it, without the range that it was given.
+bool pinned_by_guards(ShapeEnv& env, const Violation& v) {
+  const ExprId value = env.pool().eq(env.pool().var(v.var), env.pool().constant(v.value));
+  return follows(env, connected(env, value), value, nullptr, v.var);
+}
+
+std::string violation_text(ShapeEnv& env, const Violation& v, const std::vector<FixedSize>& fixed) {
+  const Symbol& symbol = *env.symbol(v.var);
   std::string out = fmt::format("\n  {} would be pinned to {} by", symbol.source, v.value);
-  std::vector<GuardFact> why = causes(env, pool.eq(pool.var(v.var), pool.constant(v.value)));
+  std::vector<GuardFact> why = causes_of_value(env, v.var, v.value);
   if (why.empty()) why.push_back({v.condition, v.reason});
   for (const GuardFact& guard : why) out += "\n    " + describe(env, guard);
+  if (!pinned_by_guards(env, v)) {
+    out += "\n    the range that its mark gives";
+    out += fmt::format("\n  the weakest mark that would be accepted: {}, without a range",
+                       mark_call("mark_dynamic", symbol.source, ""));
+    return out;
+  }
+  size_t named = 0;
+  for (const FixedSize& f : fixed)
+    if (f.value == v.value && named++ < kMostFixed) out += fmt::format("\n    {} is static, and {}", f.source, f.value);
   out += fmt::format("\n  the weakest mark that would be accepted: {}, which serves size {} only",
                      mark_call("mark_static", symbol.source, ""), v.value);
   return out;
@@ -95,14 +118,28 @@ std::string describe(const ShapeEnv& env, const GuardFact& guard) {
   return to_string(env.pool(), guard.condition, source_names(env)) + asked_by(guard.reason);
 }
 
-std::string explain_violations(ShapeEnv& env) {
+std::string explain_violations(ShapeEnv& env, const std::vector<FixedSize>& fixed) {
   if (env.violations().empty()) return "";
   std::string out = "cresset: dimensions marked dynamic would have to be static:";
-  for (const Violation& v : env.violations()) out += violation_text(env, v);
+  for (const Violation& v : env.violations()) out += violation_text(env, v, fixed);
   out +=
       "\nremedy: change these lines so that they hold for any size, or use cresset.maybe_mark_dynamic, "
       "cresset.mark_static "
       "or no mark";
+  return out;
+}
+
+std::vector<std::string> dropped_suggestions(ShapeEnv& env) {
+  std::vector<std::string> out;
+  for (const Symbol& s : env.symbols()) {
+    if (s.policy != Policy::Suggested) continue;
+    const ExprId value = env.simplify(env.pool().var(s.var));
+    if (!env.pool().is_const(value)) continue;
+    const int64_t number = env.pool().const_value(value);
+    std::string line = fmt::format("the suggestion that {} varies is dropped: it is pinned to {}", s.source, number);
+    for (const GuardFact& guard : causes_of_value(env, s.var, number)) line += "; " + describe(env, guard);
+    out.push_back(std::move(line));
+  }
   return out;
 }
 

@@ -52,7 +52,9 @@ Interval Facts::var_range(VarId var) {
   if (!v.extent.valid()) return v.range;
   const Interval extents = range_of(extent(var));
   if (extents.hi == Interval::kPosInf) return v.range;
-  return intersect(v.range, {0, std::max<int64_t>(extents.hi - 1, 0)});  // of no iterations, anything holds
+  // Of no iterations anything holds. But where there may be none, the index is not said to be 0: an address that it is
+  // taken out of would be read before the loop, and there may be nothing.
+  return intersect(v.range, {0, std::max<int64_t>(extents.hi - 1, extents.lo < 1 ? 1 : 0)});
 }
 
 Interval Facts::range_uncached(ExprId e) {

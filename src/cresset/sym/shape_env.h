@@ -20,6 +20,7 @@ namespace cresset::sym {
 
 enum class Policy : uint8_t {
   Dynamic,        // the default
+  Suggested,      // the user expects it to vary: told in the log when it is pinned
   MarkedDynamic,  // a promise: a guard that pins it is an error
   Static,         // specialized at creation
 };

@@ -3,10 +3,20 @@
 #include <algorithm>
 #include <thread>
 
+#include "ops/elementwise.h"
 #include "ops/op_def.h"
 
 namespace cresset::ops {
 namespace {
+
+TEST(OpRegistry, ElementwiseOperatorsDoNotLookAtTheIndex) {
+  for (const char* name : {"aten::add.Tensor", "aten::sin", "aten::where.self", "aten::zeros_like", "aten::gelu",
+                           "aten::tanh_backward", "aten::clone"})
+    EXPECT_TRUE(is_elementwise(graph::op_id(name))) << name;
+  for (const char* name : {"aten::tril", "aten::roll", "aten::glu", "aten::zeros", "aten::new_zeros", "aten::arange",
+                           "aten::constant_pad_nd", "aten::slice_scatter", "aten::view", "aten::sum.dim_IntList"})
+    EXPECT_FALSE(is_elementwise(graph::op_id(name))) << name;
+}
 
 TEST(OpRegistry, EveryRowIsWhole) {
   ASSERT_GT(all().size(), 200u);

@@ -7,8 +7,11 @@
 namespace cresset::sym::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class ExplainTest : public EnvTest {
  protected:
@@ -49,6 +52,33 @@ TEST_F(ExplainTest, AViolationNamesOperatorsLinesAndTheMark) {
             "\n  the weakest mark that would be accepted: cresset.mark_static(x, 0), which serves size 8 only"
             "\nremedy: change these lines so that they hold for any size, or use cresset.maybe_mark_dynamic, "
             "cresset.mark_static or no mark");
+}
+
+TEST_F(ExplainTest, ARangeThatPinsIsNotBlamedOnTheGuards) {
+  declare("x", env_.new_backed("x.size(0)", 8, {8, 9}, Policy::MarkedDynamic));
+  ask("x % 4 == 0", "aten::view", "model.py:3 in forward");
+  EXPECT_THAT(explain_violations(env_), HasSubstr("x.size(0) % 4 == 0, asked by aten::view at model.py:3 in forward"
+                                                  "\n    the range that its mark gives"
+                                                  "\n  the weakest mark that would be accepted: "
+                                                  "cresset.mark_dynamic(x, 0), without a range"));
+}
+
+TEST_F(ExplainTest, FixedSizesOfTheSameValueAreNamed) {
+  declare("x", env_.new_backed("x.size(0)", 8, Interval::size(), Policy::MarkedDynamic));
+  ask("x == 8", "aten::add", "model.py:3");
+  EXPECT_THAT(explain_violations(env_, {{"y.size(0)", 8}, {"z.size(0)", 9}}),
+              AllOf(HasSubstr("y.size(0) is static, and 8"), Not(HasSubstr("z.size(0)"))));
+}
+
+TEST_F(ExplainTest, DroppedSuggestionsAreToldWithTheirCauses) {
+  declare("x", env_.new_backed("x.size(0)", 8, Interval::size(), Policy::Suggested));
+  declare("y", env_.new_backed("y.size(0)", 9, Interval::size(), Policy::Suggested));
+  ask("x == 8", "aten::view", "model.py:3");
+  EXPECT_TRUE(env_.violations().empty());
+  EXPECT_THAT(
+      dropped_suggestions(env_),
+      ElementsAre("the suggestion that x.size(0) varies is dropped: it is pinned to 8; x.size(0) == 8, asked by "
+                  "aten::view at model.py:3"));
 }
 
 TEST_F(ExplainTest, AFailedGuardShowsValuesAndWhatItWasMadeOf) {

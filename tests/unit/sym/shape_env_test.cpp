@@ -35,6 +35,16 @@ TEST_F(ShapeEnvTest, AnAddressIsOfAnElementThatExists) {
   EXPECT_NE(address("s0*(i // s1) + i % s1"), "i");
 }
 
+TEST_F(ShapeEnvTest, AnIndexOfALoopThatMayBeEmptyStays) {
+  ExprPool& pool = env_.pool();
+  const ExprId at_most_one = env_.new_unbacked("a count", {0, 1});
+  for (const ExprId extent : {at_most_one, pool.constant(0)}) {
+    const ExprId index = env_.new_index_var(extent);
+    EXPECT_EQ(env_.simplify(index), index);
+  }
+  EXPECT_EQ(env_.simplify(env_.new_index_var(pool.constant(1))), pool.constant(0));
+}
+
 TEST_F(ShapeEnvTest, BoundaryGuardsMoveTheRange) {
   size("s0", 8);
   EXPECT_EQ(ask("s0 == 0"), false);

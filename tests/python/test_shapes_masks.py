@@ -1,0 +1,212 @@
+"""Assigning under masks: a choice element by element, in both passes; what is none of that stays right."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from compare import assert_same_call
+
+import cresset
+
+
+def several(x, w):
+    y, m = x * 1, x > 0
+    y[m] = 0
+    y[x < -1] *= 0.2
+    y[m] += 1
+    y[~m] -= 2
+    y[(x < 0) & (x > -2)] /= 3
+    return y
+
+
+def of_itself(x, w):
+    y, m = x * 1, x > 0
+    y[m] = y[m].sin().clamp(min=0.1) * 2
+    return y
+
+
+def of_another(x, w):
+    z = x * 2
+    z[x > 0] = (x * w)[x > 0] * 3 + z[x > 0]
+    return z
+
+
+def rows(x, w):
+    y, m = x * 1, x[:, 0] > 0
+    y[m] += w
+    y[m] = y[m] * w.exp() + x[m]
+    y[m, 1] = 5.0
+    y[m, :2] *= w[:2]
+    return y
+
+
+def columns(x, w):
+    y, m = x * 1, w > 0
+    y[:, m] = y[:, m] * 2 + x[:, m]
+    y[:, m] -= w[m]
+    return y
+
+
+def sums_under_a_mask(x, w):
+    y = x * w
+    y[x > 0.5] = x[x > 0.5].sum()
+    return y.sum(1) + x[x < 0].mean().nan_to_num()
+
+
+def added_to(x, w):
+    y = x * 1
+    return y.index_put((x > 0,), y[x > 0] * 2, accumulate=True).index_put((x[:, 0] > 0,), w, accumulate=True)
+
+
+CHOICES = [several, of_itself, of_another, rows, columns, added_to]
+
+
+def with_gradients(function, *args):
+    args = [a.clone().requires_grad_() for a in args]
+    result = function(*args)
+    (result**2).sum().backward()
+    return [result.detach(), *(a.grad for a in args)]
+
+
+def inputs(n):
+    torch.manual_seed(n)
+    return torch.randn(n, 3), torch.randn(3)
+
+
+@pytest.mark.parametrize("function", [*CHOICES, sums_under_a_mask], ids=lambda f: f.__name__)
+def test_gradients_for_any_mask(function):
+    compiled = cresset.compile(function)
+    for n in (4, 5, 1, 2, 0, 9):
+        torch.testing.assert_close(
+            with_gradients(compiled, *inputs(n)), with_gradients(function, *inputs(n)), equal_nan=True
+        )
+    stats = cresset.stats()
+    assert stats["eager_calls"] == 0, stats["graph_break_reasons"]
+    # torch's own code for y[:, m] = ... asks whether there is one row.
+    assert stats["graphs"] == (2 if function is columns else 1), stats["recompiles"]
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("function", CHOICES, ids=lambda f: f.__name__)
+def test_no_size_is_made(function, grad):
+    with torch.set_grad_enabled(grad):
+        compiled = cresset.compile(function)
+        x, w = inputs(5)
+        compiled(x.requires_grad_(grad), w)  # a gradient of w is a sum over what is under the mask
+    (variant,) = cresset._C.variants(compiled)
+    assert "nonzero" not in variant["program"] and "index_put" not in variant["program"], variant["program"]
+
+
+def triangle(y, m):
+    y[m] = y[m].tril()
+
+
+def zeros(y, m):
+    y[m] = y[m].new_zeros(y[m].shape) + 1
+
+
+def rolled(y, m):
+    y[m] = y[m].roll(1, 0)
+
+
+def flipped(y, m):
+    y[m] = y[m].flip(0)
+
+
+def halves(y, m):
+    y[m] = torch.cat([torch.nn.functional.glu(y[m][:, [0, 1]], 1), y[m][:, 1:]], 1)
+
+
+def picked(y, m):
+    v = y[m]
+    y[m] = v[torch.arange(v.shape[0]).flip(0)]
+
+
+def counted(y, m):
+    y[m] = torch.arange(y[m].shape[0])[:, None].float() + y[m]
+
+
+def first_goes(y, m):
+    v = y[m]
+    y[m] = torch.select_scatter(v, v[0] * 0, 0, 0)
+
+
+def under_another(y, m):
+    y[m] = y[m.flip(0)][: y[m].shape[0]]
+
+
+def shifted(y, m):
+    y[m] = torch.nn.functional.pad(y[m][1:], (0, 0, 0, 1))
+
+
+def sums_of_rows(y, m):
+    y[m] = y[m] - y[m].triu(1).sum(1, keepdim=True)
+
+
+def integers(y, m):
+    z = (y * 3).long()
+    z[z != 0] = 100 // z[z != 0]
+    y += z
+
+
+OTHERS = [triangle, zeros, rolled, flipped, halves, picked, counted, first_goes, shifted, sums_of_rows, integers]
+
+
+@pytest.mark.parametrize("write", OTHERS, ids=lambda f: f.__name__)
+def test_what_depends_on_the_place(write):
+    def function(y, m):
+        y = y * 1
+        write(y, m)
+        return y
+
+    compiled = cresset.compile(function)
+    for mask in ([0, 1, 1, 0, 1], [1, 0, 0, 1, 0], [1, 1, 1, 1, 1], [1, 0, 1, 1, 1]):
+        assert_same_call(function, compiled, torch.randn(5, 3), torch.tensor(mask) > 0)
+
+
+def test_two_reads_under_one_mask_have_one_size():
+    def function(x, y):
+        return x[x > 0] * y[x > 0] + x[x > 0].sum(), (x > 0).nonzero(), (x > 0).nonzero()
+
+    compiled = cresset.compile(function, fullgraph=True)
+    for n in (3, 1, 6):
+        assert_same_call(function, compiled, torch.randn(n, 2), torch.randn(n, 2))
+    (report,) = cresset._C.shape_report(compiled)
+    assert report["assertions"] == []
+
+
+def test_parts_written_under_a_mask_may_be_empty():
+    def function(x):
+        y = x.clone()
+        y[1:][y[1:] > 0] *= 2
+        y[:, 2:] += 1
+        return y
+
+    compiled = cresset.compile(function)
+    for n in (4, 5, 1, 2, 0, 7):
+        torch.testing.assert_close(
+            with_gradients(compiled, torch.ones(n, 3)), with_gradients(function, torch.ones(n, 3))
+        )
+        torch.testing.assert_close(
+            with_gradients(compiled, torch.ones(n, 2)), with_gradients(function, torch.ones(n, 2))
+        )
+    stats = cresset.stats()
+    assert stats["eager_calls"] == 0, stats["graph_break_reasons"]
+
+
+def test_values_under_another_mask_with_gradients():
+    """Values of a length that data gives, put under a mask; both want gradients."""
+
+    def function(x, y, w):
+        z = x * 2
+        z[x[:, 0] > 0] = (y @ w)[y[:, 0] > 0]
+        return z
+
+    compiled = cresset.compile(function, fullgraph=True)
+    for n in (4, 5, 1, 2, 9):
+        torch.manual_seed(n)
+        x, y = torch.randn(n, 3), torch.randn(n, 3)
+        y[:, 0] = x[:, 0].flip(0)
+        w = torch.randn(3, 3)
+        torch.testing.assert_close(with_gradients(compiled, x, y, w), with_gradients(function, x, y, w))
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
