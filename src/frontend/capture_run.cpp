@@ -588,7 +588,7 @@ class CaptureRun final : public PieceMaker {
   CompilingFlag* compiling_ = nullptr;
   Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it
   const OuterHandled outer_;
-  static constexpr int kMostRepeated = 64;
+  static constexpr int kMostRepeated = 1024;
   int repeated_ = 0;          // pieces that only lead to what follows them
   bool is_repeated_ = false;  // the open piece
   bool stopped_ = false;      // the rest runs natively
