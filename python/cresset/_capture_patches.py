@@ -559,6 +559,19 @@ def _plain(self):
     return self.node.guard_float("", 0)
 
 
+def _rounding(name):
+    symbolic = getattr(torch.SymFloat, name)
+
+    def rounded(self):
+        try:
+            return symbolic(self)
+        except OverflowError:  # beyond 64 bits: Python's integers have no end, and its errors say what it is instead
+            return getattr(_plain(self), name)()
+
+    rounded.__name__, rounded.__qualname__ = name, f"SymFloat.{name}"
+    return rounded
+
+
 def _round(self, ndigits=None):
     return round(_plain(self), ndigits)
 
@@ -569,7 +582,8 @@ def _with_complex(name):
     def exact(self, other):
         if type(other) is complex:
             return getattr(complex(_plain(self)), name)(other)
-        if (name == "__pow__" and self < 0) or (name == "__rpow__" and other < 0):  # which may give a complex number
+        is_power = name in ("__pow__", "__rpow__") and not isinstance(other, torch.Tensor)
+        if is_power and (self if name == "__pow__" else other) < 0:  # which may give a complex number
             return getattr(_plain(self), name)(_C.plain(other))
         return symbolic(self, other)
 
@@ -726,6 +740,8 @@ _REPLACED = [
     (torch.functional, "broadcast_shapes", _broadcast_shapes),
     (F, "scaled_dot_product_attention", _with_plain_bools(F.scaled_dot_product_attention)),
 ]
+for _name in ("__int__", "__floor__", "__ceil__"):
+    _REPLACED.append((torch.SymFloat, _name, _rounding(_name)))
 for _name, _method in [
     ("__str__", lambda f: str(_plain(f))),
     ("__repr__", lambda f: repr(_plain(f))),

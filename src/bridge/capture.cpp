@@ -265,9 +265,21 @@ c10::SymInt Capture::add_int_argument(int64_t value, std::string name) {
 
 c10::SymFloat Capture::add_float_argument(const at::Tensor& real, std::string name) {
   const uint64_t bit = float_arguments_ < 64 ? uint64_t{1} << float_arguments_++ : 0;
+  const size_t place = graph_->inputs.size();
   const at::Tensor stand_in = add_input(real, std::move(name), {});
-  if (bit == 0) return c10::SymFloat(real.item<double>());
-  return c10::SymFloat(SymNode::make_value(env_ptr(), stand_in, SymNode::Known{real.item<double>(), bit}));
+  const double number = real.item<double>();
+  if (bit == 0) return c10::SymFloat(number);
+  SymNode::Known known{number, bit, {}, FloatExpr::argument(number, place)};
+  return c10::SymFloat(SymNode::make_value(env_ptr(), stand_in, std::move(known)));
+}
+
+std::optional<bool> Capture::decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right) {
+  for (const FloatGuard& guard : float_guards_)
+    if (guard.same(left, relation, right)) return guard.expected();
+  constexpr size_t kMost = 128;
+  if (float_guards_.size() >= kMost) return std::nullopt;
+  if (locate) locate(*this);
+  return float_guards_.emplace_back(left, relation, right, current_reason().location).expected();
 }
 
 at::Tensor Capture::lift(const at::Tensor& real) {

@@ -82,6 +82,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   c10::SymFloat add_float_argument(const at::Tensor& real, std::string name);
   // The float arguments (a bit each) that a decision looked at: the program serves no other values of them.
   uint64_t pinned_floats = 0;
+  // How two floats compare, in this call and in those that the program is to serve. nullopt: there are too many such
+  // guards.
+  std::optional<bool> decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right);
   // The stand-in of a real tensor met on the way; the tensor is held by the compiled code.
   at::Tensor lift(const at::Tensor& real);
   void name_constant(const at::Tensor& real, std::string name) { names_[real.unsafeGetTensorImpl()] = std::move(name); }
@@ -291,6 +294,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<at::Tensor> constants_;
   std::vector<at::Tensor> real_inputs_;
   std::vector<DataRead> data_reads_;
+  std::vector<FloatGuard> float_guards_;
   std::vector<DataDependentCall> data_calls_;
   std::vector<StatedFact> facts_;
   std::shared_ptr<Backward> backward_;

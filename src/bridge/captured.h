@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bridge/float_guard.h"
 #include "graph/graph.h"
 #include "runtime/program.h"
 
@@ -105,6 +106,7 @@ struct Captured {
   std::vector<InputLayout> input_layouts;
   std::vector<OutputSpec> outputs;
   std::vector<DataRead> data_reads;
+  std::vector<FloatGuard> float_guards;
   std::vector<DataDependentCall> data_calls;
   std::vector<StatedFact> facts;
   std::shared_ptr<const Backward> backward;  // null: no result wants gradients

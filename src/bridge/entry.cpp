@@ -168,11 +168,18 @@ void Entry::make_assertions() {
   if (!conditions.empty()) assertions_ = sym::SizeProgram::compile(env_->pool(), conditions, slot_map(symbols_));
 }
 
+std::vector<std::string> Entry::input_names() const {
+  std::vector<std::string> out;
+  for (const TensorGuard& guard : tensor_guards_) out.push_back(guard.name);
+  return out;
+}
+
 std::vector<std::string> Entry::guard_texts() const {
   std::vector<std::string> out;
   for (const sym::GuardFact& g : guards_)
     out.push_back(env_->to_string(g.condition) + (g.reason.op.empty() ? "" : "  asked by " + g.reason.op) +
                   (g.reason.location.empty() ? "" : " at " + g.reason.location));
+  for (const FloatGuard& g : captured_.float_guards) out.push_back(g.text(input_names()));
   return out;
 }
 
@@ -300,6 +307,11 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
     for (const DataGuard& guard : data_guards_) {
       if (guard.holds(inputs, symbols)) continue;
       if (why != nullptr) *why = "a number read from tensor data at " + guard.location() + " is another one";
+      return false;
+    }
+    for (const FloatGuard& guard : captured_.float_guards) {
+      if (guard.holds(inputs)) continue;
+      if (why != nullptr) *why = "expected " + guard.text(input_names());
       return false;
     }
     return true;

@@ -87,6 +87,7 @@ class Entry {
   const Captured& captured() const { return captured_; }
   const std::string& graph_text() const { return graph_text_; }
   std::vector<std::string> guard_texts() const;
+  std::vector<std::string> input_names() const;
   const sym::ValidationReport& validation() const { return validation_; }  // empty unless CRESSET_VALIDATE=1
   const std::vector<SymbolBinding>& symbols() const { return symbols_; }
   size_t tensor_count() const { return tensor_guards_.size(); }  // of a call

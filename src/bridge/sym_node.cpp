@@ -168,24 +168,23 @@ c10::SymNode SymNode::float_op(const c10::SymNode& other, F&& f) {
 }
 
 c10::SymNode SymNode::add(const c10::SymNode& other) {
-  if (c10::SymNode value = value_op(other, &add_tensors, [](double a, double b) { return a + b; })) return value;
-  if (involves_float(other)) return float_op(other, [](double a, double b) { return a + b; });
+  if (c10::SymNode value = value_op(other, &add_tensors, float_ops::kAdd)) return value;
+  if (involves_float(other)) return float_op(other, float_ops::kAdd.apply);
   const sym::ExprId theirs = operand(other);
   require_room(theirs, [](int64_t a, int64_t b) { return __builtin_add_overflow(a, b, &a); });
   return make(Type::Int, pool().add(expr_, theirs));
 }
 c10::SymNode SymNode::sub(const c10::SymNode& other) {
-  if (c10::SymNode value = value_op(other, &subtract_tensors, [](double a, double b) { return a - b; })) return value;
-  if (involves_float(other)) return float_op(other, [](double a, double b) { return a - b; });
+  if (c10::SymNode value = value_op(other, &subtract_tensors, float_ops::kSubtract)) return value;
+  if (involves_float(other)) return float_op(other, float_ops::kSubtract.apply);
   const sym::ExprId theirs = operand(other);
   require_room(theirs, [](int64_t a, int64_t b) { return __builtin_sub_overflow(a, b, &a); });
   return make(Type::Int, pool().sub(expr_, theirs));
 }
 c10::SymNode SymNode::mul(const c10::SymNode& other) {
-  const auto product_of = [](double a, double b) { return a * b; };
   const auto is_value = [](const SymNode* n) { return n != nullptr && n->type_ == Type::Value; };
   if (is_value(this) || is_value(ours(other)))
-    if (c10::SymNode value = value_op(other, &multiply_tensors, product_of)) return value;
+    if (c10::SymNode value = value_op(other, &multiply_tensors, float_ops::kMultiply)) return value;
   if (involves_float(other)) {
     // size * 2.0, size * 0.5, ratio * 1.5 stay symbolic: interpolation by a simple scale factor. A factor with few
     // binary digits after the point is exact as a fraction, and so is floor of the product for any real size. With
@@ -204,8 +203,8 @@ c10::SymNode SymNode::mul(const c10::SymNode& other) {
       if (type_ == Type::Int || pool().is_const(denominator_, 1)) return scaled(factor);
     }
     if (type_ == Type::Float && mine != nullptr && mine->type_ == Type::Ratio) return other->mul(clone());
-    if (c10::SymNode value = value_op(other, &multiply_tensors, product_of)) return value;
-    return float_op(other, product_of);
+    if (c10::SymNode value = value_op(other, &multiply_tensors, float_ops::kMultiply)) return value;
+    return float_op(other, float_ops::kMultiply.apply);
   }
   const sym::ExprId theirs = operand(other);
   require_room(theirs, [](int64_t a, int64_t b) { return __builtin_mul_overflow(a, b, &a); });
@@ -219,9 +218,15 @@ c10::SymNode SymNode::truediv(const c10::SymNode& other) {
   if (whole_number && by != nullptr && by->type_ == Type::Float && by->value_ > 0)
     if (const std::optional<Quotient> whole = by->quotient()) return ratio(expr_, whole->numerator);
   if (involves_float(other) && made_of_sizes) divisor(*env_, by->expr_, "float division by zero");
+  if (by != nullptr && by->type_ == Type::Value && by->known_) {
+    const std::optional<bool> is_zero = ours(other)->decided(number(0), FloatRelation::Equal);
+    if (is_zero.value_or(false)) throw DivisionByZero("float division by zero");
+    if (is_zero)
+      if (c10::SymNode value = value_op(other, &divide_tensors, float_ops::kDivide)) return value;
+  }
   if (made_of_sizes ? involves_float(other) : by != nullptr && by->type_ == Type::Float && by->value_ != 0)
-    if (c10::SymNode value = value_op(other, &divide_tensors, [](double a, double b) { return a / b; })) return value;
-  if (involves_float(other)) return float_op(other, [](double a, double b) { return a / b; });
+    if (c10::SymNode value = value_op(other, &divide_tensors, float_ops::kDivide)) return value;
+  if (involves_float(other)) return float_op(other, float_ops::kDivide.apply);
   return ratio(expr_, divisor(*env_, operand(other), "division by zero"));
 }
 c10::SymNode SymNode::floordiv(const c10::SymNode& other) {
@@ -306,7 +311,7 @@ c10::SymNode SymNode::against_number(const c10::SymNode& other, const std::funct
 }
 
 template <class Holds>
-c10::SymNode SymNode::compare(const c10::SymNode& other, Relation relation, Holds&& holds) {
+c10::SymNode SymNode::compare(const c10::SymNode& other, Relation relation, FloatRelation of_floats, Holds&& holds) {
   if (const std::optional<Compared> c = cross_multiplied(other))
     return make(Type::Bool, (pool().*relation)(c->mine, c->theirs));
   if (relation != &sym::ExprPool::eq && relation != &sym::ExprPool::ne) {
@@ -315,39 +320,47 @@ c10::SymNode SymNode::compare(const c10::SymNode& other, Relation relation, Hold
     const auto turned = [&](double a, double b) { return holds(b, a); };
     if (c10::SymNode bound = theirs != nullptr ? theirs->against_number(clone(), turned) : c10::SymNode()) return bound;
   }
-  if (involves_float(other)) return wrap_bool(holds(pinned(clone()), pinned(other)));
+  if (involves_float(other)) {
+    if (const std::optional<bool> answer = decided(other, of_floats)) return wrap_bool(*answer);
+    return wrap_bool(holds(pinned(clone()), pinned(other)));
+  }
   return make(Type::Bool, (pool().*relation)(expr_, operand(other)));
 }
 
 c10::SymNode SymNode::eq(const c10::SymNode& other) {
-  return compare(other, &sym::ExprPool::eq, std::equal_to<double>());
+  return compare(other, &sym::ExprPool::eq, FloatRelation::Equal, std::equal_to<double>());
 }
 c10::SymNode SymNode::ne(const c10::SymNode& other) {
-  return compare(other, &sym::ExprPool::ne, std::not_equal_to<double>());
+  return compare(other, &sym::ExprPool::ne, FloatRelation::NotEqual, std::not_equal_to<double>());
 }
 c10::SymNode SymNode::gt(const c10::SymNode& other) {
-  return compare(other, &sym::ExprPool::gt, std::greater<double>());
+  return compare(other, &sym::ExprPool::gt, FloatRelation::Greater, std::greater<double>());
 }
-c10::SymNode SymNode::lt(const c10::SymNode& other) { return compare(other, &sym::ExprPool::lt, std::less<double>()); }
+c10::SymNode SymNode::lt(const c10::SymNode& other) {
+  return compare(other, &sym::ExprPool::lt, FloatRelation::Less, std::less<double>());
+}
 c10::SymNode SymNode::le(const c10::SymNode& other) {
-  return compare(other, &sym::ExprPool::le, std::less_equal<double>());
+  return compare(other, &sym::ExprPool::le, FloatRelation::LessOrEqual, std::less_equal<double>());
 }
 c10::SymNode SymNode::ge(const c10::SymNode& other) {
-  return compare(other, &sym::ExprPool::ge, std::greater_equal<double>());
+  return compare(other, &sym::ExprPool::ge, FloatRelation::GreaterOrEqual, std::greater_equal<double>());
 }
 // As Python compares them, where one is no number.
-static at::Tensor greater_of_tensors(const at::Tensor& a, const at::Tensor& b) { return at::where(b > a, b, a); }
+static at::Tensor least_of_tensors(const at::Tensor& a, const at::Tensor& b) { return at::where(b < a, b, a); }
+static at::Tensor greatest_of_tensors(const at::Tensor& a, const at::Tensor& b) { return at::where(b > a, b, a); }
 
 c10::SymNode SymNode::sym_min(const c10::SymNode& other) {
-  if (involves_float(other)) return float_op(other, [](double a, double b) { return std::min(a, b); });
+  SymNode* const theirs = ours(other);
+  if (type_ == Type::Value || (theirs != nullptr && theirs->type_ == Type::Value))
+    if (c10::SymNode value = value_op(other, &least_of_tensors, float_ops::kMin)) return value;
+  if (involves_float(other)) return float_op(other, float_ops::kMin.apply);
   return make(Type::Int, pool().min(expr_, operand(other)));
 }
 c10::SymNode SymNode::sym_max(const c10::SymNode& other) {
   SymNode* const theirs = ours(other);
   if (type_ == Type::Value || (theirs != nullptr && theirs->type_ == Type::Value))
-    if (c10::SymNode value = value_op(other, &greater_of_tensors, [](double a, double b) { return std::max(a, b); }))
-      return value;
-  if (involves_float(other)) return float_op(other, [](double a, double b) { return std::max(a, b); });
+    if (c10::SymNode value = value_op(other, &greatest_of_tensors, float_ops::kMax)) return value;
+  if (involves_float(other)) return float_op(other, float_ops::kMax.apply);
   return make(Type::Int, pool().max(expr_, operand(other)));
 }
 c10::SymNode SymNode::sym_or(const c10::SymNode& other) {
@@ -382,21 +395,21 @@ c10::SymNode SymNode::rounded_product(bool up) {
     return make(Type::Int, up ? pool().ceil_div(product, denominator) : pool().floor_div(product, denominator));
   }
   const double product = guard_float(__FILE__, __LINE__);
-  return make(Type::Int, pool().constant(static_cast<int64_t>(up ? std::ceil(product) : std::floor(product))));
+  return make(Type::Int, pool().constant(as_int64(up ? std::ceil(product) : std::floor(product))));
 }
 
 c10::SymNode SymNode::ceil() {
-  if (type_ == Type::Value) return number(look())->ceil();
+  if (type_ == Type::Value) return make(Type::Int, pool().constant(rounded(float_ops::kCeil)));
   if (type_ == Type::Scaled) return rounded_product(true);
   if (type_ == Type::Ratio) return make(Type::Int, pool().ceil_div(expr_, denominator_));
-  if (type_ == Type::Float) return make(Type::Int, pool().constant(static_cast<int64_t>(std::ceil(value_))));
+  if (type_ == Type::Float) return make(Type::Int, pool().constant(as_int64(std::ceil(value_))));
   return clone();
 }
 c10::SymNode SymNode::floor() {
-  if (type_ == Type::Value) return number(look())->floor();
+  if (type_ == Type::Value) return make(Type::Int, pool().constant(rounded(float_ops::kFloor)));
   if (type_ == Type::Scaled) return rounded_product(false);
   if (type_ == Type::Ratio) return make(Type::Int, pool().floor_div(expr_, denominator_));
-  if (type_ == Type::Float) return make(Type::Int, pool().constant(static_cast<int64_t>(std::floor(value_))));
+  if (type_ == Type::Float) return make(Type::Int, pool().constant(as_int64(std::floor(value_))));
   return clone();
 }
 c10::SymNode SymNode::sym_float() {
@@ -459,8 +472,8 @@ int64_t SymNode::known(sym::ExprId expr) {
 }
 
 int64_t SymNode::guard_int(const char*, int64_t) {
-  if (type_ == Type::Float) return static_cast<int64_t>(value_);
-  if (type_ == Type::Value) return static_cast<int64_t>(look());
+  if (type_ == Type::Float) return as_int64(std::trunc(value_));
+  if (type_ == Type::Value) return rounded(float_ops::kTruncate);
   if (type_ == Type::Ratio || type_ == Type::Scaled) return truncated();
   return known(expr_);
 }
@@ -468,11 +481,13 @@ int64_t SymNode::guard_int(const char*, int64_t) {
 // int() of a float made of sizes: pins the whole number, not the sizes, where rounding down is what int() does.
 int64_t SymNode::truncated() {
   const bool positive = known_size() && (type_ == Type::Scaled ? value_ > 0 : env_->range(denominator_).lo > 0);
-  if (!positive) return static_cast<int64_t>(guard_float(__FILE__, __LINE__));
+  if (!positive) return as_int64(std::trunc(guard_float(__FILE__, __LINE__)));
   return floor()->guard_int(__FILE__, __LINE__);
 }
 
 bool SymNode::guard_bool(const char*, int64_t) {
+  if (type_ == Type::Value)
+    if (const std::optional<bool> answer = decided(number(0), FloatRelation::NotEqual)) return *answer;
   if (is_float()) return guard_float(__FILE__, __LINE__) != 0;
   if (const std::optional<bool> value = env_->evaluate(expr_, [] { return current_reason(); })) return *value;
   if (const std::optional<bool> value = general_answer()) return *value;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 
+#include "bridge/float_guard.h"
 #include "sym/shape_env.h"
 
 namespace cresset::bridge {
@@ -18,8 +19,8 @@ namespace cresset::bridge {
 // ShapeEnv::evaluate.
 //
 // A float that the caller gives, or that data gives, is a Value: a tensor of one f64 in the graph, and so is what sums
-// and products make of it (sym_node_value.cpp), also of floats made of sizes. Looking at it pins what it was made of,
-// or ends the piece.
+// and products make of it (sym_node_value.cpp), also of floats made of sizes. A comparison of what arguments give is a
+// guard (float_guard.h); looking at the number pins what it was made of, or ends the piece.
 class SymNode final : public c10::SymNodeImpl {
  public:
   enum class Type : uint8_t { Int, Bool, Ratio, Scaled, Float, Value };
@@ -29,11 +30,12 @@ class SymNode final : public c10::SymNodeImpl {
       : env_(std::move(env)), type_(type), expr_(numerator), denominator_(denominator), value_(value) {}
 
   // Of a Value that float arguments and sizes alone give: the number in this call, and what pins it: the arguments'
-  // bits (Capture::pinned_floats), the sizes.
+  // bits (Capture::pinned_floats), the sizes. `made_by`: as long as the sizes stay; may be null.
   struct Known {
     double number = 0;
     uint64_t arguments = 0;
     std::vector<sym::ExprId> sizes;
+    FloatExpr::Ref made_by;
   };
   static c10::SymNode make_value(const Env& env, at::Tensor tensor, std::optional<Known> known);
   // The tensor of a Value; undefined for other nodes, and when the number is there already.
@@ -142,13 +144,17 @@ class SymNode final : public c10::SymNodeImpl {
   int64_t known(sym::ExprId expr);
   std::optional<bool> general_answer();
   using TensorOp = at::Tensor (*)(const at::Tensor&, const at::Tensor&);
-  using NumberOp = double (*)(double, double);
   // The result when one of the two is a Value, or made of sizes; null otherwise.
-  c10::SymNode value_op(const c10::SymNode& other, TensorOp op, NumberOp number_op);
+  c10::SymNode value_op(const c10::SymNode& other, TensorOp op, const FloatOp& float_op);
   bool can_be_value() const;
   at::Tensor as_tensor();
   std::optional<Known> as_known();
   double look();  // at a Value
+  // How two floats compare, as a guard: nullopt where only looking at them tells.
+  std::optional<bool> decided(const c10::SymNode& other, FloatRelation relation);
+  // The whole number that a Value is rounded to, as a guard.
+  int64_t rounded(const FloatOp& rounding);
+  static int64_t as_int64(double whole);  // throws BeyondInt64, also where it is no number
   double pinned(const c10::SymNode& node) const;
   struct Quotient {
     sym::ExprId numerator, denominator;
@@ -166,7 +172,7 @@ class SymNode final : public c10::SymNodeImpl {
   c10::SymNode against_number(const c10::SymNode& other, const std::function<bool(double, double)>& holds);
   using Relation = sym::ExprId (sym::ExprPool::*)(sym::ExprId, sym::ExprId);
   template <class Holds>
-  c10::SymNode compare(const c10::SymNode& other, Relation relation, Holds&& holds);
+  c10::SymNode compare(const c10::SymNode& other, Relation relation, FloatRelation of_floats, Holds&& holds);
 
   Env env_;
   Type type_;

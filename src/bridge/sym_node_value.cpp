@@ -85,17 +85,18 @@ at::Tensor SymNode::as_tensor() {
 
 std::optional<SymNode::Known> SymNode::as_known() {
   if (type_ == Type::Value) return known_;
-  if (type_ == Type::Float) return Known{value_, 0, {}};
+  if (type_ == Type::Float) return Known{value_, 0, {}, FloatExpr::constant(value_)};
   const std::optional<int64_t> above = env_->hint(expr_);
   const std::optional<int64_t> below = denominator_.valid() ? env_->hint(denominator_) : 1;
   if (!above || !below) return std::nullopt;
-  Known known{static_cast<double>(*above) / static_cast<double>(*below), 0, {expr_}};
+  Known known{static_cast<double>(*above) / static_cast<double>(*below), 0, {expr_}, nullptr};
   if (type_ == Type::Scaled) known.number *= value_;
+  known.made_by = FloatExpr::constant(known.number);
   if (denominator_.valid()) known.sizes.push_back(denominator_);
   return known;
 }
 
-c10::SymNode SymNode::value_op(const c10::SymNode& other, TensorOp op, NumberOp number_op) {
+c10::SymNode SymNode::value_op(const c10::SymNode& other, TensorOp op, const FloatOp& float_op) {
   SymNode* theirs = ours(other);
   if (theirs == nullptr || theirs->env_ != env_ || !can_be_value()) return {};
   if (!is_float() && !theirs->is_float()) return {};
@@ -103,7 +104,8 @@ c10::SymNode SymNode::value_op(const c10::SymNode& other, TensorOp op, NumberOp 
   if (is_bool() || theirs->is_bool()) return {};
   std::optional<Known> known;
   if (const std::optional<Known> a = as_known(), b = theirs->as_known(); a && b) {
-    known = Known{number_op(a->number, b->number), a->arguments | b->arguments, a->sizes};
+    known = Known{float_op.apply(a->number, b->number), a->arguments | b->arguments, a->sizes,
+                  FloatExpr::make(float_op, a->made_by, b->made_by)};
     known->sizes.insert(known->sizes.end(), b->sizes.begin(), b->sizes.end());
   }
   return make_value(env_, op(as_tensor(), theirs->as_tensor()), std::move(known));
@@ -118,8 +120,43 @@ c10::SymNode SymNode::square_root(const c10::SymNode& given) {
                               (mine->type_ == Type::Ratio && mine->env_->range(mine->denominator_).lo > 0);
   if (!positive_scale || !mine->known_size()) return {};
   std::optional<Known> known = mine->as_known();
-  if (known) known->number = std::sqrt(known->number);
+  if (known) {
+    known->number = std::sqrt(known->number);
+    known->made_by = FloatExpr::make(float_ops::kSqrt, known->made_by, known->made_by);
+  }
   return make_value(mine->env_, at::sqrt(mine->as_tensor()), std::move(known));
+}
+
+std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation relation) {
+  Capture* capture = Capture::current();
+  SymNode* theirs = ours(other);
+  if (capture == nullptr || capture->closed() || capture->env_ptr() != env_) return std::nullopt;
+  if (theirs == nullptr || theirs->env_ != env_ || is_bool() || theirs->is_bool()) return std::nullopt;
+  const std::optional<Known> a = as_known(), b = theirs->as_known();
+  if (!a || !b || a->made_by == nullptr || b->made_by == nullptr || (a->arguments | b->arguments) == 0)
+    return std::nullopt;
+  for (const std::vector<sym::ExprId>* sizes : {&a->sizes, &b->sizes})
+    for (const sym::ExprId size : *sizes) known(size);
+  return capture->decide(a->made_by, relation, b->made_by);
+}
+
+int64_t SymNode::as_int64(double whole) {
+  constexpr double kBeyond = 9223372036854775808.0;  // 2 to the 63rd
+  if (!(whole >= -kBeyond && whole < kBeyond)) throw BeyondInt64("an integer beyond 64 bits");
+  return static_cast<int64_t>(whole);
+}
+
+int64_t SymNode::rounded(const FloatOp& rounding) {
+  constexpr double kWhole = 1LL << 53;
+  if (known_ && known_->made_by != nullptr && std::abs(known_->number) < kWhole) {
+    const double whole = rounding.apply(known_->number, known_->number);
+    Known now = *known_;
+    now.number = whole;
+    now.made_by = FloatExpr::make(rounding, known_->made_by, known_->made_by);
+    const c10::SymNode node = make_value(env_, tensor_, std::move(now));
+    if (ours(node)->decided(number(whole), FloatRelation::Equal)) return static_cast<int64_t>(whole);
+  }
+  return as_int64(rounding.apply(look(), 0));
 }
 
 double SymNode::look() {

@@ -1,0 +1,68 @@
+// Which way decisions on float arguments went. A program that only compares a float serves all that compare alike.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cresset::bridge {
+
+// What Python does with two floats, or with the first of them.
+struct FloatOp {
+  double (*apply)(double, double);
+  const char* name;
+};
+namespace float_ops {
+extern const FloatOp kAdd, kSubtract, kMultiply, kDivide, kMin, kMax, kSqrt, kFloor, kCeil, kTruncate;
+}
+
+// How a float came about: from an argument, a number, or an operation on others.
+struct FloatExpr {
+  using Ref = std::shared_ptr<const FloatExpr>;
+
+  double number = 0;            // in the call that is captured
+  int64_t input = -1;           // an argument: its place among the graph's inputs
+  const FloatOp* op = nullptr;  // an operation
+  Ref a, b;
+  uint32_t depth = 0;
+
+  static Ref constant(double number);
+  static Ref argument(double number, size_t input);
+  // nullptr where the chain of operations is too long to be repeated at every call.
+  static Ref make(const FloatOp& op, const Ref& a, const Ref& b);
+};
+
+enum class FloatRelation : uint8_t { Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual };
+
+// `left` and `right` compare as they did. `inputs` of a later call: tensors of one f64 where arguments are floats.
+class FloatGuard {
+ public:
+  FloatGuard(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right, std::string location);
+
+  bool expected() const { return expected_; }
+  bool same(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right) const;
+  bool holds(c10::ArrayRef<at::Tensor> inputs) const;
+  // names: of the inputs.
+  std::string text(c10::ArrayRef<std::string> names) const;
+
+ private:
+  struct Step {
+    double number;
+    int64_t input;
+    const FloatOp* op;
+    uint32_t a, b;
+  };
+  uint32_t add(const FloatExpr::Ref& expr);
+
+  FloatExpr::Ref left_, right_;
+  FloatRelation relation_;
+  bool expected_;
+  std::string location_;
+  std::vector<const FloatExpr*> placed_;  // of the steps
+  std::vector<Step> steps_;
+  uint32_t left_step_, right_step_;
+};
+
+}  // namespace cresset::bridge
