@@ -237,6 +237,7 @@ def indices() -> None:
     row("embedding", lambda i, w: F.embedding(i, w), lambda n: (whole(rest(n, 48)), real(100, 48)))
     row("embedding and add", lambda i, w, p: F.embedding(i, w) * 8 + p, lambda n: (whole(4, rest(n, 4, 48)), real(100, 48), real(rest(n, 4, 48), 48)))  # fmt: skip
     row("gather", lambda x, i: x.gather(1, i), lambda n: (real(rest(n, 60), 60), whole(rest(n, 60), 60, high=60)))
+    row("gather rows", lambda x, i: x.gather(1, i[:, :, None].expand(-1, -1, x.shape[2])), lambda n: (real(4, rest(n, 4, 256), 256), whole(4, rest(n, 4, 256), high=rest(n, 4, 256))))  # fmt: skip
     row("index_select", lambda x, i: x.index_select(1, i), lambda n: (real(rest(n, 60), 60), whole(60, high=60)))
     row("x[i]", lambda x, i: x[i], lambda n: (real(100, 20), whole(rest(n, 20))))
     row("x[:, i]", lambda x, i: x[:, i] + 1, lambda n: (real(rest(n, 30), 50), whole(30, high=50)))

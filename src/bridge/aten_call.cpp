@@ -290,6 +290,7 @@ std::unique_ptr<ExternKernel> bind_boxed_call(const runtime::ExternCall& call, c
 std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, const BoundContext& context) {
   if (auto linear = bind_linear_call(call, context)) return linear;
   if (auto convolution = bind_convolution_call(call, context)) return convolution;
+  if (auto gather = bind_gather_call(call, context)) return gather;
   return bind_boxed_call(call, context);
 }
 

@@ -3,25 +3,34 @@
 
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
 
+struct ArgSpec;
 struct Variant;
 
-// Which variant served calls that looked alike. A hint: the variant is checked as any other is.
+// Which variants served calls that looked alike. A hint: a variant is checked as any other is.
+//
+// Calls look alike by types, by dtypes and sizes of tensors, and by those plain values and identities that some variant
+// is held to: objects that are made anew at each call, and numbers that are symbols, tell no variants apart.
 class CallHints {
  public:
   static constexpr size_t kFew = 4;  // as many are looked through faster than hashed
-  // Of what is cheap to read: types, plain values, identities, and the dtypes and sizes of tensors.
-  static size_t hash_of(PyObject* args, PyObject* kwargs);
-  std::shared_ptr<Variant> find(size_t hash) const;
-  void put(size_t hash, const std::shared_ptr<Variant>& variant);
-  void clear() { variants_.clear(); }
+  using Likely = std::vector<std::weak_ptr<Variant>>;
+  const Likely* find(PyObject* args, PyObject* kwargs) const;  // at most kFew, the last that served first; or nullptr
+  void put(PyObject* args, PyObject* kwargs, const std::shared_ptr<Variant>& variant);
+  void clear();
 
  private:
-  std::unordered_map<size_t, std::weak_ptr<Variant>> variants_;
+  class Hash;
+  void learn(const ArgSpec& spec);
+
+  std::unordered_map<size_t, Likely> variants_;
+  std::unordered_set<size_t> telling_;  // values and identities that variants are held to
 };
 
 }  // namespace cresset::frontend

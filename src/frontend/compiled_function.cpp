@@ -91,6 +91,7 @@ struct CompiledFunction::Found {
 
 bool CompiledFunction::serves(Variant& v, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
                               std::string* why) const {
+  ++live_totals().variants_checked;
   found.leaves.clear();
   if (v.state != state) {
     if (why != nullptr) *why = difference(v.state, state);
@@ -108,19 +109,27 @@ bool CompiledFunction::serves(Variant& v, const TorchState& state, PyObject* arg
   return v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why);
 }
 
+bool CompiledFunction::find_likely(const CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
+                                   Found& found) {
+  const CallHints::Likely* known = hints.find(args, kwargs);
+  if (known == nullptr) return false;
+  const CallHints::Likely likely = *known;  // checks may run Python code
+  for (const std::weak_ptr<Variant>& one : likely) {
+    std::shared_ptr<Variant> v = one.lock();
+    if (v == nullptr || !serves(*v, state, args, kwargs, found, nullptr)) continue;
+    v->used = ++clock_;
+    found.variant = std::move(v);
+    return true;
+  }
+  return false;
+}
+
 // Checks may run Python code, and other threads meanwhile: nothing is held on to across one but what is owned.
 CompiledFunction::Found CompiledFunction::find(Variants& among, CallHints& hints, const TorchState& state,
                                                PyObject* args, PyObject* kwargs, std::string* why) {
   Found found;
   const bool many = among.size() > CallHints::kFew;
-  const size_t hash = many ? CallHints::hash_of(args, kwargs) : 0;
-  if (std::shared_ptr<Variant> likely = many ? hints.find(hash) : nullptr) {
-    if (serves(*likely, state, args, kwargs, found, nullptr)) {
-      likely->used = ++clock_;
-      found.variant = std::move(likely);
-      return found;
-    }
-  }
+  if (many && find_likely(hints, state, args, kwargs, found)) return found;
   for (size_t i = 0; i < among.size(); ++i) {
     std::shared_ptr<Variant> v = among[i];
     if (!serves(*v, state, args, kwargs, found, why)) {
@@ -128,7 +137,7 @@ CompiledFunction::Found CompiledFunction::find(Variants& among, CallHints& hints
       continue;
     }
     v->used = ++clock_;
-    if (many) hints.put(hash, v);
+    if (many) hints.put(args, kwargs, v);
     const auto here = std::find(among.begin(), among.end(), v);
     if (here != among.end()) std::rotate(among.begin(), here, here + 1);
     found.variant = std::move(v);

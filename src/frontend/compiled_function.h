@@ -34,6 +34,7 @@ struct Totals {  // process-wide, for cresset.stats()
   int64_t native_stretches = 0;  // what followed a break and ran in CPython to the end of its call
   int64_t operators_captured = 0, shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0, nodes = 0;
   int64_t guards_asked = 0, guards_checked = 0;
+  int64_t variants_checked = 0;                    // in looking for those that serve calls, and pieces of calls
   int64_t steps_proved = 0, steps_not_proved = 0;  // CRESSET_VALIDATE=1
   double ms_validation = 0;
   int64_t backward_graphs = 0, kernels = 0, distinct_kernels = 0, extern_calls = 0, bytes_planned = 0;
@@ -74,6 +75,7 @@ class CompiledFunction {
   // The first of the variants that serves the call, moved to the front. `why`: why the one that served last does not.
   Found find(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
              std::string* why);
+  bool find_likely(const CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found);
   bool serves(Variant& variant, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
               std::string* why) const;
   // frames: those that the piece goes on in, and leaves; nullptr: the caller's arguments.

@@ -39,6 +39,7 @@ py::dict stats() {
   out["nodes"] = t.nodes;
   out["guards_asked"] = t.guards_asked;
   out["guards_checked"] = t.guards_checked;
+  out["variants_checked"] = t.variants_checked;
   out["steps_proved"] = t.steps_proved;
   out["steps_not_proved"] = t.steps_not_proved;
   out["ms_validation"] = t.ms_validation;

@@ -207,6 +207,38 @@ TEST(ExternCall, SmallProductsOfEveryLayout) {
   }
 }
 
+// Whole rows, at places that an index names for all of a row; and what only looks so.
+TEST(ExternCall, GatherOfRows) {
+  const at::Tensor x = at::randn({3, 5, 4, 16}), index = at::randint(0, 5, {3, 7, 1, 1}, at::kLong);
+  const auto expect = [](const at::Tensor& self, int64_t dim, const at::Tensor& chosen) {
+    OneCall one;
+    const TensorId s = one.in(self), i = one.in(chosen, DType::I64);
+    one.expect("aten::gather", {s, one.b.ref(dim), i, false}, at::gather(self, dim, chosen));
+  };
+  expect(x, 1, index.expand({3, 7, 4, 16}));
+  expect(x, -3, index.expand({3, 7, 4, 16}));
+  expect(x, 1, index.expand({3, 7, 4, 16}).contiguous());
+  expect(x, 1, index.expand({3, 7, 4, 9}));
+  expect(x, 1, index.slice(0, 0, 2).expand({2, 7, 4, 16}));
+  expect(x.transpose(0, 1), 0, index.transpose(0, 1).expand({7, 3, 4, 16}));
+  expect(x.transpose(2, 3), 1, index.expand({3, 7, 16, 4}));
+  expect(x, 0, at::randint(0, 3, {8, 1, 1, 1}, at::kLong).expand({8, 5, 4, 16}));
+  expect(at::randn({4, 6, 1, 32}), 1, at::randint(0, 6, {4, 2, 1, 1}, at::kLong).expand({4, 2, 1, 32}));
+  expect(x, 3, at::randint(0, 16, {3, 5, 4, 1}, at::kLong));
+}
+
+TEST(ExternCall, GatherOutOfRangeRaises) {
+  const at::Tensor x = at::randn({5, 32});
+  for (const int64_t wrong : {5, -1}) {
+    OneCall one;
+    const TensorId s = one.in(x), i = one.in(at::full({2, 1}, wrong, at::kLong).expand({2, 32}), DType::I64);
+    const TensorId out = one.result(x.slice(0, 0, 2), DType::F32, Home::Fresh);
+    one.b.call("aten::gather", {s, one.b.ref(0), i, false}, {out});
+    const auto executor = one.b.build({out});
+    EXPECT_THROW(executor->run(one.inputs, {}), c10::Error);
+  }
+}
+
 TEST(ExternCall, ConvolutionsThroughEveryLibrary) {
   for (const at::MemoryFormat format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
     const at::Tensor x = at::randn({2, 8, 14, 14}).contiguous(format);

@@ -105,6 +105,32 @@ def test_instances_do_not_share_a_limit():
     assert variants(Block.forward) == 20
 
 
+class Scaled:
+    def __init__(self, by):
+        self.by = by
+
+
+def test_pieces_are_found_among_many():
+    """What a call makes anew, objects and numbers, keeps no piece from being found at once."""
+
+    def f(t, names):
+        for i, name in enumerate(names):
+            scaled = Scaled(t * (i + 1))
+            if scaled.by.sum() > -1e9:
+                t = t + len(name) * scaled.by
+        return t
+
+    compiled = cresset.compile(f, options=EVALUATE)
+    names = ["a" * i for i in range(12)]  # each a successor of the same point
+    for _ in range(3):
+        assert torch.equal(compiled(x(), names), f(x(), names))
+    before = cresset.stats()
+    assert torch.equal(compiled(x(), names), f(x(), names))
+    after = cresset.stats()
+    assert after["graphs"] == before["graphs"]
+    assert after["variants_checked"] - before["variants_checked"] <= 2 * (len(names) + 1)
+
+
 def test_two_ways_of_compiling_share_nothing():
     def f(t):
         return t + 1

@@ -73,6 +73,8 @@ VIEWS = table(
     ("repeat", lambda x: x.repeat(2, 3) + x.repeat_interleave(2).sum(), lambda: (a(2, 2),)),
     ("tril_triu", lambda x: x.tril(1) - x.triu(-1), lambda: (a(4, 5),)),
     ("gather_index", lambda x, i: x.gather(1, i) + x[i[:, 0] % 3][:, :2], lambda: (a(3, 4), torch.tensor([[0, 3], [2, 1], [3, 3]]))),
+    ("gather_rows", lambda x, i: x.gather(1, i[:, :, None, None].expand(-1, -1, *x.shape[2:])) + 1, lambda: (a(2, 4, 3, 16), torch.tensor([[0, 3, 3], [2, 1, 0]]))),
+    ("gather_rows_beyond", lambda x, i: x.gather(0, i[:, None].expand(-1, x.shape[1])) + 1, lambda: (a(4, 32), torch.tensor([0, 4]))),
     ("boolean_where", lambda x: torch.where(x > 0, x, -x), lambda: (a(3, 4),)),
     ("unsafe_chain", lambda x: x[None, :, None][0, :, 0][2:][:-1], lambda: (a(6),)),
 )  # fmt: skip

@@ -18,6 +18,7 @@ Value* ScalarEmitter::emit(ScalarId id) {
   if (scalar.op == Op::Const) return constant(scalar);
   if (scalar.op == Op::Size) return index_.emit(form);
   if (scalar.op == Op::Load) return memory_.load(scalar, form);
+  if (Value* known = against_bound(scalar)) return known;
   Value* operands[3] = {};
   const ScalarId ids[3] = {scalar.a, scalar.b, scalar.c};
   bool vector = false;
@@ -29,6 +30,26 @@ Value* ScalarEmitter::emit(ScalarId id) {
   for (Value*& operand : operands)
     if (operand != nullptr && vector) operand = s_.splat(operand);
   return compute(scalar, s_.scalar(scalar.a).dtype, operands);
+}
+
+// Neighbouring numbers beside one that all lanes share, as masks compare positions with bounds: lanes' places are
+// compared, in 32 bits, with how far the bound is from lane 0.
+Value* ScalarEmitter::against_bound(const loop::Scalar& scalar) {
+  if (s_.lanes == 1 || scalar.op < Op::Eq || scalar.op > Op::Ge) return nullptr;
+  for (const bool swapped : {false, true}) {
+    const ScalarId line = swapped ? scalar.b : scalar.a;
+    Value* bound = s_.value(swapped ? scalar.a : scalar.b);
+    Value* first = nullptr;
+    if (s_.scalar(line).op != Op::Size || s_.scalar(line).dtype != DType::I64 || EmitState::is_vector(bound)) continue;
+    if (index_.access(s_.schedule.scalar_index[line.index], first) != IndexEmitter::Access::Contiguous) continue;
+    Value* apart = s_.ir.CreateBinaryIntrinsic(Intrinsic::ssub_sat, bound, first);  // the bound may be data
+    apart = s_.ir.CreateBinaryIntrinsic(Intrinsic::smin, apart, s_.i64(s_.lanes));
+    apart = s_.ir.CreateBinaryIntrinsic(Intrinsic::smax, apart, s_.i64(-1));
+    apart = s_.splat(s_.ir.CreateTrunc(apart, s_.ir.getInt32Ty()));
+    Value* lane = s_.ir.CreateTrunc(s_.iota(), apart->getType());
+    return swapped ? comparison(scalar.op, DType::I32, apart, lane) : comparison(scalar.op, DType::I32, lane, apart);
+  }
+  return nullptr;
 }
 
 Value* ScalarEmitter::constant(const loop::Scalar& scalar) {

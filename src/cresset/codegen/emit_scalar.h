@@ -20,6 +20,7 @@ class ScalarEmitter {
   llvm::Value* extreme(bool greatest, DType dtype, llvm::Value* a, llvm::Value* b);
 
  private:
+  llvm::Value* against_bound(const loop::Scalar& scalar);
   llvm::Value* constant(const loop::Scalar& scalar);
   llvm::Value* cast(DType from, DType to, llvm::Value* v);
   llvm::Value* bit_cast(DType from, DType to, llvm::Value* v);

@@ -89,6 +89,30 @@ TEST(CodegenIndex, MaskedLoadsPad) {
   }
 }
 
+// Positions beside a bound that all lanes of a row share: a number, a size, or data, which may be anything.
+TEST(CodegenIndex, PositionsBesideABound) {
+  const std::vector<int64_t> bounds{0,          7,           16,        38,        -3,           1000,
+                                    4294967296, -4294967290, INT64_MAX, INT64_MIN, INT64_MIN + 4};
+  for (int64_t width : {1, 5, 16, 37, 64}) {
+    KernelBuilder k;
+    const int64_t rows = static_cast<int64_t>(bounds.size());
+    const ExprId cols = k.size(width), i = k.outer(k.size(rows)), j = k.outer(cols);
+    const ExprId at = k.pool.add(k.pool.mul(i, cols), j);
+    const auto limits = k.input(DType::I64, rows);
+    set_data(k, limits, bounds);
+    const ScalarId position = k.b.size(k.pool.add(j, k.pool.constant(3))), limit = k.load(limits, i);
+    const ScalarId row = k.b.size(k.pool.mul(i, k.pool.constant(5)));
+    for (Op op : {Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Gt, Op::Ge}) {
+      const ScalarId data = k.b.binary(op, position, limit), turned = k.b.binary(op, limit, position);
+      const ScalarId sizes = k.b.binary(op, row, position);
+      k.store(k.output(DType::Bool, rows * width), at, data);
+      k.store(k.output(DType::Bool, rows * width), at, turned);
+      k.store(k.output(DType::Bool, rows * width), at, sizes);
+    }
+    expect_same(k);
+  }
+}
+
 TEST(CodegenIndex, EmbeddingLookup) {
   KernelBuilder k;
   const int64_t tokens = 13, width = 40, vocabulary = 29;
