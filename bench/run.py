@@ -6,6 +6,7 @@ interrupted run keeps what it has; --into adds to an earlier file.
 
 from __future__ import annotations
 
+import compileall
 import datetime
 import json
 import os
@@ -160,6 +161,8 @@ def main(
     results = json.loads(path.read_text()) if into and into.exists() else {}
     results |= {"date": date, "machine": machine_name(), "dtype": dtype, "scale": scale}
     session = Session(path, results, budget)
+    # As where it is installed, and as torch is: modules are there as bytecode.
+    compileall.compile_dir(HERE.parent / "python" / "cresset", quiet=1)
     columns = TextColumn("{task.description:30s}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=len(names) + 1)

@@ -81,12 +81,13 @@ class Shapes:
                 continue
             width = max((len(d["source"]) for d in v["dimensions"]), default=0)
             for d in v["dimensions"]:
-                if d["kind"] != "data":
+                if d["kind"] != "data" and not d["of_same"]:
                     lines.append(f"  {d['source']:<{width}}  {d['name']:<6} {_range_text(d)}")
+            lines += [f"  {text}" for text in v["same"]]
             if v["guards"]:
-                lines.append(
-                    f"  checked at each call ({len(v['guards'])} of {len(v['asked'])} conditions that were asked):"
-                )
+                dropped = len(set(v["asked"]) - {text for text, _ in v["guards"]})
+                follow = f" ({dropped} that were asked follow from these)" if dropped else ""
+                lines.append(f"  checked at each call{follow}:")
                 lines += [f"    {text}" for text, _ in v["guards"]]
             if v["assertions"]:
                 lines.append("  checked while running:")

@@ -88,6 +88,9 @@ class Entry {
   const std::string& graph_text() const { return graph_text_; }
   std::vector<std::string> guard_texts() const;
   std::vector<std::string> input_names() const;
+  // Tensors that must be the very same: a later one by its position, the earlier one. -1: none.
+  int32_t same_as(size_t input) const { return tensor_guards_[input].same_as; }
+  const std::vector<FloatGuard>& float_guards() const { return captured_.float_guards; }
   const sym::ValidationReport& validation() const { return validation_; }  // empty unless CRESSET_VALIDATE=1
   const std::vector<SymbolBinding>& symbols() const { return symbols_; }
   size_t tensor_count() const { return tensor_guards_.size(); }  // of a call

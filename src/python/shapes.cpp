@@ -70,6 +70,13 @@ py::dict dimension(bridge::Entry& entry, const SymbolBinding& s, sym::Solver& so
   return row;
 }
 
+// The tensor of a call that this one must be, whose sizes are told; -1: none.
+int32_t earlier_of(const bridge::Entry& entry, const SymbolBinding& s) {
+  using Kind = runtime::SymbolSource::Kind;
+  const bool of_tensor = s.source.kind == Kind::InputSize || s.source.kind == Kind::InputStride;
+  return of_tensor && s.source.position < entry.tensor_count() ? entry.same_as(s.source.position) : -1;
+}
+
 py::list assigned(bridge::Entry& entry, const sym::Assignment& values) {
   py::list out;
   for (const SymbolBinding& s : entry.symbols()) {
@@ -88,16 +95,26 @@ py::list shape_report(const py::object& function) {
     if (variant->entry != nullptr) {
       bridge::Entry& entry = *variant->entry;
       sym::Solver solver = solver_of(entry);
-      py::list dimensions, guards, asked, assertions;
-      for (const SymbolBinding& s : entry.symbols()) dimensions.append(dimension(entry, s, solver));
+      py::list dimensions, same, guards, asked, assertions;
+      const std::vector<std::string> names = entry.input_names();
+      for (const SymbolBinding& s : entry.symbols()) {
+        py::dict d = dimension(entry, s, solver);
+        d["of_same"] = earlier_of(entry, s) >= 0;
+        dimensions.append(std::move(d));
+      }
+      for (size_t i = 0; i < names.size(); ++i)
+        if (const int32_t earlier = entry.same_as(i); earlier >= 0)
+          same.append(names[i] + " is " + names[static_cast<size_t>(earlier)]);
       for (const sym::GuardFact& guard : entry.guards()) {
         std::vector<sym::VarId> vars;
         entry.env()->pool().collect_vars(guard.condition, vars);
         guards.append(py::make_tuple(sym::describe(*entry.env(), guard), vars.size()));
       }
+      for (const bridge::FloatGuard& guard : entry.float_guards()) guards.append(py::make_tuple(guard.text(names), 0));
       for (const sym::GuardFact& guard : entry.env()->guards()) asked.append(sym::describe(*entry.env(), guard));
       for (const sym::RuntimeAssertion& a : entry.env()->assertions()) assertions.append(a.message);
       row["dimensions"] = dimensions;
+      row["same"] = same;
       row["guards"] = guards;
       row["asked"] = asked;
       row["assertions"] = assertions;
