@@ -82,6 +82,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   c10::SymFloat add_float_argument(const at::Tensor& real, std::string name);
   // The float arguments (a bit each) that a decision looked at: the program serves no other values of them.
   uint64_t pinned_floats = 0;
+  // Whether sizes in floats that are compared stay free: then no condition on the sizes alone says for which ones the
+  // program is right.
+  bool sizes_stay_free = true;
   // How two floats compare, in this call and in those that the program is to serve. nullopt: there are too many such
   // guards.
   std::optional<bool> decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right);

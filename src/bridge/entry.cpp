@@ -147,6 +147,10 @@ void Entry::make_shape_guards() {
   std::vector<sym::ExprId> conditions;
   for (const sym::GuardFact& g : guards_) conditions.push_back(g.condition);
   guard_program_ = sym::SizeProgram::compile(env_->pool(), conditions, slot_map(symbols_));
+  std::vector<sym::ExprId> in_floats;
+  for (const FloatGuard& g : captured_.float_guards)
+    in_floats.insert(in_floats.end(), g.sizes().begin(), g.sizes().end());
+  if (!in_floats.empty()) float_sizes_ = sym::SizeProgram::compile(env_->pool(), in_floats, slot_map(symbols_));
   if (log::enabled(log::Area::Guards))
     for (const std::string& text : guard_texts()) log::write(log::Area::Guards, text);
 }
@@ -179,7 +183,7 @@ std::vector<std::string> Entry::guard_texts() const {
   for (const sym::GuardFact& g : guards_)
     out.push_back(env_->to_string(g.condition) + (g.reason.op.empty() ? "" : "  asked by " + g.reason.op) +
                   (g.reason.location.empty() ? "" : " at " + g.reason.location));
-  for (const FloatGuard& g : captured_.float_guards) out.push_back(g.text(input_names()));
+  for (const FloatGuard& g : captured_.float_guards) out.push_back(text_of(g));
   return out;
 }
 
@@ -309,12 +313,10 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
       if (why != nullptr) *why = "a number read from tensor data at " + guard.location() + " is another one";
       return false;
     }
-    for (const FloatGuard& guard : captured_.float_guards) {
-      if (guard.holds(inputs)) continue;
-      if (why != nullptr) *why = "expected " + guard.text(input_names());
-      return false;
-    }
-    return true;
+    const int64_t missed = failed_float_guard(inputs, symbols);
+    if (missed >= 0 && why != nullptr)
+      *why = "expected " + text_of(captured_.float_guards[static_cast<size_t>(missed)]);
+    return missed < 0;
   }
   if (why != nullptr) {
     std::unordered_map<sym::VarId, int64_t> values;
@@ -322,6 +324,24 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
     *why = sym::explain_failure(*env_, guards_[static_cast<size_t>(failed)], values);
   }
   return false;
+}
+
+// The first one that does not hold; -1: all do.
+int64_t Entry::failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const {
+  if (captured_.float_guards.empty()) return -1;
+  c10::SmallVector<int64_t, 16> sizes(float_sizes_.output_count());
+  float_sizes_.run(symbols, sizes.data());
+  const int64_t* at = sizes.data();
+  for (size_t i = 0; i < captured_.float_guards.size(); ++i) {
+    if (!captured_.float_guards[i].holds(inputs, at)) return static_cast<int64_t>(i);
+    at += captured_.float_guards[i].sizes().size();
+  }
+  return -1;
+}
+
+std::string Entry::text_of(const FloatGuard& guard) const {
+  const sym::VarNames sources = sym::source_names(*env_);
+  return guard.text(input_names(), [&](sym::ExprId size) { return sym::to_string(env_->pool(), size, sources); });
 }
 
 void Entry::check_assumptions(const int64_t* symbols) const {

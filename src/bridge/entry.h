@@ -91,6 +91,7 @@ class Entry {
   // Tensors that must be the very same: a later one by its position, the earlier one. -1: none.
   int32_t same_as(size_t input) const { return tensor_guards_[input].same_as; }
   const std::vector<FloatGuard>& float_guards() const { return captured_.float_guards; }
+  std::string text_of(const FloatGuard& guard) const;
   const sym::ValidationReport& validation() const { return validation_; }  // empty unless CRESSET_VALIDATE=1
   const std::vector<SymbolBinding>& symbols() const { return symbols_; }
   size_t tensor_count() const { return tensor_guards_.size(); }  // of a call
@@ -107,6 +108,7 @@ class Entry {
   void validate();
   bool tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
                       std::string* why) const;
+  int64_t failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
   bool overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const;
   void choose_released();
   c10::SmallVector<int64_t, 16> program_symbols(const int64_t* symbols) const;
@@ -119,7 +121,8 @@ class Entry {
   std::vector<SymbolBinding> symbols_;
   std::vector<sym::GuardFact> guards_;
   sym::SizeProgram guard_program_;
-  sym::SizeProgram assertions_;  // on the caller's sizes; those on data are the stages'
+  sym::SizeProgram float_sizes_;  // of all float guards, one after the other
+  sym::SizeProgram assertions_;   // on the caller's sizes; those on data are the stages'
   std::vector<std::string> assertion_texts_;
   std::vector<uint32_t> program_slots_;  // Program::symbols -> our slots
   bool program_slots_identity_ = true;

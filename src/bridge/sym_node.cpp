@@ -244,7 +244,10 @@ c10::SymNode SymNode::pow(const c10::SymNode& other) {
   if (can_be_value() && is_size && exponent != nullptr && exponent->type_ == Type::Float && exponent->value_ != 0 &&
       env_->evaluate(pool().ge(expr_, pool().constant(1)), [] { return current_reason(); }).value_or(false)) {
     std::optional<Known> known = as_known();
-    if (known) known->number = std::pow(known->number, exponent->value_);
+    if (known) {
+      known->made_by = FloatExpr::make(float_ops::kPower, known->made_by, FloatExpr::constant(exponent->value_));
+      known->number = std::pow(known->number, exponent->value_);
+    }
     return make_value(env_, at::pow(as_tensor(), exponent->value_), std::move(known));
   }
   return float_op(other, [](double a, double b) {

@@ -30,7 +30,7 @@ class SymNode final : public c10::SymNodeImpl {
       : env_(std::move(env)), type_(type), expr_(numerator), denominator_(denominator), value_(value) {}
 
   // Of a Value that float arguments and sizes alone give: the number in this call, and what pins it: the arguments'
-  // bits (Capture::pinned_floats), the sizes. `made_by`: as long as the sizes stay; may be null.
+  // bits (Capture::pinned_floats), the sizes. `made_by` may be null.
   struct Known {
     double number = 0;
     uint64_t arguments = 0;

@@ -91,7 +91,7 @@ std::optional<SymNode::Known> SymNode::as_known() {
   if (!above || !below) return std::nullopt;
   Known known{static_cast<double>(*above) / static_cast<double>(*below), 0, {expr_}, nullptr};
   if (type_ == Type::Scaled) known.number *= value_;
-  known.made_by = FloatExpr::constant(known.number);
+  known.made_by = FloatExpr::of_sizes(known.number, expr_, denominator_, type_ == Type::Scaled ? value_ : 1.0);
   if (denominator_.valid()) known.sizes.push_back(denominator_);
   return known;
 }
@@ -133,10 +133,14 @@ std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation re
   if (capture == nullptr || capture->closed() || capture->env_ptr() != env_) return std::nullopt;
   if (theirs == nullptr || theirs->env_ != env_ || is_bool() || theirs->is_bool()) return std::nullopt;
   const std::optional<Known> a = as_known(), b = theirs->as_known();
-  if (!a || !b || a->made_by == nullptr || b->made_by == nullptr || (a->arguments | b->arguments) == 0)
-    return std::nullopt;
+  if (!a || !b || a->made_by == nullptr || b->made_by == nullptr) return std::nullopt;
+  for (const Known* side : {&*a, &*b})
+    CRESSET_CHECK(side->made_by->number == side->number || std::isnan(side->number), "a float is not what made it");
+  const bool of_sizes = !a->sizes.empty() || !b->sizes.empty();
+  if ((a->arguments | b->arguments) == 0 && !(of_sizes && capture->sizes_stay_free)) return std::nullopt;
   for (const std::vector<sym::ExprId>* sizes : {&a->sizes, &b->sizes})
-    for (const sym::ExprId size : *sizes) known(size);
+    for (const sym::ExprId size : *sizes)
+      if (!capture->sizes_stay_free) known(size);
   return capture->decide(a->made_by, relation, b->made_by);
 }
 

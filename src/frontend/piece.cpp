@@ -105,6 +105,7 @@ Piece::Piece(const CompileOptions& options, std::shared_ptr<Variant> variant, Sh
       capture_(std::make_shared<bridge::Capture>(options.dynamic)) {
   capture_->symbolic_numbers = options.symbolic_numbers || options.fullgraph;
   capture_->symbolic_booleans = options.fullgraph;
+  capture_->sizes_stay_free = !options.keep_rejected;
 }
 
 void Piece::retire() {

@@ -117,7 +117,7 @@ def test_arithmetic_of_floats_made_of_sizes_is_a_part_of_the_program(function):
     sweep(function, MANY, compilations=1)
 
 
-def test_a_float_made_of_sizes_that_steers_pins_the_sizes():
+def test_a_float_made_of_sizes_that_steers_is_guarded_by_the_outcome():
     def f(x):
         scale = 1 / x.size(2) + x.size(3) * 0.3
         return x * scale if scale > 3 else x - scale
@@ -125,7 +125,21 @@ def test_a_float_made_of_sizes_that_steers_pins_the_sizes():
     compiled = cresset.compile(f)
     for (x,) in MANY:
         assert_same(compiled(x), f(x))
-    assert cresset.stats()["graph_break_reasons"] == []
+    stats = cresset.stats()
+    assert stats["graph_break_reasons"] == [] and stats["graphs"] == 2
+    assert "((1 / args[0].size(2)) + (args[0].size(3) * 0.3)) > 3" in stats["recompiles"][0], stats["recompiles"]
+
+
+def test_sizes_and_floats_that_steer_together():
+    def f(x, rate):
+        steps = math.ceil(rate * x.size(2) / 7 + 0.5) + round(x.size(3) * 0.1 + 0.25)
+        return x * steps if math.sqrt(x.size(2)) * rate <= 3.5 else x - steps
+
+    compiled = cresset.compile(f)
+    for rate in (0.5, 0.7, 1.3, 0.51, 0.69):
+        for (x,) in MANY:
+            assert_same(compiled(x, rate), f(x, rate))
+    assert cresset.stats()["eager_calls"] == 0
 
 
 def test_division_by_a_float_that_is_zero():

@@ -141,4 +141,6 @@ def test_expression(source, expression):
         raised |= expected[0] != "tuple"
         for _ in range(2):
             assert result_of(compiled, *args) == expected
-    assert raised or expression in EAGERLY or cresset.stats()["eager_calls"] == 0, cresset.stats()["graph_break_reasons"]
+    assert raised or expression in EAGERLY or cresset.stats()["eager_calls"] == 0, cresset.stats()[
+        "graph_break_reasons"
+    ]
