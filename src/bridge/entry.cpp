@@ -10,6 +10,7 @@
 #include "bridge/control_flow.h"
 #include "bridge/gradients.h"
 #include "bridge/stages.h"
+#include "ops/op_def.h"
 #include "sym/explain.h"
 
 namespace cresset::bridge {
@@ -374,15 +375,9 @@ namespace {
 
 // What no data makes raise.
 bool never_raises(const runtime::Step& step) {
-  static const std::unordered_set<graph::OpId> safe = [] {
-    std::unordered_set<graph::OpId> ops;
-    for (const char* name : {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::convolution",
-                             "prim::linear_epilogue", "prim::convolution_epilogue"})
-      ops.insert(graph::op_id(name));
-    return ops;
-  }();
   const auto* call = std::get_if<runtime::ExternCall>(&step);
-  return call == nullptr || safe.contains(call->op);
+  const ops::OpDef* def = call != nullptr ? ops::find(call->op) : nullptr;
+  return call == nullptr || (def != nullptr && def->never_raises);
 }
 
 }  // namespace
@@ -392,7 +387,7 @@ void Entry::choose_released() {
   if (executor_ == nullptr || gradients_ != nullptr) return;
   const std::vector<runtime::Step>& steps = executor_->program().steps;
   if (!std::all_of(steps.begin(), steps.end(), never_raises)) return;
-  for (size_t i = 0; i < lets_go_.size(); ++i) lets_go_[i] = !tensor_guards_[i].mutated;
+  lets_go_.assign(tensor_guards_.size(), true);
   for (size_t i = 0; i < outputs_.size(); ++i)
     if (outputs_.spec(i).kind == OutputSpec::Kind::Input) lets_go_[outputs_.spec(i).position] = false;
 }

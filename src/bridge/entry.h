@@ -64,7 +64,7 @@ class Entry {
   // Fills in the symbols that data gives. Throws AssumptionFailed when data contradicts what was assumed of them: eager
   // must run the call; nothing was written.
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols);
-  // Whether input i is not needed behind the last step that reads it: no result is it or a view of it, and no such call
+  // Whether input i is not needed behind the last step that uses it: no result is it or a view of it, and no such call
   // can have to be done again by eager, once its assumptions hold.
   bool lets_go_of(size_t i) const { return lets_go_[i]; }
   void check_assumptions(const int64_t* symbols) const;  // throws AssumptionFailed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 import torch
 
 import cresset
@@ -62,3 +63,65 @@ def test_what_lives_on_is_not_let_go_of():
         for a, b in zip([*got[:5], *got[5]], [*expected[:5], *expected[5]]):
             torch.testing.assert_close(a, b)
         assert got[1]._base is got[0] or got[1].data_ptr() == got[0][1:].data_ptr()
+
+
+@torch.no_grad()
+def test_a_write_is_done_as_soon_as_it_can_be():
+    """What is written in place, and what it held before, is not needed any more when later products are made."""
+    weight = torch.randn(WIDTH, WIDTH) / WIDTH**0.5
+
+    def function(x):
+        y = (x + 1) * 2
+        time.sleep(0)
+        y *= x
+        z = y.relu() @ weight
+        del y
+        for _ in range(4):
+            z = z @ weight
+        return z
+
+    compiled, x = cresset.compile(function), torch.randn(ROWS, WIDTH)
+    for _ in range(8):
+        got = compiled(x)
+    torch.testing.assert_close(got, function(x), rtol=1e-4, atol=1e-4)
+    assert cresset.stats()["eager_calls"] == 0
+    assert peak(lambda: compiled(x)) < 3.5 * 4 * ROWS * WIDTH
+
+
+@torch.no_grad()
+def test_writes_are_seen_by_whoever_holds_the_tensor():
+    """Early or late: readers before the write, results after it, other holders, an operator that raises behind it."""
+
+    def function(x, keep, i):
+        y, z, w = x + 1, x + 2, x + 3
+        keep.append(z)
+        view = w[1:]
+        time.sleep(0)
+        a = y @ x
+        y += a
+        z.mul_(2)
+        b = y @ z
+        w.sub_(b)
+        view.add_(1)
+        z.copy_(y)
+        y.zero_()
+        c = z @ b
+        if i is not None:
+            c = c[i]
+        return a, b, c, z.clone(), w, view * 1, keep
+
+    compiled = cresset.compile(function)
+    for chosen in (None, None, None, torch.tensor([1, 0]), torch.tensor([2, 1]), torch.tensor([9])):
+        x = torch.randint(-2, 3, (8, 8)).double()  # whole numbers: exact
+        kept, expected_kept = [x], [x.clone()]
+        try:
+            expected = function(x, expected_kept, chosen)
+        except IndexError:
+            with pytest.raises(IndexError):
+                compiled(x, kept, chosen)
+        else:
+            got = compiled(x, kept, chosen)
+            for a, b in zip(got[:6], expected[:6]):
+                torch.testing.assert_close(a, b)
+        for a, b in zip(kept, expected_kept, strict=True):
+            torch.testing.assert_close(a, b)

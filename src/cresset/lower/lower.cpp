@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fuse/plan.h"
+#include "lower/lifetimes.h"
 #include "lower/memory_plan.h"
 #include "lower/slots.h"
 
@@ -120,10 +121,50 @@ class Lowering {
       if (is_mutated(place(m.value).base)) from = saved(m.value, from, Home::Arena);
       copies.push_back({from, slots_.base(mutated(m))});
     }
-    for (const Copy& copy : copies) out_.program.steps.emplace_back(copy);
+    const bool early = may_write_early();
+    auto& steps = out_.program.steps;
+    for (const Copy& copy : copies)
+      steps.insert(early ? steps.begin() + earliest(copy) : steps.end(), runtime::Step(copy));
     for (const auto& [result, argument] : alias_values_)
       aliases_.push_back({slots_.base(result), slots_.base(argument)});
   }
+
+  // Writes come last: a call that raises half-way has written nothing. Where no step can raise, a write comes as soon
+  // as what it writes is there and what it writes over was read for the last time: neither is needed any longer.
+  // Constants may share memory with one another.
+  bool may_write_early() const {
+    const auto can_raise = [](const runtime::Step& step) {
+      const auto* call = std::get_if<ExternCall>(&step);
+      const ops::OpDef* def = call != nullptr ? ops::find(call->op) : nullptr;
+      return call != nullptr && (def == nullptr || !def->never_raises);
+    };
+    return alias_values_.empty() && std::none_of(out_.program.steps.begin(), out_.program.steps.end(), can_raise) &&
+           std::none_of(graph_.mutations.begin(), graph_.mutations.end(),
+                        [](const graph::Mutation& m) { return m.is_constant; });
+  }
+  std::ptrdiff_t earliest(const Copy& copy) const {
+    const auto& steps = out_.program.steps;
+    const TensorId from = owner(out_.program, copy.from), to = owner(out_.program, copy.to);
+    const auto holds_up = [&](const runtime::Step& step) {
+      bool found = false;
+      for_each_tensor(step, [&](TensorId id) {
+        const TensorId base = owner(out_.program, id);
+        found |= base == to || (base == from && writes(step, id));
+      });
+      return found;
+    };
+    return steps.rend() - std::find_if(steps.rbegin(), steps.rend(), holds_up);
+  }
+  bool writes(const runtime::Step& step, TensorId id) const {
+    if (const auto* copy = std::get_if<Copy>(&step)) return copy->to == id;
+    if (const auto* call = std::get_if<ExternCall>(&step))
+      return std::find(call->results.begin(), call->results.end(), id) != call->results.end();
+    const auto* launch = std::get_if<Launch>(&step);
+    for (size_t i = 0; launch != nullptr && i < launch->buffers.size(); ++i)
+      if (launch->buffers[i] == id && out_.kernels[launch->kernel]->buffers[i].written) return true;
+    return false;
+  }
+
   TensorId saved(ValueId v, TensorId from, Home home) {
     const TensorId to = slots_.fresh(v, home);
     out_.program.steps.emplace_back(Copy{from, to});

@@ -146,7 +146,8 @@ constexpr OpDef kRows[] = {
     {.schema = "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
                "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
      .op_class = OpClass::Extern,
-     .shape = convolution_shape},
+     .shape = convolution_shape,
+     .never_raises = true},
     {.schema =
          "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
      .op_class = OpClass::Extern,

@@ -49,6 +49,8 @@ struct OpDef {
   bool heavy = false;
   // Pointwise only: reads several elements of its arguments for one of the result: they are stored.
   bool window = false;
+  // Extern only: whatever the data, it does not raise.
+  bool never_raises = false;
   // The operator of the same arguments that gives the first result alone, for where the others are not used. Empty:
   // none for these arguments.
   std::string_view (*alone)(const OpArgs&) = nullptr;

@@ -23,12 +23,14 @@ Result<Types> convolution_epilogue_shape(ShapeContext& shapes, const OpArgs& arg
 constexpr OpDef kRows[] = {
     {.schema = "prim::linear_epilogue(Tensor? bias, Tensor mat1, Tensor mat2, str post) -> Tensor",
      .op_class = OpClass::Extern,
-     .shape = linear_epilogue_shape},
+     .shape = linear_epilogue_shape,
+     .never_raises = true},
     {.schema = "prim::convolution_epilogue(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
                "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
                "str post) -> Tensor",
      .op_class = OpClass::Extern,
-     .shape = convolution_epilogue_shape},
+     .shape = convolution_epilogue_shape,
+     .never_raises = true},
 };
 
 }  // namespace
