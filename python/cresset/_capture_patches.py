@@ -165,6 +165,7 @@ torch.SymInt.__rdivmod__ = lambda self, other: (
     (other // self, other % self) if isinstance(other, _NUMBERS) else NotImplemented
 )
 torch.SymInt.__pos__ = lambda self: self
+torch.SymInt.__float__ = lambda self: float(int(self))
 torch.SymInt.__invert__ = lambda self: -self - 1
 torch.SymInt.real = torch.SymInt.numerator = property(lambda self: self)
 torch.SymInt.imag = property(lambda self: 0)
@@ -195,6 +196,10 @@ def _of_value(name, value):
 
 for _name in ("to_bytes", "as_integer_ratio", "bit_length", "bit_count"):
     setattr(torch.SymInt, _name, _of_value(_name, int))
+for _name in ("to_bytes", "as_integer_ratio", "bit_length", "bit_count", "conjugate"):
+    setattr(torch.SymBool, _name, _of_value(_name, bool))
+for _name in ("real", "imag", "numerator", "denominator"):
+    setattr(torch.SymBool, _name, property(lambda self, name=_name: getattr(bool(self), name)))
 for _name in ("as_integer_ratio", "hex"):
     setattr(torch.SymFloat, _name, _of_value(_name, lambda self: self.node.guard_float("", 0)))
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod", "lshift", "rshift", "and", "or", "xor")

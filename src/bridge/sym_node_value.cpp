@@ -58,9 +58,12 @@ at::Tensor SymNode::tensor_of(const c10::SymNode& given) {
 }
 
 at::Tensor SymNode::operand_of(const c10::SymNode& given) {
-  if (at::Tensor tensor = tensor_of(given); tensor.defined()) return tensor;
   const c10::SymNode node = unwrapped(given);
   SymNode* mine = ours(node);
+  // One that outlives its capture, in the closure of a hook, say: a plain number.
+  if (mine != nullptr && mine->known_ && (Capture::current() == nullptr || Capture::current()->env_ptr() != mine->env_))
+    return {};
+  if (at::Tensor tensor = tensor_of(given); tensor.defined()) return tensor;
   if (mine == nullptr || !mine->of_sizes() || !mine->can_be_value()) return {};
   const auto is_known = [&](sym::ExprId e) { return !e.valid() || mine->pool().is_const(mine->env_->simplify(e)); };
   if (is_known(mine->expr_) && is_known(mine->denominator_)) return {};

@@ -267,9 +267,7 @@ bool match_float(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
   if (!PyFloat_CheckExact(object)) return miss(spec, why, "expected a float, got " + type_name(object));
   if (spec.object && !same_value(spec.object.get(), object))
     return miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
-  leaves.floats.push_back(static_cast<uint32_t>(leaves.tensors.size()));
-  leaves.tensors.emplace_back(at::detail::empty_strided_cpu({}, {}, at::kDouble));
-  *leaves.tensors.back().mutable_data_ptr<double>() = PyFloat_AS_DOUBLE(object);
+  add_float(leaves, object);
   return true;
 }
 
@@ -318,6 +316,12 @@ bool match_registered(const ArgSpec& spec, PyObject* object, CallLeaves& leaves,
 }
 
 }  // namespace
+
+void add_float(CallLeaves& leaves, PyObject* number) {
+  leaves.floats.push_back(static_cast<uint32_t>(leaves.tensors.size()));
+  leaves.tensors.emplace_back(at::detail::empty_strided_cpu({}, {}, at::kDouble));
+  *leaves.tensors.back().mutable_data_ptr<double>() = PyFloat_AS_DOUBLE(number);
+}
 
 bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   switch (spec.kind) {

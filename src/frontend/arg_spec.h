@@ -55,6 +55,8 @@ struct CallLeaves {
   }
 };
 
+void add_float(CallLeaves& leaves, PyObject* number);
+
 // Thrown when an argument cannot be guarded.
 struct UnsupportedArgument {
   std::string path, type_name;

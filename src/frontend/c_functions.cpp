@@ -114,8 +114,9 @@ std::string module_of(PyObject* object) {
 
 CCall method_of(PyObject* self, const char* name, size_t first) {
   CCall call{CEffect::Pure, self, name, first};
-  if (kSilent.count(name) != 0) return call;
   const std::string_view n = name;
+  if (n == "__init__" && is_changeable(self)) return call.effect = CEffect::Writes, call;  // it fills the container
+  if (kSilent.count(name) != 0) return call;
   if (n == "__setattr__" || n == "__delattr__") return call.effect = CEffect::SetsAttribute, call;
   if (n == "__getattribute__") return call.effect = CEffect::GetsAttribute, call;
   if (is_changeable(self)) {
@@ -175,6 +176,12 @@ static PyTypeObject* deque_type() {
 }
 
 bool is_deque(PyObject* object) { return PyObject_TypeCheck(object, deque_type()); }
+
+PyRef item_of_deque(PyObject* deque, Py_ssize_t i) {
+  PyObject* const item = deque_type()->tp_as_sequence->sq_item(deque, i);
+  if (item == nullptr) PyErr_Clear();
+  return PyRef::steal(item);
+}
 
 bool is_container(PyObject* object) {
   return PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) ||

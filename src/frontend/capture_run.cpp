@@ -564,6 +564,7 @@ class CaptureRun final : public PieceMaker {
       }
     for (const Write& write : session_->writes())  // what they held was taken out of them
       if (write.kind != Write::Kind::Attribute && write.kind != Write::Kind::Cell) without_symbols(write.owner);
+    for (const PyRef& held : session_->held_by_records()) without_symbols(held);
     PyErr_Clear();
   }
   static void replace_written(const Write& write, PyObject* symbolic, PyObject* plain) {
@@ -579,8 +580,8 @@ class CaptureRun final : public PieceMaker {
   }
 
   const CaptureRequest& request_;
-  std::unique_ptr<Session> session_;             // of the evaluator
-  std::unique_ptr<Piece> piece_;                 // the one that is open, or the last one
+  std::unique_ptr<Session> session_;  // of the evaluator
+  std::unique_ptr<Piece> piece_;      // the one that is open, or the last one
   std::shared_ptr<sym::ShapeEnv> env_of_first_;
   std::vector<bridge::SymbolBinding> symbols_of_first_;
   std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold what they made: symbols

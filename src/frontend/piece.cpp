@@ -77,7 +77,7 @@ void collect_garbage() {
 void pin_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t pinned, size_t& next) {
   if (spec.kind == ArgSpec::Kind::Float) {
     const double value = leaves.tensors[leaves.floats[next]].item<double>();
-    if (next < 64 && (pinned >> next & 1) != 0) spec.object = checked(PyFloat_FromDouble(value));
+    if (next >= 64 || (pinned >> next & 1) != 0) spec.object = checked(PyFloat_FromDouble(value));
     ++next;
   }
   for (ArgSpec& child : spec.children) pin_floats(child, leaves, pinned, next);
@@ -110,6 +110,7 @@ Piece::Piece(const CompileOptions& options, std::shared_ptr<Variant> variant, Sh
 
 void Piece::retire() {
   leaves_.clear();
+  variant_->facts.end_capture();
   args_ = kwargs_ = given_args_ = given_kwargs_ = {};
   builder_.reset();
   capture_->forget_inputs();
@@ -152,7 +153,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   Symbols symbols{numbers, placed_};
   given_args_ = with_symbols(variant_->args, args, symbols);
   given_kwargs_ = with_symbols(variant_->kwargs, kwargs, symbols);
-  variant_->facts.place(ints, placed_);
+  variant_->facts.place(ints, floats, placed_);
 }
 
 void Piece::note_fixed(const at::Tensor& tensor, const std::string& name, const std::vector<bridge::DimMark>& marks) {
@@ -173,15 +174,30 @@ void Piece::begin_recipes(Session* session) {
   };
   builder_->is_older = [session](PyObject* tuple) { return session->is_older(tuple); };
   builder_->is_address = [session](PyObject* number) { return session->is_address(number); };
+  builder_->place_in_state = [this](PyObject* tuple) -> PyRef {
+    const StateFacts::Source* place = variant_->facts.place_of(tuple);
+    if (place == nullptr) return {};
+    const PyRef parts = checked(PyList_New(0));
+    const auto add = [&](PyObject* part) {
+      if (PyList_Append(parts.get(), part) < 0) throw PythonError{};
+    };
+    add(place->container.get());
+    add(place->key ? place->key.get() : Py_None);
+    for (const Py_ssize_t step : place->steps) add(checked(PyLong_FromSsize_t(step)).get());
+    return checked(PyList_AsTuple(parts.get()));
+  };
   builder_->argument_path = [session](PyObject* object) { return session->argument_path(object); };
 }
 
 std::string Piece::end_recipes(uint64_t before) {
   variant_->shared_slots = builder_->shared_slots;
+  std::string why;
   {
     const py::gil_scoped_release no_gil;
-    if (std::string why = capture_->record_gradients(builder_->tensors); !why.empty()) return why;
+    why = capture_->record_gradients(builder_->tensors);
   }
+  PyErr_Clear();  // what Python's part of autograd raised, a checkpoint say, is what `why` tells
+  if (!why.empty()) return why;
   add_bases();
   add_held_by_tracebacks();
   add_temporaries(before);
@@ -241,6 +257,7 @@ void Piece::compile_and_run() {
   size_t next_float = 0;
   pin_floats(variant_->args, leaves_, capture_->pinned_floats, next_float);
   pin_floats(variant_->kwargs, leaves_, capture_->pinned_floats, next_float);
+  variant_->facts.pin_floats(leaves_, capture_->pinned_floats, next_float);
   std::vector<at::Tensor> real;
   bridge::Captured once;
   std::string internal_error;

@@ -15,6 +15,7 @@ class Piece {
  public:
   // variant: with its state, args and kwargs.
   Piece(const CompileOptions& options, std::shared_ptr<Variant> variant, ShapeProfile* profile);
+  ~Piece() { variant_->facts.end_capture(); }
 
   // The arguments take part from now on: tensors under their own identity, symbolic ints as new objects, in
   // given_args() and given_kwargs(). Throws CaptureAbort when one cannot.

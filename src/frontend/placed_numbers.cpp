@@ -1,6 +1,7 @@
 #include "frontend/placed_numbers.h"
 
 #include "frontend/anatomy.h"
+#include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
@@ -34,9 +35,20 @@ void set(const PlaceOfItem& place, PyObject* value) {
 
 }  // namespace
 
+bool is_place(PyObject* descriptor) {
+  static PyObject* const gradient =
+      PyObject_GetAttrString(PyRef::steal(module_attribute("torch", "Tensor")).get(), "grad");
+  return is_slot(descriptor) || descriptor == gradient;
+}
+
 PyObject* held_by(const PlaceOfItem& place) {
   PyObject *container = place.container.get(), *key = place.key.get();
   if (PyCell_Check(container)) return PyCell_GET(container);
+  if (key != nullptr && Py_IS_TYPE(key, &PyGetSetDescr_Type)) {
+    const PyRef gradient = PyRef::steal(Py_TYPE(key)->tp_descr_get(key, container, (PyObject*)Py_TYPE(container)));
+    if (!gradient) PyErr_Clear();
+    return gradient.get();  // which the tensor keeps
+  }
   if (is_slot(key)) return held_in_slot(container, key).get();  // which keeps it
   if (PyWeakref_CheckRefExact(container)) {
     PyObject** slot = slot_in(place);
@@ -45,6 +57,10 @@ PyObject* held_by(const PlaceOfItem& place) {
   if (PyList_Check(container)) {
     const Py_ssize_t i = PyLong_AsSsize_t(key);
     return i < PyList_GET_SIZE(container) ? PyList_GET_ITEM(container, i) : nullptr;
+  }
+  if (is_deque(container)) {
+    const PyRef item = item_of_deque(container, PyLong_AsSsize_t(key));
+    return item.get();  // which the deque keeps
   }
   PyObject* const dict = PyType_Check(container) ? type_dict((PyTypeObject*)container) : container;
   PyObject* value = PyDict_GetItemWithError(dict, key);

@@ -10,7 +10,8 @@
 
 namespace cresset::frontend {
 
-// key: a dict's key, a list's index, a class's own name; empty: a cell.
+// key: a dict's key, a list's or a deque's index, a class's own name, the descriptor of a slot or of a tensor's .grad;
+// empty: a cell. In deques and .grad there are tensors alone.
 struct PlaceOfItem {
   PyRef container, key;
 };
@@ -34,5 +35,7 @@ class PlacedNumbers {
 
 // What the place holds: borrowed, or nullptr.
 PyObject* held_by(const PlaceOfItem& place);
+// Whether a descriptor leads to such a place.
+bool is_place(PyObject* descriptor);
 
 }  // namespace cresset::frontend

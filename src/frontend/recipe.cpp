@@ -198,6 +198,11 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.object = PyRef::borrow(object);
     return recipe;
   }
+  if (PyRef place = !handed_on && PyTuple_CheckExact(object) && place_in_state ? place_in_state(object) : PyRef()) {
+    recipe.kind = Recipe::Kind::Held;
+    recipe.object = std::move(place);
+    return recipe;
+  }
   if (handed_on || (existed != nullptr && existed(object))) {
     recipe.kind = way != nullptr ? Recipe::Kind::Argument : Recipe::Kind::Constant;
     recipe.object = PyRef::borrow(way != nullptr ? way : object);
@@ -346,6 +351,13 @@ PyRef argument(PyObject* path, const Ingredients& with) {
   return at;
 }
 
+PyRef held_in_state(PyObject* place) {
+  PyObject** parts = PySequence_Fast_ITEMS(place);
+  StateFacts::Source source{{PyRef::borrow(parts[0]), parts[1] != Py_None ? PyRef::borrow(parts[1]) : PyRef()}, {}};
+  for (Py_ssize_t i = 2; i < PyTuple_GET_SIZE(place); ++i) source.steps.push_back(PyLong_AsSsize_t(parts[i]));
+  return PyRef::borrow(source.held());
+}
+
 PyRef make_tuple(const Recipe& recipe, Ingredients& with) {
   PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(recipe.children.size())));
   for (size_t i = 0; i < recipe.children.size(); ++i)
@@ -417,6 +429,8 @@ PyRef make(const Recipe& recipe, Ingredients& with) {
       return recipe.object;
     case Recipe::Kind::Argument:
       return argument(recipe.object.get(), with);
+    case Recipe::Kind::Held:
+      return held_in_state(recipe.object.get());
     case Recipe::Kind::Shared:
       return with.shared[recipe.position];
     case Recipe::Kind::Tuple:

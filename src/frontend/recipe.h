@@ -31,6 +31,7 @@ struct Recipe {
     Product,
     Constant,  // this very object: holds nothing that varies
     Argument,  // a container among the arguments: `object` is the tuple of keys that lead to it from (args, kwargs)
+    Held,      // a tuple where state holds it, another one at each call: `object` is (container, key or None, *steps)
     Shared,    // made before, as object `position`: two names for one object stay one object
     Tuple,
     List,
@@ -69,6 +70,7 @@ class RecipeBuilder {
   // Told by a session: which objects were there before the call. Those are constants; all others are made anew. Without
   // it, what holds nothing that varies is taken for a constant.
   std::function<bool(PyObject*)> existed;
+  std::function<PyRef(PyObject*)> place_in_state;     // of a tuple, for Kind::Held; empty for other objects
   std::function<PyObject*(PyObject*)> argument_path;  // nullptr when the object is no container among the arguments
 
   std::function<int32_t(PyObject*)> generator_number;  // which of the piece's generators it is; -1

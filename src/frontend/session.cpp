@@ -87,6 +87,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   }
   seen_ = ignored_;
   writes_.clear();
+  held_by_records_.clear();
   added_.clear();
   inserting_.clear();
   generators_.clear();
@@ -674,7 +675,10 @@ void Session::add_write(Write write) {
 }
 
 void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
-  if (is_tensor(owner) && is_own_tensor(owner)) return;  // with the tensor, when that lives on
+  if (is_tensor(owner) && is_own_tensor(owner)) {  // with the tensor, when that lives on
+    if (value != nullptr && PyDict_Check(value)) held_by_records_.push_back(PyRef::borrow(value));
+    return;
+  }
   if (is_tensor(owner)) return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
   if (!existed(owner)) {
     if (value != nullptr && existed(value) && PyUnicode_CompareWithASCIIString(name, "__dict__") == 0)

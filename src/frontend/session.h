@@ -110,6 +110,9 @@ class Session {
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
   PyObject* argument_path(PyObject* object) const;
   const std::vector<Write>& writes() const { return writes_; }
+  // Containers that autograd's record refers to, where nothing else of the call's may: of hooks on the call's own
+  // tensors.
+  const std::vector<PyRef>& held_by_records() const { return held_by_records_; }
   // Generators, iterators and exceptions among the arguments (has_fate), and the paths to them.
   struct ArgumentGenerator {
     PyRef reference, path;  // to a generator a weak one: it is finalized when the program drops it
@@ -256,6 +259,7 @@ class Session {
   std::unordered_map<PyObject*, PyRef> contents_before_;   // of containers that were written
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
+  std::vector<PyRef> held_by_records_;
   std::vector<ArgumentGenerator> generators_;
   ska::flat_hash_set<PyObject*> young_;  // made by the call, where an object of it was once
   PyRef newest_;                         // what was made after it is not in young_ yet

@@ -400,8 +400,9 @@ CressetAction Session::log_warning(const CressetCall& call) {
 void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject** result,
                          PyObject* exception) {
   in_progress_ = {};
-  // Only what changes nothing may be called again.
-  if (exception != nullptr && classify(call).effect == CEffect::Pure) raise_of_plain_numbers(call, exception);
+  if (exception != nullptr)
+    if (PyRef given = done_with_plain_numbers(call, classify(call).effect, exception))
+      *result = given.release(), exception = nullptr;
   if (open()) return note_call(call, *result);
   if (ended_in_ != activation || (*result == nullptr && exception == nullptr)) return;
   ended_in_ = nullptr;

@@ -278,23 +278,42 @@ PyRef with_plain_numbers(const CressetCall& call) {
   return checked(PyObject_Vectorcall(call.callable, args.data(), args.size(), nullptr));
 }
 
-void raise_of_plain_numbers(const CressetCall& call, PyObject* exception) {
-  if (!PyErr_GivenExceptionMatches(exception, PyExc_TypeError) || PyFunction_Check(call.callable)) return;
-  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
-  if (std::none_of(call.args, call.args + call.nargs + named,
-                   [](PyObject* arg) { return is_symbolic_number(arg) || holds_symbolic_number(arg); }))
-    return;
+// Whether no code of the program's runs in the call: it may be called once more.
+static bool is_all_in_c(const CressetCall& call, Py_ssize_t count) {
+  PyObject* const callable = call.callable;
+  if (PyType_Check(callable)) {
+    static PyObject* const made = PyUnicode_InternFromString("__new__");
+    static PyObject* const begun = PyUnicode_InternFromString("__init__");
+    PyObject* const by[2] = {_PyType_Lookup((PyTypeObject*)callable, made),
+                             _PyType_Lookup((PyTypeObject*)callable, begun)};
+    if (by[0] == nullptr || !PyCFunction_Check(by[0]) || by[1] == nullptr || !Py_IS_TYPE(by[1], &PyWrapperDescr_Type))
+      return false;
+  } else if (!PyCFunction_Check(callable) && !Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
+    return false;
+  }
+  return std::none_of(call.args, call.args + count,
+                      [](PyObject* arg) { return PyFunction_Check(arg) || PyMethod_Check(arg) || PyGen_Check(arg); });
+}
+
+PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject* exception) {
+  if (effect != CEffect::Pure && effect != CEffect::Reads) return {};
+  if (!PyErr_GivenExceptionMatches(exception, PyExc_TypeError) || PyFunction_Check(call.callable)) return {};
+  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const auto is_symbolic = [](PyObject* arg) { return is_symbolic_number(arg) || holds_symbolic_number(arg); };
+  if (std::none_of(call.args, call.args + count, is_symbolic)) return {};
+  if (effect == CEffect::Reads && !is_all_in_c(call, count)) return {};
   std::vector<PyRef> plain;
   std::vector<PyObject*> args;
-  for (Py_ssize_t i = 0; i < call.nargs + named; ++i) {
+  for (Py_ssize_t i = 0; i < count; ++i) {
     PyRef arg = PyRef::borrow(call.args[i]);
-    if (PyList_CheckExact(arg.get()))  // the program's list stays what it is
+    if (PyList_CheckExact(arg.get()) && is_symbolic(arg.get()))  // the program's list stays what it is
       arg = checked(PySequence_List(without_symbols(checked(PySequence_Tuple(arg.get()))).get()));
-    plain.push_back(without_symbols(std::move(arg)));
+    else if (is_symbolic(arg.get()))
+      arg = without_symbols(std::move(arg));
+    plain.push_back(std::move(arg));
     args.push_back(plain.back().get());
   }
-  if (!PyRef::steal(PyObject_Vectorcall(call.callable, args.data(), static_cast<size_t>(call.nargs), call.kwnames)))
-    throw PythonError{};
+  return checked(PyObject_Vectorcall(call.callable, args.data(), static_cast<size_t>(call.nargs), call.kwnames));
 }
 
 bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call) {

@@ -33,9 +33,9 @@ bool is_lock_of_cached_property(const CressetActivation& activation, const CCall
 // called with floats: torch's reading of arguments knows neither. Empty for other calls. Throws PythonError.
 PyRef with_numbers_it_takes(const CressetCall& call);
 
-// A TypeError of torch's names the types of the arguments: where symbolic numbers are among them, the same call with
-// plain ones raises in eager's words. Throws PythonError then; else does nothing.
-void raise_of_plain_numbers(const CressetCall& call, PyObject* exception);
+// A TypeError of a C function that was given symbolic numbers, and has changed nothing: what it gives for plain ones,
+// or its error in eager's words. Empty for other calls. Throws PythonError.
+PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject* exception);
 
 // Parts of torch do other things where something is compiled: Module._call_impl forgets the hooks that are to be called
 // always, optimizers compute numbers in single precision. Whether this is such a question: it is answered with no.

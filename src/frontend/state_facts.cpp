@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "frontend/arg_spec.h"
 #include "frontend/c_functions.h"
 #include "frontend/py_objects.h"
+#include "frontend/slots.h"
 
 namespace cresset::frontend {
 namespace {
@@ -111,18 +113,59 @@ bool same_constant(PyObject* expected, PyObject* got) {
 
 // ---- Inputs
 
+static bool lies_at(const StateFacts::Source& source, PyObject* container, PyObject* key) {
+  return source.container.get() == container && (key == nullptr || same_constant(source.key.get(), key));
+}
+
+PyObject* StateFacts::Source::held() const {
+  PyObject* now = held_by(*this);
+  for (const Py_ssize_t step : steps) {
+    if (now == nullptr || !PyTuple_CheckExact(now) || step >= PyTuple_GET_SIZE(now)) return nullptr;
+    now = PyTuple_GET_ITEM(now, step);
+  }
+  return now;
+}
+
 bool StateFacts::is_input(PyObject* container, PyObject* key) const {
   return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) {
-    if (input.source.container.get() != container) return false;
-    return key == nullptr || same_constant(input.source.key.get(), key);
+    return input.source.steps.empty() && lies_at(input.source, container, key);
   });
+}
+
+static PyRef with_any_at(PyObject* value, const std::vector<Py_ssize_t>& steps, size_t depth) {
+  if (depth == steps.size()) return PyRef::borrow(any_input());
+  const Py_ssize_t step = steps[depth];
+  if (!PyTuple_CheckExact(value) || step >= PyTuple_GET_SIZE(value)) return PyRef::borrow(value);
+  const PyRef items = checked(PySequence_List(value));
+  PyList_SetItem(items.get(), step, with_any_at(PyTuple_GET_ITEM(value, step), steps, depth + 1).release());
+  return checked(PyList_AsTuple(items.get()));
+}
+
+PyRef StateFacts::expected_at(PyObject* container, PyObject* key, PyObject* value) const {
+  PyRef out = PyRef::borrow(value);
+  for (const Input& input : inputs_)
+    if (value != nullptr && !input.source.steps.empty() && lies_at(input.source, container, key))
+      out = with_any_at(out.get(), input.source.steps, 0);
+  return out;
+}
+
+const StateFacts::Source* StateFacts::place_of(PyObject* tuple) const {
+  for (const auto& [object, source] : input_tuples_)
+    if (object.get() == tuple) return &source;
+  return nullptr;
 }
 
 void StateFacts::take_inputs(const std::vector<Source>& sources, bool numbers) {
   for (const Source& source : sources) {
-    PyObject* now = held_by(source);
-    if (!is_plain_tensor(now) && !(numbers && now != nullptr && PyLong_CheckExact(now))) continue;
-    inputs_.push_back({source, Py_TYPE(now)});
+    PyObject* now = source.held();
+    const bool number = now != nullptr && (PyLong_CheckExact(now) || PyFloat_CheckExact(now));
+    if (!is_plain_tensor(now) && !(numbers && number)) continue;
+    inputs_.push_back({source, Py_TYPE(now), {}});
+    for (Source outer = source; !outer.steps.empty();) {
+      outer.steps.pop_back();
+      if (PyObject* tuple = outer.held(); place_of(tuple) == nullptr)
+        input_tuples_.emplace_back(PyRef::borrow(tuple), outer);
+    }
     if (PyType_Check(source.container.get()))
       classes_.elsewhere((PyTypeObject*)source.container.get(), source.key.get());
   }
@@ -130,10 +173,16 @@ void StateFacts::take_inputs(const std::vector<Source>& sources, bool numbers) {
 
 bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
   for (const Input& input : inputs_) {
-    PyObject* now = held_by(input.source);
+    PyObject* now = input.source.held();
     if (now == nullptr || Py_TYPE(now) != input.type)
       return miss(why, input.source.container.get(), input.source.key.get(), (PyObject*)input.type, now);
-    if (!input.is_number()) {
+    if (input.is_float()) {
+      if (input.pinned && !same_constant(input.pinned.get(), now))
+        return miss(why, input.source.container.get(), input.source.key.get(), input.pinned.get(), now);
+      add_float(leaves, now);
+      continue;
+    }
+    if (!input.is_int()) {
       leaves.tensors.push_back(tensor_of(now));
       continue;
     }
@@ -147,41 +196,107 @@ bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
     if (why != nullptr) *why = "expected a tensor that the program's state holds too";
     return false;
   }
+  if (containers_fit(leaves)) return true;
+  if (why != nullptr) *why = "expected an argument that the program's state holds too, or one that it does not hold";
+  return false;
+}
+
+// What the program writes to one is seen in the other.
+bool StateFacts::containers_fit(const CallLeaves& leaves) const {
+  if (!ended_) return true;
+  for (size_t i = 0; i < leaves.containers.size(); ++i) {
+    PyObject* const tied = i < tied_containers_.size() ? tied_containers_[i].get() : nullptr;
+    PyObject* const given = leaves.containers[i];
+    if (tied != nullptr ? given != tied : identities_.count(given) != 0) return false;
+  }
   return true;
+}
+
+void StateFacts::pin_floats(const CallLeaves& leaves, uint64_t pinned, size_t next) {
+  for (Input& input : inputs_) {
+    if (!input.is_float()) continue;
+    const double value = leaves.tensors[leaves.floats[next]].item<double>();
+    if (next >= 64 || (pinned >> next & 1) != 0) input.pinned = checked(PyFloat_FromDouble(value));
+    ++next;
+  }
+}
+
+void StateFacts::end_capture() {
+  input_tuples_.clear();
+  leaf_of_.clear();
+  container_of_.clear();
+  if (std::exchange(ended_, true)) return;
+  const auto add = [&](const PyRef& value) {
+    PyObject* const object = value.get();
+    if (object == nullptr || is_constant_value(object) || is_tensor(object) || PyType_Check(object) ||
+        PyModule_Check(object) || PyFunction_Check(object))
+      return;
+    identities_.insert(object);
+  };
+  for (const Dict& fact : dicts_)
+    for (const auto& [_, value] : fact.items) add(value);
+  for (const List& fact : lists_)
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fact.contents.get()); ++i)
+      add(PyRef::borrow(PyTuple_GET_ITEM(fact.contents.get(), i)));
+  for (const Cell& fact : cells_) add(fact.value);
+  for (const Member& fact : members_) add(fact.value);
 }
 
 void StateFacts::know(const CallLeaves& leaves) {
   for (size_t i = 0; i < leaves.tensors.size(); ++i)
     leaf_of_.emplace(python_tensor(leaves.tensors[i]).get(), i);  // the leaves keep it
+  for (size_t i = 0; i < leaves.containers.size(); ++i) container_of_.emplace(leaves.containers[i], i);
 }
 
 void StateFacts::tie(PyObject* value) {
+  for (Py_ssize_t i = 0; value != nullptr && PyTuple_CheckExact(value) && i < PyTuple_GET_SIZE(value); ++i)
+    tie(PyTuple_GET_ITEM(value, i));
   const auto leaf = value != nullptr ? leaf_of_.find(value) : leaf_of_.end();
   if (leaf != leaf_of_.end()) tied_leaves_.emplace_back(leaf->second, PyRef::borrow(value));
+  const auto container = value != nullptr ? container_of_.find(value) : container_of_.end();
+  if (container == container_of_.end()) return;
+  tied_containers_.resize(std::max(tied_containers_.size(), container->second + 1));
+  tied_containers_[container->second] = PyRef::borrow(value);
 }
 
 void StateFacts::collect_names(std::vector<std::string>& tensors, std::vector<std::string>& ints) const {
   for (const Input& input : inputs_) {
     std::string name = name_of(input.source.container.get());
     if (input.source.key) name += "[" + text_of(input.source.key.get()) + "]";
-    (input.is_number() ? ints : tensors).push_back(std::move(name));
+    for (const Py_ssize_t step : input.source.steps) name += "[" + std::to_string(step) + "]";
+    (input.is_int() ? ints : tensors).push_back(std::move(name));
   }
 }
 
-void StateFacts::place(const std::vector<PyRef>& ints, PlacedNumbers& placed) const {
-  const auto is_number = [](const Input& input) { return input.is_number(); };
-  size_t next = ints.size() - static_cast<size_t>(std::count_if(inputs_.begin(), inputs_.end(), is_number));
-  for (const Input& input : inputs_)
-    if (input.is_number()) placed.put(input.source, ints[next++]);
+void StateFacts::place(const std::vector<PyRef>& ints, const std::vector<PyRef>& floats, PlacedNumbers& placed) const {
+  const auto mine = static_cast<size_t>(
+      std::count_if(inputs_.begin(), inputs_.end(), [](const Input& input) { return input.is_int(); }));
+  size_t next_int = ints.size() - mine, next_tensor = floats.size() - (inputs_.size() - mine);
+  for (const Input& input : inputs_) {
+    const PyRef& symbol = input.is_int() ? ints[next_int++] : floats[next_tensor++];
+    if (!input.is_int() && !input.is_float()) continue;
+    if (Py_TYPE(input.source.held()) == input.type) placed.put(input.source, symbol);  // else it is an argument's part
+  }
 }
 
 bool StateFacts::collect_varied(std::vector<Source>& out) const {
   bool any = false;
-  const auto look = [&](Source source, PyObject* then) {
-    PyObject* now = held_by(source);  // which keeps it
+  const std::function<void(Source, PyObject*)> look = [&](Source source, PyObject* then) {
+    PyObject* now = source.held();  // which keeps it
     if (now == then || now == nullptr || then == nullptr) return;
+    PyObject* const container = source.container.get();
+    if (PyTuple_CheckExact(then) && PyTuple_CheckExact(now) && PyTuple_GET_SIZE(then) == PyTuple_GET_SIZE(now)) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(now) && !PyType_Check(container); ++i) {
+        Source inner = source;
+        inner.steps.push_back(i);
+        look(std::move(inner), PyTuple_GET_ITEM(then, i));
+      }
+      return;
+    }
     const bool tensors = is_plain_tensor(then) && is_plain_tensor(now);
-    if (!tensors && !(PyLong_CheckExact(then) && PyLong_CheckExact(now) && !same_constant(then, now))) return;
+    const bool numbers = source.steps.empty() && !is_deque(container) && Py_TYPE(then) == Py_TYPE(now) &&
+                         (PyLong_CheckExact(now) || PyFloat_CheckExact(now)) && !same_constant(then, now);
+    if (!tensors && !numbers) return;
     any = true;
     if (std::find(out.begin(), out.end(), source) == out.end()) out.push_back(std::move(source));
   };
@@ -189,11 +304,13 @@ bool StateFacts::collect_varied(std::vector<Source>& out) const {
     for (const auto& [key, value] : fact.items)
       if (is_constant_value(key.get())) look({{fact.dict, key}}, value.get());
   for (const List& fact : lists_) {
-    if (!PyList_Check(fact.list.get())) continue;
+    if (!PyList_Check(fact.list.get()) && !is_deque(fact.list.get())) continue;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fact.contents.get()); ++i)
       look({{fact.list, checked(PyLong_FromSsize_t(i))}}, PyTuple_GET_ITEM(fact.contents.get(), i));
   }
   for (const Cell& fact : cells_) look({{fact.cell, {}}}, fact.value.get());
+  for (const Member& fact : members_)
+    if (is_place(fact.descriptor.get())) look({{fact.owner, fact.descriptor}}, fact.value.get());
   classes_.changed([&](PyObject* type, PyObject* name, PyObject* then, PyObject*) {
     look({{PyRef::borrow(type), PyRef::borrow(name)}}, then);
   });
@@ -216,8 +333,8 @@ bool StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {
   if (fact.items.empty()) fact.items.reserve(4);
   for (const auto& [k, v] : fact.items)
     if (k.get() == key) return false;
-  fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
-  tie(value);
+  fact.items.emplace_back(PyRef::borrow(key), expected_at(dict, key, value));
+  tie(fact.items.back().second.get());
   return true;
 }
 
@@ -228,7 +345,8 @@ void StateFacts::whole_dict(PyObject* dict, PyObject* contents) {
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (PyDict_Next(contents, &position, &key, &value))
-    fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(is_input(dict, key) ? any_input() : value));
+    fact.items.emplace_back(PyRef::borrow(key),
+                            is_input(dict, key) ? PyRef::borrow(any_input()) : expected_at(dict, key, value));
   for (const auto& [_, value_now] : fact.items) tie(value_now.get());
 }
 
@@ -239,7 +357,8 @@ void StateFacts::whole_list(PyObject* list, PyObject* contents) {
   for (const Input& input : inputs_)
     if (input.source.container.get() == list && PyLong_Check(input.source.key.get())) {
       const Py_ssize_t i = PyLong_AsSsize_t(input.source.key.get());
-      if (i < PyList_GET_SIZE(items.get())) PyList_SetItem(items.get(), i, Py_NewRef(any_input()));
+      if (i < PyList_GET_SIZE(items.get()))
+        PyList_SetItem(items.get(), i, with_any_at(PyList_GET_ITEM(items.get(), i), input.source.steps, 0).release());
     }
   lists_.push_back({PyRef::borrow(list), checked(PySequence_Tuple(items.get()))});
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) tie(PyList_GET_ITEM(items.get(), i));
@@ -255,16 +374,18 @@ void StateFacts::cell(PyObject* cell, PyObject* value) {
   for (const Cell& fact : cells_)
     if (fact.cell.get() == cell) return;
   if (is_input(cell, nullptr)) return;
-  cells_.push_back({PyRef::borrow(cell), PyRef::borrow(value)});
-  tie(value);
+  cells_.push_back({PyRef::borrow(cell), expected_at(cell, nullptr, value)});
+  tie(cells_.back().value.get());
 }
 
 void StateFacts::member(PyObject* owner, PyObject* descriptor, PyObject* value) {
   for (const Member& fact : members_)
     if (fact.owner.get() == owner && fact.descriptor.get() == descriptor) return;
+  if (is_input(owner, descriptor)) return;
+  PyRef expected = expected_at(owner, descriptor, value);
   members_.push_back(
-      {PyRef::borrow(owner), PyRef::borrow(descriptor), PyRef::borrow(value), slot_of(owner, descriptor)});
-  tie(value);
+      {PyRef::borrow(owner), PyRef::borrow(descriptor), std::move(expected), slot_of(owner, descriptor)});
+  tie(members_.back().value.get());
 }
 
 std::string StateFacts::name_of(PyObject* object) const {
@@ -386,7 +507,13 @@ int StateFacts::visit(visitproc visit, void* arg) const {
     Py_VISIT(input.source.container.get());
     Py_VISIT(input.source.key.get());
   }
+  for (const auto& [tuple, source] : input_tuples_) {
+    Py_VISIT(tuple.get());
+    Py_VISIT(source.container.get());
+    Py_VISIT(source.key.get());
+  }
   for (const auto& [_, tensor] : tied_leaves_) Py_VISIT(tensor.get());
+  for (const PyRef& container : tied_containers_) Py_VISIT(container.get());
   for (const Member& fact : members_) {
     Py_VISIT(fact.owner.get());
     Py_VISIT(fact.descriptor.get());

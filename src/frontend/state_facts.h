@@ -27,24 +27,33 @@ struct CallLeaves;
 
 class StateFacts {
  public:
-  // Where a tensor or an int is found that may be another one at each call.
+  // Where a tensor, an int or a float is found that may be another one at each call. steps: into the tuples that lie
+  // there, which are others, too; only to tensors.
   struct Source : PlaceOfItem {
+    std::vector<Py_ssize_t> steps;
     bool operator==(const Source& other) const {
-      return container.get() == other.container.get() && key.get() == other.key.get();
+      return container.get() == other.container.get() && key.get() == other.key.get() && steps == other.steps;
     }
+    PyObject* held() const;  // borrowed, or nullptr
   };
-  // Those of the sources that hold a tensor or an int now are inputs of the program: no fact is recorded of which one
-  // it is. numbers: whether ints may be.
+  // Those of the sources that hold a tensor or a number now are inputs of the program: no fact is recorded of which one
+  // it is. numbers: whether numbers may be.
   void take_inputs(const std::vector<Source>& sources, bool numbers);
-  // The call's tensors, once gathered: where state holds one of them, it must be that very tensor at later calls.
+  // Where a tuple lies that holds inputs, and is another one at each call; nullptr for other objects.
+  const Source* place_of(PyObject* tuple) const;
+  // Floats that a decision looked at (bits, from `next` on): later calls must give the same.
+  void pin_floats(const CallLeaves& leaves, uint64_t pinned, size_t next);
+  void end_capture();  // of which nothing is to be kept
+  // The call's tensors and containers, once gathered: where state holds one of them, it must be that very one at later
+  // calls; those that it does not hold must be none that facts speak of.
   void know(const CallLeaves& leaves);
   // Appends the inputs; false when one is no tensor, or of another type, or the call's tensors are not in the state as
   // they were.
   bool gather(CallLeaves& leaves, std::string* why) const;
   void collect_names(std::vector<std::string>& tensors, std::vector<std::string>& ints) const;  // of the inputs
-  // Puts the symbols in their places; those of the inputs are the last ones.
-  void place(const std::vector<PyRef>& ints, PlacedNumbers& placed) const;
-  // Appends the sources of tensors and ints that are others now than when they were recorded; whether there are any.
+  // Puts the symbols in their places; those of the inputs are the last ones. floats: by position among the tensors.
+  void place(const std::vector<PyRef>& ints, const std::vector<PyRef>& floats, PlacedNumbers& placed) const;
+  // Appends the sources of tensors and numbers that are others now than when they were recorded; whether there are any.
   bool collect_varied(std::vector<Source>& out) const;
 
   // value nullptr: there is no such key. False: nothing to record.
@@ -102,15 +111,25 @@ class StateFacts {
   struct Input {
     Source source;
     PyTypeObject* type;
-    bool is_number() const { return type == &PyLong_Type; }
+    PyRef pinned = {};  // a float that the program looked at
+    bool is_int() const { return type == &PyLong_Type; }
+    bool is_float() const { return type == &PyFloat_Type; }
   };
   bool is_input(PyObject* container, PyObject* key) const;
+  // The value that a place is held to: inputs in its tuples may be any.
+  PyRef expected_at(PyObject* container, PyObject* key, PyObject* value) const;
 
   // A value that a fact ties to this very object.
   void tie(PyObject* value);
+  bool containers_fit(const CallLeaves& leaves) const;
 
   std::vector<Input> inputs_;
-  ska::flat_hash_map<PyObject*, size_t> leaf_of_;  // while capturing: tensor -> position among the call's
+  std::vector<std::pair<PyRef, Source>> input_tuples_;  // while capturing
+  ska::flat_hash_map<PyObject*, size_t> leaf_of_;       // while capturing: tensor -> position among the call's
+  ska::flat_hash_map<PyObject*, size_t> container_of_;  // likewise: container
+  std::vector<PyRef> tied_containers_;                  // by position; empty: not held by state
+  ska::flat_hash_set<PyObject*> identities_;            // the objects that facts tie, once nothing is added
+  bool ended_ = false;
   std::vector<std::pair<size_t, PyRef>> tied_leaves_;
   std::vector<Dict> dicts_;
   DictWatch watch_;  // of dicts_: all that most calls look at

@@ -43,6 +43,26 @@ PyRef maker_of_view(PyObject* view) {
   return checked(PyObject_GetAttrString((PyObject*)keeper, method));
 }
 
+// What a profiler knows of a region of code (torch.profiler.record_function), between its beginning and its end.
+bool is_record_of_profiler(PyObject* object) {
+  if (std::string_view(Py_TYPE(object)->tp_name) != "torch._C.ScriptObject") return false;
+  const PyRef type = PyRef::steal(PyObject_CallMethod(object, "_type", nullptr));
+  const PyRef name = PyRef::steal(type ? PyObject_CallMethod(type.get(), "name", nullptr) : nullptr);
+  if (!name) PyErr_Clear();
+  return name && std::string_view(utf8(name.get(), "")) == "_RecordFunction";
+}
+
+Anatomy record_of_profiler() {
+  static PyObject* const made = [] {
+    const PyRef operators = import_module("torch.ops");
+    const PyRef profiler = checked(PyObject_GetAttrString(operators.get(), "profiler"));
+    return PyObject_GetAttrString(profiler.get(), "_record_function_enter_new");
+  }();
+  return {Anatomy::Kind::Value,
+          checked(PyTuple_Pack(2, made, Py_False)),
+          {checked(PyUnicode_FromString("a compiled region"))}};
+}
+
 }  // namespace
 
 Anatomy anatomy_of_value(PyObject* object) {
@@ -58,6 +78,7 @@ Anatomy anatomy_of_value(PyObject* object) {
     return {
         Anatomy::Kind::Value, checked(PyTuple_Pack(2, maker_of_view(object).get(), Py_False)), {PyRef::borrow(inside)}};
   if (PyFrozenSet_CheckExact(object)) return made_by({checked(PySequence_Tuple(object))});
+  if (is_record_of_profiler(object)) return record_of_profiler();
   return tells_how_it_is_made(object) ? reduced(object) : Anatomy{};
 }
 

@@ -205,13 +205,13 @@ typedef struct CressetEvalHooks {
   // follows.
   CressetAction (*before_call)(void*, CressetActivation*, const CressetCall*, PyObject** result);
   // After a call that is not `evaluated`; *result is NULL when it raised `exception`, else a reference that may be
-  // exchanged. 0, or -1 with an exception set.
+  // exchanged, or that takes the place of the exception. 0, or -1 with an exception set.
   int (*after_call)(void*, CressetActivation*, const CressetCall*, PyObject** result, PyObject* exception);
   // Not told when all operands are exact int, float, bool, str, None.
   CressetAction (*before_operator)(void*, CressetActivation*, const CressetOperator*, PyObject** result);
 
-  // A frame that was entered from C, or whose result decides a branch, returns `value`, which is no plain number or text:
-  // a new reference to what stands in its place, or NULL with an exception set.
+  // A frame that was entered from C, or whose result decides a branch, returns `value`, which is no plain number or
+  // text: a new reference to what stands in its place, or NULL with an exception set.
   PyObject* (*return_to_c)(void*, CressetActivation*, PyObject* value);
 
   // Before every instruction (prefixes and KW_NAMES belong to what follows them). Slow; for tests and debuggers.

@@ -173,8 +173,8 @@ call : {
     (void)AT_REST();
     agreed = hooks->after_call(hooks->session, activation, &told, &result, value);
     MOVING();
-    if (agreed < 0) {
-      Py_CLEAR(result);
+    if (agreed < 0 || result != NULL) {
+      if (agreed < 0) Py_CLEAR(result);
       Py_XDECREF(type);
       Py_XDECREF(value);
       Py_XDECREF(traceback);

@@ -65,7 +65,6 @@ NAMES_CAPTURED = {name for table in CAPTURED for name, _ in programs(table.PROGR
 # Of the newer tables, those that run eagerly as a whole: they raise, or hold what no recipe rebuilds, or ask for data where C
 # code is in the middle of something.
 EAGERLY = {
-    "adamw_closure",
     "break_in_getattr_hook",
     "break_in_getitem",
     "break_in_iter_protocol",
@@ -99,7 +98,6 @@ EAGERLY = {
     "registry_decorator_with_aliases",
     "result_of_inference_mode_beside_another",
     "results_of_inference_mode",
-    "sgd_in_call",
     "size_divides_by_zero",
     "sparse_and_complex",
     "stack_module_state",

@@ -1,0 +1,40 @@
+"""The programs of programs_whole.py, against eager: what they yield, print and draw, and how often they compile."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+
+import pytest
+import torch
+from described import Describer, same_text
+from programs_whole import PROGRAMS
+
+import cresset
+
+
+def run(program, compiled):
+    torch.manual_seed(0)
+    out, steps, graphs = io.StringIO(), [], []
+    with contextlib.redirect_stdout(out):
+        for seen in program(compiled):
+            steps.append(re.sub("0x[0-9a-f]+", "", Describer()(seen)) + f" {float(torch.rand(1)):.6f}")
+            graphs.append(cresset.stats()["graphs"])
+    return [*steps, out.getvalue()], graphs
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.filterwarnings("ignore")
+def test_whole_program(name):
+    program, steady, captured = PROGRAMS[name]
+    expected, _ = run(program, lambda f: f)
+    cresset.reset()
+    got, graphs = run(program, cresset.compile)
+    assert len(got) == len(expected)
+    for step, (mine, its) in enumerate(zip(got, expected)):
+        assert mine == its or same_text(mine, its), step
+    if steady:
+        assert graphs[-1] == graphs[len(graphs) // 2], graphs
+    if captured:
+        assert cresset.stats()["eager_calls"] == 0, cresset.stats()["graph_break_reasons"]
