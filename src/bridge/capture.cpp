@@ -4,6 +4,7 @@
 #include <c10/core/DefaultDtype.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "bridge/dtypes.h"
@@ -219,7 +220,6 @@ at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, Out
   if (memory != nullptr) {
     auto [it, fresh] = storage_of_memory_.try_emplace(memory, id);
     if (!fresh) {
-      if (storages_[it->second.index].version > 0) abort_capture("memory that was written is reached in another way");
       storages_[id.index].ambiguous = true;
       storages_[it->second.index].ambiguous = true;
     }
@@ -269,6 +269,7 @@ c10::SymFloat Capture::add_float_argument(const at::Tensor& real, std::string na
   const at::Tensor stand_in = add_input(real, std::move(name), {});
   const double number = real.item<double>();
   if (bit == 0) return c10::SymFloat(number);
+  if (!std::isfinite(number)) return pinned_floats |= bit, c10::SymFloat(number);  // Python's arithmetic has cases for them
   SymNode::Known known{number, bit, {}, FloatExpr::argument(number, place)};
   return c10::SymFloat(SymNode::make_value(env_ptr(), stand_in, std::move(known)));
 }
@@ -285,6 +286,9 @@ std::optional<bool> Capture::decide(const FloatExpr::Ref& left, FloatRelation re
 at::Tensor Capture::lift(const at::Tensor& real) {
   if (auto it = lifted_.find(real.unsafeGetTensorImpl()); it != lifted_.end()) return it->second;
   reject_exotic(real);
+  const auto memory = storage_of_memory_.find(real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr);
+  if (memory != storage_of_memory_.end() && storages_[memory->second.index].version > 0)
+    abort_capture("memory that was written is reached in another way");
   const uint32_t position = static_cast<uint32_t>(constants_.size());
   const auto named = names_.find(real.unsafeGetTensorImpl());
   const graph::ValueId value =

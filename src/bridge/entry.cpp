@@ -139,7 +139,7 @@ void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
   constant_marks_.set(captured_.constants, records_gradients_);
   for (const graph::Mutation& m : graph.mutations) {
     mutates_ = true;
-    if (!m.is_constant) tensor_guards_[m.input].mutated = true;
+    (m.is_constant ? constant_guards_ : tensor_guards_)[m.input].mutated = true;
   }
 }
 
@@ -259,6 +259,17 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   return true;
 }
 
+// The first constant that is written and shares memory with an input; nullptr when there is none.
+const TensorGuard* Entry::overlapping_constant(c10::ArrayRef<at::Tensor> inputs) const {
+  for (size_t i = 0; i < constant_guards_.size(); ++i) {
+    if (!constant_guards_[i].mutated) continue;
+    const auto* memory = captured_.constants[i].storage().unsafeGetStorageImpl();
+    for (const at::Tensor& input : inputs)
+      if (input.storage().unsafeGetStorageImpl() == memory) return &constant_guards_[i];
+  }
+  return nullptr;
+}
+
 bool Entry::overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const {
   const auto* memory = inputs[i].storage().unsafeGetStorageImpl();
   for (size_t j = 0; j < inputs.size(); ++j)
@@ -284,6 +295,10 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
   for (size_t i = 0; mutates_ && i < inputs.size(); ++i) {
     if (!tensor_guards_[i].mutated || tensor_guards_[i].same_as >= 0 || !overlaps_another(i, inputs)) continue;
     if (why != nullptr) *why = tensor_guards_[i].name + ": it is written, and shares memory with another tensor";
+    return false;
+  }
+  if (const TensorGuard* constant = mutates_ ? overlapping_constant(inputs) : nullptr) {
+    if (why != nullptr) *why = constant->name + ": it is written, and shares memory with an argument";
     return false;
   }
   for (size_t i = 0; i < symbols_.size(); ++i) {

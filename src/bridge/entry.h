@@ -109,6 +109,7 @@ class Entry {
   bool tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
                       std::string* why) const;
   int64_t failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
+  const TensorGuard* overlapping_constant(c10::ArrayRef<at::Tensor> inputs) const;
   bool overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const;
   void choose_released();
   c10::SmallVector<int64_t, 16> program_symbols(const int64_t* symbols) const;

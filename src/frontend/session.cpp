@@ -411,7 +411,11 @@ void Session::hold_metadata(PyObject* tensor) {
   if (real.layout() != c10::kStrided || real.is_conj() || real.is_neg() || !real.device().is_cpu() ||
       real.unsafeGetTensorImpl()->is_python_dispatch())
     return;
-  capture_->lift(real);
+  try {
+    capture_->lift(real);
+  } catch (const bridge::CaptureAbort& e) {
+    capture_->flush(e.what_without_backtrace());
+  }
 }
 
 void Session::read_weakref(PyObject* reference, PyObject* result) {

@@ -379,3 +379,72 @@ def containers_begun_before_a_break(compiled):
 
     for i in range(4):
         yield f(data(i, 3))
+
+
+# ------------------------------------------------------------------------------------------ memory, and odd numbers
+
+
+@program()
+def memory_that_state_and_arguments_share(compiled):
+    weight = torch.arange(6.0).view(2, 3)
+
+    def writes_argument(x):
+        x.add_(1)
+        return weight.sum(0)
+
+    def writes_state(x):
+        weight.add_(1)
+        return x * 2
+
+    for function in (writes_argument, writes_state):
+        f = compiled(function)
+        for make in (torch.ones, lambda n: weight[0], lambda n: weight[1], torch.ones, lambda n: weight[0].clone()):
+            x = make(3)
+            yield f(x), x, weight
+        g = compiled(function)
+        for x in (weight[0], torch.ones(3), weight[1]):
+            yield g(x), x, weight
+
+
+@program()
+def views_in_state_that_share_memory(compiled):
+    from types import SimpleNamespace
+
+    pair = SimpleNamespace(a=torch.zeros(3), b=None)
+    pair.b = pair.a
+    buffer = torch.zeros(4, 3)
+    place = SimpleNamespace(row=buffer[0], i=0)
+
+    @compiled
+    def f(x):
+        pair.a.add_(x)
+        return pair.b * 2
+
+    @compiled
+    def g(x):
+        place.row.copy_(x)
+        place.i = (place.i + 1) % 4
+        place.row = buffer[place.i]
+        return buffer.sum(0)
+
+    for i in range(9):
+        if i == 3:
+            pair.b = pair.a.clone()
+        if i == 5:
+            pair.b = pair.a[:]
+        if i == 6:
+            pair.a = torch.ones(3)
+        if i == 7:
+            pair.b = pair.a
+        yield f(data(i, 3)), pair.a, pair.b, g(data(i, 3)), buffer.clone(), place.row
+
+
+@program()
+def floats_that_are_no_numbers(compiled):
+    @compiled
+    def f(x, v):
+        return x * v, v // 1, v % 2, round(v, 1), str(v), abs(v), v > 3, v == v, v != v, max(v, 1.0), min(v, 1.0)
+
+    nan, inf = float("nan"), float("inf")
+    for v in (1.0, 2.5, nan, inf, -0.0, 0.0, 3.0, -inf, 1e308, 5e-324, nan):
+        yield f(torch.ones(2), v)
