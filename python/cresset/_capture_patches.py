@@ -590,7 +590,10 @@ def _with_complex(name):
         is_power = name in ("__pow__", "__rpow__") and not isinstance(other, torch.Tensor)
         if is_power and (self if name == "__pow__" else other) < 0:  # which may give a complex number
             return getattr(_plain(self), name)(_C.plain(other))
-        return symbolic(self, other)
+        try:
+            return symbolic(self, other)
+        except OverflowError:
+            return getattr(_plain(self), name)(_C.plain(other))  # which says so in Python's words
 
     exact.__name__, exact.__qualname__ = name, f"SymFloat.{name}"
     return exact

@@ -252,7 +252,9 @@ c10::SymNode SymNode::pow(const c10::SymNode& other) {
   }
   return float_op(other, [](double a, double b) {
     if (a == 0 && b < 0) throw DivisionByZero("0.0 cannot be raised to a negative power");
-    return std::pow(a, b);
+    const double power = std::pow(a, b);
+    if (std::isinf(power) && std::isfinite(a) && std::isfinite(b)) throw BeyondInt64("a power beyond a double");
+    return power;
   });
 }
 c10::SymNode SymNode::pow_by_natural(const c10::SymNode& other) {

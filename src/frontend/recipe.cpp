@@ -227,6 +227,12 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.position = static_cast<uint32_t>(it->second);
     return recipe;
   }
+  return build_made(object, path);
+}
+
+// What the call made itself, met for the first time.
+Recipe RecipeBuilder::build_made(PyObject* object, const std::string& path) {
+  Recipe recipe;
   const auto remember = [&] {
     recipe.shared_slot = static_cast<int32_t>(shared_slots++);
     made_.emplace(object, recipe.shared_slot);

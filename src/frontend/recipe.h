@@ -96,6 +96,7 @@ class RecipeBuilder {
   Recipe build_tensor(PyObject* object, const std::string& path);
   Recipe build_tensor_object(PyObject* object, bridge::TraceTensor* trace, PyObject* attributes,
                              const std::string& path);
+  Recipe build_made(PyObject* object, const std::string& path);
   Recipe build_anatomy(PyObject* object, const std::string& path);
   void no_address(PyObject* number, const std::string& path) const;  // throws UnsupportedResult
   void children_of(Recipe& recipe, PyObject* tuple, const std::string& path);
