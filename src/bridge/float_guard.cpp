@@ -134,8 +134,9 @@ uint32_t FloatGuard::add(const FloatExpr::Ref& expr) {
 
 int32_t FloatGuard::add_size(sym::ExprId size) {
   const auto found = std::find(sizes_.begin(), sizes_.end(), size);
+  const auto place = static_cast<int32_t>(found - sizes_.begin());
   if (found == sizes_.end()) sizes_.push_back(size);
-  return static_cast<int32_t>(std::find(sizes_.begin(), sizes_.end(), size) - sizes_.begin());
+  return place;
 }
 
 bool FloatGuard::same(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right) const {

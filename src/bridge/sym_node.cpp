@@ -354,19 +354,18 @@ c10::SymNode SymNode::ge(const c10::SymNode& other) {
 static at::Tensor least_of_tensors(const at::Tensor& a, const at::Tensor& b) { return at::where(b < a, b, a); }
 static at::Tensor greatest_of_tensors(const at::Tensor& a, const at::Tensor& b) { return at::where(b > a, b, a); }
 
-c10::SymNode SymNode::sym_min(const c10::SymNode& other) {
+c10::SymNode SymNode::extremum(const c10::SymNode& other, Relation of_sizes, TensorOp of_tensors, const FloatOp& op) {
   SymNode* const theirs = ours(other);
   if (type_ == Type::Value || (theirs != nullptr && theirs->type_ == Type::Value))
-    if (c10::SymNode value = value_op(other, &least_of_tensors, float_ops::kMin)) return value;
-  if (involves_float(other)) return float_op(other, float_ops::kMin.apply);
-  return make(Type::Int, pool().min(expr_, operand(other)));
+    if (c10::SymNode value = value_op(other, of_tensors, op)) return value;
+  if (involves_float(other)) return float_op(other, op.apply);
+  return make(Type::Int, (pool().*of_sizes)(expr_, operand(other)));
+}
+c10::SymNode SymNode::sym_min(const c10::SymNode& other) {
+  return extremum(other, &sym::ExprPool::min, &least_of_tensors, float_ops::kMin);
 }
 c10::SymNode SymNode::sym_max(const c10::SymNode& other) {
-  SymNode* const theirs = ours(other);
-  if (type_ == Type::Value || (theirs != nullptr && theirs->type_ == Type::Value))
-    if (c10::SymNode value = value_op(other, &greatest_of_tensors, float_ops::kMax)) return value;
-  if (involves_float(other)) return float_op(other, float_ops::kMax.apply);
-  return make(Type::Int, pool().max(expr_, operand(other)));
+  return extremum(other, &sym::ExprPool::max, &greatest_of_tensors, float_ops::kMax);
 }
 c10::SymNode SymNode::sym_or(const c10::SymNode& other) {
   return make(Type::Bool, pool().logical_or(expr_, operand(other)));

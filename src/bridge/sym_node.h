@@ -171,6 +171,7 @@ class SymNode final : public c10::SymNodeImpl {
   int64_t truncated();
   c10::SymNode against_number(const c10::SymNode& other, const std::function<bool(double, double)>& holds);
   using Relation = sym::ExprId (sym::ExprPool::*)(sym::ExprId, sym::ExprId);
+  c10::SymNode extremum(const c10::SymNode& other, Relation of_sizes, TensorOp of_tensors, const FloatOp& op);
   template <class Holds>
   c10::SymNode compare(const c10::SymNode& other, Relation relation, FloatRelation of_floats, Holds&& holds);
 
