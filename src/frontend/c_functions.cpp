@@ -135,7 +135,8 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   const std::string module = module_of((PyObject*)type);
   if (module == "_contextvars" && n == "run") return call.effect = CEffect::Outside, call;
   if (module == "functools" && n.starts_with("cache_")) return call.effect = CEffect::Outside, call;  // of lru_cache
-  if (module == "_thread") return call.effect = CEffect::Outside, call;                               // locks
+  if (n == "add_note" && PyExceptionInstance_Check(self)) return call.effect = CEffect::Outside, call;
+  if (module == "_thread") return call.effect = CEffect::Outside, call;  // locks
   if (is_torch(module)) return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
   if (kModules.count(module) != 0) return call.effect = CEffect::Reads, call;
   call.effect = n.substr(0, 2) == "__" ? CEffect::Reads : CEffect::Outside;
@@ -201,10 +202,12 @@ static bool is_autograd_function(PyObject* type) {
   return PyType_IsSubtype((PyTypeObject*)type, (PyTypeObject*)base) != 0;
 }
 
-// dict.fromkeys(keys), int.from_bytes(data), chain.from_iterable(lists): class methods of Python's own types.
+// dict.fromkeys(keys), int.from_bytes(data), chain.from_iterable(lists): class methods of Python's own types, some of
+// which are made at run time from CPython 3.12 on.
 static bool makes_instance(PyObject* function, PyObject* type) {
-  return (PyCFunction_GET_FLAGS(function) & METH_CLASS) != 0 && !is_heap_type((PyTypeObject*)type) &&
-         kModules.count(module_of(type)) != 0;
+  const bool is_fixed =
+      !is_heap_type((PyTypeObject*)type) || (((PyTypeObject*)type)->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0;
+  return (PyCFunction_GET_FLAGS(function) & METH_CLASS) != 0 && is_fixed && kModules.count(module_of(type)) != 0;
 }
 
 // Instances are called by way of a function in Python, which is evaluated.

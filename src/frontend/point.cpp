@@ -81,7 +81,7 @@ bool looks_at_locals(PyCodeObject* code) {
 // Nobody notices when it goes: values, tensors, and containers of such.
 bool goes_unnoticed(PyObject* object, int depth = 0) {
   if (object == Py_None || PyLong_Check(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
-      is_exact_tensor(object) || is_symint(object) || is_symfloat(object))
+      is_exact_tensor(object) || is_symbolic_number(object))
     return true;
   if (depth > 3 || (!PyTuple_Check(object) && !PyList_CheckExact(object))) return false;
   PyObject** items = PySequence_Fast_ITEMS(object);

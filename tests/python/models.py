@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +68,6 @@ class Model:
     has_cache: bool = False
     random: bool = False  # draws random numbers in eval: no fp64 reference, seed before each call
     # What the model's own Python code does with sizes and data: no tracing can merge what it tells apart.
-    tests_batch_one: bool = False  # without a mask: `if batch_size != position_ids.shape[0]`, which is 1
     unrolls_length: bool = False  # makes Python lists of the length's blocks
     reads_data: bool = False  # branches on a tensor's data, or plans with numpy: runs in pieces
 
@@ -100,14 +98,9 @@ class Model:
         dtype = next(module.parameters()).dtype
         return {k: v.to(dtype) if isinstance(v, Tensor) and v.is_floating_point() else v for k, v in made.items()}
 
-    def compilations(self, shapes: list[tuple[int, int]], masked: bool, cached: bool) -> int:
+    def compilations(self, shapes: list[tuple[int, int]]) -> int:
         """How many programs a sweep takes: one, but for what the model's Python code tells apart."""
-        if self.unrolls_length:
-            return len({length for _, length in shapes})
-        # `if batch != 1: positions = positions.expand(batch, -1)` decides nothing; CPython 3.13 compares and asks for the
-        # truth in one instruction, where that is not seen.
-        told_apart = self.tests_batch_one and not masked and not cached and sys.version_info >= (3, 13)
-        return len({batch == 1 for batch, _ in shapes}) if told_apart else 1
+        return len({length for _, length in shapes}) if self.unrolls_length else 1
 
     def sweep(self, scale: str = TINY) -> list[tuple[int, int]]:
         """Six (batch, length) pairs; batch 1 is in it, and not first."""
@@ -258,22 +251,22 @@ _TRANSFORMERS = [
                intermediate_size=3072, relative_attention=True, position_buckets=256, pos_att_type=["p2c", "c2p"],
                share_att_key=True, norm_rel_ebd="layer_norm", position_biased_input=False), bench=(4, 128)),
     _text("gpt2", "GPT2Config", "GPT2LMHeadModel", dict(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=80),
-          bench=(4, 128), decoder=True, tests_batch_one=True),
+          bench=(4, 128), decoder=True),
     _text("gpt_neo", "GPTNeoConfig", "GPTNeoForCausalLM",
           dict(vocab_size=99, hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]],
                window_size=8, max_position_embeddings=80),
           dict(hidden_size=768, num_layers=12, num_heads=12, attention_types=[[["global", "local"], 6]]),
-          bench=(4, 128), decoder=True, tests_batch_one=True),
+          bench=(4, 128), decoder=True),
     _text("opt", "OPTConfig", "OPTForCausalLM",
           dict(vocab_size=99, hidden_size=32, ffn_dim=48, num_hidden_layers=2, num_attention_heads=4,
                max_position_embeddings=80, word_embed_proj_dim=32), bench=(4, 128), decoder=True),
-    _text("llama", "LlamaConfig", "LlamaForCausalLM", _LLAMA_LIKE, _LLAMA_1024, bench=(4, 128), decoder=True, tests_batch_one=True),
+    _text("llama", "LlamaConfig", "LlamaForCausalLM", _LLAMA_LIKE, _LLAMA_1024, bench=(4, 128), decoder=True),
     _text("qwen2", "Qwen2Config", "Qwen2ForCausalLM", _LLAMA_LIKE, dict(_LLAMA_1024, hidden_size=896, num_attention_heads=14,
-          num_key_value_heads=2, intermediate_size=4864), bench=(4, 128), decoder=True, tests_batch_one=True),
+          num_key_value_heads=2, intermediate_size=4864), bench=(4, 128), decoder=True),
     _text("mistral", "MistralConfig", "MistralForCausalLM", dict(_LLAMA_LIKE, sliding_window=16),
-          dict(_LLAMA_1024, sliding_window=4096), bench=(4, 128), decoder=True, tests_batch_one=True),
+          dict(_LLAMA_1024, sliding_window=4096), bench=(4, 128), decoder=True),
     _text("gemma", "GemmaConfig", "GemmaForCausalLM", dict(_LLAMA_LIKE, head_dim=8),
-          dict(_LLAMA_1024, head_dim=64), bench=(4, 128), decoder=True, tests_batch_one=True),
+          dict(_LLAMA_1024, head_dim=64), bench=(4, 128), decoder=True),
     _text("t5", "T5Config", "T5ForConditionalGeneration",
           dict(vocab_size=99, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=0),
           dict(), bench=(4, 128), decoder=True, make_inputs=_encoder_decoder_inputs),

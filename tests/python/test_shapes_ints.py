@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import pytest
 import torch
@@ -100,9 +99,7 @@ def test_expanding_to_one_row_is_no_branch(first):
     compiled = cresset.compile(packed)
     for batch in (first, 1, 2, 5):
         assert_same_call(packed, compiled, torch.randn(batch, 4, 3))
-    # CPython 3.13 compares and asks for the truth in one instruction: there it is still a branch.
-    expected = 1 if sys.version_info < (3, 13) else 2
-    assert cresset.stats()["graphs"] == expected, cresset.stats()["recompiles"]
+    assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]
 
 
 OPERATORS = {

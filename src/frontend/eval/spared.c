@@ -20,7 +20,7 @@ static void step(Reader* reader) { reader->at += 1 + cresset_cache_entries[opcod
 // The name of the method that is looked up to be called, or NULL.
 static PyObject* read_method(Reader* reader, PyCodeObject* code) {
   const int opcode = opcode_at(reader), oparg = opcode >= 0 ? argument_at(reader) : 0;
-#ifdef LOAD_METHOD
+#if PY_VERSION_HEX < 0x030C0000  // later ones have the name, of no instruction
   if (opcode != LOAD_METHOD) return NULL;
   const int name = oparg;
 #else
@@ -62,7 +62,8 @@ int cresset_eval_spared_call(const CressetActivation* activation, CressetSparedC
   PyCodeObject* code = activation->code;
   Reader reader = {cresset_written_code(code), activation->instruction, (int)Py_SIZE(code)};
 #ifdef TO_BOOL
-  if (opcode_at(&reader) == TO_BOOL) step(&reader);
+  const int opcode = opcode_at(&reader);
+  if (opcode == TO_BOOL || (opcode == COMPARE_OP && COMPARISON_AS_BOOL(argument_at(&reader)))) step(&reader);
 #endif
   if (opcode_at(&reader) != JUMPS_IF_FALSE) return 0;
   const int distance = argument_at(&reader);
