@@ -129,6 +129,16 @@ Anatomy of_list_object(PyObject* object) {
   return of_instance(object, Anatomy::Kind::ListObject, std::move(items));
 }
 
+// From CPython 3.12 on; empty for others.
+PyObject** type_parameters(PyFunctionObject* function) {
+#if PY_VERSION_HEX >= 0x030C0000
+  return &function->func_typeparams;
+#else
+  static PyObject* none;
+  return (void)function, &none;
+#endif
+}
+
 PyRef or_none(PyObject* object) { return PyRef::borrow(object != nullptr ? object : Py_None); }
 
 Anatomy of_function(PyObject* object) {
@@ -138,7 +148,7 @@ Anatomy of_function(PyObject* object) {
   out.form = checked(PyTuple_Pack(7, f->func_code, f->func_globals, f->func_name, f->func_qualname,
                                   or_none(f->func_module).get(), or_none(f->func_doc).get(), names.get()));
   out.parts = {or_none(f->func_defaults), or_none(f->func_kwdefaults), or_none(f->func_closure),
-               or_none(f->func_annotations)};
+               or_none(f->func_annotations), or_none(*type_parameters(f))};
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (f->func_dict != nullptr && PyDict_Next(f->func_dict, &position, &key, &value))
@@ -248,8 +258,9 @@ void fill_function(PyObject* made, const Anatomy& anatomy) {
   Py_XSETREF(f->func_module, Py_NewRef(form_item(anatomy, 4)));
   Py_XSETREF(f->func_doc, Py_NewRef(form_item(anatomy, 5)));
   Py_XSETREF(f->func_annotations, part(3) != Py_None ? Py_NewRef(part(3)) : nullptr);
-  for (size_t i = 4; i < anatomy.parts.size(); ++i) {
-    PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 6), static_cast<Py_ssize_t>(i - 4));
+  if (part(4) != Py_None) Py_XSETREF(*type_parameters(f), Py_NewRef(part(4)));
+  for (size_t i = 5; i < anatomy.parts.size(); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 6), static_cast<Py_ssize_t>(i - 5));
     if (PyObject_GenericSetAttr(made, name, part(i)) < 0) throw PythonError{};
   }
 }

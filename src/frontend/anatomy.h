@@ -22,7 +22,7 @@ struct Anatomy {
     Method,      // form: the function; parts: its self
     BuiltinMethod,  // form: its name; parts: its self
     Function,   // form: (code, globals, name, qualified name, module, documentation, attribute names); parts: defaults,
-                // keyword defaults, closure, annotations, attributes' values
+                // keyword defaults, closure, annotations, type parameters, attributes' values
     Set,        // form: (type); parts: the items
     Deque,      // form: (type, maxlen); parts: the items
     Mapping,    // OrderedDict, defaultdict; form: (type, default factory or None); parts: keys and values in turn

@@ -67,6 +67,8 @@ static std::vector<PyObject*> held_by_function(PyObject* object) {
     parts = {PyFunction_GET_CLOSURE(object), PyFunction_GET_DEFAULTS(object), PyFunction_GET_KW_DEFAULTS(object)};
   else if (PyCell_Check(object))
     parts = {PyCell_GET(object)};
+  else if (PyCFunction_Check(object) && has_own_self(object))
+    parts = {PyCFunction_GET_SELF(object)};
   else if (Py_IS_TYPE(object, &PyStaticMethod_Type) || Py_IS_TYPE(object, &PyClassMethod_Type) ||
            Py_IS_TYPE(object, &PyProperty_Type) || PyMethod_Check(object))
     Py_TYPE(object)->tp_traverse(object, take, &parts);
@@ -84,7 +86,7 @@ bool RecipeBuilder::contains_traced(PyObject* object, int depth) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
       if (contains_traced(PyTuple_GET_ITEM(items.get(), i), depth + 1)) return true;
   }
-  if (PySlice_Check(object) || PyFrozenSet_CheckExact(object))
+  if (!PyDict_Check(object) && !PyList_Check(object) && !PyTuple_Check(object))
     for (const PyRef& part : anatomy_of_value(object).parts)
       if (contains_traced(part.get(), depth + 1)) return true;
   for (PyObject* part : held_by_function(object))
@@ -283,7 +285,7 @@ bool RecipeBuilder::is_made_anew(PyObject* object) const {
   if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type ||
       type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type)
     return false;
-  if (PyFunction_Check(object)) return PyFunction_GET_CLOSURE(object) != nullptr;
+  if (PyFunction_Check(object)) return PyFunction_GET_CLOSURE(object) != nullptr || is_made_by_function(object);
   if (PyFrozenSet_CheckExact(object) || PyRange_Check(object) || PySlice_Check(object) || PyCode_Check(object) ||
       PyComplex_CheckExact(object) || Py_TYPE(object) == &PyProperty_Type || is_library_value(object))
     return false;

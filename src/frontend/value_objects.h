@@ -8,7 +8,10 @@ namespace cresset::frontend {
 
 // Kind::Value, or Kind::None for other objects.
 Anatomy anatomy_of_value(PyObject* object);
-// Dates, decimal numbers, patterns and matches: two calls may share one.
+// One of a function, class or alias that is nothing but a name: without bounds and defaults, which are evaluated when
+// they are asked for, and keep what came of it.
+bool is_plain_type_parameter(PyObject* object);
+// Dates, decimal numbers, patterns and matches, plain type parameters: two calls may share one.
 bool is_library_value(PyObject* object);
 
 }  // namespace cresset::frontend
