@@ -200,6 +200,8 @@ for _name in ("to_bytes", "as_integer_ratio", "bit_length", "bit_count", "conjug
     setattr(torch.SymBool, _name, _of_value(_name, bool))
 for _name in ("real", "imag", "numerator", "denominator"):
     setattr(torch.SymBool, _name, property(lambda self, name=_name: getattr(bool(self), name)))
+if hasattr(int, "is_integer"):  # from CPython 3.12 on
+    torch.SymInt.is_integer = torch.SymBool.is_integer = lambda self: True
 for _name in ("as_integer_ratio", "hex"):
     setattr(torch.SymFloat, _name, _of_value(_name, lambda self: self.node.guard_float("", 0)))
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod", "lshift", "rshift", "and", "or", "xor")

@@ -8,6 +8,8 @@ give, in the same order, and leave to these what they raise themselves.
 import builtins
 import functools
 import operator
+import sys
+import warnings
 
 from . import _C
 
@@ -16,7 +18,11 @@ _max, _min, _sorted, _reduce = builtins.max, builtins.min, builtins.sorted, func
 _len, _range = builtins.len, builtins.range
 _getattr, _setitem = builtins.getattr, operator.setitem
 _type, _is_subclass = builtins.type, builtins.type.__subclasscheck__
+_add_note = BaseException.add_note
+_warn = warnings.warn_explicit
 _nothing = object()
+_int, _bool, _float, _whole = builtins.int, builtins.bool, builtins.float, builtins.int.__int__
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def list_of(values, /):
@@ -57,6 +63,40 @@ def sum_of(values, /, start=0):
     for value in values:
         start = start + value
     return start
+
+
+def compensated_sum_of(values, /, start=0):
+    """CPython 3.12 adds what floats lose to rounding at last: of floats, and of ints that C has room for, until another thing
+    comes. Without asking which is greater, so that numbers of sizes and data stay symbols; what is lost is the same."""
+    if isinstance(start, (str, bytes, bytearray)):
+        return _sum((), start)
+    kind, lost = _type(start), 0.0
+    if kind is _int and not _LEAST <= start <= _MOST:
+        kind = None
+    for value in values:
+        of = _type(value)
+        if kind is _float and of is _float:
+            total = start + value
+            part = total - start
+            lost = lost + ((start - (total - part)) + (value - part))
+            start = total
+        elif kind is _float and isinstance(value, _int) and _LEAST <= value <= _MOST:
+            start = start + (value if of is _int or of is _bool else _whole(value))
+        elif kind is _int and (of is _int or of is _bool):
+            start = start + value
+            if not (_LEAST <= value <= _MOST and _LEAST <= start <= _MOST):
+                kind = None
+        else:
+            start = (_with_lost(start, lost) if kind is _float else start) + value
+            kind, lost = _float if kind is _int and _type(start) is _float else None, 0.0
+    return _with_lost(start, lost) if kind is _float else start
+
+
+def _with_lost(total, lost):
+    """Not where the sum is infinite or overflowed on its way, nor to lose the sign of -0.0."""
+    if lost - lost == 0.0 and (total != 0.0 or lost != 0.0):
+        return total + lost
+    return total
 
 
 def any_of(values, /):
@@ -123,6 +163,16 @@ def extend_by(items, values, /):
         items.append(value)
 
 
+def add_note_to(error, note, /):
+    """Its notes are a list like others."""
+    if isinstance(note, str) and isinstance(getattr(error, "__notes__", []), list):
+        if not hasattr(error, "__notes__"):
+            error.__notes__ = []
+        error.__notes__.append(note)
+    else:
+        _add_note(error, note)
+
+
 def with_names(function, names, variables):
     """eval() or exec() as it is called in a frame of these globals and locals."""
 
@@ -130,6 +180,15 @@ def with_names(function, names, variables):
         return function(source, names, variables)
 
     return of_frame
+
+
+def warn_of_place(registry, message, category, filename, lineno, module):
+    """warnings.warn() as it is called at this place."""
+
+    def of_place(*args, **kwargs):
+        _warn(message, category, filename, lineno, module, registry)
+
+    return of_place
 
 
 def next_of_map(values, /):
@@ -274,13 +333,13 @@ for _thing in _list(globals().values()):
         if hasattr(_function, "__code__") and _function.__globals__ is globals() and _function is not _hide:
             _hide(_function.__code__)
 
-# (what is called, what is evaluated in its place, which argument it takes items of)
+# (what is called, what is evaluated in its place, which argument it takes items of; -1: in its place in any case)
 CONSUMERS = [
     (_list, list_of, 0),
     (_tuple, tuple_of, 0),
     (_set, set_of, 0),
     (_dict, dict_of, 0),
-    (_sum, sum_of, 0),
+    (_sum, sum_of if sys.version_info < (3, 12) else compensated_sum_of, 0),
     (builtins.any, any_of, 0),
     (builtins.all, all_of, 0),
     (_max, max_of, 0),
@@ -289,6 +348,7 @@ CONSUMERS = [
     (_reduce, reduce_of, 1),
     (str.__dict__["join"], join_of, 1),
     (_list.__dict__["extend"], extend_by, 1),
+    (_add_note, add_note_to, -1),
 ]
 ITERATORS = [(builtins.map, Map), (builtins.filter, Filter), (builtins.enumerate, Enumerate), (builtins.zip, Zip)]
 _C._use_equivalents(CONSUMERS, ITERATORS, list_of, first_of, assign, data_of, attribute_of, set_item)

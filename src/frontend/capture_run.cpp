@@ -434,6 +434,7 @@ class CaptureRun final : public PieceMaker {
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
       return "in the middle of an operation of the interpreter";
+    if (session_->has_ended()) return "when the program has ended, and what it held dies";
     if (op.in_transform) return "inside a transform of torch.func";
     if (op.kind == Operation::Kind::Call && begins_transform(op.call.callable)) return "it begins a transform";
     if (op.uses_up) return "the operation in progress has begun to use up what it was given";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "frontend/c_functions.h"
 #include "frontend/eval/bytecode.h"
@@ -15,7 +16,7 @@ namespace {
 
 struct Consumer {
   PyObject* function;
-  Py_ssize_t at;  // which argument's items it takes
+  Py_ssize_t at;  // which argument's items it takes; -1: it is replaced whatever it is called with
 };
 // Under the GIL; kept for good.
 std::unordered_map<PyObject*, Consumer> consumers;
@@ -70,16 +71,42 @@ PyObject* keyword(const CressetCall& call, std::string_view name) {
   return nullptr;
 }
 
+// Whether sum() would take a list or a tuple of floats for other things, because symbols are among them: from CPython
+// 3.12 on it keeps what the rounding of floats loses.
+bool sums_symbols(const CressetCall& call) {
+#if PY_VERSION_HEX >= 0x030C0000
+  static PyObject* const sum = PyDict_GetItemString(PyEval_GetBuiltins(), "sum");
+  PyObject* const items = call.args[0];
+  if (call.callable != sum || (!PyList_CheckExact(items) && !PyTuple_CheckExact(items))) return false;
+  std::vector<PyObject*> numbers(PySequence_Fast_ITEMS(items),
+                                 PySequence_Fast_ITEMS(items) + PySequence_Fast_GET_SIZE(items));
+  if (call.nargs == 2) numbers.push_back(call.args[1]);
+  if (PyObject* const start = keyword(call, "start")) numbers.push_back(start);
+  const auto is_float = [](PyObject* number) { return PyFloat_CheckExact(number) || is_symfloat(number); };
+  return std::any_of(numbers.begin(), numbers.end(), is_symbolic_number) &&
+         std::any_of(numbers.begin(), numbers.end(), is_float);
+#else
+  (void)call;
+  return false;
+#endif
+}
+
+bool always_replaced(const CressetCall& call) {
+  const auto found = consumers.find(call.callable);
+  return found != consumers.end() && found->second.at < 0;
+}
+
 PyObject* consumer_for(const CressetCall& call) {
   PyObject* callable = call.callable;
   const auto found = consumers.find(callable);
   if (found == consumers.end()) return nullptr;
   const Consumer& consumer = found->second;
+  if (consumer.at < 0) return consumer.function;
   if (call.nargs <= consumer.at) return nullptr;
   if (consumer.at == 1 && PyType_IsSubtype(Py_TYPE(callable), &PyMethodDescr_Type) &&
       (PyObject*)Py_TYPE(call.args[0]) != (PyObject*)PyDescr_TYPE(callable))
     return nullptr;  // of a subclass
-  if (runs_program(call.args[consumer.at])) return consumer.function;
+  if (runs_program(call.args[consumer.at]) || sums_symbols(call)) return consumer.function;
   PyObject* const first = call.args[0];
   PyObject* key = keyword(call, "key");
   const bool one_argument = call.nargs == 1 && !PyDict_Check(first);
@@ -131,8 +158,8 @@ PyObject* iterator_for(const CressetActivation& activation, const CressetCall& c
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {
   if (!substitutes.empty())
     if (const auto found = substitutes.find(call.callable); found != substitutes.end()) return found->second;
-  // sorted() in place of sorted() calls it with a method of a list of its own.
-  if (cresset_hides_frames_of(activation.code) && call.kwnames != nullptr) return nullptr;
+  // sorted() in place of sorted() calls it with a method of a list of its own, add_note() itself what it stands for.
+  if (cresset_hides_frames_of(activation.code) && (call.kwnames != nullptr || always_replaced(call))) return nullptr;
   if (PyObject* function = consumer_for(call)) return function;
   return iterator_for(activation, call);
 }

@@ -125,6 +125,8 @@ class Session {
   bool changes_shared_class() const { return changes_shared_class_; }
   // Whether that is the watching of somebody who may have gone by then.
   bool was_unseen() const { return unseen_; }
+  // Whether the program's outermost frame has ended: what runs is done by what it held, when that dies.
+  bool has_ended() const { return outermost_frames_ > 1; }
 
  private:
   friend struct SessionHooks;
@@ -239,7 +241,9 @@ class Session {
   PyRef names_in_frame(const CressetActivation& activation, const CressetCall& call);
   PyObject* with_names_of_frame(const CressetCall& call);
   void hands_methods_on(const CressetCall& call);
-  CressetAction log_warning(const CressetCall& call);
+  CressetAction log_warning(const CressetCall& call, PyObject** result);
+  bool takes_warnings();
+  PyObject* stand_in(PyRef function);
   void log_method(const CCall& what, const CressetCall& call);
   bool takes_back(const CCall& what, const CressetCall& call);
   CressetAction enter(CressetActivation& activation);
@@ -270,6 +274,7 @@ class Session {
   bool ages_known_ = false;
   bool changes_shared_class_ = false;
   bool unseen_ = false;                               // a frame ran in CPython's own loop while the piece was open
+  int outermost_frames_ = 0;                          // that were entered, one after the other
   int inside_ = 0;                                    // of how many containers and objects, while arguments are added
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables

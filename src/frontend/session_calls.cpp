@@ -243,7 +243,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   hands_methods_on(call);
   if (is_warn(call.callable)) {
     if (!outer_.empty()) fail_part("it warns");
-    return log_warning(call);
+    return log_warning(call, result);
   }
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
@@ -354,12 +354,20 @@ PyObject* Session::with_names_of_frame(const CressetCall& call) {
   if ((call.callable != eval && call.callable != exec) || call.nargs != 1 || call.kwnames != nullptr) return nullptr;
   static PyObject* const with_names = module_attribute("cresset._equivalents", "with_names");
   PyObject* globals = PyEval_GetGlobals();
-  PyObject* locals = PyEval_GetLocals();
+#if PY_VERSION_HEX >= 0x030D0000
+  const PyRef locals = checked(PyEval_GetFrameLocals());  // of a function a snapshot, another one each time
+#else
+  const PyRef locals = PyRef::borrow(PyEval_GetLocals());
+#endif
   learn(globals);
   const bridge::Capture::StepAside outside;
-  PyRef function = checked(PyObject_CallFunctionObjArgs(with_names, call.callable, globals, locals, nullptr));
-  kept_.push_back(function);
-  return function.get();
+  return stand_in(checked(PyObject_CallFunctionObjArgs(with_names, call.callable, globals, locals.get(), nullptr)));
+}
+
+// Borrowed, for CRESSET_INSTEAD.
+PyObject* Session::stand_in(PyRef function) {
+  kept_.push_back(std::move(function));
+  return kept_.back().get();
 }
 
 // A method of a container that was there before, handed to C code, which may call it unseen: map(x.append, ...).
@@ -379,17 +387,34 @@ void Session::hands_methods_on(const CressetCall& call) {
   }
 }
 
+// Whether what warnings are given to is the call's: the list of catch_warnings(record=True), a function of its own.
+bool Session::takes_warnings() {
+  static PyObject* const warnings = import_module("warnings").release();
+  const auto is_own = [&](const char* name) {
+    PyObject* shower = PyDict_GetItemString(PyModule_GetDict(warnings), name);
+    if (shower != nullptr && PyCFunction_Check(shower)) shower = PyCFunction_GET_SELF(shower);
+    return shower != nullptr && ((ages_known_ && is_young(shower)) || argument_path(shower) != nullptr);
+  };
+  return is_own("_showwarnmsg_impl") || is_own("showwarning");
+}
+
 // warnings.warn() is done as it is, unseen; later calls warn of the same place, as often as the filters want then.
-CressetAction Session::log_warning(const CressetCall& call) {
+// Where the warning is given to the call itself, the piece ends, and it is given by its place.
+CressetAction Session::log_warning(const CressetCall& call, PyObject** result) {
   in_progress_ = {};
   const PyRef helpers = import_module("cresset._capture_patches");
   const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
   const PyRef found =
       PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
   if (!found) return PyErr_Clear(), CRESSET_NATIVE;  // the call itself says what is wrong with it
-  const PyRef again = checked(PyObject_GetAttrString(helpers.get(), "warn_again"));
   PyObject* registry = PyTuple_GET_ITEM(found.get(), 0);
   learn(registry);
+  if (takes_warnings()) {
+    static PyObject* const of_place = module_attribute("cresset._equivalents", "warn_of_place");
+    const bridge::Capture::StepAside outside;
+    return *result = stand_in(checked(PyObject_Call(of_place, found.get(), nullptr))), CRESSET_INSTEAD;
+  }
+  const PyRef again = checked(PyObject_GetAttrString(helpers.get(), "warn_again"));
   Write write{Write::Kind::Method, PyRef::borrow(registry), again, {}, {}, 0};
   for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(found.get()); ++i)
     write.values.push_back(PyRef::borrow(PyTuple_GET_ITEM(found.get(), i)));

@@ -71,6 +71,7 @@ void Session::unseen() {
 
 // The cells around a function that existed before the call did so too.
 CressetAction Session::enter(CressetActivation& activation) {
+  if (activation.caller == nullptr && activation.instruction < 0) ++outermost_frames_;
   if (capture_->recording != 0) return CRESSET_NATIVE;
   if (!open()) return CRESSET_RUN;
   if (activation.is_generator && activation.generator != nullptr)

@@ -391,6 +391,7 @@ PyRef Session::call(PyObject* function, PyObject* args, PyObject* kwargs) {
 }
 
 PyRef Session::resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception) {
+  outermost_frames_ = 1;
   return watched([&] { return frontend::resume(place, std::move(contents), value, exception, /*natively=*/false); });
 }
 
