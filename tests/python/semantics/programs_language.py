@@ -1614,4 +1614,146 @@ return {i: v.item() for i, v in enumerate(x[0])}, x
 
 min_max_of_tensors
 return max(x[0], key=float), min(x[0]), sorted(x[0].tolist())
+
+## functions that each call makes
+
+their_defaults_are_their_own
+def f(a, acc=[]):
+    acc.append(1)
+    return a * len(acc)
+f(x)
+print("|")
+return f(x), f.__defaults__
+
+their_keyword_defaults_are_their_own
+def f(a, *, acc={}):
+    acc[len(acc)] = float(a.sum())
+    return len(acc)
+f(x)
+return f(x), f(x * 2)
+
+their_attributes_are_their_own
+f = lambda a: a * 2
+f.seen = []
+g = lambda a: a + 1
+print("|")
+f.seen.append(1)
+g.seen = getattr(g, "seen", 0) + 1
+return len(f.seen), g.seen, g(f(x))
+
+each_call_has_others
+f = lambda a: a * 2
+class Here:
+    def go(self, a):
+        return a + 1
+go = Here.go
+print("|")
+w.log.append(f)
+return len(set(map(id, w.log))) == len(w.log), f(x), go is Here.go
+
+## what objects do when they die
+
+finalizers_break_when_the_program_has_ended
+class Ends:
+    def __init__(self, t):
+        self.t = t
+    def __del__(self):
+        w.log.append(float(self.t.sum()))
+e = Ends(x * 2)
+return x * 3, x.shape[0]
+
+finalizers_break_when_a_function_has_ended
+class Ends:
+    def __del__(self):
+        w.log.append(float(self.t.sum()))
+def f(t):
+    e = Ends()
+    e.t = t + 1
+    return t * 2
+y = f(x)
+return y + float(y.sum())
+
+## classes whose attributes differ between calls
+
+classes_of_partial_functions
+n = float(x.sum())
+class Here:
+    f = functools.partial(torch.mul, other=n)
+    s = slice(0, int(abs(n)))
+print("|")
+return Here.f(x), x[Here.s]
+
+classes_of_methods_of_containers
+class Here:
+    m = dict(a=x).get
+print("|")
+return Here.m("a") * 2
+
+## warnings that the call takes itself
+
+warnings_recorded_over_a_break
+import warnings
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    warnings.warn("first")
+    n = float(x.sum())
+    warnings.warn("second", DeprecationWarning)
+return [(str(s.message), s.category.__name__, s.lineno) for s in seen], n
+
+warnings_recorded_without_a_break
+import warnings
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    for k in range(2):
+        warnings.warn(f"again {k}")
+return seen[1].message.args, len(seen), x * 2
+
+warnings_shown_by_a_function
+import warnings
+seen = []
+def show(message, *rest, **more):
+    seen.append(str(message))
+old = warnings.showwarning
+warnings.showwarning = show
+try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("first")
+        n = float(x.sum())
+        warnings.warn("second")
+finally:
+    warnings.showwarning = old
+return seen, n
+
+## names of the frame
+
+eval_in_a_loop
+out = []
+for k in range(3):
+    out.append(eval("k * 2"))
+return out, eval("x * k")
+
+notes_over_a_break
+error = ValueError("a")
+error.add_note("first")
+w.error = error
+n = float(x.sum())
+error.add_note(f"second {n:.1f}")
+wrong = []
+for note in (1, None):
+    try:
+        error.add_note(note)
+    except TypeError as e:
+        wrong.append(str(e))
+return error.__notes__, wrong, x * n
+
+## lists of what is compared, that nobody reads any more
+
+dead_lists_of_bools
+k = [n > 2 for n in x.shape]
+m = [i for i, b in enumerate(k) if b]
+n = int(x.abs().sum() * 2)
+k2 = [v >= 1 for v in x[0].tolist()]
+q = [i for i, b in enumerate(k2) if b]
+return x * n, m, int(x.sum()) + len(q)
 """

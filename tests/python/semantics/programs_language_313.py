@@ -476,4 +476,401 @@ try:
 except ZeroDivisionError as error:
     frames = traceback.extract_tb(error.__traceback__)
     return [(f.name, f.lineno, f.colno, f.end_colno) for f in frames][-1], x
+
+## locals and breaks
+locals_snapshot_over_a_break
+y = x * 2
+first = locals()
+n = float(y.sum())
+first["y"] = "mine"
+z = y + n
+second = locals()
+return sorted(first), first["y"], sorted(second), second["y"], second["first"] is first
+
+locals_in_a_generator
+def gen(a):
+    b = a * 2
+    one = locals()
+    yield one
+    b = float(b.sum())
+    two = locals()
+    yield two, one is two
+g = gen(x)
+one = next(g)
+two, same = next(g)
+return sorted(one), one["b"], sorted(two), two["b"], same
+
+locals_of_closures
+k = x * 2
+def inner():
+    m = k
+    n = float(k.sum())
+    return sorted(locals()), locals()["k"], n
+return inner()
+
+locals_with_cells_unbound
+def inner():
+    return late
+seen = sorted(n for n in locals() if n in ("late", "inner", "x"))
+late = float(x.sum())
+return seen, inner(), "late" in locals()
+
+exec_after_a_break
+y = 1
+n = float(x.sum())
+exec("y = 5; m = n * 2; w.log.append(y)")
+space = {}
+exec("z = x * n", globals() | {"x": x, "n": n}, space)
+return y, space["z"], "m" in locals()
+
+eval_in_comprehensions
+k = 3
+out = [eval("k * 2") for k in range(2)]
+return out, eval("k"), x * eval("k + 1", {"k": w.n})
+
+exec_in_a_class_body
+class Here:
+    a = 1
+    exec("b = a + 1")
+    locals()["c"] = x * 2
+    n = float(c.sum())
+    d = sorted(k for k in locals() if not k.startswith("_"))
+return Here.b, Here.c, Here.d, Here.n
+
+frame_locals_proxy_over_breaks
+import sys
+y = x * 2
+proxy = sys._getframe().f_locals
+for k in range(3):
+    proxy["y"] = proxy["y"] + float(y.sum()) * k
+    proxy["extra"] = k
+return y, proxy["extra"], "extra" in locals(), list(reversed(proxy)) == list(proxy)[::-1]
+
+frame_locals_proxy_or
+import sys
+y = 1
+proxy = sys._getframe().f_locals
+n = float(x.sum())
+d = proxy | {"y": 2}
+try:
+    proxy |= {"y": 5, "q": 1}
+except TypeError as error:
+    d["error"] = str(error)
+return type(d).__name__, d["y"], y, n, "q" in proxy
+
+frame_locals_of_two_frames
+import sys
+def helper(k):
+    caller = sys._getframe(1)
+    mine = sys._getframe()
+    n = float(caller.f_locals["y"].sum())
+    caller.f_locals["y"] = caller.f_locals["y"] * k
+    mine.f_locals["k"] = 10
+    return n, k
+y = x + 1
+a = helper(2)
+b = helper(3)
+return a, b, y
+
+pdb_like_tracing
+import sys
+y = x
+def tracer(frame, event, arg):
+    if event == "line" and "z" in frame.f_locals:
+        frame.f_locals["z"] = frame.f_locals["z"] * 2
+    return tracer
+def traced(t):
+    z = t + 1
+    z = z
+    return z
+old = sys.gettrace()
+sys.settrace(tracer)
+try:
+    out = traced(x)
+finally:
+    sys.settrace(old)
+return out, float(out.sum())
+
+## classes, copies, warnings
+static_attributes_of_a_class_with_a_break
+class Made:
+    def __init__(self, t):
+        self.a = t
+        self.n = float(t.sum())
+    def later(self):
+        self.z = self.a * self.n
+        return [self for self.q in (1, 2)]
+m = Made(x)
+m.later()
+return sorted(Made.__static_attributes__), m.z, m.q, "__static_attributes__" in Made.__dict__
+
+first_line_numbers
+class A:
+    pass
+class B[T](A):
+    x = 1
+n = float(x.sum())
+return B.__firstlineno__ - A.__firstlineno__, n
+
+copies_that_break
+class Own:
+    def __init__(self, t, n=0):
+        self.t, self.n = t, n
+    def __replace__(self, /, **changes):
+        n = float(self.t.sum())
+        return Own(changes.get("t", self.t * n), n)
+o = copy.replace(Own(x))
+p = copy.replace(Frozen(1, 2), b=w.n)
+q = copy.replace(Point(x, 1), right=o.n)
+r = copy.replace(Typed(x), n=float(x.sum()))
+out = []
+for wrong in (lambda: copy.replace(Frozen(1), c=1), lambda: copy.replace(5), lambda: copy.replace(Pair(1), z=2)):
+    try:
+        wrong()
+    except (TypeError, ValueError) as error:
+        out.append(str(error))
+return o.t, o.n, p, q.left, q.right, r, out
+
+deprecated_classes
+import warnings
+@warnings.deprecated("gone", category=FutureWarning)
+class Old:
+    def __init__(self, t):
+        self.t = t
+class New(Old):
+    pass
+class Some:
+    @warnings.deprecated("method")
+    def go(self, t):
+        return t * float(t.sum())
+    @staticmethod
+    @warnings.deprecated("static")
+    def stat(t):
+        return t + 1
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    a = Old(x).t
+    b = New(x).t
+    c = Some().go(x)
+    d = Some.stat(x)
+    class Sub(Old):
+        pass
+return a, b, c, d, [(str(s.message), s.category.__name__) for s in seen]
+
+deprecated_without_warning
+import warnings
+@warnings.deprecated("quiet", category=None)
+def quiet(t):
+    return t * 2
+return quiet(x), quiet.__deprecated__
+
+deprecated_each_call
+import warnings
+@warnings.deprecated("loud", stacklevel=1)
+def loud(t):
+    return t * 2
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    out = [loud(x) for _ in range(2)]
+    n = float(x.sum())
+    out.append(loud(x) * n)
+return out, len(seen)
+
+partial_in_a_class_warns
+import warnings
+class A:
+    p = functools.partial(torch.add, x)
+    s = staticmethod(functools.partial(torch.mul, x))
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    a = A().p(x)
+    b = A().s(x)
+return a, b, [(s.category.__name__, str(s.message)[:40]) for s in seen]
+
+parameter_defaults_over_a_break
+def default():
+    w.log.append("default")
+    return int if float(x.sum()) > 0 else str
+def f[T = default()](a: T) -> T:
+    return a * 2
+y = f(x)
+n = float(y.sum())
+return f.__type_params__[0].__default__, f.__type_params__[0].__default__, y * n
+
+generic_class_with_defaults
+class A[T = int, *Ts = *tuple[int, str]]:
+    def go(self, v: T):
+        return v * float(v.sum())
+return A().go(x), str(A.__parameters__), str(A[str]), str(A[str, int])
+
+type_is_and_read_only
+from typing import ReadOnly, TypeIs, TypedDict
+class D(TypedDict):
+    a: ReadOnly[int]
+def is_tensor(v) -> TypeIs[torch.Tensor]:
+    return isinstance(v, torch.Tensor)
+n = float(x.sum())
+return sorted(D.__readonly_keys__), is_tensor(x), n
+
+docstrings
+class Doc:
+    '''Head.
+    Body.
+    '''.strip()
+def f(t):
+    '''
+        a
+          b
+    '''
+    return t * float(t.sum())
+return f.__doc__, f(x)
+
+names_in_class_scopes
+class Outer[T]:
+    k = 3
+    class Inner:
+        rows = [T.__name__ for _ in range(1)]
+    type A = tuple[k, T]
+    f = lambda self: x * Outer.k
+n = float(x.sum())
+return Outer.Inner.rows, str(Outer.A.__value__), Outer().f() * n
+
+named_properties
+class P:
+    @property
+    def a(self):
+        return float(x.sum())
+    @a.setter
+    def a(self, v):
+        w.log.append(v)
+    @functools.cached_property
+    def b(self):
+        return x * self.a
+p = P()
+p.a = 3
+return P.a.__name__, p.a, p.b, p.b is p.b
+
+enum_dict_and_members
+class K(enum.Enum):
+    A = 1
+    B = enum.member(2)
+    C = enum.nonmember(3)
+    def go(self, t):
+        return t * self.value
+return [k.go(x) for k in K], K.C, 1 in K, float(x.sum())
+
+## generators that are closed
+close_gives_over_breaks
+def averager():
+    total, count = x * 0, 0
+    try:
+        while True:
+            got = yield
+            total = total + got
+            count += 1
+            w.log.append(float(got.sum()))
+    except GeneratorExit:
+        n = float(total.sum())
+        return total / count, n
+g = averager()
+next(g)
+for k in range(2):
+    g.send(x * k)
+return g.close()
+
+close_not_started
+def gen():
+    yield x
+    return 1
+g = gen()
+a = g.close()
+h = gen()
+list(h)
+return a, h.close(), x
+
+## the rest
+queues_shut_down
+import queue
+q = queue.Queue()
+q.put(x)
+a = q.get()
+q.shutdown()
+try:
+    q.get()
+except queue.ShutDown as error:
+    return a * 2, type(error).__name__
+
+math_of_313
+return math.fma(x.shape[0], 2.0, w.n), [math.fma(0.1, 10.0, -1.0)], x * math.fma(1.5, 2.0, float(x.sum()))
+
+errors_speak_of_keywords
+out = []
+def f(alpha, *, beta=1):
+    return alpha
+for wrong in (lambda: f(1, betta=2), lambda: f(x, gamma=1), lambda: f(), lambda: Box(vlaue=1)):
+    try:
+        wrong()
+    except TypeError as error:
+        out.append(str(error))
+return out, x
+
+errors_of_attributes
+out = []
+for wrong in (lambda: x.shpae, lambda: w.box.vlaue, lambda: "a".foo, lambda: math.sqroot):
+    try:
+        wrong()
+    except AttributeError as error:
+        out.append((str(error), error.name, error.obj is not None))
+return out
+
+loops_over_breaks
+out = []
+for i in range(3):
+    for j in range(3):
+        if i == j:
+            continue
+        v = float((x * i).sum()) + j
+        if v > 1e9:
+            break
+        out.append(v)
+    else:
+        out.append("else")
+while len(out) > 5:
+    out.pop()
+    if float(x.sum()) > 1e9:
+        break
+else:
+    out.append("while")
+return out
+
+two_in_one_instructions
+a, b, c = x, x * 2, 3
+a, b = b, a
+n = float(a.sum())
+b = a = a + n
+c, a = a, c
+d = c if a else b
+(e, f), g = (c, d), a
+return a, b, c, d, e, f, g
+
+del_and_check
+a = x
+if float(x.sum()) > 1e9:
+    b = 1
+try:
+    b
+except UnboundLocalError as error:
+    a = a * 2
+    t = str(error)
+del a
+return "a" in locals(), t, "error" in locals()
+
+weak_and_timed
+import weakref
+class W:
+    pass
+o = W()
+r = weakref.ref(o)
+n = float(x.sum())
+return r() is o, n
 """
