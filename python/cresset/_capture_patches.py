@@ -164,7 +164,7 @@ torch.SymInt.__divmod__ = lambda self, other: (
 torch.SymInt.__rdivmod__ = lambda self, other: (
     (other // self, other % self) if isinstance(other, _NUMBERS) else NotImplemented
 )
-torch.SymInt.__pos__ = lambda self: self
+torch.SymInt.__pos__ = torch.SymInt.__trunc__ = torch.SymInt.__floor__ = torch.SymInt.__ceil__ = lambda self: self
 torch.SymInt.__float__ = lambda self: float(int(self))
 torch.SymInt.__invert__ = lambda self: -self - 1
 torch.SymInt.real = torch.SymInt.numerator = property(lambda self: self)

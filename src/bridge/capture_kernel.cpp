@@ -583,6 +583,8 @@ class CaptureKernel final : public c10::OperatorKernel {
     if (capture->closed()) return run_natively(handle_, *capture, *stack);
     std::call_once(classified_, [&] { entry_ = std::make_unique<OpEntry>(classify(handle_)); });
     if (capture->locate) capture->locate(*capture);
+    // Of lists of tensors: ATen's kernel for the CPU does them one after another, by operators that arrive here.
+    if (is_of_lists_on_cpu(*stack)) return handle_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     try {
       return Call(*entry_, *capture, *stack).run();
     } catch (const InternalError&) {
@@ -598,6 +600,13 @@ class CaptureKernel final : public c10::OperatorKernel {
   }
 
  private:
+  bool is_of_lists_on_cpu(const Stack& stack) const {
+    if (!std::string_view(entry_->name).starts_with("aten::_foreach_")) return false;
+    const c10::IValue& first = stack[stack.size() - entry_->arg_types.size()];
+    return first.isTensorList() && first.toTensorList().size() > 0 && first.toTensorList().get(0).device().is_cpu() &&
+           handle_.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
+  }
+
   c10::OperatorHandle handle_;
   std::once_flag classified_;
   std::unique_ptr<OpEntry> entry_;

@@ -3,6 +3,7 @@
 #include <ATen/OpMathType.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/clamp.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/ge.h>
@@ -67,6 +68,15 @@ class Rewrite {
     const at::Tensor scaled = at::mul(other.to(wide), number(2, wide));
     return (adds ? at::add(self().to(wide), scaled) : at::sub(self().to(wide), scaled)).to(common);
   }
+  // self + value * first (by or over) second, of one dtype.
+  std::optional<at::Tensor> with_product(bool divides) const {
+    const at::Tensor first = tensor(1), second = tensor(2);
+    const at::ScalarType dtype = self().scalar_type(), wide = at::toOpMathType(dtype);
+    if (first.scalar_type() != dtype || second.scalar_type() != dtype) return std::nullopt;
+    const at::Tensor scaled = at::mul(first.to(wide), number(3, wide));
+    const at::Tensor term = divides ? at::div(scaled, second.to(wide)) : at::mul(scaled, second.to(wide));
+    return at::add(self().to(wide), term).to(dtype);
+  }
   std::optional<at::Tensor> reversed_difference() const {
     if (!argument(2).isInt() || argument(2).toInt() != 1) return std::nullopt;
     const at::ScalarType wide = at::toOpMathType(self().scalar_type());
@@ -95,6 +105,10 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten::add_.Tensor", [](const Rewrite& r) { return r.scaled_sum(true); }},
       {"aten::sub.Tensor", [](const Rewrite& r) { return r.scaled_sum(false); }},
       {"aten::sub_.Tensor", [](const Rewrite& r) { return r.scaled_sum(false); }},
+      {"aten::addcdiv", [](const Rewrite& r) { return r.with_product(true); }},
+      {"aten::addcdiv_", [](const Rewrite& r) { return r.with_product(true); }},
+      {"aten::addcmul", [](const Rewrite& r) { return r.with_product(false); }},
+      {"aten::addcmul_", [](const Rewrite& r) { return r.with_product(false); }},
       {"aten::clamp",
        [](const Rewrite& r) {
          return std::optional(at::clamp(r.self(), std::optional(r.number(1)), std::optional(r.number(2))));
@@ -113,6 +127,8 @@ const std::unordered_map<std::string_view, Rule>& rules() {
        }},
       {"aten::pow.Tensor_Scalar", [](const Rewrite& r) { return std::optional(at::pow(r.self(), r.number(1))); }},
       {"aten::lerp.Scalar",
+       [](const Rewrite& r) { return std::optional(at::lerp(r.self(), r.tensor(1), r.number(2))); }},
+      {"aten::lerp_.Scalar",
        [](const Rewrite& r) { return std::optional(at::lerp(r.self(), r.tensor(1), r.number(2))); }},
       {"aten::remainder.Scalar", [](const Rewrite& r) { return std::optional(at::remainder(r.self(), r.number(1))); }},
       {"aten::leaky_relu", [](const Rewrite& r) { return std::optional(r.leaky()); }},

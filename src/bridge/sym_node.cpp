@@ -250,6 +250,7 @@ c10::SymNode SymNode::pow(const c10::SymNode& other) {
     }
     return make_value(env_, at::pow(as_tensor(), exponent->value_), std::move(known));
   }
+  if (c10::SymNode value = power_of_values(other)) return value;
   return float_op(other, [](double a, double b) {
     if (a == 0 && b < 0) throw DivisionByZero("0.0 cannot be raised to a negative power");
     const double power = std::pow(a, b);

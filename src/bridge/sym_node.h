@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "bridge/float_guard.h"
 #include "sym/shape_env.h"
@@ -42,8 +43,10 @@ class SymNode final : public c10::SymNodeImpl {
   static at::Tensor tensor_of(const c10::SymNode& node);
   // Likewise, and of a float made of sizes, for operators that take a tensor for a number.
   static at::Tensor operand_of(const c10::SymNode& node);
-  // The square root of a number, where it can be a Value; null otherwise.
-  static c10::SymNode square_root(const c10::SymNode& node);
+  // A function of Python's module math, where it gives a Value; null otherwise.
+  static c10::SymNode function_of(std::string_view name, const c10::SymNode& node);
+  // math.isfinite(), math.isinf(), math.isnan(), as a guard; nullopt where only the number tells.
+  static std::optional<bool> kind_of(std::string_view name, const c10::SymNode& node);
   static c10::SymInt make_int(const Env& env, sym::ExprId expr);  // a plain int when constant
   static c10::SymBool make_bool(const Env& env, sym::ExprId expr);
   // The expression of a SymInt in this environment: a constant, or our node's. Guards foreign nodes to their value.
@@ -146,6 +149,10 @@ class SymNode final : public c10::SymNodeImpl {
   using TensorOp = at::Tensor (*)(const at::Tensor&, const at::Tensor&);
   // The result when one of the two is a Value, or made of sizes; null otherwise.
   c10::SymNode value_op(const c10::SymNode& other, TensorOp op, const FloatOp& float_op);
+  c10::SymNode root_of_size();
+  c10::SymNode power_of_values(const c10::SymNode& exponent);
+  // As a guard; nullopt where only looking tells.
+  std::optional<bool> is_finite();
   bool can_be_value() const;
   at::Tensor as_tensor();
   std::optional<Known> as_known();
@@ -197,6 +204,7 @@ at::Tensor add_tensors(const at::Tensor& a, const at::Tensor& b);
 at::Tensor subtract_tensors(const at::Tensor& a, const at::Tensor& b);
 at::Tensor multiply_tensors(const at::Tensor& a, const at::Tensor& b);
 at::Tensor divide_tensors(const at::Tensor& a, const at::Tensor& b);
+at::Tensor power_tensors(const at::Tensor& a, const at::Tensor& b);
 
 // A condition that needs a value only data can give was asked for.
 // Python has an exception of its own for it.

@@ -1,11 +1,23 @@
 // Floats that a caller or data gives: tensors of one f64 in the graph, whose arithmetic is that of Python's floats.
 #include <ATen/ops/add.h>
+#include <ATen/ops/atan.h>
+#include <ATen/ops/cos.h>
 #include <ATen/ops/div.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/expm1.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/log10.h>
+#include <ATen/ops/log1p.h>
+#include <ATen/ops/log2.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/pow.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/sin.h>
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/sub.h>
+#include <ATen/ops/tan.h>
+#include <ATen/ops/tanh.h>
 
 #include <cmath>
 
@@ -41,6 +53,7 @@ at::Tensor add_tensors(const at::Tensor& a, const at::Tensor& b) { return at::ad
 at::Tensor subtract_tensors(const at::Tensor& a, const at::Tensor& b) { return at::sub(a, b); }
 at::Tensor multiply_tensors(const at::Tensor& a, const at::Tensor& b) { return at::mul(a, b); }
 at::Tensor divide_tensors(const at::Tensor& a, const at::Tensor& b) { return at::div(a, b); }
+at::Tensor power_tensors(const at::Tensor& a, const at::Tensor& b) { return at::pow(a, b); }
 
 c10::SymNode SymNode::make_value(const Env& env, at::Tensor tensor, std::optional<Known> known) {
   auto node = c10::make_intrusive<SymNode>(env, Type::Value, env->pool().constant(0));
@@ -114,20 +127,79 @@ c10::SymNode SymNode::value_op(const c10::SymNode& other, TensorOp op, const Flo
   return make_value(env_, op(as_tensor(), theirs->as_tensor()), std::move(known));
 }
 
-c10::SymNode SymNode::square_root(const c10::SymNode& given) {
-  const c10::SymNode node = unwrapped(given);
-  SymNode* mine = ours(node);
-  if (mine == nullptr || mine->is_bool() || !mine->can_be_value()) return {};
+namespace {
+
+struct Function {
+  FloatOp op;
+  at::Tensor (*of_tensor)(const at::Tensor&);
+};
+
+const Function* function_named(std::string_view name) {
+#define CRESSET_FUNCTION(name) \
+  {{[](double a, double) { return std::name(a); }, #name}, [](const at::Tensor& t) { return at::name(t); }}
+  static const Function table[] = {CRESSET_FUNCTION(sqrt),  CRESSET_FUNCTION(exp),  CRESSET_FUNCTION(expm1),
+                                   CRESSET_FUNCTION(log),   CRESSET_FUNCTION(log2), CRESSET_FUNCTION(log10),
+                                   CRESSET_FUNCTION(log1p), CRESSET_FUNCTION(cos),  CRESSET_FUNCTION(sin),
+                                   CRESSET_FUNCTION(tan),   CRESSET_FUNCTION(tanh), CRESSET_FUNCTION(atan)};
+#undef CRESSET_FUNCTION
+  for (const Function& function : table)
+    if (name == function.op.name) return &function;
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<bool> SymNode::is_finite() {
+  std::optional<Known> gap = as_known();
+  if (!gap || gap->made_by == nullptr || !std::isfinite(gap->number)) return std::nullopt;
+  gap->made_by = FloatExpr::make(float_ops::kSubtract, gap->made_by, gap->made_by);
+  gap->number = 0;
+  const c10::SymNode node = make_value(env_, as_tensor(), std::move(gap));
+  return ours(node)->decided(number(0), FloatRelation::Equal);
+}
+
+c10::SymNode SymNode::root_of_size() {
   // Python raises where it is negative: it must be known not to be.
-  const bool positive_scale = mine->type_ == Type::Int || (mine->type_ == Type::Scaled && mine->value_ > 0) ||
-                              (mine->type_ == Type::Ratio && mine->env_->range(mine->denominator_).lo > 0);
-  if (!positive_scale || !mine->known_size()) return {};
-  std::optional<Known> known = mine->as_known();
+  const bool positive_scale = type_ == Type::Int || (type_ == Type::Scaled && value_ > 0) ||
+                              (type_ == Type::Ratio && env_->range(denominator_).lo > 0);
+  if (!positive_scale || !known_size()) return {};
+  std::optional<Known> known = as_known();
   if (known) {
     known->number = std::sqrt(known->number);
     known->made_by = FloatExpr::make(float_ops::kSqrt, known->made_by, known->made_by);
   }
-  return make_value(mine->env_, at::sqrt(mine->as_tensor()), std::move(known));
+  return make_value(env_, at::sqrt(as_tensor()), std::move(known));
+}
+
+// Where it is finite, Python has not raised.
+c10::SymNode SymNode::function_of(std::string_view name, const c10::SymNode& given) {
+  const c10::SymNode node = unwrapped(given);
+  SymNode* mine = ours(node);
+  const Function* const function = function_named(name);
+  if (function == nullptr || mine == nullptr || mine->is_bool() || !mine->can_be_value()) return {};
+  if (name == "sqrt" && mine->type_ != Type::Value) return mine->root_of_size();
+  std::optional<Known> known = mine->as_known();
+  if (!known || known->made_by == nullptr) return {};
+  known->number = function->op.apply(known->number, 0);
+  known->made_by = FloatExpr::make(function->op, known->made_by, known->made_by);
+  c10::SymNode value = make_value(mine->env_, function->of_tensor(mine->as_tensor()), std::move(known));
+  return ours(value)->is_finite().value_or(false) ? value : c10::SymNode();
+}
+
+std::optional<bool> SymNode::kind_of(std::string_view name, const c10::SymNode& given) {
+  const c10::SymNode node = unwrapped(given);
+  SymNode* mine = ours(node);
+  if (mine == nullptr || mine->type_ != Type::Value || !mine->is_finite().value_or(false)) return std::nullopt;
+  return name == "isfinite";
+}
+
+// Of a positive base; else Python may raise, or give a complex number.
+c10::SymNode SymNode::power_of_values(const c10::SymNode& exponent) {
+  if (!can_be_value()) return {};
+  const bool positive = type_ == Type::Float ? value_ > 0 : decided(number(0), FloatRelation::Greater).value_or(false);
+  if (!positive || (type_ == Type::Float && !std::isfinite(value_))) return {};
+  c10::SymNode value = value_op(exponent, &power_tensors, float_ops::kPower);
+  return value && ours(value)->is_finite().value_or(false) ? value : c10::SymNode();
 }
 
 std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation relation) {

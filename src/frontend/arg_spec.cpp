@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "frontend/c_functions.h"
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/state_guard.h"
@@ -19,7 +20,7 @@ namespace {
 bool is_value(PyObject* object) {
   return object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
          PyUnicode_CheckExact(object) || PyBytes_CheckExact(object) || PySlice_Check(object) || object == Py_Ellipsis ||
-         PyRange_Check(object) || PyComplex_CheckExact(object) || is_numpy_scalar(object);
+         PyRange_Check(object) || PyComplex_CheckExact(object) || is_numpy_scalar(object) || THPDevice_Check(object);
 }
 
 PyObject* enum_type() {
@@ -39,12 +40,17 @@ bool is_generator_of_numbers(PyObject* object) {
 
 bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
-         THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) ||
-         THPMemoryFormat_Check(object) || is_generator_of_numbers(object) ||
-         PyObject_TypeCheck(object, (PyTypeObject*)enum_type()) || is_module(object);
+         THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) ||
+         is_generator_of_numbers(object) || PyObject_TypeCheck(object, (PyTypeObject*)enum_type()) || is_module(object);
 }
 
 bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
+
+bool is_other_container(PyObject* object) {
+  static PyObject* const with_defaults = module_attribute("collections", "defaultdict");
+  return (is_deque(object) && !is_data_object(object)) || PySet_CheckExact(object) ||
+         (PyObject*)Py_TYPE(object) == with_defaults;
+}
 
 bool is_dict(PyObject* object) {
   static PyObject* ordered = module_attribute("collections", "OrderedDict");
@@ -132,7 +138,13 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     spec.position = containers_.at(object);
   };
   const bool in_frames = same_at_every_call != nullptr;
-  if (is_plain_tensor(object)) {
+  const bool opaque = not_looked_into != nullptr && !PyTuple_Check(object) && is_structure(object) &&
+                      std::find(not_looked_into->begin(), not_looked_into->end(), spec.path) != not_looked_into->end();
+  if (opaque) {
+    if (!is_new()) return same(), spec;
+    spec.kind = ArgSpec::Kind::Opaque;
+    spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  } else if (is_plain_tensor(object)) {
     spec.kind = ArgSpec::Kind::Tensor;
   } else if (in_frames && !is_value(object) && same_at_every_call(object)) {
     spec.kind = ArgSpec::Kind::Identity;
@@ -161,7 +173,8 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     Py_ssize_t position = 0;
     while (PyDict_Next(object, &position, &key, &value)) child(value, "[" + key_text(key) + "]");
   } else if (Anatomy anatomy;
-             (in_frames || is_data(object, spec.path)) && (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
+             (in_frames || is_data(object, spec.path) || (every_container && is_other_container(object))) &&
+             (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
     if (!is_new()) return same(), spec;
     build_anatomy(spec, anatomy);
   } else if (RegisteredNode node; (!any_object_ || in_frames) && flatten_registered(object, node)) {
@@ -181,6 +194,26 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     throw UnsupportedArgument{spec.path, type_name(object)};
   }
   return spec;
+}
+
+bool is_structure(PyObject* object) {
+  return PyTuple_CheckExact(object) || is_named_tuple(object) || PyList_CheckExact(object) || is_dict(object) ||
+         is_other_container(object) || (is_data_object(object) && !is_identity(object));
+}
+
+std::vector<PyRef> parts_of_structure(PyObject* object) {
+  std::vector<PyRef> parts;
+  const auto add = [&](PyObject* items) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items); ++i)
+      parts.push_back(PyRef::borrow(PySequence_Fast_GET_ITEM(items, i)));
+  };
+  if (PyTuple_Check(object) || PyList_CheckExact(object))
+    add(object);
+  else if (is_dict(object))
+    add(checked(PyDict_Values(object)).get());
+  else
+    parts = take_apart(object).parts;
+  return parts;
 }
 
 namespace {
@@ -349,6 +382,7 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
     case ArgSpec::Kind::Opaque:
       if ((PyObject*)Py_TYPE(object) != spec.type.get())
         return miss(spec, why, "expected an object of another type, got " + type_name(object));
+      if (spec.object && spec.object.get() != object) return miss(spec, why, "expected another object");
       return note_container(object, leaves) || miss(spec, why, "expected an object of its own");
     case ArgSpec::Kind::Same:
       return (spec.position < leaves.containers.size() && leaves.containers[spec.position] == object) ||
@@ -373,8 +407,13 @@ static PyRef range_iterator(PyObject* range, PyObject* index) {
 
 static PyRef tuple_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
-  for (size_t i = 0; i < spec.children.size(); ++i)
-    PyTuple_SET_ITEM(items.get(), i, with_symbols(spec.children[i], PyTuple_GET_ITEM(object, i), symbols).release());
+  bool changed = false;  // else the symbols are in containers and cells that it holds
+  for (size_t i = 0; i < spec.children.size(); ++i) {
+    PyRef item = with_symbols(spec.children[i], PyTuple_GET_ITEM(object, i), symbols);
+    changed |= item.get() != PyTuple_GET_ITEM(object, i);
+    PyTuple_SET_ITEM(items.get(), i, item.release());
+  }
+  if (!changed) return PyRef::borrow(object);
   return tuple_as(spec.object.get(), std::move(items));
 }
 
@@ -448,6 +487,15 @@ PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   }
   put_symbols(spec, object, symbols);
   return PyRef::borrow(object);
+}
+
+void pin_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t pinned, size_t& next) {
+  if (spec.kind == ArgSpec::Kind::Float) {
+    const double value = leaves.tensors[leaves.floats[next]].item<double>();
+    if (next >= 64 || (pinned >> next & 1) != 0) spec.object = checked(PyFloat_FromDouble(value));
+    ++next;
+  }
+  for (ArgSpec& child : spec.children) pin_floats(child, leaves, pinned, next);
 }
 
 void collect_constants(const ArgSpec& spec, std::vector<PyRef>& out) {

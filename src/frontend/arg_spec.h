@@ -27,7 +27,8 @@ struct ArgSpec {
     Dict,        // exact dict or OrderedDict: keys, in order
     Registered,  // a type known to torch.utils._pytree
     Anatomy,     // made by an earlier piece of the same call: an instance, a cell, a bound method, ... (anatomy.h)
-    Opaque,      // made by an earlier piece, and only C code knows its state: of this type; not looked into
+    Opaque,      // made by an earlier piece, and only C code knows its state: of this type; not looked into. In state:
+                 // a container that programs only hand on; `object`: when set, it must be this one
     Same,        // the very object that the container number `position` is
   };
   Kind kind = Kind::Value;
@@ -36,7 +37,8 @@ struct ArgSpec {
   std::vector<ArgSpec> children;
   Anatomy anatomy;  // without its parts, which are children
   uint32_t position = 0;
-  std::string path;  // "x", "kwargs['mask'][0]": for people
+  bool looked = true;  // in state: whether the program looked into this container or object
+  std::string path;    // "x", "kwargs['mask'][0]": for people
 };
 
 // What a call gives, in the order of the spec.
@@ -46,7 +48,9 @@ struct CallLeaves {
   c10::SmallVector<uint32_t, 4> floats;       // which of the tensors are made from floats
   std::vector<PyRef> kept;                    // parts that were made to be looked at
   c10::SmallVector<PyObject*, 8> containers;  // borrowed: what may be written, in the order in which it was met
+  std::vector<PyRef> state;                   // what the sources in state hold (StateFacts::Input), in their order
   void clear() {
+    state.clear();
     tensors.clear();
     ints.clear();
     floats.clear();
@@ -71,9 +75,12 @@ class SpecBuilder {
   std::function<bool(PyObject*)> same_at_every_call;
   // Of a call's arguments: paths of objects that were others at other calls, which are guarded by their parts.
   const std::vector<std::string>* varying_objects = nullptr;
+  // In state: paths of containers that are held to their types alone.
+  const std::vector<std::string>* not_looked_into = nullptr;
   // symbolic_ints: paths of ints and floats that are symbols (they varied between calls).
   const std::vector<std::string>* symbolic_ints = nullptr;
-  bool every_int = false;  // not only those that varied
+  bool every_int = false;        // not only those that varied
+  bool every_container = false;  // also those that hold no symbols: deques, sets, defaultdicts
   ArgSpec build(PyObject* object, std::string path);
 
  private:
@@ -87,7 +94,15 @@ class SpecBuilder {
   std::vector<PyRef> kept_;  // parts that were made to be looked at
 };
 
+// Whether it is of a kind that is held to its structure where it is another one at each call: a container, an object
+// that carries data. And what it consists of.
+bool is_structure(PyObject* object);
+std::vector<PyRef> parts_of_structure(PyObject* object);
+
 bool holds_number(const ArgSpec& spec);  // a symbolic one
+
+// Floats that a decision looked at: later calls must give the same.
+void pin_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t pinned, size_t& next);
 
 void collect_constants(const ArgSpec& spec, std::vector<PyRef>& out);  // what is guarded by identity
 

@@ -264,6 +264,12 @@ class CaptureRun final : public PieceMaker {
     else
       session_->add_argument(piece_->variant()->args, piece_->given_args(), checked(Py_BuildValue("(i)", 0)).get());
     session_->add_argument(piece_->variant()->kwargs, piece_->given_kwargs(), checked(Py_BuildValue("(i)", 1)).get());
+    if (piece_->places_symbols()) session_->place_symbols();
+    const std::vector<StateFacts::Input>& inputs = piece_->variant()->facts.inputs();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (is_structure(inputs[i].given.get()))
+        session_->add_argument(inputs[i].spec, inputs[i].given.get(),
+                               checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
     return true;
   }
 
@@ -372,6 +378,7 @@ class CaptureRun final : public PieceMaker {
   }
 
   void keep_piece() {
+    if (session_ != nullptr) session_->note_looks();
     if (home_ != nullptr && !is_repeated_ && !piece_->variant()->raised)
       home_->insert(home_->begin(), piece_->variant());
     home_ = nullptr;
@@ -464,6 +471,7 @@ class CaptureRun final : public PieceMaker {
     variant.next.operation.operands.clear();
     collect_constants(variant.args, variant.next.constants);
     collect_constants(variant.kwargs, variant.next.constants);
+    for (const StateFacts::Input& input : variant.facts.inputs()) collect_constants(input.spec, variant.next.constants);
     session_->ends_here();
     return piece_->end_recipes(op.serial);
   }
@@ -686,6 +694,8 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   try {
     variant->args = builder.build(frames, "frames");
     variant->kwargs = builder.build(kwargs, "");
+    builder.same_at_every_call = nullptr;
+    take_state(variant->facts, last.point->varying, builder, options.dynamic);
   } catch (const UnsupportedArgument& e) {
     CRESSET_LOG(Recompiles, "no piece can begin at " + last.point->place.text() + ": " + e.path + " of type " +
                                 e.type_name + " cannot be guarded");
@@ -693,7 +703,6 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   }
   if (!has_room(*last.point, variant->args, options.successor_limit))
     return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
-  variant->facts.take_inputs(last.point->varying.state, options.dynamic);
   return variant;
 }
 

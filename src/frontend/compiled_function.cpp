@@ -182,13 +182,13 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
     builder.every_int = options_.dynamic && options_.evaluate && !options_.auto_dynamic;
     variant->args = builder.build(args, "args");
     variant->kwargs = builder.build(kwargs, "kwargs");
+    take_state(variant->facts, varying_, builder, options_.dynamic);
   } catch (const UnsupportedArgument& e) {
     return run_eagerly("argument " + e.path + " of type " + e.type_name + " cannot be guarded");
   }
   CallLeaves leaves;
   if (!match(variant->args, args, leaves, nullptr) || !match(variant->kwargs, kwargs, leaves, nullptr))
     return run_eagerly("an argument does not equal itself");
-  variant->facts.take_inputs(varying_.state, options_.dynamic);
   ModuleGuards names(/*names_only=*/true);
   ModuleGuards& modules = options_.evaluate ? names : variant->modules;
   modules.add_reachable(function_.get());
@@ -261,6 +261,7 @@ PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kw
     Ingredients with;
     with.args = args;
     with.kwargs = kwargs;
+    with.state = found.leaves.state;
     const bool released = point != nullptr && !variant.released.empty();
     try {
       with.tensors = run_entry(variant, found, point != nullptr ? args : nullptr);

@@ -5,10 +5,13 @@
 namespace cresset::frontend {
 namespace {
 
-// That a spec holds to by identity, with attributes of its own; also in a cell. nullptr: it is no such object.
+// That a spec holds to by identity, with attributes of its own; also in a cell. Of one that is held to its parts, the
+// class. nullptr: it is no such object.
 PyObject* instance_in(const ArgSpec& spec) {
   if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Cell && spec.children.size() == 1)
     return instance_in(spec.children[0]);
+  if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Object)
+    return PyTuple_GET_ITEM(spec.anatomy.form.get(), 0);
   if (spec.kind != ArgSpec::Kind::Identity) return nullptr;
   PyObject* object = spec.object.get();
   const bool is_one = !PyType_Check(object) && !PyFunction_Check(object) && !PyModule_Check(object) &&

@@ -73,16 +73,6 @@ void collect_garbage() {
   PyErr_Clear();
 }
 
-// Floats that a decision looked at: later calls must give the same.
-void pin_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t pinned, size_t& next) {
-  if (spec.kind == ArgSpec::Kind::Float) {
-    const double value = leaves.tensors[leaves.floats[next]].item<double>();
-    if (next >= 64 || (pinned >> next & 1) != 0) spec.object = checked(PyFloat_FromDouble(value));
-    ++next;
-  }
-  for (ArgSpec& child : spec.children) pin_floats(child, leaves, pinned, next);
-}
-
 // A dimension that the user marked dynamic must not have been pinned.
 void check_marks(sym::ShapeEnv& env, const std::vector<sym::FixedSize>& fixed) {
   if (env.violations().empty()) return;
@@ -129,7 +119,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   LeafNames names;
   names.collect(variant_->args);
   names.collect(variant_->kwargs);
-  variant_->facts.collect_names(names.tensors, names.ints);
+  for (const StateFacts::Input& input : variant_->facts.inputs()) names.collect(input.spec);
   variant_->facts.know(leaves_);
   std::vector<PyRef> floats(leaves_.tensors.size()), ints, numbers;
   const auto python_object = [](py::object value) { return PyRef::steal(value.release().ptr()); };
@@ -153,7 +143,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   Symbols symbols{numbers, placed_};
   given_args_ = with_symbols(variant_->args, args, symbols);
   given_kwargs_ = with_symbols(variant_->kwargs, kwargs, symbols);
-  variant_->facts.place(ints, floats, placed_);
+  variant_->facts.place(leaves_.state, symbols);
 }
 
 void Piece::note_fixed(const at::Tensor& tensor, const std::string& name, const std::vector<bridge::DimMark>& marks) {
@@ -174,17 +164,9 @@ void Piece::begin_recipes(Session* session) {
   };
   builder_->is_older = [session](PyObject* tuple) { return session->is_older(tuple); };
   builder_->is_address = [session](PyObject* number) { return session->is_address(number); };
-  builder_->place_in_state = [this](PyObject* tuple) -> PyRef {
-    const StateFacts::Source* place = variant_->facts.place_of(tuple);
-    if (place == nullptr) return {};
-    const PyRef parts = checked(PyList_New(0));
-    const auto add = [&](PyObject* part) {
-      if (PyList_Append(parts.get(), part) < 0) throw PythonError{};
-    };
-    add(place->container.get());
-    add(place->key ? place->key.get() : Py_None);
-    for (const Py_ssize_t step : place->steps) add(checked(PyLong_FromSsize_t(step)).get());
-    return checked(PyList_AsTuple(parts.get()));
+  builder_->sum_of = [session](PyObject* list) -> std::pair<PyRef, PyRef> {
+    const Session::Sum* const sum = session->sum_of(list);
+    return sum != nullptr ? std::pair{sum->list, sum->items} : std::pair<PyRef, PyRef>();
   };
   builder_->argument_path = [session](PyObject* object) { return session->argument_path(object); };
 }
@@ -200,6 +182,7 @@ std::string Piece::end_recipes(uint64_t before) {
   if (!why.empty()) return why;
   add_bases();
   add_held_by_tracebacks();
+  add_held_by_arguments();
   add_temporaries(before);
   if (options_.fullgraph && capture_->reads_data()) return "what runs depends on a number read from tensor data";
   if (!stored_elsewhere(before)) return {};
@@ -231,6 +214,26 @@ void Piece::add_held_by_tracebacks() {
     builder_->tensors.push_back(tensor_of(object));
   };
   for (const PyRef& traceback : builder_->tracebacks) visit_frames_of(traceback.get(), add);
+}
+
+// The piece keeps its arguments, also those that the program has dropped, with what it put into them.
+void Piece::add_held_by_arguments() {
+  std::unordered_set<const c10::TensorImpl*> known(floats_.begin(), floats_.end());
+  for (const at::Tensor& t : builder_->tensors) known.insert(bridge::TraceTensor::from(t));
+  const auto add = [&](const at::Tensor& tensor) {
+    const c10::TensorImpl* trace = tensor.defined() ? bridge::TraceTensor::from(tensor) : nullptr;
+    if (trace != nullptr && trace == tensor.unsafeGetTensorImpl() && known.insert(trace).second)
+      builder_->tensors.push_back(tensor);
+  };
+  for (PyObject* const container : leaves_.containers) {
+    if (!PyList_CheckExact(container) && !PyDict_CheckExact(container)) continue;
+    const PyRef items = PyDict_CheckExact(container) ? checked(PyDict_Values(container)) : PyRef::borrow(container);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+      PyObject* const item = PyList_GET_ITEM(items.get(), i);
+      if (is_symfloat(item)) add(bridge::SymNode::tensor_of(node_of(item)));
+      if (is_tensor(item)) add(tensor_of(item));
+    }
+  }
 }
 
 // What the operation in progress holds for itself must become real, too.

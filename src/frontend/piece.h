@@ -33,6 +33,7 @@ class Piece {
   bool is_repeated = false;  // one like it is kept: not counted
   const CallLeaves& leaves() const { return leaves_; }
   // The caller's containers hold plain numbers again; when the piece has ended, before anything else runs.
+  bool places_symbols() const { return placed_.any(); }
   void take_back_numbers() { placed_.take_back(); }
   // When another one begins: the call lets go of tensors as the program does.
   void retire();
@@ -55,6 +56,7 @@ class Piece {
   void note_fixed(const at::Tensor& tensor, const std::string& name, const std::vector<bridge::DimMark>& marks);
   void add_bases();
   void add_held_by_tracebacks();
+  void add_held_by_arguments();
   void add_temporaries(uint64_t since);
   bool stored_elsewhere(uint64_t before);
   std::vector<at::Tensor> run_compiled(bridge::Captured captured);

@@ -29,6 +29,7 @@ void set(const PlaceOfItem& place, PyObject* value) {
   if (PyDict_Check(container)) return set_item(container, key, value);
   const int done = PyCell_Check(container)   ? PyCell_Set(container, value)
                    : PyType_Check(container) ? PyType_Type.tp_setattro(container, key, value)
+                   : is_deque(container)     ? PySequence_SetItem(container, PyLong_AsSsize_t(key), value)
                                              : PyList_SetItem(container, PyLong_AsSsize_t(key), Py_NewRef(value));
   if (done < 0) throw PythonError{};
 }

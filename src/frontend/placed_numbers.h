@@ -11,7 +11,7 @@
 namespace cresset::frontend {
 
 // key: a dict's key, a list's or a deque's index, a class's own name, the descriptor of a slot or of a tensor's .grad;
-// empty: a cell. In deques and .grad there are tensors alone.
+// empty: a cell. In .grad there are tensors alone.
 struct PlaceOfItem {
   PyRef container, key;
 };
@@ -24,6 +24,7 @@ class PlacedNumbers {
   // value: a symbol, or a tuple with symbols in it. Throws PythonError.
   void put(PlaceOfItem place, PyRef value);
   void take_back();  // keeps a pending exception
+  bool any() const { return !placed_.empty(); }
 
  private:
   struct Placed {

@@ -200,11 +200,6 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.object = PyRef::borrow(object);
     return recipe;
   }
-  if (PyRef place = !handed_on && PyTuple_CheckExact(object) && place_in_state ? place_in_state(object) : PyRef()) {
-    recipe.kind = Recipe::Kind::Held;
-    recipe.object = std::move(place);
-    return recipe;
-  }
   if (handed_on || (existed != nullptr && existed(object))) {
     recipe.kind = way != nullptr ? Recipe::Kind::Argument : Recipe::Kind::Constant;
     recipe.object = PyRef::borrow(way != nullptr ? way : object);
@@ -247,6 +242,12 @@ Recipe RecipeBuilder::build_made(PyObject* object, const std::string& path) {
     recipe.object = PyRef::borrow((PyObject*)Py_TYPE(object));
     PyRef items = checked(PySequence_Tuple(object));
     children_of(recipe, items.get(), path);
+    remember();
+  } else if (std::pair<PyRef, PyRef> sum; PyList_CheckExact(object) && sum_of && (sum = sum_of(object)).first) {
+    recipe.kind = Recipe::Kind::Sum;
+    recipe.children.push_back(build(sum.first.get(), path));
+    kept_.push_back(checked(PySequence_List(sum.second.get())));
+    recipe.children.push_back(build(PyRef::borrow(kept_.back().get()).get(), path));
     remember();
   } else if (PyList_CheckExact(object)) {
     recipe.kind = Recipe::Kind::List;
@@ -345,8 +346,11 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
 namespace {
 
 PyRef argument(PyObject* path, const Ingredients& with) {
-  PyRef at = PyRef::borrow(PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == 0 ? with.args : with.kwargs);
-  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(path); ++i) {
+  const long root = PyLong_AsLong(PyTuple_GET_ITEM(path, 0));
+  Py_ssize_t first = 1;
+  PyRef at = PyRef::borrow(root == 0 ? with.args : with.kwargs);
+  if (root == kStateRoot) at = with.state.at(PyLong_AsSize_t(PyTuple_GET_ITEM(path, first++)));
+  for (Py_ssize_t i = first; i < PyTuple_GET_SIZE(path); ++i) {
     PyObject* step = PyTuple_GET_ITEM(path, i);
     // slice(i) leads to part i of the object's anatomy, slice(None) to its __dict__: a slice is no key of a dict.
     if (PySlice_Check(step) && ((PySliceObject*)step)->stop == Py_None)
@@ -357,13 +361,6 @@ PyRef argument(PyObject* path, const Ingredients& with) {
       at = checked(PyObject_GetItem(at.get(), step));
   }
   return at;
-}
-
-PyRef held_in_state(PyObject* place) {
-  PyObject** parts = PySequence_Fast_ITEMS(place);
-  StateFacts::Source source{{PyRef::borrow(parts[0]), parts[1] != Py_None ? PyRef::borrow(parts[1]) : PyRef()}, {}};
-  for (Py_ssize_t i = 2; i < PyTuple_GET_SIZE(place); ++i) source.steps.push_back(PyLong_AsSsize_t(parts[i]));
-  return PyRef::borrow(source.held());
 }
 
 PyRef make_tuple(const Recipe& recipe, Ingredients& with) {
@@ -437,8 +434,6 @@ PyRef make(const Recipe& recipe, Ingredients& with) {
       return recipe.object;
     case Recipe::Kind::Argument:
       return argument(recipe.object.get(), with);
-    case Recipe::Kind::Held:
-      return held_in_state(recipe.object.get());
     case Recipe::Kind::Shared:
       return with.shared[recipe.position];
     case Recipe::Kind::Tuple:
@@ -448,6 +443,10 @@ PyRef make(const Recipe& recipe, Ingredients& with) {
       for (const Recipe& c : recipe.children)
         if (PyList_Append(list.get(), make(c, with).get()) < 0) throw PythonError{};
       return list;
+    }
+    case Recipe::Kind::Sum: {
+      const PyRef left = make(recipe.children[0], with), right = make(recipe.children[1], with);
+      return remember(checked(PySequence_Concat(left.get(), right.get())));
     }
     case Recipe::Kind::Dict: {
       PyRef dict = remember(checked(PyDict_New()));

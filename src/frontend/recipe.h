@@ -19,6 +19,8 @@ class SymNode;
 
 namespace cresset::frontend {
 
+inline constexpr long kStateRoot = 2;  // the first step of paths (Recipe::Kind::Argument) into state
+
 struct Recipe {
   enum class Kind : uint8_t {
     Tensor,        // captured output `position`
@@ -30,11 +32,12 @@ struct Recipe {
     Quotient,      // number `position` by the one after it; Product: by the float `object`
     Product,
     Constant,  // this very object: holds nothing that varies
-    Argument,  // a container among the arguments: `object` is the tuple of keys that lead to it from (args, kwargs)
-    Held,      // a tuple where state holds it, another one at each call: `object` is (container, key or None, *steps)
+    Argument,  // a container among the arguments, or in state: `object` is the tuple of keys that lead to it from
+               // (args, kwargs, what the sources in state held)
     Shared,    // made before, as object `position`: two names for one object stay one object
     Tuple,
     List,
+    Sum,  // of two lists
     Dict,
     Registered,
     DictionaryOf,  // the __dict__ of the object that was made as object `position`
@@ -70,7 +73,8 @@ class RecipeBuilder {
   // Told by a session: which objects were there before the call. Those are constants; all others are made anew. Without
   // it, what holds nothing that varies is taken for a constant.
   std::function<bool(PyObject*)> existed;
-  std::function<PyRef(PyObject*)> place_in_state;     // of a tuple, for Kind::Held; empty for other objects
+  // Of a list: that it is the sum of one that nobody looked into, and of a tuple's items; empty for others.
+  std::function<std::pair<PyRef, PyRef>(PyObject*)> sum_of;
   std::function<PyObject*(PyObject*)> argument_path;  // nullptr when the object is no container among the arguments
 
   std::function<int32_t(PyObject*)> generator_number;  // which of the piece's generators it is; -1
@@ -118,6 +122,7 @@ struct Ingredients {
   std::vector<PyRef> generators;                    // among the arguments, by number
   std::vector<std::pair<PyRef, Anatomy>> refilled;  // generators, when all else is made
   PyObject *args = nullptr, *kwargs = nullptr;
+  std::vector<PyRef> state;  // CallLeaves::state
 };
 PyRef make(const Recipe& recipe, Ingredients& with);
 // Before anything is made; and when everything is.

@@ -9,6 +9,7 @@
 #include "bridge/trace_tensor.h"
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
+#include "frontend/recipe.h"
 #include "frontend/special_cases.h"
 #include "frontend/transforms.h"
 
@@ -87,6 +88,10 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   }
   seen_ = ignored_;
   writes_.clear();
+  in_state_.clear();
+  for (auto& [list, sum] : sums_) kept_.push_back(std::move(sum.sum));
+  sums_.clear();
+  symbols_placed_ = false;
   held_by_records_.clear();
   added_.clear();
   inserting_.clear();
@@ -148,6 +153,10 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   if (!is_iterator) spec.kind == ArgSpec::Kind::Identity ? learn(object) : learn_guarded(object);
   const bool own_value = spec.kind == ArgSpec::Kind::Value && is_numpy_scalar(object);  // each call has its own
   if (is_constant_value(object)) kept_.push_back(PyRef::borrow(object));                // its address stays taken
+  const bool is_opened = spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict ||
+                         spec.kind == ArgSpec::Kind::Anatomy || spec.kind == ArgSpec::Kind::Opaque;
+  if (is_opened && PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == kStateRoot)
+    in_state_.emplace_back(const_cast<ArgSpec*>(&spec), object);
   if (spec.kind == ArgSpec::Kind::Opaque || own_value) argument_paths_.emplace(object, PyRef::borrow(path));
   const bool is_object = spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict ||
                          spec.kind == ArgSpec::Kind::Anatomy || spec.kind == ArgSpec::Kind::Registered ||
@@ -250,6 +259,7 @@ void Session::read_whole(PyObject* container, int depth) {
     return read_computed(container, args, _PyType_Lookup(Py_TYPE(container), args), value.get());
   }
   if (!is_snapshot_container(container) || !mark_whole(container)) return;
+  objects_[container].looked = true;
   if (objects_[container].keys_written && contents_before_.count(container) == 0)
     return refuse("a namespace is read as a whole after it was written");
   const auto before = contents_before_.find(container);
@@ -374,7 +384,8 @@ void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, Py
   if (is_tensor(owner)) {
     static const std::unordered_set<std::string_view> kOfAutograd = {"grad",    "_grad",    "requires_grad",  "is_leaf",
                                                                      "grad_fn", "_version", "_backward_hooks"};
-    if (argument_tensors_.count(owner) != 0) {  // whether it requires gradients, and is a leaf, is guarded with it
+    if (argument_tensors_.count(owner) != 0 &&
+        !facts_->is_tied(owner)) {  // whether it requires gradients, and is a leaf, is guarded with it
       const bool guarded = text == "requires_grad" || text == "is_leaf" || (text == "grad_fn" && value == Py_None);
       if (kOfAutograd.count(text) != 0 && !guarded)
         refuse("reads ." + std::string(text) + " of a tensor among the arguments");
@@ -475,6 +486,7 @@ bool Session::is_young(PyObject* object) {
 // Objects are taken to be the call's own that no fact led to. Where one is older than the call, it was found in a way
 // that nobody told of, and no later call is held to what is read of it here.
 void Session::meet_unknown(PyObject* object) {
+  if (object != nullptr && !sums_.empty()) look_at_sum(object);
   if (object == nullptr || !refusal_.empty() || !can_tell_tales(object)) return;
   if (const auto known = objects_.find(object); known != objects_.end() && (known->second.known || known->second.made))
     return;
@@ -619,7 +631,7 @@ void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
 
 void Session::will_write(PyObject* container) {
   if (!existed(container) || !is_snapshot_container(container) || contents_before_.count(container) != 0) return;
-  if (is_whole(container)) return;  // what it held is a fact already
+  if (const auto known = objects_.find(container); known->second.whole) return;  // what it held is a fact already
   PyRef copy = PyRef::steal(PyODict_Check(container)    ? PyObject_CallOneArg((PyObject*)&PyODict_Type, container)
                             : PyDict_Check(container)   ? PyDict_Copy(container)
                             : PyAnySet_Check(container) ? PySet_New(container)

@@ -119,6 +119,18 @@ class Session {
     PyObject* get() const;  // nullptr when it is gone
   };
   const std::vector<ArgumentGenerator>& generators() const { return generators_; }
+  // While the piece is open, symbols stand in containers and objects that were there before.
+  void place_symbols() { symbols_placed_ = true; }
+  // Tells what state holds whether the piece looked into it.
+  void note_looks();
+  // What a list of the call's own is the sum of: a list that nobody looked into, and items; nullptr for other objects.
+  struct Sum {
+    PyRef list, items, sum;  // items: a tuple
+  };
+  const Sum* sum_of(PyObject* list) const {
+    const auto found = sums_.find(list);
+    return found != sums_.end() ? &found->second : nullptr;
+  }
   // Why later calls cannot repeat this one; empty when they can.
   const std::string& refusal();
   // Whether that is a change of a class which an earlier piece of the call made, and which later calls would share.
@@ -135,6 +147,7 @@ class Session {
     bool known = false;         // it existed before the call, and was reached
     bool made = false;          // an object of the call that was written into what existed
     bool whole = false;         // all that it holds is a fact already, or guarded elsewhere
+    bool looked = false;        // something of what it held before was asked for
     bool keys_written = false;  // a namespace that the call wrote to
     bool dictionary_held = false;
   };
@@ -175,13 +188,25 @@ class Session {
   void learn_class(PyTypeObject* type);
   void learn_function(PyObject* function);  // with what a bound method consists of
   // Whether this is the first time that the key is read or written in this call.
-  bool first(PyObject* container, PyObject* key) { return seen_.insert({container, key}).second; }
-  // Whether this is the first time.
-  bool mark_whole(PyObject* object) { return !std::exchange(objects_[object].whole, true); }
-  bool is_whole(PyObject* object) const {
-    const auto found = objects_.find(object);
-    return found != objects_.end() && found->second.whole;
+  bool first(PyObject* container, PyObject* key) {
+    if (!in_state_.empty()) objects_[container].looked = true;
+    return seen_.insert({container, key}).second;
   }
+  // Whether this is the first time.
+  bool mark_whole(PyObject* object) {
+    ObjectRecord& record = objects_[object];
+    record.looked |= record.whole;
+    return !std::exchange(record.whole, true);
+  }
+  bool is_whole(PyObject* object) {
+    const auto found = objects_.find(object);
+    if (found == objects_.end()) return false;
+    found->second.looked = true;
+    return found->second.whole;
+  }
+  bool is_looked_into(PyObject* object) const;
+  PyRef concatenated(const CressetOperator& op);
+  void look_at_sum(PyObject* list);
   void meet(PyObject* object);
   bool refuse_generator(PyObject* value);
   void read_key(PyObject* dict, PyObject* key, PyObject* value);
@@ -263,6 +288,9 @@ class Session {
   std::unordered_map<PyObject*, PyRef> contents_before_;   // of containers that were written
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
+  std::vector<std::pair<ArgSpec*, PyObject*>> in_state_;  // borrowed: the variant's, and what it is of
+  std::unordered_map<PyObject*, Sum> sums_;
+  bool symbols_placed_ = false;
   std::vector<PyRef> held_by_records_;
   std::vector<ArgumentGenerator> generators_;
   ska::flat_hash_set<PyObject*> young_;  // made by the call, where an object of it was once

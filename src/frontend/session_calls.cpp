@@ -151,16 +151,22 @@ CressetAction Session::call_cached(const CressetCall& call, PyObject** result) {
   std::vector<PyObject*> args(call.args, call.args + call.nargs);
   if (function != call.callable) args.insert(args.begin(), PyMethod_GET_SELF(call.callable));
   const bool plain = call.kwnames == nullptr && std::all_of(args.begin(), args.end(), [&](PyObject* arg) {
-                       return is_constant_value(arg) || (existed(arg) && !is_tensor(arg));
+                       return is_constant_value(arg) || (existed(arg) && !is_tensor(arg) && !is_symbolic_number(arg));
                      });
   if (!plain) return CRESSET_NATIVE;
+  const auto count = static_cast<Py_ssize_t>(args.size());
+  if (symbols_placed_) {  // which its code would find there, where it has to run
+    const FunctionCache known = function_cache(function, args.data(), count);
+    if (!known.cache || PyDict_GetItemWithError(known.cache.get(), known.key.get()) == nullptr)
+      return PyErr_Clear(), CRESSET_NATIVE;
+  }
   PyRef value;
   {
     const bridge::Capture::StepAside outside;
     value = PyRef::steal(PyObject_Vectorcall(function, args.data(), args.size(), nullptr));
   }
   if (!value) return refuse("a cached function raised"), CRESSET_FAIL;
-  const FunctionCache kept = function_cache(function, args.data(), static_cast<Py_ssize_t>(args.size()));
+  const FunctionCache kept = function_cache(function, args.data(), count);
   PyObject* entry = kept.cache ? PyDict_GetItemWithError(kept.cache.get(), kept.key.get()) : nullptr;
   if (entry == nullptr) PyErr_Clear(), refuse("calls a cached function that keeps nothing");
   if (entry != nullptr) {
@@ -217,6 +223,16 @@ static PyObject* new_item(const CCall& what, const CressetCall& call) {
   return item != nullptr && is_constant_value(item) && PySet_Contains(what.self, item) == 0 ? item : nullptr;
 }
 
+// Of a dictionary. *key: where the call may write, too; what only reads tells of its key itself.
+static bool asks_for_one_key(const CCall& what, const CressetCall& call, PyObject** key) {
+  if (what.self == nullptr || !PyDict_Check(what.self)) return false;
+  const std::string_view name = what.name;
+  if (name == "get" || name == "__getitem__" || name == "__contains__") return true;
+  if (name != "setdefault" && name != "pop") return false;
+  if (what.first >= static_cast<size_t>(call.nargs) || !is_constant_value(call.args[what.first])) return false;
+  return *key = call.args[what.first], true;
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   note_classes(call);
   if (PyRef instead = called_instead(*this, *activation, call)) {
@@ -226,8 +242,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (const CressetAction answered = call_cached(call, result); answered == CRESSET_NATIVE) {
     start(activation, Operation::Kind::Call, 0);
     in_progress_.call = call;
-    capture_->flush("a call of a cached function with arguments that vary");
-    return CRESSET_RUN;
+    return capture_->flush("a call of a cached function with arguments that vary"), CRESSET_RUN;
   } else if (answered != CRESSET_RUN) {
     return answered;
   }
@@ -281,17 +296,18 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   }
   if (what.effect == CEffect::Outside) return capture_->flush(text_of(call)), CRESSET_RUN;
-  const std::string_view name = what.name;
-  const bool one_key = what.self != nullptr && PyDict_Check(what.self) &&
-                       (name == "get" || name == "__getitem__" || name == "__contains__");
-  if (what.effect != CEffect::Writes && what.self != nullptr && !one_key) read_whole(what.self);
+  PyObject* key = nullptr;
+  const bool reads_self = what.effect != CEffect::Writes && what.self != nullptr;
+  if (reads_self && !asks_for_one_key(what, call, &key)) read_whole(what.self);
+  if (key != nullptr) read_contains(what.self, key);
   const size_t named = call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0;
   const bool deep = what.effect == CEffect::Reads && !looks_at_items_only(call.callable);
   for (size_t i = what.first; i < static_cast<size_t>(call.nargs) + named; ++i)
     deep ? read_deep(call.args[i]) : read_whole(call.args[i]);
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) will_write(what.self);
   if (PyObject* item = new_item(what, call)) added_.emplace_back(what.self, item);
-  if (what.self != nullptr && PyUnicode_Check(what.self) && name == "format")  // which looks up attributes: "{0.n}"
+  // Which looks up attributes: "{0.n}".
+  if (what.self != nullptr && PyUnicode_Check(what.self) && what.name == std::string_view("format"))
     for (size_t i = what.first; i < static_cast<size_t>(call.nargs) + named; ++i)
       if (existed(call.args[i]) && !is_tensor(call.args[i])) read_all(call.args[i]);
   in_progress_.uses_up = uses_up(what, call);

@@ -114,6 +114,7 @@ PyRef at_symbol(PyObject* tensor, PyObject* key, PyObject* value) {
 // A container, and those in it when the call made it. Of one that was there before, read_whole() knows.
 void Session::read_deep(PyObject* object, int depth) {
   if (existed(object)) return read_whole(object);
+  if (!sums_.empty()) look_at_sum(object);
   if (depth > 50 || !is_container(object)) return;
   if (PyDict_Check(object)) {
     PyObject *key, *value;
@@ -125,11 +126,18 @@ void Session::read_deep(PyObject* object, int depth) {
   }
 }
 
+// list += other: the list is not asked for anything.
+static bool is_only_changed(const CressetOperator& op, PyObject* operand) {
+  const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
+  return in_place && operand == op.operands[0] && operand != op.operands[1] && PyList_CheckExact(operand);
+}
+
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
     if (PyRef value = with_numpy_scalar(op)) return *result = value.release(), CRESSET_RESULT;
   if (PyRef value = of_plain_text(op)) return *result = value.release(), CRESSET_RESULT;
+  if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;
   // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
   if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
     if (existed(op.operands[0]) && !is_constant_value(op.operands[1])) learn_keys(op.operands[0]);
@@ -144,7 +152,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_FORMAT) {
     const bool of_text = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(op.operands[0]);  // "%s" % (a, b)
     for (PyObject* operand : op.operands) {
-      if (operand == nullptr) continue;
+      if (operand == nullptr || (is_only_changed(op, operand) && existed(operand))) continue;
       if (is_container(operand)) of_text ? read_deep(operand) : read_whole(operand);
       if (existed(operand) && viewed(operand) != nullptr) read_whole(operand);
     }

@@ -83,13 +83,20 @@ PyRef about_sizes(const CressetCall& call) {
   return PyRef::steal(PyObject_CallMethod(call.args[0], "size", "i", 0));
 }
 
-// `math.sqrt(n)` stays symbolic, as `n**0.5` does: it is rounded in one way only.
-PyRef square_root(const CressetCall& call) {
-  static PyObject* const sqrt = module_attribute("math", "sqrt");
-  if (call.callable != sqrt || call.nargs != 1 || call.kwnames != nullptr) return {};
+// `math.sqrt(n)` stays symbolic, as `n**0.5` does, and so do other functions of math's of one number.
+PyRef function_of_number(const CressetCall& call) {
+  if (call.nargs != 1 || call.kwnames != nullptr || !PyCFunction_Check(call.callable)) return {};
   if (!is_symint(call.args[0]) && !is_symfloat(call.args[0])) return {};
-  const c10::SymNode root = bridge::SymNode::square_root(node_of(call.args[0]));
-  return root ? python_float(root) : PyRef();
+  static PyObject* const math = import_module("math").release();
+  if (PyCFunction_GET_SELF(call.callable) != math) return {};
+  const std::string_view name = ((PyCFunctionObject*)call.callable)->m_ml->ml_name;
+  const c10::SymNode node = node_of(call.args[0]);
+  if (name == "isfinite" || name == "isinf" || name == "isnan") {
+    const std::optional<bool> is = bridge::SymNode::kind_of(name, node);
+    return is ? PyRef::borrow(*is ? Py_True : Py_False) : PyRef();
+  }
+  const c10::SymNode value = bridge::SymNode::function_of(name, node);
+  return value ? python_float(value) : PyRef();
 }
 
 // Whether sizes alone give the integer in a tensor.
@@ -191,7 +198,7 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
   if (PyErr_Occurred() != nullptr) return CRESSET_FAIL;
   if (PyObject* question = call.nargs != 0 ? about_layout(call.callable) : nullptr)
     if (is_traced(call.args[0])) return ask_layout(activation, call, question, result);
-  if (PyRef root = square_root(call)) return *result = root.release(), CRESSET_RESULT;
+  if (PyRef value = function_of_number(call)) return *result = value.release(), CRESSET_RESULT;
   if (is_numpy_of_numbers(call)) {
     for (Py_ssize_t i = 0; i < call.nargs; ++i) read_deep(call.args[i]);
     if (PyRef value = numpy_of_numbers(call)) return *result = value.release(), CRESSET_RESULT;

@@ -20,6 +20,7 @@
 #include "bridge/trace_tensor.h"
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
+#include "frontend/state_facts.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
@@ -184,6 +185,22 @@ PyRef as_floats(PyObject* numbers) {
 
 }  // namespace
 
+// torch._foreach_mul_(tensors, numbers): torch's reading of such lists takes plain floats.
+static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name) {
+  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  const auto holds_symfloat = [](PyObject* arg) { return any_item(arg, is_symfloat); };
+  if (!name.starts_with("_foreach_") || std::none_of(call.args, call.args + call.nargs + named, holds_symfloat))
+    return {};
+  static PyObject* const each = module_attribute("cresset._equivalents", "foreach_by_numbers");
+  const PyRef text = checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
+  std::vector<PyObject*> args{text.get()};
+  args.insert(args.end(), call.args, call.args + call.nargs + named);
+  cresset_eval_pause();
+  PyRef value = PyRef::steal(PyObject_Vectorcall(each, args.data(), static_cast<size_t>(call.nargs) + 1, call.kwnames));
+  cresset_eval_unpause();
+  return checked(value.release());
+}
+
 PyRef with_numbers_it_takes(const CressetCall& call) {
   const size_t count = static_cast<size_t>(call.nargs) +
                        (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
@@ -191,6 +208,8 @@ PyRef with_numbers_it_takes(const CressetCall& call) {
   if ((!is_function && !Py_IS_TYPE(call.callable, &PyMethodDescr_Type)) || operators_call_python()) return {};
   if (is_function && is_ours(call.callable)) return {};
   const char* const name = is_function ? ((PyCFunctionObject*)call.callable)->m_ml->ml_name : "";
+  if (is_function)
+    if (PyRef value = of_lists_of_numbers(call, name)) return value;
   const uint32_t floats =
       is_function && std::any_of(call.args, call.args + call.nargs, holds_symint) ? float_lists_of(name) : 0;
   bool pins_ints = false;
@@ -248,6 +267,7 @@ bool asks_for_types(const CressetCall& call) {
   if (call.callable == is_instance || PyCFunction_Check(call.callable)) return false;
   return any([&](PyObject* arg) {
            return arg == (PyObject*)&PyType_Type || arg == is_instance ||
+                  (is_method_wrapper(arg) && is_of_numbers(arg)) ||
                   ((Py_IS_TYPE(arg, &PyMethodDescr_Type) || Py_IS_TYPE(arg, &PyWrapperDescr_Type)) &&
                    is_number_type(((PyDescrObject*)arg)->d_type));
          }) &&
@@ -262,8 +282,41 @@ PyRef of_plain_text(const CressetOperator& op) {
   return checked(PyNumber_Remainder(text, without_symbols(PyRef::borrow(values)).get()));
 }
 
+// operator.methodcaller("__add__", n)(2): the number is in the caller.
+static PyRef by_plain_method_caller(const CressetCall& call) {
+  static auto* const type = (PyTypeObject*)module_attribute("operator", "methodcaller");
+  if (!Py_IS_TYPE(call.callable, type) || call.nargs != 1 || call.kwnames != nullptr) return {};
+  if (!is_constant_value(call.args[0])) return {};
+  const PyRef made_by = checked(PyObject_CallMethod(call.callable, "__reduce__", nullptr));
+  PyObject *const maker = PyTuple_GET_ITEM(made_by.get(), 0), *const args = PyTuple_GET_ITEM(made_by.get(), 1);
+  const PyRef plain = without_symbols(PyRef::borrow(args));
+  if (plain.get() == args && maker == (PyObject*)type) return {};
+  const PyRef caller = checked(PyObject_CallObject(without_symbols(PyRef::borrow(maker)).get(), plain.get()));
+  return checked(PyObject_CallOneArg(caller.get(), call.args[0]));
+}
+
+// functools.partial(int.__add__, n)(2).
+static PyRef of_partial_numbers(const CressetCall& call) {
+  static auto* const type = (PyTypeObject*)module_attribute("functools", "partial");
+  if (!Py_IS_TYPE(call.callable, type)) return {};
+  const PyRef function = checked(PyObject_GetAttrString(call.callable, "func")),
+              given = checked(PyObject_GetAttrString(call.callable, "args")),
+              named = checked(PyObject_GetAttrString(call.callable, "keywords"));
+  if (!is_of_numbers(function.get()) || PyDict_GET_SIZE(named.get()) != 0) return {};
+  std::vector<PyObject*> args(PySequence_Fast_ITEMS(given.get()),
+                              PySequence_Fast_ITEMS(given.get()) + PyTuple_GET_SIZE(given.get()));
+  args.insert(args.end(), call.args, call.args + call.nargs);
+  CressetCall whole = call;
+  whole.callable = function.get();
+  whole.args = args.data();
+  whole.nargs = static_cast<Py_ssize_t>(args.size());
+  return with_plain_numbers(whole);
+}
+
 PyRef of_plain_numbers(const CressetCall& call) {
-  return is_of_numbers(call.callable) ? with_plain_numbers(call) : PyRef();
+  if (is_of_numbers(call.callable)) return with_plain_numbers(call);
+  PyRef value = by_plain_method_caller(call);
+  return value ? std::move(value) : of_partial_numbers(call);
 }
 
 PyRef with_plain_numbers(const CressetCall& call) {

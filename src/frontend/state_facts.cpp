@@ -1,12 +1,11 @@
 #include "frontend/state_facts.h"
 
 #include <structmember.h>
+#include <torch/csrc/Device.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
-#include "frontend/arg_spec.h"
 #include "frontend/c_functions.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
@@ -86,7 +85,7 @@ bool same_items(PyObject* tuple, PyObject* list) {
 bool is_constant_value(PyObject* object) {
   if (object == Py_None || object == Py_Ellipsis || PyBool_Check(object) || PyLong_CheckExact(object) ||
       PyFloat_CheckExact(object) || PyComplex_CheckExact(object) || PyUnicode_CheckExact(object) ||
-      PyBytes_CheckExact(object))
+      PyBytes_CheckExact(object) || THPDevice_Check(object))
     return true;
   if (!PyTuple_CheckExact(object)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
@@ -113,83 +112,25 @@ bool same_constant(PyObject* expected, PyObject* got) {
 
 // ---- Inputs
 
-static bool lies_at(const StateFacts::Source& source, PyObject* container, PyObject* key) {
-  return source.container.get() == container && (key == nullptr || same_constant(source.key.get(), key));
-}
-
-PyObject* StateFacts::Source::held() const {
-  PyObject* now = held_by(*this);
-  for (const Py_ssize_t step : steps) {
-    if (now == nullptr || !PyTuple_CheckExact(now) || step >= PyTuple_GET_SIZE(now)) return nullptr;
-    now = PyTuple_GET_ITEM(now, step);
-  }
-  return now;
-}
-
 bool StateFacts::is_input(PyObject* container, PyObject* key) const {
   return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) {
-    return input.source.steps.empty() && lies_at(input.source, container, key);
+    return input.source.container.get() == container && (key == nullptr || same_constant(input.source.key.get(), key));
   });
 }
 
-static PyRef with_any_at(PyObject* value, const std::vector<Py_ssize_t>& steps, size_t depth) {
-  if (depth == steps.size()) return PyRef::borrow(any_input());
-  const Py_ssize_t step = steps[depth];
-  if (!PyTuple_CheckExact(value) || step >= PyTuple_GET_SIZE(value)) return PyRef::borrow(value);
-  const PyRef items = checked(PySequence_List(value));
-  PyList_SetItem(items.get(), step, with_any_at(PyTuple_GET_ITEM(value, step), steps, depth + 1).release());
-  return checked(PyList_AsTuple(items.get()));
-}
-
-PyRef StateFacts::expected_at(PyObject* container, PyObject* key, PyObject* value) const {
-  PyRef out = PyRef::borrow(value);
-  for (const Input& input : inputs_)
-    if (value != nullptr && !input.source.steps.empty() && lies_at(input.source, container, key))
-      out = with_any_at(out.get(), input.source.steps, 0);
-  return out;
-}
-
-const StateFacts::Source* StateFacts::place_of(PyObject* tuple) const {
-  for (const auto& [object, source] : input_tuples_)
-    if (object.get() == tuple) return &source;
-  return nullptr;
-}
-
-void StateFacts::take_inputs(const std::vector<Source>& sources, bool numbers) {
-  for (const Source& source : sources) {
-    PyObject* now = source.held();
-    const bool number = now != nullptr && (PyLong_CheckExact(now) || PyFloat_CheckExact(now));
-    if (!is_plain_tensor(now) && !(numbers && number)) continue;
-    inputs_.push_back({source, Py_TYPE(now), {}});
-    for (Source outer = source; !outer.steps.empty();) {
-      outer.steps.pop_back();
-      if (PyObject* tuple = outer.held(); place_of(tuple) == nullptr)
-        input_tuples_.emplace_back(PyRef::borrow(tuple), outer);
-    }
-    if (PyType_Check(source.container.get()))
-      classes_.elsewhere((PyTypeObject*)source.container.get(), source.key.get());
-  }
+void StateFacts::add_input(Source source, ArgSpec spec) {
+  PyTypeObject* const type = Py_TYPE(source.held());
+  if (PyType_Check(source.container.get())) classes_.elsewhere((PyTypeObject*)source.container.get(), source.key.get());
+  inputs_.push_back({std::move(source), std::move(spec), type});
 }
 
 bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
   for (const Input& input : inputs_) {
-    PyObject* now = input.source.held();
-    if (now == nullptr || Py_TYPE(now) != input.type)
-      return miss(why, input.source.container.get(), input.source.key.get(), (PyObject*)input.type, now);
-    if (input.is_float()) {
-      if (input.pinned && !same_constant(input.pinned.get(), now))
-        return miss(why, input.source.container.get(), input.source.key.get(), input.pinned.get(), now);
-      add_float(leaves, now);
-      continue;
-    }
-    if (!input.is_int()) {
-      leaves.tensors.push_back(tensor_of(now));
-      continue;
-    }
-    int overflow = 0;
-    leaves.ints.push_back(PyLong_AsLongLongAndOverflow(now, &overflow));
-    if (overflow != 0)
-      return miss(why, input.source.container.get(), input.source.key.get(), (PyObject*)input.type, now);
+    const PyRef now = PyRef::borrow(input.source.held());
+    if (!now || Py_TYPE(now.get()) != input.type)
+      return miss(why, input.source.container.get(), input.source.key.get(), (PyObject*)input.type, now.get());
+    leaves.state.push_back(now);
+    if (!match(input.spec, now.get(), leaves, why)) return false;
   }
   for (const auto& [position, tensor] : tied_leaves_) {
     if (leaves.tensors[position].is_same(tensor_of(tensor.get()))) continue;
@@ -212,17 +153,12 @@ bool StateFacts::containers_fit(const CallLeaves& leaves) const {
   return true;
 }
 
-void StateFacts::pin_floats(const CallLeaves& leaves, uint64_t pinned, size_t next) {
-  for (Input& input : inputs_) {
-    if (!input.is_float()) continue;
-    const double value = leaves.tensors[leaves.floats[next]].item<double>();
-    if (next >= 64 || (pinned >> next & 1) != 0) input.pinned = checked(PyFloat_FromDouble(value));
-    ++next;
-  }
+void StateFacts::pin_floats(const CallLeaves& leaves, uint64_t pinned, size_t& next) {
+  for (Input& input : inputs_) frontend::pin_floats(input.spec, leaves, pinned, next);
 }
 
 void StateFacts::end_capture() {
-  input_tuples_.clear();
+  for (Input& input : inputs_) input.given = {};
   leaf_of_.clear();
   container_of_.clear();
   if (std::exchange(ended_, true)) return;
@@ -248,6 +184,11 @@ void StateFacts::know(const CallLeaves& leaves) {
   for (size_t i = 0; i < leaves.containers.size(); ++i) container_of_.emplace(leaves.containers[i], i);
 }
 
+bool StateFacts::is_tied(PyObject* tensor) const {
+  return std::any_of(tied_leaves_.begin(), tied_leaves_.end(),
+                     [&](const auto& tied) { return tied.second.get() == tensor; });
+}
+
 void StateFacts::tie(PyObject* value) {
   for (Py_ssize_t i = 0; value != nullptr && PyTuple_CheckExact(value) && i < PyTuple_GET_SIZE(value); ++i)
     tie(PyTuple_GET_ITEM(value, i));
@@ -259,46 +200,53 @@ void StateFacts::tie(PyObject* value) {
   tied_containers_[container->second] = PyRef::borrow(value);
 }
 
-void StateFacts::collect_names(std::vector<std::string>& tensors, std::vector<std::string>& ints) const {
-  for (const Input& input : inputs_) {
-    std::string name = name_of(input.source.container.get());
-    if (input.source.key) name += "[" + text_of(input.source.key.get()) + "]";
-    for (const Py_ssize_t step : input.source.steps) name += "[" + std::to_string(step) + "]";
-    (input.is_int() ? ints : tensors).push_back(std::move(name));
+// Where an argument's part lies there, its symbol is there already.
+void StateFacts::place(const std::vector<PyRef>& held, Symbols& symbols) {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    PyRef given = with_symbols(inputs_[i].spec, held[i].get(), symbols);
+    PyObject* const now = inputs_[i].source.held();
+    if (given.get() != held[i].get() && now == held[i].get()) symbols.placed.put(inputs_[i].source, given);
+    inputs_[i].given = std::move(given);
   }
 }
 
-void StateFacts::place(const std::vector<PyRef>& ints, const std::vector<PyRef>& floats, PlacedNumbers& placed) const {
-  const auto mine = static_cast<size_t>(
-      std::count_if(inputs_.begin(), inputs_.end(), [](const Input& input) { return input.is_int(); }));
-  size_t next_int = ints.size() - mine, next_tensor = floats.size() - (inputs_.size() - mine);
-  for (const Input& input : inputs_) {
-    const PyRef& symbol = input.is_int() ? ints[next_int++] : floats[next_tensor++];
-    if (!input.is_int() && !input.is_float()) continue;
-    if (Py_TYPE(input.source.held()) == input.type) placed.put(input.source, symbol);  // else it is an argument's part
-  }
+namespace {
+
+// Whether a program that takes what lies there for an input may serve both.
+bool varied(PyObject* then, PyObject* now) {
+  if (then == now || Py_TYPE(then) != Py_TYPE(now)) return is_plain_tensor(then) && is_plain_tensor(now) && then != now;
+  if (is_plain_tensor(now)) return true;
+  if (PyLong_CheckExact(now) || PyFloat_CheckExact(now)) return !same_constant(then, now);
+  if (!PyTuple_Check(now)) return is_structure(now);
+  if (!is_structure(now) || PyTuple_GET_SIZE(then) != PyTuple_GET_SIZE(now)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(now); ++i)
+    if (varied(PyTuple_GET_ITEM(then, i), PyTuple_GET_ITEM(now, i))) return true;
+  return false;
 }
 
-bool StateFacts::collect_varied(std::vector<Source>& out) const {
-  bool any = false;
-  const std::function<void(Source, PyObject*)> look = [&](Source source, PyObject* then) {
-    PyObject* now = source.held();  // which keeps it
-    if (now == then || now == nullptr || then == nullptr) return;
-    PyObject* const container = source.container.get();
-    if (PyTuple_CheckExact(then) && PyTuple_CheckExact(now) && PyTuple_GET_SIZE(then) == PyTuple_GET_SIZE(now)) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(now) && !PyType_Check(container); ++i) {
-        Source inner = source;
-        inner.steps.push_back(i);
-        look(std::move(inner), PyTuple_GET_ITEM(then, i));
-      }
-      return;
-    }
-    const bool tensors = is_plain_tensor(then) && is_plain_tensor(now);
-    const bool numbers = source.steps.empty() && !is_deque(container) && Py_TYPE(then) == Py_TYPE(now) &&
-                         (PyLong_CheckExact(now) || PyFloat_CheckExact(now)) && !same_constant(then, now);
-    if (!tensors && !numbers) return;
-    any = true;
-    if (std::find(out.begin(), out.end(), source) == out.end()) out.push_back(std::move(source));
+// What has lost its place, with all that facts may speak of.
+void collect_replaced(PyObject* object, ska::flat_hash_set<PyObject*>& out, int depth = 0) {
+  constexpr int kDeepest = 6;
+  if (depth > kDeepest || is_constant_value(object) || is_tensor(object) || !is_structure(object)) return;
+  if (!out.insert(object).second) return;
+  if (PyObject* const dict = PyTuple_Check(object) ? nullptr : instance_dict(object)) out.insert(dict);
+  for (const PyRef& part : parts_of_structure(object)) collect_replaced(part.get(), out, depth + 1);
+}
+
+}  // namespace
+
+bool StateFacts::collect_varied(const Varied& tell) const {
+  struct Candidate {
+    Source source;
+    PyRef then, now;
+  };
+  std::vector<Candidate> candidates;
+  ska::flat_hash_set<PyObject*> replaced;
+  const auto look = [&](Source source, PyObject* then) {
+    PyObject* const now = source.held();  // which keeps it
+    if (now == nullptr || then == nullptr || !varied(then, now)) return;
+    collect_replaced(then, replaced);
+    candidates.push_back({std::move(source), PyRef::borrow(then), PyRef::borrow(now)});
   };
   for (const Dict& fact : dicts_)
     for (const auto& [key, value] : fact.items)
@@ -314,7 +262,9 @@ bool StateFacts::collect_varied(std::vector<Source>& out) const {
   classes_.changed([&](PyObject* type, PyObject* name, PyObject* then, PyObject*) {
     look({{PyRef::borrow(type), PyRef::borrow(name)}}, then);
   });
-  return any;
+  for (Candidate& c : candidates)
+    if (replaced.count(c.source.container.get()) == 0) tell(std::move(c.source), c.then.get(), c.now.get());
+  return !candidates.empty();
 }
 
 // ---- Facts
@@ -333,7 +283,7 @@ bool StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {
   if (fact.items.empty()) fact.items.reserve(4);
   for (const auto& [k, v] : fact.items)
     if (k.get() == key) return false;
-  fact.items.emplace_back(PyRef::borrow(key), expected_at(dict, key, value));
+  fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
   tie(fact.items.back().second.get());
   return true;
 }
@@ -345,8 +295,7 @@ void StateFacts::whole_dict(PyObject* dict, PyObject* contents) {
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (PyDict_Next(contents, &position, &key, &value))
-    fact.items.emplace_back(PyRef::borrow(key),
-                            is_input(dict, key) ? PyRef::borrow(any_input()) : expected_at(dict, key, value));
+    fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(is_input(dict, key) ? any_input() : value));
   for (const auto& [_, value_now] : fact.items) tie(value_now.get());
 }
 
@@ -357,8 +306,7 @@ void StateFacts::whole_list(PyObject* list, PyObject* contents) {
   for (const Input& input : inputs_)
     if (input.source.container.get() == list && PyLong_Check(input.source.key.get())) {
       const Py_ssize_t i = PyLong_AsSsize_t(input.source.key.get());
-      if (i < PyList_GET_SIZE(items.get()))
-        PyList_SetItem(items.get(), i, with_any_at(PyList_GET_ITEM(items.get(), i), input.source.steps, 0).release());
+      if (i < PyList_GET_SIZE(items.get())) PyList_SetItem(items.get(), i, Py_NewRef(any_input()));
     }
   lists_.push_back({PyRef::borrow(list), checked(PySequence_Tuple(items.get()))});
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) tie(PyList_GET_ITEM(items.get(), i));
@@ -374,7 +322,7 @@ void StateFacts::cell(PyObject* cell, PyObject* value) {
   for (const Cell& fact : cells_)
     if (fact.cell.get() == cell) return;
   if (is_input(cell, nullptr)) return;
-  cells_.push_back({PyRef::borrow(cell), expected_at(cell, nullptr, value)});
+  cells_.push_back({PyRef::borrow(cell), PyRef::borrow(value)});
   tie(cells_.back().value.get());
 }
 
@@ -382,9 +330,8 @@ void StateFacts::member(PyObject* owner, PyObject* descriptor, PyObject* value) 
   for (const Member& fact : members_)
     if (fact.owner.get() == owner && fact.descriptor.get() == descriptor) return;
   if (is_input(owner, descriptor)) return;
-  PyRef expected = expected_at(owner, descriptor, value);
   members_.push_back(
-      {PyRef::borrow(owner), PyRef::borrow(descriptor), std::move(expected), slot_of(owner, descriptor)});
+      {PyRef::borrow(owner), PyRef::borrow(descriptor), PyRef::borrow(value), slot_of(owner, descriptor)});
   tie(members_.back().value.get());
 }
 
@@ -506,11 +453,8 @@ int StateFacts::visit(visitproc visit, void* arg) const {
   for (const Input& input : inputs_) {
     Py_VISIT(input.source.container.get());
     Py_VISIT(input.source.key.get());
-  }
-  for (const auto& [tuple, source] : input_tuples_) {
-    Py_VISIT(tuple.get());
-    Py_VISIT(source.container.get());
-    Py_VISIT(source.key.get());
+    Py_VISIT(input.given.get());
+    if (const int r = frontend::visit(input.spec, visit, arg)) return r;
   }
   for (const auto& [_, tensor] : tied_leaves_) Py_VISIT(tensor.get());
   for (const PyRef& container : tied_containers_) Py_VISIT(container.get());

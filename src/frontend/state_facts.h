@@ -7,12 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "frontend/arg_spec.h"
 #include "frontend/class_facts.h"
-#include "frontend/placed_numbers.h"
 #include "frontend/py_ref.h"
 #include "frontend/unchanged.h"
 
@@ -23,38 +24,41 @@ bool same_constant(PyObject* expected, PyObject* got);
 // int, float, str, bytes, bool, None, ..., and tuples of such.
 bool is_constant_value(PyObject* object);
 
-struct CallLeaves;
-
 class StateFacts {
  public:
-  // Where a tensor, an int or a float is found that may be another one at each call. steps: into the tuples that lie
-  // there, which are others, too; only to tensors.
+  // Where a tensor, a number, a container or an object with data is found that may be another one at each call.
   struct Source : PlaceOfItem {
-    std::vector<Py_ssize_t> steps;
     bool operator==(const Source& other) const {
-      return container.get() == other.container.get() && key.get() == other.key.get() && steps == other.steps;
+      return container.get() == other.container.get() && key.get() == other.key.get();
     }
-    PyObject* held() const;  // borrowed, or nullptr
+    PyObject* held() const { return held_by(*this); }  // borrowed, or nullptr
   };
-  // Those of the sources that hold a tensor or a number now are inputs of the program: no fact is recorded of which one
-  // it is. numbers: whether numbers may be.
-  void take_inputs(const std::vector<Source>& sources, bool numbers);
-  // Where a tuple lies that holds inputs, and is another one at each call; nullptr for other objects.
-  const Source* place_of(PyObject* tuple) const;
+  // What a source holds is an input of the program: it is held to its structure, as arguments are, and no fact is
+  // recorded of which one it is.
+  struct Input {
+    Source source;
+    ArgSpec spec;
+    PyTypeObject* type;
+    PyRef given = {};  // while capturing: what the program finds there, with symbols in it
+  };
+  void add_input(Source source, ArgSpec spec);
+  const std::vector<Input>& inputs() const { return inputs_; }
   // Floats that a decision looked at (bits, from `next` on): later calls must give the same.
-  void pin_floats(const CallLeaves& leaves, uint64_t pinned, size_t next);
+  void pin_floats(const CallLeaves& leaves, uint64_t pinned, size_t& next);
   void end_capture();  // of which nothing is to be kept
+  // While capturing: whether state holds this tensor among the call's own, which is this very one at later calls.
+  bool is_tied(PyObject* tensor) const;
   // The call's tensors and containers, once gathered: where state holds one of them, it must be that very one at later
   // calls; those that it does not hold must be none that facts speak of.
   void know(const CallLeaves& leaves);
   // Appends the inputs; false when one is no tensor, or of another type, or the call's tensors are not in the state as
   // they were.
   bool gather(CallLeaves& leaves, std::string* why) const;
-  void collect_names(std::vector<std::string>& tensors, std::vector<std::string>& ints) const;  // of the inputs
-  // Puts the symbols in their places; those of the inputs are the last ones. floats: by position among the tensors.
-  void place(const std::vector<PyRef>& ints, const std::vector<PyRef>& floats, PlacedNumbers& placed) const;
-  // Appends the sources of tensors and numbers that are others now than when they were recorded; whether there are any.
-  bool collect_varied(std::vector<Source>& out) const;
+  // Puts the symbols in their places. held: what gather() found there.
+  void place(const std::vector<PyRef>& held, Symbols& symbols);
+  // Tells of the sources of what is another one now than when it was recorded (then, now); whether there are any.
+  using Varied = std::function<void(Source, PyObject*, PyObject*)>;
+  bool collect_varied(const Varied& tell) const;
 
   // value nullptr: there is no such key. False: nothing to record.
   bool dict_item(PyObject* dict, PyObject* key, PyObject* value);
@@ -108,23 +112,13 @@ class StateFacts {
   bool dict_same(const Dict& fact, std::string* why) const;
   bool miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const;
 
-  struct Input {
-    Source source;
-    PyTypeObject* type;
-    PyRef pinned = {};  // a float that the program looked at
-    bool is_int() const { return type == &PyLong_Type; }
-    bool is_float() const { return type == &PyFloat_Type; }
-  };
   bool is_input(PyObject* container, PyObject* key) const;
-  // The value that a place is held to: inputs in its tuples may be any.
-  PyRef expected_at(PyObject* container, PyObject* key, PyObject* value) const;
 
   // A value that a fact ties to this very object.
   void tie(PyObject* value);
   bool containers_fit(const CallLeaves& leaves) const;
 
   std::vector<Input> inputs_;
-  std::vector<std::pair<PyRef, Source>> input_tuples_;  // while capturing
   ska::flat_hash_map<PyObject*, size_t> leaf_of_;       // while capturing: tensor -> position among the call's
   ska::flat_hash_map<PyObject*, size_t> container_of_;  // likewise: container
   std::vector<PyRef> tied_containers_;                  // by position; empty: not held by state

@@ -73,6 +73,9 @@ struct Varying {
   std::vector<std::string> ints;     // paths, of floats too
   std::vector<std::string> objects;  // paths
   std::vector<StateFacts::Source> state;
+  // Paths of containers in state that programs handed on without looking into them, and that were of another structure
+  // at a later call; and of those that a program looked into all the same.
+  std::vector<std::string> not_looked_into, looked_into;
   int visit(visitproc visit, void* arg) const;
 };
 

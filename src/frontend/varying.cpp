@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "frontend/anatomy.h"
+#include "frontend/py_objects.h"
+#include "frontend/slots.h"
 
 namespace cresset::frontend {
 namespace {
@@ -22,11 +24,32 @@ class Learner {
       add(varying_.ints, then.path);
     if (then.kind == ArgSpec::Kind::Identity && now.kind == ArgSpec::Kind::Identity)
       objects(then.object.get(), now.object.get(), now.path, 0);
+    // It was taken to be the same at every call: what state holds may be another one since.
+    if (then.kind == ArgSpec::Kind::Identity && (is_container(now) || now.kind == ArgSpec::Kind::Anatomy) &&
+        then.path.starts_with("frames"))
+      add(varying_.objects, then.path);
+    if (then.kind == ArgSpec::Kind::Opaque && then.object) add(varying_.looked_into, then.path);
+    if (!then.looked && !same_structure(then, now)) add(varying_.not_looked_into, then.path);
     for (size_t i = 0; i < then.children.size() && i < now.children.size(); ++i)
       compare(then.children[i], now.children[i]);
   }
 
  private:
+  static bool is_container(const ArgSpec& spec) {
+    return spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict;
+  }
+  static bool same_structure(const ArgSpec& then, const ArgSpec& now) {
+    if (then.kind != now.kind || then.children.size() != now.children.size()) return false;
+    if (then.kind == ArgSpec::Kind::Dict) return same_constant(then.object.get(), now.object.get());
+    for (size_t i = 0; i < then.children.size(); ++i) {
+      const bool numbers = is_number(then.children[i]) && is_number(now.children[i]);
+      if (!numbers && !same_structure(then.children[i], now.children[i])) return false;
+    }
+    return then.kind != ArgSpec::Kind::Anatomy || same_form(then.anatomy, now.anatomy);
+  }
+  static bool is_number(const ArgSpec& spec) {
+    return spec.kind == ArgSpec::Kind::Int || spec.kind == ArgSpec::Kind::Float || spec.kind == ArgSpec::Kind::Value;
+  }
   bool is_other_number(PyObject* a, PyObject* b) const {
     const bool ints = PyLong_CheckExact(a) && PyLong_CheckExact(b);
     if (!ints && !(floats_ && PyFloat_CheckExact(a) && PyFloat_CheckExact(b))) return false;
@@ -60,6 +83,34 @@ class Learner {
   bool floats_;
 };
 
+bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
+
+// As SpecBuilder names parts, and for people.
+std::string path_in_state(const Varying& varying, size_t i) {
+  PyObject* const key = varying.state[i].key.get();
+  const std::string name = key == nullptr         ? ""
+                           : PyUnicode_Check(key) ? utf8(key)
+                           : PyLong_Check(key)    ? key_text(key)
+                           : is_place(key)        ? utf8(((PyDescrObject*)key)->d_name)
+                                                  : "";
+  return "state[" + std::to_string(i) + (name.empty() ? "]" : ": " + name + "]");
+}
+
+// Of what lies in state, by its parts.
+ArgSpec spec_in_state(SpecBuilder& builder, const Varying& varying, PyObject* object, const std::string& path) {
+  std::vector<std::string> objects = varying.objects;
+  add(objects, path);
+  std::vector<std::string> opaque;
+  for (const std::string& one : varying.not_looked_into)
+    if (std::find(varying.looked_into.begin(), varying.looked_into.end(), one) == varying.looked_into.end())
+      opaque.push_back(one);
+  builder.varying_objects = &objects;
+  builder.not_looked_into = &opaque;
+  ArgSpec spec = builder.build(object, path);
+  builder.varying_objects = builder.not_looked_into = nullptr;
+  return spec;
+}
+
 bool pins_one_of(const ArgSpec& spec, const std::vector<std::string>& paths, size_t first) {
   if (spec.kind == ArgSpec::Kind::Identity &&
       std::find(paths.begin() + static_cast<long>(first), paths.end(), spec.path) != paths.end())
@@ -70,6 +121,37 @@ bool pins_one_of(const ArgSpec& spec, const std::vector<std::string>& paths, siz
 
 }  // namespace
 
+static ArgSpec now_in_state(const Varying& varying, PyObject* object, const std::string& path) {
+  SpecBuilder builder(nullptr, /*any_object=*/true);
+  builder.every_container = true;
+  return spec_in_state(builder, varying, object, path);
+}
+
+void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder, bool numbers) {
+  builder.every_int = false;
+  builder.every_container = true;
+  for (size_t i = 0; i < varying.state.size(); ++i) {
+    const StateFacts::Source& source = varying.state[i];
+    PyObject* const key = source.key.get();
+    PyObject* const now = source.held();
+    const bool has_place = key == nullptr || !is_place(key) || is_slot(key);
+    if (now == nullptr) continue;
+    ArgSpec spec;
+    spec.path = path_in_state(varying, i);
+    if (is_plain_tensor(now)) {
+      spec.kind = ArgSpec::Kind::Tensor;
+    } else if (is_number(now) && numbers && has_place) {
+      spec.kind = PyFloat_CheckExact(now) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
+    } else if (is_structure(now) && has_place) {
+      builder.symbolic_ints = numbers ? &varying.ints : nullptr;
+      spec = spec_in_state(builder, varying, now, spec.path);
+    } else {
+      continue;
+    }
+    facts.add_input(source, std::move(spec));
+  }
+}
+
 void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgSpec& kwargs, bool floats) {
   Learner learner(varying, floats);
   const size_t known = varying.objects.size();
@@ -77,12 +159,25 @@ void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgS
   for (const std::shared_ptr<Variant>& v : variants) {
     learner.compare(v->args, args);
     learner.compare(v->kwargs, kwargs);
-    if (v->facts.collect_varied(varying.state)) outdated.push_back(v);
+    for (const StateFacts::Input& input : v->facts.inputs())
+      if (PyObject* const object = input.source.held(); object != nullptr && is_structure(object))
+        learner.compare(input.spec, now_in_state(varying, object, input.spec.path));
+    if (v->facts.collect_varied([&](StateFacts::Source source, PyObject* before, PyObject* after) {
+          const auto found = std::find(varying.state.begin(), varying.state.end(), source);
+          const auto i = static_cast<size_t>(found - varying.state.begin());
+          if (found == varying.state.end()) varying.state.push_back(std::move(source));
+          if (!is_structure(after)) return;
+          const std::string path = path_in_state(varying, i);
+          learner.compare(now_in_state(varying, before, path), now_in_state(varying, after, path));
+        }))
+      outdated.push_back(v);
   }
   // What they pin is gone: they would only keep it alive.
   std::erase_if(variants, [&](const std::shared_ptr<Variant>& v) {
     return std::find(outdated.begin(), outdated.end(), v) != outdated.end() ||
-           pins_one_of(v->args, varying.objects, known) || pins_one_of(v->kwargs, varying.objects, known);
+           pins_one_of(v->args, varying.objects, known) || pins_one_of(v->kwargs, varying.objects, known) ||
+           std::any_of(v->facts.inputs().begin(), v->facts.inputs().end(),
+                       [&](const StateFacts::Input& input) { return pins_one_of(input.spec, varying.objects, known); });
   });
 }
 

@@ -13,6 +13,10 @@ namespace cresset::frontend {
 // floats: they may become symbols, too. What is traced would see that those are none (isinstance): not there.
 void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgSpec& kwargs, bool floats);
 
+// Makes inputs of what lies at the sources in state, where it is of a kind that can be one. builder: that of the call's
+// arguments. numbers: whether symbols may be there.
+void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder, bool numbers);
+
 // Sizes and what was computed of them: they vary with the call's tensors, before a second call shows it. `path`: of
 // what `recipe` makes, as ArgSpec names it.
 void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path);

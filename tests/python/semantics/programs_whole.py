@@ -11,9 +11,9 @@ from torch.utils.checkpoint import checkpoint
 PROGRAMS = {}
 
 
-def program(steady=False, captured=False):
+def program(steady=False, captured=False, programs=PROGRAMS):
     def add(function):
-        PROGRAMS[function.__name__] = function, steady, captured
+        programs[function.__name__] = function, steady, captured
         return function
 
     return add

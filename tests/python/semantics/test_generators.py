@@ -35,7 +35,6 @@ NATIVE = dict.fromkeys(
 ) | {
     "handed_out": "a generator that state holds is another one at each call",
     "kept_in_state": "a generator that state holds is another one at each call",
-    "stop_iteration_inside": "the exception's cycle of frames still holds tensors when the call ends",
     "exit_handles": "a class that the call makes, around what is the call's own, is another one at each call",
 }
 

@@ -1,4 +1,5 @@
-"""The programs of programs_whole.py, against eager: what they yield, print and draw, and how often they compile."""
+"""The programs of programs_whole.py and programs_moving_state.py, against eager: what they yield, print and draw, and how
+often they compile."""
 
 from __future__ import annotations
 
@@ -9,9 +10,12 @@ import re
 import pytest
 import torch
 from described import Describer, same_text
-from programs_whole import PROGRAMS
+from programs_moving_state import PROGRAMS as MOVING
+from programs_whole import PROGRAMS as WHOLE
 
 import cresset
+
+PROGRAMS = {**WHOLE, **MOVING}
 
 
 def run(program, compiled):

@@ -1,0 +1,58 @@
+// What programs look into, of what state holds and is another object at each call; and lists that are added to without
+// being looked into.
+#include <opcode.h>
+
+#include <algorithm>
+
+#include "frontend/py_objects.h"
+#include "frontend/session.h"
+
+namespace cresset::frontend {
+
+bool Session::is_looked_into(PyObject* object) const {
+  const auto looked = [&](PyObject* o) {
+    const auto found = objects_.find(o);
+    return found != objects_.end() && found->second.looked;
+  };
+  PyObject* const dict = instance_dict(object);
+  return looked(object) || (dict != nullptr && looked(dict));
+}
+
+// A program that looked into what was to be handed on is for that very object.
+void Session::note_looks() {
+  for (const auto& [spec, object] : std::exchange(in_state_, {})) {
+    const bool looked = is_looked_into(object);
+    if (spec->kind != ArgSpec::Kind::Opaque)
+      spec->looked = looked;
+    else if (looked)
+      spec->object = PyRef::borrow(object);
+  }
+}
+
+static bool writes_to(const std::vector<Write>& writes, PyObject* object) {
+  return std::any_of(writes.begin(), writes.end(), [&](const Write& write) { return write.owner.get() == object; });
+}
+
+// list + [item], which does not look into the list: later calls repeat it. Empty for other operations.
+PyRef Session::concatenated(const CressetOperator& op) {
+  if (op.kind != CRESSET_OP_BINARY || op.operation != NB_ADD) return {};
+  PyObject *const left = op.operands[0], *const right = op.operands[1];
+  if (!PyList_CheckExact(left) || !PyList_CheckExact(right) || existed(right) || sums_.count(right) != 0) return {};
+  const bool known = existed(left) && !writes_to(writes_, left);
+  if (!known && sums_.count(left) == 0) return {};
+  PyRef sum = checked(PySequence_Concat(left, right));
+  sums_.emplace(sum.get(), Sum{PyRef::borrow(left), checked(PySequence_Tuple(right)), sum});
+  return sum;
+}
+
+// It is asked for something: then it is a list like others, and what it consists of was looked into.
+void Session::look_at_sum(PyObject* list) {
+  const auto found = sums_.find(list);
+  if (found == sums_.end()) return;
+  const Sum sum = std::move(found->second);
+  sums_.erase(found);
+  kept_.push_back(sum.sum);
+  read_whole(sum.list.get());
+}
+
+}  // namespace cresset::frontend
