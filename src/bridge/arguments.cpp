@@ -3,13 +3,14 @@
 #include "bridge/sym_node.h"
 
 namespace cresset::bridge {
-namespace {
 
 graph::ValueId value_of(Capture& capture, const at::Tensor& tensor) {
   if (TraceTensor* trace = TraceTensor::from(tensor)) return capture.value_of(*trace);
   const at::Tensor lifted = capture.lift(tensor);
   return capture.value_of(*TraceTensor::from(lifted));
 }
+
+namespace {
 
 sym::ExprId integer(Capture& capture, const c10::IValue& value) {
   if (value.isSymInt()) return SymNode::expr_of(capture.env_ptr(), value.toSymInt());

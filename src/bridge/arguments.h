@@ -8,6 +8,9 @@
 
 namespace cresset::bridge {
 
+// What a tensor holds now; a real one is lifted.
+graph::ValueId value_of(Capture& capture, const at::Tensor& tensor);
+
 // Tensors become the values they have now; real tensors are lifted.
 graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type);
 

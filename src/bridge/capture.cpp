@@ -254,6 +254,10 @@ void Capture::add_guest(const at::Tensor& real, std::string name, const std::vec
   real_inputs_.back() = guests_.back().alias();
 }
 
+void Capture::add_wrapper(const at::Tensor& wrapper, const at::Tensor& stand_in) {
+  wrappers_.emplace_back(wrapper, stand_in);
+}
+
 c10::SymInt Capture::add_int_argument(int64_t value, std::string name) {
   const sym::ExprId e = env().new_backed(name, value, sym::Interval::all());
   uint32_t position = 0;
@@ -269,7 +273,8 @@ c10::SymFloat Capture::add_float_argument(const at::Tensor& real, std::string na
   const at::Tensor stand_in = add_input(real, std::move(name), {});
   const double number = real.item<double>();
   if (bit == 0) return c10::SymFloat(number);
-  if (!std::isfinite(number)) return pinned_floats |= bit, c10::SymFloat(number);  // Python's arithmetic has cases for them
+  if (!std::isfinite(number))
+    return pinned_floats |= bit, c10::SymFloat(number);  // Python's arithmetic has cases for them
   SymNode::Known known{number, bit, {}, FloatExpr::argument(number, place)};
   return c10::SymFloat(SymNode::make_value(env_ptr(), stand_in, std::move(known)));
 }

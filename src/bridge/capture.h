@@ -23,6 +23,10 @@
 #include "ops/shape_memo.h"
 #include "runtime/program.h"
 
+namespace torch::autograd {
+struct Node;
+}
+
 namespace cresset::bridge {
 
 // Capture cannot go on: what was asked needs data, or has no place in a graph. The kernel that meets it flushes, and
@@ -77,6 +81,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // The caller's tensor takes part itself until the capture is closed (guest.h).
   void add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
   // A caller's integer as a symbol.
+  // A wrapper has the sizes of `stand_in`, until the capture is closed (guest.h).
+  void add_wrapper(const at::Tensor& wrapper, const at::Tensor& stand_in);
   c10::SymInt add_int_argument(int64_t value, std::string name);
   // A caller's float as a symbol: `real`, a tensor of that one number, is an input.
   c10::SymFloat add_float_argument(const at::Tensor& real, std::string name);
@@ -170,6 +176,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // are without a history then: compiled code gives them theirs. Not under the GIL. Says why it cannot be; then nothing
   // has changed.
   std::string record_gradients(const std::vector<at::Tensor>& results);
+  // Runs autograd's record, of which these nodes call functions of Python's: what those must not do now makes the part
+  // fail. Empty: such nodes are left to autograd.
+  std::function<void(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run)> run_record;
 
   // ---- The end. An open capture defers; a closed one does not: operators run natively from then on.
 
@@ -248,9 +257,11 @@ class Capture : public std::enable_shared_from_this<Capture> {
   };
 
   struct Leaves;  // of autograd's record
-  std::string obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves);
+  std::string obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
+                                    std::vector<torch::autograd::Node*>& python);
   std::vector<at::Tensor> differentiable(const std::vector<at::Tensor>& results, std::string& why);
-  void add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves);
+  void add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
+                     const std::vector<torch::autograd::Node*>& python);
   std::shared_ptr<const Backward> finished_backward(const std::vector<at::Tensor>& outputs);
   struct Recording;  // of a part
   std::vector<at::Tensor> all_live();
@@ -313,7 +324,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::unordered_map<const void*, StorageId> storage_of_memory_;  // real StorageImpl -> storage
   std::unordered_map<c10::TensorImpl*, std::string> names_;
   ops::ShapeMemo shapes_;
-  std::vector<Guest> guests_;
+  std::vector<Guest> guests_, wrappers_;
   bool use_guests_ = false;
   bool closed_ = false;
   uint64_t serial_ = 0, writes_ = 0;

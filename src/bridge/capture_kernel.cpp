@@ -79,7 +79,19 @@ class Call {
     capture_.float_numbers.clear();
     for (size_t i = 0; i < count; ++i) args.push_back(to_graph(capture_, argument(i), entry_.arg_types[i]));
     if (!capture_.float_numbers.empty()) give_dtype(args);
+    if (count > 0 && entry_.arg_types[0] == ArgType::Tensor) number_as_tensor(args);
     return args;
+  }
+
+  // A number on its way as a tensor, where it is the only tensor that the operator is given: a constant.
+  void number_as_tensor(std::vector<Arg>& args) {
+    if (std::holds_alternative<ValueId>(args[0]) || std::holds_alternative<graph::None>(args[0])) return;
+    bool others = false;
+    graph::Graph::for_each_value(args, [&](const ValueId&) { others = true; });
+    if (others) return;
+    if (capture_.symbolic_number && capture_.symbolic_number(argument(0).toTensor()))
+      abort_capture("a symbolic number in a tensor of its own");
+    args[0] = value_of(capture_, argument(0).toTensor());
   }
 
   // A number takes the dtype of the tensors beside it when these are floats, else the default one.

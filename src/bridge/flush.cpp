@@ -42,6 +42,7 @@ std::vector<at::Tensor> Capture::close() {
   closed_ = true;
   if (on_close) std::exchange(on_close, nullptr)();
   guests_.clear();
+  wrappers_.clear();
   std::vector<at::Tensor> out = held();
   lifted_.clear();
   return out;
@@ -65,6 +66,7 @@ std::vector<at::Tensor> Capture::held() {
   std::unordered_map<TraceTensor*, int64_t> own;  // stand-ins: references that are the capture's
   for (const auto& [impl, stand_in] : lifted_) ++own[static_cast<TraceTensor*>(stand_in.unsafeGetTensorImpl())];
   for (const Guest& guest : guests_) ++own[guest.stand_in()];
+  for (const Guest& wrapper : wrappers_) ++own[wrapper.stand_in()];
   std::vector<at::Tensor> out;
   const std::lock_guard lock(live_mutex_);
   for (TraceTensor* tensor : live_) {

@@ -1,6 +1,7 @@
 #include "bridge/generator_watch.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <torch/library.h>
 
 #include <cstring>
 #include <mutex>
@@ -50,11 +51,38 @@ class WatchedGenerator final : public at::CPUGeneratorImpl {
 };
 static_assert(sizeof(WatchedGenerator) == sizeof(at::CPUGeneratorImpl));
 
+at::Tensor get_state() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+// What has no result is no operator of a graph.
+at::Tensor set_state(const at::Tensor& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+  return at::empty({0}, at::kByte);
+}
+
+// Not by static initializers: a process may hold this library twice, in Python's module and in the one for C++.
+void register_operators() {
+  if (c10::Dispatcher::singleton().findSchema({"cresset::get_rng_state", ""})) return;
+  static auto* const library =
+      new torch::Library(torch::Library::FRAGMENT, "cresset", std::nullopt, __FILE__, __LINE__);
+  const std::vector<at::Tag> tags = {at::Tag::nondeterministic_seeded};
+  library->def(torch::schema("cresset::get_rng_state() -> Tensor"), tags);
+  library->def(torch::schema("cresset::set_rng_state(Tensor state) -> Tensor"), tags);
+  library->impl("get_rng_state", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(get_state)));
+  library->impl("set_rng_state", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(set_state)));
+}
+
 }  // namespace
 
 void watch_default_generator() {
   static std::once_flag once;
   std::call_once(once, [] {
+    register_operators();
     const auto sample = c10::make_intrusive<WatchedGenerator>();
     auto* generator = at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
     if (typeid(*generator) != typeid(at::CPUGeneratorImpl)) return;  // somebody else's: left alone

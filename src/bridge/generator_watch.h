@@ -2,13 +2,15 @@
 //
 // Random operators are recorded, not run: they draw when the program runs. Whoever looks at the generator or seeds it
 // in between must find it as eager would have left it, so what was recorded happens first, and the capture ends there:
-// a seed is an effect that no program repeats.
+// a seed is an effect that no program repeats. What saves the state and restores it (torch.random.fork_rng,
+// torch.utils.checkpoint) is recorded instead, by two operators that take their turn among those that draw:
+// cresset::get_rng_state() -> Tensor, and cresset::set_rng_state(Tensor) -> Tensor, which gives an empty tensor.
 #pragma once
 
 namespace cresset::bridge {
 
-// From now on, for as long as the process lives. The generator's class pointer is exchanged for that of a class without
-// members of its own, which asks the calling thread's capture first; idempotent.
+// From now on, for as long as the process lives; registers the operators. The generator's class pointer is exchanged
+// for that of a class without members of its own, which asks the calling thread's capture first; idempotent.
 void watch_default_generator();
 
 }  // namespace cresset::bridge

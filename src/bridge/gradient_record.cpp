@@ -18,15 +18,28 @@ namespace {
 using torch::autograd::Edge;
 using torch::autograd::Node;
 
-// The class of nodes of custom functions in Python, which libtorch_python does not export.
-bool runs_python(const Node& node) {
-  return std::string_view(typeid(node).name()).find("8autograd6PyNode") != std::string_view::npos;
+// By name: libtorch_python does not export the classes.
+template <class T>
+bool is_class(const T& object, std::string_view mangled) {
+  return std::string_view(typeid(object).name()).find(mangled) != std::string_view::npos;
 }
 
-bool has_hooks(Node& node) {
-  return !node.pre_hooks().empty() || !node.post_hooks().empty() || !node.tensor_pre_hooks().empty() ||
-         !node.retains_grad_hooks().empty();
-}
+// Of the hooks at a node, which are functions of Python's.
+struct Hooks {
+  explicit Hooks(Node& node) {
+    others = !node.retains_grad_hooks().empty();
+    add(node.pre_hooks(), "17PyFunctionPreHook");
+    add(node.tensor_pre_hooks(), "23PyFunctionTensorPreHook");
+    add(node.post_hooks(), "18PyFunctionPostHook");
+  }
+  bool python = false, others = false;
+
+ private:
+  template <class List>
+  void add(const List& hooks, std::string_view of_python) {
+    for (const auto& hook : hooks) (is_class(*hook, of_python) ? python : others) = true;
+  }
+};
 
 // While autograd's record is run for the capture: nodes of the caller's, at which the record begins, only take what
 // they are given. No hook sees it, nothing behind them runs, and it has the sizes of the stand-in.
@@ -152,7 +165,9 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
   return roots;
 }
 
-std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves) {
+// Nodes that run functions of Python's are listed.
+std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
+                                           std::vector<Node*>& python) {
   std::unordered_set<const Node*> seen;
   std::vector<Node*> left;
   const auto add = [&](Node* node) {
@@ -166,8 +181,11 @@ std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots,
     Node* node = left.back();
     left.pop_back();
     if (dynamic_cast<torch::autograd::AccumulateGrad*>(node) != nullptr) return "a leaf that the call made takes part";
-    if (runs_python(*node)) return "a function of Python's, " + node->name() + ", computes them";
-    if (has_hooks(*node)) return "a hook waits for one of them";
+    const bool is_python = is_class(*node, "8autograd6PyNode");
+    if (is_python && !run_record) return "a function of Python's, " + node->name() + ", computes them";
+    const Hooks hooks(*node);
+    if (hooks.others || (hooks.python && !run_record)) return "a hook waits for one of them";
+    if (is_python || hooks.python) python.push_back(node);
     for (const Edge& edge : node->next_edges()) {
       const auto found = ends.find(edge.function.get());
       Leaves::Leaf* end = nullptr;
@@ -184,7 +202,7 @@ std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots,
   return any ? "" : "they lead to nothing that the caller has";
 }
 
-void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves) {
+void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python) {
   Backward& backward = *backward_;
   std::vector<at::Tensor> tangents, sources;
   for (const at::Tensor& root : roots) {
@@ -200,9 +218,13 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     ends.add(leaf.edge, leaf.tensor);
     sources.push_back(leaf.tensor);
   }
-  const std::vector<at::Tensor> found =
-      torch::autograd::grad(roots, sources, tangents, /*retain_graph=*/true, /*create_graph=*/false,
-                            /*allow_unused=*/true);
+  std::vector<at::Tensor> found;
+  const auto run = [&] {
+    found = torch::autograd::grad(roots, sources, tangents, /*retain_graph=*/true, /*create_graph=*/false,
+                                  /*allow_unused=*/true);
+  };
+  run_record ? run_record(python, run) : run();
+  if (!part_failure_.empty()) abort_capture(part_failure_);  // of which the program has made nothing
   std::vector<at::Tensor> gradients;
   size_t next = 0;
   for (const Leaves::Leaf& leaf : leaves.all) {
@@ -261,14 +283,15 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   if (!why.empty()) return because(why);
   if (roots.empty()) return {};
   for (Leaves::Leaf& leaf : leaves.all) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
-  if (why = obstacle_to_gradients(roots, leaves); !why.empty()) return because(why);
+  std::vector<Node*> python;
+  if (why = obstacle_to_gradients(roots, leaves, python); !why.empty()) return because(why);
 
   const size_t inputs = graph_->inputs.size(), symbols = symbols_.size();
   backward_ = std::make_shared<Backward>();
   begin_part();
   const size_t depth = recordings_.size();
   try {
-    add_gradients(roots, leaves);
+    add_gradients(roots, leaves, python);
   } catch (const c10::Error& e) {
     why = e.what_without_backtrace();
   } catch (const std::exception& e) {

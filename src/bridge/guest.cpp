@@ -15,6 +15,7 @@ namespace {
 struct GuestState final : c10::BackendMeta {
   at::Tensor stand_in, alias;
   Capture* capture = nullptr;
+  bool is_wrapper = false;
   void* class_pointer = nullptr;
   c10::DispatchKeySet keys;
   c10::intrusive_ptr<c10::BackendMeta> meta;
@@ -46,6 +47,11 @@ class GuestImpl final : public c10::TensorImpl {
     const GuestState* s = state();
     const bool ours = s != nullptr && Capture::current() == s->capture;
     return ours ? static_cast<TraceTensor*>(s->stand_in.unsafeGetTensorImpl()) : nullptr;
+  }
+  bool is_wrapper() const {
+    const Reading reading;
+    const GuestState* s = state();
+    return s != nullptr && s->is_wrapper;
   }
   at::Tensor alias() const {
     const Reading reading;
@@ -115,7 +121,8 @@ class GuestImpl final : public c10::TensorImpl {
   }
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version,
                                                               bool allow_change) const override {
-    if (const TraceTensor* t = stand_in()) return t->shallow_copy_and_detach(version, allow_change);
+    const TraceTensor* t = is_wrapper() ? nullptr : stand_in();
+    if (t != nullptr) return t->shallow_copy_and_detach(version, allow_change);
     const at::Tensor real = alias();
     if (!real.defined()) return c10::TensorImpl::shallow_copy_and_detach(version, allow_change);
     return real.unsafeGetTensorImpl()->shallow_copy_and_detach(version, allow_change);
@@ -137,7 +144,7 @@ class GuestImpl final : public c10::TensorImpl {
  private:
   // Somebody wants to see the elements: what was deferred must happen first; the tensor is no guest afterwards.
   void ask_memory() const {
-    if (stand_in() != nullptr) Capture::current()->flush("the memory of a tensor is asked for");
+    if (stand_in() != nullptr && !is_wrapper()) Capture::current()->flush("the memory of a tensor is asked for");
   }
 };
 static_assert(sizeof(GuestImpl) == sizeof(c10::TensorImpl));
@@ -157,6 +164,7 @@ void GuestImpl::enter(c10::intrusive_ptr<GuestState> state, void* guest_class) {
   c10::DispatchKeySet keys(kTraceKey);
   keys = keys.add(is_cuda() ? c10::DispatchKey::AutocastCUDA : c10::DispatchKey::AutocastCPU);
   if (!is_inference()) keys = keys.add(c10::DispatchKey::AutogradPrivateUse3).add(c10::DispatchKey::ADInplaceOrView);
+  if (state->is_wrapper) keys = key_set_;
   set_backend_meta(std::move(state));
   set_class_pointer(this, guest_class);
   set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);
@@ -194,29 +202,40 @@ bool Guest::possible(const at::Tensor& real) {
          !impl->is_python_dispatch();
 }
 
-Guest::Guest(const at::Tensor& real, const at::Tensor& stand_in) : impl_(real.getIntrusivePtr()) {
-  CRESSET_CHECK(possible(real), "a tensor of this kind cannot be a guest");
-  alias_ = at::Tensor(impl_->shallow_copy_and_detach(impl_->version_counter(), /*allow_change=*/true));
+bool Guest::possible_wrapper(const at::Tensor& real) {
+  const c10::TensorImpl* impl = real.unsafeGetTensorImpl();
+  const bool is_one = is_guest(impl) && static_cast<const GuestImpl*>(impl)->is_wrapper();
+  return is_one || (typeid(*impl) == typeid(c10::TensorImpl) && impl->is_python_dispatch() &&
+                    real.layout() == c10::kStrided && !impl->has_symbolic_sizes_strides());
+}
+
+Guest::Guest(const at::Tensor& real, const at::Tensor& stand_in)
+    : wrapper_(c10::intrusive_ptr<c10::TensorImpl>()),
+      stand_in_(static_cast<TraceTensor*>(stand_in.unsafeGetTensorImpl())) {
   auto state = c10::make_intrusive<GuestState>();
   state->stand_in = stand_in;
-  state->alias = alias_;
-  state->capture = &static_cast<TraceTensor*>(stand_in.unsafeGetTensorImpl())->capture();
-  static_cast<GuestImpl*>(impl_.get())->enter(std::move(state), guest_class());
+  state->capture = &stand_in_->capture();
+  state->is_wrapper = possible_wrapper(real);
+  CRESSET_CHECK(possible(real) || state->is_wrapper, "a tensor of this kind cannot be a guest");
+  if (state->is_wrapper) {
+    wrapper_ = c10::weak_intrusive_ptr<c10::TensorImpl>(real.getIntrusivePtr());
+  } else {
+    impl_ = real.getIntrusivePtr();
+    alias_ = at::Tensor(impl_->shallow_copy_and_detach(impl_->version_counter(), /*allow_change=*/true));
+    state->alias = alias_;
+  }
+  static_cast<GuestImpl*>(real.unsafeGetTensorImpl())->enter(std::move(state), guest_class());
 }
 
 void Guest::release() {
-  if (!impl_) return;
-  static_cast<GuestImpl*>(impl_.get())->leave();
+  if (const auto alive = impl_ ? impl_ : wrapper_.lock()) static_cast<GuestImpl*>(alive.get())->leave();
   impl_.reset();
+  wrapper_.reset();
 }
 
 TraceTensor* Guest::stand_in_of(const c10::TensorImpl* impl) {
-  if (!is_guest(impl)) return nullptr;
+  if (!is_guest(impl) || static_cast<const GuestImpl*>(impl)->is_wrapper()) return nullptr;
   return const_cast<TraceTensor*>(static_cast<const GuestImpl*>(impl)->stand_in());
-}
-
-TraceTensor* Guest::stand_in_of_any(const c10::TensorImpl* impl) {
-  return static_cast<TraceTensor*>(static_cast<const GuestImpl*>(impl)->state()->stand_in.unsafeGetTensorImpl());
 }
 
 at::Tensor Guest::alias_of(const at::Tensor& tensor) {

@@ -188,6 +188,23 @@ at::Tensor rms_norm(const at::Tensor& input, c10::SymIntArrayRef shape, const Op
   return out.type_as(input);
 }
 
+// Forward differentiation takes a tangent as it is when it lies as its primal does, in a storage as large. In a graph
+// a storage is as large as its tensor.
+bool has_same_storage_numel(const at::Tensor& a, const at::Tensor& b) {
+  return a.sym_numel().sym_eq(b.sym_numel()).guard_bool(__FILE__, __LINE__);
+}
+
+// Zeros for a tangent that shall lie as `primal` does. The first `batches` dimensions of `tangent` are vmap's.
+at::Tensor zeros_like_primal(const at::Tensor& tangent, const at::Tensor& primal, int64_t batches) {
+  std::vector<c10::SymInt> sizes = tangent.sym_sizes().slice(0, static_cast<size_t>(batches)).vec(),
+                           strides(sizes.size());
+  c10::SymInt stride = primal.sym_numel();
+  for (size_t d = sizes.size(); d-- > 0; stride = stride * sizes[d]) strides[d] = stride;
+  sizes.insert(sizes.end(), primal.sym_sizes().begin(), primal.sym_sizes().end());
+  strides.insert(strides.end(), primal.sym_strides().begin(), primal.sym_strides().end());
+  return tangent.new_empty_strided_symint(sizes, strides).zero_();
+}
+
 void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const SizeOblivious oblivious;
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
@@ -232,6 +249,8 @@ void install_symbolic_composites() {
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());
     }
+    made->back()->impl("_has_same_storage_numel", TORCH_FN(has_same_storage_numel));
+    made->back()->impl("_new_zeros_with_same_feature_meta", TORCH_FN(zeros_like_primal));
     add_recurrent_layers(*made->front());
     return made;
   }();

@@ -188,8 +188,9 @@ void TraceTensor::shallow_copy_from(const c10::intrusive_ptr<c10::TensorImpl>& i
 }
 
 // The autograd engine asks whether it may add to a gradient that nobody else holds: no, it adds two of them.
+// Of a tensor that functions of Python's have seen, the Python object counts too.
 static bool asked_by_engine(const c10::TensorImpl* tensor) {
-  return c10::raw::intrusive_ptr::use_count(const_cast<c10::TensorImpl*>(tensor)) == 1 &&
+  return c10::raw::intrusive_ptr::use_count(const_cast<c10::TensorImpl*>(tensor)) <= 2 &&
          torch::autograd::get_current_graph_task_id() >= 0;
 }
 

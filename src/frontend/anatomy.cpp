@@ -13,6 +13,7 @@
 #include "frontend/state_facts.h"
 #include "frontend/symbols.h"
 #include "frontend/value_objects.h"
+#include "frontend/wrapper_tensors.h"
 
 namespace cresset::frontend {
 namespace {
@@ -387,6 +388,7 @@ Anatomy take_apart(PyObject* object) {
             {PyRef::borrow(PyCFunction_GET_SELF(object))}};
   }
   if (PyFunction_Check(object)) return of_function(object);
+  if (is_wrapper(object)) return anatomy_of_wrapper(object);
   if (PySet_CheckExact(object))
     return of_items(Anatomy::Kind::Set, object, checked(PyTuple_Pack(1, (PyObject*)Py_TYPE(object))));
   if (is_deque_exactly(object)) {
@@ -407,6 +409,11 @@ Anatomy take_apart(PyObject* object) {
 }
 
 std::string part_name(const Anatomy& anatomy, size_t i) {
+  if (anatomy.kind == Anatomy::Kind::Wrapper) {
+    static constexpr const char* kNumbers[kWrapperNumbers] = {"size()", "stride()", "storage_offset()"};
+    if (i < kWrapperNumbers) return kNumbers[i];
+    return utf8(PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - kWrapperNumbers)));
+  }
   if (!has_attributes(anatomy.kind) || i < item_count(anatomy)) return std::to_string(i);
   PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - item_count(anatomy)));
   return utf8(is_slot(name) ? ((PyDescrObject*)name)->d_name : name);
@@ -492,6 +499,7 @@ PyRef make_whole(const Anatomy& anatomy) {
     return checked(PyObject_GetAttr(anatomy.parts[0].get(), form_item(anatomy, 0)));
   if (anatomy.kind == Anatomy::Kind::Exception) return make_exception(anatomy);
   if (anatomy.kind == Anatomy::Kind::Traceback) return make_traceback(anatomy);
+  if (anatomy.kind == Anatomy::Kind::Wrapper) return make_wrapper(anatomy);
   const bool has_state = form_item(anatomy, 1) == Py_True;
   const PyRef args = tuple_of({anatomy.parts.begin(), anatomy.parts.end() - (has_state ? 1 : 0)});
   PyRef made = checked(PyObject_CallObject(form_item(anatomy, 0), args.get()));

@@ -33,6 +33,8 @@ struct Anatomy {
     Traceback,  // form: (where each entry stands, the entries' globals)
     Iterator,   // by its __reduce__; form: (callable, has a state); parts: arguments, state
     Value,      // value_objects.h; likewise
+    Wrapper,  // wrapper_tensors.h; form: (type, attribute names, dtype, device, requires_grad); parts: sizes, strides,
+              // storage offset, attributes' values
   };
   Kind kind = Kind::None;
   PyRef form;
@@ -54,10 +56,13 @@ inline bool has_places(Anatomy::Kind kind) { return has_attributes(kind) || kind
 // Kinds that make_empty() refuses.
 inline bool is_made_whole(Anatomy::Kind kind) {
   return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Method || kind == Anatomy::Kind::BuiltinMethod ||
-         kind == Anatomy::Kind::Exception || kind == Anatomy::Kind::Traceback || kind == Anatomy::Kind::Value;
+         kind == Anatomy::Kind::Exception || kind == Anatomy::Kind::Traceback || kind == Anatomy::Kind::Value ||
+         kind == Anatomy::Kind::Wrapper;
 }
 // Kinds of which some parts are made to be looked at.
-inline bool makes_parts(Anatomy::Kind kind) { return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Value; }
+inline bool makes_parts(Anatomy::Kind kind) {
+  return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Value || kind == Anatomy::Kind::Wrapper;
+}
 
 // An instance of a Python class whose whole state is its __dict__ and its slots, and its items when it is a list or a
 // dict. Not a module: those are what they are by identity.

@@ -13,6 +13,7 @@
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/state_guard.h"
+#include "frontend/wrapper_tensors.h"
 
 namespace cresset::frontend {
 namespace {
@@ -239,8 +240,8 @@ bool holds_tensor(PyObject* object, int depth = 0) {
 
 // An argument that carries data (a batch, a cache) is guarded by its parts, other objects by identity, until they vary.
 bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
-  if (!any_object_ || !is_data_object(object)) return false;
-  return holds_tensor(object) ||
+  if (!any_object_ || (!is_data_object(object) && !is_wrapper(object))) return false;
+  return is_wrapper(object) || holds_tensor(object) ||
          (varying_objects != nullptr &&
           std::find(varying_objects->begin(), varying_objects->end(), path) != varying_objects->end());
 }
@@ -251,11 +252,15 @@ void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
   if (makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
   const bool fixed = !is_range_iterator(anatomy) && !has_places(anatomy.kind) &&  // that is made anew where it stands
                      anatomy.kind != Anatomy::Kind::Generator;
-  fixed_depth_ += fixed;
+  const bool is_wrapper = anatomy.kind == Anatomy::Kind::Wrapper;
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
+    const bool is_size = is_wrapper && i < kWrapperNumbers - 1;  // symbolic from the first call, as other tensors' are
+    const bool every = std::exchange(every_int, every_int || is_size);
+    fixed_depth_ += fixed && !is_size;
     spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
+    fixed_depth_ -= fixed && !is_size;
+    every_int = every;
   }
-  fixed_depth_ -= fixed;
 }
 
 namespace {
@@ -446,6 +451,17 @@ static void put_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols)
   }
 }
 
+// Of a wrapper: its sizes, which it is given when the piece begins.
+static void note_sizes(const ArgSpec& spec, PyObject* wrapper, Symbols& symbols) {
+  const Anatomy anatomy = take_apart(wrapper);
+  Symbols::Wrapper sizes{wrapper, {}, {}};
+  sizes.sizes = with_symbols(spec.children[0], anatomy.parts[0].get(), symbols);
+  sizes.strides = with_symbols(spec.children[1], anatomy.parts[1].get(), symbols);
+  symbols.wrappers.push_back(std::move(sizes));
+  for (size_t i = kWrapperNumbers; i < spec.children.size(); ++i)
+    with_symbols(spec.children[i], anatomy.parts[i].get(), symbols);
+}
+
 // Of a generator. Its parts are as of a frame (point.h); numbers are in slots and stack.
 static void put_symbols_into_frame(const ArgSpec& spec, PyObject* generator, Symbols& symbols) {
   const Anatomy anatomy = take_apart(generator);
@@ -478,6 +494,10 @@ PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   if (is_keywords(spec)) return keywords_with_symbols(spec, object, symbols);
   if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Generator) {
     put_symbols_into_frame(spec, object, symbols);
+    return PyRef::borrow(object);
+  }
+  if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Wrapper) {
+    note_sizes(spec, object, symbols);
     return PyRef::borrow(object);
   }
   if (spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind)) {

@@ -117,6 +117,11 @@ struct Symbols {
   const std::vector<PyRef>& numbers;
   PlacedNumbers& placed;
   size_t next = 0;
+  struct Wrapper {  // whose sizes are symbolic
+    PyObject* object;
+    PyRef sizes, strides;
+  };
+  std::vector<Wrapper> wrappers;
 };
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols);
 

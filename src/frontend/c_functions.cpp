@@ -90,9 +90,7 @@ const Names kTorchOutside = {"manual_seed",
                              "retain_grad",
                              "_set_deterministic_algorithms",
                              "register_post_accumulate_grad_hook",
-                             "_backward",
-                             "_jvp_increment_nesting",
-                             "_enter_dual_level"};
+                             "_backward"};
 
 bool is_torch(std::string_view module) { return module == "torch" || module.substr(0, 6) == "torch."; }
 

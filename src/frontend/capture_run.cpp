@@ -1,6 +1,7 @@
 #include "frontend/capture_run.h"
 
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_cpp_function.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/python_symnode.h>
@@ -117,6 +118,15 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
+// The objects that nodes of autograd's are in Python: with contexts of custom functions, and hooks.
+PyRef objects_of(const std::vector<torch::autograd::Node*>& nodes) {
+  PyRef out = checked(PyList_New(0));
+  for (torch::autograd::Node* node : nodes)
+    if (PyList_Append(out.get(), checked(torch::autograd::functionToPyObject(node->getptr())).get()) < 0)
+      throw PythonError{};
+  return out;
+}
+
 // A branch that leaves its operand on the stack: the outcome alone does not tell what comes of it.
 bool keeps_operand(const CressetActivation& activation) {
   return cresset_jump_keeps_operand(opcode_in_progress(activation)) != 0;
@@ -188,17 +198,21 @@ class CaptureRun final : public PieceMaker {
     if (stopped_ || piece_->refused() || last.point == nullptr) return {};
     std::string why;
     const Frames frames = frames_after(activation, point == CRESSET_BEFORE, &why);
-    if (!frames.contents || !(frames.place == last.point->place)) return {};
+    if (!frames.contents || !(frames.place == last.point->place)) return go_on_natively(), PyRef();
     time_.go();
     const SeeRunning running(frames.running);
     stopped_ = cresset_eval_is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
     if (stopped_) time_.stop();
-    if (stopped_) ++live_totals().native_stretches;
-    if (stopped_ && compiling_ != nullptr) compiling_->end();
-    if (stopped_) return {};
+    if (stopped_) return go_on_natively(), PyRef();
     put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
     PyObject* const given = PyDict_GetItemString(piece_->given_kwargs(), "value");
     return given != value ? PyRef::borrow(given) : PyRef();
+  }
+
+  void go_on_natively() {
+    stopped_ = true;
+    ++live_totals().native_stretches;
+    if (compiling_ != nullptr) compiling_->end();
   }
 
   template <class Natively, class Go>
@@ -241,7 +255,10 @@ class CaptureRun final : public PieceMaker {
     capture.locate = [tracker = std::make_shared<LocationTracker>()](bridge::Capture& c) { tracker->update(c); };
     capture.symbolic_number = &symbolic_number;
     capture.on_close = [this] { time_.stop(); };
-    if (session_ != nullptr) capture.before_flush = [this](const std::string& why) { return end_at_break(why); };
+    if (session_ != nullptr) {
+      capture.before_flush = [this](const std::string& why) { return end_at_break(why); };
+      capture.run_record = [this](const auto& python, const auto& run) { run_record(python, run); };
+    }
     bool taken = true;
     try {
       piece->enter(args, kwargs);
@@ -333,13 +350,14 @@ class CaptureRun final : public PieceMaker {
     refuse_earlier_pieces();
     if (session_ != nullptr && !session_->refusal().empty()) piece_->refuse(session_->refusal());
     variant.raised |= session_ != nullptr && session_->was_unseen();
+    if (session_ != nullptr && session_->in_transform()) piece_->refuse("the call leaves a level of forward_ad open");
     variant.after = TorchState::now();
     if (!variant.after.reachable_from(variant.state)) piece_->refuse("the call changes torch's modes");
     if (piece_->refused()) return;
     piece_->begin_recipes(session_.get());
     const bridge::Capture::Scope scope(piece_->capture());  // guests answer for their stand-ins
     try {
-      if (session_ != nullptr) variant.effects = build_effects(piece_->recipes(), session_->writes());
+      if (session_ != nullptr) variant.effects = effects_of(piece_->recipes());
       variant.result = piece_->recipes().build(result, "result");
       build_fates();
     } catch (const UnsupportedResult& e) {
@@ -442,8 +460,7 @@ class CaptureRun final : public PieceMaker {
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
       return "in the middle of an operation of the interpreter";
     if (session_->has_ended()) return "when the program has ended, and what it held dies";
-    if (op.in_transform) return "inside a transform of torch.func";
-    if (op.kind == Operation::Kind::Call && begins_transform(op.call.callable)) return "it begins a transform";
+    if (op.in_transform) return "inside a transform of torch.func, or a level of torch.autograd.forward_ad";
     if (op.uses_up) return "the operation in progress has begun to use up what it was given";
     if (piece_->capture().writes() != op.writes) return "the operation had written tensors before";
     std::string why;
@@ -460,7 +477,7 @@ class CaptureRun final : public PieceMaker {
     variant.next.point = point_at(frames.place);
     variant.next.operation = op.kept();
     try {
-      variant.effects = build_effects(recipes, session_->writes());
+      variant.effects = effects_of(recipes);
       variant.next.frames = recipes.build(frames.contents.get(), "frames");
       for (const PyRef& operand : variant.next.operation.operands)
         variant.next.operands.push_back(recipes.build(operand.get(), "operand"));
@@ -474,6 +491,23 @@ class CaptureRun final : public PieceMaker {
     for (const StateFacts::Input& input : variant.facts.inputs()) collect_constants(input.spec, variant.next.constants);
     session_->ends_here();
     return piece_->end_recipes(op.serial);
+  }
+
+  // Autograd's record of a piece that ends, at a break or with the call.
+  void run_record(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run) {
+    const py::gil_scoped_acquire gil;
+    std::optional<CompilingFlag> compiling;
+    std::optional<Replacements> replacements;
+    if (scope_ == nullptr) {
+      compiling.emplace();
+      replacements.emplace(session_.get());
+    }
+    session_->run_part(objects_of(python).get(), run);
+  }
+
+  std::vector<Effect> effects_of(RecipeBuilder& recipes) {
+    drop_replaced(session_->writes());
+    return build_effects(recipes, session_->writes());
   }
 
   void build_fates() {

@@ -14,6 +14,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/symbols.h"
+#include "frontend/wrapper_tensors.h"
 #include "sym/explain.h"
 
 namespace cresset::frontend {
@@ -143,6 +144,11 @@ PyObject* plain(PyObject*, PyObject* object) {
   return guarded([&] { return without_symbols(PyRef::borrow(object)).release(); });
 }
 
+PyObject* is_own(PyObject*, PyObject* object) {
+  Session* const session = is_capturing() ? Session::current() : nullptr;
+  return PyBool_FromLong(session != nullptr && session->is_own(object));
+}
+
 // A size as the graph has it: "s0 + 1". None: no symbol.
 PyObject* size_text(PyObject*, PyObject* object) {
   return guarded([&]() -> PyObject* {
@@ -214,6 +220,8 @@ PyMethodDef functions[] = {
     {"call_shallow", (PyCFunction)(void (*)(void))call_shallow, METH_FASTCALL,
      "Calls a function so that inside a compiled call the functions that it calls are compiled, not itself."},
     {"plain", plain, METH_O, "The object with plain numbers for symbolic ones."},
+    {"_is_own", is_own, METH_O, "Whether the call that is captured made the object."},
+    {"_make_wrapper", make_wrapper_of_call, METH_VARARGS, "A tensor of a class with __torch_dispatch__."},
     {"size_text", size_text, METH_O, "The expression of a symbolic size; None for others."},
     {"_hide_frames", hide_frames, METH_O, "Frames of this code are passed over where Python looks at the stack."},
     {"_use_equivalents", use_equivalents, METH_VARARGS, "What is evaluated in the place of builtins."},

@@ -2,11 +2,38 @@
 
 #include <opcode.h>
 
+#include <map>
+#include <string_view>
+#include <utility>
+
 #include "frontend/py_objects.h"
 #include "frontend/replay.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
+
+// Of items and cells: a later write to the same place comes before anybody else sees them. Parameters of a module, say,
+// that torch.func.functional_call exchanges and puts back. The order of a dictionary's keys is not theirs to change.
+void drop_replaced(std::vector<Write>& writes) {
+  std::vector<bool> replaced(writes.size(), false);
+  std::map<std::pair<PyObject*, std::string_view>, size_t> last;
+  for (size_t i = 0; i < writes.size(); ++i) {
+    const Write& write = writes[i];
+    const auto of_owner = last.lower_bound({write.owner.get(), {}});
+    const bool sets = (write.kind == Write::Kind::Item && write.had_key) || write.kind == Write::Kind::Cell;
+    if (sets && !write.values.empty()) {
+      const std::string_view key = write.kind == Write::Kind::Item ? utf8(write.key.get()) : "";
+      const auto [at, first] = last.try_emplace({write.owner.get(), key}, i);
+      if (!first) replaced[std::exchange(at->second, i)] = true;
+    } else {  // it may look at what is there
+      auto end = of_owner;
+      while (end != last.end() && end->first.first == write.owner.get()) ++end;
+      last.erase(of_owner, end);
+    }
+  }
+  size_t next = 0;
+  std::erase_if(writes, [&](const Write&) { return replaced[next++]; });
+}
 
 std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Write>& writes) {
   std::vector<Effect> out;

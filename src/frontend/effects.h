@@ -17,6 +17,9 @@ struct Effect {
   int operation = 0;
 };
 
+// Writes that have no effect are gone, with the values that they keep.
+void drop_replaced(std::vector<Write>& writes);
+
 // Throws UnsupportedResult when a value has no recipe.
 std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Write>& writes);
 

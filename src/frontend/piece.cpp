@@ -14,6 +14,7 @@
 #include "frontend/released_inputs.h"
 #include "frontend/set_aside.h"
 #include "frontend/symbols.h"
+#include "frontend/wrapper_tensors.h"
 #include "sym/explain.h"
 
 namespace cresset::frontend {
@@ -144,6 +145,10 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   given_args_ = with_symbols(variant_->args, args, symbols);
   given_kwargs_ = with_symbols(variant_->kwargs, kwargs, symbols);
   variant_->facts.place(leaves_.state, symbols);
+  for (const Symbols::Wrapper& wrapper : symbols.wrappers) {
+    const bridge::Capture::Scope scope(*capture_);
+    give_sizes(wrapper.object, wrapper.sizes.get(), wrapper.strides.get());
+  }
 }
 
 void Piece::note_fixed(const at::Tensor& tensor, const std::string& name, const std::vector<bridge::DimMark>& marks) {

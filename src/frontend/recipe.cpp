@@ -17,6 +17,7 @@
 #include "frontend/state_facts.h"
 #include "frontend/symbols.h"
 #include "frontend/value_objects.h"
+#include "frontend/wrapper_tensors.h"
 
 namespace cresset::frontend {
 namespace {
@@ -78,6 +79,7 @@ static std::vector<PyObject*> held_by_function(PyObject* object) {
 bool RecipeBuilder::contains_traced(PyObject* object, int depth) {
   if (depth == 0) looked_into_.clear();
   if (depth > 64 || is_plain_immutable(object) || !looked_into_.insert(object).second) return false;
+  if (is_wrapper(object)) return existed == nullptr || !existed(object);
   if (is_tensor(object)) return bridge::TraceTensor::from(THPVariable_Unpack(object)) != nullptr;
   if (is_symbolic_number(object)) return true;
   if (PyType_Check(object) && (existed == nullptr || existed(object))) return false;
@@ -189,7 +191,10 @@ Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   Recipe recipe;
   if (running_functions.count(object) == 0) object = original_of(object);
-  if (is_tensor(object)) return build_tensor(object, path);
+  const bool wraps = is_wrapper(object);
+  if (is_tensor(object) && !wraps) return build_tensor(object, path);
+  if (wraps && tensor_of(object).requires_grad() && tensor_of(object).grad_fn())
+    throw UnsupportedResult{path, std::string(Py_TYPE(object)->tp_name) + ", which wants gradients"};
   if (is_symbolic_number(object)) return build_number(object, path);
   PyObject* const way = argument_path != nullptr ? argument_path(object) : nullptr;
   const bool is_constant_tuple =

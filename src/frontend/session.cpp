@@ -12,6 +12,7 @@
 #include "frontend/recipe.h"
 #include "frontend/special_cases.h"
 #include "frontend/transforms.h"
+#include "frontend/wrapper_tensors.h"
 
 namespace cresset::frontend {
 namespace {
@@ -66,6 +67,8 @@ void Session::learn_guarded(PyObject* object) {
   if (!is_tensor(object)) learn((PyObject*)Py_TYPE(object));
 }
 
+bool Session::in_transform() const { return tangent_levels_ > 0 || inside_transform(); }
+
 // What a piece must not leave behind.
 const std::string& Session::refusal() {
   for (const auto& [variable, before] : variables_before_) {
@@ -87,11 +90,14 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
     table->clear();
   }
   seen_ = ignored_;
+  for (const Pair& ignored : ignored_)
+    if (PyType_Check((PyObject*)ignored.a)) facts_->classes().elsewhere((PyTypeObject*)ignored.a, (PyObject*)ignored.b);
   writes_.clear();
   in_state_.clear();
   for (auto& [list, sum] : sums_) kept_.push_back(std::move(sum.sum));
   sums_.clear();
   symbols_placed_ = false;
+  tangent_levels_ = 0;
   held_by_records_.clear();
   added_.clear();
   inserting_.clear();
@@ -176,7 +182,8 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     Py_ssize_t position = 0;
     for (size_t i = 0; PyDict_Next(object, &position, &key, &value); ++i) child(i, key, value);
   } else if (spec.kind == ArgSpec::Kind::Anatomy) {
-    if (PyObject* dict = has_attributes(spec.anatomy.kind) ? instance_dict(object) : nullptr) {
+    const bool attributes = has_attributes(spec.anatomy.kind) || spec.anatomy.kind == Anatomy::Kind::Wrapper;
+    if (PyObject* dict = attributes ? instance_dict(object) : nullptr) {
       learn(dict);
       mark_whole(dict);
       argument_paths_.emplace(dict, extended(path, checked(PySlice_New(nullptr, nullptr, nullptr)).get()));
@@ -203,8 +210,10 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
 }
 
 void Session::ignore(PyObject* dict_or_class, const char* key) {
-  ignored_.insert({dict_or_class, kept_.emplace_back(checked(PyUnicode_InternFromString(key))).get()});
+  PyObject* const name = kept_.emplace_back(checked(PyUnicode_InternFromString(key))).get();
+  ignored_.insert({dict_or_class, name});
   seen_.insert(ignored_.begin(), ignored_.end());
+  if (facts_ != nullptr && PyType_Check(dict_or_class)) facts_->classes().elsewhere((PyTypeObject*)dict_or_class, name);
 }
 
 // No fact may be about it: it is another one at each call.
@@ -556,7 +565,10 @@ void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
     return learn(found), value == found ? learn(value) : void();
   }
   if (is_thread_local(owner) && first(owner, name)) facts_->member(owner, name, value);
-  if (PyModule_Check(owner)) return read_key(PyModule_GetDict(owner), name, value);
+  if (PyModule_Check(owner)) {  // the value may be the default of getattr(), or the answer of hasattr()
+    PyObject* const own = PyDict_GetItemWithError(PyModule_GetDict(owner), name);
+    return read_key(PyModule_GetDict(owner), name, own), own != value ? learn(value) : void();
+  }
   if (PyType_Check(owner)) return read_class((PyTypeObject*)owner, name), learn(value);
   PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
   if (found != nullptr && Py_TYPE(found) == &PyGetSetDescr_Type) return read_computed(owner, name, found, value);
@@ -656,6 +668,8 @@ bool Session::before_write(const CressetWrite& write) {
   if (!outer_.empty()) no_write_in_part(write);
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && existed(write.owner) && is_foreign(write.owner))
     return true;
+  had_key_ = write.kind == CRESSET_WRITE_ITEM && PyDict_CheckExact(write.owner) && PyUnicode_CheckExact(write.key) &&
+             PyDict_Contains(write.owner, write.key) == 1;
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner), false;
   if (write.kind == CRESSET_WRITE_ATTRIBUTE && is_symbolic_number(write.owner))
     return no_attributes_of(write.owner, write.key), false;
@@ -691,7 +705,7 @@ void Session::add_write(Write write) {
 }
 
 void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
-  if (is_tensor(owner) && is_own_tensor(owner)) {  // with the tensor, when that lives on
+  if (is_own_tensor(owner) || (!existed(owner) && is_wrapper(owner))) {  // with the tensor, when that lives on
     if (value != nullptr && PyDict_Check(value)) held_by_records_.push_back(PyRef::borrow(value));
     return;
   }
@@ -743,6 +757,7 @@ void Session::after_write(const CressetWrite& write) {
   }
   if (write.kind == CRESSET_WRITE_CELL) mark_whole(owner);
   if (write.key != nullptr) seen_.insert({owner, write.key});
+  kept.had_key = write.kind == CRESSET_WRITE_ITEM && had_key_;
   kept_.push_back(PyRef::borrow(write.key));
   add_write(std::move(kept));
 }

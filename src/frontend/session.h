@@ -32,6 +32,7 @@ struct Write {
   std::vector<PyRef> values;  // empty for Attribute, Item, Cell: deleted
   PyRef kwnames;              // Method
   int operation = 0;          // InPlace: NB_INPLACE_*
+  bool had_key = false;       // Item: of a dictionary that had the key
 };
 
 // An operation in progress, which the evaluator has told of. Borrowed: what it needs is on the stack.
@@ -85,6 +86,7 @@ class Session {
   // Likewise of frames that go on.
   PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception);
   const InProgress& in_progress() const { return in_progress_; }
+  bool in_transform() const;  // of torch.func, or in a level of forward differentiation
   // The piece ended at the operation in progress, which may run code of the program before it is done.
   void ends_here() { ended_in_ = in_progress_.activation; }
   // Keeps an object alive until the call ends.
@@ -95,6 +97,9 @@ class Session {
   // own.
   void begin_part(PyObject* roots);
   void end_part() { outer_.pop_back(); }
+  // Runs a part of the capture's in which C++ code calls functions of the program: without the GIL, their frames
+  // evaluated.
+  void run_part(PyObject* roots, const std::function<void()>& run);
 
   // Whether a tuple of constants was there before: of the code, or of state.
   bool is_older(PyObject* tuple) { return ages_known_ && (!PyObject_GC_IsTracked(tuple) || !is_young(tuple)); }
@@ -105,11 +110,13 @@ class Session {
     const auto found = objects_.find(object);
     return found != objects_.end() && found->second.known;
   }
+  // Whether the call made the object, while a piece is open.
+  bool is_own(PyObject* object) { return open() && !existed(object) && is_young(object); }
   // Whether it is an argument that the piece must not look into (ArgSpec::Kind::Opaque).
   bool is_opaque(PyObject* object) const;
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
   PyObject* argument_path(PyObject* object) const;
-  const std::vector<Write>& writes() const { return writes_; }
+  std::vector<Write>& writes() { return writes_; }
   // Containers that autograd's record refers to, where nothing else of the call's may: of hooks on the call's own
   // tensors.
   const std::vector<PyRef>& held_by_records() const { return held_by_records_; }
@@ -177,7 +184,7 @@ class Session {
   void refuse(std::string why);
   bool is_outer(PyObject* object) const;
   void fail_part(const char* what);
-  void no_effect_on(PyObject* object, const char* what);  // in a part: fails it
+  void no_effect_on(PyObject* object, const char* what, const char* method = nullptr);  // in a part: fails it
   void no_write_in_part(const CressetWrite& write);
   void no_call_in_part(const CCall& what, const CressetCall& call);
   void learn(PyObject* object);
@@ -301,6 +308,8 @@ class Session {
   std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there
   bool ages_known_ = false;
   bool changes_shared_class_ = false;
+  int tangent_levels_ = 0;                            // that the piece has entered
+  bool had_key_ = false;                              // of the write in progress
   bool unseen_ = false;                               // a frame ran in CPython's own loop while the piece was open
   int outermost_frames_ = 0;                          // that were entered, one after the other
   int inside_ = 0;                                    // of how many containers and objects, while arguments are added

@@ -264,7 +264,6 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   in_progress_.call = call;
   CCall what = looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
   if (what.effect == CEffect::Outside && differentiates_own_tensors(what, call)) what.effect = CEffect::Pure;
-  if (what.effect == CEffect::Outside && may_begin_on_wrappers(what.name)) what.effect = CEffect::Pure;
   if (what.effect == CEffect::Outside && is_lock_of_cached_property(*activation, what)) what.effect = CEffect::Pure;
   if (what.self != nullptr && PyContextVar_CheckExact(what.self)) {
     if (existed(what.self)) read_context_variable(what.self, std::string_view(what.name) != "get");
@@ -461,6 +460,7 @@ void Session::note_call(const CressetCall& call, PyObject* result) {
   const CCall what = classify(call);
   const size_t count = static_cast<size_t>(call.nargs);
   const std::string_view name = what.name;
+  tangent_levels_ += changes_level(name);
   if (asks_abstract_class(call) && existed(call.args[0])) facts_->classes().abstract((PyTypeObject*)call.args[0]);
   if (PyWeakref_CheckRef(call.callable)) read_weakref(call.callable, result);
   static PyObject* const id = module_attribute("builtins", "id");

@@ -40,7 +40,7 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
   in_progress_.serial = capture_->serial();
   in_progress_.writes = capture_->writes();
   in_progress_.state = TorchState::now();
-  in_progress_.in_transform = inside_transform();
+  in_progress_.in_transform = in_transform();
 }
 
 // A branch on a tensor, or on a number that data gives: the piece ends, and one for this outcome begins.

@@ -1,5 +1,7 @@
 // Parts of a program that may run or not, or several times: what they do is recorded, so nothing else may come of it.
 
+#include <torch/csrc/utils/pybind.h>
+
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 
@@ -51,6 +53,26 @@ void Session::begin_part(PyObject* roots) {
   if (!Reach(*this, outer_.back()).from(roots)) capture_->fail_part("too many objects can be reached from it");
 }
 
+void Session::run_part(PyObject* roots, const std::function<void()>& run) {
+  const InProgress around = in_progress_;
+  const int kernels = std::exchange(capture_->recording, 0);  // one may have asked for data, which ended the piece
+  begin_part(roots);
+  std::exception_ptr raised;
+  watched([&] {
+    const py::gil_scoped_release no_gil;
+    try {
+      run();
+    } catch (...) {
+      raised = std::current_exception();
+    }
+    return PyRef();
+  });
+  end_part();
+  capture_->recording = kernels;
+  in_progress_ = around;
+  if (raised) std::rethrow_exception(raised);
+}
+
 bool Session::is_outer(PyObject* object) const {
   if (const auto found = objects_.find(object); found != objects_.end() && (found->second.known || found->second.made))
     return true;
@@ -66,8 +88,10 @@ void Session::fail_part(const char* what) {
   throw PythonError{};
 }
 
-void Session::no_effect_on(PyObject* object, const char* what) {
-  if (!outer_.empty() && is_outer(object)) fail_part(what);
+void Session::no_effect_on(PyObject* object, const char* what, const char* method) {
+  if (outer_.empty() || !is_outer(object)) return;
+  if (method == nullptr) fail_part(what);
+  fail_part((std::string(what) + " (" + Py_TYPE(object)->tp_name + "." + method + ")").c_str());
 }
 
 void Session::no_write_in_part(const CressetWrite& write) {
@@ -82,7 +106,7 @@ void Session::no_write_in_part(const CressetWrite& write) {
 
 void Session::no_call_in_part(const CCall& what, const CressetCall& call) {
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites)
-    no_effect_on(what.self, "it changes a container from outside");
+    no_effect_on(what.self, "it changes a container from outside", what.name);
   if (what.effect == CEffect::SetsAttribute && (what.self != nullptr || call.nargs > 0))
     no_effect_on(what.self != nullptr ? what.self : call.args[0], "it sets an attribute of an object from outside");
   if (what.self != nullptr && PyIter_Check(what.self)) no_effect_on(what.self, "it advances an iterator from outside");

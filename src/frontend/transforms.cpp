@@ -94,14 +94,9 @@ PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& ru
   return run();
 }
 
-static bool begins_tangents(std::string_view name) {
-  return name == "_jvp_increment_nesting" || name == "_enter_dual_level";
-}
-
-bool may_begin_on_wrappers(const char* name) { return name != nullptr && inside_transform() && begins_tangents(name); }
-
-bool begins_transform(PyObject* callable) {
-  return PyCFunction_Check(callable) && begins_tangents(((PyCFunctionObject*)callable)->m_ml->ml_name);
+int changes_level(std::string_view name) {
+  if (name == "_enter_dual_level" || name == "_jvp_increment_nesting") return 1;
+  return name == "_exit_dual_level" || name == "_jvp_decrement_nesting" ? -1 : 0;
 }
 
 bool keeps_sizes(const char* name) {

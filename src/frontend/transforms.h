@@ -6,6 +6,8 @@
 // again.
 #pragma once
 
+#include <string_view>
+
 #include "bridge/capture.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/py_ref.h"
@@ -25,10 +27,8 @@ bool keeps_sizes(const char* name);
 // Whether a call that is known to change nothing is such an operator: no Python code can come of it.
 bool is_operator_on_wrappers(const char* name, const CressetCall& call);
 
-// Forward differentiation keeps tangents where nobody else sees them, and asks for storages when it begins: that is
-// done on real tensors, but for those that another transform has wrapped, which are asked nothing.
-bool may_begin_on_wrappers(const char* name);
-// What follows such a call of C code is inside a transform, where no piece begins.
-bool begins_transform(PyObject* callable);
+// Forward differentiation keeps tangents where nobody else sees them, at a level that such a C function enters (+1) or
+// leaves (-1); 0: another function.
+int changes_level(std::string_view name);
 
 }  // namespace cresset::frontend

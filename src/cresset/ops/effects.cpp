@@ -9,7 +9,7 @@
 namespace cresset::ops {
 
 bool has_effects(const graph::Node& node) {
-  static constexpr std::array<std::string_view, 24> kPrefixes = {"aten::rand",
+  static constexpr std::array<std::string_view, 26> kPrefixes = {"aten::rand",
                                                                  "aten::bernoulli",
                                                                  "aten::normal",
                                                                  "aten::uniform",
@@ -32,11 +32,14 @@ bool has_effects(const graph::Node& node) {
                                                                  "aten::alpha_dropout",
                                                                  "aten::feature_dropout",
                                                                  "aten::_scaled_dot_product_flash",
-                                                                 "prim::random"};
+                                                                 "prim::random",
+                                                                 "cresset::get_rng_state",
+                                                                 "cresset::set_rng_state"};
   if (node.results.empty()) return true;
   const std::string_view name = graph::op_name(node.op);
-  if (!name.starts_with("aten::") && !name.starts_with("prim::")) return find(node.op) == nullptr;
-  return std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view p) { return name.starts_with(p); });
+  if (std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view p) { return name.starts_with(p); }))
+    return true;
+  return !name.starts_with("aten::") && !name.starts_with("prim::") && find(node.op) == nullptr;
 }
 
 }  // namespace cresset::ops

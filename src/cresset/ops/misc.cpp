@@ -56,6 +56,23 @@ Result<Types> multinomial_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, self, std::move(sizes), DType::I64));
 }
 
+// ---- the state of the default CPU generator (bridge/generator_watch.h)
+
+constexpr int64_t kStateBytes = 5056;
+
+Result<Types> get_rng_state_shape(ShapeContext& shapes, const OpArgs&) {
+  TensorType out;
+  out.dtype = DType::U8;
+  return one(contiguous_like(shapes, out, {shapes.pool().constant(kStateBytes)}));
+}
+
+Result<Types> set_rng_state_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& state = args.tensor(0);
+  if (state.dtype != DType::U8 || state.rank() != 1 || shapes.constant(state.sizes[0]) != kStateBytes)
+    return shapes.invalid("is no state of a generator");
+  return one(contiguous_like(shapes, state, {shapes.pool().constant(0)}));
+}
+
 // nonzero_static(self, size, fill_value)
 Result<Types> nonzero_static_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
@@ -144,6 +161,8 @@ constexpr OpDef kRows[] = {
     {.schema = "aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor",
      .op_class = kExtern,
      .shape = like_self_shape},
+    {.schema = "cresset::get_rng_state() -> Tensor", .op_class = kExtern, .shape = get_rng_state_shape},
+    {.schema = "cresset::set_rng_state(Tensor state) -> Tensor", .op_class = kExtern, .shape = set_rng_state_shape},
     {.schema = "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "
                "generator=None) -> Tensor",
      .op_class = kExtern,

@@ -39,6 +39,9 @@ NATIVE = dict.fromkeys(
 }
 
 
+NATIVE_WITH_GRADIENTS = {"checkpointed": "a break where autograd packs what it saves by functions of the call's own"}
+
+
 @pytest.mark.parametrize("name,make,function,inputs", ROWS, ids=[r[0] for r in ROWS])
 @pytest.mark.parametrize("grad", [False, True], ids=["no_grad", "grad"])
 def test_generators(name, make, function, inputs, grad):
@@ -49,7 +52,7 @@ def test_generators(name, make, function, inputs, grad):
     assert_same(got, expected)
     stats = cresset.stats()
     native = stats["native_stretches"] + stats["eager_calls"] > 0
-    assert native == (name in NATIVE), stats["graph_break_reasons"]
+    assert native == (name in NATIVE or (grad and name in NATIVE_WITH_GRADIENTS)), stats["graph_break_reasons"]
 
 
 def lines_of(error):

@@ -1,0 +1,159 @@
+"""What saves and restores the state of torch's random numbers, and activation checkpoints, while something is captured.
+
+The state is a value of the program (bridge/generator_watch.h): `torch.random.fork_rng` is captured as it is. Of a
+checkpoint, autograd's record keeps what its function was given; when the record is run for the backward program, the
+function is called again, and what it computes is a part of that program.
+"""
+
+import contextlib
+
+import torch
+import torch.utils.checkpoint as checkpoints
+
+from . import _C
+
+_STATE_BYTES = torch.get_rng_state().numel()
+_get, _set = torch.get_rng_state, torch.set_rng_state
+_read, _write = torch.ops.cresset.get_rng_state.default, torch.ops.cresset.set_rng_state.default
+_Reentrant, _without_reentrant = checkpoints.CheckpointFunction, checkpoints._checkpoint_without_reentrant_generator
+
+
+def _is_state(state):
+    return type(state) is torch.Tensor and state.dtype == torch.uint8 and state.shape == (_STATE_BYTES,)
+
+
+def get_rng_state():
+    return _read() if _C.is_compiling() else _get()
+
+
+def set_rng_state(new_state):
+    if not _C.is_compiling() or not _is_state(new_state):
+        return _set(new_state)
+    _write(new_state)
+    return None
+
+
+class _Keep(torch.autograd.Function):
+    """Keeps tensors as operators keep theirs, which sees whether they are written to meanwhile."""
+
+    @staticmethod
+    def forward(ctx, _, *tensors):
+        ctx.save_for_backward(*tensors)
+        return torch.empty(0)
+
+    @staticmethod
+    def backward(ctx, _):
+        raise AssertionError("nothing depends on it")
+
+
+class _Region:
+    """A function that autograd's record calls again for the tensors that it saved."""
+
+    def __init__(self, function, preserve, args, kwargs):
+        self.function, self.args, self.kwargs = function, list(args), kwargs
+        self.tensors = [i for i, a in enumerate(args) if isinstance(a, torch.Tensor)]
+        self.kept = _Keep.apply(torch.empty(0, requires_grad=True), *(args[i] for i in self.tensors)).grad_fn
+        for i in self.tensors:
+            self.args[i] = None
+        self.state = get_rng_state() if preserve else None
+        self.casts = (
+            torch.is_autocast_enabled("cpu"),
+            torch.get_autocast_dtype("cpu"),
+            torch.is_autocast_cache_enabled(),
+        )
+        self.saved = 0
+        self.again = {}
+
+    def pack(self, tensor):
+        self.saved += 1
+        return self.saved - 1
+
+    def unpack(self, number):
+        if number not in self.again:
+            self.compute()
+        return self.again.pop(number)
+
+    def keep(self, tensor):
+        self.again[len(self.again)] = tensor.detach()
+        return None
+
+    def compute(self):
+        self.again = {}
+        args = list(self.args)
+        for i, tensor in zip(self.tensors, self.kept.saved_tensors):
+            args[i] = tensor
+        enabled, dtype, cached = self.casts
+        preserves = contextlib.nullcontext() if self.state is None else torch.random.fork_rng(devices=[])
+        with (
+            preserves,
+            torch.enable_grad(),
+            torch.amp.autocast("cpu", enabled=enabled, dtype=dtype, cache_enabled=cached),
+            torch.autograd.graph.saved_tensors_hooks(self.keep, lambda _: None),
+        ):
+            if self.state is not None:
+                set_rng_state(self.state)
+            self.function(*args, **self.kwargs)
+        if len(self.again) != self.saved:
+            raise checkpoints.CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {self.saved}\n"
+                f"Number of tensors saved during recomputation: {len(self.again)}."
+            )
+
+
+def without_reentrant(fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs):
+    plain = context_fn is checkpoints.noop_context_fn and determinism_check in ("default", "none") and not debug
+    if not plain or not _C.is_compiling():
+        yield from _without_reentrant(
+            fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs
+        )
+    elif not torch.is_grad_enabled():
+        yield
+    else:
+        region = _Region(fn, preserve_rng_state, args, kwargs)
+        with torch.autograd.graph.saved_tensors_hooks(region.pack, region.unpack):
+            yield
+
+
+def _without_gradients(value):
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if type(value) in (tuple, list):
+        return type(value)(map(_without_gradients, value))
+    if type(value) is dict:
+        return {key: _without_gradients(item) for key, item in value.items()}
+    return value
+
+
+class Reentrant:
+    """CheckpointFunction, whose backward would run autograd's engine within itself and fill `.grad` on the way.
+
+    Where gradients flow to its arguments, what the other implementation gives is the same. Tensors inside of containers
+    among its results have no gradients.
+    """
+
+    @staticmethod
+    def apply(function, preserve, *args):
+        wanted = torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
+        if not wanted or not _C.is_compiling():
+            return _Reentrant.apply(function, preserve, *args)
+        region = _Region(function, preserve, args, {})
+        with torch.autograd.graph.saved_tensors_hooks(region.pack, region.unpack):
+            result = function(*args)
+        if isinstance(result, torch.Tensor):
+            return result
+        if isinstance(result, tuple):
+            return tuple(r if isinstance(r, torch.Tensor) else _without_gradients(r) for r in result)
+        return _without_gradients(result)
+
+
+def rows():
+    """(where, name, what stands there while capturing)"""
+    return [
+        (torch, "get_rng_state", get_rng_state),
+        (torch.random, "get_rng_state", get_rng_state),
+        (torch, "set_rng_state", set_rng_state),
+        (torch.random, "set_rng_state", set_rng_state),
+        (checkpoints, "CheckpointFunction", Reentrant),
+        (checkpoints, "_checkpoint_without_reentrant_generator", without_reentrant),
+    ]
