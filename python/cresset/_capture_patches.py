@@ -9,13 +9,11 @@ import sys
 import threading
 import types
 import warnings
-import weakref
 
 import torch
-import torch.utils.hooks
 import torch.nn.functional as F
 
-from . import _C, _checkpoint, _control_flow, _equivalents  # noqa: F401  (in use from then on)
+from . import _C, _autograd, _control_flow, _equivalents, _wrappers  # noqa: F401  (in use from then on)
 
 _lock = threading.Lock()
 _depth = 0
@@ -659,31 +657,6 @@ def _of_gc(name, wanted=None):
     return asked
 
 
-_ARGUMENTS_OF_WRAPPERS = (
-    "strides storage_offset memory_format dtype layout device pin_memory requires_grad".split()  # noqa: SIM905
-)
-
-
-def _make_wrapper(cls, size, *args, **named):
-    """torch.Tensor._make_wrapper_subclass, whose sizes may be symbolic."""
-    named = {**dict(zip(_ARGUMENTS_OF_WRAPPERS, args)), **named}
-    return _C._make_wrapper(cls, size, named)
-
-
-_C._substitute(torch.Tensor._make_wrapper_subclass, _make_wrapper)
-
-_begin_handle = torch.utils.hooks.RemovableHandle.__init__
-
-
-def _begin_own_handle(self, hooks_dict, *, extra_dict=None):
-    """RemovableHandle(): hooks that only this call knows are not numbered among all of the process."""
-    if extra_dict is not None or not _C._is_own(hooks_dict):
-        return _begin_handle(self, hooks_dict, extra_dict=extra_dict)
-    self.hooks_dict_ref = weakref.ref(hooks_dict)
-    self.id = min(hooks_dict, default=0) - 1
-    self.extra_dict_ref = ()
-
-
 def _operators_of_control_flow():
     """Where torch's operators of control flow stand. Called by other names, they run for real, between two pieces."""
     from torch._higher_order_ops import cond as conds
@@ -775,7 +748,6 @@ _REPLACED = [
     (F, "one_hot", _one_hot),
     (torch, "broadcast_shapes", _broadcast_shapes),
     (torch.functional, "broadcast_shapes", _broadcast_shapes),
-    (torch.utils.hooks.RemovableHandle, "__init__", _begin_own_handle),
     (F, "scaled_dot_product_attention", _with_plain_bools(F.scaled_dot_product_attention)),
 ]
 for _name in ("__int__", "__floor__", "__ceil__"):
@@ -796,7 +768,7 @@ _vmap = sys.modules["torch._functorch.vmap"]
 _loading = functools.lru_cache(None)(_vmap.lazy_load_decompositions)
 _REPLACED.append((_vmap, "lazy_load_decompositions", _loading))
 _REPLACED += _operators_of_control_flow()
-_REPLACED += _checkpoint.rows()
+_REPLACED += _autograd.rows()
 _originals = [getattr(where, name) for where, name, _ in _REPLACED]
 _C._set_originals(
     [

@@ -1276,3 +1276,44 @@ def tangent_through_steps(w, x):
 def tangent_between_operators(w, x):
     y = x * 2 + 1
     return (jvp(lambda v: (v.sin() * 2).sum(), (y,), (y.cos(),))[1] * y).exp()
+
+
+@row
+def tangents_at_a_level(w, x):
+    with torch.autograd.forward_ad.dual_level():
+        y = torch.autograd.forward_ad.make_dual(x * 2, x.cos())
+        z = (y.sin() * y).sum(1)
+        return torch.autograd.forward_ad.unpack_dual(z)
+
+
+@row
+def tangent_that_lies_otherwise(w, x):
+    return jvp(lambda v: (v @ v.t()).sum() + v.sin(), (x,), (torch.ones(x.shape[1], x.shape[0], dtype=x.dtype).t(),))
+
+
+@row
+def break_at_a_level(w, x):
+    with torch.autograd.forward_ad.dual_level():
+        y = torch.autograd.forward_ad.make_dual(x, x.cos()).exp()
+        w.log.append(y.sum().item() > 0)
+        return torch.autograd.forward_ad.unpack_dual(y * 2).tangent
+
+
+@row
+def nested_vmap_with_a_number(w, x):
+    return vmap(vmap(lambda v: v * 2 + v.exp()))(x)
+
+
+@row(make=with_net(), between=grow)
+def tangent_of_a_module(w, x):
+    params = {k: v.detach() for k, v in w.net.named_parameters()}
+    return jvp(lambda v: functional_call(w.net, params, (v,)), (x,), (torch.ones_like(x),))[1]
+
+
+@row
+def absent_attributes_of_modules(w, x):
+    import math
+
+    if hasattr(torch, "no_such_thing") or getattr(math, "no_such_thing", None) is not None:
+        return x
+    return x * 2

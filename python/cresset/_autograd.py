@@ -1,4 +1,4 @@
-"""What saves and restores the state of torch's random numbers, and activation checkpoints, while something is captured.
+"""Python's part of autograd while something is captured: hooks, activation checkpoints, the state of random numbers.
 
 The state is a value of the program (bridge/generator_watch.h): `torch.random.fork_rng` is captured as it is. Of a
 checkpoint, autograd's record keeps what its function was given; when the record is run for the backward program, the
@@ -6,9 +6,11 @@ function is called again, and what it computes is a part of that program.
 """
 
 import contextlib
+import weakref
 
 import torch
 import torch.utils.checkpoint as checkpoints
+import torch.utils.hooks
 
 from . import _C
 
@@ -147,9 +149,22 @@ class Reentrant:
         return _without_gradients(result)
 
 
+_begin_handle = torch.utils.hooks.RemovableHandle.__init__
+
+
+def _begin_own_handle(self, hooks_dict, *, extra_dict=None):
+    """RemovableHandle(): hooks that only this call knows are not numbered among all of the process."""
+    if extra_dict is not None or not _C._is_own(hooks_dict):
+        return _begin_handle(self, hooks_dict, extra_dict=extra_dict)
+    self.hooks_dict_ref = weakref.ref(hooks_dict)
+    self.id = min(hooks_dict, default=0) - 1
+    self.extra_dict_ref = ()
+
+
 def rows():
     """(where, name, what stands there while capturing)"""
     return [
+        (torch.utils.hooks.RemovableHandle, "__init__", _begin_own_handle),
         (torch, "get_rng_state", get_rng_state),
         (torch.random, "get_rng_state", get_rng_state),
         (torch, "set_rng_state", set_rng_state),
