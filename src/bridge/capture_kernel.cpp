@@ -153,6 +153,8 @@ class Call {
       if (!capture_.env().pool().is_const(e)) return false;
       elements *= capture_.env().pool().const_value(e);
     }
+    const auto is_known = [&](sym::ExprId stride) { return capture_.env().pool().is_const(stride); };
+    if (!std::all_of(type.strides.begin(), type.strides.end(), is_known)) return false;
     return elements > 0 && elements * byte_size(type.dtype) <= kWatchedBytes;
   }
 

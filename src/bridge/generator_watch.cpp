@@ -79,6 +79,9 @@ void register_operators() {
 
 }  // namespace
 
+SavedGenerator::SavedGenerator() : state_(get_state()) {}
+void SavedGenerator::restore() const { set_state(state_); }
+
 void watch_default_generator() {
   static std::once_flag once;
   std::call_once(once, [] {

@@ -7,10 +7,22 @@
 // cresset::get_rng_state() -> Tensor, and cresset::set_rng_state(Tensor) -> Tensor, which gives an empty tensor.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 namespace cresset::bridge {
 
 // From now on, for as long as the process lives; registers the operators. The generator's class pointer is exchanged
 // for that of a class without members of its own, which asks the calling thread's capture first; idempotent.
 void watch_default_generator();
+
+// The state of the default generator, to be gone back to where a computation is done a second time.
+class SavedGenerator {
+ public:
+  SavedGenerator();
+  void restore() const;
+
+ private:
+  at::Tensor state_;
+};
 
 }  // namespace cresset::bridge

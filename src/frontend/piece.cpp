@@ -5,6 +5,8 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "base/log.h"
+#include "bridge/data_read.h"
+#include "bridge/generator_watch.h"
 #include "bridge/generic_rule.h"
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
@@ -260,6 +262,11 @@ bool Piece::stored_elsewhere(uint64_t before) {
   });
 }
 
+static bool draws(const graph::Graph& graph) {
+  return std::any_of(graph.order.begin(), graph.order.end(),
+                     [&](graph::NodeId id) { return bridge::is_random(graph.node(id).op); });
+}
+
 void Piece::compile_and_run() {
   capture_->close();
   size_t next_float = 0;
@@ -269,9 +276,11 @@ void Piece::compile_and_run() {
   std::vector<at::Tensor> real;
   bridge::Captured once;
   std::string internal_error;
+  std::optional<bridge::SavedGenerator> generator;  // what failed on the way has drawn
   try {
     bridge::Captured captured = capture_->finish(builder_->tensors);
     once = captured.for_one_run();
+    if (draws(*captured.graph)) generator.emplace();
     real = run_compiled(std::move(captured));
   } catch (const bridge::CaptureAbort& e) {  // a result that has no place in a program
     refuse(e.what_without_backtrace());
@@ -286,12 +295,14 @@ void Piece::compile_and_run() {
     refuse("an error of cresset's own: " + internal_error);
   } catch (const PythonError&) {  // misuse
     const SetAside error;
+    if (generator) generator->restore();
     run_once(std::move(once));
     throw;
   }
   variant_->in_inference = builder_->in_inference;
   if (refused()) variant_->entry.reset();
   if (real.size() == builder_->tensors.size()) return bridge::Capture::settle(builder_->tensors, real);
+  if (generator) generator->restore();
   run_once(std::move(once));
   capture_->rethrow_deferred();
   if (!internal_error.empty() &&

@@ -48,6 +48,19 @@ Result<Types> like_self_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(self, self.sizes, shapes.like_strides(self)));
 }
 
+// normal(mean, std), of which one or both are tensors
+template <size_t kArg>
+Result<Types> contiguous_as_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& like = args.tensor(kArg);
+  return one(contiguous_like(shapes, like, like.sizes));
+}
+
+Result<Types> normal_shape(ShapeContext& shapes, const OpArgs& args) {
+  auto sizes = shapes.broadcast(args.tensor(0).sizes, args.tensor(1).sizes);
+  if (!sizes.ok()) return sizes.fallback();
+  return one(contiguous_like(shapes, args.tensor(0), std::move(*sizes)));
+}
+
 Result<Types> multinomial_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   if (self.rank() != 1 && self.rank() != 2) return shapes.invalid("needs one or two dimensions");
@@ -71,6 +84,32 @@ Result<Types> set_rng_state_shape(ShapeContext& shapes, const OpArgs& args) {
   if (state.dtype != DType::U8 || state.rank() != 1 || shapes.constant(state.sizes[0]) != kStateBytes)
     return shapes.invalid("is no state of a generator");
   return one(contiguous_like(shapes, state, {shapes.pool().constant(0)}));
+}
+
+// _linalg_svd(A, full_matrices, compute_uv, driver) -> (U, S, Vh); LAPACK's matrices lie column by column.
+Result<Types> svd_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& a = args.tensor(0);
+  if (a.rank() < 2) return shapes.invalid("needs a matrix");
+  if (a.dtype != DType::F32 && a.dtype != DType::F64) return shapes.unsupported("singular values of other numbers");
+  const ExprId rows = a.sizes[a.rank() - 2], columns = a.sizes[a.rank() - 1];
+  const ExprId count = shapes.pool().min(rows, columns);
+  const auto of = [&](Sizes last) {
+    Sizes sizes(a.sizes.begin(), a.sizes.end() - 2);
+    sizes.insert(sizes.end(), last.begin(), last.end());
+    return contiguous_like(shapes, a, std::move(sizes));
+  };
+  const auto by_columns = [&](ExprId m, ExprId n) {
+    TensorType out = of({n, m});
+    std::swap(out.sizes[a.rank() - 2], out.sizes[a.rank() - 1]);
+    std::swap(out.strides[a.rank() - 2], out.strides[a.rank() - 1]);
+    return out;
+  };
+  if (!args.flag_or(2, true)) {
+    const TensorType none = contiguous_like(shapes, a, {shapes.pool().constant(0)});
+    return Types{none, of({count}), none};
+  }
+  const bool full = args.flag_or(1, false);
+  return Types{by_columns(rows, full ? rows : count), of({count}), by_columns(full ? columns : count, columns)};
 }
 
 // nonzero_static(self, size, fill_value)
@@ -155,12 +194,25 @@ constexpr OpDef kRows[] = {
          "aten::normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor",
      .op_class = kExtern,
      .shape = like_self_shape},
+    {.schema = "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = contiguous_as_shape<0>},
+    {.schema = "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = contiguous_as_shape<1>},
+    {.schema = "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+     .op_class = kExtern,
+     .shape = normal_shape},
     {.schema = "aten::uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor",
      .op_class = kExtern,
      .shape = like_self_shape},
     {.schema = "aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor",
      .op_class = kExtern,
      .shape = like_self_shape},
+    {.schema = "aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> "
+               "(Tensor U, Tensor S, Tensor Vh)",
+     .op_class = kExtern,
+     .shape = svd_shape},
     {.schema = "cresset::get_rng_state() -> Tensor", .op_class = kExtern, .shape = get_rng_state_shape},
     {.schema = "cresset::set_rng_state(Tensor state) -> Tensor", .op_class = kExtern, .shape = set_rng_state_shape},
     {.schema = "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "
