@@ -132,13 +132,6 @@ bool keeps_operand(const CressetActivation& activation) {
   return cresset_jump_keeps_operand(opcode_in_progress(activation)) != 0;
 }
 
-// What this file runs in Python is no part of the program.
-struct NotEvaluated {
-  NotEvaluated() { cresset_eval_pause(); }
-  ~NotEvaluated() { cresset_eval_unpause(); }
-  NotEvaluated(const NotEvaluated&) = delete;
-};
-
 // The frames as they stand once the operation in progress is done, its result not yet on the stack.
 Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why) {
   if (!is_truth || cresset_truth_is_result() != 0) return frames_of(activation, CRESSET_AFTER, 0, why);

@@ -1,6 +1,7 @@
-// The pending Python exception, set aside while other code runs.
+// The pending Python exception, and the evaluation of frames, set aside while other code runs.
 #pragma once
 
+#include "frontend/eval/hooks.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
@@ -43,6 +44,13 @@ class PendingError {
 
  private:
   PyRef type_, value_, trace_;
+};
+
+// What runs in Python meanwhile is no part of the program.
+struct NotEvaluated {
+  NotEvaluated() { cresset_eval_pause(); }
+  ~NotEvaluated() { cresset_eval_unpause(); }
+  NotEvaluated(const NotEvaluated&) = delete;
 };
 
 }  // namespace cresset::frontend

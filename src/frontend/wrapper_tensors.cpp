@@ -10,6 +10,7 @@
 #include "bridge/sym_node.h"
 #include "frontend/errors.h"
 #include "frontend/py_objects.h"
+#include "frontend/set_aside.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
@@ -22,12 +23,6 @@ PyRef numbers_of(c10::SymIntArrayRef values) {
 }
 
 bool is_sequence(PyObject* object) { return PyTuple_Check(object) || PyList_Check(object); }
-
-struct NotEvaluated {
-  NotEvaluated() { cresset_eval_pause(); }
-  ~NotEvaluated() { cresset_eval_unpause(); }
-  NotEvaluated(const NotEvaluated&) = delete;
-};
 
 std::vector<c10::SymInt> symbols_of(PyObject* tuple) {
   std::vector<c10::SymInt> out;
