@@ -149,6 +149,27 @@ class Reentrant:
         return _without_gradients(result)
 
 
+_functions = torch.autograd.function
+_begin_class = _functions.FunctionMeta.__init__
+
+
+def _number_of_function():
+    """Later calls make no such class, or share it."""
+    return next(_functions.AUTOGRAD_FUNCTION_COUNTER)
+
+
+_number_of_function._cresset_native = (_number_of_function.__code__, None)
+
+
+def _begin_function(cls, name, bases, attrs):
+    """FunctionMeta(): that a class of the call's is numbered among all of the process is no effect of the call."""
+    if not _C.is_compiling():
+        return _begin_class(cls, name, bases, attrs)
+    cls._backward_cls = type(name + "Backward", (_functions.BackwardCFunction,), {"_forward_cls": cls})
+    cls._backward_cls._autograd_function_id = _number_of_function()
+    type.__init__(cls, name, bases, attrs)
+
+
 _begin_handle = torch.utils.hooks.RemovableHandle.__init__
 
 
@@ -165,6 +186,7 @@ def rows():
     """(where, name, what stands there while capturing)"""
     return [
         (torch.utils.hooks.RemovableHandle, "__init__", _begin_own_handle),
+        (_functions.FunctionMeta, "__init__", _begin_function),
         (torch, "get_rng_state", get_rng_state),
         (torch.random, "get_rng_state", get_rng_state),
         (torch, "set_rng_state", set_rng_state),

@@ -510,9 +510,9 @@ def is_contiguous(tensor, memory_format=torch.contiguous_format):
 
 
 def stride(tensor, *args, **kwargs):
-    """Tensor.stride(): a dimension of size 1 may have any, which is read from memory; programs for other sizes are
-    guarded to be that."""
-    if any(n < 2 for n in tensor.shape):
+    """Tensor.stride(): a dimension of size 1 may have any, which is read from memory where that is not laid out by the
+    program; programs for other sizes are guarded to be that."""
+    if any(n < 2 for n in tensor.shape) and not _C.lays_out(tensor):
         tensor.data_ptr()
     return torch._C.TensorBase.stride(tensor, *args, **kwargs)
 

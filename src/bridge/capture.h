@@ -115,6 +115,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool is_callers(const TraceTensor& tensor) const {
     return storages_[tensor.storage_id().index].home != OutputSpec::Kind::GraphOutput;
   }
+  // Whether the tensor will lie in memory that a kernel of the program writes: its strides are then what they are here,
+  // those of dimensions of size 1, too, which operators and callers choose as they like.
+  bool lays_out(const TraceTensor& tensor) const;
   // Whether the caller's memory begins with the base of this tensor; when so, later calls are held to it.
   bool starts_storage(const TraceTensor& tensor);
   // The whole storage that a view lies in, as it is now.
@@ -176,6 +179,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // are without a history then: compiled code gives them theirs. Not under the GIL. Says why it cannot be; then nothing
   // has changed.
   std::string record_gradients(const std::vector<at::Tensor>& results);
+  bool retained_gradients = false;  // why it cannot be: t.retain_grad()
   // Runs autograd's record, of which these nodes call functions of Python's: what those must not do now makes the part
   // fail. Empty: such nodes are left to autograd.
   std::function<void(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run)> run_record;
@@ -313,6 +317,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<StatedFact> facts_;
   std::shared_ptr<Backward> backward_;
   std::vector<at::Tensor> roots_;
+  void leave_to_autograd(const std::vector<torch::autograd::Node*>& python);
+  void note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results);
+  std::vector<at::Tensor> own_leaves_;                // results of which gradients are wanted
+  std::unordered_set<const c10::TensorImpl*> plain_;  // results that lie in a root's memory, and want no gradients
   std::vector<std::shared_ptr<Recording>> recordings_;
   std::string part_failure_;
   std::unordered_map<sym::VarId, std::string> origins_;

@@ -159,6 +159,9 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   const auto* of_autograd = torch::autograd::impl::get_view_autograd_meta(output);
   spec.detached =
       of_autograd == nullptr || !of_autograd->has_bw_view() || !of_autograd->get_backward_view().base_.requires_grad();
+  spec.leaf =
+      std::any_of(own_leaves_.begin(), own_leaves_.end(), [&](const at::Tensor& t) { return t.is_same(output); });
+  spec.plain = plain_.contains(output.unsafeGetTensorImpl());
   spec.unrecorded = !spec.detached && gradient_node(output) == nullptr;
   spec.conjugated = lazy.conjugated;
   spec.negated = lazy.negated;

@@ -83,15 +83,22 @@ class Call {
     return args;
   }
 
-  // A number on its way as a tensor, where it is the only tensor that the operator is given: a constant.
+  // A number on its way as a tensor, where it is the only tensor that the operator is given: a constant, or filled with
+  // what is known of it (the tensor on its way holds nothing then).
   void number_as_tensor(std::vector<Arg>& args) {
     if (std::holds_alternative<ValueId>(args[0]) || std::holds_alternative<graph::None>(args[0])) return;
     bool others = false;
     graph::Graph::for_each_value(args, [&](const ValueId&) { others = true; });
     if (others) return;
-    if (capture_.symbolic_number && capture_.symbolic_number(argument(0).toTensor()))
-      abort_capture("a symbolic number in a tensor of its own");
-    args[0] = value_of(capture_, argument(0).toTensor());
+    if (!capture_.symbolic_number || !capture_.symbolic_number(argument(0).toTensor())) {
+      args[0] = value_of(capture_, argument(0).toTensor());
+      return;
+    }
+    const DType dtype = std::holds_alternative<bool>(args[0])     ? DType::Bool
+                        : std::holds_alternative<double>(args[0]) ? capture_.default_dtype
+                                                                  : DType::I64;
+    args[0] = capture_.call(graph::op_id("aten::scalar_tensor"),
+                            {args[0], dtype, graph::None{}, graph::None{}, graph::None{}})[0];
   }
 
   // A number takes the dtype of the tensors beside it when these are floats, else the default one.
@@ -550,6 +557,11 @@ class Call {
     for (size_t i = kept; i < count_; ++i)
       if (argument(i).isTensor()) capture_.require_writable(*TraceTensor::from(stand_in(i)));
     const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(kept));
+    // Which dtypes an out argument may have differs from operator to operator, and meta kernels allow more.
+    for (size_t i = 0; i < entry_.out_arguments; ++i)
+      if (argument(kept + i).isTensor() &&
+          capture_.graph().type(results.at(i)).dtype != TraceTensor::from(stand_in(kept + i))->type().dtype)
+        abort_capture(entry_.name + " has an out argument of another dtype");
     std::vector<c10::IValue> outs;
     for (size_t i = 0; i < entry_.out_arguments; ++i) {
       if (argument(kept + i).isList()) abort_capture(entry_.name + " writes a list of tensors");
@@ -564,8 +576,6 @@ class Call {
     TraceTensor& target = *TraceTensor::from(target_tensor);
     check_overlap(target);
     const graph::TensorType& type = capture_.graph().type(result);
-    // Which dtypes an out argument may have differs from operator to operator: its meta kernel knows.
-    if (type.dtype != target.type().dtype) (void)generic_rule(capture_, graph::op_id(entry_.name), arguments(count_));
     bool same = type.sizes.size() == target.type().sizes.size();
     for (size_t d = 0; same && d < type.sizes.size(); ++d) same = decide_equal(type.sizes[d], target.type().sizes[d]);
     if (same) return capture_.write(target, fit(result, target));

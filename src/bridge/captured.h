@@ -43,6 +43,8 @@ struct OutputSpec {
   bool conjugated = false, negated = false;  // when its elements are read
   bool detached = false;                     // to autograd it is no view of what requires gradients
   bool unrecorded = false;                   // it is one, made where nothing was recorded
+  bool plain = false;                        // of what has gradients: an alias without (y.detach() beside y)
+  bool leaf = false;                         // gradients are wanted of it, and it begins there: the call made it
 
   at::Tensor marked(at::Tensor view) const;  // conjugated, negated
 };

@@ -1,5 +1,6 @@
 // The end of a piece: what was deferred happens, and trace tensors become real in place.
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "base/log.h"
@@ -116,8 +117,9 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
     layouts.push_back({t.sizes().vec(), t.strides().vec(), t.scalar_type(), t.device()});
   }
   for (const Backward::Leaf& leaf : backward.leaves)
-    leaves.push_back(leaf.home == OutputSpec::Kind::Input ? once->originals[leaf.position]
-                                                          : once->captured.constants[leaf.position]);
+    leaves.push_back(leaf.home == OutputSpec::Kind::Input      ? once->originals[leaf.position]
+                     : leaf.home == OutputSpec::Kind::Constant ? once->captured.constants[leaf.position]
+                                                               : results[leaf.position]);
   set_gradients(roots, leaves, std::move(layouts), {}, [once](const std::vector<at::Tensor>& tangents, const auto&) {
     const BelowEverything below;
     return once->interpreter.gradients(*once->captured.backward, tangents);
@@ -140,7 +142,10 @@ std::vector<at::Tensor> Capture::interpret(Captured& captured) {
   const auto once = std::make_shared<Once>(std::move(captured), real_inputs_);
   once->interpreter.run();
   std::vector<at::Tensor> out;
-  for (const OutputSpec& spec : once->captured.outputs) out.push_back(once->interpreter.output(spec));
+  for (const OutputSpec& spec : once->captured.outputs) {
+    out.push_back(once->interpreter.output(spec));
+    if (spec.leaf && out.back().defined()) out.back().set_requires_grad(true);
+  }
   deferred_error_ = once->interpreter.error();
   if (once->captured.backward != nullptr && !deferred_error_) {
     once->originals.resize(real_inputs_.size());
@@ -152,16 +157,31 @@ std::vector<at::Tensor> Capture::interpret(Captured& captured) {
   return out;
 }
 
+// A leaf of autograd's record: what arrives there is the gradient of `leaf`.
+static void take_place_of(const at::Tensor& other, const at::Tensor& leaf) {
+  if (!leaf.is_inference())
+    leaf.unsafeGetTensorImpl()->set_version_counter(other.unsafeGetTensorImpl()->version_counter());
+  const auto arrival = torch::autograd::impl::grad_accumulator(other);
+  dynamic_cast<torch::autograd::AccumulateGrad&>(*arrival).variable = leaf;
+  torch::autograd::impl::set_grad_accumulator(leaf,
+                                              decltype(torch::autograd::AutogradMeta::grad_accumulator_)(arrival));
+}
+
 void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real) {
   std::vector<at::Tensor> own_history;
   std::unordered_map<const c10::TensorImpl*, size_t> bases;
   for (size_t i = 0; i < trace.size(); ++i) {
     auto* tensor = static_cast<TraceTensor*>(trace[i].unsafeGetTensorImpl());
     if (!real[i].defined() || tensor->settled()) continue;
+    const std::vector<at::Tensor>& leaves = tensor->capture().own_leaves_;
+    const bool is_leaf =
+        std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& t) { return t.is_same(trace[i]); });
     tensor->settle(real[i]);
     if (real[i].requires_grad() && gradient_node(real[i]) != nullptr) {  // of compiled code
       tensor->take_history(real[i]);
       if (!real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
+    } else if (is_leaf && real[i].requires_grad()) {
+      take_place_of(real[i], trace[i]);
     } else {
       own_history.push_back(trace[i]);
     }

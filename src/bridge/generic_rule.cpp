@@ -23,11 +23,35 @@ bool has_meta_kernel(const c10::OperatorHandle& handle) {
          handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
+// Operators that have no meta kernel, or whose meta kernels give other sizes, strides or dtypes than their kernels do:
+// these are run, on zeros.
+bool must_run(std::string_view name) {
+  static constexpr std::array<std::string_view, 16> kNames = {"aten::_fft_r2c",
+                                                              "aten::_fft_c2r",
+                                                              "aten::_fft_c2c",
+                                                              "aten::linalg_eig",
+                                                              "aten::_embedding_bag",
+                                                              "aten::_embedding_bag_forward_only",
+                                                              "aten::max_unpool2d",
+                                                              "aten::nonzero_static",
+                                                              "aten::_native_batch_norm_legit_functional",
+                                                              "aten::multi_margin_loss",
+                                                              "aten::multi_margin_loss_backward",
+                                                              "aten::multilabel_margin_loss_forward",
+                                                              "aten::multilabel_margin_loss_backward",
+                                                              "aten::fractional_max_pool3d_backward",
+                                                              "aten::geqrf",
+                                                              "aten::histogram.bin_ct"};
+  if (name == "aten::mkldnn_rnn_layer") return at::GradMode::is_enabled();  // then it gives what its backward needs
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
 c10::OperatorHandle checked_operator(graph::OpId op) {
   const std::optional<c10::OperatorHandle> handle = find_operator(op);
   const std::string name(graph::op_name(op));
   if (!handle) abort_capture("unknown operator " + name);
-  if (!has_meta_kernel(*handle)) abort_capture(name + " has neither a native rule nor a meta kernel");
+  if (!has_meta_kernel(*handle) && !must_run(name))
+    abort_capture(name + " has neither a native rule nor a meta kernel");
   for (const c10::Argument& r : handle->schema().returns()) {
     const ArgType type = arg_type(r);
     if (type != ArgType::Tensor && type != ArgType::TensorList)
@@ -36,19 +60,12 @@ c10::OperatorHandle checked_operator(graph::OpId op) {
   return *handle;
 }
 
-// Operators whose meta kernels give other sizes, strides or dtypes than their kernels do: these are run, on zeros.
-bool must_run(std::string_view name) {
-  static constexpr std::array<std::string_view, 9> kNames = {
-      "aten::_fft_r2c",     "aten::_fft_c2r",       "aten::_fft_c2c",
-      "aten::linalg_eig",   "aten::_embedding_bag", "aten::_embedding_bag_forward_only",
-      "aten::max_unpool2d", "aten::nonzero_static", "aten::_native_batch_norm_legit_functional"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
-}
-
 // Of these, the ones whose sizes and strides follow from a few observed calls as well as from meta kernels. The others
 // give sizes that contents decide, or write to their arguments.
 bool may_run_often(std::string_view name) {
-  return name.starts_with("aten::_fft_") || name == "aten::max_unpool2d" || name == "aten::nonzero_static";
+  return name.starts_with("aten::_fft_") || name.starts_with("aten::multi") || name == "aten::max_unpool2d" ||
+         name == "aten::nonzero_static" || name == "aten::fractional_max_pool3d_backward" || name == "aten::geqrf" ||
+         name == "aten::histogram.bin_ct";
 }
 
 // Runs the operator's meta kernel on tensors of given sizes.
@@ -114,23 +131,16 @@ class MetaCall {
     TORCH_CHECK(length >= 1 && stack[0].toTensor().size(last) == length / 2 + 1, "a spectrum of another length");
   }
 
-  // Results that the meta kernel gives and no other does, as flags among the arguments say.
+  // Results that the meta kernel gives and no other does.
   uint64_t never_given() const {
     if (const uint64_t unwanted = unwanted_results(handle_.schema(), args_)) return unwanted;
-    struct Row {
-      std::string_view op;
-      const char* flag;  // without it
-      uint64_t results;
-    };
-    static constexpr Row kRows[] = {{"aten::_native_multi_head_attention", "need_weights", 1u << 1},
-                                    {"aten::mkldnn_rnn_layer", "train", 1u << 3}};
-    for (const Row& row : kRows) {
-      if (handle_.schema().name() != row.op) continue;
-      const std::optional<int> position = handle_.schema().argumentIndexWithName(row.flag);
-      const bool* wanted = position ? std::get_if<bool>(&args_[static_cast<size_t>(*position)]) : nullptr;
-      if (wanted != nullptr && !*wanted) return row.results;
-    }
-    return 0;
+    const std::string& name = handle_.schema().name();
+    // What its backward needs, by the mode and not by `train`.
+    if (name == "aten::mkldnn_rnn_layer") return at::GradMode::is_enabled() ? 0 : 1u << 3;
+    if (name != "aten::_native_multi_head_attention") return 0;
+    const std::optional<int> position = handle_.schema().argumentIndexWithName("need_weights");
+    const bool* wanted = position ? std::get_if<bool>(&args_[static_cast<size_t>(*position)]) : nullptr;
+    return wanted != nullptr && !*wanted ? 1u << 1 : 0;
   }
   at::Tensor empty(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) const {
     if (on_meta_) return at::Tensor(at::detail::empty_strided_meta(sizes, strides, dtype));

@@ -239,7 +239,9 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
   for (size_t i = 0; i < backward_->roots.size(); ++i)
     roots.push_back(shared_roots_[i] ? outputs[*shared_roots_[i]] : results[backward_->roots[i]]);
   for (const Backward::Leaf& leaf : backward_->leaves)
-    leaves.push_back(leaf.home == OutputSpec::Kind::Input ? inputs[leaf.position] : code_->constants[leaf.position]);
+    leaves.push_back(leaf.home == OutputSpec::Kind::Input      ? inputs[leaf.position]
+                     : leaf.home == OutputSpec::Kind::Constant ? code_->constants[leaf.position]
+                                                               : results[leaf.position]);
   std::vector<int64_t> numbers(layouts_.output_count());
   if (!numbers.empty()) layouts_.run(symbols, numbers.data());
   std::vector<TangentLayout> layouts = layout_kinds_;

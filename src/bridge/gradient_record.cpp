@@ -27,7 +27,6 @@ bool is_class(const T& object, std::string_view mangled) {
 // Of the hooks at a node, which are functions of Python's.
 struct Hooks {
   explicit Hooks(Node& node) {
-    others = !node.retains_grad_hooks().empty();
     add(node.pre_hooks(), "17PyFunctionPreHook");
     add(node.tensor_pre_hooks(), "23PyFunctionTensorPreHook");
     add(node.post_hooks(), "18PyFunctionPostHook");
@@ -41,14 +40,25 @@ struct Hooks {
   }
 };
 
+// A tensor that the call made.
+bool is_own(const at::Tensor& t) { return TraceTensor::from(t) == t.unsafeGetTensorImpl(); }
+
+// Nothing but the gradient's arrival happens there.
+bool has_hooks(Node& leaf) {
+  return !leaf.tensor_pre_hooks().empty() || !leaf.pre_hooks().empty() || !leaf.post_hooks().empty() ||
+         leaf.tensor_post_acc_grad_hooks() != nullptr;
+}
+
 // While autograd's record is run for the capture: nodes of the caller's, at which the record begins, only take what
 // they are given. No hook sees it, nothing behind them runs, and it has the sizes of the stand-in.
 class Ends {
  public:
   void add(const Edge& edge, const at::Tensor& leaf) {
-    const at::Tensor real = Guest::alias_of(leaf);
-    shapes_.push_back({edge, (real.defined() ? real : leaf).sizes().vec()});
-    set_shape(edge, leaf.sym_sizes());
+    if (!is_own(leaf)) {  // else it has them
+      const at::Tensor real = Guest::alias_of(leaf);
+      shapes_.push_back({edge, (real.defined() ? real : leaf).sizes().vec()});
+      set_shape(edge, leaf.sym_sizes());
+    }
     for (const Kept& kept : kept_)
       if (kept.node == edge.function.get()) return;
     Kept& kept = kept_.emplace_back();
@@ -106,6 +116,7 @@ struct Capture::Leaves {
     bool reached = false;
   };
   std::vector<Leaf> all;
+  const std::vector<at::Tensor>& results;
 
   Leaf* find(const Edge& edge) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const Leaf& l) { return l.edge == edge; });
@@ -115,24 +126,56 @@ struct Capture::Leaves {
 
 namespace {
 
+// To autograd it is no view of what wants gradients, nor does it itself: y.detach().
+bool is_plain(const at::Tensor& t) { return !t.requires_grad() && (!t.is_view() || !t._base().requires_grad()); }
+
+// Autograd records a view anew, of its base, at each call: without what functions of Python's have to do with it.
+// Those nodes.
+void add_python_on_the_way(const at::Tensor& view, const at::Tensor& base, std::vector<Node*>& out) {
+  if (view.is_same(base)) return;
+  const Node* const end = torch::autograd::impl::gradient_edge(base).function.get();
+  constexpr int kMost = 1000;
+  Node* node = view.grad_fn().get();
+  for (int i = 0; i < kMost && node != nullptr && node != end; ++i) {
+    const Hooks hooks(*node);
+    if (is_class(*node, "8autograd6PyNode") || hooks.python || hooks.others) out.push_back(node);
+    const auto& edges = node->next_edges();
+    const auto next = std::find_if(edges.begin(), edges.end(), [](const Edge& edge) { return edge.is_valid(); });
+    node = next != edges.end() ? next->function.get() : nullptr;
+  }
+}
+
 // The tensor of which all others are views, for autograd as well; undefined when they only share memory.
 at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
-  at::Tensor base = sharing[0];
+  const auto root = std::find_if_not(sharing.begin(), sharing.end(), is_plain);
+  if (root == sharing.end()) return {};
+  at::Tensor base = *root;
   if (base.is_view()) base = base._base();
   const TraceTensor* trace = TraceTensor::from(base);
   if (trace == nullptr || trace != base.unsafeGetTensorImpl() || trace->chain() != nullptr) return {};
   for (const at::Tensor& t : sharing) {
     const bool belongs = t.is_same(base) || (t.is_view() && t._base().is_same(base));
-    if (!belongs || !t.requires_grad() || t.scalar_type() != base.scalar_type()) return {};
+    if (t.scalar_type() != base.scalar_type()) return {};
+    if (!is_plain(t) && (!belongs || !t.requires_grad())) return {};
   }
   return base;
 }
 
 }  // namespace
 
+// By a run that fails: who runs the record learns that these nodes must not be in one.
+void Capture::leave_to_autograd(const std::vector<Node*>& python) {
+  try {
+    run_record(python, [] { abort_capture("autograd's"); });
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
 // The results that need a history of their own: of those that share memory, the one that the others are views of.
 std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& results, std::string& why) {
   std::vector<at::Tensor> roots;
+  std::vector<Node*> on_the_way;
   std::unordered_map<uint32_t, std::vector<at::Tensor>> sharing;
   for (const at::Tensor& result : results)
     if (const TraceTensor* trace = TraceTensor::from(result)) sharing[trace->storage_id().index].push_back(result);
@@ -145,8 +188,13 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
       if (result.scalar_type() != storages_[storage].real.scalar_type()) why = "a result is a view as another dtype";
       const at::Tensor base =
           result.is_view() ? at::Tensor(result._base()) : result;  // x.detach().requires_grad_() is none of x's
-      const bool own = TraceTensor::from(base) == base.unsafeGetTensorImpl();
-      if (own && gradient_node(base) == nullptr) why = "a result is a leaf that the call made";
+      add_python_on_the_way(result, base, on_the_way);
+      if (is_own(base) && gradient_node(base) == nullptr) {
+        if (base.is_same(result) && !result.is_view())
+          own_leaves_.push_back(result);
+        else
+          why = "a result is a view of a leaf that the call made";
+      }
       continue;
     }
     if (result.is_conj() || result.is_neg()) why = "a result is conjugated or negated when it is read";
@@ -158,9 +206,22 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
         why = "results share memory that autograd does not know to be one";
         continue;
       }
+      for (const at::Tensor& t : sharing[storage])
+        if (t.requires_grad()) add_python_on_the_way(t, root, on_the_way);
     }
-    if (gradient_node(root) == nullptr) why = "a result is a leaf that the call made";
-    roots.push_back(std::move(root));
+    if (gradient_node(root) != nullptr) {
+      roots.push_back(std::move(root));
+      continue;
+    }
+    const auto is_root_or_plain = [&](const at::Tensor& t) { return t.is_same(root) || is_plain(t); };
+    if (root.is_same(result) && std::all_of(sharing[storage].begin(), sharing[storage].end(), is_root_or_plain))
+      own_leaves_.push_back(result);
+    else
+      why = "a result is a view of a leaf that the call made";
+  }
+  if (!on_the_way.empty()) {
+    why = "a result is a view that a function of Python's has to do with";
+    if (run_record) leave_to_autograd(on_the_way);
   }
   return roots;
 }
@@ -176,15 +237,24 @@ std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots,
   std::unordered_map<const Node*, std::vector<Leaves::Leaf*>> ends;
   for (Leaves::Leaf& leaf : leaves.all) ends[leaf.edge.function.get()].push_back(&leaf);
   for (const at::Tensor& root : roots) add(root.grad_fn().get());
+  const auto gives_result = [&](const Node* node) {
+    return std::any_of(leaves.results.begin(), leaves.results.end(),
+                       [&](const at::Tensor& t) { return gradient_node(t) == node; });
+  };
   bool any = false;
   while (!left.empty()) {
     Node* node = left.back();
     left.pop_back();
-    if (dynamic_cast<torch::autograd::AccumulateGrad*>(node) != nullptr) return "a leaf that the call made takes part";
+    if (const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node)) {
+      if (!is_own(leaf->variable) || has_hooks(*node)) return "a leaf that the call made takes part";
+      continue;  // nobody will see its gradient
+    }
     const bool is_python = is_class(*node, "8autograd6PyNode");
     if (is_python && !run_record) return "a function of Python's, " + node->name() + ", computes them";
     const Hooks hooks(*node);
-    if (hooks.others || (hooks.python && !run_record)) return "a hook waits for one of them";
+    const bool is_retained = !node->retains_grad_hooks().empty() && gives_result(node);
+    retained_gradients |= is_retained;
+    if (is_retained || hooks.others || (hooks.python && !run_record)) return "a hook waits for one of them";
     if (is_python || hooks.python) python.push_back(node);
     for (const Edge& edge : node->next_edges()) {
       const auto found = ends.find(edge.function.get());
@@ -269,8 +339,18 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   drop_unused(*graph_, backward.part, symbols_, numbers);
 }
 
+// Results in the memory of others that have gradients, and without.
+void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results) {
+  std::unordered_set<uint32_t> storages;
+  for (const at::Tensor& t : wanted) storages.insert(TraceTensor::from(t)->storage_id().index);
+  for (const at::Tensor& t : results)
+    if (is_own(t) && !t.requires_grad() && storages.contains(TraceTensor::from(t)->storage_id().index) &&
+        !is_callers(*TraceTensor::from(t)))
+      plain_.insert(t.unsafeGetTensorImpl());
+}
+
 std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
-  Leaves leaves;
+  Leaves leaves{{}, results};
   for (const Storage& storage : storages_) {
     if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
     if (storage.real.requires_grad() != storage.required_grad || gradient_node(storage.real) != storage.gradient_node)
@@ -279,8 +359,18 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   }
   std::string why;
   const std::vector<at::Tensor> roots = differentiable(results, why);
-  const auto because = [](const std::string& reason) { return "gradients are wanted, and " + reason; };
+  const auto because = [&](const std::string& reason) {
+    own_leaves_.clear();
+    plain_.clear();
+    return "gradients are wanted, and " + reason;
+  };
   if (!why.empty()) return because(why);
+  for (size_t i = 0; i < own_leaves_.size(); ++i) {
+    const Edge edge = torch::autograd::impl::gradient_edge(own_leaves_[i]);
+    if (has_hooks(*edge.function)) return because("a result is a leaf that the call made, with hooks");
+    leaves.all.push_back({own_leaves_[i], {}, {OutputSpec::Kind::GraphOutput, static_cast<uint32_t>(i)}, false});
+  }
+  note_plain(own_leaves_, results);
   if (roots.empty()) return {};
   for (Leaves::Leaf& leaf : leaves.all) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
   std::vector<Node*> python;
@@ -305,13 +395,15 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
     backward_ = nullptr;
     return because("computing them cannot be captured: " + why);
   }
+  note_plain(roots, results);
   std::unordered_set<uint32_t> storages;
   for (const at::Tensor& root : roots) storages.insert(TraceTensor::from(root)->storage_id().index);
   for (const auto* list : {&roots, &results})
     for (const at::Tensor& t : *list)
       if (const TraceTensor* trace = TraceTensor::from(t);
-          trace != nullptr && trace == t.unsafeGetTensorImpl() && storages.contains(trace->storage_id().index))
+          trace != nullptr && trace == t.unsafeGetTensorImpl() && storages.contains(trace->storage_id().index)) {
         t.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
+      }
   roots_ = roots;
   return {};
 }
@@ -326,6 +418,13 @@ std::shared_ptr<const Backward> Capture::finished_backward(const std::vector<at:
     const auto found =
         std::find_if(outputs.begin(), outputs.end(), [&](const at::Tensor& t) { return storage(t) == storage(root); });
     backward_->roots.push_back(static_cast<uint32_t>(found - outputs.begin()));
+  }
+  for (Backward::Leaf& leaf : backward_->leaves) {
+    if (leaf.home != OutputSpec::Kind::GraphOutput) continue;
+    const at::Tensor& own = own_leaves_[leaf.position];
+    const auto found =
+        std::find_if(outputs.begin(), outputs.end(), [&](const at::Tensor& t) { return t.is_same(own); });
+    leaf.position = static_cast<uint32_t>(found - outputs.begin());
   }
   return std::exchange(backward_, nullptr);
 }

@@ -6,9 +6,9 @@
 // says which values the forward program saves and which the backward program computes again. A call runs the forward
 // program and gives its results one node of autograd's, which runs the backward program.
 //
-// Left to autograd's own record, with the call running natively: functions of Python's in it that do more than compute,
-// results that share memory though autograd knows of no common base, inputs written in place that want gradients,
-// leaves that the call made.
+// Left to autograd's own record, with the call running natively: functions of Python's in it that do more than compute
+// (frontend/left_to_autograd.h), results that share memory though autograd knows of no common base, inputs written in
+// place that want gradients, views of leaves that the call made.
 #pragma once
 
 #include <ATen/core/Tensor.h>

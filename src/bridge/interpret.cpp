@@ -185,6 +185,7 @@ at::Tensor Interpreter::output(const OutputSpec& spec) {
     at::Tensor base = spec.kind == OutputSpec::Kind::Input      ? inputs_[spec.position]
                       : spec.kind == OutputSpec::Kind::Constant ? constants_[spec.position]
                                                                 : value(graph_.outputs[spec.position]);
+    if (spec.plain && base.requires_grad()) base = base.detach();
     if (!spec.is_view) return base;
     if (spec.kind != OutputSpec::Kind::GraphOutput && spec.detached && base.requires_grad()) base = base.detach();
     const std::vector<int64_t> sizes = integers(spec.sizes), strides = integers(spec.strides);

@@ -7,6 +7,7 @@
 
 #include "bridge/capture.h"
 #include "bridge/sym_node.h"
+#include "ops/op_def.h"
 
 namespace cresset::bridge {
 
@@ -30,6 +31,17 @@ const Capture::PossibleView* Capture::possible_view(uint32_t storage) const {
   const auto found = std::find_if(possible_views_.begin(), possible_views_.end(),
                                   [&](const PossibleView& known) { return known.copy == storage; });
   return found == possible_views_.end() ? nullptr : &*found;
+}
+
+bool Capture::lays_out(const TraceTensor& tensor) const {
+  const uint32_t index = tensor.storage_id().index;
+  if (is_callers(tensor) || possible_view(index) != nullptr) return false;
+  const graph::Value& value = graph_->value(storages_[index].value);
+  if (value.kind != graph::Value::Kind::Result) return false;
+  const graph::Node& node = graph_->node(value.node);
+  const ops::OpDef* def = ops::find(node.op);
+  if (def == nullptr || node.through_aten) return false;
+  return def->op_class != ops::OpClass::Extern && def->op_class != ops::OpClass::Composite;
 }
 
 // Guards that it is a copy. False: it is a view, by the hints.

@@ -37,10 +37,11 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
 }
 
 at::Tensor ResultViews::recorded(size_t i, const at::Tensor& base, const int64_t* symbols) const {
-  if (!views_[i].spec.is_view) return base;
+  const at::Tensor whole = views_[i].spec.plain ? base.detach() : base;
+  if (!views_[i].spec.is_view) return whole;
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   geometry_.run(symbols, geometry.data());
-  return view(views_[i], base, geometry.data());
+  return view(views_[i], whole, geometry.data());
 }
 
 std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
@@ -52,9 +53,10 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
   out.reserve(views_.size());
   for (const View& v : views_) {
     const bool fresh = v.spec.kind == OutputSpec::Kind::GraphOutput;
-    const at::Tensor& base = fresh                                    ? results[v.spec.position]
-                             : v.spec.kind == OutputSpec::Kind::Input ? inputs[v.spec.position]
-                                                                      : constants[v.spec.position];
+    const at::Tensor base = fresh && v.spec.plain                    ? results[v.spec.position].detach()
+                            : fresh                                  ? results[v.spec.position]
+                            : v.spec.kind == OutputSpec::Kind::Input ? inputs[v.spec.position]
+                                                                     : constants[v.spec.position];
     if (!v.spec.is_view) {
       out.push_back(base);
     } else if (fresh && below_autograd) {
@@ -68,6 +70,7 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
     } else {
       out.push_back(view(v, base, geometry.data()));
     }
+    if (v.spec.leaf) out.back().set_requires_grad(true);
   }
   return out;
 }

@@ -13,6 +13,7 @@
 
 #include <numeric>
 
+#include "bridge/capture.h"
 #include "bridge/op_entry.h"
 #include "bridge/possible_views.h"
 #include "bridge/recurrent_layers.h"
@@ -215,8 +216,18 @@ void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
-// max_pool1d without gradients reads the data itself; the form with indices is made of operators.
-void max_pool1d(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
+// max_pool1d without gradients reads the data itself; the form with indices is made of operators, and allows more. What
+// eager rejects, its own checks reject here.
+void max_pool1d(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  torch::jit::Stack checked(stack->end() - static_cast<long>(count), stack->end());
+  const at::Tensor self = checked[0].toTensor();
+  if (const TraceTensor* const trace = TraceTensor::from(self)) {
+    std::vector<int64_t> sizes;
+    for (const sym::ExprId size : trace->type().sizes) sizes.push_back(trace->capture().env().hint_or(size, 2));
+    checked[0] = at::empty(sizes, self.options().device(at::kMeta));
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &checked);
+  }
   c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "").callBoxed(stack);
   torch::jit::drop(*stack, 1);  // the indices
 }

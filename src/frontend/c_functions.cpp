@@ -134,6 +134,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   if (module == "_contextvars" && n == "run") return call.effect = CEffect::Outside, call;
   if (module == "functools" && n.starts_with("cache_")) return call.effect = CEffect::Outside, call;  // of lru_cache
   if (n == "add_note" && PyExceptionInstance_Check(self)) return call.effect = CEffect::Outside, call;
+  if (n == "__setstate__") return call.effect = CEffect::Outside, call;
   if (module == "_thread") return call.effect = CEffect::Outside, call;  // locks
   if (is_torch(module)) return call.effect = kTorchOutside.count(name) != 0 ? CEffect::Outside : CEffect::Pure, call;
   if (kModules.count(module) != 0) return call.effect = CEffect::Reads, call;

@@ -1,7 +1,6 @@
 #include "frontend/capture_run.h"
 
 #include <torch/csrc/Exceptions.h>
-#include <torch/csrc/autograd/python_cpp_function.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/python_symnode.h>
@@ -16,6 +15,8 @@
 #include "frontend/absent_attribute.h"
 #include "frontend/errors.h"
 #include "frontend/eval/bytecode.h"
+#include "frontend/left_to_autograd.h"
+#include "frontend/lives_on.h"
 #include "frontend/location.h"
 #include "frontend/piece.h"
 #include "frontend/py_objects.h"
@@ -118,15 +119,6 @@ std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
-// The objects that nodes of autograd's are in Python: with contexts of custom functions, and hooks.
-PyRef objects_of(const std::vector<torch::autograd::Node*>& nodes) {
-  PyRef out = checked(PyList_New(0));
-  for (torch::autograd::Node* node : nodes)
-    if (PyList_Append(out.get(), checked(torch::autograd::functionToPyObject(node->getptr())).get()) < 0)
-      throw PythonError{};
-  return out;
-}
-
 // A branch that leaves its operand on the stack: the outcome alone does not tell what comes of it.
 bool keeps_operand(const CressetActivation& activation) {
   return cresset_jump_keeps_operand(opcode_in_progress(activation)) != 0;
@@ -193,6 +185,7 @@ class CaptureRun final : public PieceMaker {
     const Frames frames = frames_after(activation, point == CRESSET_BEFORE, &why);
     if (!frames.contents || !(frames.place == last.point->place)) return go_on_natively(), PyRef();
     time_.go();
+    if (last.point->drops_value && exception == nullptr) value = Py_None;
     const SeeRunning running(frames.running);
     stopped_ = cresset_eval_is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
     if (stopped_) time_.stop();
@@ -356,7 +349,7 @@ class CaptureRun final : public PieceMaker {
     } catch (const UnsupportedResult& e) {
       return piece_->refuse("the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds");
     }
-    if (std::string why = piece_->end_recipes(UINT64_MAX); !why.empty()) piece_->refuse(std::move(why));
+    if (std::string why = end_recipes(UINT64_MAX); !why.empty()) piece_->refuse(std::move(why));
   }
 
   // The old way sees no writes: it compares what they would have changed.
@@ -483,7 +476,7 @@ class CaptureRun final : public PieceMaker {
     collect_constants(variant.kwargs, variant.next.constants);
     for (const StateFacts::Input& input : variant.facts.inputs()) collect_constants(input.spec, variant.next.constants);
     session_->ends_here();
-    return piece_->end_recipes(op.serial);
+    return end_recipes(op.serial);
   }
 
   // Autograd's record of a piece that ends, at a break or with the call.
@@ -495,7 +488,30 @@ class CaptureRun final : public PieceMaker {
       compiling.emplace();
       replacements.emplace(session_.get());
     }
-    session_->run_part(objects_of(python).get(), run);
+    RecordRun seen;
+    const auto learn = [&] {
+      const SetAside raised;
+      const NotEvaluated own_business;
+      const bool at_break = piece_->variant()->next.point != nullptr;
+      leave_to_autograd(seen, piece_->capture(),
+                        [&](PyObject* object) { return lives_on(object, piece_->recipes(), *session_, at_break); });
+    };
+    try {
+      session_->run_part(objects_of(python).get(), run, seen);
+    } catch (...) {
+      if (seen.calls.empty()) leave_nodes_to_autograd(objects_of(python).get());
+      learn();
+      throw;
+    }
+    learn();
+  }
+
+  // Where something must be left to autograd of which that was not known, the next call is captured anew.
+  std::string end_recipes(uint64_t before) {
+    std::string why = piece_->end_recipes(before);
+    if (!why.empty() && piece_->capture().retained_gradients) leave_retaining_to_autograd();
+    if (!why.empty()) piece_->variant()->raised |= count_left_to_autograd() != left_to_autograd_;
+    return why;
   }
 
   std::vector<Effect> effects_of(RecipeBuilder& recipes) {
@@ -518,6 +534,7 @@ class CaptureRun final : public PieceMaker {
       if (point->place == place) return point;
     request_.points.push_back(std::make_shared<Point>());
     request_.points.back()->place = place;
+    request_.points.back()->drops_value = place.drops_value();
     return request_.points.back();
   }
 
@@ -621,6 +638,7 @@ class CaptureRun final : public PieceMaker {
   std::shared_ptr<sym::ShapeEnv> env_of_first_;
   std::vector<bridge::SymbolBinding> symbols_of_first_;
   std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold what they made: symbols
+  const size_t left_to_autograd_ = count_left_to_autograd();
   bridge::Capture::Scope* scope_ = nullptr;
   CompilingFlag* compiling_ = nullptr;
   Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it

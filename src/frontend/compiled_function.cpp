@@ -334,7 +334,8 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   next = {};
   with = {};
   args = kwargs = {};  // what the program has dropped is gone
-  const PyRef value = perform_while_handling(handled_in(frames.get()), operation);
+  PyRef value = perform_while_handling(handled_in(frames.get()), operation);
+  if (value && point->drops_value) value = PyRef::borrow(Py_None);
   operation = {};
   const PyRef exception = value ? PyRef() : PendingError().normalized();
   const TorchState state = TorchState::now();

@@ -1,5 +1,7 @@
 #include "frontend/placed_numbers.h"
 
+#include <algorithm>
+
 #include "frontend/anatomy.h"
 #include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
@@ -78,7 +80,8 @@ void PlacedNumbers::put(PlaceOfItem place, PyRef value) {
 void PlacedNumbers::take_back() {
   if (placed_.empty()) return;
   const SetAside pending;
-  const std::vector<Placed> placed = std::exchange(placed_, {});
+  std::vector<Placed> placed = std::exchange(placed_, {});
+  std::reverse(placed.begin(), placed.end());  // a place that two paths lead to was given two symbols
   for (const Placed& p : placed) {
     if (held_by(p.place) != p.now.get()) continue;  // the program wrote there
     try {

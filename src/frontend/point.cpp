@@ -149,6 +149,11 @@ std::string Place::text() const {
          std::to_string(line) + ")";
 }
 
+bool Place::drops_value() const {
+  if (frames.empty() || keeps_operand || frames.back().continuation != 0) return false;
+  return cresset_eval_drops_value((PyCodeObject*)frames.back().code.get(), frames.back().last) != 0;
+}
+
 int opcode_in_progress(const CressetActivation& activation) {
   const PyRef code = checked(PyCode_GetCode(activation.code));
   return static_cast<unsigned char>(PyBytes_AS_STRING(code.get())[2 * activation.instruction]);

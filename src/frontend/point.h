@@ -42,6 +42,7 @@ struct Place {
   bool keeps_operand = false;  // a branch of `and` or `or`, whose operand is still on the stack, under the outcome
   bool operator==(const Place& other) const = default;
   std::string text() const;  // "function (file.py:12)" of the innermost
+  bool drops_value() const;  // that the operation gives
 };
 
 // Frames as a place and a tuple: for each frame what frame_contents() says, or the generator whose frame it is.

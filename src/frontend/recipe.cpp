@@ -166,6 +166,16 @@ void RecipeBuilder::no_address(PyObject* number, const std::string& path) const 
     no_address(PyTuple_GET_ITEM(number, i), path);
 }
 
+// Of a leaf; no attribute in its __dict__ can have that name.
+static PyObject* gradient_name() {
+  static PyObject* const name = PyUnicode_InternFromString("grad");
+  return name;
+}
+static bool has_gradient(PyObject* tensor) {
+  const at::Tensor& t = THPVariable_Unpack(tensor);
+  return t.requires_grad() && t.is_leaf() && t.grad().defined();
+}
+
 Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
   Recipe recipe;
   bridge::TraceTensor* trace = bridge::TraceTensor::from(THPVariable_Unpack(object));
@@ -181,7 +191,7 @@ Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
   }
   PyObject* attributes = own ? instance_dict(object) : nullptr;
   if (own && (Py_TYPE(object) != (PyTypeObject*)THPVariableClass ||
-              (attributes != nullptr && PyDict_GET_SIZE(attributes) != 0)))
+              (attributes != nullptr && PyDict_GET_SIZE(attributes) != 0) || has_gradient(object)))
     return build_tensor_object(object, trace, attributes, path);
   recipe.kind = Recipe::Kind::Tensor;
   recipe.position = position_of(trace);
@@ -320,6 +330,12 @@ Recipe RecipeBuilder::build_tensor_object(PyObject* object, bridge::TraceTensor*
     PyObject* name = PyTuple_GET_ITEM(recipe.object.get(), i);
     recipe.children.push_back(build(PyDict_GetItemWithError(attributes, name), path + "." + key_text(name)));
   }
+  if (has_gradient(object)) {
+    const PyRef name = checked(PyTuple_Pack(1, gradient_name()));
+    recipe.object = checked(PySequence_Concat(recipe.object.get(), name.get()));
+    kept_.push_back(checked(PyObject_GetAttr(object, gradient_name())));
+    recipe.children.push_back(build(PyRef::borrow(kept_.back().get()).get(), path + ".grad"));
+  }
   return recipe;
 }
 
@@ -375,8 +391,6 @@ PyRef make_tuple(const Recipe& recipe, Ingredients& with) {
   return items;
 }
 
-void fill_dict(const Recipe& recipe, PyObject* dict, Ingredients& with);
-
 // Of the class by torch's own means: no constructor of the user's runs.
 PyRef make_tensor_object(const Recipe& recipe, Ingredients& with) {
   PyRef made = with.tensors[recipe.position];
@@ -386,7 +400,13 @@ PyRef make_tensor_object(const Recipe& recipe, Ingredients& with) {
     made = checked(PyObject_CallFunctionObjArgs(make_subclass, recipe.type.get(), made.get(), nullptr));
   }
   with.shared[static_cast<size_t>(recipe.shared_slot)] = made;
-  if (!recipe.children.empty()) fill_dict(recipe, checked(PyObject_GenericGetDict(made.get(), nullptr)).get(), with);
+  for (size_t i = 0; i < recipe.children.size(); ++i) {
+    PyObject* const name = PyTuple_GET_ITEM(recipe.object.get(), i);
+    const PyRef value = make(recipe.children[i], with);
+    const PyRef dict = name != gradient_name() ? checked(PyObject_GenericGetDict(made.get(), nullptr)) : PyRef();
+    if ((dict ? PyDict_SetItem(dict.get(), name, value.get()) : PyObject_SetAttr(made.get(), name, value.get())) < 0)
+      throw PythonError{};
+  }
   return made;
 }
 
@@ -404,9 +424,12 @@ PyRef make_anatomy(const Recipe& recipe, Ingredients& with) {
       recipe.reuse >= 0 ? with.generators[static_cast<size_t>(recipe.reuse)] : make_empty(anatomy);
   for (const Recipe& c : recipe.children) anatomy.parts.push_back(make(c, with));
   if (recipe.reuse >= 0) return with.refilled.emplace_back(empty, std::move(anatomy)), empty;
-  if (!empty) return with.shared[static_cast<size_t>(recipe.shared_slot)] = make_whole(anatomy);
-  fill(empty.get(), anatomy);
-  return empty;
+  PyRef made = empty ? empty : make_whole(anatomy);
+  with.shared[static_cast<size_t>(recipe.shared_slot)] = made;
+  if (empty) fill(made.get(), anatomy);
+  // Its place may lie behind the end of a list that the effects are yet to make as long as it was.
+  if (recipe.anatomy == Anatomy::Kind::Iterator) with.refilled.emplace_back(made, std::move(anatomy));
+  return made;
 }
 
 }  // namespace

@@ -70,6 +70,12 @@ class RecipeBuilder {
  public:
   explicit RecipeBuilder(bridge::Capture& capture) : capture_(capture) {}
   Recipe build(PyObject* object, const std::string& path);
+  // Objects of the call's own that live on.
+  bool makes(PyObject* object) const { return made_.count(object) != 0; }
+  template <class F>
+  void each_made(F&& tell) const {
+    for (const auto& [object, slot] : made_) tell(object);
+  }
   // Told by a session: which objects were there before the call. Those are constants; all others are made anew. Without
   // it, what holds nothing that varies is taken for a constant.
   std::function<bool(PyObject*)> existed;
@@ -120,7 +126,7 @@ struct Ingredients {
   std::vector<int64_t> numbers;
   std::vector<PyRef> shared;                        // objects made so far, by slot
   std::vector<PyRef> generators;                    // among the arguments, by number
-  std::vector<std::pair<PyRef, Anatomy>> refilled;  // generators, when all else is made
+  std::vector<std::pair<PyRef, Anatomy>> refilled;  // generators and iterators, when all else is made
   PyObject *args = nullptr, *kwargs = nullptr;
   std::vector<PyRef> state;  // CallLeaves::state
 };

@@ -82,6 +82,7 @@ const std::string& Session::refusal() {
 void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   facts_ = &facts;
   capture_ = &capture;
+  begin_own_nodes();
   for (auto& [object, record] : objects_)
     if (record.known) kept_.push_back(std::move(record.kept));  // addresses stay taken
   objects_.clear();
@@ -239,6 +240,10 @@ bool Session::refuse_generator(PyObject* value) {
   return true;
 }
 
+bool Session::are_slots_known(PyObject* object) {
+  return is_whole(object) && (!is_snapshot_container(object) || argument_paths_.count(object) != 0);
+}
+
 void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
   const bool again = !first(dict, key);
   if (again && !is_generator(value)) return learn(value);
@@ -252,6 +257,7 @@ void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
 }
 
 void Session::read_whole(PyObject* container, int depth) {
+  touch(container);
   if (!existed(container)) return depth == 0 ? meet_unknown(container) : void();
   if (depth > 50) return refuse("reads containers more than 50 levels deep");
   if (PyObject* inside = viewed(container)) return learn(inside), read_whole(inside, depth + 1);
@@ -318,6 +324,7 @@ static bool never_changes(PyObject* owner, PyObject* member) {
 
 void Session::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
+  touch(owner);
   if (PyModule_Check(owner)) adopt_module(owner);
   if (!existed(owner)) {
     meet_unknown(owner);
@@ -333,7 +340,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
     case CRESSET_AT_SLOT:
       read_class(Py_TYPE(owner), read.name);
       learn(read.value);
-      if (is_tensor(owner) || never_changes(owner, read.found) || is_whole(owner)) return;
+      if (is_tensor(owner) || never_changes(owner, read.found) || are_slots_known(owner)) return;
       if (first(owner, read.name)) facts_->member(owner, read.found, read.value);
       return;
     case CRESSET_AT_GETSET:
@@ -380,6 +387,7 @@ void Session::read_stores(const CressetAttributeRead& read) {
 
 // Also what stands there.
 void Session::read_contains(PyObject* container, PyObject* item) {
+  touch(container);
   if (!existed(container)) return meet_unknown(container);
   if (!PyDict_Check(container)) return read_whole(container);
   PyObject* const value = PyDict_GetItemWithError(container, item);
@@ -545,7 +553,16 @@ bool Session::asks_for_data(const CressetAttributeRead& read) const {
          PyUnicode_CompareWithASCIIString(read.name, "data") == 0 && !inside_transform() && !operators_call_python();
 }
 
+bool Session::is_of_this_call(PyObject* tensor, PyObject* name) const {
+  if (argument_tensors_.count(tensor) == 0 || facts_->is_tied(tensor) || !is_plain_tensor(tensor)) return false;
+  if (PyUnicode_CompareWithASCIIString(name, "grad") == 0) return true;
+  PyObject* const dict = instance_dict(tensor);
+  return dict != nullptr && PyDict_Contains(dict, name) == 1;
+}
+
 bool Session::looks_into_opaque(const CressetAttributeRead& read) {
+  const bool of_tensor = read.place == CRESSET_AT_INSTANCE || read.place == CRESSET_AT_GETSET;
+  if (of_tensor && read.value != nullptr && !read.asked && is_of_this_call(read.owner, read.name)) return true;
   if (!is_opaque(read.owner) || read.place == CRESSET_AT_TYPE || read.place == CRESSET_AT_PYTHON) return false;
   if (read.value != nullptr && !read.asked) return true;
   refuse(std::string("asks for an attribute of a ") + Py_TYPE(read.owner)->tp_name);
@@ -555,6 +572,7 @@ bool Session::looks_into_opaque(const CressetAttributeRead& read) {
 // getattr(owner, name), where only the result is told.
 void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (!PyUnicode_Check(name)) return;
+  touch(owner);
   if (PyModule_Check(owner)) adopt_module(owner);
   if (PyType_Check(owner)) learn_old_class((PyTypeObject*)owner);
   if (!existed(owner)) {
@@ -578,7 +596,7 @@ void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
     if (!now) PyErr_Clear();
     read_class(Py_TYPE(owner), name);
     learn(now.get());
-    if (!is_whole(owner) && first(owner, name)) facts_->member(owner, found, now.get());
+    if (!are_slots_known(owner) && first(owner, name)) facts_->member(owner, found, now.get());
     return;
   }
   PyObject* dict = instance_dict(owner);
@@ -613,7 +631,7 @@ void Session::will_insert(PyObject* dict, PyObject* key) {
   if (has_it != 0) return PyErr_Clear();
   static PyObject* const factory = PyUnicode_InternFromString("default_factory");
   const PyRef maker = checked(PyObject_GenericGetAttr(dict, factory));
-  if (!is_whole(dict) && first(dict, factory))
+  if (!are_slots_known(dict) && first(dict, factory))
     facts_->member(dict, _PyType_Lookup(Py_TYPE(dict), factory), maker.get());
   learn(maker.get());
   if (maker.get() == Py_None) return;
@@ -625,6 +643,7 @@ void Session::will_insert(PyObject* dict, PyObject* key) {
 
 void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
   if (!is_container(container)) return;
+  touch(container);
   if (!inserting_.empty() && inserting_.back() == std::pair(container, key)) {
     inserting_.pop_back();
     return after_write({CRESSET_WRITE_ITEM, container, key, value, 0});
@@ -678,7 +697,8 @@ bool Session::before_write(const CressetWrite& write) {
   if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return false;
   const std::string_view name = utf8(write.key);
   if (name != "data" && is_own_tensor(write.owner)) return false;
-  if (name != "data" && name != "grad" && name != "requires_grad") return false;
+  const bool of_this_call = argument_tensors_.count(write.owner) != 0 && is_plain_tensor(write.owner);
+  if (name != "data" && name != "grad" && name != "requires_grad" && !of_this_call) return false;
   if (write.value != nullptr) return true;
   capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");
   return false;

@@ -20,6 +20,7 @@
 #include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/point.h"
+#include "frontend/record_run.h"
 #include "frontend/state_facts.h"
 #include "frontend/state_guard.h"
 
@@ -97,9 +98,9 @@ class Session {
   // own.
   void begin_part(PyObject* roots);
   void end_part() { outer_.pop_back(); }
-  // Runs a part of the capture's in which C++ code calls functions of the program: without the GIL, their frames
-  // evaluated.
-  void run_part(PyObject* roots, const std::function<void()>& run);
+  // Runs autograd's record for the capture, in which C++ code calls functions of the program: without the GIL, their
+  // frames evaluated.
+  void run_part(PyObject* roots, const std::function<void()>& run, RecordRun& seen);
 
   // Whether a tuple of constants was there before: of the code, or of state.
   bool is_older(PyObject* tuple) { return ages_known_ && (!PyObject_GC_IsTracked(tuple) || !is_young(tuple)); }
@@ -187,6 +188,13 @@ class Session {
   void no_effect_on(PyObject* object, const char* what, const char* method = nullptr);  // in a part: fails it
   void no_write_in_part(const CressetWrite& write);
   void no_call_in_part(const CCall& what, const CressetCall& call);
+  bool may_be_changed_back(const CressetWrite& write);
+  void check_changed_back(RecordRun& seen);
+  void enter_in_record(const CressetActivation& activation);
+  void touch(PyObject* object) {
+    if (record_run_ != nullptr) touch_in_record(object);
+  }
+  void touch_in_record(PyObject* object);
   void learn(PyObject* object);
   void add_write(Write write);
   void learn_guarded(PyObject* object);
@@ -211,6 +219,8 @@ class Session {
     found->second.looked = true;
     return found->second.whole;
   }
+  // Whether all its slots are facts already: of a container that was read as a whole, these are its items alone.
+  bool are_slots_known(PyObject* object);
   bool is_looked_into(PyObject* object) const;
   PyRef concatenated(const CressetOperator& op);
   void look_at_sum(PyObject* list);
@@ -248,6 +258,8 @@ class Session {
   void will_insert(PyObject* dict, PyObject* key);
   void read_item(PyObject* container, PyObject* key, PyObject* value);
   void make_own(PyObject* display);
+  // What only the call's own tensors have: their gradient, attributes that somebody set.
+  bool is_of_this_call(PyObject* tensor, PyObject* name) const;
   bool looks_into_opaque(const CressetAttributeRead& read);  // what its own state gives, not its class
   bool before_write(const CressetWrite& write);              // whether it is to be a call
   static void no_attributes_of(PyObject* number, PyObject* name);
@@ -314,6 +326,7 @@ class Session {
   int outermost_frames_ = 0;                          // that were entered, one after the other
   int inside_ = 0;                                    // of how many containers and objects, while arguments are added
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
+  RecordRun* record_run_ = nullptr;                   // where that is autograd's record
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
   std::string refusal_;
 };

@@ -10,6 +10,7 @@
 #include "frontend/equivalents.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/foreign.h"
+#include "frontend/left_to_autograd.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/special_cases.h"
@@ -46,7 +47,8 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   PyObject* wrapped = cresset_eval_wrapped(call.callable);
   if (wrapped != nullptr && existed(call.callable)) learn_function(wrapped);
   PyObject* callee = wrapped != nullptr ? wrapped : call.callable;
-  const CallMode mode = call_mode(callee);
+  const bool by_autograd = outer_.empty() && brings_function_left_to_autograd(callee, call);
+  const CallMode mode = by_autograd ? CallMode::Disabled : call_mode(callee);
   if (mode == CallMode::Evaluated) return CRESSET_RUN;
   in_progress_ = {};
   if (is_call(*activation)) {  // else the text shows another operation: a property, an operator's method
@@ -55,7 +57,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   }
   if (mode == CallMode::Disabled) {
     if (capture_->locate) capture_->locate(*capture_);
-    capture_->flush(why_disabled(callee));
+    capture_->flush(by_autograd ? kLeftToAutograd : why_disabled(callee));
   }
   return CRESSET_NATIVE;
 }
@@ -122,6 +124,7 @@ bool Session::looks_inside(const CressetCall& call) const {
   static PyObject *const has = module_attribute("builtins", "hasattr"), *const get =
                                                                             module_attribute("builtins", "getattr");
   if ((call.callable == has || call.callable == get) && call.nargs > 0 && is_opaque(call.args[0])) return true;
+  if (call.callable == get && call.nargs > 1 && is_of_this_call(call.args[0], call.args[1])) return true;
   if (asks_one_question(call.callable) || call.callable == is_callable || call.callable == id ||
       call.callable == (PyObject*)&PyType_Type)
     return false;
@@ -233,6 +236,13 @@ static bool asks_for_one_key(const CCall& what, const CressetCall& call, PyObjec
   return *key = call.args[what.first], true;
 }
 
+// What is an effect of its kind, but of this call's on its own tensors.
+static bool stays_within(const CressetActivation& activation, const CCall& what, const CressetCall& call) {
+  if (is_hook_of_own_node(what) || is_lock_of_cached_property(activation, what)) return true;
+  if (!differentiates_own_tensors(what, call)) return false;
+  return std::string_view(what.name) != "retain_grad" || !retains_for_others(activation.code);
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   note_classes(call);
   if (PyRef instead = called_instead(*this, *activation, call)) {
@@ -263,8 +273,8 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
   CCall what = looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
-  if (what.effect == CEffect::Outside && differentiates_own_tensors(what, call)) what.effect = CEffect::Pure;
-  if (what.effect == CEffect::Outside && is_lock_of_cached_property(*activation, what)) what.effect = CEffect::Pure;
+  const bool of_new = what.self != nullptr && !existed(what.self) && std::string_view(what.name) == "__setstate__";
+  if (what.effect == CEffect::Outside && (of_new || stays_within(*activation, what, call))) what.effect = CEffect::Pure;
   if (what.self != nullptr && PyContextVar_CheckExact(what.self)) {
     if (existed(what.self)) read_context_variable(what.self, std::string_view(what.name) != "get");
     if (PyRef value = with_plain_numbers(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
@@ -331,7 +341,7 @@ void Session::read_all(PyObject* object) {
     PyObject *name, *slot;
     Py_ssize_t position = 0;
     while (is_heap_type(base) && PyDict_Next(type_dict(base), &position, &name, &slot)) {
-      if (Py_TYPE(slot) != &PyMemberDescr_Type || is_whole(object) || !first(object, name)) continue;
+      if (Py_TYPE(slot) != &PyMemberDescr_Type || are_slots_known(object) || !first(object, name)) continue;
       const PyRef value = PyRef::steal(Py_TYPE(slot)->tp_descr_get(slot, object, (PyObject*)Py_TYPE(object)));
       if (!value) PyErr_Clear();
       facts_->member(object, slot, value.get());

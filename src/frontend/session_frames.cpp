@@ -74,6 +74,7 @@ CressetAction Session::enter(CressetActivation& activation) {
   if (activation.caller == nullptr && activation.instruction < 0) ++outermost_frames_;
   if (capture_->recording != 0) return CRESSET_NATIVE;
   if (!open()) return CRESSET_RUN;
+  if (record_run_ != nullptr) enter_in_record(activation);
   if (activation.is_generator && activation.generator != nullptr)
     no_effect_on(activation.generator, "it advances a generator from outside");
   if (activation.is_generator && activation.generator != nullptr && existed(activation.generator))

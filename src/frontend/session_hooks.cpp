@@ -263,6 +263,7 @@ struct SessionHooks {
   }
   static int read_cell(void* s, CressetActivation*, PyObject* cell, int, PyObject* value) {
     return guarded(s, [&](Session& session) {
+      session.touch(cell);
       if (!session.existed(cell) || (!session.is_whole(cell) && session.refuse_generator(value))) return;
       session.learn(value);
       if (session.mark_whole(cell)) session.facts_->cell(cell, value);

@@ -1,6 +1,9 @@
 // Parts of a program that may run or not, or several times: what they do is recorded, so nothing else may come of it.
 
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
+
+#include <algorithm>
 
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
@@ -53,24 +56,84 @@ void Session::begin_part(PyObject* roots) {
   if (!Reach(*this, outer_.back()).from(roots)) capture_->fail_part("too many objects can be reached from it");
 }
 
-void Session::run_part(PyObject* roots, const std::function<void()>& run) {
+void Session::run_part(PyObject* roots, const std::function<void()>& run, RecordRun& seen) {
   const InProgress around = in_progress_;
   const int kernels = std::exchange(capture_->recording, 0);  // one may have asked for data, which ended the piece
   begin_part(roots);
   std::exception_ptr raised;
   watched([&] {
+    seen.outside = cresset_eval_current();
+    record_run_ = &seen;
     const py::gil_scoped_release no_gil;
     try {
       run();
+    } catch (const python_error&) {
+      seen.failed = true;
+      raised = std::current_exception();
     } catch (...) {
       raised = std::current_exception();
     }
     return PyRef();
   });
+  record_run_ = nullptr;
+  if (!raised) check_changed_back(seen);
+  seen.failed |= !raised && !capture_->part_failure().empty();  // which the function has caught
   end_part();
   capture_->recording = kernels;
   in_progress_ = around;
   if (raised) std::rethrow_exception(raised);
+}
+
+void Session::enter_in_record(const CressetActivation& activation) {
+  RecordRun& seen = *record_run_;
+  if (seen.failed || !capture_->part_failure().empty() || activation.instruction >= 0) return;
+  if (seen.calls.empty() || activation.caller == nullptr || activation.caller == seen.outside)
+    seen.calls.emplace_back();
+  seen.calls.back().codes.push_back(PyRef::borrow((PyObject*)activation.code));
+}
+
+// What other parts of the program may change before the backward pass, if it lives on.
+void Session::touch_in_record(PyObject* object) {
+  if (object == nullptr || record_run_->calls.empty() || record_run_->failed) return;
+  if (is_constant_value(object) || PyTuple_CheckExact(object) || PyType_Check(object) || PyModule_Check(object) ||
+      is_tensor(object) || PyFunction_Check(object) || (existed(object) && argument_path(object) == nullptr))
+    return;
+  std::vector<PyRef>& objects = record_run_->calls.back().objects;
+  const auto is_it = [&](const PyRef& known) { return known.get() == object; };
+  if (std::none_of(objects.begin(), objects.end(), is_it)) objects.push_back(PyRef::borrow(object));
+}
+
+// An attribute of an object that the call made: between two functions of the record it may be another one. A backward
+// pass does then what this one does, and nobody else sees the object, unless it lives on.
+bool Session::may_be_changed_back(const CressetWrite& write) {
+  if (record_run_ == nullptr || write.kind != CRESSET_WRITE_ATTRIBUTE || existed(write.owner)) return false;
+  if (const auto known = objects_.find(write.owner); known != objects_.end() && known->second.made) return false;
+  PyObject* const dict = instance_dict(write.owner);
+  PyTypeObject* const type = Py_TYPE(write.owner);
+  if (dict == nullptr || !is_heap_type(type) || PyType_Check(write.owner) || PyModule_Check(write.owner)) return false;
+  PyObject* const found = _PyType_Lookup(type, write.key);
+  if (found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr) return false;
+  touch(write.owner);
+  std::vector<RecordRun::Change>& changes = record_run_->changes;
+  const auto is_it = [&](const RecordRun::Change& c) {
+    return c.owner.get() == write.owner && PyUnicode_Compare(c.name.get(), write.key) == 0;
+  };
+  if (std::none_of(changes.begin(), changes.end(), is_it))
+    changes.push_back({PyRef::borrow(write.owner), PyRef::borrow(write.key),
+                       PyRef::borrow(PyDict_GetItemWithError(dict, write.key)), record_run_->calls.size() - 1});
+  return true;
+}
+
+void Session::check_changed_back(RecordRun& seen) {
+  for (const RecordRun::Change& change : seen.changes) {
+    PyObject* const dict = instance_dict(change.owner.get());
+    PyObject* const now = dict != nullptr ? PyDict_GetItemWithError(dict, change.name.get()) : nullptr;
+    if (now == change.before.get()) continue;
+    std::swap(seen.calls[change.call], seen.calls.back());
+    capture_->fail_part(std::string("it leaves an object changed (") + Py_TYPE(change.owner.get())->tp_name + "." +
+                        utf8(change.name.get()) + ")");
+    return;
+  }
 }
 
 bool Session::is_outer(PyObject* object) const {
@@ -82,6 +145,7 @@ bool Session::is_outer(PyObject* object) const {
 }
 
 void Session::fail_part(const char* what) {
+  if (record_run_ != nullptr) record_run_->failed = true;
   if (capture_->locate) capture_->locate(*capture_);
   capture_->fail_part(capture_->located(what));
   PyErr_SetString(PyExc_RuntimeError, what);
@@ -101,6 +165,7 @@ void Session::no_write_in_part(const CressetWrite& write) {
   }
   if (is_number(write.owner) || PyTuple_Check(write.owner)) return;
   if (write.kind == CRESSET_WRITE_GLOBAL) fail_part("it writes to a global name");
+  if (is_outer(write.owner) && may_be_changed_back(write)) return;
   no_effect_on(write.owner, "it writes to an object from outside");
 }
 

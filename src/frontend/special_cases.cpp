@@ -2,11 +2,15 @@
 
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
+#include <ATen/SequenceNumber.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <opcode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/python_cpp_function.h>
+#include <torch/csrc/autograd/python_function.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -124,6 +128,32 @@ bool differentiates_own_tensors(const CCall& what, const CressetCall& call) {
   return std::string_view(what.name) == "run_backward" && !leaves_gradients_to_others(call);
 }
 
+static thread_local uint64_t first_node = 0;
+
+void begin_own_nodes() { first_node = at::sequence_number::peek(); }
+
+// Releases of torch keep nodes by one kind of pointer or another.
+template <class Pointer>
+static const torch::autograd::Node* node_in(const Pointer& pointer) {
+  if constexpr (requires { pointer.expired(); })
+    return pointer.lock().get();
+  else
+    return pointer.get();
+}
+
+// Leaves have the highest number.
+bool is_hook_of_own_node(const CCall& what) {
+  if (what.self == nullptr || std::string_view(what.name) != "register_hook") return false;
+  static PyObject* const of_python = module_attribute("torch._C", "_FunctionBase");
+  const torch::autograd::Node* node = nullptr;
+  if (PyObject_TypeCheck(what.self, (PyTypeObject*)of_python))
+    node = node_in(((THPFunction*)what.self)->cdata);
+  else if (torch::autograd::THPCppFunction_Check(what.self))
+    node = node_in(((torch::autograd::THPCppFunction*)what.self)->cdata);
+  return node != nullptr && node->sequence_nr() >= first_node && node->sequence_nr() != UINT64_MAX &&
+         node->thread_id() == at::RecordFunction::currentThreadId();
+}
+
 // Of the compiler's own module, which takes them as they are.
 static bool is_ours(PyObject* c_function) {
   return std::string_view(utf8(((PyCFunctionObject*)c_function)->m_module, "")).starts_with("cresset");
@@ -132,6 +162,13 @@ static bool is_ours(PyObject* c_function) {
 namespace {
 
 // Which arguments of torch's operators of this name are lists of floats, as bits.
+bool is_float_list(const c10::TypePtr& type) {
+  const c10::Type* plain = type.get();
+  if (const auto* optional = plain->castRaw<c10::OptionalType>()) plain = optional->getElementType().get();
+  const auto* list = plain->castRaw<c10::ListType>();
+  return list != nullptr && list->getElementType()->kind() == c10::TypeKind::FloatType;
+}
+
 uint32_t float_lists_of(const char* name) {
   static const std::unordered_map<std::string, uint32_t> known = [] {
     std::unordered_map<std::string, uint32_t> out;
@@ -141,7 +178,7 @@ uint32_t float_lists_of(const char* name) {
       if (!handle) continue;
       const auto& arguments = handle->schema().arguments();
       for (size_t i = 0; i < std::min<size_t>(arguments.size(), 32); ++i)
-        if (arguments[i].type()->str().starts_with("float[]")) out[op.name.substr(6)] |= 1U << i;
+        if (is_float_list(arguments[i].type())) out[op.name.substr(6)] |= 1U << i;
     }
     return out;
   }();

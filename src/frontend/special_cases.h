@@ -25,6 +25,11 @@ bool reads_memory_of_outsider(const CCall& what);
 // engine's run where it leaves no gradients behind on tensors that were there before.
 bool differentiates_own_tensors(const CCall& what, const CressetCall& call);
 
+// A piece begins: nodes of autograd's that are made from now on are its own.
+void begin_own_nodes();
+// grad_fn.register_hook(f), of such a node.
+bool is_hook_of_own_node(const CCall& what);
+
 // functools.cached_property takes a lock while it makes its value (later Pythons do without): the write of the value
 // into the object is what counts.
 bool is_lock_of_cached_property(const CressetActivation& activation, const CCall& what);

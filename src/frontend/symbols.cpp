@@ -77,9 +77,8 @@ class Replacer {
   }
 
   // Where its age can be told: while something is captured.
-  static bool is_new_class(PyObject* object) {
-    return is_heap_type((PyTypeObject*)object) && cresset_eval_age(object, 1 << 16) > 0;
-  }
+  static bool is_new(PyObject* object) { return cresset_eval_age(object, 1 << 16) > 0; }
+  static bool is_new_class(PyObject* object) { return is_heap_type((PyTypeObject*)object) && is_new(object); }
   void class_(PyObject* object, int depth) {
     auto* type = (PyTypeObject*)object;
     dict(type_dict(type), depth);
@@ -108,10 +107,10 @@ class Replacer {
     return now;
   }
 
-  // Numbers and containers of them: what else a closure holds on to may be half the program.
+  // Numbers, containers of them, and objects that are new: what else a closure holds on to may be half the program.
   void cell(PyObject* object, int depth) {
     PyObject* value = PyCell_GET(object);
-    if (value == nullptr || (!is_symbolic(value) && _PyObject_GetDictPtr(value) != nullptr)) return;
+    if (value == nullptr || (!is_symbolic(value) && _PyObject_GetDictPtr(value) != nullptr && !is_new(value))) return;
     const PyRef now = replaced(value, depth + 1);
     if (now.get() != value && PyCell_Set(object, now.get()) < 0) throw PythonError{};
   }
@@ -218,6 +217,8 @@ class Replacer {
     const PyRef keys = keys_in_order(object);
     PyObject** items = PySequence_Fast_ITEMS(keys.get());
     const Py_ssize_t count = PyList_GET_SIZE(keys.get());
+    for (Py_ssize_t i = 0; i < count; ++i)  // first, since the functions that hash and compare them are the program's
+      if (PyObject* key = items[i]; !PyUnicode_CheckExact(key) && !is_symbolic_key(key)) replaced(key, depth + 1);
     if (!std::any_of(items, items + count, is_symbolic_key)) return;
     const PyRef all = checked(PyDict_Copy(object));
     for (Py_ssize_t i = 0; i < count; ++i) set_item(object, items[i], nullptr);

@@ -84,7 +84,8 @@ struct Point {
   Place place;
   Variants successors;
   CallHints hints;
-  bool warned = false;  // that there are too many
+  bool warned = false;       // that there are too many
+  bool drops_value = false;  // that the operation gives: None stands for it
   Varying varying;
 };
 using Points = std::vector<std::shared_ptr<Point>>;

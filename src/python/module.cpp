@@ -13,6 +13,7 @@
 #include "frontend/control_flow.h"
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/left_to_autograd.h"
 #include "python/numbers.h"
 #include "python/shapes.h"
 #include "python/state_of.h"
@@ -131,6 +132,7 @@ PYBIND11_MODULE(_C, m) {
   });
   m.def("stats", &stats);
   m.def("reset_stats", &frontend::reset_totals);
+  m.def("forget_left_to_autograd", &frontend::forget_left_to_autograd);
   frontend::add_control_functions(m.ptr());
   frontend::add_control_flow_functions(m.ptr());
   m.def("is_capturing", &frontend::is_capturing);

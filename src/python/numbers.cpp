@@ -24,6 +24,14 @@ py::object read_numbers(const at::Tensor& tensor) {
   return out;
 }
 
+// Whether the strides of the tensor's dimensions of size 1 are known before it has memory.
+bool lays_out(const at::Tensor& tensor) {
+  const bridge::Capture* capture = bridge::Capture::current();
+  if (capture == nullptr || capture->closed()) return false;
+  const bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
+  return trace != nullptr && capture->lays_out(*trace);
+}
+
 // Whether the condition holds, which is taken for granted where only a later call or data can tell. message: for the
 // error that is raised then; a callable or None.
 bool expect(const py::object& condition, const py::object& message) {
@@ -44,6 +52,7 @@ bool expect(const py::object& condition, const py::object& message) {
 
 void init_numbers(py::module_& m) {
   m.def("read_numbers", &read_numbers);
+  m.def("lays_out", &lays_out);
   m.def("expect", &expect);
 }
 

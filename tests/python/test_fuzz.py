@@ -93,11 +93,13 @@ def test_random_program(seed):
     function = function_of(source)
     compiled = cresset.compile(function)
     tolerance = 2e-2 if "bfloat16" in source else 2e-4
+    # What is expanded may be reshaped as a view where a size is 1, with strides that no copy has (docs/semantics.md).
+    strides = not ("expand(" in source and "reshape(" in source)
     generator = torch.Generator().manual_seed(seed)
     for shape in SHAPES:
         x, y = torch.randn(shape, generator=generator), torch.randn(shape, generator=generator)
         try:
-            assert_same_call(function, compiled, x, y, tolerance=tolerance)
+            assert_same_call(function, compiled, x, y, tolerance=tolerance, strides=strides)
         except AssertionError as e:
             if not is_ill_conditioned(function, x, y):
                 raise AssertionError(f"seed {seed}, shape {shape}:\n{source}\n{e}") from None

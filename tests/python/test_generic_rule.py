@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from compare import assert_same_call
+import torch.nn.functional as F
+from compare import assert_same, assert_same_call
 
 import cresset
 
@@ -14,6 +15,10 @@ ROWS = [
     ("qr", lambda x: torch.linalg.qr(x)[1].abs() + 1),
     ("svdvals", lambda x: torch.linalg.svdvals(x) + 1),
     ("renorm", lambda x: torch.renorm(x, 2, 0, 1.0) * 2),
+    ("geqrf", lambda x: torch.geqrf(x)[1].abs() + 1),
+    ("histogram", lambda x: torch.histogram(x, 5)[0] + 1),
+    ("multi_margin_loss", lambda x: F.multi_margin_loss(x, torch.arange(x.shape[0]) % 5, reduction="none") + 1),
+    ("multilabel_margin_loss", lambda x: F.multilabel_margin_loss(x, (x > 0.5).long(), reduction="none") + 1),
 ]
 
 
@@ -23,6 +28,28 @@ def test_one_compilation(function):
     for n in (6, 2, 9, 17, 24):  # from 25 rows on, ATen computes distances another way
         assert_same_call(function, compiled, torch.rand(n, 5))
     assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
+
+
+LOSSES = {
+    "multi_margin_loss": lambda x: F.multi_margin_loss(x, torch.arange(x.shape[0]) % 5, reduction="none"),
+    "multi_margin_loss_of_one": lambda x: F.multi_margin_loss(x[0], torch.tensor(1), reduction="none"),
+    "multilabel_margin_loss": lambda x: F.multilabel_margin_loss(x, (x > 0.5).long()),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_without_a_meta_kernel(name):
+    function = LOSSES[name]
+    compiled = cresset.compile(function)
+    for n in (6, 2, 9):
+        x = torch.rand(n, 5, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        expected, got = function(x), compiled(y)
+        assert_same(got, expected)
+        (expected.pow(2).sum() + 0).backward()
+        (got.pow(2).sum() + 0).backward()
+        assert_same(y.grad, x.grad)
+    assert cresset.stats()["eager_calls"] == 0
 
 
 def _library(name):

@@ -481,7 +481,7 @@ def test_what_may_not_be_done_ahead_of_time_is_left_to_autograd(name, capsys):
     assert_same(runs[0][0], runs[1][0])
     assert runs[0][1] == runs[1][1]
     stats = cresset.stats()
-    assert stats["graphs"] == 0
+    assert (stats["graphs"] > 0) == (name != "argument_written_after")  # with a piece's end before what autograd calls
     assert any(reason in why for why in stats["graph_break_reasons"]), stats["graph_break_reasons"]
 
 

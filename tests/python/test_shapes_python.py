@@ -114,6 +114,17 @@ def test_divided_lengths_are_general_sizes():
     sweep(f, of_lengths(12, 5, 7, 16, 33), compilations=1)
 
 
+def test_sizes_divided_as_tensors_stay_sizes():
+    """torch.div() of a size alone: the tensor on its way to the operator holds nothing, what is known of it is used."""
+
+    def f(x):
+        n = torch.div(x.size(1), 4, rounding_mode="trunc") - 1
+        windows = x.view(x.size(0), torch.div(x.size(1), 4, rounding_mode="floor"), 4, x.size(2))
+        return windows.sum(2) + torch.div(x.size(1), 3), x.new_zeros((x.size(0), n + 1)), torch.add(x.size(1), 1)
+
+    sweep(f, of_lengths(12, 8, 16, 20), compilations=1)
+
+
 def test_strides_of_sizes_that_are_one_at_first():
     weight = torch.randn(8, 2, 4)
 
@@ -124,6 +135,20 @@ def test_strides_of_sizes_that_are_one_at_first():
         return p[..., :n] + q[..., :n]
 
     sweep(f, of_lengths(4, 9, 32, 7), compilations=1)
+
+
+def test_strides_of_what_the_program_lays_out():
+    """A dimension of size 1 may have any stride, but not where kernels of the program write: no memory is asked for."""
+
+    def f(x):
+        y = x.sum(-1)[:, :, None, None] * 2
+        y = y.transpose(1, 2).reshape(y.size(0), y.size(1), 1)
+        y = y.view(y.size(0), y.size(1) // 4, 4, 1)
+        size, stride = list(y.shape), list(y.stride())
+        size[1], stride[1] = size[1] * 2 - 1, stride[1] // 2
+        return y.as_strided(size, stride) + 1, y.stride()
+
+    sweep(f, of_lengths(12, 8, 16, 20), compilations=1)
 
 
 def test_fourier_transforms_of_any_size():

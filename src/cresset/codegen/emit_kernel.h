@@ -34,8 +34,10 @@ class KernelEmitter {
   void vector_outer(llvm::Value* begin, llvm::Value* end);
   void tiles(llvm::Value* begin, llvm::Value* end);
   void squares(llvm::Value* first_row, llvm::Value* begin, llvm::Value* end);
-  void turn_over(ScalarId load, llvm::Value* row_count);
-  void transpose(std::vector<llvm::Value*>& rows);
+  void turn_all_over(llvm::Value* columns);
+  void turn_over(ScalarId load, llvm::Value* count, int most);
+  std::vector<llvm::Value*> transpose(std::vector<llvm::Value*> rows);
+  std::vector<llvm::Value*> transpose_wide(const std::vector<llvm::Value*>& rows);
   void row();
   void reduction_pass(uint16_t pass);
   void store_pass();

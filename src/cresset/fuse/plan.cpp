@@ -17,7 +17,7 @@ class Planner {
     while (!attempt()) {
     }
     if (options_.fuse) merge_units({graph_, *plan_.memory, options_}, plan_.units);
-    sort_units(graph_, plan_.units);
+    sort_units(graph_, *plan_.memory, plan_.units);
     return std::move(plan_);
   }
 

@@ -28,8 +28,8 @@ Plan plan(const Graph& graph, const driver::Options& options);
 // Greedy best-first merging of kernels by bytes of memory traffic saved.
 void merge_units(const Build& build, std::vector<Unit>& units);
 
-// Orders units by their dependences, keeping to the graph's order where free.
-void sort_units(const Graph& graph, std::vector<Unit>& units);
+// Orders units by their dependences, keeping to the graph's order where free and where it does not cost much memory.
+void sort_units(const Graph& graph, Memory& memory, std::vector<Unit>& units);
 
 // For people and golden tests: one line a kernel.
 //   kernel 0 (s0, 64 | 32) = {aten::relu, aten::sum} reads x writes %3

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lower/used_where.h"
+
 namespace cresset::lower {
 namespace {
 
@@ -21,11 +23,19 @@ std::optional<sym::ExprId> only_store(const Kernel& kernel, BufferId buffer) {
   return address;
 }
 
-bool loads_only_at(const Kernel& kernel, BufferId buffer, sym::ExprId address) {
-  for (const loop::Scalar& scalar : kernel.scalars)
-    if (scalar.op == loop::Op::Load && scalar.buffer == buffer && (scalar.expr != address || scalar.a.valid()))
-      return false;
+bool is_load_of(const loop::Scalar& scalar, BufferId buffer) {
+  return scalar.op == loop::Op::Load && scalar.buffer == buffer;
+}
+
+bool could_load_only_at(const Kernel& kernel, BufferId buffer, sym::ExprId address) {
+  for (uint32_t i = 0; i < kernel.scalars.size(); ++i)
+    if (is_load_of(kernel.scalars[i], buffer) && !could_load_at(kernel, {i}, address)) return false;
   return true;
+}
+
+void load_only_at(Kernel& kernel, BufferId buffer, sym::ExprId address) {
+  for (loop::Scalar& scalar : kernel.scalars)
+    if (is_load_of(scalar, buffer)) scalar.expr = address;
 }
 
 // Buffer `from` becomes `to`; `from` is removed.
@@ -68,7 +78,8 @@ class Reuser {
       const auto address = only_store(kernel, {out});
       if (!address) continue;
       for (uint32_t in = 0; in < kernel.buffers.size(); ++in) {
-        if (!fits(step, launch, kernel, in, out) || !loads_only_at(kernel, {in}, *address)) continue;
+        if (!fits(step, launch, kernel, in, out) || !could_load_only_at(kernel, {in}, *address)) continue;
+        load_only_at(kernel, {in}, *address);
         // Lifetimes meet in this step, so the block is handed on; the tensors stay two.
         shares_[made.index] = launch.buffers[in];
         launch.buffers[in] = made;

@@ -7,7 +7,8 @@ namespace cresset::lower {
 
 // Where a launch reads a tensor in the arena, or one that an extern call allocated, for the last time, element by
 // element at the very addresses at which it writes an arena tensor, or an output, of the same dtype and size, both
-// become one buffer of the kernel. A kernel that reduces stores at a point only after it has folded all points of the
+// become one buffer of the kernel. What is loaded elsewhere, but taken only where the addresses agree, is loaded at the
+// store's. A kernel that reduces stores at a point only after it has folded all points of the
 // row. Returns, by tensor, the one whose block it shares (invalid: none).
 std::vector<runtime::TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives, Lowered& lowered);
 

@@ -108,6 +108,7 @@ Result<Types> roll_shape(ShapeContext& shapes, const OpArgs& args) {
   for (const ExprId dim : dims) {
     CRESSET_TRY([[maybe_unused]] const int64_t wrapped, shapes.wrap_dim(dim, self.rank()));
   }
+  if (self.rank() == 0) return shapes.invalid("a scalar has no dimension to roll along");
   if (category(self.dtype) == DTypeCategory::Complex) return shapes.unsupported("complex numbers");
   Sizes strides = shapes.strides_for(shapes.suggest_format(self), self.sizes);
   return one(with_shape(self, self.sizes, std::move(strides)));

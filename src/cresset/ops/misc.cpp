@@ -64,6 +64,8 @@ Result<Types> normal_shape(ShapeContext& shapes, const OpArgs& args) {
 Result<Types> multinomial_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   if (self.rank() != 1 && self.rank() != 2) return shapes.invalid("needs one or two dimensions");
+  sym::ExprPool& pool = shapes.pool();
+  if (!shapes.require(pool.gt(args.integer(1), pool.constant(0)))) return shapes.invalid("draws nothing");
   Sizes sizes = self.sizes;
   sizes.back() = args.integer(1);
   return one(contiguous_like(shapes, self, std::move(sizes), DType::I64));

@@ -339,6 +339,11 @@ PyObject** cresset_eval_generator_slot(PyObject* generator, int index);
 // Which of the code's slots (co_nlocalsplus of them) a frame may still read when it goes on behind `last`, or where an
 // exception of that instruction is handled: 1 or 0 each. Cells always may. -1 when the code cannot be read.
 int cresset_eval_live_slots(PyCodeObject* code, int last, uint8_t* live);
+// Whether it may then give the cell in that slot another content, or take it away.
+int cresset_eval_may_change_cell(PyCodeObject* code, int last, int slot);
+
+// Whether the value that is then on top of its stack is dropped at once.
+int cresset_eval_drops_value(PyCodeObject* code, int last);
 
 // Rebuilds frames, outermost first, and evaluates the innermost, then, with what it returns, the one around it, to the
 // end of the outermost, whose result is returned. References of the images are copied, not stolen. `value`: pushed on

@@ -5,6 +5,7 @@
 typedef struct {
   int fallthrough, target, handler;  // instructions that may come next; -1: none
   int used[2], defined;              // slots; -1: none
+  int changed;                       // the slot of a cell that gets another content; -1: none
 } Flow;
 
 static const uint8_t kFlow[256] = {
@@ -26,7 +27,7 @@ static void two_in_one(int opcode, int oparg, Flow* flow) {
 
 static int read_flows(PyCodeObject* code, int count, Flow* flows) {
   const Unit* units = cresset_written_code(code);
-  for (int i = 0; i < count; i++) flows[i] = (Flow){-1, -1, -1, {-1, -1}, -1};
+  for (int i = 0; i < count; i++) flows[i] = (Flow){-1, -1, -1, {-1, -1}, -1, -1};
   int oparg = 0;
   for (int at = 0; at < count;) {
     const int opcode = _Py_OPCODE(units[at]);
@@ -42,6 +43,7 @@ static int read_flows(PyCodeObject* code, int count, Flow* flows) {
     if (cresset_find_handler(code, at, &handler)) flow->handler = handler.target;
     if (reads_slot(opcode)) flow->used[0] = oparg;
     if (opcode == STORE_FAST) flow->defined = oparg;
+    if (opcode == STORE_DEREF || opcode == DELETE_DEREF) flow->changed = oparg;
     two_in_one(opcode, oparg, flow);
     for (int cache = at + 1; cache < next && cache < count; cache++)
       flows[cache].fallthrough = next < count ? next : -1;
@@ -100,4 +102,33 @@ int cresset_eval_live_slots(PyCodeObject* code, int last, uint8_t* live) {
   PyMem_Free(flows);
   PyMem_Free(before);
   return 0;
+}
+
+int cresset_eval_may_change_cell(PyCodeObject* code, int last, int slot) {
+  const int count = (int)Py_SIZE(code);
+  Flow* flows = PyMem_Malloc((size_t)count * sizeof(Flow));
+  uint8_t* seen = PyMem_Calloc((size_t)count, 1);
+  int* left = PyMem_Malloc((size_t)count * sizeof(int));
+  int found = flows == NULL || seen == NULL || left == NULL || read_flows(code, count, flows) < 0;
+  Handler handler;
+  const int raises = last >= 0 && cresset_find_handler(code, last, &handler);
+  int next[3] = {last + 1 < count ? last + 1 : -1, raises ? handler.target : -1, -1};
+  int waiting = 0;
+  while (!found) {
+    for (int i = 0; i < 3; i++)
+      if (next[i] >= 0 && !seen[next[i]]) seen[next[i]] = 1, left[waiting++] = next[i];
+    if (waiting == 0) break;
+    const Flow* flow = &flows[left[--waiting]];
+    found = flow->changed == slot;
+    next[0] = flow->fallthrough, next[1] = flow->target, next[2] = flow->handler;
+  }
+  PyMem_Free(flows);
+  PyMem_Free(seen);
+  PyMem_Free(left);
+  return found;
+}
+
+int cresset_eval_drops_value(PyCodeObject* code, int last) {
+  const int next = last + 1;
+  return next < (int)Py_SIZE(code) && _Py_OPCODE(cresset_written_code(code)[next]) == POP_TOP;
 }

@@ -33,6 +33,76 @@ monkeypatch_module_function
 if w.n == 4: MOD.f = lambda t: t - 1
 return MOD.f(x)
 
+number_of_an_object_in_a_cell_over_a_break
+v = types.SimpleNamespace(n=w.n + w.n)
+print("b")
+v.n += 4
+total = v.n
+def g(): return v.n, w.names.__setitem__("c", total)
+return x * total, g()
+
+numbers_written_by_way_of_a_namespace_over_breaks
+if w.n == 5: w.cfg = Config(hidden=9)
+d = vars(w.cfg)
+print("b")
+d["hidden"] = d["hidden"] + 1
+print("b")
+return x * w.cfg.hidden
+
+slot_of_a_dict_beside_its_items
+|class D(dict):
+|    __slots__ = ("misses",)
+|    def __missing__(s, k):
+|        s.misses = getattr(s, "misses", 0) + 1
+|        return k * 2
+|CACHE = D()
+r = CACHE["q"]
+print("b")
+return x, r, CACHE.misses, CACHE["q"]
+
+slot_of_a_list_beside_its_items
+|class L(list):
+|    __slots__ = ("seen",)
+|ITEMS = L([1, 2])
+ITEMS.seen = getattr(ITEMS, "seen", 0) + len(ITEMS)
+return x * ITEMS[0], ITEMS.seen, [*ITEMS]
+
+partial_that_is_set_over_breaks
+p = functools.partial(int)
+print("b")
+p.__setstate__((torch.add, (x,), {"alpha": w.n}, {"k": 1}))
+print("b")
+return p(x), p.k
+
+keys_with_numbers_in_them_over_breaks
+|class Key:
+|    def __init__(s, v):
+|        print("b"); s.v = v
+|    def __hash__(s): return s.v % 2
+|    def __eq__(s, o): return s.v == o.v
+d = {Key(i): i for i in range(w.n)}
+d[Key(1)] = "new"
+return x * len(d), d[Key(1)], [k.v for k in d]
+
+iterator_of_a_list_that_the_piece_fills
+fs = []
+k = w.n
+print("b")
+for i in range(3):
+    def g(t, i=i, j=k):
+        print("b")
+        return t * i + j
+    fs.append(g)
+return [g(x) for g in fs]
+
+iterator_of_a_list_that_says_it_has_ended
+v = list(w.items)
+it = iter(v)
+n = sum(it)
+print("b")
+v.append(7)
+return x * n, list(it), len(v)
+
 globals_dict_write
 globals()["GV"] = globals().get("GV", 0) + 1
 return x * GV

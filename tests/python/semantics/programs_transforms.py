@@ -553,6 +553,53 @@ def custom_function_in_vmap(w, x):
     return vmap(lambda v: Square.apply(v)[0].sum())(x), grad(lambda v: Square.apply(v)[0].sum())(x)
 
 
+class Waves(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, k):
+        return x.sin() * k
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.k = inputs[1]
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x.cos() * ctx.k, None
+
+    @staticmethod
+    def jvp(ctx, t, _):
+        (x,) = ctx.saved_tensors
+        return t * x.cos() * ctx.k
+
+
+@row
+def custom_function_in_all_transforms(w, x):
+    def total(v):
+        return Waves.apply(v, 3.0).sum()
+
+    rows = vmap(grad(total))(x)
+    return rows, vmap(vmap(lambda v: Waves.apply(v, 2.0)))(x), jacrev(lambda v: Waves.apply(v, 2.0))(x[0]), grad(total)(x)
+
+
+@row
+def custom_function_of_the_call_itself(w, x):
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 5
+
+    a = x.clone().requires_grad_()
+    return torch.autograd.grad(Doubled.apply(a).sum(), a)[0], Doubled.apply(x)
+
+
 class Counted(torch.autograd.Function):
     calls = []
 

@@ -82,7 +82,6 @@ EAGERLY = {
     "deepcopy_module_in_forward",
     "defaults_of_numbers",
     "exception_escapes",
-    "func_vmap_nested_dict",
     "generator_in_call",
     "generator_made_in_call_seeded",
     "hooks_toggle_by_call",
@@ -90,7 +89,6 @@ EAGERLY = {
     "iterators_that_hold_numbers",
     "iterators_that_hold_numbers_twice",
     "json_round_trips",
-    "leaf_of_detached_data",
     "leaf_that_is_returned",
     "new_of_values",
     "parametrize_right_inverse_assign",
@@ -104,7 +102,6 @@ EAGERLY = {
     "str_enum_key_dispatch",
     "typing_uses",
     "utils_fusion",
-    "vmap_inside",
     "weak_key_cache",
     "weak_value_tensor_table",
 }

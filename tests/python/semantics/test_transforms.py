@@ -122,18 +122,18 @@ def test_transforms(request, row):
 # more is taken off the list.
 NATIVE = set(
     """
-    linearized break_at_a_level vmap_with_the_same_numbers vmap_beside_an_object_that_refuses_questions step_of_sgd
-    a_leaf_that_is_detached custom_function_in_vmap checkpoint_not_reentrant checkpoint_reentrant
-    backward_hooks_of_modules parametrization_that_is_assigned_to break_inside_vmap break_inside_grad
-    number_read_inside_grad break_before_backward leaf_as_a_result gradients_of_the_argument
-    result_that_wants_gradients detected_anomaly gradients_after_the_call dispatch_mode_inside
-    dispatch_mode_that_changes_results default_device_as_a_mode value_outside_the_support kl_divergences
-    array_in_state generator_of_its_own attribute_of_an_argument attribute_that_an_argument_is_given
-    autocast_with_a_break inference_mode_with_a_break mode_with_a_break dispatch_mode_with_a_break
+    linearized break_at_a_level vmap_with_the_same_numbers vmap_beside_an_object_that_refuses_questions
+    a_leaf_that_is_detached parametrization_that_is_assigned_to break_inside_vmap break_inside_grad
+    number_read_inside_grad detected_anomaly gradients_after_the_call dispatch_mode_inside
+    dispatch_mode_that_changes_results default_device_as_a_mode value_outside_the_support array_in_state
+    kl_divergences generator_of_its_own inference_mode_with_a_break mode_with_a_break dispatch_mode_with_a_break
     tangent_through_normalization gradient_through_interpolation gradient_through_combinations
     gradient_through_attention
     """.split()  # noqa: SIM905
 )
+
+# How many calls find out what has to be left to autograd, and run natively; those that follow do not.
+LEARN = {"backward_hooks_of_modules": 2}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[r[0] for r in ROWS])
@@ -142,7 +142,7 @@ def test_is_captured(row):
     if row[0] in NATIVE or any(error for *_, error in steps):
         return
     graphs, _, stretches, eager, reasons = how(row)
-    assert graphs > 0 and stretches == eager == 0, reasons
+    assert graphs > 0 and stretches == 0 and eager == LEARN.get(row[0], 0), reasons
 
 
 def test_names_are_different():

@@ -217,7 +217,8 @@ TEST(CodegenIndex, FiveDimensionsPermuted) {
 // [n, c, h * w] to [n, h * w, c] with a bias on each side: tiles, with tails in both directions.
 TEST(CodegenIndex, TransposeOfPlanes) {
   for (DType dtype : {DType::F32, DType::BF16, DType::I32, DType::U8, DType::F64}) {
-    for (auto [channels, area] : {std::pair<int64_t, int64_t>{3, 50}, {16, 16}, {37, 65}, {70, 300}, {8, 0}}) {
+    for (auto [channels, area] :
+         {std::pair<int64_t, int64_t>{3, 50}, {16, 16}, {7, 9}, {8, 40}, {37, 65}, {20, 7}, {70, 300}, {8, 0}}) {
       KernelBuilder k;
       const ExprId n = k.size(2), c = k.size(channels), hw = k.size(area);
       const ExprId i = k.outer(n), p = k.outer(hw), j = k.outer(c);

@@ -165,6 +165,58 @@ TEST(MemoryPlan, AChainRunsInOneBlock) {
   EXPECT_EQ(runtime::plan_arena(lowered.program, numbers).bytes, 2 * 16 * 16 * 4);
 }
 
+TEST(MemoryPlan, WritingAPartWritesWhereItReads) {
+  GraphFixture f;
+  const ExprId s = f.size("S", 50);
+  sym::ExprPool& pool = f.graph->pool();
+  const ValueId x = f.input({s, s});
+  ValueId v = f.call("aten::mm", {x, x});
+  for (const ExprId row : {pool.constant(3), pool.constant(-1)}) {
+    const ValueId part = f.call("aten::relu", f.call("aten::select.int", {v, f.number(0), row}));
+    v = f.call("aten::mm", {f.call("aten::select_scatter", {v, part, f.number(0), row}), x});
+  }
+  f.graph->outputs = {v};
+  expect_fusion_agrees(f, {{{"S", 5}}, {{"S", 16}}});
+  passes::run(*f.graph, {});
+  const lower::Lowered lowered = lower_checked(*f.graph, {});
+  size_t in_place = 0;
+  for (const runtime::TensorSlot& slot : lowered.program.tensors) in_place += slot.continues.valid();
+  EXPECT_EQ(in_place, 2);
+}
+
+TEST(MemoryPlan, WhatReadsAnotherPartDoesNotWriteWhereItReads) {
+  GraphFixture f;
+  const ExprId s = f.size("S", 50);
+  const ValueId x = f.input({s, s});
+  const ValueId v = f.call("aten::mm", {x, x});
+  const ValueId other = f.call("aten::relu", f.call("aten::select.int", {v, f.number(0), f.number(2)}));
+  const ValueId out = f.call("aten::select_scatter", {v, other, f.number(0), f.number(3)});
+  f.graph->outputs = {f.call("aten::mm", {out, x})};
+  expect_fusion_agrees(f, {{{"S", 5}}, {{"S", 16}}});
+  passes::run(*f.graph, {});
+  for (const runtime::TensorSlot& slot : lower_checked(*f.graph, {}).program.tensors)
+    EXPECT_FALSE(slot.continues.valid());
+}
+
+// Products of all the rest first, then a column of each: made one after the other they need one buffer.
+TEST(MemoryPlan, WhatIsNeededLateIsMadeLate) {
+  GraphFixture f;
+  const ExprId s = f.size("S", 200);
+  const ValueId x = f.input({s, s}), column = f.input({s, f.number(1)});
+  std::vector<ValueId> products;
+  for (int i = 0; i < 6; ++i) products.push_back(f.call("aten::mm", {i == 0 ? x : f.input({s, s}), x}));
+  ValueId sum = column;
+  for (const ValueId v : products) sum = f.add(sum, f.call("aten::mm", {v, column}));
+  f.graph->outputs = {sum};
+  expect_fusion_agrees(f, {{{"S", 16}}, {{"S", 200}}});
+  passes::run(*f.graph, {});
+  const lower::Lowered lowered = lower_checked(*f.graph, {});
+  std::vector<int64_t> numbers(lowered.program.sizes.output_count());
+  const int64_t size = 200;
+  lowered.program.sizes.run(&size, numbers.data());
+  EXPECT_LT(runtime::plan_arena(lowered.program, numbers).bytes, 2 * 200 * 200 * 4);
+}
+
 TEST(MemoryPlan, WhatReducesRowsWritesWhereItReads) {
   GraphFixture f;
   const ExprId s = f.size("S", 50);
