@@ -5,7 +5,8 @@ PY := .venv/bin/python
 JOBS ?= $(shell nproc)
 CXX_SOURCES = $(shell git ls-files 'src/*.cpp' 'src/*.h' 'include/*.h' 'tests/*.cpp' 'tests/*.h' 'tools/*.cpp' 'examples/*.cpp')
 PY_SOURCES := python tools bench tests examples
-PYTEST := $(PY) -m pytest -q -p no:cacheprovider
+# On all cores where pytest-xdist is installed.
+PYTEST = $(PY) -m pytest -q -p no:cacheprovider $(shell $(PY) -c 'import xdist' 2>/dev/null && echo --numprocesses=$(JOBS) --dist=worksteal)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-full test-core test-cpp test-python bench fmt lint golden fuzz size asan wheel clean

@@ -94,6 +94,7 @@ case "$(installed_torch)" in
     ;;
 esac
 "${pip[@]}" numpy 'transformers>=5,<6' pytest hypothesis rich typer ruff psutil expecttest
+"${pip[@]}" pytest-xdist || true  # without it the tests run one after the other
 # timm imports torchvision, whose own requirement pins another torch; the parts timm needs are pure Python.
 "${pip[@]}" --no-warn-conflicts pyyaml huggingface_hub safetensors pillow
 "${pip[@]}" --no-warn-conflicts --no-deps torchvision timm

@@ -225,6 +225,7 @@ void max_pool1d(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::
   if (const TraceTensor* const trace = TraceTensor::from(self)) {
     std::vector<int64_t> sizes;
     for (const sym::ExprId size : trace->type().sizes) sizes.push_back(trace->capture().env().hint_or(size, 2));
+    const Capture::StepAside aside;
     checked[0] = at::empty(sizes, self.options().device(at::kMeta));
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &checked);
   }

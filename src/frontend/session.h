@@ -265,7 +265,9 @@ class Session {
   static void no_attributes_of(PyObject* number, PyObject* name);
   void after_write(const CressetWrite& write);
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
-  void will_write_class(PyTypeObject* type);
+  void will_set_attribute(const CCall& what, const CressetCall& call);
+  void will_write_class(PyTypeObject* type, PyObject* name);
+  void refuse_shared_class(PyTypeObject* type);
   void log_class(PyTypeObject* type, PyObject* name);
   static CressetAction ask_type(const CressetCall& call, PyObject** result);
   CressetAction before_function(CressetActivation* activation, const CressetCall& call);

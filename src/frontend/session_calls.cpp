@@ -280,11 +280,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     if (PyRef value = with_plain_numbers(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
   }
   if (!outer_.empty()) no_call_in_part(what, call);
-  if (what.effect == CEffect::SetsAttribute) {
-    PyObject* const owner = what.self != nullptr ? what.self : call.nargs > 0 ? call.args[0] : nullptr;
-    if (owner != nullptr && is_symbolic_number(owner) && call.nargs > 1) no_attributes_of(owner, call.args[1]);
-    if (owner != nullptr && PyType_Check(owner)) will_write_class((PyTypeObject*)owner);
-  }
+  if (what.effect == CEffect::SetsAttribute) will_set_attribute(what, call);
   if (what.effect == CEffect::Pure)
     if (PyRef value = with_numbers_it_takes(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
   if (what.effect == CEffect::Pure && keeps_sizes(what.name))

@@ -62,19 +62,41 @@ void Session::learn_old_class(PyTypeObject* type) {
   if (is_heap_type(type) && !existed((PyObject*)type) && !is_young((PyObject*)type)) learn((PyObject*)type);
 }
 
+// What decorators give a class that has none yet, and refuse to give it again: order, attribute hooks, a hash.
+static bool is_given_once(PyTypeObject* type, PyObject* name) {
+  static constexpr std::string_view kOnce[] = {"__lt__",      "__le__",      "__gt__",  "__ge__",
+                                               "__setattr__", "__delattr__", "__hash__"};
+  if (std::find(std::begin(kOnce), std::end(kOnce), utf8(name, "")) == std::end(kOnce)) return false;
+  PyObject* const known = PyDict_GetItemWithError(type_dict(type), name);
+  if (known == nullptr) PyErr_Clear();
+  return known == nullptr || known == Py_None;
+}
+
 // Facts speak of what a class held before the call wrote there.
-void Session::will_write_class(PyTypeObject* type) {
+void Session::will_write_class(PyTypeObject* type, PyObject* name) {
   learn_old_class(type);
   if (existed((PyObject*)type)) facts_->classes().type(type);
+  if (PyUnicode_Check(name) && is_shared_class(type) && is_given_once(type, name)) refuse_shared_class(type);
+}
+
+// setattr(owner, name, value), delattr(owner, name), owner.__setattr__(name, value).
+void Session::will_set_attribute(const CCall& what, const CressetCall& call) {
+  PyObject* const owner = what.self != nullptr ? what.self : call.nargs > 0 ? call.args[0] : nullptr;
+  const Py_ssize_t name = what.self != nullptr ? static_cast<Py_ssize_t>(what.first) : 1;
+  if (owner == nullptr || name >= call.nargs) return;
+  if (is_symbolic_number(owner)) no_attributes_of(owner, call.args[name]);
+  if (PyType_Check(owner)) will_write_class((PyTypeObject*)owner, call.args[name]);
+}
+
+void Session::refuse_shared_class(PyTypeObject* type) {
+  changes_shared_class_ = true;
+  refuse(std::string("changes class ") + type->tp_name + ", which an earlier piece made");
 }
 
 void Session::log_class(PyTypeObject* type, PyObject* name) {
   const std::string_view text = utf8(name, "");
   const bool by_decorator = text.starts_with("__") && text.ends_with("__");  // dataclass: at each call the same again
-  if (!by_decorator && is_shared_class(type)) {
-    changes_shared_class_ = true;
-    return refuse(std::string("changes class ") + type->tp_name + ", which an earlier piece made");
-  }
+  if (!by_decorator && is_shared_class(type)) return refuse_shared_class(type);
   if (is_special_name(name)) return refuse(std::string("changes ") + utf8(name) + " of class " + type->tp_name);
   if (!facts_->classes().speaks_of(type, name)) facts_->classes().elsewhere(type, name);
 }

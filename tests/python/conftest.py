@@ -21,7 +21,7 @@ import torch  # noqa: E402
 import cresset  # noqa: E402
 
 FULL = os.environ.get("CRESSET_TEST_FULL") == "1"
-# Lines that tests want shown at the end of the run, whatever the capture mode.
+# Lines that tests want shown at the end of the run, whatever the capture mode; also those of xdist's workers.
 SUMMARY: list[str] = []
 
 
@@ -71,6 +71,16 @@ def fresh_state():
         yield
     torch.set_default_dtype(torch.float32)
     torch.set_grad_enabled(True)
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["summary"] = SUMMARY
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    SUMMARY.extend(getattr(node, "workeroutput", {}).get("summary", ()))
 
 
 def pytest_terminal_summary(terminalreporter):

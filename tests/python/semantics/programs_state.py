@@ -20,6 +20,53 @@ if w.n % 2: MS.reverse()
 for m in MS: x = m(x) + 1
 return x, [type(m).__name__ for m in MS]
 
+dataclass_of_the_call_is_ordered_after_a_break
+class A:
+    n: int
+    s: str = "a"
+    __annotations__ = {"n": int, "s": str}
+print("b")
+A = dataclasses.dataclass(order=True)(A)
+print("c")
+return x * max(A(2), A(w.n)).n, [a.n for a in sorted([A(3), A(w.n), A(1)])], A(1) < A(2)
+
+dataclass_of_the_call_is_frozen_after_a_break
+@dataclasses.dataclass
+class B:
+    n: int
+print("b")
+@dataclasses.dataclass(frozen=True, unsafe_hash=True)
+class A:
+    n: int
+print("c")
+try: A(1).n = 2
+except dataclasses.FrozenInstanceError as e: told = str(e)
+return x * A(w.n).n, told, B(1), hash(A(1)) == hash(A(1))
+
+order_given_to_a_class_of_the_call_after_a_break
+class A:
+    def __init__(s, n): s.n = n
+print("b")
+try:
+    had = "__lt__" in vars(A)
+    if had: raise TypeError("has an order already")
+    A.__lt__ = lambda s, o: s.n < o.n
+except TypeError as e: had = str(e)
+print("c")
+return x * sorted([A(3), A(w.n)])[0].n, had
+
+hooks_given_to_a_class_of_the_call_after_a_break
+class A: pass
+print("b")
+told = ["__setattr__" in vars(A), "__delattr__" in vars(A)]
+def keep(s, name, value): object.__setattr__(s, name, value * 2)
+type.__setattr__(A, "__setattr__", keep)
+setattr(A, "__delattr__", lambda s, name: None)
+print("c")
+a = A(); a.n = w.n
+del a.n
+return x * a.n, told
+
 monkeypatch_method
 |class A:
 |    def f(s, t): return t + 1
