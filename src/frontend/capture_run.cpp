@@ -216,6 +216,7 @@ class CaptureRun final : public PieceMaker {
     if (!result) note_rejected();
     const bool ended = piece_->capture().closed();  // at a break, for good or until the next piece
     if (ended && piece_->variant()->next.point == nullptr) piece_->refuse(piece_->capture().why_closed());
+    if (ended) refuse_earlier_pieces();  // the native rest of the call may have done it
     const OneForOne one;
     if (!result) {
       SetAside exception;
@@ -364,11 +365,14 @@ class CaptureRun final : public PieceMaker {
   // Of this call: later ones run eagerly from their beginning.
   void refuse_earlier_pieces() {
     if (session_ == nullptr || !session_->changes_shared_class()) return;
-    for (const std::unique_ptr<Piece>& piece : retired_) {
-      if (piece == nullptr) continue;
-      piece->variant()->next = {};
-      piece->refuse(session_->refusal());
-    }
+    const std::string why = session_->refusal().empty() ? "changes a class of its own" : session_->refusal();
+    const auto refuse = [&](Piece& piece) {
+      piece.variant()->next = {};
+      piece.refuse(why);
+    };
+    for (const std::unique_ptr<Piece>& piece : retired_)
+      if (piece != nullptr) refuse(*piece);
+    if (piece_->capture().closed()) refuse(*piece_);
   }
 
   // Misuse is told when the call has ended: what runs natively meanwhile must not be cut short.

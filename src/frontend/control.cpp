@@ -13,6 +13,7 @@
 #include "frontend/number_operators.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/set_aside.h"
 #include "frontend/symbols.h"
 #include "frontend/wrapper_tensors.h"
 #include "sym/explain.h"
@@ -111,7 +112,7 @@ struct Shallow {
       callable = PyMethod_GET_FUNCTION(callable);
     }
     if (!PyFunction_Check(callable)) return CRESSET_NATIVE;
-    cresset_eval_pause();
+    const NotEvaluated own_business;
     const PyRef compiled = PyRef::steal(PyObject_CallOneArg(shallow.compiled_callee, callable));
     const Py_ssize_t named = call->kwnames != nullptr ? PyTuple_GET_SIZE(call->kwnames) : 0;
     const size_t positional = args.size() + static_cast<size_t>(call->nargs);
@@ -119,7 +120,6 @@ struct Shallow {
     if (compiled)
       *result = PyObject_Vectorcall(compiled.get() == Py_None ? callable : compiled.get(), args.data(), positional,
                                     call->kwnames);
-    cresset_eval_unpause();
     return compiled && *result != nullptr ? CRESSET_RESULT : CRESSET_FAIL;
   }
 };

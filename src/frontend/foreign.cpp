@@ -38,6 +38,12 @@ std::string_view module_of(PyTypeObject* type) {
   return text;
 }
 
+// sys.version_info, time.struct_time: tuples whose items have names.
+bool is_struct_sequence(PyTypeObject* type) {
+  return type->tp_base == &PyTuple_Type && type_dict(type) != nullptr &&
+         PyDict_GetItemString(type_dict(type), "n_sequence_fields") != nullptr;
+}
+
 // C types whose instances do not change, or of which facts speak.
 bool is_known(PyTypeObject* type) {
   static const std::unordered_set<std::string_view> mutable_builtins = {
@@ -73,6 +79,7 @@ bool is_known(PyTypeObject* type) {
                                                                "zoneinfo",
                                                                "cresset",
                                                                "cresset._C"};
+  if (is_struct_sequence(type)) return true;
   const std::string_view module = module_of(type), name = type->tp_name;
   if (module == "torch" || module.starts_with("torch.") || module.starts_with("numpy.dtypes")) return true;
   if (module == "numpy") return name == "numpy.dtype" || name == "numpy.ufunc";

@@ -692,8 +692,7 @@ bool Session::before_write(const CressetWrite& write) {
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner), false;
   if (write.kind == CRESSET_WRITE_ATTRIBUTE && is_symbolic_number(write.owner))
     return no_attributes_of(write.owner, write.key), false;
-  if (write.kind == CRESSET_WRITE_ATTRIBUTE && PyType_Check(write.owner))
-    will_write_class((PyTypeObject*)write.owner, write.key);
+  if (write.kind == CRESSET_WRITE_ATTRIBUTE && PyType_Check(write.owner)) will_write_class((PyTypeObject*)write.owner);
   if (write.kind == CRESSET_WRITE_ATTRIBUTE && write.value != nullptr && is_opaque(write.owner)) return true;
   if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return false;
   const std::string_view name = utf8(write.key);

@@ -142,7 +142,7 @@ class Session {
   // Why later calls cannot repeat this one; empty when they can.
   const std::string& refusal();
   // Whether that is a change of a class which an earlier piece of the call made, and which later calls would share.
-  bool changes_shared_class() const { return changes_shared_class_; }
+  bool changes_shared_class();
   // Whether that is the watching of somebody who may have gone by then.
   bool was_unseen() const { return unseen_; }
   // Whether the program's outermost frame has ended: what runs is done by what it held, when that dies.
@@ -266,7 +266,8 @@ class Session {
   void after_write(const CressetWrite& write);
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
   void will_set_attribute(const CCall& what, const CressetCall& call);
-  void will_write_class(PyTypeObject* type, PyObject* name);
+  void will_write_class(PyTypeObject* type);
+  void will_decorate(PyTypeObject* type);
   void refuse_shared_class(PyTypeObject* type);
   void log_class(PyTypeObject* type, PyObject* name);
   static CressetAction ask_type(const CressetCall& call, PyObject** result);
@@ -322,13 +323,14 @@ class Session {
   std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there
   bool ages_known_ = false;
   bool changes_shared_class_ = false;
-  int tangent_levels_ = 0;                            // that the piece has entered
-  bool had_key_ = false;                              // of the write in progress
-  bool unseen_ = false;                               // a frame ran in CPython's own loop while the piece was open
-  int outermost_frames_ = 0;                          // that were entered, one after the other
-  int inside_ = 0;                                    // of how many containers and objects, while arguments are added
-  std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
-  RecordRun* record_run_ = nullptr;                   // where that is autograd's record
+  std::vector<std::pair<PyRef, unsigned>> decorated_;  // classes of earlier pieces written to; what each had before
+  int tangent_levels_ = 0;                             // that the piece has entered
+  bool had_key_ = false;                               // of the write in progress
+  bool unseen_ = false;                                // a frame ran in CPython's own loop while the piece was open
+  int outermost_frames_ = 0;                           // that were entered, one after the other
+  int inside_ = 0;                                     // of how many containers and objects, while arguments are added
+  std::vector<std::unordered_set<PyObject*>> outer_;   // of each part in progress
+  RecordRun* record_run_ = nullptr;                    // where that is autograd's record
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
   std::string refusal_;
 };

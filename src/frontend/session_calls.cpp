@@ -40,6 +40,14 @@ static bool is_call(const CressetActivation& activation) {
   return cresset_is_call(opcode_in_progress(activation)) != 0;
 }
 
+// torch.compile's own wrappers hang their frame evaluator in around what they call. It would take the program's frames
+// from us, and there is none: None is what was there before.
+static bool installs_frame_evaluator(PyObject* callable) {
+  if (!PyCFunction_Check(callable)) return false;
+  static PyObject* const install = module_attribute("torch._C._dynamo.eval_frame", "set_eval_frame");
+  return callable == install;
+}
+
 // A Python function that will be evaluated, unless it wants to be called otherwise.
 CressetAction Session::before_function(CressetActivation* activation, const CressetCall& call) {
   if (const CompiledFunction* inner = as_compiled_function(call.callable); inner != nullptr && existed(call.callable))
@@ -263,6 +271,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
     if (PyRef value = of_plain_numbers(call)) return *result = value.release(), CRESSET_RESULT;
   }
+  if (installs_frame_evaluator(call.callable)) return *result = Py_NewRef(Py_None), CRESSET_RESULT;
   if (PyRef names = names_in_frame(*activation, call)) return *result = names.release(), CRESSET_RESULT;
   if (PyObject* instead = with_names_of_frame(call)) return *result = instead, CRESSET_INSTEAD;
   hands_methods_on(call);

@@ -62,21 +62,38 @@ void Session::learn_old_class(PyTypeObject* type) {
   if (is_heap_type(type) && !existed((PyObject*)type) && !is_young((PyObject*)type)) learn((PyObject*)type);
 }
 
-// What decorators give a class that has none yet, and refuse to give it again: order, attribute hooks, a hash.
-static bool is_given_once(PyTypeObject* type, PyObject* name) {
-  static constexpr std::string_view kOnce[] = {"__lt__",      "__le__",      "__gt__",  "__ge__",
-                                               "__setattr__", "__delattr__", "__hash__"};
-  if (std::find(std::begin(kOnce), std::end(kOnce), utf8(name, "")) == std::end(kOnce)) return false;
-  PyObject* const known = PyDict_GetItemWithError(type_dict(type), name);
-  if (known == nullptr) PyErr_Clear();
-  return known == nullptr || known == Py_None;
+// What decorators give a class that has none yet, and refuse to give it again: order, attribute hooks, a hash. One bit
+// for each that the class has.
+static unsigned given_once(PyTypeObject* type) {
+  static constexpr const char* kOnce[] = {"__lt__",      "__le__",      "__gt__",  "__ge__",
+                                          "__setattr__", "__delattr__", "__hash__"};
+  unsigned out = 0;
+  for (size_t i = 0; i < std::size(kOnce); ++i) {
+    PyObject* const known = PyDict_GetItemString(type_dict(type), kOnce[i]);
+    out |= static_cast<unsigned>(known != nullptr && known != Py_None) << i;
+  }
+  return out;
 }
 
 // Facts speak of what a class held before the call wrote there.
-void Session::will_write_class(PyTypeObject* type, PyObject* name) {
+void Session::will_write_class(PyTypeObject* type) {
   learn_old_class(type);
   if (existed((PyObject*)type)) facts_->classes().type(type);
-  if (PyUnicode_Check(name) && is_shared_class(type) && is_given_once(type, name)) refuse_shared_class(type);
+  will_decorate(type);
+}
+
+void Session::will_decorate(PyTypeObject* type) {
+  const auto is_it = [&](const auto& entry) { return entry.first.get() == (PyObject*)type; };
+  if (is_shared_class(type) && std::none_of(decorated_.begin(), decorated_.end(), is_it))
+    decorated_.emplace_back(PyRef::borrow((PyObject*)type), given_once(type));
+}
+
+// Once a decorator, which asks what there is and then writes, is done.
+bool Session::changes_shared_class() {
+  for (const auto& [type, given] : decorated_)
+    if (!changes_shared_class_ && given_once((PyTypeObject*)type.get()) != given)
+      refuse_shared_class((PyTypeObject*)type.get());
+  return changes_shared_class_;
 }
 
 // setattr(owner, name, value), delattr(owner, name), owner.__setattr__(name, value).
@@ -85,7 +102,7 @@ void Session::will_set_attribute(const CCall& what, const CressetCall& call) {
   const Py_ssize_t name = what.self != nullptr ? static_cast<Py_ssize_t>(what.first) : 1;
   if (owner == nullptr || name >= call.nargs) return;
   if (is_symbolic_number(owner)) no_attributes_of(owner, call.args[name]);
-  if (PyType_Check(owner)) will_write_class((PyTypeObject*)owner, call.args[name]);
+  if (PyType_Check(owner)) will_write_class((PyTypeObject*)owner);
 }
 
 void Session::refuse_shared_class(PyTypeObject* type) {

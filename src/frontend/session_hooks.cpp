@@ -103,9 +103,8 @@ PyRef at_symbol(PyObject* tensor, PyObject* key, PyObject* value) {
   if (!is_exact_tensor(tensor) || !holds_symbol(key) || operators_call_python()) return {};
   static PyObject* const get = module_attribute("cresset._capture_patches", "get_item");
   static PyObject* const set = module_attribute("cresset._capture_patches", "set_item");
-  cresset_eval_pause();
+  const NotEvaluated own_business;
   PyRef done = PyRef::steal(PyObject_CallFunctionObjArgs(value != nullptr ? set : get, tensor, key, value, nullptr));
-  cresset_eval_unpause();
   return done.get() == Py_NotImplemented ? PyRef() : done;
 }
 

@@ -7,6 +7,7 @@
 #include "bridge/symbolic_float.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/set_aside.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
 #include "frontend/transforms.h"
@@ -226,9 +227,10 @@ CressetAction Session::ask_layout(CressetActivation* activation, const CressetCa
                                   PyObject** result) {
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
-  cresset_eval_pause();
-  PyRef value = PyRef::steal(PyObject_Vectorcall(question, call.args, static_cast<size_t>(call.nargs), call.kwnames));
-  cresset_eval_unpause();
+  PyRef value = [&] {
+    const NotEvaluated own_business;
+    return PyRef::steal(PyObject_Vectorcall(question, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  }();
   in_progress_ = {};
   if (!value) return CRESSET_FAIL;
   go_on_with(activation, value);

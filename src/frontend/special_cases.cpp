@@ -24,6 +24,7 @@
 #include "bridge/trace_tensor.h"
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
+#include "frontend/set_aside.h"
 #include "frontend/state_facts.h"
 #include "frontend/symbols.h"
 
@@ -232,10 +233,8 @@ static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name)
   const PyRef text = checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
   std::vector<PyObject*> args{text.get()};
   args.insert(args.end(), call.args, call.args + call.nargs + named);
-  cresset_eval_pause();
-  PyRef value = PyRef::steal(PyObject_Vectorcall(each, args.data(), static_cast<size_t>(call.nargs) + 1, call.kwnames));
-  cresset_eval_unpause();
-  return checked(value.release());
+  const NotEvaluated own_business;
+  return checked(PyObject_Vectorcall(each, args.data(), static_cast<size_t>(call.nargs) + 1, call.kwnames));
 }
 
 PyRef with_numbers_it_takes(const CressetCall& call) {

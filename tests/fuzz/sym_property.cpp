@@ -85,6 +85,7 @@ struct World {
   // A random condition that holds for the hints, recorded as a guard.
   void add_guard() {
     TreePtr tree = random.condition(2);
+    if (!admissible(hints)) return;  // an index of an extent that is empty: no guard is asked there
     Values at = hints;
     const std::optional<int64_t> held = meaning(*tree, at);
     if (!held) return;

@@ -244,6 +244,81 @@ def test_break_inside_compiled_inside_compiled():
     assert cresset.stats()["graphs"] == 2 and cresset.stats()["eager_calls"] == 0
 
 
+# --------------------------------------------------------------------------- what torch.compile made, inside
+
+
+@torch.compile(backend="eager")
+def made_by_torch(t, *, plus=1):
+    return t * 2 + plus
+
+
+@torch.compile(backend="eager", fullgraph=True)
+def whole_for_torch(t):
+    return t.sin()
+
+
+@torch.compile(backend="eager")
+def breaks_for_torch(t):
+    return t * float(t.sum())
+
+
+class HoldsCompiled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wrapped = torch.compile(Net(), backend="eager")
+        self.in_place = torch.nn.Linear(2, 2)
+        self.in_place.compile(backend="eager")
+
+    @torch.compile(backend="eager")
+    def method(self, t):
+        return t - t.shape[0]
+
+    def forward(self, t):
+        return self.method(self.in_place(self.wrapped(t)))
+
+
+def calls_what_torch_made(t):
+    return whole_for_torch(made_by_torch(t, plus=t.shape[0]) * made_by_torch(t))
+
+
+def test_functions_of_torch_compile_are_what_they_are_made_of():
+    """In a compiled function they are captured with it, whatever their own backend."""
+    compiled = cresset.compile(calls_what_torch_made, options=EVALUATE)
+    for rows in (3, 5, 4):
+        t = x(0, rows, 4)
+        expected = ((t * 2 + rows) * (t * 2 + 1)).sin()
+        assert torch.allclose(compiled(t), expected, atol=1e-6)
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["graph_breaks"] == 0
+    again = cresset.compile(breaks_for_torch, options=EVALUATE)
+    for rows in (3, 5):
+        t = x(0, rows, 4)
+        assert torch.allclose(again(t), t * t.sum(), atol=1e-5)
+    assert cresset.stats()["eager_calls"] == 0
+
+
+def test_modules_of_torch_compile_are_what_they_are_made_of():
+    model = HoldsCompiled().eval()
+    compiled = cresset.compile(model, options=EVALUATE)
+    plain_model = [model.wrapped._orig_mod, model.in_place]
+    for grad in (False, True):
+        with torch.set_grad_enabled(grad):
+            for rows in (3, 5):
+                t = x(0, rows, 4)
+                linear = torch.nn.functional.linear(plain_model[0](t), model.in_place.weight, model.in_place.bias)
+                assert torch.allclose(compiled(t), linear - rows, atol=1e-6)
+    assert cresset.stats()["graphs"] == 2 and cresset.stats()["eager_calls"] == 0  # without gradients, and with them
+
+
+def test_functions_of_torch_compile_are_recompiled():
+    for function in (made_by_torch, HoldsCompiled().method):
+        compiled = cresset.compile(function, options=EVALUATE)
+        for rows in (3, 5):
+            t = x(0, rows, 4)
+            expected = t * 2 + 1 if function is made_by_torch else t - rows
+            assert torch.allclose(compiled(t), expected, atol=1e-6)
+    assert cresset.stats()["graphs"] == 2 and cresset.stats()["eager_calls"] == 0
+
+
 # ------------------------------------------------------------------------------------------------- modules
 
 

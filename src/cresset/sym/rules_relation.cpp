@@ -13,7 +13,7 @@ bool holds(Kind kind, int64_t lhs, int64_t rhs) {
   return kind == Kind::Ne ? lhs != rhs : lhs <= rhs;
 }
 
-// k*r*x - k*r*c*(x // c)  is  k*r*(x mod c): divisibility is seen in the shorter form. Other sums stay.
+// k*r*x - k*r*c*(x // c) + n  is  k*r*(x mod c) + n: divisibility is seen in the shorter form. Other sums stay.
 void fold_remainder(ExprPool& pool, TermList& difference) {
   for (size_t i = 0; i < difference.size(); ++i) {
     const Term term = difference[i];
@@ -30,9 +30,10 @@ void fold_remainder(ExprPool& pool, TermList& difference) {
       for (size_t j = 0; j < difference.size(); ++j) {
         if (j != i) others.push_back(difference[j]);
       }
-      if (pool.from_terms(others) != pool.mul(scale, x)) continue;
+      const ExprId constant = pool.sub(pool.from_terms(others), pool.mul(scale, x));
+      if (!pool.is_const(constant)) continue;
       difference.truncate(0);
-      pool.terms(pool.mul(scale, pool.mod(x, divisor)), difference);
+      pool.terms(pool.add(pool.mul(scale, pool.mod(x, divisor)), constant), difference);
       return;
     }
   }

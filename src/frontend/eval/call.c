@@ -61,9 +61,41 @@ void cresset_eval_see_through_wrappers(PyObject* code, Py_ssize_t cell) {
   wrapper_cell = cell;
 }
 
+static int ends_with(PyObject* text, const char* end) {
+  Py_ssize_t size;
+  const char* utf8 = PyUnicode_AsUTF8AndSize(text, &size);
+  if (utf8 == NULL) return PyErr_Clear(), 0;
+  const Py_ssize_t length = (Py_ssize_t)strlen(end);
+  return size >= length && strcmp(utf8 + size - length, end) == 0;
+}
+
+// The index of the cell with the function that torch.compile made this one of; -1 where it did not. The code object of
+// torch's wrapper is one for the whole process, and remembered.
+static Py_ssize_t cell_of_torch_wrapper(PyCodeObject* code) {
+  static PyCodeObject* known;  // owned
+  static Py_ssize_t cell = -1;
+  if (code == known) return cell;
+  if (known != NULL || !ends_with(code->co_name, "compile_wrapper") ||
+      !ends_with(code->co_filename, "torch/_dynamo/eval_frame.py")) {
+    return -1;
+  }
+  PyObject* names = PyCode_GetFreevars(code);
+  if (names == NULL) return PyErr_Clear(), -1;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+    if (strcmp(PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i)), "fn") == 0) cell = i;
+  }
+  Py_DECREF(names);
+  if (cell >= 0) known = (PyCodeObject*)Py_NewRef((PyObject*)code);
+  return cell;
+}
+
 PyObject* cresset_eval_wrapped(PyObject* callable) {
-  if (wrapper_code == NULL || !PyFunction_Check(callable) || PyFunction_GET_CODE(callable) != wrapper_code) return NULL;
-  return PyCell_GET(PyTuple_GET_ITEM(PyFunction_GET_CLOSURE(callable), wrapper_cell));
+  if (!PyFunction_Check(callable)) return NULL;
+  PyObject* code = PyFunction_GET_CODE(callable);
+  const Py_ssize_t cell =
+      code == wrapper_code && code != NULL ? wrapper_cell : cell_of_torch_wrapper((PyCodeObject*)code);
+  PyObject* closure = PyFunction_GET_CLOSURE(callable);
+  return cell >= 0 && closure != NULL ? PyCell_GET(PyTuple_GET_ITEM(closure, cell)) : NULL;
 }
 
 // One step; 1: *callable is what to look at next; 0: C code calls it.

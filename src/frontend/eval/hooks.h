@@ -240,7 +240,8 @@ const char* cresset_eval_unsupported(void);
 void cresset_eval_see_through(PyTypeObject* type, PyObject* (*inside)(PyObject*));
 // Functions of this code are called as what the closure's cell of that index holds.
 void cresset_eval_see_through_wrappers(PyObject* code, Py_ssize_t cell);
-PyObject* cresset_eval_wrapped(PyObject* callable);  // what such a function holds (borrowed); NULL for others
+// What such a function holds, or one that torch.compile made (borrowed); NULL for others.
+PyObject* cresset_eval_wrapped(PyObject* callable);
 
 // Functions of this code that are a class's __getattr__ and nothing more (no closure, no attributes) look the name up
 // in dictionaries that the instance's own has under these names (a tuple of strings), one after the other, and raise

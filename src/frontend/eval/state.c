@@ -147,12 +147,24 @@ int cresset_eval_is_watched(void) { return is_thread_watched(PyThreadState_Get()
 
 CressetActivation* cresset_eval_current(void) { return cresset_eval_state.current; }
 
+// What a wrapper holds, also where a method is made of it. A new reference.
+static PyObject* unwrapped(PyObject* callable) {
+  PyObject* function = PyMethod_Check(callable) ? PyMethod_GET_FUNCTION(callable) : callable;
+  PyObject* inner = function;
+  for (PyObject* next = inner; next != NULL; next = cresset_eval_wrapped(inner)) inner = next;
+  if (inner == function) return Py_NewRef(callable);
+  return PyMethod_Check(callable) ? PyMethod_New(inner, PyMethod_GET_SELF(callable)) : Py_NewRef(inner);
+}
+
 PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   PyThreadState* tstate = PyThreadState_Get();
   _PyErr_StackItem level;
+  PyObject* called = unwrapped(callable);
+  if (called == NULL) return NULL;
   cresset_push_handled(tstate, &level);
-  PyObject* result = PyObject_Call(callable, args, kwargs);
+  PyObject* result = PyObject_Call(called, args, kwargs);
   cresset_pop_handled(tstate, &level);
+  Py_DECREF(called);
   return result;
 }
 

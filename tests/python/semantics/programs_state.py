@@ -629,4 +629,17 @@ return a & (x < 0.5), a | ~a, a ^ a, a.any(), a.all().item(), int(a.sum()), bool
 number_chains
 n = x.shape[0]
 return n + 1.5, n * 2 - 3, (n + 1) // 2, n / 2 + n, -n, abs(n - 4), n ** 2, 2 ** n, n % 3 == 0, n > 2 and n < 6, (n, n + 1) < (4, 0), min(n, 4) * 2, max(n, 4) - n, round(n * 1.5), int(n * 0.7), float(n), str(n) + "!", [n] * 2, (n,) + (1,), {n: n}, {n}, n if n else 0, bool(n), hash((n,)) == hash((n,)), divmod(n, 2), n & 1, n | 2, n ^ 1, n << 1, n >> 1, ~n
+
+struct_sequences_of_the_interpreter
+import sys, time, os
+stamp = time.gmtime(w.n)
+return x * (2 if sys.version_info >= (3, 8) else 3), stamp.tm_year, tuple(stamp)[0], sys.flags.optimize, sys.version_info[:2] > (3, 0)
+
+struct_sequences_that_a_break_gives
+import time, sys
+s = float(x.sum())
+stamp = time.gmtime(w.n * 86400 * 366)
+y = x * stamp.tm_year
+print("year", stamp.tm_year)
+return y + stamp[0], stamp, sys.float_info.dig, s
 """

@@ -582,7 +582,12 @@ def custom_function_in_all_transforms(w, x):
         return Waves.apply(v, 3.0).sum()
 
     rows = vmap(grad(total))(x)
-    return rows, vmap(vmap(lambda v: Waves.apply(v, 2.0)))(x), jacrev(lambda v: Waves.apply(v, 2.0))(x[0]), grad(total)(x)
+    return (
+        rows,
+        vmap(vmap(lambda v: Waves.apply(v, 2.0)))(x),
+        jacrev(lambda v: Waves.apply(v, 2.0))(x[0]),
+        grad(total)(x),
+    )
 
 
 @row
