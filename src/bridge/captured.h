@@ -88,10 +88,14 @@ struct Backward {
     OutputSpec::Kind home;  // Input or Constant
     uint32_t position;
   };
+  struct Group {  // leaves that the same roots lead to; both by position in the lists below
+    std::vector<uint32_t> roots, leaves;
+  };
   GraphPart part;
   std::vector<uint32_t> roots;           // results of the call, by position
   std::vector<graph::ValueId> tangents;  // the gradients of the roots: inputs of the graph, with their types
   std::vector<Leaf> leaves;
+  std::vector<Group> groups;          // empty: every root leads to every leaf
   std::vector<OutputSpec> gradients;  // of the leaves: outputs of the part; Input: of the graph, a tangent or another
 };
 

@@ -120,10 +120,11 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
     leaves.push_back(leaf.home == OutputSpec::Kind::Input      ? once->originals[leaf.position]
                      : leaf.home == OutputSpec::Kind::Constant ? once->captured.constants[leaf.position]
                                                                : results[leaf.position]);
-  set_gradients(roots, leaves, std::move(layouts), {}, [once](const std::vector<at::Tensor>& tangents, const auto&) {
-    const BelowEverything below;
-    return once->interpreter.gradients(*once->captured.backward, tangents);
-  });
+  set_gradients(roots, leaves, backward.groups, std::move(layouts), {},
+                [once](const std::vector<at::Tensor>& tangents, const auto&) {
+                  const BelowEverything below;
+                  return once->interpreter.gradients(*once->captured.backward, tangents);
+                });
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = once->captured.outputs[i];
     if (spec.kind == OutputSpec::Kind::GraphOutput &&

@@ -1,9 +1,12 @@
-// The node of autograd's that stands for a compiled call.
+// The nodes of autograd's that stand for a compiled call.
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <list>
 
 #include "bridge/gradients.h"
 
@@ -14,6 +17,44 @@ using torch::autograd::Node;
 using torch::autograd::variable_list;
 using NodePtr = decltype(torch::autograd::Edge::function);
 
+// Gradients of results, as the backward program takes them. A result that nothing came of has none: zeros stand for it.
+at::Tensor laid_out(const at::Tensor& tangent, const TangentLayout& layout) {
+  const auto make = [&] {
+    return at::empty_strided(layout.sizes, layout.strides, at::dtype(layout.dtype).device(layout.device));
+  };
+  if (!tangent.defined()) return make().zero_();
+  TORCH_CHECK(tangent.layout() == c10::kStrided &&
+                  tangent.key_set().has(layout.device.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA) &&
+                  !tangent.key_set().has(c10::DispatchKey::FuncTorchBatched) &&
+                  !tangent.unsafeGetTensorImpl()->is_python_dispatch(),
+              "cresset: the gradient of a compiled call's result must be a plain strided tensor, got ",
+              tangent.toString(), " with keys ", tangent.key_set(), ". Call the function without cresset.compile.");
+  bool as_promised = tangent.scalar_type() == layout.dtype && !tangent.is_conj() && !tangent.is_neg();
+  for (size_t d = 0; d < layout.sizes.size(); ++d)
+    as_promised &= layout.sizes[d] == 1 || tangent.stride(static_cast<int64_t>(d)) == layout.strides[d];
+  return as_promised || tangent.numel() == 0 ? tangent : make().copy_(tangent);
+}
+
+std::vector<at::Tensor> laid_out(const std::vector<at::Tensor>& tangents, const std::vector<TangentLayout>& layouts) {
+  std::vector<at::Tensor> out;
+  for (size_t i = 0; i < layouts.size(); ++i) out.push_back(laid_out(tangents[i], layouts[i]));
+  return out;
+}
+
+bool any_defined(const std::vector<at::Tensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return t.defined(); });
+}
+
+void begin_pass() {
+  TORCH_CHECK(!c10::GradMode::is_enabled(),
+              "cresset: gradients of gradients (create_graph=True) cannot pass through a compiled call. Compute the "
+              "inner gradient inside of the compiled function (torch.autograd.grad in it is compiled), or call the "
+              "function without cresset.compile.");
+  if (Capture* capture = Capture::current(); capture != nullptr && !capture->closed())
+    capture->flush("gradients of an earlier compiled call");
+}
+
+// Where every result leads to every leaf: one node.
 class CompiledBackward final : public Node {
  public:
   CompiledBackward(torch::autograd::edge_list&& edges, std::vector<TangentLayout> layouts, SavedTensors saved,
@@ -29,14 +70,9 @@ class CompiledBackward final : public Node {
 
  protected:
   variable_list apply(variable_list&& tangents) override {
-    TORCH_CHECK(!c10::GradMode::is_enabled(),
-                "cresset: gradients of gradients (create_graph=True) cannot pass through a compiled call. Compute the "
-                "inner gradient inside of the compiled function (torch.autograd.grad in it is compiled), or call the "
-                "function without cresset.compile.");
-    if (Capture* capture = Capture::current(); capture != nullptr && !capture->closed())
-      capture->flush("gradients of an earlier compiled call");
-    std::vector<at::Tensor> given;
-    for (size_t i = 0; i < layouts_.size(); ++i) given.push_back(laid_out(tangents[i], layouts_[i]));
+    begin_pass();
+    if (!any_defined(tangents)) return variable_list(num_outputs());
+    std::vector<at::Tensor> given = laid_out(tangents, layouts_);
     tangents.clear();
     auto [run, saved] = take();
     return run(std::move(given), std::move(saved));
@@ -53,39 +89,191 @@ class CompiledBackward final : public Node {
     return {std::exchange(run_, nullptr), std::exchange(saved_, {}).tensors};
   }
 
-  // A result that nothing came of has no gradient: zeros stand for it.
-  static at::Tensor laid_out(const at::Tensor& tangent, const TangentLayout& layout) {
-    const auto make = [&] {
-      return at::empty_strided(layout.sizes, layout.strides, at::dtype(layout.dtype).device(layout.device));
-    };
-    if (!tangent.defined()) return make().zero_();
-    TORCH_CHECK(tangent.layout() == c10::kStrided &&
-                    tangent.key_set().has(layout.device.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA) &&
-                    !tangent.key_set().has(c10::DispatchKey::FuncTorchBatched) &&
-                    !tangent.unsafeGetTensorImpl()->is_python_dispatch(),
-                "cresset: the gradient of a compiled call's result must be a plain strided tensor, got ",
-                tangent.toString(), " with keys ", tangent.key_set(), ". Call the function without cresset.compile.");
-    bool as_promised = tangent.scalar_type() == layout.dtype && !tangent.is_conj() && !tangent.is_neg();
-    for (size_t d = 0; d < layout.sizes.size(); ++d)
-      as_promised &= layout.sizes[d] == 1 || tangent.stride(static_cast<int64_t>(d)) == layout.strides[d];
-    return as_promised || tangent.numel() == 0 ? tangent : make().copy_(tangent);
-  }
-
   std::mutex mutex_;
   const std::vector<TangentLayout> layouts_;
   SavedTensors saved_;
   BackwardRun run_;  // empty: released
 };
 
-template <class Pointer = NodePtr>
-Pointer make_node(torch::autograd::edge_list&& edges, std::vector<TangentLayout> layouts, SavedTensors saved,
-                  BackwardRun run) {
+// Otherwise a node for each root, which only takes its tangent, with an edge to the node of each group of leaves that
+// it leads to: so autograd goes where it would go without us, and a leaf that no tangent leads to gets no gradient. The
+// first of the latter to run computes the gradients of all groups that this pass will ask for. They were made before
+// whatever came of the results, and autograd runs what was made last first: all tangents have arrived by then. One that
+// comes later all the same (from another device's thread) is computed with by itself, and the sums are as they must be.
+class JointBackward {
+ public:
+  JointBackward(std::vector<TangentLayout> layouts, std::vector<Backward::Group> groups, size_t leaves,
+                SavedTensors saved, BackwardRun run)
+      : leaves_(leaves),
+        layouts_(std::move(layouts)),
+        groups_(std::move(groups)),
+        released_(groups_.size()),
+        saved_(std::move(saved)),
+        run_(std::move(run)) {}
+
+  // Looked up among the nodes of a pass, never followed.
+  std::vector<Node*> root_nodes, leaf_nodes;
+
+  void take_tangent(size_t root, at::Tensor tangent) {
+    Pass& pass = current_pass();
+    pass.arrived[root] = true;
+    pass.is_new |= tangent.defined();
+    pass.tangents[root] = std::move(tangent);
+  }
+
+  variable_list gradients_of(size_t group) {
+    Pass& pass = current_pass();
+    TORCH_CHECK(!is_released(group), torch::autograd::ERR_BACKWARD_TWICE);
+    if (std::exchange(pass.is_new, false)) compute(pass);
+    variable_list out;
+    for (const uint32_t leaf : groups_[group].leaves) out.push_back(std::exchange(pass.gradients[leaf], {}));
+    pass.done[group] = true;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      if (!pass.done[g] && takes_part(leaf_nodes[g])) return out;
+    const std::lock_guard lock(mutex_);
+    passes_.remove_if([&](const Pass& p) { return &p == &pass; });
+    return out;
+  }
+
+  // Nobody will ask for the gradients of this group again.
+  void release(size_t group) {
+    const std::lock_guard lock(mutex_);
+    released_[group] = true;
+    if (std::find(released_.begin(), released_.end(), false) != released_.end()) return;
+    run_ = nullptr;
+    saved_ = {};
+  }
+
+ private:
+  struct Pass {
+    int id;
+    std::vector<at::Tensor> tangents;  // that nothing was computed with yet
+    std::vector<bool> arrived, done;   // per root, per group
+    std::vector<at::Tensor> gradients;
+    bool is_new = false;
+  };
+
+  Pass& current_pass() {
+    const int id = torch::autograd::get_current_graph_task_id();
+    const std::lock_guard lock(mutex_);
+    for (Pass& pass : passes_)
+      if (pass.id == id) return pass;
+    Pass& pass = passes_.emplace_back();
+    pass.id = id;
+    pass.tangents.resize(layouts_.size());
+    pass.arrived.resize(layouts_.size());
+    pass.done.resize(groups_.size());
+    pass.gradients.resize(leaves_);
+    return pass;
+  }
+
+  bool is_released(size_t group) {
+    const std::lock_guard lock(mutex_);
+    return released_[group];
+  }
+
+  // Whether the pass in progress runs the node.
+  static bool takes_part(Node* node) {
+    if (!torch::autograd::get_current_graph_task_nodes_in_graph()->contains(node)) return false;
+    const auto& chosen = *torch::autograd::get_current_graph_task_exec_info();
+    const auto found = chosen.find(node);
+    return chosen.empty() || (found != chosen.end() && found->second.should_execute());
+  }
+
+  void compute(Pass& pass) {
+    std::vector<bool> wanted;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const std::vector<uint32_t>& roots = groups_[g].roots;
+      const bool reached =
+          std::any_of(roots.begin(), roots.end(), [&](uint32_t root) { return pass.tangents[root].defined(); });
+      wanted.push_back(reached && !pass.done[g] && takes_part(leaf_nodes[g]));
+    }
+    std::vector<at::Tensor> given = laid_out(pass.tangents, layouts_);
+    for (at::Tensor& tangent : pass.tangents) tangent.reset();
+    auto [run, saved] = take(is_last(pass, wanted));
+    std::vector<at::Tensor> found = run(std::move(given), std::move(saved));
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (!wanted[g]) continue;
+      for (const uint32_t leaf : groups_[g].leaves) {
+        at::Tensor& sum = pass.gradients[leaf];
+        sum = sum.defined() && found[leaf].defined() ? sum + found[leaf] : std::move(found[leaf]);
+      }
+    }
+  }
+
+  // Whether no later one needs what was saved: then this run alone holds it, and lets go of it piece by piece.
+  bool is_last(const Pass& pass, const std::vector<bool>& wanted) {
+    if (torch::autograd::get_current_graph_task_keep_graph()) return false;
+    for (size_t i = 0; i < root_nodes.size(); ++i)
+      if (!pass.arrived[i] && takes_part(root_nodes[i])) return false;
+    const std::lock_guard lock(mutex_);
+    for (size_t g = 0; g < groups_.size(); ++g)
+      if (!wanted[g] && !released_[g]) return false;
+    return true;
+  }
+
+  std::pair<BackwardRun, std::vector<at::Tensor>> take(bool last) {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(run_ != nullptr, torch::autograd::ERR_BACKWARD_TWICE);
+    saved_.check();
+    if (!last) return {run_, saved_.tensors};
+    return {std::exchange(run_, nullptr), std::exchange(saved_, {}).tensors};
+  }
+
+  std::mutex mutex_;
+  const size_t leaves_;
+  const std::vector<TangentLayout> layouts_;
+  const std::vector<Backward::Group> groups_;
+  std::vector<bool> released_;
+  std::list<Pass> passes_;  // an entry is its own pass's alone
+  SavedTensors saved_;
+  BackwardRun run_;  // empty: released
+};
+
+// The leaves of a group.
+class GroupBackward final : public Node {
+ public:
+  GroupBackward(torch::autograd::edge_list&& edges, std::shared_ptr<JointBackward> joint, size_t group)
+      : Node(std::move(edges)), joint_(std::move(joint)), group_(group) {}
+  ~GroupBackward() override { joint_->release(group_); }
+  std::string name() const override { return "CompiledGradients"; }
+  void release_variables() override { joint_->release(group_); }
+
+ protected:
+  variable_list apply(variable_list&&) override {
+    begin_pass();
+    return joint_->gradients_of(group_);
+  }
+
+ private:
+  const std::shared_ptr<JointBackward> joint_;
+  const size_t group_;
+};
+
+class RootBackward final : public Node {
+ public:
+  RootBackward(torch::autograd::edge_list&& edges, std::shared_ptr<JointBackward> joint, size_t root)
+      : Node(std::move(edges)), joint_(std::move(joint)), root_(root) {}
+  std::string name() const override { return "CompiledBackward"; }
+
+ protected:
+  variable_list apply(variable_list&& tangents) override {
+    begin_pass();
+    joint_->take_tangent(root_, std::move(tangents.at(0)));
+    return variable_list(num_outputs());
+  }
+
+ private:
+  const std::shared_ptr<JointBackward> joint_;
+  const size_t root_;
+};
+
+template <class T, class Pointer = NodePtr, class... Args>
+Pointer make_node(Args&&... args) {
   if constexpr (std::is_same_v<Pointer, std::shared_ptr<Node>>)
-    return Pointer(new CompiledBackward(std::move(edges), std::move(layouts), std::move(saved), std::move(run)),
-                   [](auto* node) { deleteNode(node); });
+    return Pointer(new T(std::forward<Args>(args)...), [](auto* node) { deleteNode(node); });
   else
-    return c10::make_intrusive<CompiledBackward>(std::move(edges), std::move(layouts), std::move(saved),
-                                                 std::move(run));
+    return c10::make_intrusive<T>(std::forward<Args>(args)...);
 }
 
 }  // namespace
@@ -114,11 +302,33 @@ void SavedTensors::check() const {
 }
 
 void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& leaves,
-                   std::vector<TangentLayout> layouts, SavedTensors saved, BackwardRun run) {
-  torch::autograd::edge_list edges;
+                   const std::vector<Backward::Group>& groups, std::vector<TangentLayout> layouts, SavedTensors saved,
+                   BackwardRun run) {
+  using torch::autograd::edge_list;
+  edge_list edges;
   for (const at::Tensor& leaf : leaves) edges.push_back(torch::autograd::impl::gradient_edge(leaf));
-  const NodePtr node = make_node(std::move(edges), std::move(layouts), std::move(saved), std::move(run));
-  for (const at::Tensor& root : roots) torch::autograd::set_history(root, node);
+  if (groups.empty()) {
+    const NodePtr node =
+        make_node<CompiledBackward>(std::move(edges), std::move(layouts), std::move(saved), std::move(run));
+    for (const at::Tensor& root : roots) torch::autograd::set_history(root, node);
+    return;
+  }
+  const auto joint =
+      std::make_shared<JointBackward>(std::move(layouts), groups, leaves.size(), std::move(saved), std::move(run));
+  std::vector<edge_list> of_roots(roots.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    edge_list of_group;
+    for (const uint32_t leaf : groups[g].leaves) of_group.push_back(edges[leaf]);
+    const NodePtr node = make_node<GroupBackward>(std::move(of_group), joint, g);
+    node->add_input_metadata(roots[groups[g].roots.front()]);  // its device's thread runs the node
+    joint->leaf_nodes.push_back(&*node);
+    for (const uint32_t root : groups[g].roots) of_roots[root].emplace_back(node, 0);
+  }
+  for (size_t i = 0; i < roots.size(); ++i) {
+    const NodePtr node = make_node<RootBackward>(std::move(of_roots[i]), joint, i);
+    joint->root_nodes.push_back(&*node);
+    torch::autograd::set_history(roots[i], node);
+  }
 }
 
 }  // namespace cresset::bridge

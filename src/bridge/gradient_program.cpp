@@ -251,7 +251,7 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
       std::copy_n(number, list->size(), list->begin());
       number += static_cast<long>(list->size());
     }
-  set_gradients(roots, leaves, std::move(layouts), std::move(saved),
+  set_gradients(roots, leaves, backward_->groups, std::move(layouts), std::move(saved),
                 [code = code_, given, values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](
                     std::vector<at::Tensor> tangents, std::vector<at::Tensor> kept) {
                   kept.resize(given);  // the program has its constants

@@ -10,6 +10,7 @@
 
 #include "bridge/control_flow.h"
 #include "bridge/gradients.h"
+#include "bridge/leaf_groups.h"
 #include "bridge/stages.h"
 
 namespace cresset::bridge {
@@ -296,12 +297,15 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   run_record ? run_record(python, run) : run();
   if (!part_failure_.empty()) abort_capture(part_failure_);  // of which the program has made nothing
   std::vector<at::Tensor> gradients;
+  std::vector<Edge> edges;
   size_t next = 0;
   for (const Leaves::Leaf& leaf : leaves.all) {
     if (!leaf.reached || !found.at(next++).defined()) continue;
     backward.leaves.push_back(leaf.place);
     gradients.push_back(found[next - 1]);
+    edges.push_back(leaf.edge);
   }
+  backward.groups = leaf_groups(roots, edges);
   std::vector<graph::ValueId> outputs;
   backward.gradients = outputs_of_part(gradients, outputs);
   backward.part = end_part({});

@@ -58,9 +58,10 @@ class SavedTensors {
 using BackwardRun =
     std::function<std::vector<at::Tensor>(std::vector<at::Tensor> tangents, std::vector<at::Tensor> saved)>;
 
-// Makes `roots`, fresh tensors without a history, the results of a node that runs `run`.
+// Makes `roots`, fresh tensors without a history, the results of nodes that run `run`. `groups`: as in Backward.
 void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& leaves,
-                   std::vector<TangentLayout> layouts, SavedTensors saved, BackwardRun run);
+                   const std::vector<Backward::Group>& groups, std::vector<TangentLayout> layouts, SavedTensors saved,
+                   BackwardRun run);
 
 // Milliseconds of code generation in first backward passes, of the process.
 std::atomic<double>& ms_generated_in_backward();

@@ -1,0 +1,94 @@
+#include "bridge/leaf_groups.h"
+
+#include <torch/csrc/autograd/function.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace cresset::bridge {
+namespace {
+
+using torch::autograd::Edge;
+using torch::autograd::Node;
+
+// A record's nodes, each before those that its edges lead to. Edges to leaves lead nowhere.
+class Order {
+ public:
+  explicit Order(const std::vector<Edge>& leaves) {
+    for (size_t i = 0; i < leaves.size(); ++i) ends_[leaves[i].function.get()].emplace_back(leaves[i].input_nr, i);
+  }
+
+  // The leaf at which the edge ends; -1 for others.
+  int64_t leaf_of(const Edge& edge) const {
+    const auto found = ends_.find(edge.function.get());
+    if (found == ends_.end()) return -1;
+    for (const auto& [input, leaf] : found->second)
+      if (input == edge.input_nr) return static_cast<int64_t>(leaf);
+    return -1;
+  }
+
+  void add(Node* root) {
+    if (!places_.try_emplace(root, 0).second) return;
+    open_.emplace_back(root, 0);
+    while (!open_.empty()) {
+      auto& [node, next] = open_.back();
+      if (next == node->next_edges().size()) {
+        finished_.push_back(node);
+        open_.pop_back();
+        continue;
+      }
+      const Edge& edge = node->next_edge(next++);
+      if (edge.is_valid() && leaf_of(edge) < 0 && places_.try_emplace(edge.function.get(), 0).second)
+        open_.emplace_back(edge.function.get(), 0);
+    }
+  }
+
+  const std::vector<Node*>& nodes() {
+    std::reverse(finished_.begin(), finished_.end());
+    for (size_t i = 0; i < finished_.size(); ++i) places_[finished_[i]] = i;
+    return finished_;
+  }
+  size_t place(Node* node) const { return places_.at(node); }
+
+ private:
+  std::unordered_map<const Node*, std::vector<std::pair<uint32_t, size_t>>> ends_;
+  std::unordered_map<Node*, size_t> places_;
+  std::vector<std::pair<Node*, size_t>> open_;
+  std::vector<Node*> finished_;
+};
+
+void join(std::vector<bool>& into, const std::vector<bool>& from) {
+  for (size_t i = 0; i < from.size(); ++i) into[i] = into[i] || from[i];
+}
+
+}  // namespace
+
+std::vector<Backward::Group> leaf_groups(const std::vector<at::Tensor>& roots, const std::vector<Edge>& leaves) {
+  if (roots.size() < 2) return {};
+  Order order(leaves);
+  for (const at::Tensor& root : roots) order.add(root.grad_fn().get());
+  const std::vector<Node*>& nodes = order.nodes();
+  // Per node and per leaf: the roots that lead there.
+  std::vector<std::vector<bool>> to_node(nodes.size(), std::vector<bool>(roots.size()));
+  std::vector<std::vector<bool>> to_leaf(leaves.size(), std::vector<bool>(roots.size()));
+  for (size_t i = 0; i < roots.size(); ++i) to_node[order.place(roots[i].grad_fn().get())][i] = true;
+  for (size_t n = 0; n < nodes.size(); ++n)
+    for (const Edge& edge : nodes[n]->next_edges()) {
+      if (!edge.is_valid()) continue;
+      const int64_t leaf = order.leaf_of(edge);
+      join(leaf >= 0 ? to_leaf[static_cast<size_t>(leaf)] : to_node[order.place(edge.function.get())], to_node[n]);
+    }
+  std::map<std::vector<bool>, Backward::Group> groups;
+  for (size_t i = 0; i < leaves.size(); ++i) groups[to_leaf[i]].leaves.push_back(static_cast<uint32_t>(i));
+  if (groups.size() == 1 && groups.begin()->first == std::vector<bool>(roots.size(), true)) return {};
+  std::vector<Backward::Group> out;
+  for (auto& [reached_from, group] : groups) {
+    for (size_t i = 0; i < roots.size(); ++i)
+      if (reached_from[i]) group.roots.push_back(static_cast<uint32_t>(i));
+    out.push_back(std::move(group));
+  }
+  return out;
+}
+
+}  // namespace cresset::bridge

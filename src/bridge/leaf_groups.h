@@ -1,0 +1,18 @@
+// Which roots of a backward pass lead to which leaves: a leaf that no root with a gradient leads to gets none, not
+// zeros.
+#pragma once
+
+#include <torch/csrc/autograd/edge.h>
+
+#include <vector>
+
+#include "bridge/captured.h"
+
+namespace cresset::bridge {
+
+// Leaves by the roots that lead to them in autograd's record. Each root has a node; `leaves`: where the record begins.
+// Empty where every root leads to every leaf.
+std::vector<Backward::Group> leaf_groups(const std::vector<at::Tensor>& roots,
+                                         const std::vector<torch::autograd::Edge>& leaves);
+
+}  // namespace cresset::bridge
