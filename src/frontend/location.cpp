@@ -2,20 +2,10 @@
 
 #include <Python.h>
 
-#include <cstring>
+#include "frontend/code_origin.h"
 
 namespace cresset::frontend {
 namespace {
-
-// Frames that are not the user's: torch's own, and what stands in for Python's builtins while capturing.
-bool in_library(PyObject* filename) {
-  const char* name = PyUnicode_AsUTF8(filename);
-  if (name == nullptr) return PyErr_Clear(), false;
-  for (const char* part : {"/torch/", "\\torch\\", "/cresset/_capture_patches.py", "/cresset/_control.py",
-                           "/cresset/_control_flow.py", "/cresset/_places.py", "/cresset/_equivalents.py"})
-    if (std::strstr(name, part) != nullptr) return true;
-  return false;
-}
 
 std::string describe(const CressetStackFrame& at) {
   const char* file = PyUnicode_AsUTF8(at.code->co_filename);
@@ -51,7 +41,7 @@ bool LocationTracker::is_library(PyCodeObject* code) {
   auto [library, fresh] = is_library_.try_emplace(code, false);
   if (fresh) {
     const GilHeld gil;
-    library->second = in_library(code->co_filename);
+    library->second = !path_in_torch(code->co_filename).empty() || !path_in_cresset(code->co_filename).empty();
   }
   return library->second;
 }

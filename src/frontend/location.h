@@ -11,7 +11,7 @@ namespace cresset::frontend {
 
 class LocationTracker {
  public:
-  // Sets Graph::current_location to the innermost frame outside torch's own package.
+  // Sets Graph::current_location to the innermost frame outside torch's package and ours.
   void update(bridge::Capture& capture);
 
  private:

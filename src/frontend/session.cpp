@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "bridge/trace_tensor.h"
+#include "frontend/code_origin.h"
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/recipe.h"
@@ -483,7 +484,7 @@ bool can_tell_tales(PyObject* object) {
 
 // torch's own code gets objects of the call back from C++ code: hooks, contexts of autograd's functions.
 bool is_of_torch(PyCodeObject* code) {
-  return std::string_view(utf8(code->co_filename)).find("site-packages/torch/") != std::string_view::npos;
+  return !path_in_torch(code->co_filename).empty();
 }
 
 }  // namespace

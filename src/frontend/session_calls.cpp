@@ -16,6 +16,7 @@
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
 #include "frontend/transforms.h"
+#include "frontend/value_objects.h"
 
 namespace cresset::frontend {
 
@@ -161,8 +162,11 @@ CressetAction Session::call_cached(const CressetCall& call, PyObject** result) {
   if ((PyObject*)Py_TYPE(function) != type || !existed(function)) return CRESSET_RUN;
   std::vector<PyObject*> args(call.args, call.args + call.nargs);
   if (function != call.callable) args.insert(args.begin(), PyMethod_GET_SELF(call.callable));
+  const auto is_known = [&](PyObject* arg) {
+    return is_constant_value(arg) || (existed(arg) && !is_tensor(arg) && !is_symbolic_number(arg));
+  };
   const bool plain = call.kwnames == nullptr && std::all_of(args.begin(), args.end(), [&](PyObject* arg) {
-                       return is_constant_value(arg) || (existed(arg) && !is_tensor(arg) && !is_symbolic_number(arg));
+                       return is_known(arg) || all_in_form(arg, is_known);
                      });
   if (!plain) return CRESSET_NATIVE;
   const auto count = static_cast<Py_ssize_t>(args.size());

@@ -1,6 +1,7 @@
 // Which frames are the program's, and what entering one comes to.
 #include <string_view>
 
+#include "frontend/code_origin.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 
@@ -8,18 +9,17 @@ namespace cresset::frontend {
 
 namespace {
 
-std::string_view file_of(PyCodeObject* code) { return utf8(code->co_filename); }
-
 // What symbolic numbers are made of, and what compilers do beside the program.
 bool is_machinery(PyCodeObject* code) {
-  const std::string_view file = file_of(code);
-  if (file.substr(0, 17) == "<frozen importlib") return true;  // an import is done by whoever is first
+  const std::string_view file = path_in_torch(code->co_filename);
+  if (file.empty())  // an import is done by whoever is first
+    return std::string_view(utf8(code->co_filename)).starts_with("<frozen importlib");
   // torch.compile, once used, has every new module counted: no business of the program's, and under keys that are
   // addresses.
-  if (file.ends_with("torch/_dynamo/mutation_guard.py")) return true;
-  if (file.find("torch/fx/experimental/") != std::string_view::npos) return true;
+  if (file.ends_with("mutation_guard.py")) return true;
+  if (file.starts_with("fx/experimental") || file.starts_with("fx\\experimental")) return true;
   const std::string_view name = utf8(code->co_qualname);  // SymInt, SymFloat, SymBool: a user's class may be a Symbol
-  return file.ends_with("torch/__init__.py") && name.starts_with("Sym");
+  return file == "__init__.py" && name.starts_with("Sym");
 }
 
 // Logger.isEnabledFor remembers its answers, under a lock: asked once before the program asks, it only looks.
@@ -49,7 +49,7 @@ Session::CodeRole Session::role_of(PyCodeObject* code) {
   kept_.push_back(PyRef::borrow((PyObject*)code));
   if (is_machinery(code)) known->second = CodeRole::Machinery;
   if (is_logger_question(code)) known->second = CodeRole::LoggerQuestion;
-  if (file_of(code).ends_with("cresset/_capture_patches.py")) known->second = CodeRole::Replacement;
+  if (path_in_cresset(code->co_filename) == "_capture_patches.py") known->second = CodeRole::Replacement;
   return known->second;
 }
 

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "bridge/trace_tensor.h"
+#include "frontend/code_origin.h"
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
@@ -413,8 +414,7 @@ bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall
   }();
   if (call.callable != asks) return false;
   if ((PyObject*)activation.code == code) return true;
-  const char* file = PyUnicode_AsUTF8(activation.code->co_filename);
-  return file != nullptr && std::strstr(file, "/torch/optim/") != nullptr;
+  return path_in_torch(activation.code->co_filename).starts_with("optim");
 }
 
 bool is_lock_of_cached_property(const CressetActivation& activation, const CCall& what) {

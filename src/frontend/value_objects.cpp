@@ -63,7 +63,25 @@ Anatomy record_of_profiler() {
           {checked(PyUnicode_FromString("a compiled region"))}};
 }
 
+PyRef arguments_of_form(PyObject* form) { return checked(PyObject_GetAttrString(form, "__args__")); }
+
 }  // namespace
+
+bool is_type_form(PyObject* object) {
+  static PyObject* const either = module_attribute("types", "UnionType");
+  return Py_IS_TYPE(object, &Py_GenericAliasType) || (PyObject*)Py_TYPE(object) == either;
+}
+
+bool all_in_form(PyObject* object, const std::function<bool(PyObject*)>& holds) {
+  if (PyTuple_CheckExact(object)) {
+    PyObject** const items = PySequence_Fast_ITEMS(object);
+    return std::all_of(items, items + PyTuple_GET_SIZE(object), [&](PyObject* i) { return all_in_form(i, holds); });
+  }
+  if (!is_type_form(object)) return holds(object);
+  const PyRef origin = PyRef::steal(PyObject_GetAttrString(object, "__origin__"));
+  if (!origin) PyErr_Clear();
+  return (!origin || all_in_form(origin.get(), holds)) && all_in_form(arguments_of_form(object).get(), holds);
+}
 
 Anatomy anatomy_of_value(PyObject* object) {
   const auto made_by = [&](std::vector<PyRef> parts) {
@@ -79,6 +97,15 @@ Anatomy anatomy_of_value(PyObject* object) {
         Anatomy::Kind::Value, checked(PyTuple_Pack(2, maker_of_view(object).get(), Py_False)), {PyRef::borrow(inside)}};
   if (PyFrozenSet_CheckExact(object)) return made_by({checked(PySequence_Tuple(object))});
   if (is_record_of_profiler(object)) return record_of_profiler();
+  if (Py_IS_TYPE(object, &Py_GenericAliasType))
+    return made_by({checked(PyObject_GetAttrString(object, "__origin__")), arguments_of_form(object)});
+  if (is_type_form(object)) {  // a | b
+    static PyObject *const reduce = module_attribute("functools", "reduce"), *const either =
+                                                                                 module_attribute("operator", "or_");
+    return {Anatomy::Kind::Value,
+            checked(PyTuple_Pack(2, reduce, Py_False)),
+            {PyRef::borrow(either), arguments_of_form(object)}};
+  }
   return tells_how_it_is_made(object) ? reduced(object) : Anatomy{};
 }
 

@@ -642,4 +642,20 @@ stamp = time.gmtime(w.n * 86400 * 366)
 y = x * stamp.tm_year
 print("year", stamp.tm_year)
 return y + stamp[0], stamp, sys.float_info.dig, s
+
+cached_functions_of_types_made_by_the_call
+import typing
+from collections.abc import Sequence
+kinds = typing.Union[Sequence[torch.Tensor], typing.List[int]]
+y = typing.cast(kinds, (x, x + 1))
+z = typing.cast(typing.Optional[tuple[torch.Tensor, ...]], y)
+return z[0] * w.n, typing.Union[int, None] == typing.Optional[int], typing.get_args(kinds)[1]
+
+forms_of_types_live_over_a_break
+import typing
+form, either, many = list[torch.Tensor], int | None, tuple[int, ...] | dict[str, list[int]]
+pair = typing.Union[tuple[torch.Tensor, ...], form]
+y = x * 2
+print("between", form, either)
+return y * w.n, form == list[torch.Tensor], either, many, isinstance(w.n, either), typing.get_origin(form), pair == typing.Union[tuple[torch.Tensor, ...], form]
 """
