@@ -243,6 +243,8 @@ def print_report(results: dict, console: Console | None = None) -> None:
     if "operators" in results:
         counts = results["operators"]["counts"]
         console.print("op_db float32: " + ", ".join(f"{n} {way}" for way, n in sorted(counts.items())))
+    if (ms := dig(results, "overhead", "import_ms")) is not None:
+        console.print(f"import cresset, beside torch: {ms:.0f} ms")
     bounds = Table(
         title=f"Bounds ({results.get('machine', '')}, {results.get('dtype', '')}, {results.get('date', '')})"
     )

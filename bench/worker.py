@@ -231,7 +231,14 @@ def overhead(request) -> dict:
         runs = {compiler: compile_with(compiler, target) for compiler in request["compilers"]}
         calls = {compiler: (lambda run=run, a=argument: run(a)) for compiler, run in runs.items()}
         answer[name] = per_call_us(calls, count)
-    return answer
+    return {**answer, "import_ms": import_ms()}
+
+
+def import_ms() -> float:
+    """Milliseconds of `import cresset` beside torch's, which registers what each first call needs."""
+    program = "import time, torch; begin = time.perf_counter(); import cresset; print(time.perf_counter() - begin)"
+    runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True) for _ in range(5)]
+    return 1e3 * statistics.median(float(run.stdout) for run in runs)
 
 
 def operators(request) -> dict:

@@ -699,24 +699,36 @@ class Registry : public c10::OpRegistrationListener {
 
 }  // namespace
 
-void install_capture_kernels() {
-  static std::once_flag once;
-  static Registry* registry = nullptr;  // lives as long as the dispatcher
-  std::call_once(once, [] {
-    set_reason_provider(&reason_now);
+namespace {
+
+Registry& registry() {
+  static Registry* const one = [] {
     install_symbolic_composites();
-    watch_default_generator();
     // torch gives its own backends' autograd keys a fallback; without one, operators that have no autograd kernel (most
     // custom ones) would have nothing to run on a trace tensor.
     static torch::Library autograd(torch::Library::IMPL, "_", c10::DispatchKey::AutogradPrivateUse3, __FILE__,
                                    __LINE__);
     autograd.fallback(torch::autograd::basicAutogradNotImplementedFallback());
-    registry = new Registry;
+    auto* made = new Registry;  // lives as long as the dispatcher
     // The registration handle would unregister on destruction; it is never destroyed.
     new c10::RegistrationHandleRAII(
-        c10::Dispatcher::singleton().addRegistrationListener(std::unique_ptr<c10::OpRegistrationListener>(registry)));
+        c10::Dispatcher::singleton().addRegistrationListener(std::unique_ptr<c10::OpRegistrationListener>(made)));
+    return made;
+  }();
+  return *one;
+}
+
+}  // namespace
+
+void register_capture_kernels() { registry().install_pending(); }
+
+void install_capture_kernels() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    set_reason_provider(&reason_now);
+    watch_default_generator();
   });
-  registry->install_pending();
+  register_capture_kernels();
 }
 
 }  // namespace cresset::bridge

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "bridge/capture_kernel.h"
 #include "bridge/executor.h"
 #include "bridge/library_race.h"
 #include "bridge/sym_node.h"
@@ -142,4 +143,6 @@ PYBIND11_MODULE(_C, m) {
   python::init_shapes(m);
   python::init_numbers(m);
   bridge::configure_codegen();
+  // As torch registers its own while it is imported; nothing reaches them before something is captured.
+  bridge::register_capture_kernels();
 }
