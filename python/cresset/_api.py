@@ -216,9 +216,13 @@ def reset():
 
 
 class Explanation:
-    """What compiling a function for one call gave: variants with their graphs, guards, kernels and reasons."""
+    """What compiling a function for one call gave: its pieces with their graphs, guards, kernels, and why they end.
 
-    GRAPH_LINES = 60  # of each variant, when printed
+    ``variants``: a dict for each piece, in the order in which their places were met. ``begins`` and ``ends`` are empty
+    where the piece begins or ends with the call.
+    """
+
+    GRAPH_LINES, FACTS = 60, 8  # of each piece, when printed
 
     def __init__(self, name, variants, counters):
         self.name = name
@@ -227,27 +231,33 @@ class Explanation:
 
     @property
     def graph_breaks(self):
-        return [v["eager_reason"] for v in self.variants if v["eager_reason"]]
+        return [v["eager_reason"] or v["ends"] for v in self.variants if v["eager_reason"] or v["ends"]]
 
     def __str__(self):
         lines = [f"cresset.explain: {self.name}"]
         for i, v in enumerate(self.variants):
-            if v["eager_reason"]:
-                lines.append(f"  variant {i}: runs eagerly: {v['eager_reason']}")
-                continue
-            lines.append(
-                f"  variant {i}: {v['operators']} operators, {v['kernel_count']} kernels, "
-                f"{v['extern_calls']} library calls; passes {v['ms_passes']:.1f} ms, lowering {v['ms_lower']:.1f} ms, "
-                f"code generation {v['ms_codegen']:.1f} ms"
-            )
-            lines += [f"    guard: {g}" for g in v["guards"]] or ["    no guards on sizes"]
-            graph = v["graph"].splitlines()
-            lines += [f"    {line}" for line in graph[: self.GRAPH_LINES]]
-            if len(graph) > self.GRAPH_LINES:
-                lines.append(f"    ... {len(graph) - self.GRAPH_LINES} more lines in .variants[{i}]['graph']")
+            lines += self._piece(i, v)
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _piece(self, i, v):
+        name = f"  piece {i}" + (f", from {v['begins']} on" if v["begins"] else "")
+        if v["eager_reason"]:
+            return [f"{name}: runs eagerly: {v['eager_reason']}"]
+        lines = [
+            f"{name}: {v['operators']} operators, {v['kernel_count']} kernels, {v['extern_calls']} library calls; "
+            f"passes {v['ms_passes']:.1f} ms, lowering {v['ms_lower']:.1f} ms, code generation {v['ms_codegen']:.1f} ms"
+        ]
+        lines += [f"    guard: {g}" for g in v["guards"]] or ["    no guards on sizes"]
+        lines += self._first(v["facts"], self.FACTS, "holds for: ", f".variants[{i}]['facts']")
+        lines += self._first(v["graph"].splitlines(), self.GRAPH_LINES, "", f".variants[{i}]['graph']")
+        return lines + ([f"    ends: {v['ends']}"] if v["ends"] else [])
+
+    @staticmethod
+    def _first(texts, count, before, where):
+        lines = [f"    {before}{text}" for text in texts[:count]]
+        return lines + ([f"    ... {len(texts) - count} more lines in {where}"] if len(texts) > count else [])
 
 
 def explain(function, **settings):

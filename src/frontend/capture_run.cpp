@@ -414,6 +414,7 @@ class CaptureRun final : public PieceMaker {
       piece_->refuse(at + " (" + obstacle + ")");
       piece_->capture().flush(piece_->variant()->eager_reason);
     } else {
+      piece_->variant()->next.why = at;
       compile_piece();
     }
     piece_->take_back_numbers();

@@ -25,6 +25,7 @@ struct Break {
   Operation operation;  // its operands are made by `operands`
   std::vector<Recipe> operands;
   std::vector<PyRef> constants;  // objects that were the same at every call when the piece began
+  std::string why;               // and where
 };
 
 // A place in the tuples that frames are made of.

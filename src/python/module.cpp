@@ -82,29 +82,37 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
 }
 
 // What each variant of a compiled function is, for cresset.explain and tests.
+py::dict describe(const frontend::Variant& variant, const std::string& begins) {
+  py::dict row;
+  row["begins"] = begins;
+  row["ends"] = variant.next.point != nullptr ? variant.next.why : "";
+  row["eager_reason"] = variant.eager_reason;
+  row["facts"] = variant.facts.texts();
+  if (variant.entry == nullptr) return row;
+  const driver::Stats& s = variant.entry->stats();
+  const bridge::Executor& executor = variant.entry->executor();
+  row["graph"] = variant.entry->graph_text();
+  row["guards"] = variant.entry->guard_texts();
+  row["program"] = runtime::print(executor.program());
+  row["kernels"] = executor.program().kernel_text;
+  row["kernel_count"] = s.kernels;
+  row["extern_calls"] = s.extern_calls;
+  row["operators"] = s.nodes_captured;
+  row["ms_passes"] = s.ms_passes;
+  row["ms_lower"] = s.ms_lower;
+  row["ms_codegen"] = s.ms_codegen;
+  row["bytes_planned"] = executor.stats().arena_bytes;
+  row["peak_bytes"] = executor.stats().peak_arena_bytes;
+  return row;
+}
+
+// Those that begin with the call, then those that begin at each point between two pieces.
 py::list variants(const py::object& object) {
   py::list out;
-  for (const auto& v : state_of(object).variants()) {
-    py::dict row;
-    row["eager_reason"] = v->eager_reason;
-    if (v->entry != nullptr) {
-      const driver::Stats& s = v->entry->stats();
-      row["graph"] = v->entry->graph_text();
-      row["guards"] = v->entry->guard_texts();
-      row["facts"] = v->facts.texts();
-      row["program"] = runtime::print(v->entry->executor().program());
-      row["kernels"] = v->entry->executor().program().kernel_text;
-      row["kernel_count"] = s.kernels;
-      row["extern_calls"] = s.extern_calls;
-      row["operators"] = s.nodes_captured;
-      row["ms_passes"] = s.ms_passes;
-      row["ms_lower"] = s.ms_lower;
-      row["ms_codegen"] = s.ms_codegen;
-      row["bytes_planned"] = v->entry->executor().stats().arena_bytes;
-      row["peak_bytes"] = v->entry->executor().stats().peak_arena_bytes;
-    }
-    out.append(row);
-  }
+  const frontend::CompiledFunction& state = state_of(object);
+  for (const auto& v : state.variants()) out.append(describe(*v, ""));
+  for (const auto& point : state.points())
+    for (const auto& v : point->successors) out.append(describe(*v, point->place.text()));
   return out;
 }
 

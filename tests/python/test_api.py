@@ -160,6 +160,24 @@ def test_explain_prints_well():
     assert "relu" in text and len(text.splitlines()) > 2
 
 
+def test_explain_shows_every_piece():
+    def f(x):
+        y = x * 2
+        if y.sum() > 0:
+            y = torch.sigmoid(y)
+        n = int(y.max() * 100)
+        return y.cos() * n
+
+    shown = cresset.explain(f)(torch.ones(3))
+    assert [bool(v["begins"]) for v in shown.variants] == [False, True, True]
+    assert [bool(v["ends"]) for v in shown.variants] == [True, True, False]
+    assert len(shown.graph_breaks) == 2 and all("test_api.py:" in why for why in shown.graph_breaks)
+    text = str(shown)
+    places = [text.index(part) for part in ("aten::gt", "ends: ", "aten::sigmoid", "aten::cos")]
+    assert places == sorted(places), text
+    assert cresset.explain(lambda x: x + 1)(torch.ones(3)).graph_breaks == []
+
+
 @pytest.mark.parametrize("area", ["graph", "kernels", "guards", "recompiles"])
 def test_log_areas(area, tmp_path):
     code = (
