@@ -336,8 +336,10 @@ void StateFacts::member(PyObject* owner, PyObject* descriptor, PyObject* value) 
 }
 
 std::string StateFacts::name_of(PyObject* object) const {
-  const auto known = names_.find(object);
-  return known != names_.end() ? known->second : std::string("a ") + Py_TYPE(object)->tp_name;
+  if (const auto known = names_.find(object); known != names_.end()) return known->second;
+  PyObject* module = PyDict_CheckExact(object) ? PyDict_GetItemString(object, "__name__") : nullptr;
+  if (module != nullptr && PyUnicode_Check(module)) return std::string("globals of ") + utf8(module);
+  return std::string("a ") + Py_TYPE(object)->tp_name;
 }
 
 bool StateFacts::miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const {
