@@ -120,7 +120,7 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
     leaves.push_back(leaf.home == OutputSpec::Kind::Input      ? once->originals[leaf.position]
                      : leaf.home == OutputSpec::Kind::Constant ? once->captured.constants[leaf.position]
                                                                : results[leaf.position]);
-  set_gradients(roots, leaves, backward.groups, std::move(layouts), {},
+  set_gradients(roots, leaves, backward.groups, std::move(layouts), {}, nullptr,
                 [once](const std::vector<at::Tensor>& tangents, const auto&) {
                   const BelowEverything below;
                   return once->interpreter.gradients(*once->captured.backward, tangents);

@@ -103,10 +103,11 @@ class CompiledBackward final : public Node {
 class JointBackward {
  public:
   JointBackward(std::vector<TangentLayout> layouts, std::vector<Backward::Group> groups, size_t leaves,
-                SavedTensors saved, BackwardRun run)
+                SavedTensors saved, std::shared_ptr<const SavedUse> use, BackwardRun run)
       : leaves_(leaves),
         layouts_(std::move(layouts)),
         groups_(std::move(groups)),
+        use_(std::move(use)),
         released_(groups_.size()),
         saved_(std::move(saved)),
         run_(std::move(run)) {}
@@ -188,9 +189,10 @@ class JointBackward {
           std::any_of(roots.begin(), roots.end(), [&](uint32_t root) { return pass.tangents[root].defined(); });
       wanted.push_back(reached && !pass.done[g] && takes_part(leaf_nodes[g]));
     }
+    const std::vector<bool> read = what_is_read(pass, wanted);
     std::vector<at::Tensor> given = laid_out(pass.tangents, layouts_);
     for (at::Tensor& tangent : pass.tangents) tangent.reset();
-    auto [run, saved] = take(is_last(pass, wanted));
+    auto [run, saved] = take(is_last(pass, wanted), read);
     std::vector<at::Tensor> found = run(std::move(given), std::move(saved));
     for (size_t g = 0; g < groups_.size(); ++g) {
       if (!wanted[g]) continue;
@@ -199,6 +201,20 @@ class JointBackward {
         sum = sum.defined() && found[leaf].defined() ? sum + found[leaf] : std::move(found[leaf]);
       }
     }
+  }
+
+  // Of what was saved, on the way from the tangents that there are to the leaves that are wanted.
+  std::vector<bool> what_is_read(const Pass& pass, const std::vector<bool>& wanted) const {
+    std::vector<bool> read;
+    for (size_t g = 0; use_ != nullptr && use_->is_known() && g < groups_.size(); ++g)
+      for (const uint32_t root : groups_[g].roots) {
+        if (!wanted[g] || !pass.tangents[root].defined()) continue;
+        const std::vector<bool>& here = use_->of(root, g);
+        read.resize(here.size());
+        for (size_t i = 0; i < here.size(); ++i)
+          if (here[i]) read[i] = true;
+      }
+    return read;
   }
 
   // Whether no later one needs what was saved: then this run alone holds it, and lets go of it piece by piece.
@@ -212,10 +228,10 @@ class JointBackward {
     return true;
   }
 
-  std::pair<BackwardRun, std::vector<at::Tensor>> take(bool last) {
+  std::pair<BackwardRun, std::vector<at::Tensor>> take(bool last, const std::vector<bool>& read) {
     const std::lock_guard lock(mutex_);
     TORCH_CHECK(run_ != nullptr, torch::autograd::ERR_BACKWARD_TWICE);
-    saved_.check();
+    saved_.check(read);
     if (!last) return {run_, saved_.tensors};
     return {std::exchange(run_, nullptr), std::exchange(saved_, {}).tensors};
   }
@@ -224,6 +240,7 @@ class JointBackward {
   const size_t leaves_;
   const std::vector<TangentLayout> layouts_;
   const std::vector<Backward::Group> groups_;
+  const std::shared_ptr<const SavedUse> use_;  // nullptr: not known
   std::vector<bool> released_;
   std::list<Pass> passes_;  // an entry is its own pass's alone
   SavedTensors saved_;
@@ -291,9 +308,9 @@ void SavedTensors::add(const at::Tensor& t) {
   versions_.push_back(version_of(tensors.back()));
 }
 
-void SavedTensors::check() const {
+void SavedTensors::check(const std::vector<bool>& read) const {
   for (size_t i = 0; i < tensors.size(); ++i)
-    TORCH_CHECK(version_of(tensors[i]) == versions_[i],
+    TORCH_CHECK((!read.empty() && !read[i]) || version_of(tensors[i]) == versions_[i],
                 "one of the variables needed for gradient computation has been modified by an inplace operation: [",
                 tensors[i].toString(), " ", tensors[i].sizes(), "] is at version ", version_of(tensors[i]),
                 "; expected version ", versions_[i],
@@ -303,7 +320,7 @@ void SavedTensors::check() const {
 
 void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& leaves,
                    const std::vector<Backward::Group>& groups, std::vector<TangentLayout> layouts, SavedTensors saved,
-                   BackwardRun run) {
+                   std::shared_ptr<const SavedUse> use, BackwardRun run) {
   using torch::autograd::edge_list;
   edge_list edges;
   for (const at::Tensor& leaf : leaves) edges.push_back(torch::autograd::impl::gradient_edge(leaf));
@@ -313,8 +330,8 @@ void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::T
     for (const at::Tensor& root : roots) torch::autograd::set_history(root, node);
     return;
   }
-  const auto joint =
-      std::make_shared<JointBackward>(std::move(layouts), groups, leaves.size(), std::move(saved), std::move(run));
+  const auto joint = std::make_shared<JointBackward>(std::move(layouts), groups, leaves.size(), std::move(saved),
+                                                     std::move(use), std::move(run));
   std::vector<edge_list> of_roots(roots.size());
   for (size_t g = 0; g < groups.size(); ++g) {
     edge_list of_group;

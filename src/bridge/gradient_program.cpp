@@ -162,6 +162,12 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
   code_->constants = constants;
   code_->symbol_count = symbols.size();
   const std::shared_ptr<sym::ShapeEnv> env = program->env_ptr();
+  if (!backward_->groups.empty() && calls.empty()) {
+    std::vector<graph::ValueId> saved(program->inputs.begin() + static_cast<long>(backward_->tangents.size()),
+                                      program->inputs.end());
+    for (const uint32_t position : code_->used_constants) saved.push_back(program->constants[position]);
+    use_ = std::make_shared<SavedUse>(*program, *backward_, saved);
+  }
   CRESSET_LOG(Graph, "backward:\n" + graph::print(*program));
   compile(std::move(program), std::move(calls), bindings, options);
 
@@ -251,7 +257,7 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
       std::copy_n(number, list->size(), list->begin());
       number += static_cast<long>(list->size());
     }
-  set_gradients(roots, leaves, backward_->groups, std::move(layouts), std::move(saved),
+  set_gradients(roots, leaves, backward_->groups, std::move(layouts), std::move(saved), use_,
                 [code = code_, given, values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](
                     std::vector<at::Tensor> tangents, std::vector<at::Tensor> kept) {
                   kept.resize(given);  // the program has its constants

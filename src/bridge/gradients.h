@@ -23,6 +23,7 @@
 #include "bridge/capture.h"
 #include "bridge/executor.h"
 #include "bridge/result_views.h"
+#include "bridge/saved_use.h"
 
 namespace cresset::bridge {
 
@@ -46,7 +47,8 @@ std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, cons
 class SavedTensors {
  public:
   void add(const at::Tensor& t);
-  void check() const;  // throws what eager throws when one was written in place
+  // Throws what eager throws when one was written in place. read: which of them are looked at; empty: all.
+  void check(const std::vector<bool>& read = {}) const;
   std::vector<at::Tensor> tensors;
 
  private:
@@ -58,10 +60,11 @@ class SavedTensors {
 using BackwardRun =
     std::function<std::vector<at::Tensor>(std::vector<at::Tensor> tangents, std::vector<at::Tensor> saved)>;
 
-// Makes `roots`, fresh tensors without a history, the results of nodes that run `run`. `groups`: as in Backward.
+// Makes `roots`, fresh tensors without a history, the results of nodes that run `run`. `groups`: as in Backward. use:
+// of what was saved.
 void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& leaves,
                    const std::vector<Backward::Group>& groups, std::vector<TangentLayout> layouts, SavedTensors saved,
-                   BackwardRun run);
+                   std::shared_ptr<const SavedUse> use, BackwardRun run);
 
 // Milliseconds of code generation in first backward passes, of the process.
 std::atomic<double>& ms_generated_in_backward();
@@ -116,6 +119,7 @@ class GradientProgram {
   sym::SizeProgram layouts_;  // of the tangents: sizes and strides, one after the other
   std::vector<TangentLayout> layout_kinds_;
   std::vector<sym::ExprId> numbers_;
+  std::shared_ptr<const SavedUse> use_;
 };
 
 }  // namespace cresset::bridge
