@@ -254,6 +254,8 @@ class Session {
   bool is_young(PyObject* object);
   void learn_old_class(PyTypeObject* type);
   void learn_mode(const CressetActivation& activation);
+  void learn_default(PyObject* function, PyObject* keyword, PyObject* value);
+  void learn_defaults(const CressetActivation& activation);
   void read_module(PyObject* modules, PyObject* name, PyObject* value);
   void will_insert(PyObject* dict, PyObject* key);
   void read_item(PyObject* container, PyObject* key, PyObject* value);

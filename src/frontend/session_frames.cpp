@@ -69,6 +69,32 @@ void Session::unseen() {
   unseen_ = true;
 }
 
+void Session::learn_default(PyObject* function, PyObject* keyword, PyObject* value) {
+  PyObject* by_keyword = keyword != nullptr ? ((PyFunctionObject*)function)->func_kwdefaults : nullptr;
+  if (by_keyword != nullptr) return read_key(by_keyword, keyword, value);
+  learn(value);
+}
+
+// C code has given a function its arguments: defaults are among them that nobody told of.
+void Session::learn_defaults(const CressetActivation& activation) {
+  PyObject* const function = activation.function;
+  PyObject* const defaults = PyFunction_GET_DEFAULTS(function);
+  PyObject* const by_keyword = ((PyFunctionObject*)function)->func_kwdefaults;
+  if (defaults == nullptr && by_keyword == nullptr) return;
+  CressetFrameImage image;
+  cresset_eval_image(&activation, CRESSET_BEFORE, &image);
+  const Py_ssize_t count = activation.code->co_argcount;
+  const Py_ssize_t first = count - (defaults != nullptr ? PyTuple_GET_SIZE(defaults) : 0);
+  for (Py_ssize_t i = first; i < count; ++i)
+    if (image.slots[i] == PyTuple_GET_ITEM(defaults, i - first)) learn_default(function, nullptr, image.slots[i]);
+  for (Py_ssize_t i = count; by_keyword != nullptr && i < count + activation.code->co_kwonlyargcount; ++i) {
+    PyObject* const name = PyTuple_GET_ITEM(activation.code->co_localsplusnames, i);
+    PyObject* const value = PyDict_GetItemWithError(by_keyword, name);
+    if (value != nullptr && image.slots[i] == value) learn_default(function, name, value);
+  }
+  PyErr_Clear();
+}
+
 // The cells around a function that existed before the call did so too.
 CressetAction Session::enter(CressetActivation& activation) {
   if (activation.caller == nullptr && activation.instruction < 0) ++outermost_frames_;
@@ -92,6 +118,7 @@ CressetAction Session::enter(CressetActivation& activation) {
   if (activation.instruction >= 0 || activation.function == nullptr || !existed(activation.function))
     return CRESSET_RUN;
   facts_->classes().function(activation.function);
+  if (activation.entered_from_c) learn_defaults(activation);
   PyObject* closure = PyFunction_GET_CLOSURE(activation.function);
   for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) learn(PyTuple_GET_ITEM(closure, i));
   return CRESSET_RUN;

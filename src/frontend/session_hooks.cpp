@@ -303,10 +303,7 @@ struct SessionHooks {
   static int read_default(void* s, CressetActivation*, PyObject* function, Py_ssize_t, PyObject* keyword,
                           PyObject* value) {
     return guarded(s, [&](Session& session) {
-      if (!session.existed(function)) return;
-      PyObject* by_keyword = keyword != nullptr ? ((PyFunctionObject*)function)->func_kwdefaults : nullptr;
-      if (by_keyword != nullptr) return session.read_key(by_keyword, keyword, value);
-      session.learn(value);
+      if (session.existed(function)) session.learn_default(function, keyword, value);
     });
   }
   static int before_write(void* s, CressetActivation*, const CressetWrite* write) {

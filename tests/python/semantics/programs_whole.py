@@ -448,3 +448,16 @@ def floats_that_are_no_numbers(compiled):
     nan, inf = float("nan"), float("inf")
     for v in (1.0, 2.5, nan, inf, -0.0, 0.0, 3.0, -inf, 1e308, 5e-324, nan):
         yield f(torch.ones(2), v)
+
+
+@program(captured=True)
+def defaults_of_what_is_compiled(compiled):
+    def f(x, scale=1.0, log=[], *, table={}):  # noqa: B006
+        log.append(x.shape[0])
+        table[x.shape[0]] = table.get(x.shape[0], 0) + scale
+        return x * scale
+
+    given = f.__defaults__, f.__kwdefaults__
+    f = compiled(f)
+    for i, rows in enumerate([3, 3, 5, 4, 3]):
+        yield f(data(i, rows), float(i)), given
