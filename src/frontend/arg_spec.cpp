@@ -184,13 +184,13 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     spec.object = node.context;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node.children.get()); ++i)
       child(PyTuple_GET_ITEM(node.children.get(), i), "[" + std::to_string(i) + "]");
-  } else if (is_identity(object) || (any_object_ && !in_frames)) {
-    spec.kind = ArgSpec::Kind::Identity;
-    spec.object = PyRef::borrow(object);
-  } else if (in_frames && is_foreign(object)) {
+  } else if (any_object_ && !is_identity(object) && (in_frames || varies(spec.path)) && is_foreign(object)) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::Opaque;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  } else if (is_identity(object) || (any_object_ && !in_frames)) {
+    spec.kind = ArgSpec::Kind::Identity;
+    spec.object = PyRef::borrow(object);
   } else {
     throw UnsupportedArgument{spec.path, type_name(object)};
   }
@@ -238,12 +238,16 @@ bool holds_tensor(PyObject* object, int depth = 0) {
 
 }  // namespace
 
+// Whether another object was there at another call.
+bool SpecBuilder::varies(const std::string& path) const {
+  return varying_objects != nullptr &&
+         std::find(varying_objects->begin(), varying_objects->end(), path) != varying_objects->end();
+}
+
 // An argument that carries data (a batch, a cache) is guarded by its parts, other objects by identity, until they vary.
 bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
   if (!any_object_ || (!is_data_object(object) && !is_wrapper(object))) return false;
-  return is_wrapper(object) || holds_tensor(object) ||
-         (varying_objects != nullptr &&
-          std::find(varying_objects->begin(), varying_objects->end(), path) != varying_objects->end());
+  return is_wrapper(object) || holds_tensor(object) || varies(path);
 }
 
 void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {

@@ -27,8 +27,9 @@ struct ArgSpec {
     Dict,        // exact dict or OrderedDict: keys, in order
     Registered,  // a type known to torch.utils._pytree
     Anatomy,     // made by an earlier piece of the same call: an instance, a cell, a bound method, ... (anatomy.h)
-    Opaque,      // made by an earlier piece, and only C code knows its state: of this type; not looked into. In state:
-                 // a container that programs only hand on; `object`: when set, it must be this one
+    Opaque,      // only C code knows its state: of this type; not looked into. Made by an earlier piece, or an argument
+                 // that is another one at each call. In state: a container that programs only hand on; `object`: when
+                 // set, it must be this one
     Same,        // the very object that the container number `position` is
   };
   Kind kind = Kind::Value;
@@ -73,7 +74,8 @@ class SpecBuilder {
       : symbolic_ints(ints), any_object_(any_object) {}
   // Of what live frames hold: objects that are the same at every call are guarded by identity, others by their parts.
   std::function<bool(PyObject*)> same_at_every_call;
-  // Of a call's arguments: paths of objects that were others at other calls, which are guarded by their parts.
+  // Of a call's arguments: paths of objects that were others at other calls, which are guarded by their parts, those of
+  // which only C code knows any by their types.
   const std::vector<std::string>* varying_objects = nullptr;
   // In state: paths of containers that are held to their types alone.
   const std::vector<std::string>* not_looked_into = nullptr;
@@ -86,6 +88,7 @@ class SpecBuilder {
  private:
   void build_anatomy(ArgSpec& spec, const Anatomy& anatomy);
   bool is_data(PyObject* object, const std::string& path) const;
+  bool varies(const std::string& path) const;
 
   int fixed_depth_ = 0;  // inside of objects that no symbol can be put into
   bool is_symbolic(const std::string& path) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/anatomy.h"
+#include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
 
@@ -70,6 +71,8 @@ class Learner {
       while (PyDict_Next(now, &position, &key, &value))
         if (PyObject* other = PyUnicode_CheckExact(key) ? PyDict_GetItem(then, key) : nullptr)
           objects(other, value, path + "[" + key_text(key) + "]", depth + 1);
+    } else if (is_foreign(now)) {
+      add(varying_.objects, path);
     } else if (is_data_object(now)) {
       add(varying_.objects, path);
       const Anatomy a = take_apart(then), b = take_apart(now);

@@ -4,6 +4,7 @@ passes, optimizers, other modules), and yields what it sees. `steady`: what must
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
@@ -461,3 +462,21 @@ def defaults_of_what_is_compiled(compiled):
     f = compiled(f)
     for i, rows in enumerate([3, 3, 5, 4, 3]):
         yield f(data(i, rows), float(i)), given
+
+
+@program(steady=True, captured=True)
+def arrays_among_the_arguments(compiled):
+    class Batch:
+        def __init__(self, array, rows):
+            self.array, self.rows = array, rows
+
+    @compiled
+    def f(x, array, arrays, batch):
+        y = torch.from_numpy(array) + x + len(array)
+        doubled = np.clip(arrays["b"] * 2, 0, 3)
+        batch.array[0] = batch.rows
+        return y * 2, doubled, arrays["a"] is arrays["b"], torch.as_tensor(batch.array) + y, batch
+
+    for i, rows in enumerate([3, 3, 5, 4, 6, 3, 3, 7, 3, 3]):
+        one, other = np.linspace(0, 1, rows, dtype=np.float32), np.arange(i, i + rows)
+        yield f(data(i, rows), one, {"a": one, "b": one if i == 1 else other}, Batch(other, rows)), one, other
