@@ -26,7 +26,7 @@ bool has_meta_kernel(const c10::OperatorHandle& handle) {
 // Operators that have no meta kernel, or whose meta kernels give other sizes, strides or dtypes than their kernels do:
 // these are run, on zeros.
 bool must_run(std::string_view name) {
-  static constexpr std::array<std::string_view, 16> kNames = {"aten::_fft_r2c",
+  static constexpr std::array<std::string_view, 17> kNames = {"aten::_fft_r2c",
                                                               "aten::_fft_c2r",
                                                               "aten::_fft_c2c",
                                                               "aten::linalg_eig",
@@ -41,7 +41,8 @@ bool must_run(std::string_view name) {
                                                               "aten::multilabel_margin_loss_backward",
                                                               "aten::fractional_max_pool3d_backward",
                                                               "aten::geqrf",
-                                                              "aten::histogram.bin_ct"};
+                                                              "aten::histogram.bin_ct",
+                                                              "aten::angle"};
   if (name == "aten::mkldnn_rnn_layer") return at::GradMode::is_enabled();  // then it gives what its backward needs
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
@@ -61,9 +62,11 @@ c10::OperatorHandle checked_operator(graph::OpId op) {
 }
 
 // Of these, the ones whose sizes and strides follow from a few observed calls as well as from meta kernels. The others
-// give sizes that contents decide, or write to their arguments.
+// give sizes that contents decide, or write to their arguments. (Bags' sizes follow from the numbers of indices and
+// offsets, whatever these are.)
 bool may_run_often(std::string_view name) {
-  return name.starts_with("aten::_fft_") || name.starts_with("aten::multi") || name == "aten::max_unpool2d" ||
+  return name.starts_with("aten::_fft_") || name.starts_with("aten::multi") ||
+         name.starts_with("aten::_embedding_bag") || name == "aten::angle" || name == "aten::max_unpool2d" ||
          name == "aten::nonzero_static" || name == "aten::fractional_max_pool3d_backward" || name == "aten::geqrf" ||
          name == "aten::histogram.bin_ct";
 }

@@ -216,12 +216,13 @@ void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
-// max_pool1d without gradients reads the data itself; the form with indices is made of operators, and allows more. What
-// eager rejects, its own checks reject here.
+// max_pool1d without gradients reads the data itself, and its result is contiguous; the form with indices is made of
+// operators, and allows more. What eager rejects, its own checks reject here.
 void max_pool1d(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   torch::jit::Stack checked(stack->end() - static_cast<long>(count), stack->end());
   const at::Tensor self = checked[0].toTensor();
+  const bool by_indices = (self.requires_grad() && at::GradMode::is_enabled()) || self._fw_grad(0).defined();
   if (const TraceTensor* const trace = TraceTensor::from(self)) {
     std::vector<int64_t> sizes;
     for (const sym::ExprId size : trace->type().sizes) sizes.push_back(trace->capture().env().hint_or(size, 2));
@@ -231,6 +232,7 @@ void max_pool1d(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::
   }
   c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "").callBoxed(stack);
   torch::jit::drop(*stack, 1);  // the indices
+  if (!by_indices) torch::jit::push(*stack, torch::jit::pop(*stack).toTensor().contiguous());
 }
 
 }  // namespace

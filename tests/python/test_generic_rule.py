@@ -17,6 +17,10 @@ ROWS = [
     ("renorm", lambda x: torch.renorm(x, 2, 0, 1.0) * 2),
     ("geqrf", lambda x: torch.geqrf(x)[1].abs() + 1),
     ("histogram", lambda x: torch.histogram(x, 5)[0] + 1),
+    ("angle", lambda x: torch.angle(torch.complex(x, x * 2).t())),
+    ("embedding_bag", lambda x: F.embedding_bag(x.mul(4).long(), torch.ones(4, 3)) + 1),
+    ("greatest_of_bags", lambda x: F.embedding_bag(x.mul(4).long(), torch.rand(4, 3), mode="max") * 2),
+    ("bags", lambda x: F.embedding_bag(x.mul(4).long().flatten(), torch.ones(4, 3), x.argsort(0)[:, 0].sort()[0]) + 1),
     ("multi_margin_loss", lambda x: F.multi_margin_loss(x, torch.arange(x.shape[0]) % 5, reduction="none") + 1),
     ("multilabel_margin_loss", lambda x: F.multilabel_margin_loss(x, (x > 0.5).long(), reduction="none") + 1),
 ]

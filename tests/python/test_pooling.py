@@ -48,6 +48,15 @@ def test_windows(window, memory_format):
                 assert_same_call(function, compiled, image(shape, dtype, memory_format), tolerance=0.0)
 
 
+@pytest.mark.parametrize("needs_gradients", [False, True])
+def test_rows_of_transposed(needs_gradients):
+    """Without gradients the result is contiguous, with them it is laid out as the argument."""
+    function = lambda x: F.max_pool1d(x.transpose(1, 2), 3, 2)  # noqa: E731
+    compiled = cresset.compile(function)
+    for shape in ((2, 9, 4), (1, 12, 3)):
+        assert_same_call(function, compiled, torch.randn(shape).requires_grad_(needs_gradients))
+
+
 @torch.no_grad()
 def test_zeros_keep_their_sign():
     x = torch.tensor([[0.0, -0.0, 0.0, 0.0, -0.0, -0.0]]).view(1, 1, 1, 6)

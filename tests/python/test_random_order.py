@@ -41,3 +41,28 @@ def test_order(name):
             torch.manual_seed(9)
             assert_same(compiled(x), expected, tolerance=1e-5)
     assert cresset.stats()["eager_calls"] == 0
+
+
+CONVOLUTION = torch.nn.Conv2d(3, 4, 3).eval()
+BEHIND_CONVOLUTIONS = {
+    "alike": lambda y: y + torch.randn_like(y),
+    "alone": torch.rand_like,
+    "dropped out": lambda y: F.dropout(y.relu(), 0.5),
+    "planes": lambda y: F.dropout2d(y, 0.5),
+    "of means": lambda y: torch.normal(y, 1.0) * 2,
+    "of probabilities": lambda y: torch.bernoulli(y.sigmoid()) + y,
+}
+
+
+@pytest.mark.parametrize("name", BEHIND_CONVOLUTIONS)
+def test_order_of_elements_behind_convolutions(name):
+    """Numbers are drawn in the order of eager's memory, also where the program keeps images with channels last."""
+    compiled = cresset.compile(program := lambda x: BEHIND_CONVOLUTIONS[name](CONVOLUTION(x)))
+    with torch.no_grad():
+        for shape in ((2, 3, 8, 9), (1, 3, 5, 7)):
+            x = torch.randn(shape)
+            torch.manual_seed(9)
+            expected = program(x)
+            torch.manual_seed(9)
+            assert_same(compiled(x), expected, tolerance=1e-5)
+    assert cresset.stats()["eager_calls"] == 0

@@ -42,4 +42,8 @@ bool has_effects(const graph::Node& node) {
   return !name.starts_with("aten::") && !name.starts_with("prim::") && find(node.op) == nullptr;
 }
 
+bool follows_memory_order(const graph::Node& node) {
+  return has_effects(node) && !graph::op_name(node.op).starts_with("aten::_scaled_dot_product_flash");
+}
+
 }  // namespace cresset::ops

@@ -9,4 +9,8 @@ namespace cresset::ops {
 // operators of other libraries.
 bool has_effects(const graph::Node& node);
 
+// Operators whose results depend on where their arguments' elements lie: random numbers are drawn in the order of
+// memory, and what operators of other libraries do with strides is theirs to know.
+bool follows_memory_order(const graph::Node& node);
+
 }  // namespace cresset::ops

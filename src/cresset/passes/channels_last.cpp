@@ -1,6 +1,7 @@
 // Image networks are computed with channels last: the libraries' convolutions are faster on it (up to 4x), and a
 // conversion at the entry is paid once. Only values inside the graph change their strides; what leaves keeps eager's.
 #include "ops/context.h"
+#include "ops/effects.h"
 #include "ops/strides.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
@@ -16,6 +17,10 @@ class ChannelsLast {
   explicit ChannelsLast(Graph& graph) : graph_(graph) {
     for (const ValueId v : graph.outputs) pinned_.insert(memory_of(graph, v));
     for (const graph::Mutation& m : graph.mutations) pinned_.insert(memory_of(graph, m.value));
+    for (const NodeId id : graph.order) {
+      if (!ops::follows_memory_order(graph.node(id))) continue;
+      Graph::for_each_value(graph.node(id).args, [&](ValueId v) { pinned_.insert(memory_of(graph, v)); });
+    }
   }
 
   bool run() {
@@ -77,7 +82,7 @@ class ChannelsLast {
   }
 
   Graph& graph_;
-  std::unordered_set<ValueId> pinned_;   // memory the caller gets
+  std::unordered_set<ValueId> pinned_;   // memory that the caller gets, or whose order is seen
   std::unordered_set<ValueId> changed_;  // not the strides that eager gives
   std::unordered_map<ValueId, ValueId> converted_;
 };
