@@ -80,6 +80,19 @@ class MetaCall {
   }
 
   const std::vector<ExprId>& sizes() const { return sizes_; }  // distinct, simplified: all that the call depends on
+  void gather() {                                              // them, as what is known now simplifies them
+    sizes_.clear();
+    for (const graph::Arg& arg : args_) {
+      if (const auto* value = std::get_if<graph::ValueId>(&arg)) add_tensor(*value);
+      if (const auto* e = std::get_if<ExprId>(&arg)) add_size(*e);
+      if (const auto* es = std::get_if<std::vector<ExprId>>(&arg))
+        std::for_each(es->begin(), es->end(), [&](ExprId e) { add_size(e); });
+      if (const auto* device = std::get_if<graph::Device>(&arg)) device_ = *device;
+      if (const auto* values = std::get_if<std::vector<graph::OptionalValue>>(&arg))
+        for (const graph::OptionalValue& v : *values)
+          if (v) add_tensor(*v);
+    }
+  }
   const graph::Device& device() const { return device_; }
   // Its results. Raises what the meta kernel raises for sizes that it rejects.
   Tensors run(const std::function<int64_t(ExprId)>& value) const {
@@ -167,18 +180,6 @@ class MetaCall {
     for (const ExprId e : type.sizes) add_size(e);
     for (const ExprId e : type.strides) add_size(e);
   }
-  void gather() {
-    for (const graph::Arg& arg : args_) {
-      if (const auto* value = std::get_if<graph::ValueId>(&arg)) add_tensor(*value);
-      if (const auto* e = std::get_if<ExprId>(&arg)) add_size(*e);
-      if (const auto* es = std::get_if<std::vector<ExprId>>(&arg))
-        std::for_each(es->begin(), es->end(), [&](ExprId e) { add_size(e); });
-      if (const auto* device = std::get_if<graph::Device>(&arg)) device_ = *device;
-      if (const auto* values = std::get_if<std::vector<graph::OptionalValue>>(&arg))
-        for (const graph::OptionalValue& v : *values)
-          if (v) add_tensor(*v);
-    }
-  }
 
   Capture& capture_;
   c10::OperatorHandle handle_;
@@ -247,6 +248,12 @@ class GenericRule {
       observe(point);
     }
     for (const auto& [point, there] : seen) predictor.observe(point, numbers(there));
+    // The size of a weight, say: at other sizes of the argument there would be nothing to observe.
+    if (const std::vector<sym::VarId> needed = predictor.never_moved(); !all_moved && !needed.empty()) {
+      for (const sym::VarId var : needed) pin(capture_, capture_.env().pool().var(var));
+      call_.gather();
+      return run();
+    }
     if (!all_moved || !predictor.fit(numbers(at_hints))) {
       for (const ExprId e : call_.sizes()) pin(capture_, e);
       return types(base, nullptr);

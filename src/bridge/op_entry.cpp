@@ -37,6 +37,7 @@ std::pair<std::string, std::string> functional_name(const std::string& name, con
       {"aten::__ilshift__.Tensor", {"aten::__lshift__", "Tensor"}},
       {"aten::__irshift__.Scalar", {"aten::__rshift__", "Scalar"}},
       {"aten::__irshift__.Tensor", {"aten::__rshift__", "Tensor"}},
+      {"aten::floor_divide_.Tensor", {"aten::floor_divide", ""}},
       {"aten::transpose_", {"aten::transpose", "int"}}};
   const std::string full = overload.empty() ? name : name + "." + overload;
   if (auto it = special.find(full); it != special.end()) return it->second;

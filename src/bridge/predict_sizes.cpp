@@ -55,6 +55,15 @@ bool SizePredictor::moves_all(const Point& point) const {
   return std::all_of(vars_.begin(), vars_.end(), [&](VarId var) { return point.at(var) != hints_.at(var); });
 }
 
+std::vector<VarId> SizePredictor::never_moved() const {
+  std::vector<VarId> out;
+  std::copy_if(vars_.begin(), vars_.end(), std::back_inserter(out), [&](VarId var) {
+    return std::none_of(seen_.begin(), seen_.end(),
+                        [&](const Observation& o) { return o.point.at(var) != hints_.at(var); });
+  });
+  return out.size() < vars_.size() ? out : std::vector<VarId>();
+}
+
 bool SizePredictor::observed_enough() const {
   return vars_.empty() ||
          std::any_of(seen_.begin(), seen_.end(), [&](const Observation& o) { return moves_all(o.point); });

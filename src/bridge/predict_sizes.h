@@ -25,6 +25,8 @@ class SizePredictor {
   // More that move all symbols, by little, for operators that reject those.
   std::vector<Point> closer_points() const;
   bool moves_all(const Point& point) const;
+  // Symbols that no observation moves, where there are others that one does: the operator takes their values alone.
+  std::vector<sym::VarId> never_moved() const;
   // No value: a division by zero there.
   std::optional<int64_t> value(const Point& point, sym::ExprId e) const;
   void observe(const Point& point, std::vector<int64_t> numbers);

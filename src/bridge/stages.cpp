@@ -23,7 +23,7 @@ struct Producers {
   OpId nonzero = graph::op_id("aten::nonzero"), masked_select = graph::op_id("aten::masked_select"),
        unique2 = graph::op_id("aten::_unique2"), unique_dim = graph::op_id("aten::unique_dim"),
        unique_consecutive = graph::op_id("aten::unique_consecutive"),
-       repeat_interleave = graph::op_id("aten::repeat_interleave.Tensor"),
+       repeat_interleave = graph::op_id("aten::repeat_interleave.Tensor"), bincount = graph::op_id("aten::bincount"),
        item = graph::op_id("aten::_local_scalar_dense");
 };
 const Producers& producers() {
@@ -51,6 +51,8 @@ class ResultTypes {
     } else if (op == p.repeat_interleave) {
       const auto* given = std::get_if<sym::ExprId>(&args_[1]);
       add(DType::I64, {given != nullptr ? *given : count(0, 0)});
+    } else if (op == p.bincount) {
+      counts(self);
     } else if (op == p.unique_dim) {
       unique_along(self);
     } else {
@@ -82,6 +84,15 @@ class ResultTypes {
     const sym::ExprId none = pool_.constant(0);
     add(DType::I64, {std::get<bool>(args_[3]) ? self.sizes[dim] : none});
     add(DType::I64, {std::get<bool>(args_[4]) ? found : none});
+  }
+
+  // One for each number up to the greatest, and `minlength` at least.
+  void counts(const TensorType& self) {
+    if (self.rank() != 1) abort_capture("bincount of what is no vector");
+    if (!std::holds_alternative<graph::None>(args_[1])) abort_capture("bincount with weights");  // no data, no dtype
+    const sym::ExprId found = count(0, 0);
+    at_most(std::get<sym::ExprId>(args_[2]), found);
+    add(DType::I64, {found});
   }
 
   sym::ExprId count(uint32_t result, uint32_t dim) {
@@ -118,7 +129,7 @@ class ResultTypes {
 bool makes_data_dependent_sizes(OpId op) {
   const Producers& p = producers();
   return op == p.nonzero || op == p.masked_select || op == p.unique2 || op == p.unique_dim ||
-         op == p.unique_consecutive || op == p.repeat_interleave;
+         op == p.unique_consecutive || op == p.repeat_interleave || op == p.bincount;
 }
 
 std::vector<TensorType> data_dependent_types(graph::Graph& graph, OpId op, const std::vector<Arg>& args,

@@ -3,7 +3,10 @@
 #include <ATen/OpMathType.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_batch_norm_impl_index_native.h>
+#include <ATen/ops/_fft_r2c.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/fill_diagonal_ops.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/rms_norm_ops.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -235,6 +238,45 @@ void max_pool1d(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::
   if (!by_indices) torch::jit::push(*stack, torch::jit::pop(*stack).toTensor().contiguous());
 }
 
+// The spectra of a signal's windows. ATen's asks for all sizes as numbers; it is left what it rejects or warns of.
+std::optional<at::Tensor> windowed_spectra(const std::vector<c10::IValue>& args) {
+  const at::Tensor self = args[0].toTensor();
+  const int64_t length = args[1].toInt(), hop = args[2].isNone() ? length / 4 : args[2].toInt(),
+                width = args[3].isNone() ? length : args[3].toInt();
+  const bool known =
+      args[4].isTensor() && args[7].isBool() && args[7].toBool() && (args.size() < 9 || args[8].isNone());
+  if (!known || !self.is_floating_point() || self.dim() < 1 || self.dim() > 2) return std::nullopt;
+  if (hop <= 0 || width <= 0 || width > length) return std::nullopt;
+  at::Tensor window = args[4].toTensor();
+  if (!window.is_floating_point() || window.dim() != 1 || window.device() != self.device()) return std::nullopt;
+  if (!window.sym_size(0).sym_eq(width).guard_bool(__FILE__, __LINE__)) return std::nullopt;
+  if (!self.sym_size(-1).sym_ge(length).guard_bool(__FILE__, __LINE__)) return std::nullopt;
+  if (width < length) {
+    const int64_t left = (length - width) / 2;
+    window = at::constant_pad_nd(window, {left, length - width - left});
+  }
+  const at::Tensor frames = self.unfold(-1, length, hop).mul(window);
+  const int64_t norm = args[5].toBool() ? 1 : 0;  // by the root of the length
+  const bool onesided = args[6].isNone() || args[6].toBool();
+  return at::_fft_r2c(frames, {frames.dim() - 1}, norm, onesided).transpose(-1, -2);
+}
+
+void stft(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  std::optional<at::Tensor> made = windowed_spectra({stack->end() - static_cast<long>(count), stack->end()});
+  if (!made) return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  torch::jit::drop(*stack, count);
+  torch::jit::push(*stack, std::move(*made));
+}
+
+// ATen's asks for the sizes as numbers.
+at::Tensor& fill_diagonal(at::Tensor& self, const at::Scalar& value, bool wrap) {
+  if (self.dim() != 2 || wrap)
+    return at::_ops::fill_diagonal_::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), self, value, wrap);
+  self.diagonal().fill_(value);
+  return self;
+}
+
 }  // namespace
 
 void install_symbolic_composites() {
@@ -261,6 +303,8 @@ void install_symbolic_composites() {
       made->back()->impl("rms_norm", TORCH_FN(rms_norm));
       made->back()->impl("take_along_dim", TORCH_FN(take_along_dim));
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
+      made->back()->impl("fill_diagonal_", TORCH_FN(fill_diagonal));
+      made->back()->impl("stft", torch::CppFunction::makeFromBoxedFunction<&stft>());
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());
     }
     made->back()->impl("_has_same_storage_numel", TORCH_FN(has_same_storage_numel));

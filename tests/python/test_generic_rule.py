@@ -34,6 +34,36 @@ def test_one_compilation(function):
     assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
 
 
+WEIGHTS = torch.complex(torch.rand(4), torch.rand(4))
+SIGNALS = [
+    ("complex weights", lambda x: torch.view_as_complex(x.reshape(x.shape[0], 4, 2)) * WEIGHTS),
+    ("filtered", lambda x: torch.fft.irfft(torch.fft.rfft(x.t(), n=8) * torch.view_as_complex(x[:5, :2]), n=8)),
+    ("spectra", lambda x: torch.stft(x.flatten(), 16, 4, window=torch.hann_window(16), return_complex=True).abs()),
+    ("spectra of rows", lambda x: torch.stft(x.repeat(1, 9), 16, 5, 10, torch.ones(10), False, return_complex=True)),
+    ("two sides", lambda x: torch.stft(x, 8, 2, window=torch.ones(8), onesided=False, return_complex=True).angle()),
+    ("a filled diagonal", lambda x: (x @ x.t()).fill_diagonal_(7.0)),
+    ("a filled diagonal of rows", lambda x: (x * 2).fill_diagonal_(7.0)),
+    ("floors in place", lambda x: x.mul(9).floor_divide_(x + 1).floor_divide_(2)),
+]
+
+
+@pytest.mark.parametrize("function", [row[1] for row in SIGNALS], ids=[row[0] for row in SIGNALS])
+def test_signals_of_any_length(function):
+    compiled = cresset.compile(function)
+    for n in (9, 24, 40, 17):
+        assert_same_call(function, compiled, torch.rand(n, 8))
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
+
+
+def test_spectra_that_eager_rejects():
+    function = lambda x: torch.stft(x, 16, 4, window=torch.ones(12), return_complex=True, center=False)  # noqa: E731
+    assert_same_call(function, cresset.compile(function), torch.rand(3, 40))
+    short = lambda x: torch.stft(x, 16, 4, window=torch.ones(16), return_complex=True, center=False)  # noqa: E731
+    compiled = cresset.compile(short)
+    for n in (40, 12, 50):
+        assert_same_call(short, compiled, torch.rand(3, n))
+
+
 LOSSES = {
     "multi_margin_loss": lambda x: F.multi_margin_loss(x, torch.arange(x.shape[0]) % 5, reduction="none"),
     "multi_margin_loss_of_one": lambda x: F.multi_margin_loss(x[0], torch.tensor(1), reduction="none"),

@@ -38,6 +38,19 @@ def repeated(x):
     return torch.repeat_interleave(x, lengths, dim=0) + 1
 
 
+def counted(x):
+    counts = torch.bincount((x.abs() * 2).long().flatten(), minlength=3)
+    return counts, counts.cumsum(0) * 2
+
+
+def counts_of_classes(x):
+    return torch.zeros(3).index_add(0, *_classes(x)) / torch.bincount(_classes(x)[0], minlength=3).clamp(min=1)
+
+
+def _classes(x):
+    return (x[:, 0].abs() * 2).long().clamp(max=2), x[:, 1]
+
+
 def selected(x):
     return torch.masked_select(x, x > 0.3).exp().sum()
 
@@ -74,6 +87,8 @@ PROGRAMS = [
     rows,
     scatter_back,
     unique_counts,
+    counted,
+    counts_of_classes,
     consecutive,
     repeated,
     selected,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from compare import aliases, assert_same, outcome
+from compare import aliases, assert_same, assert_same_call, outcome
 from torch import Tensor
 
 import cresset
@@ -101,3 +101,22 @@ def test_views_that_fix_sizes_of_which_one_is_1():
             assert mine.stride() == its.stride() and aliases(mine, [x]) == aliases(its, [x])
             torch.testing.assert_close(mine, its)
     assert cresset.stats()["graph_breaks"] == 0 and cresset.stats()["eager_calls"] == 0
+
+
+IMAGES = {
+    "cat": lambda image: torch.cat([image, image], 1),
+    "pointwise": lambda image: image.relu() + 1,
+    "convolution": torch.nn.Conv2d(8, 4, 1),
+    "interpolate": lambda image: torch.nn.functional.interpolate(image, size=(8, 8), mode="bilinear"),
+    "pool": lambda image: torch.nn.functional.avg_pool2d(image, 2),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+@torch.no_grad()
+def test_images_made_of_transposed_rows(name):
+    """The number of channels is a quotient, which is known to be the rows' length by a guard only."""
+    function = lambda x: IMAGES[name](x.transpose(1, 2).reshape(x.shape[0], -1, 4, 4))  # noqa: E731
+    compiled = cresset.compile(function)
+    for batch in (3, 2, 5):
+        assert_same_call(function, compiled, torch.randn(batch, 16, 8))
