@@ -1,5 +1,6 @@
 #include "bridge/capture.h"
 
+#include <ATen/SequenceNumber.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/DefaultDtype.h>
 
@@ -79,7 +80,8 @@ Capture::StepAside::~StepAside() { c10::impl::_force_tls_local_dispatch_key_set(
 Capture::Capture(bool dynamic)
     : default_dtype(*from_torch(c10::get_default_dtype_as_scalartype())),
       dynamic_(dynamic),
-      graph_(std::make_unique<graph::Graph>(std::make_shared<sym::ShapeEnv>())) {}
+      graph_(std::make_unique<graph::Graph>(std::make_shared<sym::ShapeEnv>())),
+      first_node_(at::sequence_number::peek()) {}
 
 Capture::~Capture() = default;
 

@@ -211,6 +211,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
     return real_inputs_;
   }  // aliases of guests, or the tensors themselves
   void forget_inputs();  // when all that was captured has run
+  // The operator at which the capture ended, done for real, gave these: autograd noted it with symbolic sizes.
+  void settle_native_results(const std::vector<at::Tensor>& results) const;
 
   // Trace tensors made, and in-place writes recorded, so far.
   uint64_t serial() const { return serial_; }
@@ -337,6 +339,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool closed_ = false;
   uint64_t serial_ = 0, writes_ = 0;
   std::string why_closed_;
+  uint64_t first_node_;  // of those that autograd has made since
   std::exception_ptr deferred_error_;
   std::mutex live_mutex_;           // tensors may die on any thread
   std::vector<TraceTensor*> live_;  // stand-ins included

@@ -54,11 +54,12 @@ void make_shapes_plain(Node& node) {
 
 }  // namespace
 
-void settle_gradients(const std::vector<at::Tensor>& tensors) {
+void settle_gradients(const std::vector<at::Tensor>& tensors, uint64_t since) {
   std::unordered_set<const Node*> seen;
   std::vector<Node*> left;
   const auto add = [&](Node* node) {
-    if (node != nullptr && seen.insert(node).second) left.push_back(node);
+    if (node == nullptr || node->sequence_nr() < since || is_compiled(*node)) return;
+    if (seen.insert(node).second) left.push_back(node);
   };
   for (const at::Tensor& tensor : tensors)
     if (tensor.requires_grad()) add(tensor.grad_fn().get());

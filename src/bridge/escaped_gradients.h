@@ -5,12 +5,17 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <vector>
 
 namespace cresset::bridge {
 
-// These tensors of a capture have become real: sees to the nodes that they were computed by.
-void settle_gradients(const std::vector<at::Tensor>& tensors);
+// A node of compiled code, which holds nothing symbolic.
+bool is_compiled(const torch::autograd::Node& node);
+
+// These tensors of a capture have become real: sees to the nodes that they were computed by, as far as this thread made
+// them from the node of that number on (at::sequence_number).
+void settle_gradients(const std::vector<at::Tensor>& tensors, uint64_t since = 0);
 
 }  // namespace cresset::bridge

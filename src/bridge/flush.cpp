@@ -196,6 +196,10 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
   settle_gradients(own_history);
 }
 
+void Capture::settle_native_results(const std::vector<at::Tensor>& results) const {
+  settle_gradients(results, first_node_);
+}
+
 std::string Capture::located(const std::string& why) const {
   const std::string& at = graph_->locations[graph_->current_location];
   return (at.empty() ? why : why + " at " + at) + (remark.empty() ? "" : "; " + remark);

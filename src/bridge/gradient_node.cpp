@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <list>
 
+#include "bridge/escaped_gradients.h"
 #include "bridge/gradients.h"
 
 namespace cresset::bridge {
@@ -294,6 +295,11 @@ Pointer make_node(Args&&... args) {
 }
 
 }  // namespace
+
+bool is_compiled(const Node& node) {
+  return dynamic_cast<const CompiledBackward*>(&node) != nullptr ||
+         dynamic_cast<const GroupBackward*>(&node) != nullptr || dynamic_cast<const RootBackward*>(&node) != nullptr;
+}
 
 namespace {
 

@@ -47,6 +47,19 @@ class CaptureTime {
   double began_ = 0, ms_ = 0;
 };
 
+void add_tensors(PyObject* value, std::vector<at::Tensor>& out) {
+  if (THPVariable_Check(value)) return out.push_back(THPVariable_Unpack(value));
+  if (!PyTuple_Check(value) && !PyList_Check(value)) return;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) add_tensors(PySequence_Fast_GET_ITEM(value, i), out);
+}
+
+// What came of an operation at which the piece ended.
+void settle_native_results(const bridge::Capture& capture, PyObject* value) {
+  std::vector<at::Tensor> tensors;
+  if (value != nullptr) add_tensors(value, tensors);
+  if (!tensors.empty()) capture.settle_native_results(tensors);
+}
+
 // torch.compiler.is_compiling() is what model code asks before it looks at data.
 class CompilingFlag {
  public:
@@ -169,6 +182,7 @@ class CaptureRun final : public PieceMaker {
   }
 
   PyRef go_on(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) override {
+    settle_native_results(piece_->capture(), value);
     PyRef number = begin_after(activation, point, value, exception);
     // Operators on what no capture knows (sparse tensors) would find the trace key among their own. Inside of a
     // transform of torch.func its levels of autograd hold symbolic sizes, which operators under the trace key alone
@@ -227,6 +241,7 @@ class CaptureRun final : public PieceMaker {
       end_returned(args, kwargs, result.get());
     } else {
       piece_->capture().rethrow_deferred();
+      settle_native_results(piece_->capture(), result.get());
     }
     if (result && session_ != nullptr) remove_written_symbols();
     if (misuse_) return misuse_->restore(), PyRef();

@@ -542,3 +542,20 @@ def test_batch_norm_in_bfloat16(parameters):
     for a, b in zip(*found, strict=True):
         assert a.dtype == b.dtype
         torch.testing.assert_close(b, a, rtol=4e-2, atol=4e-2)
+
+
+@pytest.mark.parametrize("front_end", ["trace", "evaluate"])
+@pytest.mark.parametrize("program", ["a view", "several", "a slice"])
+def test_the_operator_at_which_a_piece_ends(program, front_end):
+    """Autograd noted it with symbolic sizes; its derivative runs after the capture."""
+    programs = {
+        "a view": lambda x: x.as_strided((x.shape[1], x.shape[0]), (1, x.shape[1])) * 2,
+        "several": lambda x: x.as_strided((x.shape[0], x.shape[1]), (1, 1)).repeat(2, x.shape[0]),
+        "a slice": lambda x: x[: int(x.detach().gt(-9).sum())],
+    }
+    compiled = cresset.compile(programs[program], options={"frontend": front_end})
+    for x in (torch.randn(4, 6), torch.randn(3, 0), torch.randn(4, 8)[:, ::2], torch.randn(6, 5)[::2]):
+        mine, its = x.detach().requires_grad_(), x.detach().requires_grad_()
+        for f, leaf in ((compiled, mine), (programs[program], its)):
+            f(leaf).square().sum().backward()
+        torch.testing.assert_close(mine.grad, its.grad)
