@@ -10,6 +10,7 @@
 #include "bridge/data_read.h"
 #include "bridge/dtypes.h"
 #include "bridge/entry.h"
+#include "bridge/sym_node.h"
 
 namespace cresset::bridge {
 namespace {
@@ -52,9 +53,11 @@ class ResultTypes {
       const auto* given = std::get_if<sym::ExprId>(&args_[1]);
       add(DType::I64, {given != nullptr ? *given : count(0, 0)});
     } else if (op == p.bincount) {
-      counts(self);
+      counts_of_numbers();
     } else if (op == p.unique_dim) {
-      unique_along(self);
+      unique_along(self, args_[1]);
+    } else if (op == p.unique_consecutive && !std::holds_alternative<graph::None>(args_[3])) {
+      unique_along(self, args_[3]);
     } else {
       unique_values(self, op == p.unique2);
     }
@@ -62,36 +65,46 @@ class ResultTypes {
   }
 
  private:
+  // bincount(self, weights, minlength)
+  void counts_of_numbers() {
+    if (graph_.type(std::get<ValueId>(args_[0])).rank() != 1) abort_capture("bincount of what is no vector");
+    const auto* weights = std::get_if<ValueId>(&args_[1]);
+    if (weights != nullptr) not_empty();  // else ATen counts in integers all the same
+    const sym::ExprId found = count(0, 0);
+    graph_.env().facts().learn(pool_.ge(found, std::get<sym::ExprId>(args_[2])));
+    const DType counts = weights == nullptr ? DType::I64 : graph_.type(*weights).dtype;
+    add(weights == nullptr || counts == DType::F32 ? counts : DType::F64, {found});
+  }
+  void not_empty() {
+    const sym::ExprId any =
+        pool_.ge(graph::numel(pool_, graph_.type(std::get<ValueId>(args_[0])).sizes), pool_.constant(1));
+    if (!graph_.env().evaluate(any, [] { return current_reason(); }).value_or(false))
+      abort_capture("weights of numbers of which there are none");
+  }
   void unique_values(const TensorType& self, bool sorted_variant) {
     const size_t flags = sorted_variant ? 2 : 1;
-    if (!sorted_variant && !std::holds_alternative<graph::None>(args_[3]))
-      abort_capture("unique_consecutive along a dimension");
     const sym::ExprId found = distinct(0, 0, graph::numel(pool_, self.sizes));
     const sym::ExprId none = pool_.constant(0);
     add(self.dtype, {found});
     add(DType::I64, std::get<bool>(args_[flags]) ? self.sizes : std::vector{none});
     add(DType::I64, {std::get<bool>(args_[flags + 1]) ? found : none});
   }
-  void unique_along(const TensorType& self) {
-    const sym::ExprId which = graph_.env().simplify(std::get<sym::ExprId>(args_[1]));
+  // ATen makes it with the dimension in front, which is moved to its place; the others are given in any case.
+  void unique_along(const TensorType& self, const Arg& along) {
+    const sym::ExprId which = graph_.env().simplify(std::get<sym::ExprId>(along));
     if (!pool_.is_const(which)) abort_capture("unique along a dimension that is not known");
     const int64_t wrapped = pool_.const_value(which);
-    const size_t dim = static_cast<size_t>(wrapped < 0 ? wrapped + static_cast<int64_t>(self.rank()) : wrapped);
+    const auto dim = static_cast<std::ptrdiff_t>(wrapped < 0 ? wrapped + static_cast<int64_t>(self.rank()) : wrapped);
     std::vector<sym::ExprId> sizes = self.sizes;
-    sizes.at(dim) = distinct(0, static_cast<uint32_t>(dim), self.sizes.at(dim));
-    const sym::ExprId found = sizes[dim];
-    add(self.dtype, std::move(sizes));
-    const sym::ExprId none = pool_.constant(0);
-    add(DType::I64, {std::get<bool>(args_[3]) ? self.sizes[dim] : none});
-    add(DType::I64, {std::get<bool>(args_[4]) ? found : none});
-  }
-
-  // One for each number up to the greatest, and `minlength` at least.
-  void counts(const TensorType& self) {
-    if (self.rank() != 1) abort_capture("bincount of what is no vector");
-    if (!std::holds_alternative<graph::None>(args_[1])) abort_capture("bincount with weights");  // no data, no dtype
-    const sym::ExprId found = count(0, 0);
-    at_most(std::get<sym::ExprId>(args_[2]), found);
+    const sym::ExprId whole = sizes.at(static_cast<size_t>(dim));
+    const sym::ExprId found = distinct(0, static_cast<uint32_t>(dim), whole);
+    sizes[static_cast<size_t>(dim)] = found;
+    add(self.dtype, sizes);
+    std::rotate(sizes.begin(), sizes.begin() + dim, sizes.begin() + dim + 1);
+    std::vector<sym::ExprId> strides = graph::contiguous_strides(pool_, sizes);
+    std::rotate(strides.begin(), strides.begin() + 1, strides.begin() + dim + 1);
+    types_.back().strides = std::move(strides);
+    add(DType::I64, {whole});
     add(DType::I64, {found});
   }
 
@@ -289,6 +302,11 @@ void StagedProgram::end_with(Stage& stage, DataDependentCall call, const std::ve
   stage.reads_elements = reads_elements(call);
   stage.args = std::move(call.args);
   stage.made = std::move(call.made);
+  std::unordered_map<sym::VarId, uint32_t> slots;
+  for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
+  for (const Arg& arg : stage.args)
+    if (const auto* number = std::get_if<sym::ExprId>(&arg)) stage.numbers.push_back(*number);
+  stage.values = sym::SizeProgram::compile(env_->pool(), stage.numbers, slots);
   for (uint32_t i = 0; i < symbols.size(); ++i) {
     const runtime::SymbolSource& s = symbols[i].source;
     const bool element = s.kind == runtime::SymbolSource::Kind::Element;
@@ -327,18 +345,32 @@ void StagedProgram::make_assertions(const std::vector<SymbolBinding>& symbols,
     stages_[i].assertions = sym::SizeProgram::compile(env_->pool(), conditions[i], slots);
 }
 
+// The dimension whose size data gives, if there are others, too: it lies in front in memory
+// (ResultTypes::unique_along).
+static std::optional<int64_t> made_along(const c10::FunctionSchema& schema, const torch::jit::Stack& args) {
+  const std::optional<int> position = schema.argumentIndexWithName("dim");
+  if (!position || args[static_cast<size_t>(*position)].isNone()) return std::nullopt;
+  return args[static_cast<size_t>(*position)].toInt();
+}
+
 std::vector<at::Tensor> call_data_dependent(const c10::OperatorHandle& op, const std::vector<Arg>& args,
                                             const std::function<at::Tensor(ValueId)>& tensor,
                                             const std::function<int64_t(sym::ExprId)>& integer) {
   torch::jit::Stack stack;
   for (size_t i = 0; i < args.size(); ++i)
     stack.push_back(to_torch(args[i], arg_type(op.schema().arguments()[i]), tensor, integer));
+  const std::optional<int64_t> front = made_along(op.schema(), stack);
   op.callBoxed(stack);
   const bool by_column = op.schema().name() == "aten::nonzero";
   std::vector<at::Tensor> out;
   for (const c10::IValue& result : stack) {
     const at::Tensor made = result.toTensor();
-    out.push_back(by_column ? made.t().contiguous().t() : made.contiguous());
+    if (by_column)
+      out.push_back(made.t().contiguous().t());
+    else if (front && out.empty())
+      out.push_back(made.movedim(*front, 0).contiguous().movedim(0, *front));
+    else
+      out.push_back(made.contiguous());
   }
   return out;
 }
@@ -355,7 +387,12 @@ void StagedProgram::call(const Stage& stage, std::vector<at::Tensor>& table, int
     table[stage.made[0]] = tensor(std::get<ValueId>(stage.args[0]));
     return bind(stage, table, symbols);
   }
-  const auto integer = [&](sym::ExprId e) { return env_->pool().const_value(e); };
+  std::vector<int64_t> values(stage.numbers.size());
+  stage.values.run(symbols, values.data());
+  const auto integer = [&](sym::ExprId e) {
+    const auto place = std::find(stage.numbers.begin(), stage.numbers.end(), e);
+    return values[static_cast<size_t>(place - stage.numbers.begin())];
+  };
   std::vector<at::Tensor> made = call_data_dependent(*stage.op, stage.args, tensor, integer);
   for (size_t i = 0; i < stage.made.size(); ++i) table[stage.made[i]] = std::move(made.at(i));
   bind(stage, table, symbols);

@@ -80,6 +80,8 @@ class StagedProgram {
     // What follows, except in the last stage.
     std::optional<c10::OperatorHandle> op;
     std::vector<graph::Arg> args;
+    std::vector<sym::ExprId> numbers;  // among its arguments, and what they are at a call
+    sym::SizeProgram values;
     std::vector<uint32_t> made;
     bool reads_elements = false;
     std::vector<std::unique_ptr<StagedProgram>> parts;  // of an operator of control flow, which `loops` or not

@@ -142,6 +142,15 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   return call;
 }
 
+// torch gives a module to those of its functions that are public (torch._VF.unique_dim is not).
+bool is_function_of_torch(PyObject* callable, const char* name, std::string_view module) {
+  if (!module.empty() || !PyCFunction_Check(callable)) return is_torch(module);
+  static PyObject* const functions = module_attribute("torch._C", "_VariableFunctionsClass");
+  const PyRef found = PyRef::steal(PyObject_GetAttrString(functions, name));
+  if (!found) PyErr_Clear();
+  return found.get() == callable;
+}
+
 CCall function_of(PyObject* callable, const char* name, PyObject* const* args, Py_ssize_t nargs) {
   const std::string module = module_of(callable);
   CCall call{CEffect::Reads, nullptr, name, 0};
@@ -152,7 +161,8 @@ CCall function_of(PyObject* callable, const char* name, PyObject* const* args, P
     if (kOutsideBuiltins.count(n) != 0) call.effect = CEffect::Outside;
     return call;
   }
-  if (is_torch(module)) return call.effect = kTorchOutside.count(n) != 0 ? CEffect::Outside : CEffect::Pure, call;
+  if (is_function_of_torch(callable, name, module))
+    return call.effect = kTorchOutside.count(n) != 0 ? CEffect::Outside : CEffect::Pure, call;
   if (module == "cresset._C" && kControl.count(n) != 0) return call.effect = CEffect::Pure, call;
   if (module == "sys" && kSysReads.count(n) != 0) return call;
   if (module == "posix" && n == "fspath") return call;  // of a str, that str

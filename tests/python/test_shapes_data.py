@@ -65,6 +65,18 @@ def normalized_tokens(x):
     return F.layer_norm(tokens, (x.shape[1],)).softmax(-1)
 
 
+def counted(x):
+    numbers = (x.abs() * 2).long().flatten()
+    return torch.bincount(numbers, minlength=3) * 2, torch.bincount(numbers, x.flatten()).cumsum(0)
+
+
+def unique_rows_and_columns(x):
+    numbers = (x > 1).long()
+    rows = torch.unique(numbers, dim=0, return_inverse=True)
+    columns = torch.unique_consecutive(numbers, dim=1, return_inverse=True, return_counts=True)
+    return rows, columns, torch.unique(numbers, dim=1) + 1
+
+
 def concatenated(x):
     return torch.cat([x[x[:, 0] > 0], x[x[:, 0] <= 0]])
 
@@ -91,6 +103,8 @@ PROGRAMS = [
     counts_of_classes,
     consecutive,
     repeated,
+    counted,
+    unique_rows_and_columns,
     selected,
     twice,
     normalized_tokens,
