@@ -19,6 +19,7 @@
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_composites.h"
 #include "ops/op_def.h"
+#include "ops/view_slice.h"
 
 namespace cresset::bridge {
 namespace {
@@ -313,7 +314,10 @@ class Call {
     sym::ExprPool& pool = capture_.env().pool();
     if (std::holds_alternative<graph::None>(args[2])) return parent.offset();
     const size_t d = dim(parent, args[1]);
-    sym::ExprId start = wrapped_index(parent, d, args[2]);
+    const sym::ExprId given = std::get<sym::ExprId>(args[2]);
+    const bool by_data = !capture_.env().hint(given) && !capture_.env().known_true(pool.ge(given, pool.constant(0)));
+    sym::ExprId start =
+        by_data ? ops::from_either_end(pool, given, parent.type().sizes[d]) : wrapped_index(parent, d, args[2]);
     start = pool.min(pool.max(start, pool.constant(0)), parent.type().sizes[d]);
     return pool.add(parent.offset(), pool.mul(capture_.env().simplify(start), parent.type().strides[d]));
   }

@@ -285,3 +285,26 @@ def test_split_with_gradients(symbolic):
             assert outcomes[0] == outcomes[1]
         else:
             torch.testing.assert_close(*outcomes)
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["no_grad", "grad"])
+def test_bounds_that_data_gives_count_from_either_end(grad):
+    def function(x, bounds):
+        start, end = bounds.tolist()
+        return x[start:end], x[start:], x[:end].sum(0), x[:, :end] + 1, x.flip(0)[start::2] * 2
+
+    compiled = cresset.compile(function, fullgraph=True)
+    for bounds in [(1, 3), (0, 0), (-3, -1), (-9, 9), (5, 2), (3, -1), (-1, 3), (7, 9)]:
+        assert_same_call(function, compiled, torch.randn(7, 3).requires_grad_(grad), torch.tensor(bounds))
+    assert cresset.stats()["graph_break_reasons"] == []
+
+
+def test_numbers_among_the_arguments_of_what_makes_sizes():
+    def function(x, repeats):
+        counts = torch.bincount(repeats, minlength=x.shape[0])
+        return counts, torch.repeat_interleave(x, repeats, 0, output_size=x.shape[0] * 2)
+
+    compiled = cresset.compile(function)
+    for n in (3, 5, 2):
+        assert_same_call(function, compiled, torch.randn(n, 2), torch.full((n,), 2))
+    one_graph()

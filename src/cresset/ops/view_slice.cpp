@@ -15,6 +15,12 @@ using graph::TensorType;
 using sym::ExprId;
 using sym::ExprPool;
 
+ExprId from_either_end(ExprPool& pool, ExprId bound, ExprId size) {
+  const ExprId zero = pool.constant(0), one = pool.constant(1);
+  const ExprId is_negative = pool.max(zero, pool.min(one, pool.sub(zero, bound)));
+  return pool.add(bound, pool.mul(size, is_negative));
+}
+
 namespace {
 
 constexpr int64_t kEnd = INT64_MAX;
@@ -27,13 +33,13 @@ std::optional<bool> decide_if_backed(ShapeContext& shapes, ExprId condition) {
 }
 
 // A bound counted from the end when negative, then clamped to [least, size].
-std::optional<ExprId> clamp_bound(ShapeContext& shapes, ExprId bound, ExprId least, ExprId size) {
+ExprId clamp_bound(ShapeContext& shapes, ExprId bound, ExprId least, ExprId size) {
   ExprPool& pool = shapes.pool();
   if (pool.is_const(bound, kEnd) || bound == size) return size;
   const std::optional<bool> negative = decide_if_backed(shapes, pool.lt(bound, pool.constant(0)));
-  if (!negative) return std::nullopt;
-  if (*negative) bound = pool.add(bound, size);
-  if (*negative || !pool.is_const(least, 0)) {
+  if (!negative) bound = from_either_end(pool, bound, size);
+  if (negative.value_or(false)) bound = pool.add(bound, size);
+  if (negative.value_or(true) || !pool.is_const(least, 0)) {
     const std::optional<bool> below = decide_if_backed(shapes, pool.lt(bound, least));
     if (below.value_or(false)) return least;
     if (!below) bound = pool.max(bound, least);
@@ -52,12 +58,9 @@ Result<SliceBounds> slice_bounds(ShapeContext& shapes, const OpArgs& args, ExprI
   if (!shapes.require(pool.gt(step, zero))) return shapes.invalid("the step must be positive");
   const ExprId first = args.is_none(start_arg) ? zero : args.integer(start_arg);
   const ExprId last = args.is_none(start_arg + 1) ? pool.constant(kEnd) : args.integer(start_arg + 1);
-  const std::optional<ExprId> start = clamp_bound(shapes, first, zero, size);
-  if (!start) return shapes.unsupported("the start depends on data");
-  const std::optional<ExprId> end = clamp_bound(shapes, last, *start, size);
-  if (!end) return shapes.unsupported("the end depends on data");
-  const ExprId length = shapes.env().simplify(pool.ceil_div(pool.sub(*end, *start), step));
-  return SliceBounds{*start, length, step};
+  const ExprId start = clamp_bound(shapes, first, zero, size), end = clamp_bound(shapes, last, start, size);
+  const ExprId length = shapes.env().simplify(pool.ceil_div(pool.sub(end, start), step));
+  return SliceBounds{start, length, step};
 }
 
 // Elements exist only where the bounds were in range, so that no upper clamp is needed here.
@@ -66,8 +69,9 @@ ExprId slice_start(sym::ShapeEnv& env, const OpArgs& args, ExprId size, size_t s
   const ExprId zero = pool.constant(0);
   if (args.is_none(start_arg)) return zero;
   const ExprId start = args.integer(start_arg);
-  if (!env.known_true(pool.lt(start, zero))) return start;
-  const ExprId wrapped = pool.add(start, size);
+  const bool negative = env.known_true(pool.lt(start, zero));
+  if (!negative && (env.hint(start) || env.known_true(pool.ge(start, zero)))) return start;
+  const ExprId wrapped = negative ? pool.add(start, size) : from_either_end(pool, start, size);
   return env.known_true(pool.ge(wrapped, zero)) ? wrapped : env.simplify(pool.max(wrapped, zero));
 }
 

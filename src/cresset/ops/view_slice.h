@@ -15,6 +15,9 @@ Result<SliceBounds> slice_bounds(ShapeContext& shapes, const OpArgs& args, sym::
 // The start that slice_bounds settled on, from what is known by now.
 sym::ExprId slice_start(sym::ShapeEnv& env, const OpArgs& args, sym::ExprId size, size_t start_arg);
 
+// A bound of a slice of which only data can tell whether it is negative, and so counts from the end.
+sym::ExprId from_either_end(sym::ExprPool& pool, sym::ExprId bound, sym::ExprId size);
+
 // A dim argument that the shape rule has checked, counted from the front.
 int64_t known_dim(const OpArgs& args, size_t arg, size_t rank);
 
