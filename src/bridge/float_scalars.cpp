@@ -77,6 +77,13 @@ class Rewrite {
     const at::Tensor term = divides ? at::div(scaled, second.to(wide)) : at::mul(scaled, second.to(wide));
     return at::add(self().to(wide), term).to(dtype);
   }
+  // self and a number, as C++ code writes it.
+  template <at::Tensor (*op)(const at::Tensor&, const at::Tensor&)>
+  std::optional<at::Tensor> with_number() const {
+    const at::ScalarType dtype = self().scalar_type(), wide = at::toOpMathType(dtype);
+    if (count_ > 2 && !(argument(2).isInt() && argument(2).toInt() == 1)) return std::nullopt;
+    return op(self().to(wide), number(1, wide)).to(dtype);
+  }
   std::optional<at::Tensor> reversed_difference() const {
     if (!argument(2).isInt() || argument(2).toInt() != 1) return std::nullopt;
     const at::ScalarType wide = at::toOpMathType(self().scalar_type());
@@ -105,6 +112,10 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten::add_.Tensor", [](const Rewrite& r) { return r.scaled_sum(true); }},
       {"aten::sub.Tensor", [](const Rewrite& r) { return r.scaled_sum(false); }},
       {"aten::sub_.Tensor", [](const Rewrite& r) { return r.scaled_sum(false); }},
+      {"aten::add.Scalar", [](const Rewrite& r) { return r.with_number<&add_tensors>(); }},
+      {"aten::sub.Scalar", [](const Rewrite& r) { return r.with_number<&subtract_tensors>(); }},
+      {"aten::mul.Scalar", [](const Rewrite& r) { return r.with_number<&multiply_tensors>(); }},
+      {"aten::div.Scalar", [](const Rewrite& r) { return r.with_number<&divide_tensors>(); }},
       {"aten::addcdiv", [](const Rewrite& r) { return r.with_product(true); }},
       {"aten::addcdiv_", [](const Rewrite& r) { return r.with_product(true); }},
       {"aten::addcmul", [](const Rewrite& r) { return r.with_product(false); }},

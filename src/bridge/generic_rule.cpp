@@ -228,7 +228,7 @@ class GenericRule {
     const Tensors base = call_.run([&](ExprId e) { return exact_ ? pin(capture_, e) : hint(e); });
     if (exact_) return types(base, nullptr);
     SizePredictor predictor(capture_.env(), call_.sizes());
-    dense_.assign(base.size(), true);
+    dense_.assign(base.size(), {Layout::Contiguous, Layout::ChannelsLast});
     look_whether_dense(base);
     const Geometry at_hints = geometry(base);
     std::vector<std::pair<SizePredictor::Point, Geometry>> seen;
@@ -262,12 +262,35 @@ class GenericRule {
   }
 
  private:
+  enum class Layout : uint8_t { Contiguous, ChannelsLast };
   using Geometry = std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>>;  // sizes, strides of results
 
-  // Strides that are always those of contiguous tensors are not to be found out: they follow from the sizes.
+  // Strides that are always those of contiguous tensors, or of ones with channels last, are not to be found out: they
+  // follow from the sizes.
   void look_whether_dense(const Tensors& tensors) {
     for (size_t i = 0; i < std::min(dense_.size(), tensors.size()); ++i)
-      dense_[i] = dense_[i] && tensors[i].strides() == c10::IntArrayRef(c10::contiguous_strides(tensors[i].sizes()));
+      std::erase_if(dense_[i], [&](Layout layout) {
+        return tensors[i].strides() != c10::IntArrayRef(strides_of(layout, tensors[i].sizes()));
+      });
+  }
+
+  static std::vector<int64_t> strides_of(Layout layout, c10::IntArrayRef sizes) {
+    if (layout == Layout::Contiguous) {
+      const auto strides = c10::contiguous_strides(sizes);
+      return {strides.begin(), strides.end()};
+    }
+    if (sizes.size() == 4) return c10::get_channels_last_strides_2d(sizes);
+    return sizes.size() == 5 ? c10::get_channels_last_strides_3d(sizes) : std::vector<int64_t>();
+  }
+
+  std::vector<ExprId> strides_of(Layout layout, const std::vector<ExprId>& sizes) const {
+    sym::ExprPool& pool = capture_.env().pool();
+    if (layout == Layout::Contiguous) return graph::contiguous_strides(pool, sizes);
+    std::vector<ExprId> moved = sizes;
+    std::rotate(moved.begin() + 1, moved.begin() + 2, moved.end());
+    std::vector<ExprId> strides = graph::contiguous_strides(pool, moved);
+    std::rotate(strides.begin() + 1, strides.end() - 1, strides.end());
+    return strides;
   }
 
   // Strides at sizes of 0 and 1 say nothing about others: what varies must be seen larger.
@@ -291,7 +314,7 @@ class GenericRule {
     for (size_t i = 0; i < results.size(); ++i) {
       const auto& [sizes, strides] = results[i];
       out.insert(out.end(), sizes.begin(), sizes.end());
-      if (i >= dense_.size() || !dense_[i]) out.insert(out.end(), strides.begin(), strides.end());
+      if (i >= dense_.size() || dense_[i].empty()) out.insert(out.end(), strides.begin(), strides.end());
     }
     return out;
   }
@@ -322,8 +345,8 @@ class GenericRule {
       type.dtype = *dtype;
       type.device = call_.device();
       for (const int64_t s : t.sizes()) type.sizes.push_back(number(s));
-      if (predictor != nullptr && dense_[i])
-        type.strides = graph::contiguous_strides(capture_.env().pool(), type.sizes);
+      if (predictor != nullptr && !dense_[i].empty())
+        type.strides = strides_of(dense_[i].front(), type.sizes);
       else
         for (const int64_t s : t.strides()) type.strides.push_back(number(s));
       out.push_back(std::move(type));
@@ -334,7 +357,7 @@ class GenericRule {
   Capture& capture_;
   MetaCall call_;
   bool exact_;
-  std::vector<bool> dense_;  // by result
+  std::vector<std::vector<Layout>> dense_;  // by result: those of which it may always have the strides
 };
 
 }  // namespace

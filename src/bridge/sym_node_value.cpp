@@ -83,10 +83,12 @@ at::Tensor SymNode::operand_of(const c10::SymNode& given) {
   return mine->as_tensor();
 }
 
-// Where the number may become a part of the graph.
+// Where the number may become a part of the graph: where a look at it can end the piece, or fails the part (of
+// autograd's record, say) in which it is made.
 bool SymNode::can_be_value() const {
   const Capture* capture = Capture::current();
-  return capture != nullptr && !capture->closed() && capture->before_flush && capture->env_ptr() == env_;
+  if (capture == nullptr || capture->closed() || capture->env_ptr() != env_) return false;
+  return capture->before_flush || capture->in_part();
 }
 
 at::Tensor SymNode::as_tensor() {

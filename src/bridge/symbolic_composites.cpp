@@ -1,5 +1,6 @@
 #include "bridge/symbolic_composites.h"
 
+#include <ATen/InferSize.h>
 #include <ATen/OpMathType.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_batch_norm_impl_index_native.h>
@@ -21,6 +22,7 @@
 #include "bridge/possible_views.h"
 #include "bridge/recurrent_layers.h"
 #include "bridge/size_oblivious.h"
+#include "bridge/sym_node.h"
 #include "bridge/trace_tensor.h"
 
 namespace cresset::bridge {
@@ -109,6 +111,12 @@ bool is_same_size(const at::Tensor& a, const at::Tensor& b) {
   return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), [](const auto& m, const auto& n) {
            return m.sym_eq(n).guard_bool(__FILE__, __LINE__);
          });
+}
+
+// ATen's asks for all sizes as numbers.
+at::Tensor masked_select_backward(const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& mask) {
+  const at::Tensor whole = input.expand_symint(broadcast_sizes(input.sym_sizes(), mask.sym_sizes()));
+  return at::zeros_like(whole, {}, at::MemoryFormat::Preserve).masked_scatter(mask, gradient);
 }
 
 at::Tensor take_along_dim(const at::Tensor& self, const at::Tensor& indices, std::optional<int64_t> given) {
@@ -214,9 +222,21 @@ void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch:
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
+// Where a size is inferred beside one of 0, ATen's code for symbolic sizes divides by it; that for numbers says what is
+// wrong.
 void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
   const ViewOrCopy choice;
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  try {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  } catch (const DivisionByZero&) {
+    if (op.schema().name() != "aten::reshape") throw;
+    std::vector<int64_t> sizes;
+    for (const c10::IValue& size : args[1].toListRef()) sizes.push_back(size.toSymInt().guard_int(__FILE__, __LINE__));
+    (void)at::infer_size(sizes, args[0].toTensor().sym_numel().guard_int(__FILE__, __LINE__));
+    throw;
+  }
 }
 
 // max_pool1d without gradients reads the data itself, and its result is contiguous; the form with indices is made of
@@ -302,6 +322,7 @@ void install_symbolic_composites() {
       made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));
       made->back()->impl("rms_norm", TORCH_FN(rms_norm));
       made->back()->impl("take_along_dim", TORCH_FN(take_along_dim));
+      made->back()->impl("masked_select_backward", TORCH_FN(masked_select_backward));
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
       made->back()->impl("fill_diagonal_", TORCH_FN(fill_diagonal));
       made->back()->impl("stft", torch::CppFunction::makeFromBoxedFunction<&stft>());

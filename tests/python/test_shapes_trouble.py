@@ -165,6 +165,50 @@ def several_scales(n, h, w):
     return f, (torch.randn(n + 1, 3, h + 8, w + 8),)
 
 
+def channel_shuffle(n, h, w):
+    x = torch.randn(n, 4, h, w)
+    return lambda *xs: [F.channel_shuffle(x, 2) for x in xs], (x, x.to(memory_format=torch.channels_last) + 1)
+
+
+def bags_of_embeddings(n, h, w):
+    indices, offsets = torch.randint(0, w, (h,)), torch.arange(n).clamp(max=h)
+    return F.embedding_bag, (indices, torch.randn(w, 5), offsets)
+
+
+def distances_of_pairs(n, h, w):
+    return lambda x: F.pdist(x) * 2, (torch.randn(h, 3),)
+
+
+def smoothed_labels(n, h, w):
+    def f(x, target):
+        return F.cross_entropy(x, target, reduction="none", label_smoothing=0.1)
+
+    return f, (torch.randn(n, h, w), torch.randint(0, h, (n, w)))
+
+
+def variance(n, h, w):
+    return lambda x: (x.var(1), x.std((0, 1), unbiased=False)), (torch.randn(n, h),)
+
+
+def resized_with_channels_last(n, h, w):
+    def f(x):
+        return F.interpolate(x.contiguous(memory_format=torch.channels_last), scale_factor=2, mode="bilinear")
+
+    return f, (torch.randn(n, 3, h, w),)
+
+
+def selected_by_a_broadcast_mask(n, h, w):
+    return lambda x, y: x.masked_select(y > 0).mean(), (torch.randn(n, h), torch.ones(h))
+
+
+def loss_of_what_is_not_masked(n, h, w):
+    def f(x, target):
+        kept = target != 0
+        return F.cross_entropy(x[kept], target[kept], reduction="sum")
+
+    return f, (torch.randn(h, w), torch.randint(0, w, (h,)))
+
+
 PROGRAMS = [
     value for value in list(globals().values()) if getattr(value, "__code__", None) and value.__module__ == __name__
 ]
@@ -182,3 +226,51 @@ def test_one_compilation_over_random_sizes(make):
     stats = cresset.stats()
     assert stats["graph_break_reasons"] == []
     assert stats["graphs"] == 1, stats["recompiles"]
+
+
+WITH_GRADIENTS = [
+    bags_of_embeddings,
+    smoothed_labels,
+    variance,
+    resized_with_channels_last,
+    selected_by_a_broadcast_mask,
+    loss_of_what_is_not_masked,
+]
+
+
+def gradients_of(function, args):
+    args = [a.clone().requires_grad_() if a.is_floating_point() else a for a in args]
+    results = function(*args)
+    sum(r.square().sum() for r in (results if isinstance(results, tuple) else [results])).backward()
+    return results, [a.grad for a in args]
+
+
+@pytest.mark.parametrize("make", WITH_GRADIENTS, ids=lambda f: f.__name__)
+def test_one_compilation_with_gradients(make):
+    function, _ = make(4, 8, 6)
+    compiled = cresset.compile(function)
+    for i, sizes in enumerate([(4, 8, 6), (3, 5, 9), (2, 12, 4), (5, 7, 7)]):
+        torch.manual_seed(i)
+        _, args = make(*sizes)
+        torch.testing.assert_close(gradients_of(compiled, args), gradients_of(function, args), equal_nan=True)
+    stats = cresset.stats()
+    assert stats["graph_break_reasons"] == []
+    assert (stats["graphs"], stats["eager_calls"]) == (1, 0), stats["recompiles"]
+
+
+def test_a_view_of_nothing_is_one():
+    def function(x):
+        return x.transpose(1, 2).view(x.shape[0], x.shape[1] * x.shape[2]) + 1
+
+    compiled = cresset.compile(function, fullgraph=True)
+    assert_same_call(function, compiled, torch.randn(0, 3, 5))
+    assert_same_call(function, compiled, torch.randn(0, 4, 5))
+
+
+def test_a_size_that_nothing_tells_raises_as_eager_does():
+    def function(x):
+        return x.permute(0, 2, 3, 1).reshape(x.shape[0], -1, 3)
+
+    compiled = cresset.compile(function)
+    for n in (2, 0, 3):
+        assert_same_call(function, compiled, torch.randn(n, 3, 4, 5).to(memory_format=torch.channels_last))

@@ -126,6 +126,29 @@ ScalarId roll_element(ElementContext& context, const OpArgs& args, size_t, const
   return context.element(args.value(0), from);
 }
 
+// ---- channel_shuffle(self, groups): channels as groups x channels of a group, with the two exchanged
+
+Result<Types> channel_shuffle_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  ExprPool& pool = shapes.pool();
+  const ExprId groups = args.integer(1);
+  if (self.rank() < 3) return shapes.invalid("needs at least 3 dimensions");
+  if (!shapes.require(pool.ge(groups, pool.constant(1)))) return shapes.invalid("groups must be positive");
+  if (!shapes.require(pool.eq(pool.mod(self.sizes[1], groups), pool.constant(0))))
+    return shapes.invalid("groups do not divide the channels");
+  if (category(self.dtype) == DTypeCategory::Complex) return shapes.unsupported("complex numbers");
+  return one(with_shape(self, self.sizes, shapes.strides_for(shapes.suggest_format(self), self.sizes)));
+}
+
+ScalarId channel_shuffle_element(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  ExprPool& pool = context.pool();
+  const ExprId groups = args.integer(1), of_a_group = pool.floor_div(args.tensor(0).sizes[1], groups);
+  Index from = index;
+  from[1] = context.env().simplify(
+      pool.add(pool.mul(pool.mod(index[1], groups), of_a_group), pool.floor_div(index[1], groups)));
+  return context.element(args.value(0), from);
+}
+
 // ---- flip(self, dims)
 
 Result<Types> flip_shape(ShapeContext& shapes, const OpArgs& args) {
@@ -285,6 +308,10 @@ constexpr OpDef kRows[] = {
      .op_class = kPointwise,
      .shape = roll_shape,
      .element = roll_element},
+    {.schema = "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+     .op_class = kPointwise,
+     .shape = channel_shuffle_shape,
+     .element = channel_shuffle_element},
     {.schema = "aten::flip(Tensor self, int[] dims) -> Tensor",
      .op_class = kPointwise,
      .shape = flip_shape,

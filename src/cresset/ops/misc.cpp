@@ -48,7 +48,7 @@ Result<Types> like_self_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(self, self.sizes, shapes.like_strides(self)));
 }
 
-// normal(mean, std), of which one or both are tensors
+// Also normal(mean, std), of which one or both are tensors.
 template <size_t kArg>
 Result<Types> contiguous_as_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& like = args.tensor(kArg);
@@ -115,6 +115,15 @@ Result<Types> svd_shape(ShapeContext& shapes, const OpArgs& args) {
 }
 
 // nonzero_static(self, size, fill_value)
+// One distance for each pair of rows.
+Result<Types> pdist_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  if (self.rank() != 2) return shapes.unsupported("not a matrix");
+  sym::ExprPool& pool = shapes.pool();
+  const sym::ExprId rows = self.sizes[0], others = pool.sub(rows, pool.constant(1));
+  return one(contiguous_like(shapes, self, {pool.floor_div(pool.mul(rows, others), pool.constant(2))}));
+}
+
 Result<Types> nonzero_static_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   const sym::ExprId rank = shapes.pool().constant(static_cast<int64_t>(self.rank()));
@@ -224,6 +233,7 @@ constexpr OpDef kRows[] = {
     {.schema = "aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
      .op_class = kExtern,
      .shape = nonzero_static_shape},
+    {.schema = "aten::_pdist_forward(Tensor self, float p=2) -> Tensor", .op_class = kExtern, .shape = pdist_shape},
     {.schema = "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) "
                "-> (Tensor output, Tensor total_weight)",
      .op_class = kExtern,
@@ -232,6 +242,10 @@ constexpr OpDef kRows[] = {
                "ignore_index) -> (Tensor output, Tensor total_weight)",
      .op_class = kExtern,
      .shape = nll_loss2d_shape},
+    {.schema = "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, "
+               "SymInt ignore_index, Tensor total_weight) -> Tensor",
+     .op_class = kExtern,
+     .shape = contiguous_as_shape<1>},
     {.schema = "aten::_local_scalar_dense(Tensor self) -> Scalar", .op_class = kExtern, .shape = data_dependent_shape},
     {.schema = "aten::nonzero(Tensor self) -> Tensor", .op_class = kExtern, .shape = data_dependent_shape},
     {.schema = "aten::masked_select(Tensor self, Tensor mask) -> Tensor",

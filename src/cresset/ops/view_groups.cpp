@@ -217,6 +217,10 @@ Result<Sizes> view_strides(ShapeContext& shapes, const graph::TensorType& type, 
   if (std::optional<Sizes> strides = group_strides(shapes, type, sizes, happens)) return *std::move(strides);
   // So may those that happen to be 1, over which no stride is taken.
   if (std::optional<Sizes> strides = group_strides(shapes, type, sizes, happens, happens)) return *std::move(strides);
+  // Where there is no element, any do.
+  const ExprId count = graph::numel(shapes.pool(), type.sizes);
+  if (env.hint(count) == 0 && shapes.require_equal(count, shapes.pool().constant(0)))
+    return shapes.contiguous_strides(sizes);
   return shapes.invalid("the strides do not allow this view without a copy");
 }
 
