@@ -23,6 +23,7 @@ def test_promotion(left, right):
     check(lambda x, y: x + y, lambda: (make()[0], make()[1][0]), repeat=1)
 
 
+LOSSES = [F.mse_loss, F.huber_loss, F.smooth_l1_loss, F.binary_cross_entropy_with_logits]
 SCALARS = table(
     ("int_times_float", lambda x, n, f: x * n + f, lambda: (a(3), 3, 0.5)),
     ("int_tensor_float_scalar", lambda x, f: x * f, lambda: (torch.arange(3), 0.5)),
@@ -54,6 +55,21 @@ SCALARS = table(
     ("var_std", lambda x: (x.var(), x.std(1), x.var(0, unbiased=False), torch.var_mean(x, 1)), lambda: (a(4, 5),)),
     ("norms", lambda x: (x.norm(), torch.linalg.vector_norm(x, 1, -1), F.normalize(x, dim=0)), lambda: (a(4, 5),)),
     ("logsumexp", lambda x: (x.logsumexp(1), x.log_softmax(0), x.logcumsumexp(0)), lambda: (a(4, 5) * 50,)),
+    ("losses", lambda x, y: [loss(x, y, reduction=r) for loss in LOSSES for r in ("none", "mean", "sum")],
+     lambda: (a(3, 4), a(3, 4) / 2)),
+    ("losses_bf16", lambda x, y: [loss(x, y, reduction="none") for loss in LOSSES],
+     lambda: (a(3, 4, dtype=torch.bfloat16), a(3, 4, dtype=torch.bfloat16) / 2)),
+    ("losses_of_transposed", lambda x, y: [loss(x.t(), y.t(), reduction="none") for loss in LOSSES], lambda: (a(3, 4), a(3, 4) / 2)),
+    ("losses_broadcast", lambda x, y: F.mse_loss(x, y), lambda: (a(3, 4), a(3, 4)[0])),
+    ("losses_of_two_dtypes", lambda x, y: F.mse_loss(x, y), lambda: (a(3, 4), a(3, 4).double())),
+    ("losses_of_nothing", lambda x: (F.mse_loss(x, x), F.huber_loss(x, x)), lambda: (torch.empty(0, 3),)),
+    ("losses_of_extremes", lambda x, y: [loss(x, y, reduction="none") for loss in LOSSES],
+     lambda: (torch.tensor([float("nan"), float("inf"), -float("inf"), 90.0, -90.0]), torch.ones(5))),
+    ("weighted_logits", lambda x, y, w: (F.binary_cross_entropy_with_logits(x, y, w, pos_weight=w[0]),
+                                         F.binary_cross_entropy_with_logits(x, y, pos_weight=w, reduction="none")),
+     lambda: (a(3, 4), a(3, 4) / 2, a(3, 4).abs())),
+    ("rejected_loss", lambda x, y: F.binary_cross_entropy_with_logits(x, y), lambda: (a(3, 4), a(3, 3))),
+    ("rejected_threshold", lambda x, y: F.huber_loss(x, y, delta=-1.0), lambda: (a(3, 4), a(3, 4))),
     ("complex", lambda x: (x * (1 + 2j)).abs(), lambda: (a(4),)),
     ("where_scalars", lambda x: torch.where(x > 0, 1.0, x), lambda: (a(4),)),
     ("arange_full", lambda x: torch.arange(x.shape[0]) * 2 + torch.full((x.shape[0],), 1.5).long(), lambda: (a(5),)),

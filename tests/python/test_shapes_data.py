@@ -51,6 +51,12 @@ def _classes(x):
     return (x[:, 0].abs() * 2).long().clamp(max=2), x[:, 1]
 
 
+def losses_of_kept(x):
+    kept, target = x[x > 0], x[x > 0] * 0.7
+    logits = F.binary_cross_entropy_with_logits(kept, target)
+    return logits, F.mse_loss(kept, target), F.huber_loss(kept, target), F.smooth_l1_loss(kept, target, reduction="sum")
+
+
 def selected(x):
     return torch.masked_select(x, x > 0.3).exp().sum()
 
@@ -100,6 +106,7 @@ PROGRAMS = [
     scatter_back,
     unique_counts,
     counted,
+    losses_of_kept,
     counts_of_classes,
     consecutive,
     repeated,
