@@ -197,6 +197,7 @@ def reductions() -> None:
     row("softmax in the middle", lambda x: torch.softmax(x, 1), lambda n: (real(rest(n, 10, 19), 19, 10),))
     row("masked softmax", lambda x, m: torch.softmax(x.masked_fill(m, -1e9) * 0.1, -1), lambda n: (real(rest(n, 50), 50), bits(50)))  # fmt: skip
     row("logsumexp", lambda x: torch.logsumexp(x, -1), lambda n: (real(rest(n, 120), 120),))
+    row("logsumexp of sums in the middle", lambda x, y: torch.logsumexp(x + y[:, :, None], 1), lambda n: (real(rest(n, 30, 40), 30, 40), real(rest(n, 30, 40), 30)))  # fmt: skip
     row("sum of all", lambda x: x.sum(), lambda n: (real(n),))
     row("sum of columns", lambda x: x.sum(0), lambda n: (real(rest(n, 40), 40),))
     row("sum of long columns", lambda x: x.sum(0), lambda n: (real(40, rest(n, 40)),))

@@ -16,6 +16,7 @@ using loop::Op;
 using loop::Scalar;
 
 constexpr int64_t kPointwiseBlock = 4096;    // elements in a work item of a pointwise kernel
+constexpr double kGatherLoss = 2;            // of bytes that are gathered, to those read whole
 constexpr int64_t kMostStrided = 4;          // elements between lanes that are read or written as whole vectors
 constexpr int64_t kLongReduction = 1 << 18;  // inner points from which float sums are put away twice
 
@@ -49,7 +50,9 @@ class Scheduler {
   const Scalar& scalar(size_t i) const { return kernel_.scalars[i]; }
 
   // Bytes accessed with unit or small strides along `loop`; a store counts double, since scattering costs more than
-  // gathering. What happens once a row counts for nothing: rows may have any number of points.
+  // gathering. What happens once a row counts for nothing: rows may have any number of points. In them, what is read
+  // with large strides counts against the loop: along another one it may be read whole, and what does not depend on
+  // that one, once for all lanes.
   double unit_stride_bytes(const Loop& loop) {
     const bool has_rows = !space_.inner.empty();
     double votes = 0;
@@ -60,6 +63,8 @@ class Scheduler {
       const int64_t apart = pool_.is_const(form.coefficient) ? std::abs(pool_.const_value(form.coefficient)) : 0;
       if (apart >= 1 && apart <= kMostStrided)
         votes += weight * static_cast<double>(byte_size(dtype)) / static_cast<double>(apart);
+      else if (has_rows)
+        votes -= kGatherLoss * static_cast<double>(byte_size(dtype));
     };
     for (size_t i = 0; i < count(); ++i) {
       if (scalar(i).op != Op::Load) continue;
@@ -69,7 +74,7 @@ class Scheduler {
       const DType dtype = kernel_.buffers[kernel_.stores[i].buffer.index].dtype;
       vote(space_.store[i], dtype, 2, out_.analysis.store_is_point[i] != 0);
     }
-    return votes;
+    return std::max(votes, 0.0);
   }
 
   // What is decided here holds for all sizes: hints say what the first call had.

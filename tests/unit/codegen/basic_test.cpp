@@ -87,6 +87,20 @@ TEST(CodegenReduce, SchedulesOfRowsDoNotDependOnHints) {
   }
 }
 
+// x in columns, y in rows: lanes along the rows would gather x, along the columns they share y.
+TEST(CodegenReduce, LanesRunWhereNothingIsGathered) {
+  for (int64_t n : kSizes) {
+    KernelBuilder k;
+    const ExprId columns = k.size(9), length = k.size(n);
+    const ExprId i = k.outer(columns), j = k.inner(length);
+    const auto x = k.input(DType::F32, 9 * n), y = k.input(DType::F32, n), out = k.output(DType::F32, 9);
+    const ScalarId sum = k.b.binary(Op::Add, k.load(x, k.pool.add(k.pool.mul(j, columns), i)), k.load(y, j));
+    k.store(out, i, k.b.reduce(Combine::Sum, sum));
+    EXPECT_FALSE(make_schedule(k.kernel, 512).vector_is_inner());
+    expect_same(k, {.ulps = 2, .absolute = 1e-4});
+  }
+}
+
 // Two outer loops around rows that fit into a vector or not; lengths are symbols or numbers.
 TEST(CodegenReduce, RowsOfAnyLength) {
   for (const bool known : {false, true}) {
