@@ -5,6 +5,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_batch_norm_impl_index_native.h>
 #include <ATen/ops/_fft_r2c.h>
+#include <ATen/ops/_pad_circular_ops.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/fill_diagonal_ops.h>
@@ -258,6 +260,28 @@ void max_pool1d(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::
   if (!by_indices) torch::jit::push(*stack, torch::jit::pop(*stack).toTensor().contiguous());
 }
 
+// ATen's writes the middle and then each edge into the result, of which every write would be a pass over it. What it
+// rejects, and what cuts, is left to it.
+at::Tensor pad_circular(const at::Tensor& self, c10::SymIntArrayRef pads) {
+  const size_t padded = pads.size() / 2;
+  const auto fits = [&](size_t i) {
+    const c10::SymInt size = self.sym_size(-1 - static_cast<int64_t>(i / 2));
+    const std::optional<int64_t> pad = pads[i].maybe_as_int();
+    return pad && *pad >= 0 && size.sym_ge(*pad).guard_bool(__FILE__, __LINE__);
+  };
+  bool usual = pads.size() % 2 == 0 && static_cast<int64_t>(padded) + 2 == self.dim();
+  for (size_t i = 0; usual && i < pads.size(); ++i) usual = fits(i);
+  if (!usual) return at::_ops::_pad_circular::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), self, pads);
+  at::Tensor out = self;
+  for (size_t i = 0; i < padded; ++i) {
+    const int64_t dim = self.dim() - 1 - static_cast<int64_t>(i);
+    const c10::SymInt size = self.sym_size(dim);
+    out =
+        at::cat({out.slice_symint(dim, size - pads[2 * i], size), out, out.slice_symint(dim, 0, pads[2 * i + 1])}, dim);
+  }
+  return out.contiguous();
+}
+
 // The spectra of a signal's windows. ATen's asks for all sizes as numbers; it is left what it rejects or warns of.
 std::optional<at::Tensor> windowed_spectra(const std::vector<c10::IValue>& args) {
   const at::Tensor self = args[0].toTensor();
@@ -324,6 +348,7 @@ void install_symbolic_composites() {
       made->back()->impl("take_along_dim", TORCH_FN(take_along_dim));
       made->back()->impl("masked_select_backward", TORCH_FN(masked_select_backward));
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
+      made->back()->impl("_pad_circular", TORCH_FN(pad_circular));
       made->back()->impl("fill_diagonal_", TORCH_FN(fill_diagonal));
       made->back()->impl("stft", torch::CppFunction::makeFromBoxedFunction<&stft>());
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());

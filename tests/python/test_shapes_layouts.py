@@ -120,3 +120,29 @@ def test_images_made_of_transposed_rows(name):
     compiled = cresset.compile(function)
     for batch in (3, 2, 5):
         assert_same_call(function, compiled, torch.randn(batch, 16, 8))
+
+
+WRAPPED = {
+    "roll": lambda x: torch.roll(x, (2, -1), (1, 2)),
+    "roll last": lambda x: x.exp().roll(-3, -1) * 2,
+    "roll far": lambda x: x.roll(100, -1),
+    "roll twice": lambda x: x.roll((1, 1), (2, 2)),
+    "roll by a size": lambda x: x.roll(x.shape[0], -1),
+    "roll a vector": lambda x: x.flatten().roll(5),
+    "roll transposed": lambda x: x.transpose(1, 2).roll(1, -1),
+    "circular": lambda x: torch.nn.functional.pad(x, (2, 1), mode="circular"),
+    "circular one side": lambda x: torch.nn.functional.pad(x[None], (0, 1, 2, 0), mode="circular") + 1,
+    "circular transposed": lambda x: torch.nn.functional.pad(x.transpose(1, 2), (2, 1), mode="circular"),
+    "circular cut": lambda x: torch.nn.functional.pad(x, (-1, 0), mode="circular"),
+    "circular channels last": lambda x: torch.nn.functional.pad(
+        x[None].contiguous(memory_format=torch.channels_last), (1, 1, 1, 1), mode="circular"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+@torch.no_grad()
+def test_what_wraps_around(name):
+    compiled = cresset.compile(WRAPPED[name])
+    for shape in ((3, 5, 40), (2, 4, 17), (1, 3, 3), (2, 2, 0), (2, 3, 1), (5, 6, 70)):
+        assert_same_call(WRAPPED[name], compiled, torch.randn(shape))

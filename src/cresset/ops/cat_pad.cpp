@@ -114,16 +114,36 @@ Result<Types> roll_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(self, self.sizes, std::move(strides)));
 }
 
+// The last dimension rolled by 0 <= shift < size: lanes run along it as a rule, and a remainder there would make them
+// gather. Two places are read instead, each element by element.
+ScalarId roll_last(ElementContext& context, const OpArgs& args, ExprId shift, Index from) {
+  ExprPool& pool = context.pool();
+  ScalarBuilder& scalars = context.scalars();
+  const ExprId place = from.back(), size = args.tensor(0).sizes.back();
+  const ScalarId inside = scalars.binary(Op::Ge, scalars.size(place), scalars.size(shift));
+  from.back() = context.env().simplify(pool.sub(place, shift));
+  const ScalarId straight = context.element_where(inside, args.value(0), from);
+  from.back() = context.env().simplify(pool.add(from.back(), size));
+  const ScalarId outside = scalars.binary(Op::Lt, scalars.size(place), scalars.size(shift));
+  return scalars.select(inside, straight, context.element_where(outside, args.value(0), from));
+}
+
 ScalarId roll_element(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   const TensorType& self = args.tensor(0);
   const std::vector<ExprId>&shifts = args.integers(1), &dims = args.integers(2);
   ExprPool& pool = context.pool();
   Index from = index;
+  std::vector<ExprId> by(index.size(), pool.constant(0));
   for (size_t i = 0; i < shifts.size(); ++i) {
     const size_t dim = dims.empty() ? 0 : size_t(known_dim_value(pool.const_value(dims[i]), index.size()));
-    from[dim] = context.env().simplify(pool.mod(pool.sub(from[dim], shifts[i]), self.sizes[dim]));
+    by[dim] = pool.add(by[dim], shifts[i]);
   }
-  return context.element(args.value(0), from);
+  for (size_t dim = 0; dim + 1 < index.size(); ++dim)
+    if (!pool.is_const(by[dim], 0))
+      from[dim] = context.env().simplify(pool.mod(pool.sub(from[dim], by[dim]), self.sizes[dim]));
+  if (pool.is_const(by.back(), 0)) return context.element(args.value(0), from);
+  const ExprId around = pool.max(self.sizes.back(), pool.constant(1));
+  return roll_last(context, args, context.env().simplify(pool.mod(by.back(), around)), std::move(from));
 }
 
 // ---- channel_shuffle(self, groups): channels as groups x channels of a group, with the two exchanged
