@@ -318,7 +318,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<DataDependentCall> data_calls_;
   std::vector<StatedFact> facts_;
   std::shared_ptr<Backward> backward_;
-  std::vector<at::Tensor> roots_;
+  std::vector<StorageId> roots_;  // no tensors: a base that only results are views of lives no longer than they do
   void leave_to_autograd(const std::vector<torch::autograd::Node*>& python);
   void note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results);
   std::vector<at::Tensor> own_leaves_;                // results of which gradients are wanted

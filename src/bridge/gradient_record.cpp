@@ -408,19 +408,17 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
           trace != nullptr && trace == t.unsafeGetTensorImpl() && storages.contains(trace->storage_id().index)) {
         t.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
       }
-  roots_ = roots;
+  for (const at::Tensor& root : roots) roots_.push_back(TraceTensor::from(root)->storage_id());
   return {};
 }
 
 std::shared_ptr<const Backward> Capture::finished_backward(const std::vector<at::Tensor>& outputs) {
   if (backward_ == nullptr) return nullptr;
-  const auto storage = [](const at::Tensor& t) {
-    const TraceTensor* trace = TraceTensor::from(t);
-    return trace != nullptr ? trace->storage_id() : StorageId{};
-  };
-  for (const at::Tensor& root : std::exchange(roots_, {})) {
-    const auto found =
-        std::find_if(outputs.begin(), outputs.end(), [&](const at::Tensor& t) { return storage(t) == storage(root); });
+  for (const StorageId root : std::exchange(roots_, {})) {
+    const auto found = std::find_if(outputs.begin(), outputs.end(), [&](const at::Tensor& t) {
+      const TraceTensor* trace = TraceTensor::from(t);
+      return trace != nullptr && trace->storage_id() == root;
+    });
     backward_->roots.push_back(static_cast<uint32_t>(found - outputs.begin()));
   }
   for (Backward::Leaf& leaf : backward_->leaves) {

@@ -36,9 +36,28 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
   return v.spec.marked(made.set_(base.storage(), bytes / size + numbers[2 * rank], sizes, strides));
 }
 
+namespace {
+
+// A piece may end inside of an operator (.item()), below autograd, which is to record all the same.
+class AboveAutograd {
+ public:
+  AboveAutograd() : guard_(with_autograd()) {}
+
+ private:
+  static c10::impl::LocalDispatchKeySet with_autograd() {
+    c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+    keys.excluded_ = keys.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView;
+    return keys;
+  }
+  c10::impl::ForceDispatchKeyGuard guard_;
+};
+
+}  // namespace
+
 at::Tensor ResultViews::recorded(size_t i, const at::Tensor& base, const int64_t* symbols) const {
   const at::Tensor whole = views_[i].spec.plain ? base.detach() : base;
   if (!views_[i].spec.is_view) return whole;
+  const AboveAutograd recording;
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   geometry_.run(symbols, geometry.data());
   return view(views_[i], whole, geometry.data());

@@ -480,3 +480,28 @@ def arrays_among_the_arguments(compiled):
     for i, rows in enumerate([3, 3, 5, 4, 6, 3, 3, 7, 3, 3]):
         one, other = np.linspace(0, 1, rows, dtype=np.float32), np.arange(i, i + rows)
         yield f(data(i, rows), one, {"a": one, "b": one if i == 1 else other}, Batch(other, rows)), one, other
+
+
+@program(steady=True, captured=True)
+def parts_of_one_result(compiled):
+    """Results are views of what nobody else holds."""
+    linear = nn.Linear(4, 6)
+
+    @compiled
+    def halves(x):
+        mean, deviation = linear(x).chunk(2, 1)
+        return mean, deviation, mean + torch.randn_like(mean) * deviation.exp()
+
+    @compiled
+    def rows(x):
+        h = linear(x)
+        first, rest = h[:1], h[1:]
+        scale = 2.0 if h.sum().item() > -1e9 else 1.0
+        return first, rest * scale, rest
+
+    for i, n in enumerate([3, 3, 5, 2, 6, 3, 3, 4, 3, 3]):
+        linear.zero_grad()
+        results = [*halves(data(i, n, 4)), *rows(data(i, n, 4))]
+        if i % 3:
+            sum(r.square().sum() for r in results[i % 3 :]).backward()
+        yield results, linear.weight.grad
