@@ -47,6 +47,12 @@ bool is_identity(PyObject* object) {
 
 bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
 
+// Also one whose class makes it of its items alone.
+bool is_any_tuple(PyObject* object) {
+  static PyObject* const size = module_attribute("torch", "Size");
+  return PyTuple_CheckExact(object) || is_named_tuple(object) || (PyObject*)Py_TYPE(object) == size;
+}
+
 bool is_other_container(PyObject* object) {
   static PyObject* const with_defaults = module_attribute("collections", "defaultdict");
   return (is_deque(object) && !is_data_object(object)) || PySet_CheckExact(object) ||
@@ -155,7 +161,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     spec.kind = PyFloat_CheckExact(object) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
   } else if (is_value(object)) {
     spec.object = PyRef::borrow(object);
-  } else if (PyTuple_CheckExact(object) || is_named_tuple(object)) {
+  } else if (is_any_tuple(object)) {
     spec.kind = ArgSpec::Kind::Tuple;
     spec.object = PyRef::borrow((PyObject*)Py_TYPE(object));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
@@ -198,8 +204,8 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
 }
 
 bool is_structure(PyObject* object) {
-  return PyTuple_CheckExact(object) || is_named_tuple(object) || PyList_CheckExact(object) || is_dict(object) ||
-         is_other_container(object) || (is_data_object(object) && !is_identity(object));
+  return is_any_tuple(object) || PyList_CheckExact(object) || is_dict(object) || is_other_container(object) ||
+         (is_data_object(object) && !is_identity(object));
 }
 
 std::vector<PyRef> parts_of_structure(PyObject* object) {

@@ -505,3 +505,25 @@ def parts_of_one_result(compiled):
         if i % 3:
             sum(r.square().sum() for r in results[i % 3 :]).backward()
         yield results, linear.weight.grad
+
+
+@program(steady=True, captured=True)
+def sizes_that_objects_hold(compiled):
+    class Kept:
+        def __init__(self, shape):
+            self.shape, self.count = shape, shape.numel()
+
+    policy, kept = nn.Linear(3, 2), Kept(torch.Size([1]))
+
+    @compiled
+    def f(x, shape):
+        seen = Kept(x.shape)
+        if x.sum() > 0:
+            x = x + 1
+        normal = torch.distributions.Normal(policy(x), policy(x).exp())
+        before, kept.shape = kept.shape, x.shape
+        return normal.log_prob(x[..., :2]).sum(), x.new_zeros(seen.shape) + seen.count, x.reshape(shape), before
+
+    with torch.no_grad():
+        for i, n in enumerate([2, 2, 4, 3, 6, 5, 2, 7, 8, 4, 9, 5, 7, 10, 3, 2]):
+            yield f(data(i, n, 3), torch.Size([n * 3])), kept.shape
