@@ -123,6 +123,47 @@ bool is_foreign(PyObject* object) {
   return PyWeakref_CheckProxy(object) || is_foreign_type(Py_TYPE(object));
 }
 
+static bool holds_any(PyObject* container, const std::function<bool(PyObject*)>& is, int depth) {
+  constexpr int kDeepest = 6;
+  const auto one = [&](PyObject* item) { return is(item) || (depth < kDeepest && holds_any(item, is, depth + 1)); };
+  if (PyTuple_Check(container) || PyList_Check(container)) {
+    PyObject** const items = PySequence_Fast_ITEMS(container);
+    return std::any_of(items, items + PySequence_Fast_GET_SIZE(container), one);
+  }
+  if (PySlice_Check(container)) {
+    const auto* slice = (const PySliceObject*)container;
+    return one(slice->start) || one(slice->stop) || one(slice->step);
+  }
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Check(container) && PyDict_Next(container, &position, &key, &value))
+    if (one(value)) return true;
+  return false;
+}
+
+bool holds_any(PyObject* container, const std::function<bool(PyObject*)>& is) { return holds_any(container, is, 0); }
+
+static bool hands_items_on(std::string_view method, const PyTypeObject* owner) {
+  static auto* const deque = (PyTypeObject*)module_attribute("collections", "deque");
+  static const std::unordered_set<std::string_view> compare = {"index", "count", "remove", "sort"};
+  const bool is_container = owner == &PyList_Type || owner == &PyTuple_Type || owner == &PyDict_Type ||
+                            owner == &PySet_Type || owner == &PyFrozenSet_Type || owner == deque;
+  return is_container && compare.count(method) == 0 && !method.starts_with("__");
+}
+
+bool hands_items_on(PyObject* callable) {
+  static const std::unordered_set<std::string_view> functions = {
+      "len", "iter", "next", "id", "isinstance", "issubclass", "getattr", "setattr", "hasattr", "callable"};
+  if (PyCFunction_Check(callable)) {
+    PyObject* const self = PyCFunction_GET_SELF(callable);
+    const std::string_view name = ((PyCFunctionObject*)callable)->m_ml->ml_name;
+    return self != nullptr && !PyModule_Check(self) ? hands_items_on(name, Py_TYPE(self)) : functions.count(name) != 0;
+  }
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type))
+    return hands_items_on(utf8(PyDescr_NAME(callable)), PyDescr_TYPE(callable));
+  return callable != (PyObject*)&PyUnicode_Type && !Py_IS_TYPE(callable, &PyWrapperDescr_Type);
+}
+
 bool makes_foreign(PyTypeObject* type) {
   if (is_made_by_class_statement(type) || is_known_for_good(type)) return false;
   if (module_of(type) != "numpy") return true;

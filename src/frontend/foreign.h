@@ -2,12 +2,21 @@
 // hold, so a program that looks into one that was there before the call ends its piece there.
 #pragma once
 
+#include <functional>
+
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
 
 // False for what never changes and for what facts speak of: instances of Python classes, containers, functions, ...
 bool is_foreign(PyObject* object);
+
+// Whether `is` holds for something in a tuple, list, slice or dict, or in those that it holds.
+bool holds_any(PyObject* container, const std::function<bool(PyObject*)>& is);
+
+// False for C functions that may look into what containers among their arguments hold: torch.stack, str, unlike len
+// and list.append.
+bool hands_items_on(PyObject* callable);
 
 // Whether it is a class of such objects that C code made. Not numpy's scalars.
 bool makes_foreign(PyTypeObject* type);

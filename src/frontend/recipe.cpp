@@ -9,6 +9,8 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/python_symnode.h>
 
+#include <array>
+
 #include "bridge/sym_node.h"
 #include "frontend/anatomy.h"
 #include "frontend/arg_spec.h"
@@ -302,8 +304,13 @@ bool RecipeBuilder::is_made_anew(PyObject* object) const {
       type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type)
     return false;
   if (PyFunction_Check(object)) return PyFunction_GET_CLOSURE(object) != nullptr || is_made_by_function(object);
-  if (PyFrozenSet_CheckExact(object) || PyRange_Check(object) || PySlice_Check(object) || PyCode_Check(object) ||
-      PyComplex_CheckExact(object) || Py_TYPE(object) == &PyProperty_Type || is_library_value(object))
+  if (PySlice_Check(object)) {
+    const auto* slice = (const PySliceObject*)object;
+    const std::array parts = {slice->start, slice->stop, slice->step};  // of a number that C code keeps: x[:array]
+    return argument_path && std::any_of(parts.begin(), parts.end(), [&](PyObject* p) { return argument_path(p); });
+  }
+  if (PyFrozenSet_CheckExact(object) || PyRange_Check(object) || PyCode_Check(object) || PyComplex_CheckExact(object) ||
+      Py_TYPE(object) == &PyProperty_Type || is_library_value(object))
     return false;
   if (THPDtype_Check(object) || THPDevice_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object))
     return false;

@@ -483,9 +483,7 @@ bool can_tell_tales(PyObject* object) {
 }
 
 // torch's own code gets objects of the call back from C++ code: hooks, contexts of autograd's functions.
-bool is_of_torch(PyCodeObject* code) {
-  return !path_in_torch(code->co_filename).empty();
-}
+bool is_of_torch(PyCodeObject* code) { return !path_in_torch(code->co_filename).empty(); }
 
 }  // namespace
 
@@ -688,6 +686,9 @@ bool Session::before_write(const CressetWrite& write) {
   if (!outer_.empty()) no_write_in_part(write);
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && existed(write.owner) && is_foreign(write.owner))
     return true;
+  if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && is_tensor(write.owner))  // tensor[array, 0] = value
+    for (PyObject* part : {write.key, write.value})
+      if (is_opaque(part) || holds_foreign(part)) return true;
   had_key_ = write.kind == CRESSET_WRITE_ITEM && PyDict_CheckExact(write.owner) && PyUnicode_CheckExact(write.key) &&
              PyDict_Contains(write.owner, write.key) == 1;
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner), false;

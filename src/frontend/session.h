@@ -244,6 +244,7 @@ class Session {
   CressetAction call_cached(const CressetCall& call, PyObject** result);
   void read_context_variable(PyObject* variable, bool will_change);
   bool is_closed_to_facts(PyObject* object) const;
+  bool holds_foreign(PyObject* container) const;
   void read_instance(PyObject* owner, PyObject* name, PyObject* value);
   void read_computed(PyObject* owner, PyObject* name, PyObject* found, PyObject* value);
   void hold_metadata(PyObject* tensor);

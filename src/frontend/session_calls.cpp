@@ -120,6 +120,11 @@ static bool is_warn(PyObject* callable) {
   return callable == warn;
 }
 
+// Whether a container holds such an object that was there before.
+bool Session::holds_foreign(PyObject* container) const {
+  return holds_any(container, [&](PyObject* item) { return is_foreign(item) && existed(item); });
+}
+
 // Whether an object that was there before holds what no fact speaks of.
 bool Session::is_closed_to_facts(PyObject* object) const {
   if (is_plain_tensor(object) || !existed(object)) return false;
@@ -151,7 +156,9 @@ bool Session::looks_inside(const CressetCall& call) const {
   }
   if (PyType_Check(call.callable) && makes_foreign((PyTypeObject*)call.callable)) return true;
   if (is_method_wrapper(call.callable) && is_closed_to_facts(take_apart_wrapper(call.callable).self)) return true;
-  return is_closed_to_facts(call.callable) || any([&](PyObject* o) { return asks(o) || is_closed_to_facts(o); });
+  const auto is_closed = [&](PyObject* o) { return is_closed_to_facts(o); };
+  if (is_closed(call.callable) || any([&](PyObject* o) { return asks(o) || is_closed(o); })) return true;
+  return !hands_items_on(call.callable) && any([&](PyObject* o) { return holds_foreign(o); });
 }
 
 // A function of functools.lru_cache that was there before: what it keeps is a fact. A value that it does not keep yet

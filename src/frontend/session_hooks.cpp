@@ -131,6 +131,14 @@ static bool is_only_changed(const CressetOperator& op, PyObject* operand) {
   return in_place && operand == op.operands[0] && operand != op.operands[1] && PyList_CheckExact(operand);
 }
 
+// Whether the operator looks into what a container among its operands holds: tensor[array, 0], f"{[array]}".
+static bool looks_at_items(const CressetOperator& op, PyObject* operand) {
+  if (operand == nullptr || op.kind == CRESSET_OP_SUBSCRIPT) return operand != nullptr && operand == op.operands[1];
+  if (op.kind == CRESSET_OP_COMPARE || op.kind == CRESSET_OP_CONTAINS || op.kind == CRESSET_OP_FORMAT) return true;
+  if (op.kind != CRESSET_OP_BINARY) return false;
+  return PyUnicode_Check(op.operands[0]) || is_tensor(op.operands[0]) || is_tensor(op.operands[1]);
+}
+
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
@@ -172,6 +180,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   }
   bool tensors = false, foreign = false, others = false;
   for (PyObject* operand : op.operands) {
+    foreign = foreign || (looks_at_items(op, operand) && holds_foreign(operand));
     if (operand == nullptr || is_builtin_operand(operand)) continue;
     const bool is_number = is_symfloat(operand) || is_symint(operand);
     tensors =

@@ -527,3 +527,19 @@ def sizes_that_objects_hold(compiled):
     with torch.no_grad():
         for i, n in enumerate([2, 2, 4, 3, 6, 5, 2, 7, 8, 4, 9, 5, 7, 10, 3, 2]):
             yield f(data(i, n, 3), torch.Size([n * 3])), kept.shape
+
+
+@program(captured=True)
+def arrays_in_containers(compiled):
+    @compiled
+    def f(x, array, number):
+        made = x.numpy().argsort()
+        chosen = x[array, None], x[[array]], x[(made,)], x[made[0] :, None], x[: number[()]], x[number:]
+        texts = f"{[array]}", "%s" % ([number],), str({"a": array})  # noqa: UP031
+        many = x.new_tensor([array, array]), torch.stack([x[i] for i in [array]])
+        x[array, ...] = 0
+        x[:number] = len(texts)
+        return *chosen, texts, many, len([array]), (array, [number])
+
+    for i in range(8):
+        yield f(data(i, 4), np.array([i % 3, (i + 1) % 4]), np.array(1 + i % 3))
