@@ -170,6 +170,22 @@ def channel_shuffle(n, h, w):
     return lambda *xs: [F.channel_shuffle(x, 2) for x in xs], (x, x.to(memory_format=torch.channels_last) + 1)
 
 
+def padded_at_edges(n, h, w):
+    def f(*xs):
+        return [F.pad(x, (1, 2, 2, 1), mode=mode) + 1 for x in xs for mode in ("reflect", "replicate")]
+
+    x = torch.randn(n, 3, h + 1, w + 1)
+    return f, (x, x.to(memory_format=torch.channels_last), x[0])
+
+
+def pooled_volumes(n, h, w):
+    def f(*xs):
+        return [g(x) for x in xs for g in (lambda x: F.avg_pool3d(x, 2), lambda x: F.adaptive_avg_pool3d(x, (3, 2, 2)))]
+
+    x = torch.randn(n, 3, 4, h, w)
+    return f, (x, x.to(memory_format=torch.channels_last_3d), x.to(memory_format=torch.channels_last_3d)[:1])
+
+
 def bags_of_embeddings(n, h, w):
     indices, offsets = torch.randint(0, w, (h,)), torch.arange(n).clamp(max=h)
     return F.embedding_bag, (indices, torch.randn(w, 5), offsets)

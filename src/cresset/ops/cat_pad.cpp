@@ -97,6 +97,32 @@ ScalarId pad_element(ElementContext& context, const OpArgs& args, size_t result,
   return context.scalars().select(window.inside, inner, outer);
 }
 
+// ---- reflection_pad, replication_pad(self, padding), over the last kDims dimensions. Meta kernels give contiguous
+// results.
+
+template <int64_t kDims, bool kReflects>
+Result<Types> edge_pad_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& self = args.tensor(0);
+  const auto rank = static_cast<int64_t>(self.rank());
+  if ((rank != kDims + 1 && rank != kDims + 2) || args.integers(1).size() != 2 * kDims)
+    return shapes.invalid("unexpected dimensions");
+  ExprPool& pool = shapes.pool();
+  const ExprId one_element = pool.constant(1);
+  Sizes sizes = self.sizes;
+  for (size_t dim = size_t(rank - kDims - 1); dim < sizes.size(); ++dim) {
+    if (!shapes.require(pool.ge(self.sizes[dim], one_element))) return shapes.invalid("a dimension of size 0");
+    if (dim < size_t(rank - kDims)) continue;  // channels
+    const Pad pad = pad_of(pool, args, dim);
+    if (kReflects &&
+        (!shapes.require(pool.lt(pad.before, self.sizes[dim])) || !shapes.require(pool.lt(pad.after, self.sizes[dim]))))
+      return shapes.invalid("the padding is as long as the dimension");
+    sizes[dim] = shapes.env().simplify(pool.add(self.sizes[dim], pool.add(pad.before, pad.after)));
+    if (!shapes.require(pool.ge(sizes[dim], one_element))) return shapes.invalid("the padding leaves nothing");
+  }
+  Sizes strides = shapes.strides_for(shapes.suggest_format(self), sizes);
+  return one(with_shape(self, std::move(sizes), std::move(strides)));
+}
+
 // ---- roll(self, shifts, dims)
 
 Result<Types> roll_shape(ShapeContext& shapes, const OpArgs& args) {
@@ -324,6 +350,24 @@ constexpr OpDef kRows[] = {
      .op_class = kPointwise,
      .shape = pad_shape,
      .element = pad_element},
+    {.schema = "aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = edge_pad_shape<1, true>},
+    {.schema = "aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = edge_pad_shape<2, true>},
+    {.schema = "aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = edge_pad_shape<3, true>},
+    {.schema = "aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = edge_pad_shape<1, false>},
+    {.schema = "aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = edge_pad_shape<2, false>},
+    {.schema = "aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+     .op_class = OpClass::Extern,
+     .shape = edge_pad_shape<3, false>},
     {.schema = "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
      .op_class = kPointwise,
      .shape = roll_shape,

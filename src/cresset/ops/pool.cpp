@@ -84,6 +84,7 @@ Result<TensorType> pooled(ShapeContext& shapes, const OpArgs& args) {
 template <size_t kSpatial>
 Result<Types> avg_pool_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(TensorType out, (pooled<kSpatial, false>(shapes, args)));
+  if (kSpatial == 3) out.strides = shapes.contiguous_strides(out.sizes);  // however the argument lies in memory
   return one(std::move(out));
 }
 
@@ -172,6 +173,13 @@ Result<Types> resized_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY([[maybe_unused]] const bool checked, check_image(shapes, self, kSpatial));
   if (args.integers(1).size() != kSpatial) return shapes.invalid("the number of output sizes does not match");
   return one(image_like(shapes, self, args.integers(1)));
+}
+
+// However the argument lies in memory.
+Result<Types> adaptive_volumes_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(Types out, resized_shape<3>(shapes, args));
+  out[0].strides = shapes.contiguous_strides(out[0].sizes);
+  return out;
 }
 
 template <size_t kSpatial>
@@ -265,7 +273,7 @@ constexpr OpDef kRows[] = {
      .shape = resized_shape<2>},
     {.schema = "aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
      .op_class = kExtern,
-     .shape = resized_shape<3>},
+     .shape = adaptive_volumes_shape},
     {.schema = "aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
      .op_class = kExtern,
      .shape = adaptive_max_shape<2>},
