@@ -47,6 +47,32 @@ SIGNALS = [
 ]
 
 
+QUANTIZED = {
+    "by one scale": lambda x: torch.fake_quantize_per_tensor_affine(x * 9, 0.05, 3, -20, 127) + 1,
+    "transposed": lambda x: torch.fake_quantize_per_tensor_affine(x.t(), 0.05, 3, 0, 255),
+    "by channel": lambda x: torch.fake_quantize_per_channel_affine(
+        x, x[0].detach() + 0.1, torch.zeros(8, dtype=torch.int32), 1, -8, 7
+    ),
+    "a range of nothing": lambda x: torch.fake_quantize_per_tensor_affine(x, 0.05, 3, 9, 2),
+    "a zero outside": lambda x: torch.fake_quantize_per_tensor_affine(x, 0.05, 30, 0, 9),
+    "other channels": lambda x: torch.fake_quantize_per_channel_affine(
+        x, torch.ones(9), torch.zeros(9, dtype=torch.int32), 1, -8, 7
+    ),
+    "an axis too far": lambda x: torch.fake_quantize_per_channel_affine(
+        x, torch.ones(8), torch.zeros(8, dtype=torch.int32), 2, -8, 7
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUANTIZED)
+def test_fake_quantization(name):
+    compiled = cresset.compile(QUANTIZED[name])
+    for n in (9, 24, 1, 17):
+        assert_same_call(QUANTIZED[name], compiled, torch.rand(n, 8).requires_grad_())
+        with torch.no_grad():
+            assert_same_call(QUANTIZED[name], compiled, torch.rand(n, 8))
+
+
 @pytest.mark.parametrize("function", [row[1] for row in SIGNALS], ids=[row[0] for row in SIGNALS])
 def test_signals_of_any_length(function):
     compiled = cresset.compile(function)

@@ -150,6 +150,40 @@ Result<Types> nll_loss2d_shape(ShapeContext& shapes, const OpArgs& args) {
   return Types{contiguous_like(shapes, self, each ? target.sizes : Sizes{}), contiguous_like(shapes, self, {})};
 }
 
+// ---- fake quantization: the values that a quantized tensor would hold, and which were in its range
+
+bool is_range(ShapeContext& shapes, const OpArgs& args, size_t low) {
+  return shapes.constant(args.integer(low)) <= shapes.constant(args.integer(low + 1));
+}
+
+Types quantized(ShapeContext& shapes, const TensorType& self) {
+  const TensorType values = with_shape(self, self.sizes, shapes.like_strides(self));
+  TensorType mask = values;
+  mask.dtype = DType::Bool;
+  return {values, std::move(mask)};
+}
+
+Result<Types> quantized_shape(ShapeContext& shapes, const OpArgs& args) {
+  const int64_t zero = shapes.constant(args.integer(2));
+  const bool zero_is_inside = shapes.constant(args.integer(3)) <= zero && zero <= shapes.constant(args.integer(4));
+  if (args.tensor(0).dtype != DType::F32 || !is_range(shapes, args, 3) || !zero_is_inside)
+    return shapes.unsupported("another fake quantization");
+  return quantized(shapes, args.tensor(0));
+}
+
+Result<Types> quantized_by_channel_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &self = args.tensor(0), &scale = args.tensor(1), &zero = args.tensor(2);
+  const int64_t axis = shapes.constant(args.integer(3));
+  const bool fits = scale.rank() == 1 && zero.rank() == 1 && 0 <= axis && axis < static_cast<int64_t>(self.rank());
+  if (self.dtype != DType::F32 || scale.dtype != DType::F32 || zero.dtype != DType::I32 || !fits ||
+      !is_range(shapes, args, 4))
+    return shapes.unsupported("another fake quantization");
+  for (const TensorType* of_channels : {&scale, &zero})
+    if (!shapes.require_equal(of_channels->sizes[0], self.sizes[static_cast<size_t>(axis)]))
+      return shapes.unsupported("scales of other channels");
+  return quantized(shapes, self);
+}
+
 // ---- what only data can tell
 
 Result<Types> data_dependent_shape(ShapeContext&, const OpArgs&) {
@@ -246,6 +280,16 @@ constexpr OpDef kRows[] = {
                "SymInt ignore_index, Tensor total_weight) -> Tensor",
      .op_class = kExtern,
      .shape = contiguous_as_shape<1>},
+    {.schema =
+         "aten::fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, int quant_min, "
+         "int quant_max) -> (Tensor output, Tensor mask)",
+     .op_class = kExtern,
+     .shape = quantized_shape},
+    {.schema =
+         "aten::fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, "
+         "int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
+     .op_class = kExtern,
+     .shape = quantized_by_channel_shape},
     {.schema = "aten::_local_scalar_dense(Tensor self) -> Scalar", .op_class = kExtern, .shape = data_dependent_shape},
     {.schema = "aten::nonzero(Tensor self) -> Tensor", .op_class = kExtern, .shape = data_dependent_shape},
     {.schema = "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
