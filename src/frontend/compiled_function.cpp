@@ -200,7 +200,8 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
     ++live_totals().eager_calls;
   }
   if (variant->rejected != nullptr) rejected_.push_back(std::move(*std::exchange(variant->rejected, nullptr)));
-  if (!variant->raised) keep(variant, name);  // after bad input the next call may be good
+  const bool failed = variant->raised || (!variant->eager_reason.empty() && !result);
+  if (!failed) keep(variant, name);  // after bad input the next call may be good
   return variant;
 }
 

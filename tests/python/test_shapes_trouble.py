@@ -290,3 +290,16 @@ def test_a_size_that_nothing_tells_raises_as_eager_does():
     compiled = cresset.compile(function)
     for n in (2, 0, 3):
         assert_same_call(function, compiled, torch.randn(n, 3, 4, 5).to(memory_format=torch.channels_last))
+
+
+def test_an_error_that_only_eager_sees_keeps_later_calls_compiled():
+    """Batch 0 makes an operator raise that capture could not take: no later call is left to eager for it."""
+
+    def pick(mask):
+        take = torch.vmap(lambda i, j: mask[i, j], in_dims=(None, 0))
+        return torch.vmap(take, in_dims=(0, None))(torch.arange(mask.shape[0]), torch.arange(mask.shape[1])) + 1
+
+    compiled = cresset.compile(pick)
+    for batch in (3, 0, 2, 5):
+        assert_same_call(pick, compiled, torch.rand(batch, 7))
+    assert cresset.stats()["eager_calls"] == 1
