@@ -163,7 +163,6 @@ static bool is_ours(PyObject* c_function) {
 
 namespace {
 
-// Which arguments of torch's operators of this name are lists of floats, as bits.
 bool is_float_list(const c10::TypePtr& type) {
   const c10::Type* plain = type.get();
   if (const auto* optional = plain->castRaw<c10::OptionalType>()) plain = optional->getElementType().get();
@@ -171,21 +170,27 @@ bool is_float_list(const c10::TypePtr& type) {
   return list != nullptr && list->getElementType()->kind() == c10::TypeKind::FloatType;
 }
 
+// Which arguments of torch's operators of this name are lists of floats, as bits.
+uint32_t read_float_lists(std::string_view name) {
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  static const std::vector<c10::OperatorName> all = dispatcher.getAllOpNames();
+  uint32_t out = 0;
+  for (const c10::OperatorName& op : all) {
+    if (!op.name.starts_with("aten::") || std::string_view(op.name).substr(6) != name) continue;
+    const auto handle = dispatcher.findSchema(op);
+    if (!handle) continue;
+    const auto& arguments = handle->schema().arguments();
+    for (size_t i = 0; i < std::min<size_t>(arguments.size(), 32); ++i)
+      if (is_float_list(arguments[i].type())) out |= 1U << i;
+  }
+  return out;
+}
+// Under the GIL. Few names are ever asked for: no table of all operators.
 uint32_t float_lists_of(const char* name) {
-  static const std::unordered_map<std::string, uint32_t> known = [] {
-    std::unordered_map<std::string, uint32_t> out;
-    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
-    for (const c10::OperatorName& op : dispatcher.getAllOpNames()) {
-      const auto handle = op.name.starts_with("aten::") ? dispatcher.findSchema(op) : std::nullopt;
-      if (!handle) continue;
-      const auto& arguments = handle->schema().arguments();
-      for (size_t i = 0; i < std::min<size_t>(arguments.size(), 32); ++i)
-        if (is_float_list(arguments[i].type())) out[op.name.substr(6)] |= 1U << i;
-    }
-    return out;
-  }();
-  const auto it = known.find(name);
-  return it == known.end() ? 0 : it->second;
+  static std::unordered_map<std::string, uint32_t> known;
+  const auto [it, fresh] = known.try_emplace(name, 0);
+  if (fresh) it->second = read_float_lists(name);
+  return it->second;
 }
 
 // What torch.ops holds: its arguments are read by other code than those of torch's functions.

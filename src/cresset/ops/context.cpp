@@ -48,6 +48,7 @@ bool ShapeContext::decide(ExprId condition) {
 
 // What depends on data cannot be guarded: it becomes an assertion that the program checks when it runs.
 bool ShapeContext::require(ExprId condition) {
+  if (demands_ == Demands::KnownOnly) return proved(condition);
   if (std::optional<bool> known = decided(condition)) return *known;
   return env().assume(condition, fmt::format("{} needs {}", op_, env().to_string(condition)));
 }

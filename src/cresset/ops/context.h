@@ -57,7 +57,11 @@ class OpArgs {
 // For shape rules. Every decision that can depend on a size goes through here and is guarded.
 class ShapeContext {
  public:
-  ShapeContext(graph::Graph& graph, std::string_view op) : graph_(graph), op_(op) {}
+  // `demands`: whether what eager checks may be demanded. Of a graph that is captured it was; a rule that is asked
+  // again for other strides pins no size to have its way.
+  enum class Demands : bool { Guarded, KnownOnly };
+  ShapeContext(graph::Graph& graph, std::string_view op, Demands demands = Demands::Guarded)
+      : graph_(graph), op_(op), demands_(demands) {}
   graph::Graph& graph() { return graph_; }
   sym::ShapeEnv& env() { return graph_.env(); }
   sym::ExprPool& pool() { return graph_.pool(); }
@@ -103,6 +107,7 @@ class ShapeContext {
  private:
   graph::Graph& graph_;
   std::string_view op_;
+  Demands demands_;
 };
 
 // For element and view rules. Implemented by lowering.

@@ -70,7 +70,7 @@ class ChannelsLast {
     const ops::OpDef* def = ops::find(node.op);
     if (def == nullptr || def->shape == nullptr) return;
     graph_.current_location = node.location;
-    ops::ShapeContext shapes(graph_, ops::name_of(*def));
+    ops::ShapeContext shapes(graph_, ops::name_of(*def), ops::ShapeContext::Demands::KnownOnly);
     const Result<ops::Types> types = def->shape(shapes, ops::OpArgs(graph_, node.args));
     if (!types.ok() || types->size() != node.results.size()) return;
     for (size_t r = 0; r < types->size(); ++r) {

@@ -58,8 +58,11 @@ ExprId ExprPool::relation(Kind kind, ExprId a, ExprId b, int64_t offset) {
   for (const Term& term : difference) g = gcd(g, term.coefficient);
   if (kind != Kind::Le && bound % g != 0) return constant(kind == Kind::Ne);
   bound = sym::floor_div(bound, g);
-  if (kind != Kind::Le && difference[0].coefficient < 0) g = -g, bound = saturating_neg(bound);
   for (Term& term : difference) term.coefficient /= g;
+  if (kind != Kind::Le && difference[0].coefficient < 0) {  // a coefficient may have stuck at the end of int64
+    for (Term& term : difference) term.coefficient = saturating_neg(term.coefficient);
+    bound = saturating_neg(bound);
+  }
   if (difference.size() == 1) {
     const Term term = difference[0];
     const Expr& atom = exprs_[term.monomial.index];

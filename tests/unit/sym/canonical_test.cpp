@@ -216,5 +216,13 @@ TEST_F(CanonicalForm, ParserRejects) {
   EXPECT_EQ(*parse(pool_, "-9223372036854775808", names), pool_.constant(std::numeric_limits<int64_t>::min()));
 }
 
+// Products of sizes may stick at the end of int64, whose negation is beyond it.
+TEST_F(CanonicalForm, RelationsOfCoefficientsAtTheEndOfInt64) {
+  const ExprId x = pool_.var(pool_.new_var()), y = pool_.var(pool_.new_var());
+  const ExprId least = pool_.mul(pool_.constant(std::numeric_limits<int64_t>::min()), x);
+  for (const ExprId relation : {pool_.eq(least, y), pool_.ne(y, least), pool_.le(least, y)})
+    EXPECT_TRUE(pool_.is_boolean(relation));
+}
+
 }  // namespace
 }  // namespace cresset::sym::testing
