@@ -71,7 +71,7 @@ def normalized_tokens(x):
     return F.layer_norm(tokens, (x.shape[1],)).softmax(-1)
 
 
-def counted(x):
+def counted_with_weights(x):
     numbers = (x.abs() * 2).long().flatten()
     return torch.bincount(numbers, minlength=3) * 2, torch.bincount(numbers, x.flatten()).cumsum(0)
 
@@ -110,7 +110,7 @@ PROGRAMS = [
     counts_of_classes,
     consecutive,
     repeated,
-    counted,
+    counted_with_weights,
     unique_rows_and_columns,
     selected,
     twice,
