@@ -57,7 +57,8 @@ bool is_left(PyObject* callable, int depth) {
     PyObject* const inner = wrapped_by(callable);
     // once_differentiable wraps many by the same code
     auto* const code = (PyCodeObject*)PyFunction_GET_CODE(callable);
-    const bool is_shared = inner != nullptr && std::string_view(utf8(code->co_filename)).ends_with("autograd/function.py");
+    const bool is_shared =
+        inner != nullptr && std::string_view(utf8(code->co_filename)).ends_with("autograd/function.py");
     return (!is_shared && left().count((PyObject*)code) != 0) || is_left(inner, depth + 1);
   }
   static PyObject* const partial = module_attribute("functools", "partial");
@@ -136,9 +137,9 @@ void add_code(PyObject* callable) {
     static PyObject* const forward = PyUnicode_InternFromString("forward");
     callable = _PyType_Lookup(Py_TYPE(callable), forward);
   }
-  if (callable != nullptr && PyFunction_Check(callable) && wrapped_by(callable) != nullptr) add_code(wrapped_by(callable));
-  if (callable != nullptr && PyFunction_Check(callable))
-    add(PyFunction_GET_CODE(callable));
+  if (callable != nullptr && PyFunction_Check(callable) && wrapped_by(callable) != nullptr)
+    add_code(wrapped_by(callable));
+  if (callable != nullptr && PyFunction_Check(callable)) add(PyFunction_GET_CODE(callable));
 }
 
 // A piece cannot end inside of a checkpoint: what is checkpointed is left to autograd as a whole, from the next capture

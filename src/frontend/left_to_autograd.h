@@ -16,8 +16,7 @@ inline constexpr const char* kLeftToAutograd = "autograd has to call a function 
 
 // The call of the record that failed; or those that look at what lives on, which make the part fail. Under the GIL, as
 // all of this.
-void leave_to_autograd(const RecordRun& seen, bridge::Capture& capture,
-                       const std::function<bool(PyObject*)>& lives_on);
+void leave_to_autograd(const RecordRun& seen, bridge::Capture& capture, const std::function<bool(PyObject*)>& lives_on);
 // The objects that nodes of autograd's are in Python, with contexts of custom functions; and dictionaries of hooks.
 PyRef objects_of(const std::vector<torch::autograd::Node*>& nodes);
 // nodes: such a list.

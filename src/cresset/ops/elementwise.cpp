@@ -9,10 +9,9 @@ namespace {
 
 std::unordered_set<const OpDef*> elementwise_rows() {
   std::unordered_set<const OpDef*> out;
-  for (const auto& family :
-       {activation_ops(), compare_ops(), gradient_ops(), pointwise_binary_ops(), pointwise_bitwise_ops(),
-        pointwise_copy_ops(), pointwise_divide_ops(), pointwise_power_ops(), pointwise_select_ops(),
-        pointwise_unary_ops()})
+  for (const auto& family : {activation_ops(), compare_ops(), gradient_ops(), pointwise_binary_ops(),
+                             pointwise_bitwise_ops(), pointwise_copy_ops(), pointwise_divide_ops(),
+                             pointwise_power_ops(), pointwise_select_ops(), pointwise_unary_ops()})
     for (const OpDef& def : family)
       if (def.op_class == OpClass::Pointwise && name_of(def) != "aten::glu") out.insert(&def);
   for (const OpDef& def : create_ops())

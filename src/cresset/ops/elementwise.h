@@ -1,4 +1,5 @@
-// Which operators compute each element of their result from the elements at the same place of their operands, broadcast.
+// Which operators compute each element of their result from the elements at the same place of their operands,
+// broadcast.
 #pragma once
 
 #include "ops/op_def.h"
