@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "bridge/dtypes.h"
+#include "bridge/overloads.h"
 
 namespace cresset::bridge {
 namespace {
@@ -44,29 +45,13 @@ bool is_out_variant(const c10::FunctionSchema& plain, const c10::FunctionSchema&
   return true;
 }
 
-// The overloads of each operator, any of which may be an out-variant: built once, on first need.
-const std::vector<std::string>& overloads_of(const std::string& name) {
-  static const auto* const table = [] {
-    auto* built = new std::unordered_map<std::string, std::vector<std::string>>;
-    for (const c10::OperatorName& op : c10::Dispatcher::singleton().getAllOpNames())
-      if (!op.overload_name.empty()) (*built)[op.name].push_back(op.overload_name);
-    return built;
-  }();
-  static const std::vector<std::string> none;
-  const auto it = table->find(name);
-  return it == table->end() ? none : it->second;
-}
-
 // Only a kernel written for the backend computes into its argument; the generated ones compute, then copy.
 std::optional<c10::OperatorHandle> find_out_variant(const c10::OperatorHandle& op, int results) {
   if (results <= 0 || op.schema().is_mutable()) return std::nullopt;
-  const c10::OperatorName& name = op.operator_name();
-  for (const std::string& overload : overloads_of(name.name)) {
-    auto candidate = c10::Dispatcher::singleton().findSchema({name.name, overload});
-    if (candidate && is_out_variant(op.schema(), candidate->schema(), static_cast<size_t>(results)) &&
-        candidate->hasKernelForDispatchKey(c10::DispatchKey::CPU))
+  for (const c10::OperatorHandle& candidate : overloads_of(op.operator_name().name))
+    if (candidate.hasSchema() && is_out_variant(op.schema(), candidate.schema(), static_cast<size_t>(results)) &&
+        candidate.hasKernelForDispatchKey(c10::DispatchKey::CPU))
       return candidate;
-  }
   return std::nullopt;
 }
 

@@ -15,6 +15,7 @@
 #include "bridge/generator_watch.h"
 #include "bridge/generic_rule.h"
 #include "bridge/native_call.h"
+#include "bridge/overloads.h"
 #include "bridge/recurrent_layers.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_composites.h"
@@ -724,7 +725,10 @@ Registry& registry() {
 
 }  // namespace
 
-void register_capture_kernels() { registry().install_pending(); }
+void register_capture_kernels() {
+  watch_overloads();
+  registry().install_pending();
+}
 
 void install_capture_kernels() {
   static std::once_flag once;

@@ -2,6 +2,8 @@
 
 #include <ATen/core/ivalue.h>
 
+#include "bridge/overloads.h"
+
 namespace cresset::bridge {
 namespace {
 
@@ -44,19 +46,6 @@ std::pair<std::string, std::string> functional_name(const std::string& name, con
   return {name.substr(0, name.size() - 1), overload};
 }
 
-// The overloads of every operator's name. Asking the dispatcher for one that is not there would need a guess.
-const std::vector<std::string>& overloads_of(const std::string& name) {
-  static const auto* overloads = [] {
-    auto* out = new std::unordered_map<std::string, std::vector<std::string>>;
-    for (const c10::OperatorName& op : c10::Dispatcher::singleton().getAllOpNames())
-      (*out)[op.name].push_back(op.overload_name);
-    return out;
-  }();
-  static const std::vector<std::string> none;
-  const auto found = overloads->find(name);
-  return found != overloads->end() ? found->second : none;
-}
-
 // An out= overload's functional counterpart: the overload of the same base with the same arguments less the outs.
 std::optional<c10::OperatorHandle> functional_of_out(const c10::OperatorHandle& handle, size_t outs) {
   const c10::FunctionSchema& schema = handle.schema();
@@ -69,10 +58,8 @@ std::optional<c10::OperatorHandle> functional_of_out(const c10::OperatorHandle& 
         return false;
     return true;
   };
-  for (const std::string& overload : overloads_of(schema.name())) {
-    std::optional<c10::OperatorHandle> found = find_schema(schema.name(), overload);
-    if (found && same_arguments(found->schema())) return found;
-  }
+  for (const c10::OperatorHandle& found : overloads_of(schema.name()))
+    if (found.hasSchema() && same_arguments(found.schema())) return found;
   return std::nullopt;
 }
 

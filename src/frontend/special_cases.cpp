@@ -6,6 +6,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <fmt/format.h>
 #include <opcode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -21,6 +22,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "bridge/overloads.h"
 #include "bridge/trace_tensor.h"
 #include "frontend/code_origin.h"
 #include "frontend/point.h"
@@ -172,20 +174,16 @@ bool is_float_list(const c10::TypePtr& type) {
 
 // Which arguments of torch's operators of this name are lists of floats, as bits.
 uint32_t read_float_lists(std::string_view name) {
-  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
-  static const std::vector<c10::OperatorName> all = dispatcher.getAllOpNames();
   uint32_t out = 0;
-  for (const c10::OperatorName& op : all) {
-    if (!op.name.starts_with("aten::") || std::string_view(op.name).substr(6) != name) continue;
-    const auto handle = dispatcher.findSchema(op);
-    if (!handle) continue;
-    const auto& arguments = handle->schema().arguments();
+  for (const c10::OperatorHandle& op : bridge::overloads_of(fmt::format("aten::{}", name))) {
+    if (!op.hasSchema()) continue;
+    const auto& arguments = op.schema().arguments();
     for (size_t i = 0; i < std::min<size_t>(arguments.size(), 32); ++i)
       if (is_float_list(arguments[i].type())) out |= 1U << i;
   }
   return out;
 }
-// Under the GIL. Few names are ever asked for: no table of all operators.
+// Under the GIL.
 uint32_t float_lists_of(const char* name) {
   static std::unordered_map<std::string, uint32_t> known;
   const auto [it, fresh] = known.try_emplace(name, 0);

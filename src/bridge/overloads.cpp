@@ -1,0 +1,59 @@
+#include "bridge/overloads.h"
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace cresset::bridge {
+
+namespace {
+
+// Names are those that the operators keep themselves.
+class ByName : public c10::OpRegistrationListener {
+ public:
+  ByName() { overloads_.reserve(4096); }
+
+  void onOperatorRegistered(const c10::OperatorHandle& handle) override {
+    std::lock_guard lock(mutex_);
+    overloads_[handle.operator_name().name].push_back(handle);
+  }
+  // The name of another overload has to stand for them all when the one goes whose name did.
+  void onOperatorDeregistered(const c10::OperatorHandle& handle) override {
+    std::lock_guard lock(mutex_);
+    auto left = overloads_.extract(handle.operator_name().name);
+    if (!left) return;
+    std::erase_if(left.mapped(),
+                  [&](const c10::OperatorHandle& one) { return one.operator_name() == handle.operator_name(); });
+    if (left.mapped().empty()) return;
+    left.key() = left.mapped().front().operator_name().name;
+    overloads_.insert(std::move(left));
+  }
+
+  std::vector<c10::OperatorHandle> find(std::string_view name) {
+    std::lock_guard lock(mutex_);
+    const auto found = overloads_.find(name);
+    return found == overloads_.end() ? std::vector<c10::OperatorHandle>{} : found->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string_view, std::vector<c10::OperatorHandle>> overloads_;
+};
+
+ByName& by_name() {
+  static ByName* const one = [] {
+    auto* made = new ByName;  // lives as long as the dispatcher
+    // The registration handle would unregister on destruction; it is never destroyed.
+    new c10::RegistrationHandleRAII(
+        c10::Dispatcher::singleton().addRegistrationListener(std::unique_ptr<c10::OpRegistrationListener>(made)));
+    return made;
+  }();
+  return *one;
+}
+
+}  // namespace
+
+std::vector<c10::OperatorHandle> overloads_of(std::string_view name) { return by_name().find(name); }
+void watch_overloads() { by_name(); }
+
+}  // namespace cresset::bridge
