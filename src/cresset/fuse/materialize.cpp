@@ -11,6 +11,8 @@ namespace {
 // Cheaper to recompute than to store and load again.
 constexpr uint32_t kCheapOperations = 3;
 constexpr uint32_t kCheapOperationsWithoutReads = 8;
+// So is what is spread from values this many times smaller, which stay in caches (outer products of masks).
+constexpr int64_t kSpreadBy = 4;
 // An inlined expression beyond these is cut: kernels have limits on buffers and code size.
 constexpr size_t kMostReads = 12;
 constexpr uint32_t kMostOperations = 60;
@@ -122,7 +124,7 @@ class Materializer {
     Cost cost{.operations = 1, .heavy = def.heavy, .reads = {}, .concat = {}};
     Graph::for_each_value(node.args, [&](const ValueId& v) { add_argument(cost, v); });
     for (ValueId result : node.results) {
-      const bool owned = memory_.owns(result) || is_worth_storing(cost, uses_[result.index]);
+      const bool owned = memory_.owns(result) || is_worth_storing(cost, result);
       if (owned && !memory_.owns(result)) memory_.own(result);
       if (owned && cost.concat.valid()) add_sections(result, cost.concat);
       costs_[result.index] = cost;
@@ -158,13 +160,26 @@ class Materializer {
   static void add_read(Cost& cost, ValueId base) {
     if (std::find(cost.reads.begin(), cost.reads.end(), base) == cost.reads.end()) cost.reads.push_back(base);
   }
-  bool is_worth_storing(const Cost& cost, const Use& use) const {
+  // Whether what is read has so few bytes, at the sizes of the hints: results do not depend on it.
+  bool is_spread(const Cost& cost, ValueId result) const {
+    int64_t bytes = 0;
+    for (const ValueId v : cost.reads) bytes += bytes_of(v);
+    return bytes > 0 && bytes <= bytes_of(result) / kSpreadBy;
+  }
+  int64_t bytes_of(ValueId v) const {
+    const TensorType& type = graph_.type(v);
+    const int64_t elements = graph_.env().hint_or(graph::numel(graph_.pool(), type.sizes), 0);
+    return elements * static_cast<int64_t>(byte_size(type.dtype));
+  }
+  bool is_worth_storing(const Cost& cost, ValueId result) const {
+    const Use& use = uses_[result.index];
     if (!options_.fuse) return use.count > 0;
     if (cost.reads.size() > kMostReads || cost.operations > kMostOperations) return true;
     if (cost.heavy && use.expanded) return true;
     if (use.count < 2) return false;
     if (cost.concat.valid()) return true;
-    if (cost.heavy || cost.reads.size() > 1) return true;
+    if (cost.heavy) return true;
+    if (cost.reads.size() > 1) return cost.operations > kCheapOperations || !is_spread(cost, result);
     return cost.operations > (cost.reads.empty() ? kCheapOperationsWithoutReads : kCheapOperations);
   }
 

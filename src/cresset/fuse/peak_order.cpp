@@ -1,6 +1,7 @@
 #include "fuse/peak_order.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <iterator>
 #include <set>
@@ -11,7 +12,9 @@ namespace {
 
 // The program's own order is kept for what saves less: steps that stand together often find their data in caches.
 constexpr int64_t kLeastPart = 32, kLeastBytes = 1 << 16;
-constexpr size_t kMostCompared = 32;  // steps at a time: lists of optimizers' updates have thousands
+constexpr size_t kMostCompared = 32;    // steps at a time: lists of optimizers' updates have thousands
+constexpr size_t kMostMoved = 6;        // values at a time, the largest
+constexpr size_t kMostSteps = 200'000;  // that the search for moves looks at
 
 // What a step reads and writes, by places in `values`.
 struct Step {
@@ -34,14 +37,22 @@ class Scheduler {
     for (const Unit& unit : units) add(unit);
     for (const ValueId v : graph.outputs) stays(v);
     for (const graph::Mutation& m : graph.mutations) stays(m.value);
+    before_.assign(units.size(), {});
+    for (uint32_t u = 0; u < units.size(); ++u)
+      for (const uint32_t user : dependences_.users[u]) before_[user].push_back(u);
   }
 
   // Bytes alive at once, where they are most.
-  int64_t peak(const std::vector<uint32_t>& order) const {
+  struct Peak {
+    int64_t bytes = 0;
+    uint32_t at = 0;  // place in the order
+  };
+  Peak peak(const std::vector<uint32_t>& order) const {
     std::vector<uint32_t> last(values_.size(), 0);
     for (uint32_t at = 0; at < order.size(); ++at) for_each_value(steps_[order[at]], [&](uint32_t v) { last[v] = at; });
     std::vector<bool> alive(values_.size(), false);
-    int64_t held = 0, most = 0;
+    int64_t held = 0;
+    Peak most;
     for (uint32_t at = 0; at < order.size(); ++at) {
       const Step& step = steps_[order[at]];
       const auto dies = [&](uint32_t v) { return last[v] == at && !values_[v].stays; };
@@ -52,7 +63,7 @@ class Scheduler {
         if (dies(v) && !units_[order[at]].node.valid() && fits_one_made(step, v)) over += values_[v].bytes;
       for_each_value(step, [&](uint32_t v) { freed += dies(v) ? values_[v].bytes : 0; });
       held += made;
-      most = std::max(most, held - std::min(over, made));
+      if (const int64_t bytes = held - std::min(over, made); bytes > most.bytes) most = {bytes, at};
       held -= freed;
     }
     return most;
@@ -61,12 +72,8 @@ class Scheduler {
   // From the end: of the steps that all others may follow, the one before which the fewest bytes are alive.
   std::vector<uint32_t> from_the_end() {
     const auto count = static_cast<uint32_t>(units_.size());
-    before_.assign(count, {});
     waiting_.assign(count, 0);
-    for (uint32_t u = 0; u < count; ++u) {
-      waiting_[u] = static_cast<uint32_t>(dependences_.users[u].size());
-      for (const uint32_t user : dependences_.users[u]) before_[user].push_back(u);
-    }
+    for (uint32_t u = 0; u < count; ++u) waiting_[u] = static_cast<uint32_t>(dependences_.users[u].size());
     alive_.assign(values_.size(), false);
     writers_.clear();
     for (const Value& v : values_) writers_.push_back(v.writers);
@@ -80,7 +87,88 @@ class Scheduler {
     return order;
   }
 
+  // Moves what uses or makes a value that only waits where most is alive to the other side of that step, as long as
+  // this helps.
+  std::vector<uint32_t> with_moves(std::vector<uint32_t> order) const {
+    Peak now = peak(order);
+    size_t looked_at = 0;
+    while (looked_at < kMostSteps) {
+      std::vector<uint32_t> best;
+      Peak least = now;
+      for (const uint32_t v : waiting_at(order, now.at))
+        for (const bool earlier : {true, false}) {
+          std::vector<uint32_t> other = moved(order, now.at, v, earlier);
+          looked_at += order.size();
+          if (other.empty()) continue;
+          if (const Peak there = peak(other); there.bytes < least.bytes) best = std::move(other), least = there;
+        }
+      if (best.empty()) break;
+      order = std::move(best), now = least;
+    }
+    return order;
+  }
+
  private:
+  // The largest values that are made before a place and used after it, but not there.
+  std::vector<uint32_t> waiting_at(const std::vector<uint32_t>& order, uint32_t place) const {
+    std::vector<uint8_t> used(values_.size(), 0);  // bits: before, after
+    for (uint32_t at = 0; at < order.size(); ++at)
+      if (at != place) for_each_value(steps_[order[at]], [&](uint32_t v) { used[v] |= at < place ? 1 : 2; });
+    for_each_value(steps_[order[place]], [&](uint32_t v) { used[v] = 0; });
+    std::vector<uint32_t> out;
+    for (uint32_t v = 0; v < values_.size(); ++v)
+      if (used[v] == 3 && values_[v].bytes >= kLeastBytes) out.push_back(v);
+    const size_t kept = std::min(out.size(), kMostMoved);
+    std::partial_sort(out.begin(), out.begin() + static_cast<ptrdiff_t>(kept), out.end(),
+                      [&](uint32_t a, uint32_t b) { return values_[a].bytes > values_[b].bytes; });
+    out.resize(kept);
+    return out;
+  }
+
+  // The order in which the steps that use `value` behind a place come before it, with what they need, as soon as they
+  // may; or those that use it before come after, with what needs them, as late as they may. Empty: the step at that
+  // place is one of these.
+  std::vector<uint32_t> moved(const std::vector<uint32_t>& order, uint32_t place, uint32_t value, bool earlier) const {
+    const auto count = static_cast<uint32_t>(order.size());
+    std::vector<uint8_t> goes(count, 0);  // by unit
+    const auto visit = [&](uint32_t u) {
+      for_each_value(steps_[u], [&](uint32_t v) { goes[u] |= v == value ? 1 : 0; });
+      if (goes[u] != 0)
+        for (const uint32_t other : earlier ? before_[u] : dependences_.users[u]) goes[other] = 1;
+    };
+    uint32_t begin = 0, end = place + 1;  // of the part of the order that changes
+    if (earlier) {
+      for (uint32_t at = count; at-- > place;) visit(order[at]);
+      begin = place, end = count;
+    } else {
+      for (uint32_t at = 0; at <= place; ++at) visit(order[at]);
+    }
+    if (goes[order[place]] != 0) return {};
+    // What stays put on this side bounds how far they may go.
+    const auto needs = [&](uint32_t user, uint32_t u) {
+      return std::find(before_[user].begin(), before_[user].end(), u) != before_[user].end();
+    };
+    std::vector<uint32_t> going;
+    for (uint32_t at = begin; at < end; ++at)
+      if (goes[order[at]] != 0) going.push_back(order[at]);
+    const auto is_bound = [&](uint32_t u) {
+      return std::any_of(going.begin(), going.end(), [&](uint32_t g) { return earlier ? needs(g, u) : needs(u, g); });
+    };
+    uint32_t target = place;
+    if (earlier)
+      while (target > 0 && !is_bound(order[target - 1])) --target;
+    else
+      while (target + 1 < count && !is_bound(order[target + 1])) ++target;
+    std::vector<uint32_t> out;
+    const auto is_going = [&](uint32_t at) { return at >= begin && at < end && goes[order[at]] != 0; };
+    for (uint32_t at = 0; at < count; ++at) {
+      if (earlier && at == target) out.insert(out.end(), going.begin(), going.end());
+      if (!is_going(at)) out.push_back(order[at]);
+      if (!earlier && at == target) out.insert(out.end(), going.begin(), going.end());
+    }
+    return out;
+  }
+
   template <class F>
   static void for_each_value(const Step& step, F&& f) {
     for (const uint32_t v : step.reads)
@@ -161,8 +249,8 @@ class Scheduler {
   std::vector<Value> values_;
   std::vector<Step> steps_;
   std::unordered_map<ValueId, uint32_t> places_;
+  std::vector<std::vector<uint32_t>> before_;  // by unit: what comes before it
   // Of from_the_end().
-  std::vector<std::vector<uint32_t>> before_;
   std::vector<uint32_t> waiting_, writers_;
   std::vector<bool> alive_;
 };
@@ -173,11 +261,16 @@ std::vector<uint32_t> order_of_least_peak(const Graph& graph, Memory& memory, co
                                           const Dependences& dependences, const std::vector<uint32_t>& position,
                                           std::vector<uint32_t> order) {
   Scheduler scheduler(graph, memory, units, dependences, position);
-  const int64_t as_it_is = scheduler.peak(order);
+  const int64_t as_it_is = scheduler.peak(order).bytes;
   if (as_it_is < kLeastBytes) return order;
-  std::vector<uint32_t> other = scheduler.from_the_end();
-  const int64_t saved = as_it_is - scheduler.peak(other);
-  return saved >= std::max(kLeastBytes, as_it_is / kLeastPart) ? other : order;
+  std::vector<uint32_t> best = order;
+  int64_t least = as_it_is - std::max(kLeastBytes, as_it_is / kLeastPart) + 1;
+  for (const std::vector<uint32_t>& other :
+       std::array{scheduler.with_moves(order), scheduler.with_moves(scheduler.from_the_end())}) {
+    const int64_t bytes = scheduler.peak(other).bytes;
+    if (bytes < least) best = other, least = bytes;
+  }
+  return best;
 }
 
 }  // namespace cresset::fuse

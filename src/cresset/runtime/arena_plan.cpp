@@ -12,8 +12,10 @@ constexpr int64_t kLeastGap = 4096;
 constexpr uint32_t kNone = UINT32_MAX;
 // A plan is good enough when it is within 1/kTolerance of what is needed at any rate, or wastes less than is worth
 // planning for; until then blocks are placed anew, about kPlacements of them in all. Outputs of less than 1/kTolerance
-// of what is alive together do not lend their memory: they would be held for longer, to save next to nothing.
-constexpr int64_t kTolerance = 64, kSmallWaste = 1 << 16;
+// of what is alive together do not lend their memory: they would be held for longer, to save next to nothing. Nor do
+// those of less than 1/kSmallPart that are made when the arena is not needed any more: it is given back before they are
+// allocated.
+constexpr int64_t kTolerance = 64, kSmallPart = 4, kSmallWaste = 1 << 16;
 constexpr size_t kPlacements = 4096, kMostRounds = 32;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -68,11 +70,15 @@ Blocks::Blocks(const Program& program, const std::vector<int64_t>& numbers, std:
 }
 
 void Blocks::add_bins(const Program& program, const std::vector<int64_t>& numbers) {
+  uint32_t needed = 0;  // the arena, up to this step
+  for (const Block& block : list)
+    if (block.output == kNone && block.bytes != 0) needed = std::max(needed, block.last);
   for (uint32_t t = 0; t < program.tensors.size(); ++t) {
     const TensorSlot& slot = program.tensors[t];
     const int64_t bytes = numbers[slot.bytes.index];
     if (slot.home != Home::Fresh) continue;
-    if (bytes < std::max(kLeastGap, alive / kTolerance) && !slot.continues.valid()) continue;
+    const int64_t least = std::max(kLeastGap, alive / (slot.first_step > needed ? kSmallPart : kTolerance));
+    if (bytes < least && !slot.continues.valid()) continue;
     bins.push_back({{t}, bytes, slot.first_step});
   }
   std::stable_sort(bins.begin(), bins.end(), [](const Bin& a, const Bin& b) { return a.bytes < b.bytes; });

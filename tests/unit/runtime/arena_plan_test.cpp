@@ -129,6 +129,19 @@ TEST(ArenaPlan, OutputsLendTheirMemoryUntilTheyAreWritten) {
   EXPECT_EQ(plan.bytes, 8192);
 }
 
+TEST(ArenaPlan, SmallOutputsMadeAfterItsLastUseDoNotLend) {
+  Tensors t;
+  t.add(65536, 0, 1);
+  const TensorId small = t.add(4096, 0, 1);
+  t.add(8192, 1, UINT32_MAX - 1, Home::Fresh);                        // smaller than a quarter, but made with it
+  const TensorId late = t.add(8192, 2, UINT32_MAX - 1, Home::Fresh);  // the arena is given back before
+  for (int i = 0; i < 3; ++i) t.program.steps.emplace_back(Copy{});
+  const ArenaPlan plan = t.plan();
+  expect_sound(t, plan);
+  EXPECT_NE(plan.places[small.index].host, late);
+  EXPECT_EQ(plan.end, 2);
+}
+
 TEST(ArenaPlan, KnowsWhatIsFreeDuringAStep) {
   Tensors t;
   const TensorId a = t.add(8192, 0, 0);
