@@ -309,13 +309,18 @@ at::Tensor Capture::make_result(graph::ValueId value) {
 }
 
 at::Tensor Capture::make_view(TraceTensor& parent, graph::OpId op, std::vector<graph::Arg> args, graph::ValueId value,
-                              sym::ExprId offset) {
+                              sym::ExprId offset, std::optional<std::vector<Extent>> within) {
   auto link = std::make_shared<ViewChain>();
   link->parent = parent.chain();
   link->op = op;
   link->args = std::move(args);
   link->parent_type = parent.type();
   link->type = graph_->type(value);
+  if (within) {
+    link->within = std::move(*within);
+  } else if (link->parent != nullptr) {
+    link->within = link->parent->within;
+  }
   return make_tensor(parent.storage_id(), std::move(link), value, offset);
 }
 

@@ -105,8 +105,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Aborts where write() would. Asked before what is written is computed: a random operator draws but once.
   void require_writable(const TraceTensor& tensor) const;
   at::Tensor make_result(graph::ValueId value);  // over a fresh storage
+  // within: those of the view's chain, where they are not its parent's.
   at::Tensor make_view(TraceTensor& parent, graph::OpId op, std::vector<graph::Arg> args, graph::ValueId value,
-                       sym::ExprId offset);
+                       sym::ExprId offset, std::optional<std::vector<Extent>> within = std::nullopt);
   // `copy` was made where eager may give a view of `source` (possible_views.h).
   void note_copy(const TraceTensor& source, const TraceTensor& copy);
   // Whether writing `target` would overwrite part of `read` only, which eager refuses. Guards what it finds.

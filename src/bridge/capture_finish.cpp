@@ -4,6 +4,8 @@
 #include "bridge/capture.h"
 #include "bridge/dtypes.h"
 #include "bridge/gradients.h"
+#include "bridge/sym_node.h"
+#include "bridge/tensor_geometry.h"
 
 namespace cresset::bridge {
 namespace {
@@ -100,6 +102,9 @@ graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, gr
   if (link.op == v.slice) return append(graph::op_id("aten::slice_scatter"), std::move(args), {link.parent_type})[0];
   if (link.op == v.select) return append(graph::op_id("aten::select_scatter"), std::move(args), {link.parent_type})[0];
   if (link.op == v.as_strided && link.parent == nullptr) {
+    const auto why = [] { return current_reason(); };
+    if (!geometry::decide_non_overlapping(env(), link.type.sizes, link.type.strides, why))
+      abort_capture("a write through aten::as_strided to elements that may share their memory");
     // A view of the base by numbers: they count from where its memory begins, as they do in the base's value.
     return append(graph::op_id("aten::as_strided_scatter"), std::move(args), {link.parent_type})[0];
   }
@@ -163,6 +168,8 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
       std::any_of(own_leaves_.begin(), own_leaves_.end(), [&](const at::Tensor& t) { return t.is_same(output); });
   spec.plain = plain_.contains(output.unsafeGetTensorImpl());
   spec.unrecorded = !spec.detached && gradient_node(output) == nullptr;
+  const bool recorded = storage.home == OutputSpec::Kind::GraphOutput || (!spec.detached && !spec.unrecorded);
+  if (!view && recorded && trace.chain() != nullptr) spec.within = trace.chain()->within;
   spec.conjugated = lazy.conjugated;
   spec.negated = lazy.negated;
   return spec;
@@ -181,6 +188,12 @@ std::vector<OutputSpec> Capture::outputs_of_part(const std::vector<at::Tensor>& 
   }
   graph_->outputs.swap(outputs);
   return specs;
+}
+
+std::vector<Extent> OutputSpec::extents() const {
+  std::vector<Extent> out = within;
+  out.push_back({sizes, strides, offset});
+  return out;
 }
 
 at::Tensor OutputSpec::marked(at::Tensor view) const {

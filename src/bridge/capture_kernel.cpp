@@ -252,18 +252,23 @@ class Call {
     return TraceTensor::from(tensor) != nullptr ? tensor : capture_.lift(tensor);
   }
 
+  static graph::OpId as_strided() {
+    static const graph::OpId op = graph::op_id("aten::as_strided");
+    return op;
+  }
+
   // Offset of a one-result view, from its operator. Views whose offset is the parent's need nothing.
   sym::ExprId view_offset(const TraceTensor& parent, const std::vector<Arg>& args) {
     sym::ExprPool& pool = capture_.env().pool();
     static const graph::OpId slice = graph::op_id("aten::slice.Tensor"), select = graph::op_id("aten::select.int"),
-                             as_strided = graph::op_id("aten::as_strided"), diagonal = graph::op_id("aten::diagonal");
+                             diagonal = graph::op_id("aten::diagonal");
     const graph::OpId op = entry_.functional;
     if (op == slice) return slice_offset(parent, args);
     if (op == select) {
       const size_t d = dim(parent, args[1]);
       return pool.add(parent.offset(), pool.mul(wrapped_index(parent, d, args[2]), parent.type().strides[d]));
     }
-    if (op == as_strided)
+    if (op == as_strided())
       return std::holds_alternative<graph::None>(args[3]) ? parent.offset() : std::get<sym::ExprId>(args[3]);
     if (op == diagonal) return diagonal_offset(parent, args);
     return parent.offset();
@@ -330,7 +335,8 @@ class Call {
     return pool.sub(parent.offset(), pool.mul(offset, parent.type().strides[dim(parent, args[2])]));
   }
 
-  at::Tensor one_view(TraceTensor& parent, graph::OpId op, std::vector<Arg> args) {
+  at::Tensor one_view(TraceTensor& parent, graph::OpId op, std::vector<Arg> args,
+                      std::optional<std::vector<Extent>> within = std::nullopt) {
     const std::vector<ValueId> results = capture_.call(op, args);
     const OpEntry* outer = std::exchange(current_op, &entry_);
     const sym::ExprId offset = op == entry_.functional ? view_offset(parent, args) : parent.offset();
@@ -339,7 +345,16 @@ class Call {
     // In inference mode, views of ordinary tensors are ordinary, and share their versions.
     std::optional<c10::InferenceMode> ordinary;
     if (c10::InferenceMode::is_enabled() && !argument(0).toTensor().is_inference()) ordinary.emplace(false);
-    return capture_.make_view(parent, op, std::move(args), results[0], rescaled(offset, parent.type().dtype, dtype));
+    return capture_.make_view(parent, op, std::move(args), results[0], rescaled(offset, parent.type().dtype, dtype),
+                              std::move(within));
+  }
+
+  // What a view by as_strided of `view` lies within (ViewChain).
+  static std::optional<std::vector<Extent>> extents(const TraceTensor& view) {
+    if (view.chain() == nullptr) return std::nullopt;
+    std::vector<Extent> out = view.chain()->within;
+    out.push_back({view.type().sizes, view.type().strides, view.offset()});
+    return out;
   }
 
   // as_strided speaks of the storage, whatever view of it the argument is.
@@ -378,11 +393,16 @@ class Call {
     if (!inside.value_or(false)) abort_capture("as_strided beyond an argument");
   }
 
+  at::Tensor strided(const at::Tensor& of, std::vector<Arg> args) {
+    std::optional<std::vector<Extent>> within = extents(*TraceTensor::from(of));
+    const at::Tensor base = memory_behind(of, args);
+    return one_view(*TraceTensor::from(base), entry_.functional, std::move(args), std::move(within));
+  }
+
   void view() {
     at::Tensor base = stand_in(0);
     std::vector<Arg> args = arguments(count_);
-    static const graph::OpId as_strided = graph::op_id("aten::as_strided");
-    if (entry_.functional == as_strided) base = memory_behind(base, args);
+    if (entry_.functional == as_strided()) return finish({strided(base, std::move(args))});
     TraceTensor& parent = *TraceTensor::from(base);
     if (arg_type(entry_.functional_handle->schema().returns()[0]) == ArgType::TensorList) return views(parent, args);
     if (entry_.functional_handle->schema().returns().size() != 1) abort_capture(entry_.name + " returns several views");
@@ -513,6 +533,17 @@ class Call {
     return c10::str(c10::IntArrayRef(sizes));
   }
 
+  // Eager refuses to write elements that share their memory, which it tells by a stride of 0.
+  void require_writable(const TraceTensor& target) {
+    capture_.require_writable(target);
+    sym::ExprPool& pool = capture_.env().pool();
+    const graph::TensorType& type = target.type();
+    for (size_t d = 0; d < type.rank(); ++d)
+      if (capture_.env().known_equal(type.strides[d], pool.constant(0)) &&
+          !decide_equal(type.sizes[d], pool.constant(1)))
+        abort_capture(entry_.name + " writes elements that share their memory");
+  }
+
   // Eager refuses to write memory that it reads elsewhere in the same operator.
   void check_overlap(const TraceTensor& target) {
     for (size_t i = 0; i < count_; ++i) {
@@ -528,7 +559,7 @@ class Call {
     at::Tensor self = argument(0).toTensor();
     at::Tensor target_tensor = stand_in(0);
     TraceTensor& target = *TraceTensor::from(target_tensor);
-    capture_.require_writable(target);
+    require_writable(target);
     check_overlap(target);
     const size_t kept = entry_.functional_handle->schema().arguments().size();
     std::vector<Arg> args = arguments(std::min(count_, kept));
@@ -552,7 +583,8 @@ class Call {
     TraceTensor* target = TraceTensor::from(self);
     if (target == nullptr || Guest::stand_in_of(self.unsafeGetTensorImpl()) != nullptr)
       abort_capture(entry_.name + " on a tensor from outside changes its shape for good");
-    at::Tensor result = one_view(*target, entry_.functional, arguments(count_));
+    at::Tensor result = entry_.functional == as_strided() ? strided(self, arguments(count_))
+                                                          : one_view(*target, entry_.functional, arguments(count_));
     target->become(*TraceTensor::from(result));
     finish({self});
   }
@@ -560,7 +592,7 @@ class Call {
   void out() {
     const size_t kept = count_ - entry_.out_arguments;
     for (size_t i = kept; i < count_; ++i)
-      if (argument(i).isTensor()) capture_.require_writable(*TraceTensor::from(stand_in(i)));
+      if (argument(i).isTensor()) require_writable(*TraceTensor::from(stand_in(i)));
     const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(kept));
     // Which dtypes an out argument may have differs from operator to operator, and meta kernels allow more.
     for (size_t i = 0; i < entry_.out_arguments; ++i)

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bridge/extent.h"
 #include "bridge/float_guard.h"
 #include "graph/graph.h"
 #include "runtime/program.h"
@@ -40,12 +41,15 @@ struct OutputSpec {
   DType dtype = DType::F32;
   std::vector<sym::ExprId> sizes, strides;
   sym::ExprId offset;
+  std::vector<Extent> within;  // what gradients reach the base through, outermost first (ViewChain::within)
   bool conjugated = false, negated = false;  // when its elements are read
   bool detached = false;                     // to autograd it is no view of what requires gradients
   bool unrecorded = false;                   // it is one, made where nothing was recorded
   bool plain = false;                        // of what has gradients: an alias without (y.detach() beside y)
   bool leaf = false;                         // gradients are wanted of it, and it begins there: the call made it
 
+  // The extents of `within`, then the view's own.
+  std::vector<Extent> extents() const;
   at::Tensor marked(at::Tensor view) const;  // conjugated, negated
 };
 

@@ -52,9 +52,11 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
     std::vector<sym::ExprId> kept = numbers;
     if (gradients_ != nullptr) kept.insert(kept.end(), gradients_->numbers().begin(), gradients_->numbers().end());
     for (const OutputSpec& spec : captured_.outputs) {
-      kept.insert(kept.end(), spec.sizes.begin(), spec.sizes.end());
-      kept.insert(kept.end(), spec.strides.begin(), spec.strides.end());
-      if (spec.is_view) kept.push_back(spec.offset);
+      for (const Extent& extent : spec.extents()) {
+        kept.insert(kept.end(), extent.sizes.begin(), extent.sizes.end());
+        kept.insert(kept.end(), extent.strides.begin(), extent.strides.end());
+        if (spec.is_view) kept.push_back(extent.offset);
+      }
     }
     drop_unused_calls(*captured_.graph, captured_.data_calls, symbols_, inputs.size(), std::move(kept));
   }

@@ -189,8 +189,13 @@ at::Tensor Interpreter::output(const OutputSpec& spec) {
     if (!spec.is_view) return base;
     if (spec.kind != OutputSpec::Kind::GraphOutput && spec.detached && base.requires_grad()) base = base.detach();
     const std::vector<int64_t> sizes = integers(spec.sizes), strides = integers(spec.strides);
-    if (to_torch(spec.dtype) == base.scalar_type())
-      return spec.marked(at::as_strided(base, sizes, strides, base.storage_offset() + integer(spec.offset)));
+    if (to_torch(spec.dtype) == base.scalar_type()) {
+      at::Tensor view = base;
+      for (const Extent& extent : spec.extents())
+        view = at::as_strided(view, integers(extent.sizes), integers(extent.strides),
+                              base.storage_offset() + integer(extent.offset));
+      return spec.marked(view);
+    }
     const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
     at::Tensor view = at::empty({0}, base.options().dtype(to_torch(spec.dtype)));
     return spec.marked(view.set_(

@@ -14,9 +14,11 @@ ResultViews::ResultViews(std::vector<OutputSpec> specs, const sym::ExprPool& poo
     const c10::ScalarType dtype = to_torch(spec.dtype);
     View view{std::move(spec), static_cast<uint32_t>(exprs.size()), dtype};
     if (view.spec.is_view) {
-      exprs.insert(exprs.end(), view.spec.sizes.begin(), view.spec.sizes.end());
-      exprs.insert(exprs.end(), view.spec.strides.begin(), view.spec.strides.end());
-      exprs.push_back(view.spec.offset);
+      for (const Extent& extent : view.spec.extents()) {
+        exprs.insert(exprs.end(), extent.sizes.begin(), extent.sizes.end());
+        exprs.insert(exprs.end(), extent.strides.begin(), extent.strides.end());
+        exprs.push_back(extent.offset);
+      }
     }
     views_.push_back(std::move(view));
   }
@@ -24,11 +26,17 @@ ResultViews::ResultViews(std::vector<OutputSpec> specs, const sym::ExprPool& poo
 }
 
 at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_t* geometry) const {
-  const size_t rank = v.spec.sizes.size();
   const int64_t* numbers = geometry + v.first;
+  at::Tensor parent = base;
+  for (const Extent& extent : v.spec.within) {
+    const size_t rank = extent.sizes.size();
+    parent = at::as_strided(parent, {numbers, rank}, {numbers + rank, rank}, base.storage_offset() + numbers[2 * rank]);
+    numbers += 2 * rank + 1;
+  }
+  const size_t rank = v.spec.sizes.size();
   const c10::IntArrayRef sizes(numbers, rank), strides(numbers + rank, rank);
   if (v.dtype == base.scalar_type())
-    return v.spec.marked(at::as_strided(base, sizes, strides, base.storage_offset() + numbers[2 * rank]));
+    return v.spec.marked(at::as_strided(parent, sizes, strides, base.storage_offset() + numbers[2 * rank]));
   // A view as another dtype: over the same memory, counted in other elements.
   const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
   at::Tensor made = at::empty({0}, base.options().dtype(v.dtype));

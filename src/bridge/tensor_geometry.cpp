@@ -9,6 +9,18 @@
 namespace cresset::bridge::geometry {
 namespace {
 
+// Dimensions that are not known to be 1, innermost first. Hints only choose which order to try to prove.
+std::vector<size_t> likely_order(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides) {
+  std::vector<size_t> order;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (!env.pool().is_const(env.simplify(sizes[d]), 1)) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(env.hint_or(strides[a], 1 << 30), -static_cast<int64_t>(a)) <
+           std::pair(env.hint_or(strides[b], 1 << 30), -static_cast<int64_t>(b));
+  });
+  return order;
+}
+
 // Dense when dimensions are laid out in `order`, innermost first.
 bool dense_in_order(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, const std::vector<size_t>& order) {
   sym::ExprPool& pool = env.pool();
@@ -74,15 +86,18 @@ bool is_channels_last_like(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& 
 }
 
 bool is_non_overlapping_and_dense(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides) {
-  std::vector<size_t> order;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (!env.pool().is_const(env.simplify(sizes[d]), 1)) order.push_back(d);
-  // Hints only choose which order to try to prove.
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(env.hint_or(strides[a], 1 << 30), -static_cast<int64_t>(a)) <
-           std::pair(env.hint_or(strides[b], 1 << 30), -static_cast<int64_t>(b));
-  });
-  return dense_in_order(env, sizes, strides, order);
+  return dense_in_order(env, sizes, strides, likely_order(env, sizes, strides));
+}
+
+bool decide_non_overlapping(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides,
+                            const std::function<sym::Reason()>& why) {
+  sym::ExprPool& pool = env.pool();
+  sym::ExprId reached = pool.constant(0);
+  for (const size_t d : likely_order(env, sizes, strides)) {
+    if (!env.evaluate(pool.gt(strides[d], reached), why).value_or(false)) return false;
+    reached = pool.add(reached, pool.mul(strides[d], pool.sub(sizes[d], pool.constant(1))));
+  }
+  return true;
 }
 
 sym::ExprId numel(sym::ShapeEnv& env, const Exprs& sizes) {

@@ -21,6 +21,9 @@ bool is_channels_last_like(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& 
 bool decide_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides,
                        const std::function<sym::Reason()>& why);
 bool is_non_overlapping_and_dense(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides);
+// Whether it is plain that no two elements share their memory: each stride steps over all that smaller strides reach.
+bool decide_non_overlapping(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides,
+                            const std::function<sym::Reason()>& why);
 sym::ExprId numel(sym::ShapeEnv& env, const Exprs& sizes);
 
 }  // namespace cresset::bridge::geometry

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "bridge/extent.h"
 #include "graph/graph.h"
 
 namespace cresset::bridge {
@@ -20,6 +21,9 @@ struct ViewChain {
   graph::OpId op;
   std::vector<graph::Arg> args;  // args[0] is the parent's value: filled in when replayed
   graph::TensorType parent_type, type;
+  // The views that as_strided was called on, outermost first. What lies outside of one of them gets no gradient through
+  // it, though the chain leads from the base at once: as_strided speaks of the whole storage.
+  std::vector<Extent> within;
 };
 using ViewChainPtr = std::shared_ptr<const ViewChain>;
 

@@ -559,3 +559,47 @@ def test_the_operator_at_which_a_piece_ends(program, front_end):
         for f, leaf in ((compiled, mine), (programs[program], its)):
             f(leaf).square().sum().backward()
         torch.testing.assert_close(mine.grad, its.grad)
+
+
+def as_tuple(results):
+    return results if isinstance(results, tuple) else (results,)
+
+
+def strided_parts_of_a_value(x):
+    z = x * 2
+    y = z[:, ::2]
+    return z, y, y.as_strided((3, 3), (1, 2)), y.as_strided((3, 2), (2, 1), 1)[1:].as_strided((2, 2), (1, 3))
+
+
+def strided_in_place(x):
+    y = (x * 2)[:, ::2]
+    return y.as_strided_((3, 3), (1, 2)).sin()
+
+
+@pytest.mark.parametrize("front_end", ["trace", "evaluate"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x[:, ::2].as_strided((3, 3), (1, 2)),
+        lambda x: x[1:, ::2].as_strided((3, 3), (1, 2), 2).t()[1:].as_strided((2, 2), (3, 1)),
+        lambda x: (x.unfold(1, 3, 2), x.unfold(1, 3, 2).as_strided((2, 4), (3, 1))),
+        lambda x: (x[1], x[1].as_strided((4,), (2,)).detach()),
+        strided_parts_of_a_value,
+        strided_in_place,
+    ],
+    ids=["a part", "parts of parts", "overlapping", "without gradients", "of a value", "in place"],
+)
+def test_what_lies_outside_of_a_strided_view_gets_no_gradient(program, front_end):
+    compiled = cresset.compile(program, options={"frontend": front_end})
+    for shape in ((4, 6), (4, 6), (5, 8)):
+        mine = torch.randn(shape, requires_grad=True)
+        its = mine.detach().requires_grad_()
+        for a, b in zip(as_tuple(compiled(mine)), as_tuple(program(its)), strict=True):
+            torch.testing.assert_close(a, b)
+            assert a.stride() == b.stride() and a.requires_grad == b.requires_grad
+            if not b.requires_grad:
+                continue
+            tangent = torch.randn(b.shape)
+            (found,) = torch.autograd.grad(a, mine, tangent, retain_graph=True)
+            (expected,) = torch.autograd.grad(b, its, tangent, retain_graph=True)
+            torch.testing.assert_close(found, expected)
