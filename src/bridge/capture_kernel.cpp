@@ -16,6 +16,7 @@
 #include "bridge/generic_rule.h"
 #include "bridge/native_call.h"
 #include "bridge/overloads.h"
+#include "bridge/own_derivatives.h"
 #include "bridge/recurrent_layers.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_composites.h"
@@ -741,6 +742,7 @@ namespace {
 Registry& registry() {
   static Registry* const one = [] {
     install_symbolic_composites();
+    install_own_derivatives();
     // torch gives its own backends' autograd keys a fallback; without one, operators that have no autograd kernel (most
     // custom ones) would have nothing to run on a trace tensor.
     static torch::Library autograd(torch::Library::IMPL, "_", c10::DispatchKey::AutogradPrivateUse3, __FILE__,

@@ -6,10 +6,13 @@
 #include <ATen/ops/div.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/expm1.h>
 #include <ATen/ops/ge.h>
 #include <ATen/ops/gt.h>
 #include <ATen/ops/le.h>
 #include <ATen/ops/lerp.h>
+#include <ATen/ops/log1p.h>
 #include <ATen/ops/lt.h>
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/mul.h>
@@ -89,16 +92,76 @@ class Rewrite {
     const at::ScalarType wide = at::toOpMathType(self().scalar_type());
     return at::sub(number(1, wide), self().to(wide)).to(self().scalar_type());
   }
-  at::Tensor leaky() const {
-    const at::ScalarType wide = at::toOpMathType(self().scalar_type());
-    const at::Tensor x = self().to(wide);
-    return at::where(x.gt(0), x, x.mul(number(1, wide))).to(self().scalar_type());
-  }
+  // Tensor and number i in the dtype that eager's kernels compute in; what they compute in the dtype of tensor 0.
+  at::Tensor operand(size_t i) const { return tensor(i).to(at::toOpMathType(self().scalar_type())); }
+  at::Tensor factor(size_t i) const { return number(i, at::toOpMathType(self().scalar_type())); }
+  at::Tensor result(const at::Tensor& computed) const { return computed.to(self().scalar_type()); }
 
  private:
   const torch::jit::Stack& stack_;
   size_t count_;
 };
+
+// ---- activations, and their derivatives: (gradient, self or result, ...)
+
+std::optional<at::Tensor> leaky(const Rewrite& r) {
+  const at::Tensor x = r.operand(0);
+  return r.result(at::where(x.gt(0), x, x.mul(r.factor(1))));
+}
+std::optional<at::Tensor> leaky_backward(const Rewrite& r) {
+  const at::Tensor gradient = r.operand(0);
+  return r.result(at::where(r.operand(1).gt(0), gradient, gradient.mul(r.factor(2))));
+}
+
+// (self, alpha, scale, input_scale)
+std::optional<at::Tensor> elu(const Rewrite& r) {
+  const at::Tensor x = r.operand(0), scale = r.factor(2);
+  const at::Tensor below = at::expm1(x.mul(r.factor(3))).mul(r.factor(1).mul(scale));
+  return r.result(at::where(x.lt(0), below, x.mul(scale)));
+}
+// (gradient, alpha, scale, input_scale, is_result, self)
+std::optional<at::Tensor> elu_backward(const Rewrite& r) {
+  if (r.argument(4).toBool()) return std::nullopt;
+  const at::Tensor gradient = r.operand(0), x = r.operand(5), scale = r.factor(2), inner = r.factor(3);
+  const at::Tensor below = gradient.mul(inner).mul(r.factor(1).mul(scale)).mul(at::exp(x.mul(inner)));
+  return r.result(at::where(x.le(0), below, gradient.mul(scale)));
+}
+
+// (self, beta, threshold)
+std::optional<at::Tensor> softplus(const Rewrite& r) {
+  const at::Tensor x = r.operand(0), beta = r.factor(1), scaled = x.mul(beta);
+  return r.result(at::where(scaled.gt(r.factor(2)), x, at::log1p(at::exp(scaled)).div(beta)));
+}
+std::optional<at::Tensor> softplus_backward(const Rewrite& r) {
+  const at::Tensor gradient = r.operand(0), scaled = r.operand(1).mul(r.factor(2)), z = at::exp(scaled);
+  return r.result(at::where(scaled.gt(r.factor(3)), gradient, gradient.mul(z).div(z.add(1))));
+}
+
+// (self, least, greatest)
+std::optional<at::Tensor> hardtanh(const Rewrite& r) {
+  return at::clamp(r.self(), std::optional(r.number(1)), std::optional(r.number(2)));
+}
+std::optional<at::Tensor> hardtanh_backward(const Rewrite& r) {
+  const at::Tensor x = r.operand(1);
+  return at::where(x.le(r.factor(2)).logical_or(x.ge(r.factor(3))), 0, r.self());
+}
+
+// (self, threshold, value)
+std::optional<at::Tensor> threshold(const Rewrite& r) {
+  return at::where(r.operand(0).le(r.factor(1)), r.number(2), r.self());
+}
+std::optional<at::Tensor> threshold_backward(const Rewrite& r) {
+  return at::where(r.operand(1).le(r.factor(2)), 0, r.self());
+}
+
+std::optional<at::Tensor> hardshrink(const Rewrite& r) {
+  const at::Tensor x = r.operand(0), bound = r.factor(1);
+  return at::where(x.ge(bound.neg()).logical_and(x.le(bound)), 0, r.self());
+}
+std::optional<at::Tensor> shrink_backward(const Rewrite& r) {
+  const at::Tensor x = r.operand(1), bound = r.factor(2);
+  return at::where(x.ge(bound.neg()).logical_and(x.le(bound)), 0, r.self());
+}
 
 using Rule = std::optional<at::Tensor> (*)(const Rewrite&);
 
@@ -109,22 +172,14 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten::fill_.Scalar", [](const Rewrite& r) { return std::optional(r.number(1)); }},
       {"aten::rsub.Scalar", [](const Rewrite& r) { return r.reversed_difference(); }},
       {"aten::add.Tensor", [](const Rewrite& r) { return r.scaled_sum(true); }},
-      {"aten::add_.Tensor", [](const Rewrite& r) { return r.scaled_sum(true); }},
       {"aten::sub.Tensor", [](const Rewrite& r) { return r.scaled_sum(false); }},
-      {"aten::sub_.Tensor", [](const Rewrite& r) { return r.scaled_sum(false); }},
       {"aten::add.Scalar", [](const Rewrite& r) { return r.with_number<&add_tensors>(); }},
       {"aten::sub.Scalar", [](const Rewrite& r) { return r.with_number<&subtract_tensors>(); }},
       {"aten::mul.Scalar", [](const Rewrite& r) { return r.with_number<&multiply_tensors>(); }},
       {"aten::div.Scalar", [](const Rewrite& r) { return r.with_number<&divide_tensors>(); }},
       {"aten::addcdiv", [](const Rewrite& r) { return r.with_product(true); }},
-      {"aten::addcdiv_", [](const Rewrite& r) { return r.with_product(true); }},
       {"aten::addcmul", [](const Rewrite& r) { return r.with_product(false); }},
-      {"aten::addcmul_", [](const Rewrite& r) { return r.with_product(false); }},
       {"aten::clamp",
-       [](const Rewrite& r) {
-         return std::optional(at::clamp(r.self(), std::optional(r.number(1)), std::optional(r.number(2))));
-       }},
-      {"aten::clamp_",
        [](const Rewrite& r) {
          return std::optional(at::clamp(r.self(), std::optional(r.number(1)), std::optional(r.number(2))));
        }},
@@ -139,10 +194,19 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten::pow.Tensor_Scalar", [](const Rewrite& r) { return std::optional(at::pow(r.self(), r.number(1))); }},
       {"aten::lerp.Scalar",
        [](const Rewrite& r) { return std::optional(at::lerp(r.self(), r.tensor(1), r.number(2))); }},
-      {"aten::lerp_.Scalar",
-       [](const Rewrite& r) { return std::optional(at::lerp(r.self(), r.tensor(1), r.number(2))); }},
       {"aten::remainder.Scalar", [](const Rewrite& r) { return std::optional(at::remainder(r.self(), r.number(1))); }},
-      {"aten::leaky_relu", [](const Rewrite& r) { return std::optional(r.leaky()); }},
+      {"aten::leaky_relu", leaky},
+      {"aten::leaky_relu_backward", leaky_backward},
+      {"aten::elu", elu},
+      {"aten::elu_backward", elu_backward},
+      {"aten::softplus", softplus},
+      {"aten::softplus_backward", softplus_backward},
+      {"aten::hardtanh", hardtanh},
+      {"aten::hardtanh_backward", hardtanh_backward},
+      {"aten::threshold", threshold},
+      {"aten::threshold_backward", threshold_backward},
+      {"aten::hardshrink", hardshrink},
+      {"aten::hardshrink_backward", shrink_backward},
       {"aten::eq.Scalar", [](const Rewrite& r) { return std::optional(at::eq(r.self(), r.number(1))); }},
       {"aten::ne.Scalar", [](const Rewrite& r) { return std::optional(at::ne(r.self(), r.number(1))); }},
       {"aten::gt.Scalar", [](const Rewrite& r) { return std::optional(at::gt(r.self(), r.number(1))); }},
@@ -189,6 +253,12 @@ std::optional<at::Tensor> filled(const std::string& name, const Rewrite& r) {
   return at::empty_like(r.self(), number.options(), format).copy_(number);
 }
 
+// Of an in-place operator: aten::add_.Tensor is made as aten::add.Tensor is.
+std::string functional(std::string name) {
+  const size_t end = std::min(name.find('.'), name.size());
+  return name[end - 1] == '_' ? name.erase(end - 1, 1) : name;
+}
+
 bool makes_of_number(const std::string& name) {
   return name == "aten::full" || name == "aten::scalar_tensor" || name == "aten::new_full" || name == "aten::full_like";
 }
@@ -200,7 +270,7 @@ std::optional<at::Tensor> with_float_tensors(const std::string& name, const torc
   if (makes_of_number(name)) return filled(name, call);
   if (name == "aten::pow.Scalar" && call.applies(1))
     return at::pow(call.number(0, call.tensor(1).scalar_type()), call.tensor(1));
-  const auto rule = rules().find(name);
+  const auto rule = rules().find(rules().count(name) != 0 ? name : functional(name));
   if (rule == rules().end() || !call.applies(0)) return std::nullopt;
   return rule->second(call);
 }

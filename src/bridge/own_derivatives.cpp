@@ -1,0 +1,197 @@
+#include "bridge/own_derivatives.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/functorch/DynamicLayer.h>
+#include <ATen/ops/lerp.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/where.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include "bridge/sym_node.h"
+
+namespace cresset::bridge {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// The one element of all that is returned: its gradient is shared by the elements that equal it.
+using Choice = at::Tensor (*)(const at::Tensor&);
+template <Choice choose>
+struct Chosen : torch::autograd::Function<Chosen<choose>> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& self) {
+    at::Tensor out = choose(self);
+    context->save_for_backward({self, out});
+    return out;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &self = saved[0], &out = saved[1];
+    const at::Tensor equal = (self == out).logical_or(self.isnan().logical_and(out.isnan()));
+    return {at::where(equal, gradients[0] / equal.sum(), 0).to(self.scalar_type()).contiguous()};
+  }
+};
+
+// Of a factor that is 0: the product of the others. All others are divided out.
+struct Product : torch::autograd::Function<Product> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& self, int64_t dim, bool keep) {
+    at::Tensor out = self.prod(dim, keep);
+    context->save_for_backward({self, out});
+    context->saved_data["dim"] = dim;
+    context->saved_data["keep"] = keep;
+    return out;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const int64_t dim = context->saved_data["dim"].toInt();
+    const bool keep = context->saved_data["keep"].toBool();
+    const at::Tensor& self = saved[0];
+    const at::Tensor out = keep ? saved[1] : saved[1].unsqueeze(dim),
+                     gradient = keep ? gradients[0] : gradients[0].unsqueeze(dim);
+    const at::Tensor zero = self == 0, zeros = zero.sum(dim, true), others = at::where(zero, 1, self).prod(dim, true);
+    const at::Tensor of_zero = at::where(zeros == 1, gradient * others, 0),
+                     divided = at::where(zeros == 0, gradient * (out / self), 0);
+    return {at::where(zero, of_zero, divided).to(self.scalar_type()), {}, {}};
+  }
+};
+
+at::Tensor sums_from_the_end(const at::Tensor& of, int64_t dim) { return of.flip(dim).cumsum(dim).flip(dim); }
+
+// Before the first 0 each factor is divided out; that 0 is left out of the products behind it; what follows has no
+// part in anything but zeros.
+struct Products : torch::autograd::Function<Products> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& self, int64_t dim) {
+    at::Tensor out = self.cumprod(dim);
+    context->save_for_backward({self, out});
+    context->saved_data["dim"] = dim;
+    return out;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const int64_t dim = context->saved_data["dim"].toInt();
+    const at::Tensor &self = saved[0], &out = saved[1], &gradient = gradients[0];
+    const at::Tensor zero = self == 0, zeros = zero.cumsum(dim), first = zero.logical_and(zeros == 1);
+    const at::Tensor others = at::where(first, 1, self).cumprod(dim);
+    const at::Tensor of_first = at::where(first, sums_from_the_end(others * gradient, dim), 0);
+    return {at::where(zeros == 0, sums_from_the_end(out * gradient, dim) / self, of_first).to(self.scalar_type()), {}};
+  }
+};
+
+at::Tensor largest(const at::Tensor& t) { return t.max(); }
+at::Tensor smallest(const at::Tensor& t) { return t.min(); }
+at::Tensor middle(const at::Tensor& t) { return t.median(); }
+at::Tensor middle_number(const at::Tensor& t) { return t.nanmedian(); }
+
+using Arguments = std::vector<c10::IValue>;
+
+template <Choice choose>
+at::Tensor chosen(const Arguments& args) {
+  return Chosen<choose>::apply(args[0].toTensor());
+}
+
+// A dtype that is asked for is left to autograd, as are numbers.
+at::Tensor product(const Arguments& args) {
+  const at::Tensor self = args[0].toTensor();
+  if (!args[1].isNone() || self.dim() == 0) return {};
+  return Product::apply(self.reshape(-1), 0, false);
+}
+at::Tensor product_along(const Arguments& args) {
+  const at::Tensor self = args[0].toTensor();
+  if (!args[3].isNone() || self.dim() == 0) return {};
+  return Product::apply(self, c10::maybe_wrap_dim(args[1].toInt(), self.dim()), args[2].toBool());
+}
+at::Tensor products(const Arguments& args) {
+  const at::Tensor self = args[0].toTensor();
+  if (!args[2].isNone() || self.dim() == 0) return {};
+  return Products::apply(self, c10::maybe_wrap_dim(args[1].toInt(), self.dim()));
+}
+
+// A float without a number, as the tensor that another form of the operator takes; undefined for any other.
+at::Tensor float_tensor(const c10::IValue& value, at::ScalarType dtype) {
+  if (!value.isSymFloat() || !at::isFloatingType(dtype)) return {};
+  const at::Tensor made = SymNode::operand_of(value.toSymFloat().toSymNodeImpl());
+  return made.defined() ? made.to(dtype) : made;
+}
+
+at::Tensor interpolated(const Arguments& args) {
+  const at::Tensor self = args[0].toTensor(), weight = float_tensor(args[2], self.scalar_type());
+  return weight.defined() ? at::lerp(self, args[1].toTensor(), weight) : weight;
+}
+at::Tensor power(const Arguments& args) {
+  const at::Tensor self = args[0].toTensor(), exponent = float_tensor(args[1], self.scalar_type());
+  return exponent.defined() ? at::pow(self, exponent) : exponent;
+}
+
+// Whether autograd notes the call, and nothing else does: derivatives forwards and transforms of functions want rules
+// of their own.
+bool is_recorded(const Arguments& args) {
+  if (!at::functorch::getDynamicLayerStack().empty()) return false;
+  bool wanted = false;
+  for (const c10::IValue& arg : args) {
+    if (!arg.isTensor() || !arg.toTensor().defined()) continue;
+    if (arg.toTensor()._fw_grad(/*level=*/0).defined()) return false;
+    wanted = wanted || arg.toTensor().requires_grad();
+  }
+  return wanted && at::GradMode::is_enabled() && at::isFloatingType(args[0].toTensor().scalar_type());
+}
+
+struct OwnDerivative {
+  const char* name;
+  at::Tensor (*apply)(const Arguments&);  // undefined: autograd's own is right
+};
+
+constexpr OwnDerivative kOwn[] = {
+    {"max", chosen<largest>},
+    {"min", chosen<smallest>},
+    {"median", chosen<middle>},
+    {"nanmedian", chosen<middle_number>},
+    {"prod", product},
+    {"prod.dim_int", product_along},
+    {"cumprod", products},
+    {"lerp.Scalar", interpolated},
+    {"pow.Tensor_Scalar", power},
+};
+
+// Autograd's own kernel does the rest of the calls: that of another backend, which is the same one.
+class Kernel final : public c10::OperatorKernel {
+ public:
+  Kernel(const OwnDerivative& own, c10::SafeKernelFunction autograd) : own_(own), autograd_(std::move(autograd)) {}
+
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) const {
+    const size_t count = op.schema().arguments().size();
+    const Arguments args(stack->end() - static_cast<long>(count), stack->end());
+    const at::Tensor made = is_recorded(args) ? own_.apply(args) : at::Tensor();
+    if (!made.defined()) return autograd_.callBoxed(op, keys, stack);
+    torch::jit::drop(*stack, count);
+    torch::jit::push(*stack, made);
+  }
+
+ private:
+  const OwnDerivative& own_;
+  c10::SafeKernelFunction autograd_;
+};
+
+}  // namespace
+
+void install_own_derivatives() {
+  static auto* library = [] {
+    auto* made =
+        new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradPrivateUse3, __FILE__, __LINE__);
+    for (const OwnDerivative& own : kOwn) {
+      const std::string name = own.name;
+      const size_t dot = std::min(name.find('.'), name.size());
+      const std::string overload = dot < name.size() ? name.substr(dot + 1) : std::string();
+      const c10::OperatorHandle op =
+          c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name.substr(0, dot)).c_str(), overload.c_str());
+      auto kernel = std::make_unique<Kernel>(own, op.getComputedKernelForDispatchKey(c10::DispatchKey::AutogradCPU));
+      made->impl(own.name,
+                 torch::CppFunction::makeFromBoxedKernel(c10::BoxedKernel::makeFromFunctor(std::move(kernel))));
+    }
+    return made;
+  }();
+  (void)library;
+}
+
+}  // namespace cresset::bridge
