@@ -73,9 +73,11 @@ struct Products : torch::autograd::Function<Products> {
     const int64_t dim = context->saved_data["dim"].toInt();
     const at::Tensor &self = saved[0], &out = saved[1], &gradient = gradients[0];
     const at::Tensor zero = self == 0, zeros = zero.cumsum(dim), first = zero.logical_and(zeros == 1);
-    const at::Tensor others = at::where(first, 1, self).cumprod(dim);
-    const at::Tensor of_first = at::where(first, sums_from_the_end(others * gradient, dim), 0);
-    return {at::where(zeros == 0, sums_from_the_end(out * gradient, dim) / self, of_first).to(self.scalar_type()), {}};
+    const at::Tensor before = zeros == 0, others = at::where(first, 1, self).cumprod(dim);
+    const at::Tensor of_first = at::where(before, 0, others * gradient).sum(dim, true);
+    return {at::where(before, sums_from_the_end(out * gradient, dim) / self, at::where(first, of_first, 0))
+                .to(self.scalar_type()),
+            {}};
   }
 };
 
