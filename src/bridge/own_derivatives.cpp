@@ -4,10 +4,14 @@
 #include <ATen/functorch/DynamicLayer.h>
 #include <ATen/ops/lerp.h>
 #include <ATen/ops/pow.h>
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/std.h>
+#include <ATen/ops/var.h>
 #include <ATen/ops/where.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
+
+#include <algorithm>
+#include <numeric>
 
 #include "bridge/sym_node.h"
 
@@ -59,6 +63,51 @@ struct Product : torch::autograd::Function<Product> {
 
 at::Tensor sums_from_the_end(const at::Tensor& of, int64_t dim) { return of.flip(dim).cumsum(dim).flip(dim); }
 
+std::vector<int64_t> all_dims(const at::Tensor& of) {
+  std::vector<int64_t> dims(static_cast<size_t>(of.dim()));
+  std::iota(dims.begin(), dims.end(), int64_t{0});
+  return dims;
+}
+c10::SymInt elements_along(const at::Tensor& of, const std::vector<int64_t>& dims) {
+  c10::SymInt count = 1;
+  for (const int64_t dim : dims) count = count * of.sym_size(dim);
+  return count;
+}
+
+// Variance, or its root.
+template <bool root>
+struct Spread : torch::autograd::Function<Spread<root>> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& self, const std::vector<int64_t>& dims,
+                            int64_t correction, bool keep) {
+    at::Tensor out = root ? at::std(self, dims, correction, keep) : at::var(self, dims, correction, keep);
+    context->save_for_backward({self, out});
+    context->saved_data["dims"] = dims;
+    context->saved_data["correction"] = correction;
+    context->saved_data["keep"] = keep;
+    return out;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &self = saved[0], &out = saved[1];
+    const std::vector<int64_t> dims = context->saved_data["dims"].toIntVector();
+    at::Tensor gradient = root ? at::where(out == 0, 0, gradients[0] / (out * 2)) : gradients[0];
+    if (!context->saved_data["keep"].toBool())
+      for (const int64_t dim : dims) gradient = gradient.unsqueeze(dim);
+    const c10::SymInt freedom = elements_along(self, dims) - context->saved_data["correction"].toInt();
+    return {(gradient * 2 * (self - self.mean(dims, true))).div(at::Scalar(freedom)), {}, {}, {}};
+  }
+};
+
+struct Sums : torch::autograd::Function<Sums> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& self, int64_t dim) {
+    context->saved_data["dim"] = dim;
+    return self.cumsum(dim);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {sums_from_the_end(gradients[0], context->saved_data["dim"].toInt()), {}};
+  }
+};
+
 // Before the first 0 each factor is divided out; that 0 is left out of the products behind it; what follows has no
 // part in anything but zeros.
 struct Products : torch::autograd::Function<Products> {
@@ -109,6 +158,25 @@ at::Tensor products(const Arguments& args) {
   if (!args[2].isNone() || self.dim() == 0) return {};
   return Products::apply(self, c10::maybe_wrap_dim(args[1].toInt(), self.dim()));
 }
+at::Tensor sums(const Arguments& args) {
+  const at::Tensor self = args[0].toTensor();
+  if (!args[2].isNone() || self.dim() == 0) return {};
+  return Sums::apply(self, c10::maybe_wrap_dim(args[1].toInt(), self.dim()));
+}
+
+// Where data gives the number of elements, of which autograd makes a float.
+template <bool root>
+at::Tensor spread(const Arguments& args) {
+  const at::Tensor self = args[0].toTensor();
+  if (!args[2].isNone() && !args[2].isInt()) return {};
+  std::vector<int64_t> dims = args[1].isNone() ? std::vector<int64_t>() : args[1].toIntVector();
+  for (int64_t& dim : dims) dim = c10::maybe_wrap_dim(dim, self.dim());
+  std::sort(dims.begin(), dims.end());
+  if (dims.empty()) dims = all_dims(self);
+  const c10::SymInt count = elements_along(self, dims);
+  if (!count.is_symbolic() || count.toSymNodeImplUnowned()->has_hint()) return {};
+  return Spread<root>::apply(self, dims, args[2].isNone() ? 1 : args[2].toInt(), args[3].toBool());
+}
 
 // A float without a number, as the tensor that another form of the operator takes; undefined for any other.
 at::Tensor float_tensor(const c10::IValue& value, at::ScalarType dtype) {
@@ -152,6 +220,9 @@ constexpr OwnDerivative kOwn[] = {
     {"prod", product},
     {"prod.dim_int", product_along},
     {"cumprod", products},
+    {"cumsum", sums},
+    {"var.correction", spread<false>},
+    {"std.correction", spread<true>},
     {"lerp.Scalar", interpolated},
     {"pow.Tensor_Scalar", power},
 };

@@ -19,6 +19,9 @@ REDUCING = {
     "prod kept": lambda x: x.prod(0, keepdim=True),
     "cumprod": lambda x: x.cumprod(-1),
     "cumprod of the first": lambda x: x.cumprod(0),
+    "cumsum": lambda x: x.cumsum(-1),
+    "spread": lambda x: x[x > -9].var() + x[x < 9].std(unbiased=False) + x[x[:, 0] > -9].var(0).sum(),
+    "sums of selected": lambda x: x[x > -9].cumsum(0) * x[x[:, 0] < 9].cumsum(1).sum(),
     "selected": lambda x: x[x > -9].prod() + x[x > -9].max() + x[x < 9].cumprod(0),
 }
 
