@@ -146,3 +146,28 @@ def test_what_wraps_around(name):
     compiled = cresset.compile(WRAPPED[name])
     for shape in ((3, 5, 40), (2, 4, 17), (1, 3, 3), (2, 2, 0), (2, 3, 1), (5, 6, 70)):
         assert_same_call(WRAPPED[name], compiled, torch.randn(shape))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_small_convolutions_of_volumes_are_contiguous(transposed):
+    """ATen's own code takes them, which does not write channels last; oneDNN takes the others."""
+
+    def f(x, weight, groups):
+        return (torch.nn.functional.conv_transpose3d if transposed else torch.nn.functional.conv3d)(
+            x, weight, groups=groups
+        )
+
+    compiled = cresset.compile(f)
+    for batch, channels, side, groups in (
+        (2, 4, 5, 1),
+        (1, 4, 5, 1),
+        (1, 4, 5, 2),
+        (1, 16, 40, 1),
+        (3, 4, 6, 1),
+        (1, 2, 7, 1),
+    ):
+        x = torch.randn(batch, channels, 4, side, side).to(memory_format=torch.channels_last_3d)
+        weight = torch.randn((channels, 4, 3, 3, 3) if transposed else (4, channels // groups, 3, 3, 3))
+        got, expected = compiled(x, weight, groups), f(x, weight, groups)
+        assert got.stride() == expected.stride(), (batch, channels, side, groups)
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)

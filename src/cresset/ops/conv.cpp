@@ -64,11 +64,23 @@ Result<ExprId> conv_channels(ShapeContext& shapes, const ConvArgs& conv) {
   return conv.transposed ? second : first;
 }
 
-// Every CPU backend writes channels-last when either operand is: but for doubles.
+// Whether ATen gives a convolution of volumes to oneDNN; its own code takes what is small.
+bool is_large_volume(ShapeContext& shapes, const ConvArgs& conv) {
+  ExprPool& pool = shapes.pool();
+  constexpr int64_t kSmall = 20480;
+  const auto exceeds = [&](ExprId e, int64_t bound) { return shapes.decide(pool.gt(e, pool.constant(bound))); };
+  const Sizes &input = conv.input.sizes, &kernel = conv.weight.sizes;
+  return exceeds(conv.groups, 1) || (exceeds(kernel[3], 3) && exceeds(kernel[4], 3)) || exceeds(input[0], 1) ||
+         exceeds(pool.mul(pool.mul(input[0], input[1]), pool.mul(input[2], input[3])), kSmall);
+}
+
+// Every CPU backend writes channels-last when either operand is: but for doubles, and ATen's own for volumes.
 MemoryFormat conv_format(ShapeContext& shapes, const ConvArgs& conv) {
   if (conv.input.rank() < 4 || conv.input.dtype == DType::F64) return MemoryFormat::Contiguous;
-  const MemoryFormat input = shapes.suggest_format(conv.input);
-  return input != MemoryFormat::Contiguous ? input : shapes.suggest_format(conv.weight);
+  const MemoryFormat input = shapes.suggest_format(conv.input),
+                     format = input != MemoryFormat::Contiguous ? input : shapes.suggest_format(conv.weight);
+  const bool volumes = format != MemoryFormat::Contiguous && conv.input.rank() == 5 && conv.input.dtype == DType::F32;
+  return volumes && !is_large_volume(shapes, conv) ? MemoryFormat::Contiguous : format;
 }
 
 Result<Types> convolution_shape(ShapeContext& shapes, const OpArgs& args) {
