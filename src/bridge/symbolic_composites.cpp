@@ -8,6 +8,7 @@
 #include <ATen/ops/_pad_circular_ops.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/cov_ops.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/fill_diagonal_ops.h>
 #include <ATen/ops/native_batch_norm.h>
@@ -321,6 +322,33 @@ at::Tensor& fill_diagonal(at::Tensor& self, const at::Scalar& value, bool wrap) 
   return self;
 }
 
+// As ATen does it, with sizes that it asks for as numbers.
+at::Tensor kron(const at::Tensor& self, const at::Tensor& other) {
+  const auto rank = static_cast<size_t>(std::max(self.dim(), other.dim()));
+  std::vector<c10::SymInt> left(2 * rank, 1), right(2 * rank, 1), sizes(rank);
+  const auto put = [&](std::vector<c10::SymInt>& into, const at::Tensor& of, size_t second) {
+    const size_t missing = rank - static_cast<size_t>(of.dim());
+    for (size_t d = missing; d < rank; ++d) into[2 * d + second] = of.sym_size(static_cast<int64_t>(d - missing));
+  };
+  put(left, self, 0);
+  put(right, other, 1);
+  for (size_t d = 0; d < rank; ++d) sizes[d] = left[2 * d] * right[2 * d + 1];
+  return self.reshape_symint(left).mul(other.reshape_symint(right)).reshape_symint(sizes);
+}
+
+// Weights and what ATen warns of are left to it.
+at::Tensor cov(const at::Tensor& self, int64_t correction, const Optional& frequencies, const Optional& weights) {
+  const bool plain = !(frequencies && frequencies->defined()) && !(weights && weights->defined());
+  const bool usual = plain && self.dim() >= 1 && self.dim() <= 2 && self.scalar_type() != at::kBool;
+  const at::Tensor rows = usual && self.dim() == 1 ? self.unsqueeze(0) : self;
+  if (!usual || !rows.sym_size(1).sym_gt(correction).guard_bool(__FILE__, __LINE__))
+    return at::_ops::cov::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), self, correction, frequencies,
+                                     weights);
+  const c10::SymInt count = rows.sym_size(1);
+  const at::Tensor centered = rows - rows.sum(1).div(at::Scalar(count)).unsqueeze(1);
+  return centered.mm(centered.t().conj()).div(at::Scalar(count - correction)).squeeze();
+}
+
 }  // namespace
 
 void install_symbolic_composites() {
@@ -350,6 +378,8 @@ void install_symbolic_composites() {
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
       made->back()->impl("_pad_circular", TORCH_FN(pad_circular));
       made->back()->impl("fill_diagonal_", TORCH_FN(fill_diagonal));
+      made->back()->impl("kron", TORCH_FN(kron));
+      made->back()->impl("cov", TORCH_FN(cov));
       made->back()->impl("stft", torch::CppFunction::makeFromBoxedFunction<&stft>());
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());
     }

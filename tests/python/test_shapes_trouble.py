@@ -225,6 +225,17 @@ def loss_of_what_is_not_masked(n, h, w):
     return f, (torch.randn(h, w), torch.randint(0, w, (h,)))
 
 
+def products_of_pairs(n, h, w):
+    return lambda x, y: (torch.kron(x, y), torch.kron(y, x[0]), torch.kron(x.t(), y.t()) + 1), (
+        torch.randn(h, w),
+        torch.randn(3, h),
+    )
+
+
+def covariances(n, h, w):
+    return lambda x: (torch.cov(x), torch.corrcoef(x), x[0].cov(correction=0)), (torch.randn(h, w),)
+
+
 PROGRAMS = [
     value for value in list(globals().values()) if getattr(value, "__code__", None) and value.__module__ == __name__
 ]
@@ -248,6 +259,8 @@ WITH_GRADIENTS = [
     bags_of_embeddings,
     smoothed_labels,
     variance,
+    products_of_pairs,
+    covariances,
     resized_with_channels_last,
     selected_by_a_broadcast_mask,
     loss_of_what_is_not_masked,
