@@ -236,6 +236,16 @@ def covariances(n, h, w):
     return lambda x: (torch.cov(x), torch.corrcoef(x), x[0].cov(correction=0)), (torch.randn(h, w),)
 
 
+def windows_of_what_is_selected(n, h, w):
+    def f(x):
+        kept = x[x > -9]
+        row = kept[None]
+        resized = [F.interpolate(row[None], scale_factor=2.0, mode=mode) for mode in ("nearest", "linear")]
+        return kept.unfold(0, 3, 2), F.max_pool1d(row, 2), F.avg_pool1d(row, 3), *resized
+
+    return f, (torch.randn(h, w),)
+
+
 PROGRAMS = [
     value for value in list(globals().values()) if getattr(value, "__code__", None) and value.__module__ == __name__
 ]
@@ -261,6 +271,7 @@ WITH_GRADIENTS = [
     variance,
     products_of_pairs,
     covariances,
+    windows_of_what_is_selected,
     resized_with_channels_last,
     selected_by_a_broadcast_mask,
     loss_of_what_is_not_masked,
