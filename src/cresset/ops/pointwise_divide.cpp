@@ -1,5 +1,6 @@
 // Division and remainders. An integer division whose divisor may be zero goes through ATen, which raises; a kernel
 // would trap.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/families.h"
@@ -51,10 +52,28 @@ Result<Types> mode_shape(ShapeContext& shapes, const OpArgs& args) {
   return whole_shape(shapes, args);
 }
 
+bool is_one_number(ElementContext& context, const graph::Arg& operand) {
+  const auto* tensor = std::get_if<graph::ValueId>(&operand);
+  if (tensor == nullptr) return true;
+  const std::vector<sym::ExprId>& sizes = context.graph().type(*tensor).sizes;
+  return std::all_of(sizes.begin(), sizes.end(),
+                     [&](sym::ExprId size) { return context.graph().pool().is_const(size, 1); });
+}
+
+// Of short floats eager rounds the quotient before it cuts the fraction off, but for a single divisor.
+loop::ScalarId truncated_element(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
+  const DType dtype = context.result_type(result).dtype, wide = compute_dtype(dtype);
+  if (wide == dtype || is_one_number(context, args[1])) return arithmetic2<trunc_divide>(context, args, result, index);
+  loop::ScalarBuilder& scalars = context.scalars();
+  const loop::ScalarId quotient =
+      scalars.binary(Op::Div, context.operand(args, 0, index, wide), context.operand(args, 1, index, wide));
+  return scalars.unary(Op::Trunc, scalars.cast(quotient, dtype));
+}
+
 loop::ScalarId mode_element(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
   if (args.is_none(2)) return arithmetic2<divide>(context, args, result, index);
   return args.text(2) == "floor" ? arithmetic2<floor_divide>(context, args, result, index)
-                                 : arithmetic2<trunc_divide>(context, args, result, index);
+                                 : truncated_element(context, args, result, index);
 }
 
 #define WHOLE(text, rule) \
