@@ -118,6 +118,17 @@ TEST(Fusion, BroadcastsOfHeavyValuesAreComputedOnce) {
   EXPECT_EQ(expect_fusion_agrees(f, {{{"B", 3}, {"S", 5}}}), 2u);
 }
 
+// An outer product of masks for two products: each reads the two rows, not the square that they span.
+TEST(Fusion, WhatIsSpreadFromSmallValuesIsComputedWhereItIsRead) {
+  GraphFixture f;
+  const ExprId s = f.size("S", 50);
+  const ValueId x = f.input({s, s}), rows = f.input({s, f.number(1)}), columns = f.input({s});
+  const ValueId mask = f.mul(rows, columns);
+  const ValueId first = f.mul(f.call("aten::mm", {x, x}), mask);
+  f.graph->outputs = {f.add(f.call("aten::mm", {first, x}), mask)};
+  EXPECT_EQ(expect_fusion_agrees(f, {{{"S", 5}}, {{"S", 50}}}), 2u);
+}
+
 TEST(Fusion, OutputsKeepEagersStrides) {
   GraphFixture f;
   const ExprId b = f.size("B", 3), s = f.size("S", 5);
