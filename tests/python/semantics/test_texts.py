@@ -24,6 +24,7 @@ BODIES = {
     "logged": "w.log.append(f'{lr:.3f}'); w.last = {'text': f'{n:03d}', 'v': lr}; return x * lr",
     "raised": "try: raise ValueError(f'bad {lr:.3f}')\nexcept ValueError as e: return x + 1, str(e), e.args",
     "handed on": "return {'name': word, 'text': f'{word}: {lr:.2f}', 'x': x * lr}",
+    "kept in state": "before = w.word; w.word = f'{word}!'; return x + 1, before",
     "over a break": "s = f'{lr:.2f}'; k = int((x > 0).sum()); s += f' {k}'\nreturn x * k, s, isinstance(s, str), type(s)",
     "steers": "s = f'{x.sum().item():.0f}'\nif s.startswith('-'): return x - 1\nreturn x + 1",
     "compared": "s = f'{x[0].item():.0f}'\nif s == '0' or '3' in s: return x - 1\nreturn x + 1",
