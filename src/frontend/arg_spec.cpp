@@ -13,7 +13,6 @@
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/state_guard.h"
-#include "frontend/texts.h"
 #include "frontend/wrapper_tensors.h"
 
 namespace cresset::frontend {
@@ -160,10 +159,6 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if ((PyLong_CheckExact(object) && every_int && fixed_depth_ == 0) ||
              ((PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && is_symbolic(spec.path))) {
     spec.kind = PyFloat_CheckExact(object) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
-  } else if (any_object_ && PyUnicode_CheckExact(object) && is_symbolic(spec.path)) {
-    spec.kind = ArgSpec::Kind::Text;
-    spec.looked = unlooked_texts == nullptr ||
-                  std::find(unlooked_texts->begin(), unlooked_texts->end(), spec.path) == unlooked_texts->end();
   } else if (is_value(object)) {
     spec.object = PyRef::borrow(object);
   } else if (is_any_tuple(object)) {
@@ -324,12 +319,6 @@ bool match_float(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
   return true;
 }
 
-bool match_text(const ArgSpec& spec, PyObject* object, std::string* why) {
-  if (!PyUnicode_CheckExact(object)) return miss(spec, why, "expected a str, got " + type_name(object));
-  return !spec.object || same_value(spec.object.get(), object) ||
-         miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
-}
-
 bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if ((PyObject*)Py_TYPE(object) != spec.object.get() ||
       PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
@@ -390,8 +379,6 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       return match_int(spec, object, leaves, why);
     case ArgSpec::Kind::Float:
       return match_float(spec, object, leaves, why);
-    case ArgSpec::Kind::Text:
-      return match_text(spec, object, why);
     case ArgSpec::Kind::Value:
       return same_value(spec.object.get(), object) ||
              miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
@@ -423,9 +410,8 @@ static bool is_number(const ArgSpec& spec) {
   return spec.kind == ArgSpec::Kind::Int || spec.kind == ArgSpec::Kind::Float;
 }
 
-bool holds_symbol(const ArgSpec& spec) {
-  return is_number(spec) || spec.kind == ArgSpec::Kind::Text ||
-         std::any_of(spec.children.begin(), spec.children.end(), holds_symbol);
+bool holds_number(const ArgSpec& spec) {
+  return is_number(spec) || std::any_of(spec.children.begin(), spec.children.end(), holds_number);
 }
 
 // An iterator over a range, standing at a symbolic place.
@@ -461,7 +447,7 @@ static void put_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols)
   const bool is_list = spec.kind == ArgSpec::Kind::List, is_dict = spec.kind == ArgSpec::Kind::Dict;
   const Anatomy anatomy = is_list || is_dict ? Anatomy{} : take_apart(object);
   for (size_t i = 0; i < spec.children.size(); ++i) {
-    if (!holds_symbol(spec.children[i])) continue;
+    if (!holds_number(spec.children[i])) continue;
     PlaceOfItem place;
     if (is_list) place = {PyRef::borrow(object), checked(PyLong_FromSize_t(i))};
     if (is_dict) place = {PyRef::borrow(object), PyRef::borrow(PyTuple_GET_ITEM(spec.object.get(), i))};
@@ -512,10 +498,8 @@ static void put_symbols_into_frame(const ArgSpec& spec, PyObject* generator, Sym
 }
 
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
-  if (!holds_symbol(spec)) return PyRef::borrow(object);
+  if (!holds_number(spec)) return PyRef::borrow(object);
   if (is_number(spec)) return symbols.numbers[symbols.next++];
-  if (spec.kind == ArgSpec::Kind::Text)
-    return symbols.texts.emplace_back(&spec, text_of_input(object, !spec.looked)).second;
   if (spec.kind == ArgSpec::Kind::Tuple) return tuple_with_symbols(spec, object, symbols);
   if (is_keywords(spec)) return keywords_with_symbols(spec, object, symbols);
   if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Generator) {

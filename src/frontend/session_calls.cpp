@@ -15,7 +15,6 @@
 #include "frontend/session.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
-#include "frontend/texts.h"
 #include "frontend/transforms.h"
 #include "frontend/value_objects.h"
 
@@ -263,56 +262,6 @@ static bool stays_within(const CressetActivation& activation, const CCall& what,
   return std::string_view(what.name) != "retain_grad" || !retains_for_others(activation.code);
 }
 
-// A call that makes a text, or a method of one.
-CressetAction Session::call_method_of_text(CressetActivation* activation, const CressetCall& call, PyObject** result) {
-  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
-  const auto read_all_of = [&] {
-    for (Py_ssize_t i = 0; i < count; ++i) read_deep(call.args[i]);
-  };
-  if (!PyMethod_Check(call.callable) || !is_text(PyMethod_GET_SELF(call.callable))) {
-    PyRef text = text_of_call(call);
-    if (!text) return CRESSET_RUN;
-    return read_all_of(), *result = text.release(), CRESSET_RESULT;
-  }
-  read_all_of();
-  std::vector<PyObject*> args{PyMethod_GET_SELF(call.callable)};
-  args.insert(args.end(), call.args, call.args + count);
-  CressetCall unbound = call;
-  unbound.callable = PyMethod_GET_FUNCTION(call.callable);
-  unbound.args = args.data();
-  ++unbound.nargs;
-  if (PyRef text = text_of_call(unbound)) return *result = text.release(), CRESSET_RESULT;
-  start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = call;
-  return look_in_progress(activation, std::any_of(args.begin(), args.end(), had_better_end_piece), result);
-}
-
-// Unless numbers of data stay symbols: what is looked at must be pinned then.
-bool Session::looks_at_text_of_float(const CCall& what, const CressetCall& call) const {
-  if (what.effect == CEffect::Outside || capture_->symbolic_numbers || !looks_at_texts(call.callable)) return false;
-  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
-  return std::any_of(call.args, call.args + count, had_better_end_piece);
-}
-
-// What C functions look at, on the stack; names of attributes are such.
-static void look_at_texts(CressetActivation* activation, const CCall& what, const CressetCall& call) {
-  const bool of_attribute = what.effect == CEffect::GetsAttribute || what.effect == CEffect::SetsAttribute;
-  if (what.effect == CEffect::Outside || (!of_attribute && !looks_at_texts(call.callable))) return;
-  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
-  if (std::none_of(call.args, call.args + count, is_or_holds_text)) return;
-  std::vector<std::pair<PyRef, PyRef>> looked;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    const bool is_value = what.effect == CEffect::SetsAttribute && i == count - 1;
-    if (is_or_holds_text(call.args[i]) && !is_value) looked.emplace_back(PyRef::borrow(call.args[i]), PyRef());
-  }
-  for (auto& [text, plain] : looked) plain = without_symbols(text);  // which may end the piece: no texts are left then
-  replace_values(activation, [&](PyObject* object) {
-    for (const auto& [text, plain] : looked)
-      if (text.get() == object) return plain;
-    return PyRef::borrow(object);
-  });
-}
-
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   note_classes(call);
   if (PyRef instead = called_instead(*this, *activation, call)) {
@@ -332,7 +281,6 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
     if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
     if (PyRef value = of_plain_numbers(call)) return *result = value.release(), CRESSET_RESULT;
-    if (const CressetAction done = call_method_of_text(activation, call, result); done != CRESSET_RUN) return done;
   }
   if (installs_frame_evaluator(call.callable)) return *result = Py_NewRef(Py_None), CRESSET_RESULT;
   if (PyRef names = names_in_frame(*activation, call)) return *result = names.release(), CRESSET_RESULT;
@@ -351,8 +299,6 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     if (existed(what.self)) read_context_variable(what.self, std::string_view(what.name) != "get");
     if (PyRef value = with_plain_numbers(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
   }
-  if (looks_at_text_of_float(what, call)) return capture_->flush("a look at the text of a float"), CRESSET_RUN;
-  look_at_texts(activation, what, call);
   if (!outer_.empty()) no_call_in_part(what, call);
   if (what.effect == CEffect::SetsAttribute) will_set_attribute(what, call);
   if (what.effect == CEffect::Pure)

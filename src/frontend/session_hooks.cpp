@@ -14,7 +14,6 @@
 #include "frontend/spared_view.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
-#include "frontend/texts.h"
 #include "frontend/transforms.h"
 
 namespace cresset::frontend {
@@ -140,44 +139,11 @@ static bool looks_at_items(const CressetOperator& op, PyObject* operand) {
   return PyUnicode_Check(op.operands[0]) || is_tensor(op.operands[0]) || is_tensor(op.operands[1]);
 }
 
-// A comparison with the text of a float, which ends the piece.
-CressetAction Session::look_at_text(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
-  start(activation, *kind_of(op.kind), op.operation);
-  std::copy(std::begin(op.operands), std::end(op.operands), in_progress_.operands);
-  return look_in_progress(activation, /*of_float=*/true, result);
-}
-
-// The operation in progress, of C code's own, done with what texts say.
-CressetAction Session::look_in_progress(CressetActivation* activation, bool of_float, PyObject** result) {
-  Operation operation = in_progress_.kept();
-  if (of_float && !capture_->symbolic_numbers) capture_->flush("a look at the text of a float");
-  for (PyRef& operand : operation.operands) operand = without_symbols(operand);
-  PyRef value = perform(operation);
-  in_progress_ = {};
-  if (!value) return after_failure(activation), CRESSET_FAIL;
-  go_on_with(activation, value);
-  return *result = value.release(), CRESSET_RESULT;
-}
-
-static bool compares_text_of_float(const CressetOperator& op) {
-  if (op.kind != CRESSET_OP_COMPARE && op.kind != CRESSET_OP_CONTAINS) return false;
-  const auto ends_piece = [](PyObject* operand) { return is_text(operand) && had_better_end_piece(operand); };
-  return ends_piece(op.operands[0]) || ends_piece(op.operands[1]);
-}
-
-// Of values alone, which no fact and no piece has to be asked about.
-static PyRef of_scalars_and_texts(const CressetOperator& op) {
-  if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
-    if (PyRef value = with_numpy_scalar(op)) return value;
-  if (PyRef text = text_of_operator(op)) return text;
-  if (PyRef value = with_plain_texts(op)) return value;
-  return of_plain_text(op);
-}
-
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
-  if (compares_text_of_float(op)) return look_at_text(activation, op, result);
-  if (PyRef value = of_scalars_and_texts(op)) return *result = value.release(), CRESSET_RESULT;
+  if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
+    if (PyRef value = with_numpy_scalar(op)) return *result = value.release(), CRESSET_RESULT;
+  if (PyRef value = of_plain_text(op)) return *result = value.release(), CRESSET_RESULT;
   if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;
   // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
   if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
@@ -398,7 +364,6 @@ struct SessionHooks {
   }
   // int(x), x[i] and their kin take what __int__, __index__ give only as a number of theirs.
   static PyObject* return_to_c(void*, CressetActivation* activation, PyObject* value) {
-    if (is_text(value)) return PyObject_Str(value);  // repr(x) and its kin take a str alone
     if (!is_symbolic_number(value)) return Py_NewRef(value);
     const auto truth = [&]() -> PyObject* {
       const int answer = PyObject_IsTrue(value);

@@ -21,10 +21,8 @@ class Learner {
   // A number that differs in an otherwise equal call, an object in the place of another.
   void compare(const ArgSpec& then, const ArgSpec& now) {
     if (then.kind == ArgSpec::Kind::Value && now.kind == ArgSpec::Kind::Value &&
-        (is_other_number(then.object.get(), now.object.get()) || is_other_text(then.object.get(), now.object.get()))) {
+        is_other_number(then.object.get(), now.object.get()))
       add(varying_.ints, then.path);
-      if (then.path.starts_with("['value']")) add(varying_.texts, then.path);  // data gave it
-    }
     if (then.kind == ArgSpec::Kind::Identity && now.kind == ArgSpec::Kind::Identity)
       objects(then.object.get(), now.object.get(), now.path, 0);
     // It was taken to be the same at every call: what state holds may be another one since.
@@ -57,10 +55,6 @@ class Learner {
     const bool ints = PyLong_CheckExact(a) && PyLong_CheckExact(b);
     if (!ints && !(floats_ && PyFloat_CheckExact(a) && PyFloat_CheckExact(b))) return false;
     return PyObject_RichCompareBool(a, b, Py_NE) == 1;
-  }
-
-  bool is_other_text(PyObject* a, PyObject* b) const {
-    return floats_ && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && PyUnicode_Compare(a, b) != 0;
   }
 
   // Objects that both share, like a configuration, stay what they are by identity. Paths: as SpecBuilder's.
@@ -151,8 +145,6 @@ void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder,
       spec.kind = ArgSpec::Kind::Tensor;
     } else if (is_number(now) && numbers && has_place) {
       spec.kind = PyFloat_CheckExact(now) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
-    } else if (PyUnicode_CheckExact(now) && numbers && has_place) {
-      spec.kind = ArgSpec::Kind::Text;
     } else if (is_structure(now) && has_place) {
       builder.symbolic_ints = numbers ? &varying.ints : nullptr;
       spec = spec_in_state(builder, varying, now, spec.path);
@@ -193,8 +185,7 @@ void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgS
 }
 
 void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path) {
-  if (recipe.kind == Recipe::Kind::Number || recipe.kind == Recipe::Kind::Text) add(varying.ints, path);
-  if (recipe.unlooked) add(varying.texts, path);
+  if (recipe.kind == Recipe::Kind::Number) add(varying.ints, path);
   if (recipe.kind != Recipe::Kind::Tuple && recipe.kind != Recipe::Kind::List) return;
   for (size_t i = 0; i < recipe.children.size(); ++i)
     expect_numbers(varying, recipe.children[i], path + "[" + std::to_string(i) + "]");

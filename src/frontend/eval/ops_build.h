@@ -16,7 +16,6 @@ OP(BUILD_LIST) {
 }
 
 OP(BUILD_SET) {
-  for (int i = oparg; i > 0; i--) LOOK_AT_TEXT(PEEK(i));
   PyObject* set = PySet_New(NULL);
   if (set == NULL) goto error;
   int failed = 0;
@@ -31,7 +30,6 @@ OP(BUILD_SET) {
 }
 
 OP(BUILD_MAP) {
-  for (int i = oparg; i > 0; i--) LOOK_AT_TEXT(PEEK(2 * i));
   PyObject* dict = _PyDict_NewPresized(oparg);
   if (dict == NULL) goto error;
   for (int i = oparg; i > 0; i--) {
@@ -65,7 +63,9 @@ OP(BUILD_CONST_KEY_MAP) {
 }
 
 OP(BUILD_STRING) {
-  PyObject* text = cresset_join(sp - oparg, oparg);
+  PyObject* empty = PyUnicode_New(0, 0);
+  PyObject* text = _PyUnicode_JoinArray(empty, sp - oparg, oparg);
+  Py_DECREF(empty);
   if (text == NULL) goto error;
   DROP(oparg);
   PUSH(text);
@@ -103,7 +103,6 @@ OP(LIST_APPEND) {
 }
 
 OP(SET_ADD) {
-  LOOK_AT_TEXT(TOP());
   TELL_DISPLAY(PEEK(oparg + 1));
   const int failed = PySet_Add(PEEK(oparg + 1), TOP());
   DROP(1);
@@ -112,7 +111,6 @@ OP(SET_ADD) {
 }
 
 OP(MAP_ADD) {
-  LOOK_AT_TEXT(SECOND());
   TELL_DISPLAY(PEEK(oparg + 2));
   const int failed = PyDict_SetItem(PEEK(oparg + 2), SECOND(), TOP());
   DROP(2);
