@@ -12,9 +12,9 @@ namespace {
 
 // The program's own order is kept for what saves less: steps that stand together often find their data in caches.
 constexpr int64_t kLeastPart = 32, kLeastBytes = 1 << 16;
-constexpr size_t kMostCompared = 32;    // steps at a time: lists of optimizers' updates have thousands
-constexpr size_t kMostMoved = 6;        // values at a time, the largest
-constexpr size_t kMostSteps = 200'000;  // that the search for moves looks at
+constexpr size_t kMostCompared = 32;   // steps at a time: lists of optimizers' updates have thousands
+constexpr size_t kMostMoved = 6;       // values at a time, the largest
+constexpr size_t kMostSteps = 50'000;  // that the search for moves looks at
 
 // What a step reads and writes, by places in `values`.
 struct Step {
@@ -144,21 +144,17 @@ class Scheduler {
       for (uint32_t at = 0; at <= place; ++at) visit(order[at]);
     }
     if (goes[order[place]] != 0) return {};
-    // What stays put on this side bounds how far they may go.
-    const auto needs = [&](uint32_t user, uint32_t u) {
-      return std::find(before_[user].begin(), before_[user].end(), u) != before_[user].end();
-    };
     std::vector<uint32_t> going;
     for (uint32_t at = begin; at < end; ++at)
       if (goes[order[at]] != 0) going.push_back(order[at]);
-    const auto is_bound = [&](uint32_t u) {
-      return std::any_of(going.begin(), going.end(), [&](uint32_t g) { return earlier ? needs(g, u) : needs(u, g); });
-    };
+    std::vector<bool> bounds(count, false);  // by unit: how far they may go
+    for (const uint32_t u : going)
+      for (const uint32_t other : earlier ? before_[u] : dependences_.users[u]) bounds[other] = true;
     uint32_t target = place;
     if (earlier)
-      while (target > 0 && !is_bound(order[target - 1])) --target;
+      while (target > 0 && !bounds[order[target - 1]]) --target;
     else
-      while (target + 1 < count && !is_bound(order[target + 1])) ++target;
+      while (target + 1 < count && !bounds[order[target + 1]]) ++target;
     std::vector<uint32_t> out;
     const auto is_going = [&](uint32_t at) { return at >= begin && at < end && goes[order[at]] != 0; };
     for (uint32_t at = 0; at < count; ++at) {
