@@ -70,6 +70,7 @@ class Model:
     # What the model's own Python code does with sizes and data: no tracing can merge what it tells apart.
     unrolls_length: bool = False  # makes Python lists of the length's blocks
     reads_data: bool = False  # branches on a tensor's data, or plans with numpy: runs in pieces
+    window: int = 0  # asks whether the length reaches this, where it fills a cache
 
     @property
     def is_text(self) -> bool:
@@ -98,8 +99,10 @@ class Model:
         dtype = next(module.parameters()).dtype
         return {k: v.to(dtype) if isinstance(v, Tensor) and v.is_floating_point() else v for k, v in made.items()}
 
-    def compilations(self, shapes: list[tuple[int, int]]) -> int:
+    def compilations(self, shapes: list[tuple[int, int]], cached: bool = False) -> int:
         """How many programs a sweep takes: one, but for what the model's Python code tells apart."""
+        if cached and self.window:
+            return len({length >= self.window for _, length in shapes})
         return len({length for _, length in shapes}) if self.unrolls_length else 1
 
     def sweep(self, scale: str = TINY) -> list[tuple[int, int]]:
@@ -264,7 +267,7 @@ _TRANSFORMERS = [
     _text("qwen2", "Qwen2Config", "Qwen2ForCausalLM", _LLAMA_LIKE, dict(_LLAMA_1024, hidden_size=896, num_attention_heads=14,
           num_key_value_heads=2, intermediate_size=4864), bench=(4, 128), decoder=True),
     _text("mistral", "MistralConfig", "MistralForCausalLM", dict(_LLAMA_LIKE, sliding_window=16),
-          dict(_LLAMA_1024, sliding_window=4096), bench=(4, 128), decoder=True),
+          dict(_LLAMA_1024, sliding_window=4096), bench=(4, 128), decoder=True, window=16),
     _text("gemma", "GemmaConfig", "GemmaForCausalLM", dict(_LLAMA_LIKE, head_dim=8),
           dict(_LLAMA_1024, head_dim=64), bench=(4, 128), decoder=True),
     _text("t5", "T5Config", "T5ForConditionalGeneration",

@@ -128,6 +128,20 @@ def padded_windows(n, h, w):
     return f, (torch.randn(n, h, 3),)
 
 
+def cut_at_numbers(n, h, w):
+    def f(x, y):
+        last, first = x[:, -7:], x[:, :7]
+        return (
+            torch.cat([last, x], 1).cumsum(1),
+            first * 2 + first,
+            first.size(1),
+            x[:, 1:7:2] + y[-6:][:4].sum(),
+            x[:, -9:5],
+        )
+
+    return f, (torch.randn(n, h, 3), torch.randn(w))
+
+
 def roll_by_half(n, h, w):
     return lambda x: x.roll(x.size(1) // 2, 1), (torch.randn(n, h),)
 

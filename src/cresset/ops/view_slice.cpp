@@ -1,5 +1,6 @@
 // Views that cut: slice, select, split, unbind, diagonal, unfold, as_strided. Bounds are clamped as eager clamps them,
-// by a guard where hints can decide (sizes then stay simple) and by min and max where only data can.
+// by a guard where hints can decide (sizes then stay simple), by min and max where only data can, and where a program
+// cuts at a number (x[:, :512], x[:, -512:]): shorter and longer inputs are both what it is for.
 #include "ops/view_slice.h"
 
 #include <algorithm>
@@ -32,18 +33,30 @@ std::optional<bool> decide_if_backed(ShapeContext& shapes, ExprId condition) {
   return shapes.decide(condition);
 }
 
+// A number that keeps some elements of each input that has any, and all of those that have few. Others (x[1:], x[:-1])
+// keep nothing of what they do not fit, which is no case to be ready for.
+bool cuts_at_number(const ExprPool& pool, ExprId bound, bool is_start) {
+  return pool.is_const(bound) && (is_start ? pool.const_value(bound) <= -2 : pool.const_value(bound) >= 2);
+}
+
 // A bound counted from the end when negative, then clamped to [least, size].
-ExprId clamp_bound(ShapeContext& shapes, ExprId bound, ExprId least, ExprId size) {
+ExprId clamp_bound(ShapeContext& shapes, ExprId bound, ExprId least, ExprId size, bool is_start) {
   ExprPool& pool = shapes.pool();
   if (pool.is_const(bound, kEnd) || bound == size) return size;
+  const bool cuts = cuts_at_number(pool, bound, is_start);
+  if (cuts && is_start) return shapes.env().simplify(pool.max(pool.add(bound, size), least));
+  if (cuts) bound = shapes.env().simplify(pool.min(bound, size));
   const std::optional<bool> negative = decide_if_backed(shapes, pool.lt(bound, pool.constant(0)));
   if (!negative) bound = from_either_end(pool, bound, size);
   if (negative.value_or(false)) bound = pool.add(bound, size);
   if (negative.value_or(true) || !pool.is_const(least, 0)) {
-    const std::optional<bool> below = decide_if_backed(shapes, pool.lt(bound, least));
+    const ExprId is_below = pool.lt(bound, least);
+    const std::optional<bool> below =
+        cuts ? shapes.env().statically_known(is_below) : decide_if_backed(shapes, is_below);
     if (below.value_or(false)) return least;
     if (!below) bound = pool.max(bound, least);
   }
+  if (cuts) return bound;
   const std::optional<bool> inside = decide_if_backed(shapes, pool.le(bound, size));
   if (!inside) return pool.min(bound, size);
   return *inside ? bound : size;
@@ -58,8 +71,12 @@ Result<SliceBounds> slice_bounds(ShapeContext& shapes, const OpArgs& args, ExprI
   if (!shapes.require(pool.gt(step, zero))) return shapes.invalid("the step must be positive");
   const ExprId first = args.is_none(start_arg) ? zero : args.integer(start_arg);
   const ExprId last = args.is_none(start_arg + 1) ? pool.constant(kEnd) : args.integer(start_arg + 1);
-  const ExprId start = clamp_bound(shapes, first, zero, size), end = clamp_bound(shapes, last, start, size);
-  const ExprId length = shapes.env().simplify(pool.ceil_div(pool.sub(end, start), step));
+  const ExprId start = clamp_bound(shapes, first, zero, size, true);
+  const ExprId end = clamp_bound(shapes, last, start, size, false);
+  // size - max(size - 512, 0) is min(size, 512).
+  const bool is_tail = end == size && cuts_at_number(pool, first, true);
+  const ExprId covered = is_tail ? pool.min(size, pool.neg(first)) : pool.sub(end, start);
+  const ExprId length = shapes.env().simplify(pool.ceil_div(covered, step));
   return SliceBounds{start, length, step};
 }
 
