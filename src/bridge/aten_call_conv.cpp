@@ -109,8 +109,9 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     const at::Tensor& input = context.tensor(args_.input);
     const at::Tensor& weight = context.tensor(args_.weight);
     std::optional<at::Tensor> bias;
-    if (args_.bias.valid()) bias = context.tensor(args_.bias);
     const bool divides = way == Way::LinearOneDnn || way == Way::OneDnn;
+    if (args_.bias.valid()) bias = context.tensor(args_.bias);
+    if (bias && divides) bias = bias->contiguous();  // oneDNN's ways do not look at its strides
     if (divides && parts_.any_missed() && run_in_parts(way, input, weight, bias, context)) return;
     const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
     context.adopt(result_, compute(way, input, weight, bias), op_);

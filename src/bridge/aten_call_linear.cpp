@@ -207,7 +207,7 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
   }
   at::Tensor made_by_onednn(const BoundContext& context, const at::Tensor& a) const {
     std::optional<at::Tensor> bias;
-    if (args_.bias.valid()) bias = context.tensor(args_.bias);
+    if (args_.bias.valid()) bias = context.tensor(args_.bias).contiguous();  // its strides are not looked at
     return onednn_linear(a, context.tensor(args_.b).t(), bias, args_.post);
   }
 

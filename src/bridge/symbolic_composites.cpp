@@ -11,6 +11,7 @@
 #include <ATen/ops/cov_ops.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/fill_diagonal_ops.h>
+#include <ATen/ops/mul_ops.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/rms_norm_ops.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -323,7 +324,7 @@ at::Tensor& fill_diagonal(at::Tensor& self, const at::Scalar& value, bool wrap) 
 }
 
 // As ATen does it, with sizes that it asks for as numbers.
-at::Tensor kron(const at::Tensor& self, const at::Tensor& other) {
+at::Tensor product_of_blocks(const at::Tensor& self, const at::Tensor& other) {
   const auto rank = static_cast<size_t>(std::max(self.dim(), other.dim()));
   std::vector<c10::SymInt> left(2 * rank, 1), right(2 * rank, 1), sizes(rank);
   const auto put = [&](std::vector<c10::SymInt>& into, const at::Tensor& of, size_t second) {
@@ -334,6 +335,12 @@ at::Tensor kron(const at::Tensor& self, const at::Tensor& other) {
   put(right, other, 1);
   for (size_t d = 0; d < rank; ++d) sizes[d] = left[2 * d] * right[2 * d + 1];
   return self.reshape_symint(left).mul(other.reshape_symint(right)).reshape_symint(sizes);
+}
+
+// ATen's writes through what it says is no view of the output.
+at::Tensor& kron_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
+  const at::Tensor made = product_of_blocks(self, other);
+  return at::_ops::mul_out::call(made, at::scalar_tensor(1, made.options()), out);
 }
 
 // Weights and what ATen warns of are left to it.
@@ -378,7 +385,8 @@ void install_symbolic_composites() {
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
       made->back()->impl("_pad_circular", TORCH_FN(pad_circular));
       made->back()->impl("fill_diagonal_", TORCH_FN(fill_diagonal));
-      made->back()->impl("kron", TORCH_FN(kron));
+      made->back()->impl("kron", TORCH_FN(product_of_blocks));
+      made->back()->impl("kron.out", TORCH_FN(kron_out));
       made->back()->impl("cov", TORCH_FN(cov));
       made->back()->impl("stft", torch::CppFunction::makeFromBoxedFunction<&stft>());
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());

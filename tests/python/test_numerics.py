@@ -180,3 +180,31 @@ def test_threads_do_not_change_elementwise_results():
         assert torch.equal(compiled(x), one)
     finally:
         torch.set_num_threads(threads)
+
+
+@torch.no_grad()
+def test_a_bias_with_gaps_in_every_library():
+    """The first calls try one library after the other; oneDNN does not look at a bias's strides."""
+    for function, x, weight in (
+        (lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=2), torch.randn(2, 3, 8, 8), torch.randn(3, 3, 3, 3)),
+        (lambda x, w, b: F.linear(x, w, b).relu(), torch.randn(256, 256), torch.randn(512, 256)),
+    ):
+        bias = torch.randn(2 * weight.size(0))[::2]
+        compiled = cresset.compile(function)
+        for _ in range(8):
+            torch.testing.assert_close(compiled(x, weight, bias), function(x, weight, bias), rtol=1e-4, atol=1e-4)
+
+
+def test_products_of_blocks_into_an_output():
+    compiled = cresset.compile(lambda a, b, out: torch.kron(a, b, out=out))
+    for n in (2, 3, 2):
+        a, b, out = torch.randn(n, 2), torch.randn(3, 4), torch.zeros(3 * n, 8)
+        torch.testing.assert_close(compiled(a, b, out), torch.kron(a, b))
+        torch.testing.assert_close(out, torch.kron(a, b))
+
+
+def test_logit_whose_bounds_cross():
+    compiled = cresset.compile(lambda x, eps: torch.logit(x, eps))
+    for eps in (0.7, 0.2, 0.5):
+        x = torch.rand(40)
+        torch.testing.assert_close(compiled(x, eps), torch.logit(x, eps))

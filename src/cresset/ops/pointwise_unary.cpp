@@ -37,8 +37,7 @@ S sign(S x) {
 S logit(S x, ElementContext& context, const OpArgs& args) {
   if (args.is_none(1)) return log(x / (1.0 - x));
   const S eps = number_arg(context, args, 1, x);
-  const S low = select(lt(x, eps), eps, x);
-  const S clamped = select(gt(low, 1.0 - eps), 1.0 - eps, low);
+  const S clamped = select(lt(x, eps), eps, select(gt(x, 1.0 - eps), 1.0 - eps, x));  // in this order: eps may be 0.7
   return log(clamped / (1.0 - clamped));
 }
 
