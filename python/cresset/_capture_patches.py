@@ -26,11 +26,13 @@ def _new(self, *args, **kwargs):
     """
     if not _C.is_capturing():
         return torch._C.TensorBase.new(self, *args, **kwargs)
-    if len(args) == 1 and not isinstance(args[0], (int, torch.SymInt)):
-        if isinstance(args[0], torch.Size):
-            return self.new_empty(args[0])
+    sizes = args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args or (0,)
+    if self.layout is torch.sparse_coo:
+        parts = args if any(isinstance(a, torch.Tensor) for a in args) else (sizes,)
+        return torch.sparse_coo_tensor(*parts, dtype=self.dtype, device=self.device)
+    if len(args) == 1 and not isinstance(args[0], (int, torch.SymInt, torch.Size)):
         return torch.tensor(args[0], dtype=self.dtype, device=self.device)
-    return self.new_empty(args or (0,))
+    return self.new_empty(sizes)
 
 
 def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **rest):
@@ -89,10 +91,8 @@ class SymInt:
 torch.Tensor.new = _new
 torch.Tensor.new_tensor = _new_tensor
 torch.Tensor.tolist = _tolist
-torch.SymInt.__hash__ = SymInt.__dict__["__hash__"]
-torch.SymInt.__format__ = SymInt.__dict__["__format__"]
-torch.SymInt.__abs__ = SymInt.__dict__["__abs__"]
-torch.SymInt.__round__ = SymInt.__dict__["__round__"]
+for _method in ("__hash__", "__format__", "__abs__", "__round__"):
+    setattr(torch.SymInt, _method, SymInt.__dict__[_method])
 
 
 def _bits(name):

@@ -160,7 +160,11 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   spec.sizes = trace.type().sizes;
   spec.strides = view ? view->strides : trace.type().strides;
   spec.offset = view ? view->offset : trace.offset();
-  spec.is_view = view || trace.chain() != nullptr || base.sizes != spec.sizes || base.strides != spec.strides;
+  const auto same = [&](const std::vector<sym::ExprId>& a, const std::vector<sym::ExprId>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [&](sym::ExprId x, sym::ExprId y) { return env().known_equal(x, y); });
+  };
+  spec.is_view = view || trace.chain() != nullptr || !same(base.sizes, spec.sizes) || !same(base.strides, spec.strides);
   const auto* of_autograd = torch::autograd::impl::get_view_autograd_meta(output);
   spec.detached =
       of_autograd == nullptr || !of_autograd->has_bw_view() || !of_autograd->get_backward_view().base_.requires_grad();

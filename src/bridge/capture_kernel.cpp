@@ -15,6 +15,7 @@
 #include "bridge/generator_watch.h"
 #include "bridge/generic_rule.h"
 #include "bridge/native_call.h"
+#include "bridge/other_layouts.h"
 #include "bridge/overloads.h"
 #include "bridge/own_derivatives.h"
 #include "bridge/recurrent_layers.h"
@@ -727,6 +728,7 @@ class Registry : public c10::OpRegistrationListener {
     // Without torch::Library, which would parse the name again: half of the time that it takes.
     registrations_.push_back(c10::Dispatcher::singleton().registerImpl(name, kTraceKey, std::move(kernel), std::nullopt,
                                                                        nullptr, "cresset: capture"));
+    register_other_layouts(handle, registrations_);
   }
 
   std::mutex mutex_, install_mutex_;
@@ -748,6 +750,7 @@ Registry& registry() {
     static torch::Library autograd(torch::Library::IMPL, "_", c10::DispatchKey::AutogradPrivateUse3, __FILE__,
                                    __LINE__);
     autograd.fallback(torch::autograd::basicAutogradNotImplementedFallback());
+    install_other_layouts();
     auto* made = new Registry;  // lives as long as the dispatcher
     // The registration handle would unregister on destruction; it is never destroyed.
     new c10::RegistrationHandleRAII(

@@ -226,6 +226,18 @@ void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch:
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
+// Operators that say they take symbolic sizes, and whose code in ATen takes numbers.
+void with_numbers_for_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  for (auto arg = stack->end() - static_cast<long>(count); arg != stack->end(); ++arg) {
+    if (!arg->isSymIntList()) continue;
+    std::vector<int64_t> sizes;
+    for (const c10::IValue& size : arg->toListRef()) sizes.push_back(size.toSymInt().guard_int(__FILE__, __LINE__));
+    *arg = std::move(sizes);
+  }
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+}
+
 // Where a size is inferred beside one of 0, ATen's code for symbolic sizes divides by it; that for numbers says what is
 // wrong.
 void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
@@ -374,6 +386,8 @@ void install_symbolic_composites() {
       }
       for (const char* name : {"cdist", "diff", "group_norm"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_general_sizes>());
+      for (const char* name : {"empty.out", "randn.out"})
+        made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&with_numbers_for_sizes>());
       for (const char* name : {"reshape", "reshape_as", "flatten.using_ints", "ravel", "contiguous"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_view_or_copy>());
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));

@@ -1,0 +1,38 @@
+#include "bridge/other_layouts.h"
+
+#include <torch/library.h>
+
+#include "bridge/capture.h"
+
+namespace cresset::bridge {
+namespace {
+
+// Backends' own kernels of other layouts, and what stands in their place while capturing.
+constexpr std::pair<c10::DispatchKey, c10::DispatchKey> kOtherLayouts[] = {
+    {c10::DispatchKey::SparseCPU, c10::DispatchKey::SparsePrivateUse3},
+    {c10::DispatchKey::SparseCsrCPU, c10::DispatchKey::SparseCsrPrivateUse3},
+    {c10::DispatchKey::QuantizedCPU, c10::DispatchKey::QuantizedPrivateUse3},
+};
+
+void to_capture(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  op.redispatchBoxed(c10::DispatchKeySet(kTraceKey), stack);
+}
+
+}  // namespace
+
+void install_other_layouts() {
+  for (const auto& [own, ours] : kOtherLayouts)
+    (new torch::Library(torch::Library::IMPL, "_", ours, __FILE__, __LINE__))  // lives as long as the dispatcher
+        ->fallback(torch::CppFunction::makeFromBoxedFunction<&to_capture>());
+}
+
+void register_other_layouts(const c10::OperatorHandle& handle, std::deque<c10::RegistrationHandleRAII>& registrations) {
+  if (!handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd)) return;
+  for (const auto& [own, ours] : kOtherLayouts)
+    if (handle.hasKernelForDispatchKey(own))
+      registrations.push_back(c10::Dispatcher::singleton().registerImpl(
+          handle.operator_name(), ours, c10::KernelFunction::makeFromBoxedFunction<&to_capture>(), std::nullopt,
+          nullptr, "cresset: capture"));
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,17 @@
+// Sparse and quantized tensors while something is captured: beside the capture key they dispatch to keys of their own
+// (SparsePrivateUse3 and its kin), which torch has no kernels for. The capture kernel takes them, and ends the piece.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <deque>
+
+namespace cresset::bridge {
+
+// For all operators that have no kernel for such tensors but those of backends.
+void install_other_layouts();
+
+// For one that also has a kernel for tensors of any kind, which would be taken for strided ones.
+void register_other_layouts(const c10::OperatorHandle& handle, std::deque<c10::RegistrationHandleRAII>& registrations);
+
+}  // namespace cresset::bridge
