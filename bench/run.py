@@ -18,14 +18,16 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+import noise
 import typer
-from report import print_report
+from report import model_line, print_report
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 HERE = Path(__file__).resolve().parent
 QUICK_MODELS = ["bert", "gpt2", "resnet50"]
-WHAT = ["first", "warm", "steady", "sweep", "train", "overhead", "operators", "python"]
+WHAT = ["first", "warm", "steady", "sweep", "train", "accuracy", "capture", "overhead", "operators", "python"]
+LEVELS = ["full", "unfused", "traced"]
 COMPILERS = ["eager", "cresset", "inductor", "inductor-dynamic"]
 console = Console()
 
@@ -74,22 +76,42 @@ class Session:
         self.save()
 
 
+def measure_first(session: Session, request: dict, what: list[str], compiler: str, repeat: int) -> None:
+    """First calls of fresh processes with cold caches, then of second ones: the run in the middle by its seconds, and the
+    band of all."""
+    request = {**request, "what": "first", "compiler": compiler}
+    rows = session.results.setdefault("models", {}).setdefault(request["model"], {})
+    wanted = [when for when in ("first", "warm") if when in what]
+    runs: dict[str, list[dict]] = {when: [] for when in wanted}
+    for _ in range(repeat):
+        with tempfile.TemporaryDirectory(prefix="cresset-bench-") as folder:
+            for when in wanted:
+                session.measure(request, Path(folder), "models", request["model"], when, compiler)
+                runs[when].append(rows.get(when, {}).get(compiler, {}))
+    for when, answers in runs.items():
+        answers = sorted((a for a in answers if "seconds" in a), key=lambda a: a["seconds"])
+        if len(answers) > 1:
+            found = {**answers[len(answers) // 2], "seconds_band": noise.band([a["seconds"] for a in answers])}
+            rows[when][compiler] = {**found, "runs": len(answers)}
+            session.save()
+
+
 def measure_model(
-    session: Session, name: str, what: list[str], common: dict, seconds: float, baseline: bool, dynamic: bool
+    session: Session,
+    name: str,
+    what: list[str],
+    common: dict,
+    seconds: float,
+    baseline: bool,
+    dynamic: bool,
+    repeat: int,
 ) -> None:
     request = {"model": name, **common}
     compilers = ["cresset", "inductor"] if baseline else ["cresset"]
     with tempfile.TemporaryDirectory(prefix="cresset-bench-") as folder:
         caches = Path(folder)
         for compiler in compilers:
-            if "first" in what:
-                session.measure(
-                    {**request, "what": "first", "compiler": compiler}, caches, "models", name, "first", compiler
-                )
-            if "warm" in what:
-                session.measure(
-                    {**request, "what": "first", "compiler": compiler}, caches, "models", name, "warm", compiler
-                )
+            measure_first(session, request, what, compiler, repeat if compiler == "cresset" else 1)
         if "steady" in what:
             sides = COMPILERS[: 2 if not baseline else 4 if dynamic else 3]
             session.measure(
@@ -108,6 +130,8 @@ def measure_model(
                 name,
                 "train",
             )
+        if "accuracy" in what:
+            session.measure({**request, "what": "accuracy", "compiler": "cresset"}, caches, "models", name, "accuracy")
         if "sweep" in what:
             session.measure({**request, "what": "sweep", "seconds": seconds * 3}, caches, "models", name, "sweep")  # fmt: skip
 
@@ -124,13 +148,29 @@ def measure_rest(session: Session, what: list[str], baseline: bool) -> None:
                 session.measure({"what": "python", "compiler": compiler}, Path(folder), "python", compiler)
 
 
+def measure_capture(session: Session, named: str | None) -> None:
+    """The models whose capture is slow elsewhere: symbolic and static sizes, inference and training, caches cold."""
+    sys.path.insert(0, str(HERE.parent / "tests/python"))
+    from capture_models import MODELS
+
+    for name in MODELS if named is None else [n for n in named.split(",") if n in MODELS]:
+        for training in (False, True):
+            for static in (False, True):
+                way = f"{'training' if training else 'inference'}, {'static' if static else 'symbolic'}"
+                request = {"what": "capture", "model": name, "training": training, "static": static}
+                with tempfile.TemporaryDirectory(prefix="cresset-bench-") as folder:
+                    session.measure(request, Path(folder), "capture", name, way)
+
+
 def chosen_models(names: str | None, quick: bool) -> list[str]:
     sys.path.insert(0, str(HERE.parent / "tests/python"))
     from models import MODELS
 
     if not names:
         return QUICK_MODELS if quick else list(MODELS)
-    wanted = names.split(",")
+    from capture_models import MODELS as CAPTURED
+
+    wanted = [n for n in names.split(",") if n not in CAPTURED or n in MODELS]
     unknown = [n for n in wanted if n not in MODELS]
     if unknown:
         raise typer.BadParameter(f"unknown models: {', '.join(unknown)}; there are {', '.join(MODELS)}")
@@ -146,6 +186,9 @@ def main(
     budget: Annotated[float, typer.Option(help="start no measurement after so many seconds; 0: none")] = 0,
     baseline: Annotated[bool, typer.Option(help="measure torch.compile too")] = True,
     dynamic: Annotated[bool, typer.Option(help="measure torch.compile(dynamic=True) too")] = True,
+    level: Annotated[str, typer.Option(help="how much of cresset's pipeline runs: " + ", ".join(LEVELS))] = "full",
+    static: Annotated[bool, typer.Option(help="compile for fixed sizes (dynamic=False), all compilers")] = False,
+    repeat: Annotated[int, typer.Option(help="first calls of cresset measured in so many processes")] = 1,
     quick: Annotated[bool, typer.Option(help="three models, short")] = False,
     into: Annotated[Path | None, typer.Option(help="add to this results file")] = None,
 ) -> None:
@@ -154,22 +197,38 @@ def main(
     unknown = sorted(set(wanted) - set(WHAT))
     if unknown:
         raise typer.BadParameter(f"unknown measurements: {', '.join(unknown)}; there are {', '.join(WHAT)}")
+    if level not in LEVELS:
+        raise typer.BadParameter(f"unknown level {level!r}; there are {', '.join(LEVELS)}")
     if quick:
         seconds = min(seconds, 2)
     date = datetime.date.today().isoformat()
-    path = into or HERE / "results" / f"{date}-{machine_name()}{'' if dtype == 'fp32' else '-' + dtype}.json"
+    kind = "".join(f"-{word}" for word, said in ((dtype, dtype != "fp32"), (level, level != "full"), ("static", static)) if said)  # fmt: skip
+    path = into or HERE / "results" / f"{date}-{machine_name()}{kind}.json"
     results = json.loads(path.read_text()) if into and into.exists() else {}
-    results |= {"date": date, "machine": machine_name(), "dtype": dtype, "scale": scale}
+    results |= {
+        "date": date,
+        "machine": machine_name(),
+        "dtype": dtype,
+        "scale": scale,
+        "level": level,
+        "static": static,
+    }
     session = Session(path, results, budget)
     # As where it is installed, and as torch is: modules are there as bytecode.
     compileall.compile_dir(HERE.parent / "python" / "cresset", quiet=1)
     columns = TextColumn("{task.description:30s}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=len(names) + 1)
+        task = progress.add_task("", total=len(names) + 2)
+        common = {"scale": scale, "dtype": dtype, "level": level, "static": static}
         for name in names:
             progress.update(task, description=name)
-            measure_model(session, name, wanted, {"scale": scale, "dtype": dtype}, seconds, baseline, dynamic)
+            measure_model(session, name, wanted, common, seconds, baseline, dynamic, repeat)
+            console.print(model_line(name, results.get("models", {}).get(name, {})), highlight=False)
             progress.advance(task)
+        progress.update(task, description="capture of slow models")
+        if "capture" in wanted and not quick:
+            measure_capture(session, models)
+        progress.advance(task)
         progress.update(task, description="overhead, operators")
         measure_rest(session, wanted, baseline)
         progress.advance(task)

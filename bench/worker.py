@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import resource
@@ -15,6 +16,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/python"))
 warnings.simplefilter("ignore")
 
+import capture_models  # noqa: E402
+import noise  # noqa: E402
 import torch  # noqa: E402
 from compare import error, tensors  # noqa: E402
 from models import MODELS, seeded_call  # noqa: E402
@@ -22,14 +25,21 @@ from models import MODELS, seeded_call  # noqa: E402
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-def compile_with(compiler: str, target):
+# How much of the pipeline runs: options of cresset.compile.
+LEVELS = {"full": {}, "unfused": {"fuse": False}, "traced": {"frontend": "trace"}}
+
+
+def compile_with(compiler: str, target, request: dict | None = None):
+    """request: "static" specializes all sizes, for all compilers; "level" is one of LEVELS, for ours."""
+    request = request or {}
+    fixed = False if request.get("static") or compiler == "cresset-static" else None
     if compiler == "eager":
         return target
     if compiler.startswith("cresset"):
         import cresset
 
-        return cresset.compile(target, dynamic=False if compiler == "cresset-static" else None)
-    return torch.compile(target, dynamic=True if compiler == "inductor-dynamic" else None)
+        return cresset.compile(target, dynamic=fixed, options=LEVELS[request.get("level", "full")])
+    return torch.compile(target, dynamic=True if compiler == "inductor-dynamic" else fixed)
 
 
 def peak_rss() -> int:
@@ -49,14 +59,14 @@ def timed(call) -> float:
     return time.perf_counter() - begin
 
 
-def interleaved(calls: dict, seconds: float, least: int = 5, timer=timed) -> dict[str, float]:
-    """Median milliseconds of each, measured in turns so that a busy machine hits all alike."""
+def interleaved(calls: dict, seconds: float, least: int = 5, timer=timed) -> dict[str, list[float]]:
+    """Seconds of each, measured in turns so that a busy machine hits all alike."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(next(iter(times.values()))) < least:
         for name, call in calls.items():
             times[name].append(timer(call))
-    return {name: 1e3 * statistics.median(t) for name, t in times.items()}
+    return times
 
 
 def cresset_stats() -> dict:
@@ -76,7 +86,7 @@ def first(request) -> dict:
     eager = timed(lambda: seeded_call(model, module, inputs))
     before = peak_rss()
     begin = time.perf_counter()
-    compiled = compile_with(request["compiler"], module)
+    compiled = compile_with(request["compiler"], module, request)
     seeded_call(model, compiled, inputs)
     seconds = time.perf_counter() - begin
     rss = peak_rss() - before
@@ -103,7 +113,7 @@ def side(request) -> dict:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a model or a compiler prints is no answer
     expected = tensors(seeded_call(model, module, inputs))
-    compiled = compile_with(request["compiler"], module)
+    compiled = compile_with(request["compiler"], module, request)
     for _ in range(16 if request["compiler"].startswith("cresset") else 3):  # library choices settle in the first calls
         got = seeded_call(model, compiled, inputs)
     difference = max(error(a, b) for (_, a), (_, b) in zip(tensors(got), expected))
@@ -122,7 +132,7 @@ def train_side(request) -> dict:
     parameters = [p for p in module.parameters() if p.requires_grad]
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    compiled = compile_with(request["compiler"], module)
+    compiled = compile_with(request["compiler"], module, request)
 
     def step(target=compiled):
         wanted = [t for _, t in tensors(seeded_call(model, target, inputs)) if t.requires_grad]
@@ -171,43 +181,87 @@ class Side:
 def steady(request) -> dict:
     """Milliseconds a call of every compiler, in turns; differences from eager; peak bytes of intermediates."""
     sides = {compiler: Side(request, compiler) for compiler in request["compilers"]}
-    ms = interleaved({name: s.call for name, s in sides.items()}, request["seconds"], timer=lambda call: call())
+    times = interleaved({name: s.call for name, s in sides.items()}, request["seconds"], timer=lambda call: call())
     for s in sides.values():
         s.process.kill()
-    return {"ms": ms, **{key: {n: s.start[key] for n, s in sides.items()} for key in ("difference", "peak_bytes")}}
+    start = {key: {n: s.start[key] for n, s in sides.items()} for key in ("difference", "peak_bytes")}
+    return {**noise.summary(times), **start}
 
 
 def train(request) -> dict:
     """Milliseconds a training step of every compiler, in turns; seconds of the first; peak bytes of one."""
     sides = {compiler: Side(request, compiler, "train_side") for compiler in request["compilers"]}
-    ms = interleaved({name: s.call for name, s in sides.items()}, request["seconds"], timer=lambda call: call())
+    times = interleaved({name: s.call for name, s in sides.items()}, request["seconds"], timer=lambda call: call())
     for s in sides.values():
         s.process.kill()
-    return {"ms": ms, **{key: {n: s.start[key] for n, s in sides.items()} for key in ("first_seconds", "peak_bytes")}}
+    start = {key: {n: s.start[key] for n, s in sides.items()} for key in ("first_seconds", "peak_bytes")}
+    return {**noise.summary(times), **start}
+
+
+def accuracy(request) -> dict:
+    """Distances from the same model in fp64, relative to the size of each result, of eager and of compiled code: of
+    results, and of gradients of the mean square of all results (in eval, so that no random numbers take part)."""
+    model, module, inputs = build(request)
+    reference = copy.deepcopy(module).double()
+    exact = {k: v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for k, v in inputs.items()}
+
+    def run(target, of, given):
+        with torch.enable_grad():
+            results = [t for _, t in tensors(seeded_call(model, target, given))]
+            wanted = [t for t in results if t.requires_grad]
+            gradients = torch.autograd.grad(sum(t.double().square().mean() for t in wanted), list(of.parameters()), allow_unused=True) if wanted else []  # fmt: skip
+        return results, [g for g in gradients if g is not None]
+
+    def distance(found, expected):
+        return max((error(a, b) for a, b in zip(found, expected) if b.is_floating_point()), default=0.0)
+
+    expected = run(reference, reference, exact)
+    answer = {}
+    for compiler in ("eager", request["compiler"]):
+        found = run(compile_with(compiler, module, request), module, inputs)
+        answer[compiler] = {"results": distance(found[0], expected[0]), "gradients": distance(found[1], expected[1])}
+    return answer
+
+
+def capture(request) -> dict:
+    """Counters of the first call of one of the models whose capture is slow: what capturing took, and of which operators."""
+    import cresset
+
+    module, inputs = capture_models.build(request["model"], request["training"])
+    compiled = cresset.compile(module, dynamic=False if request["static"] else None)
+    with torch.set_grad_enabled(request["training"]):
+        seconds = timed(lambda: compiled(**inputs))
+    stats = cresset.stats()
+    costly = {name: row for name, row in list(stats["capture_operators"].items())[:8]}
+    return {"seconds": seconds, "costly": costly, "shape_memo_misses": stats["shape_memo_misses"], **cresset_stats()}
 
 
 def sweep(request) -> dict:
     """One dynamic compilation over a sweep of shapes, against code compiled for each shape alone."""
     model = MODELS[request["model"]]
     module = model.build(request["scale"], DTYPES[request["dtype"]])
-    dynamic = compile_with("cresset", module)
+    dynamic = compile_with("cresset", module, {"level": request.get("level", "full")})
     shapes = model.sweep(request["scale"])
     inputs = [model.inputs(module, b, n) for b, n in shapes]
     for x in inputs:
         seeded_call(model, dynamic, x)
     answer = {"graphs": cresset_stats()["graphs"], "recompiles": cresset_stats()["recompiles"]}
-    static = compile_with("cresset-static", module)
+    static = compile_with("cresset-static", module, request)
     rows = []
     for shape, x in zip(shapes, inputs):
         calls = {n: (lambda run=run, x=x: seeded_call(model, run, x)) for n, run in (("dynamic", dynamic), ("static", static), ("eager", module))}  # fmt: skip
         for _ in range(4):
             for call in calls.values():
                 call()
-        rows.append({"shape": shape, **interleaved(calls, request["seconds"] / len(shapes))})
+        found = noise.summary(interleaved(calls, request["seconds"] / len(shapes)), of="static")
+        rows.append({"shape": shape, **found["ms"], "over": found["over"]["dynamic"]})
     return {**answer, "shapes": rows}
 
 
-def per_call_us(calls: dict, count: int, rounds: int = 15) -> dict[str, float]:
+def per_call_us(calls: dict, count: int, rounds: int = 15) -> dict:
+    """Microseconds a call of each side (medians); what ours takes above eager's in the same round, and eager's over ours:
+    [low, median, high]."""
+
     def many(call):
         for _ in range(count):
             call()
@@ -218,7 +272,10 @@ def per_call_us(calls: dict, count: int, rounds: int = 15) -> dict[str, float]:
     for _ in range(rounds):
         for name, call in calls.items():
             times[name].append(1e6 * timed(lambda call=call: many(call)) / count)
-    return {name: statistics.median(t) for name, t in times.items()}
+    medians = {name: statistics.median(t) for name, t in times.items()}
+    above = [a - b for a, b in zip(times["cresset"], times["eager"])]
+    found = {"above_eager": [noise.band(above)[0], statistics.median(above), noise.band(above)[1]]}
+    return {**medians, **found, "over": noise.summary(times)["over"]["eager"]}
 
 
 def overhead(request) -> dict:
@@ -259,6 +316,8 @@ def main() -> None:
     torch.manual_seed(0)
     with torch.no_grad():
         answer = {
+            "accuracy": accuracy,
+            "capture": capture,
             "first": first,
             "steady": steady,
             "side": side,

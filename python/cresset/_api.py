@@ -160,7 +160,7 @@ def trace(model=None, *, options=None, **settings):
     return compile(model, options={**(options or {}), "frontend": "trace"}, **settings)
 
 
-def _mark(tensor, dim, kind, low=None, high=None):
+def _mark(tensor, dim, kind, low=None, high=None, typical=None):
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"cresset.mark_{kind}: expected a tensor, got {type(tensor).__name__}")
     for d in dim if isinstance(dim, (list, tuple)) else (dim,):
@@ -168,30 +168,36 @@ def _mark(tensor, dim, kind, low=None, high=None):
             raise IndexError(f"cresset.mark_{kind}: dimension {d} of a tensor with {tensor.dim()} dimensions")
         if low is not None and high is not None and low > high:
             raise ValueError(f"cresset.mark_{kind}: min={low} is greater than max={high}")
+        if typical is not None and not max(low or 0, 0) <= typical <= (typical if high is None else high):
+            raise ValueError(f"cresset.mark_{kind}: typical={typical} is outside [{low}, {high}]")
         size = tensor.size(d)
         if (low is not None and size < low) or (high is not None and size > high):
             raise ValueError(f"cresset.mark_{kind}: size {size} of dimension {d} is outside [{low}, {high}]")
         marks = getattr(tensor, "_cresset_marks", None)
         if marks is None:
             marks = tensor._cresset_marks = {}
-        marks[d % tensor.dim()] = (kind, low, high)
+        marks[d % tensor.dim()] = (kind, low, high, typical)
 
 
-def mark_dynamic(tensor, dim, *, min=None, max=None):
-    """Promises that this dimension varies, within [min, max]. A program that pins it fails to compile, naming the line."""
-    _mark(tensor, dim, "dynamic", min, max)
+def mark_dynamic(tensor, dim, *, min=None, max=None, typical=None):
+    """Promises that this dimension varies, within [min, max]. A program that pins it fails to compile, naming the line.
+
+    ``typical``: the size for which to choose between plans that are right for all sizes; without it, the size of the
+    first call."""
+    _mark(tensor, dim, "dynamic", min, max, typical)
 
 
-def maybe_mark_dynamic(tensor, dim):
-    """Suggests that this dimension varies; a program that pins it is specialized without an error."""
-    _mark(tensor, dim, "maybe")
+def maybe_mark_dynamic(tensor, dim, *, typical=None):
+    """Suggests that this dimension varies; a program that pins it is specialized without an error. ``typical``: as for
+    `mark_dynamic`."""
+    _mark(tensor, dim, "maybe", typical=typical)
 
 
-def mark_unbacked(tensor, dim):
+def mark_unbacked(tensor, dim, *, typical=None):
     """This dimension is never looked at: no guard on it is made, whatever the program. One that must decide on it ends its
     piece there; with ``fullgraph=True`` the error names the decision, its line, and what to state by ``cresset.check``.
-    What the operators themselves demand of it (that sizes agree) is checked when the program runs."""
-    _mark(tensor, dim, "unbacked")
+    What the operators themselves demand of it (that sizes agree) is checked when the program runs. ``typical``: as for `mark_dynamic`."""
+    _mark(tensor, dim, "unbacked", typical=typical)
 
 
 def mark_static(tensor, dim=None):

@@ -169,9 +169,11 @@ Capture::Geometry Capture::input_geometry(const at::Tensor& real, uint32_t posit
     any_unbacked_ = any_unbacked_ || mark.unbacked;
     const sym::ExprId size = mark.unbacked ? env().new_unbacked(source, mark.range)
                                            : env().new_backed(source, real.size(d), mark.range, mark.policy);
-    if (pool.is_var(size))
+    if (pool.is_var(size)) {
       symbols_.push_back(
           {pool.var_of(size), {runtime::SymbolSource::Kind::InputSize, position, static_cast<uint32_t>(d)}});
+      if (mark.typical) env().state_typical(pool.var_of(size), *mark.typical);
+    }
     out.type.sizes.push_back(size);
   }
   out.type.strides.assign(real.dim(), pool.constant(0));
@@ -281,12 +283,21 @@ c10::SymFloat Capture::add_float_argument(const at::Tensor& real, std::string na
   return c10::SymFloat(SymNode::make_value(env_ptr(), stand_in, std::move(known)));
 }
 
+void Capture::set_location() {
+  if (const auto line = forward_lines_.differentiated()) {
+    graph_->current_location = *line;
+    return;
+  }
+  if (locate) locate(*this);
+  forward_lines_.note(graph_->current_location);
+}
+
 std::optional<bool> Capture::decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right) {
   for (const FloatGuard& guard : float_guards_)
     if (guard.same(left, relation, right)) return guard.expected();
   constexpr size_t kMost = 128;
   if (float_guards_.size() >= kMost) return std::nullopt;
-  if (locate) locate(*this);
+  set_location();
   return float_guards_.emplace_back(left, relation, right, current_reason().location).expected();
 }
 

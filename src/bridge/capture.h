@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bridge/captured.h"
+#include "bridge/forward_lines.h"
 #include "bridge/guest.h"
 #include "bridge/possible_views.h"
 #include "bridge/trace_tensor.h"
@@ -225,8 +226,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool symbolic_numbers = false;   // integers read from tensors are symbols
   bool symbolic_booleans = false;  // and so are booleans
   int recording = 0;               // capture kernels at work: a flush is theirs to make
-  // Called before an operator is recorded: sets the graph's current location. May be empty.
-  std::function<void(Capture&)> locate;
+  // Sets the graph's current location: the line of the program that runs, or the line whose operators' gradients are
+  // computed. Called before an operator is recorded.
+  void set_location();
+  std::function<void(Capture&)> locate;  // the line that runs; may be empty
   // The symbolic number that a wrapped number stands for, if it does: torch's Python binding keeps it beside the
   // tensor, whose own contents mean nothing then. May be empty.
   std::function<std::optional<at::Scalar>(const at::Tensor&)> symbolic_number;
@@ -319,6 +322,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<DataDependentCall> data_calls_;
   std::vector<StatedFact> facts_;
   std::shared_ptr<Backward> backward_;
+  ForwardLines forward_lines_;
   std::vector<StorageId> roots_;  // no tensors: a base that only results are views of lives no longer than they do
   void leave_to_autograd(const std::vector<torch::autograd::Node*>& python);
   void note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results);

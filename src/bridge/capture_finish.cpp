@@ -217,6 +217,7 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once)
     graph_->mutations.push_back({storage.position, storage.home == OutputSpec::Kind::Constant, storage.value});
   }
   Captured out = std::move(counters);
+  out.costs.memo_misses = shapes_.misses();
   out.outputs = std::move(specs);
   out.graph = std::move(graph_);
   out.data_reads = std::move(data_reads_);

@@ -38,7 +38,7 @@ sym::Reason reason_now() {
   if (current_op != nullptr) reason.op = current_op->name;
   Capture* capture = Capture::current();
   if (capture != nullptr && capture->closed()) return reason;
-  if (capture != nullptr && current_op == nullptr && capture->locate) capture->locate(*capture);
+  if (capture != nullptr && current_op == nullptr) capture->set_location();
   if (capture != nullptr) reason.location = capture->graph().locations[capture->graph().current_location];
   return reason;
 }
@@ -645,10 +645,11 @@ class CaptureKernel final : public c10::OperatorKernel {
     if (capture == nullptr) return run_beside_capture(handle_, *stack);
     if (capture->closed()) return run_natively(handle_, *capture, *stack);
     std::call_once(classified_, [&] { entry_ = std::make_unique<OpEntry>(classify(handle_)); });
-    if (capture->locate) capture->locate(*capture);
+    capture->set_location();
     // Of lists of tensors: ATen's kernel for the CPU does them one after another, by operators that arrive here.
     if (is_of_lists_on_cpu(*stack)) return handle_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     try {
+      const CaptureCosts::Clock clock(capture->counters.costs, entry_->name);
       return Call(*entry_, *capture, *stack).run();
     } catch (const InternalError&) {
       throw;

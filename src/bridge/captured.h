@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bridge/capture_costs.h"
 #include "bridge/extent.h"
 #include "bridge/float_guard.h"
 #include "graph/graph.h"
@@ -18,7 +19,8 @@ namespace cresset::bridge {
 struct DimMark {
   sym::Policy policy = sym::Policy::Dynamic;
   sym::Interval range = sym::Interval::size();
-  bool unbacked = false;  // no decision may look at it
+  bool unbacked = false;           // no decision may look at it
+  std::optional<int64_t> typical;  // size for which to choose what is fast
 };
 
 // How an input's strides are known at later calls: dense in some order, or free symbols.
@@ -122,6 +124,7 @@ struct Captured {
   std::shared_ptr<const Backward> backward;  // null: no result wants gradients
   int64_t operators = 0;
   int64_t shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0;
+  CaptureCosts costs;
   double shape_rule_us = 0;
 
   // What Capture::interpret needs of it, should the compiled program turn out to be of no use.

@@ -103,16 +103,20 @@ std::unique_ptr<graph::Graph> graph_of(const graph::Graph& graph, const GraphPar
   return out;
 }
 
-std::string print_parts(const graph::Graph& graph, const std::vector<DataDependentCall>& calls) {
+std::string print_with_calls(const graph::Graph& graph, const std::vector<DataDependentCall>& calls) {
   static constexpr const char* kNames[2][2] = {{"if true", "if false"}, {"while", "do"}};
-  std::string out;
+  std::vector<graph::CallBetween> between;
+  for (const DataDependentCall& call : calls) {
+    between.push_back({call.position, call.op, &call.args, {}});
+    for (const uint32_t position : call.made) between.back().made.push_back(graph.inputs[position]);
+  }
+  std::string out = graph::print(graph, between);
   for (const DataDependentCall& call : calls) {
     if (!is_control_flow(call)) continue;
-    out += "\n" + std::string(graph::op_name(call.op)) + " before node " + std::to_string(call.position) + " gives";
-    for (const uint32_t position : call.made) out += " input " + std::to_string(position);
+    out += "\n" + std::string(graph::op_name(call.op)) + " before node " + std::to_string(call.position);
     for (size_t i = 0; i < call.parts.size(); ++i) {
       out += std::string("\n") + kNames[is_cond(call) ? 0 : 1][i] + ":\n";
-      out += graph::print(*graph_of(graph, call.parts[i], {})) + print_parts(graph, call.parts[i].calls);
+      out += print_with_calls(*graph_of(graph, call.parts[i], {}), call.parts[i].calls);
     }
   }
   return out;

@@ -25,7 +25,7 @@ std::vector<graph::ValueId> used_from_outside(const graph::Graph& graph, const G
 std::unique_ptr<graph::Graph> graph_of(const graph::Graph& graph, const GraphPart& part,
                                        const std::vector<graph::ValueId>& given);
 
-// Of the calls that have parts, for people.
-std::string print_parts(const graph::Graph& graph, const std::vector<DataDependentCall>& calls);
+// The graph with its calls and their parts, for people.
+std::string print_with_calls(const graph::Graph& graph, const std::vector<DataDependentCall>& calls);
 
 }  // namespace cresset::bridge

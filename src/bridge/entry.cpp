@@ -61,8 +61,8 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
     drop_unused_calls(*captured_.graph, captured_.data_calls, symbols_, inputs.size(), std::move(kept));
   }
   if (captured_.data_calls.empty()) captured_.graph->inputs.resize(inputs.size());  // of parts that were abandoned
-  CRESSET_LOG(Graph, graph::print(*captured_.graph));
-  if (keep_text) graph_text_ = graph::print(*captured_.graph) + print_parts(*captured_.graph, captured_.data_calls);
+  CRESSET_LOG(Graph, print_with_calls(*captured_.graph, captured_.data_calls));
+  if (keep_text) graph_text_ = print_with_calls(*captured_.graph, captured_.data_calls);
   make_tensor_guards(inputs);
   std::unique_ptr<graph::Graph> graph = std::move(captured_.graph);
   captured_.graph = nullptr;

@@ -207,7 +207,7 @@ std::string Capture::located(const std::string& why) const {
 
 void Capture::flush(const std::string& why) {
   if (closed_) return;
-  if (locate) locate(*this);
+  set_location();
   if (in_part()) {
     fail_part(located(why));
     TORCH_CHECK(false, "cresset: ", part_failure_);

@@ -103,6 +103,8 @@ class Ends {
 
 }  // namespace
 
+bool is_python_function(const Node& node) { return is_class(node, "8autograd6PyNode"); }
+
 const void* gradient_node(const at::Tensor& tensor) {
   const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
   return meta != nullptr ? meta->grad_fn_.get() : nullptr;
@@ -139,7 +141,7 @@ void add_python_on_the_way(const at::Tensor& view, const at::Tensor& base, std::
   Node* node = view.grad_fn().get();
   for (int i = 0; i < kMost && node != nullptr && node != end; ++i) {
     const Hooks hooks(*node);
-    if (is_class(*node, "8autograd6PyNode") || hooks.python || hooks.others) out.push_back(node);
+    if (is_python_function(*node) || hooks.python || hooks.others) out.push_back(node);
     const auto& edges = node->next_edges();
     const auto next = std::find_if(edges.begin(), edges.end(), [](const Edge& edge) { return edge.is_valid(); });
     node = next != edges.end() ? next->function.get() : nullptr;
@@ -250,7 +252,7 @@ std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots,
       if (!is_own(leaf->variable) || has_hooks(*node)) return "a leaf that the call made takes part";
       continue;  // nobody will see its gradient
     }
-    const bool is_python = is_class(*node, "8autograd6PyNode");
+    const bool is_python = is_python_function(*node);
     if (is_python && !run_record) return "a function of Python's, " + node->name() + ", computes them";
     const Hooks hooks(*node);
     const bool is_retained = !node->retains_grad_hooks().empty() && gives_result(node);

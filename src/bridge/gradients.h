@@ -29,6 +29,9 @@ namespace cresset::bridge {
 
 class StagedProgram;  // stages.h
 
+// A torch.autograd.Function, or a node that runs one's backward.
+bool is_python_function(const torch::autograd::Node& node);
+
 // The node that a tensor is a result of; nullptr for leaves.
 const void* gradient_node(const at::Tensor& tensor);
 

@@ -55,7 +55,7 @@ bool made_known(const SymNode::Env& env, sym::ExprId expr) {
 bool ends_piece(const SymNode::Env& env, const std::function<std::string()>& why) {
   Capture* capture = Capture::current();
   if (capture == nullptr || capture->closed() || capture->recording != 0 || capture->env_ptr() != env) return false;
-  if (capture->locate) capture->locate(*capture);
+  capture->set_location();
   capture->flush(why());
   return true;
 }

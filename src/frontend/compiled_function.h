@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bridge/capture_costs.h"
 #include "bridge/capture_turn.h"
 #include "frontend/limits.h"
 #include "frontend/shape_profile.h"
@@ -41,6 +42,7 @@ struct Totals {  // process-wide, for cresset.stats()
   int64_t programs_from_disk = 0;
   double ms_setup = 0, ms_capture = 0, ms_lowering = 0, ms_codegen = 0, ms_shape_rules = 0;
   std::vector<std::string> recompiles, break_reasons;
+  bridge::CaptureCosts capture_costs;
 };
 
 Totals totals();

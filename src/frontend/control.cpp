@@ -61,7 +61,7 @@ PyObject* end_piece(PyObject*, PyObject* reason) {
   return guarded([&]() -> PyObject* {
     bridge::Capture* capture = open_capture();
     if (capture == nullptr || capture->recording != 0) return Py_NewRef(Py_None);
-    if (capture->locate) capture->locate(*capture);
+    capture->set_location();
     const char* why = PyUnicode_AsUTF8(reason);
     if (why == nullptr) throw PythonError{};
     capture->flush(why);

@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #include "frontend/code_origin.h"
+#include "frontend/py_ref.h"
 
 namespace cresset::frontend {
 namespace {
@@ -13,15 +14,6 @@ std::string describe(const CressetStackFrame& at) {
   return std::string(file != nullptr ? file : "?") + ":" + std::to_string(PyCode_Addr2Line(at.code, at.instruction)) +
          " in " + (name != nullptr ? name : "?");
 }
-
-class GilHeld {
- public:
-  GilHeld() : state_(PyGILState_Ensure()) {}
-  ~GilHeld() { PyGILState_Release(state_); }
-
- private:
-  PyGILState_STATE state_;
-};
 
 }  // namespace
 

@@ -22,7 +22,7 @@
 namespace cresset::frontend {
 namespace {
 
-// cresset.mark_dynamic and its kin leave {dim: (kind, min, max)} on the tensor.
+// cresset.mark_dynamic and its kin leave {dim: (kind, min, max, typical)} on the tensor.
 std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
   std::vector<bridge::DimMark> marks;
   PyRef table = PyRef::steal(PyObject_GetAttrString(tensor, "_cresset_marks"));
@@ -42,8 +42,12 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
     mark.unbacked = kind == "unbacked";
     if (kind == "maybe") mark.policy = sym::Policy::Suggested;
     if (kind == "dynamic") mark.policy = sym::Policy::MarkedDynamic;
-    if (PyTuple_GET_ITEM(value, 1) != Py_None) mark.range.lo = PyLong_AsLongLong(PyTuple_GET_ITEM(value, 1));
-    if (PyTuple_GET_ITEM(value, 2) != Py_None) mark.range.hi = PyLong_AsLongLong(PyTuple_GET_ITEM(value, 2));
+    const auto number = [&](Py_ssize_t i, auto& into) {
+      if (PyTuple_GET_ITEM(value, i) != Py_None) into = PyLong_AsLongLong(PyTuple_GET_ITEM(value, i));
+    };
+    number(1, mark.range.lo);
+    number(2, mark.range.hi);
+    number(3, mark.typical);
   }
   return marks;
 }
@@ -71,8 +75,8 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank, const std:
   return marks;
 }
 
-void collect_garbage() {
-  PyRef::steal(PyObject_CallMethod(import_module("gc").get(), "collect", nullptr));
+void collect_garbage(int generation) {
+  PyRef::steal(PyObject_CallMethod(import_module("gc").get(), "collect", "i", generation));
   PyErr_Clear();
 }
 
@@ -192,8 +196,11 @@ std::string Piece::end_recipes(uint64_t before) {
   add_held_by_arguments();
   add_temporaries(before);
   if (options_.fullgraph && capture_->reads_data()) return "what runs depends on a number read from tensor data";
-  if (!stored_elsewhere(before)) return {};
-  collect_garbage();
+  // Cycles that hold tensors of the call are young; a collection of everything costs tens of milliseconds.
+  for (const int generation : {0, 1, 2}) {
+    if (!stored_elsewhere(before)) return {};
+    collect_garbage(generation);
+  }
   return stored_elsewhere(before) ? "the call stores a tensor where it outlives the call" : std::string();
 }
 
@@ -328,6 +335,7 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   totals.shape_rule_entries += captured.shape_rule_entries;
   totals.generic_rule_entries += captured.generic_rule_entries;
   totals.shape_memo_hits += captured.shape_memo_hits;
+  totals.capture_costs.add(captured.costs);
   const std::vector<at::Tensor> inputs(leaves_.tensors.begin(), leaves_.tensors.end());
   {
     py::gil_scoped_release no_gil;

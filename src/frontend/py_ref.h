@@ -40,4 +40,14 @@ inline PyRef checked(PyObject* new_reference) {
   return PyRef::steal(new_reference);
 }
 
+class GilHeld {
+ public:
+  GilHeld() : state_(PyGILState_Ensure()) {}
+  ~GilHeld() { PyGILState_Release(state_); }
+  GilHeld(const GilHeld&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
 }  // namespace cresset::frontend

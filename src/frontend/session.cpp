@@ -31,7 +31,7 @@ bool is_thread_local(PyObject* object) {
 
 void Session::refuse(std::string why) {
   if (!refusal_.empty()) return;
-  if (!capture_->closed() && capture_->locate) capture_->locate(*capture_);
+  if (!capture_->closed()) capture_->set_location();
   refusal_ = capture_->closed() ? std::move(why) : capture_->located(why);
 }
 

@@ -65,7 +65,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
     in_progress_.call = call;
   }
   if (mode == CallMode::Disabled) {
-    if (capture_->locate) capture_->locate(*capture_);
+    capture_->set_location();
     capture_->flush(by_autograd ? kLeftToAutograd : why_disabled(callee));
   }
   return CRESSET_NATIVE;

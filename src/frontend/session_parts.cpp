@@ -146,7 +146,7 @@ bool Session::is_outer(PyObject* object) const {
 
 void Session::fail_part(const char* what) {
   if (record_run_ != nullptr) record_run_->failed = true;
-  if (capture_->locate) capture_->locate(*capture_);
+  capture_->set_location();
   capture_->fail_part(capture_->located(what));
   PyErr_SetString(PyExc_RuntimeError, what);
   throw PythonError{};

@@ -15,6 +15,7 @@
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/left_to_autograd.h"
+#include "frontend/source_lines.h"
 #include "python/numbers.h"
 #include "python/shapes.h"
 #include "python/state_of.h"
@@ -24,6 +25,30 @@ using namespace cresset;
 using python::state_of;
 
 namespace {
+
+// {operator: {"calls", "ms"}}, the costliest first.
+py::dict capture_operators(const bridge::CaptureCosts& costs) {
+  using Row = std::pair<std::string_view, bridge::CaptureCosts::Operator>;
+  std::vector<Row> rows(costs.operators.begin(), costs.operators.end());
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return std::pair(-a.second.nanoseconds, a.first) < std::pair(-b.second.nanoseconds, b.first);
+  });
+  py::dict out;
+  for (const auto& [name, cost] : rows) {
+    py::dict row;
+    row["calls"] = cost.calls;
+    row["ms"] = double(cost.nanoseconds) / 1e6;
+    out[py::str(std::string(name))] = row;
+  }
+  return out;
+}
+
+py::dict memo_misses(const bridge::CaptureCosts& costs) {
+  py::dict out;
+  for (size_t i = 0; i < costs.memo_misses.size(); ++i)
+    out[py::str(std::string(ops::kMemoMisses[i]))] = costs.memo_misses[i];
+  return out;
+}
 
 py::dict stats() {
   const frontend::Totals t = frontend::totals();
@@ -38,6 +63,8 @@ py::dict stats() {
   out["shape_rule_entries"] = t.shape_rule_entries;
   out["generic_rule_entries"] = t.generic_rule_entries;
   out["shape_memo_hits"] = t.shape_memo_hits;
+  out["shape_memo_misses"] = memo_misses(t.capture_costs);
+  out["capture_operators"] = capture_operators(t.capture_costs);
   out["nodes"] = t.nodes;
   out["guards_asked"] = t.guards_asked;
   out["guards_checked"] = t.guards_checked;
@@ -142,6 +169,7 @@ PYBIND11_MODULE(_C, m) {
   m.def("stats", &stats);
   m.def("reset_stats", &frontend::reset_totals);
   m.def("forget_left_to_autograd", &frontend::forget_left_to_autograd);
+  frontend::install_source_lines();
   frontend::add_control_functions(m.ptr());
   frontend::add_control_flow_functions(m.ptr());
   m.def("is_capturing", &frontend::is_capturing);

@@ -16,7 +16,7 @@ py::object read_numbers(const at::Tensor& tensor) {
   if (capture == nullptr || capture->closed()) return py::none();
   bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
   if (trace == nullptr || !at::isIntegralType(tensor.scalar_type(), false)) return py::none();
-  if (capture->locate) capture->locate(*capture);
+  capture->set_location();
   const auto numbers = capture->symbolic_elements(capture->value_of(*trace));
   if (!numbers) return py::none();
   py::list out;

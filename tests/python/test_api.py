@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import os
 import subprocess
 import sys
@@ -86,8 +87,9 @@ def test_compiling_twice_is_harmless():
         (lambda: cresset.mark_dynamic([1, 2], 0), ["tensor"]),
         (lambda: cresset.mark_dynamic(torch.ones(2), 0, min=5, max=3), ["min", "max"]),
         (lambda: cresset.mark_dynamic(torch.ones(9), 0, min=2, max=4), ["9"]),
+        (lambda: cresset.mark_dynamic(torch.ones(3), 0, max=4, typical=9), ["typical=9"]),
     ],
-    ids=["not_callable", "mode", "option", "options_type", "dynamic", "dim", "no_tensor", "range_order", "outside"],
+    ids=["not_callable", "mode", "option", "options_type", "dynamic", "dim", "no_tensor", "range_order", "outside", "typical"],
 )
 def test_misuse_names_itself(call, words):
     with pytest.raises((TypeError, ValueError, IndexError, RuntimeError)) as caught:
@@ -176,6 +178,49 @@ def test_explain_shows_every_piece():
     places = [text.index(part) for part in ("aten::gt", "ends: ", "aten::sigmoid", "aten::cos")]
     assert places == sorted(places), text
     assert cresset.explain(lambda x: x + 1)(torch.ones(3)).graph_breaks == []
+
+
+def test_graphs_show_the_programs_lines():
+    def f(x):
+        y = x.relu() + 1  # the first line
+        i = (y > 1).nonzero()
+        return y.sum() + i.sum()
+
+    text = str(cresset.explain(f)(torch.randn(3, 4)))
+    lines = [line.strip() for line in text.splitlines()]
+    first = lines.index("#   y = x.relu() + 1  # the first line")
+    assert lines[first - 1].startswith("# ") and lines[first - 1].endswith(".f")
+    assert "aten::relu(%0*)" in lines[first + 1] and "aten::add" in lines[first + 2]
+    assert any(line.startswith("#   %1 = aten::nonzero(") for line in lines), text
+
+
+def test_graphs_show_lines_of_programs_without_files():
+    source = "def f(x):\n    return x.tanh() * 3\n"
+    linecache.cache["<made here>"] = (len(source), None, source.splitlines(True), "<made here>")
+    names = {}
+    exec(compile(source, "<made here>", "exec"), names)
+    assert "#   return x.tanh() * 3" in str(cresset.explain(names["f"])(torch.ones(2)))
+
+
+# As written: what a gradient is of, not where backward() was called.
+def test_backward_graphs_show_what_is_differentiated(capfd):
+    def f(x, w):
+        y = torch.tanh(x)  # a tanh
+        return (y @ w).sum()  # a product
+
+    cresset._C.log_areas("graph")
+    try:
+        cresset.compile(f)(torch.randn(2, 3, requires_grad=True), torch.randn(3, 3))
+    finally:
+        cresset._C.log_areas("")
+    backward = capfd.readouterr().err.split("backward:")[1].split("[cresset:")[0]
+    above = {}
+    for line in backward.splitlines():
+        if line.startswith("#   "):
+            source = line
+        elif "aten::" in line:
+            above[line.split("aten::")[1].split("(")[0]] = source
+    assert "a tanh" in above["tanh_backward"] and "a product" in above["mm"], backward
 
 
 @pytest.mark.parametrize("area", ["graph", "kernels", "guards", "recompiles"])

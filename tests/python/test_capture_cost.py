@@ -47,6 +47,24 @@ def test_repeated_calls_ask_no_shape_rule():
     assert long["shape_memo_hits"] == long["operators_captured"] - long["shape_rule_entries"]
 
 
+def test_stats_say_which_operators_took_the_time():
+    def f(x):
+        for i in range(6):
+            x = torch.cat([x, x + i])
+        return x.relu()
+
+    stats = captured(f, torch.randn(4, 4))
+    costs, misses = stats["capture_operators"], stats["shape_memo_misses"]
+    assert {name: row["calls"] for name, row in costs.items()} == {
+        "aten::cat": 6, "aten::add.Tensor": 6, "aten::relu": 1
+    }  # fmt: skip
+    times = [row["ms"] for row in costs.values()]
+    assert times == sorted(times, reverse=True) and 0 < sum(times) <= stats["ms_capture"]
+    assert misses["first of its operator"] == 3
+    assert misses["a size"] == 10, "each cat doubles the rows"
+    assert sum(misses.values()) == stats["operators_captured"] - stats["shape_memo_hits"]
+
+
 def test_symbolic_numbers_have_no_torch_function():
     """torch asks each number for it; cresset makes the answer quick, and it stays no."""
 

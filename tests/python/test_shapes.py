@@ -95,6 +95,24 @@ def test_mark_dynamic_with_a_range():
     torch.testing.assert_close(compiled(z), z)
 
 
+def test_a_typical_size_decides_plans():
+    """A long sum is split where it is long; what a first call of eight numbers would plan is another order of additions."""
+    n = 1 << 20
+    x = torch.rand(2, n, generator=torch.Generator().manual_seed(0)) + 0.5
+
+    def sums(first, typical=None):
+        compiled = cresset.compile(lambda x: (x * 1.1).sum(1))
+        if typical is not None:
+            cresset.mark_dynamic(first, 1, typical=typical)
+        compiled(first)
+        return compiled(x)
+
+    expected = sums(x)
+    assert torch.equal(sums(torch.ones(2, 8), typical=n), expected)
+    assert cresset.stats()["graphs"] == 2, "one compilation each"
+    torch.testing.assert_close(sums(torch.ones(2, 8)), expected)
+
+
 def test_mark_static():
     compiled = cresset.compile(lambda x: x + 1)
     for n in (8, 9):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -111,7 +112,7 @@ class Collapser {
       if (found.valid() || !pool_.uses_var(e, loop.var)) return;
       visit_divisions(e, [&](ExprId dividend, ExprId divisor) {
         if (found.valid() || dividend != pool_.var(loop.var) || !is_size(divisor)) return;
-        if (env_.hint_or(divisor, 0) < kShort || env_.known_equal(divisor, loop.extent)) return;
+        if (env_.typical_or(divisor, 0) < kShort || env_.known_equal(divisor, loop.extent)) return;
         if (times(loop.extent, divisor).valid()) found = divisor;
       });
     });
@@ -184,13 +185,15 @@ class Collapser {
     loops.insert(loops.begin() + static_cast<ptrdiff_t>(k) + 1, {pool_.var_of(split.i), divisor, loop.inner});
   }
 
-  // The hint of |coefficient| of `var` in the accesses that mention it; stores first, since scattered stores cost most.
+  // The typical |coefficient| of `var` in the accesses that mention it; stores first, since scattered stores cost most.
   std::optional<int64_t> stride_hint(VarId var) {
     for (const auto* list : {&space_.store, &space_.scalar}) {
       for (ExprId e : *list) {
         sym::ExprPool::Affine form;
         if (!e.valid() || !pool_.uses_var(e, var) || !pool_.affine_in(e, var, form)) continue;
-        if (std::optional<int64_t> hint = env_.hint(form.coefficient)) return std::abs(*hint);
+        constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+        const int64_t stride = env_.typical_or(form.coefficient, kNone);
+        if (stride != kNone) return std::abs(stride);
       }
     }
     return std::nullopt;

@@ -316,7 +316,7 @@ class Scheduler {
       if (out_.live[i] && is_heavy(scalar(i).op)) weight += 4;
     const ExprId inner = product_of(/*inner=*/true, /*with_vector=*/true);
     const ExprId block = pool_.constant(out_.block), passes = pool_.constant(weight * (out_.analysis.stages + 1));
-    out_.sum_levels = env_.hint_or(inner, 0) >= kLongReduction ? 2 : 1;
+    out_.sum_levels = env_.typical_or(inner, 0) >= kLongReduction ? 2 : 1;
     out_.work_items = product_of(/*inner=*/false, /*with_vector=*/true);
     out_.item_cost = pool_.mul(inner, passes);
     if (!vector.inner) {

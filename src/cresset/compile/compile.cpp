@@ -106,7 +106,6 @@ Result<Compiled> compile(std::unique_ptr<graph::Graph> graph, const Options& opt
 Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, const Options& options) {
   Stats stats;
   stats.nodes_captured = static_cast<int64_t>(graph->order.size());
-  CRESSET_LOG(Graph, "captured\n" + graph::print(*graph));
 
   Stopwatch watch;
   const ProgramCache cache(*graph, options);
@@ -120,6 +119,7 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
   passes::run(*graph, options);
   stats.nodes_after_passes = static_cast<int64_t>(graph->order.size());
   stats.ms_passes = watch.lap();
+  CRESSET_LOG(Passes, "the graph after them\n" + graph::print(*graph));
 
   CRESSET_TRY(lower::Lowered lowered, lower::lower(*graph, options));
   if (option_flag(Option::VERIFY)) verify_lowered(lowered);

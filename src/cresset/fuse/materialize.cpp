@@ -168,7 +168,7 @@ class Materializer {
   }
   int64_t bytes_of(ValueId v) const {
     const TensorType& type = graph_.type(v);
-    const int64_t elements = graph_.env().hint_or(graph::numel(graph_.pool(), type.sizes), 0);
+    const int64_t elements = graph_.env().typical_or(graph::numel(graph_.pool(), type.sizes), 0);
     return elements * static_cast<int64_t>(byte_size(type.dtype));
   }
   bool is_worth_storing(const Cost& cost, ValueId result) const {

@@ -71,7 +71,7 @@ class Merger {
   int64_t bytes(ValueId base) const {
     const TensorType& type = graph_.type(base);
     int64_t n = byte_size(type.dtype);
-    for (ExprId size : type.sizes) n *= graph_.env().hint_or(size, 64);
+    for (ExprId size : type.sizes) n *= graph_.env().typical_or(size, 64);
     return n;
   }
   static bool contains(const std::vector<ValueId>& values, ValueId v) {
@@ -189,7 +189,7 @@ class Merger {
     if (!group.has_inner()) return false;
     int64_t rows = 1, points = 1;
     for (const loop::Dim& dim : group.dims) {
-      const int64_t n = graph_.env().hint_or(dim.extent, 64);
+      const int64_t n = graph_.env().typical_or(dim.extent, 64);
       points *= n;
       if (dim.kind == loop::Dim::Kind::Outer) rows *= n;
     }

@@ -188,7 +188,7 @@ class Scheduler {
     const Place* place = memory_.find(v);
     const ExprId elements =
         place != nullptr ? span(graph_.env(), type.sizes, place->layout) : graph::numel(graph_.pool(), type.sizes);
-    return std::max<int64_t>(0, graph_.env().hint_or(elements, 0)) * static_cast<int64_t>(byte_size(type.dtype));
+    return std::max<int64_t>(0, graph_.env().typical_or(elements, 0)) * static_cast<int64_t>(byte_size(type.dtype));
   }
   void add(const Unit& unit) {
     Step step;

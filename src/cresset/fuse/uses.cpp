@@ -5,7 +5,7 @@ namespace {
 
 int64_t numel_hint(const Graph& graph, ValueId value) {
   int64_t n = 1;
-  for (ExprId size : graph.type(value).sizes) n *= graph.env().hint_or(size, 64);
+  for (ExprId size : graph.type(value).sizes) n *= graph.env().typical_or(size, 64);
   return n;
 }
 

@@ -13,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -130,10 +131,21 @@ class Graph {
   std::deque<Value> values_;
 };
 
-// Text form; parse(print(g)) prints the same. One line a node:
-//   %3: f32[s0, 64][64, 1] = aten::relu(%2)  # model.py:42 in forward
-// An operator that is called through ATen whatever its rules say is followed by an exclamation mark.
-std::string print(const Graph& graph);
+// A call that is no node: what follows `position` nodes of the order waits for it. Its results are inputs.
+struct CallBetween {
+  size_t position;
+  OpId op;
+  const std::vector<Arg>* args;
+  std::vector<ValueId> made;
+};
+
+// Text form; parse(print(g)) prints the same. One line a node, and the line of the program above what came from it:
+//   # model.py:42 in forward
+//   #   y = self.act(x)
+//   %3: f32[s0, 64][64, 1] = aten::relu(%2*)
+// An asterisk marks a value's last use. An operator that is called through ATen whatever its rules say is followed by
+// an exclamation mark. Calls between nodes are told in comments, which parse() passes over.
+std::string print(const Graph& graph, std::span<const CallBetween> between = {});
 Result<std::unique_ptr<Graph>> parse(std::string_view text);
 // Empty when the invariants hold, else the first violation, for people.
 std::string verify(const Graph& graph);

@@ -122,10 +122,11 @@ class Parser {
     if (line.peek("symbol ")) return parse_symbol(line);
     if (line.peek("mutate ")) return parse_mutation(line);
     if (line.peek("return")) return parse_return(line);
+    if (line.peek("#")) return parse_comment(line);
     return parse_definition(line);
   }
 
-  // symbol s0 8 [0, inf] dynamic "x.size(0)"
+  // symbol s0 8 [0, inf] dynamic "x.size(0)"      or, at its end: typical 4096
   bool parse_symbol(Line& line) {
     line.take("symbol ");
     const std::string name(line.take_until(" "));
@@ -148,7 +149,11 @@ class Parser {
       env.new_backed(std::move(*source), *hint, range, *policy);
     else
       env.new_unbacked(std::move(*source), range);
-    symbols_[name] = env.symbols().back().var;
+    const sym::VarId var = symbols_[name] = env.symbols().back().var;
+    if (!line.take("typical ")) return true;
+    const std::optional<int64_t> typical = line.take_integer();
+    if (!expect(typical.has_value(), "a size")) return false;
+    env.state_typical(var, *typical);
     return true;
   }
   static bool parse_bound(Line& line, int64_t& out) {
@@ -183,7 +188,15 @@ class Parser {
     return true;
   }
 
-  // %3: f32[s0, 64][64, 1], %4: ... = aten::op(...)  # location      or      %0: ... = input "x"
+  // "# model.py:42 in forward" is where the nodes below come from, "#" that it is not known; "#   ..." is for people.
+  bool parse_comment(Line& line) {
+    const bool for_people = line.take("#   ");
+    if (!for_people) line.take("#");
+    if (!for_people) graph_->current_location = line.at_end() ? 0 : graph_->add_location(std::string(line.rest()));
+    return true;
+  }
+
+  // %3: f32[s0, 64][64, 1], %4: ... = aten::op(...)      or      %0: ... = input "x"
   bool parse_definition(Line& line) {
     std::vector<int64_t> numbers;
     std::vector<TensorType> types;
@@ -218,7 +231,6 @@ class Parser {
       if (!args.empty() && !expect(line.take(","), ", or )")) return false;
       if (!parse_argument(line, args.emplace_back())) return false;
     }
-    graph_->current_location = line.take("# ") ? graph_->add_location(std::string(line.rest())) : 0;
     const NodeId id = graph_->add_node(op_id(op), std::move(args), std::move(types));
     graph_->node(id).through_aten = through_aten;
     for (size_t i = 0; i < numbers.size(); ++i) values_[numbers[i]] = graph_->node(id).results[i];
@@ -264,6 +276,7 @@ class Parser {
   bool parse_value(Line& line, ValueId& out) {
     const std::optional<int64_t> number = line.take("%") ? line.take_integer() : std::nullopt;
     if (!expect(number && values_.contains(*number), "a defined value")) return false;
+    line.take("*");  // its last use
     out = values_[*number];
     return true;
   }

@@ -8,6 +8,7 @@
 
 #include "graph/canonical.h"
 #include "graph/graph.h"
+#include "graph/source_text.h"
 #include "graph/text.h"
 
 namespace cresset::graph {
@@ -34,7 +35,8 @@ struct Overloaded : Fs... {
 
 class Printer {
  public:
-  explicit Printer(const Graph& graph) : graph_(graph), names_(graph.env().names()), numbers_(graph.value_count()) {}
+  explicit Printer(const Graph& graph, std::span<const CallBetween> between = {})
+      : graph_(graph), between_(between), names_(graph.env().names()), numbers_(graph.value_count()) {}
 
   std::string canonical() {
     canonical_ = true;
@@ -47,11 +49,18 @@ class Printer {
   }
 
   std::string print() {
+    if (!canonical_) find_last_uses();
     for (const sym::Symbol& symbol : graph_.env().symbols())
       if (!canonical_) print_symbol(symbol);
     for (const ValueId v : graph_.inputs) print_leaf(v, "input");
     for (const ValueId v : graph_.constants) print_leaf(v, "constant");
-    for (const NodeId id : graph_.order) print_node(graph_.node(id));
+    for (size_t i = 0; i <= graph_.order.size(); ++i) {
+      for (const CallBetween& call : between_)
+        if (call.position == i) print_call(call);
+      if (i == graph_.order.size()) break;
+      if (!canonical_) print_location(graph_.node(graph_.order[i]).location);
+      print_node(graph_.node(graph_.order[i]));
+    }
     for (const Mutation& m : graph_.mutations)
       out_ += fmt::format("mutate {} {} = {}\n", m.is_constant ? "constant" : "input", m.input, value(m.value));
     out_ += "return";
@@ -66,10 +75,12 @@ class Printer {
     return b == sym::Interval::kPosInf ? "inf" : fmt::format("{}", b);
   }
 
+  static std::string typical(const sym::Symbol& s) { return s.typical ? fmt::format(" typical {}", *s.typical) : ""; }
+
   void print_symbol(const sym::Symbol& s) {
-    out_ += fmt::format("symbol {} {} [{}, {}] {} {}\n", s.name, s.hint ? fmt::format("{}", *s.hint) : "?",
+    out_ += fmt::format("symbol {} {} [{}, {}] {} {}{}\n", s.name, s.hint ? fmt::format("{}", *s.hint) : "?",
                         bound(s.range.lo), bound(s.range.hi), text::word(text::kPolicies, s.policy),
-                        text::quoted(s.source));
+                        text::quoted(s.source), typical(s));
   }
 
   // What is known of the symbols, in an order that does not depend on when it was asked.
@@ -85,8 +96,8 @@ class Printer {
     std::set<std::string> symbols;
     for (const sym::Symbol& s : graph_.env().symbols()) {
       if (used_.count(s.var) == 0) continue;
-      symbols.insert(fmt::format("symbol {} {} [{}, {}]\n", s.name, s.hint ? "given" : "data", bound(s.range.lo),
-                                 bound(s.range.hi)));
+      symbols.insert(fmt::format("symbol {} {} [{}, {}]{}\n", s.name, s.hint ? "given" : "data", bound(s.range.lo),
+                                 bound(s.range.hi), typical(s)));
     }
     for (const std::string& line : symbols) out += line;
     for (const std::string& line : conditions) out += "where " + line + '\n';
@@ -98,17 +109,52 @@ class Printer {
     out_ += fmt::format("{} = {} {}\n", definition(v), what, name);
   }
 
+  // Who mentions a value last: the address of its arguments. Results and what is written live on.
+  void find_last_uses() {
+    last_uses_.resize(graph_.value_count());
+    const auto use = [&](const std::vector<Arg>& args) {
+      Graph::for_each_value(args, [&](ValueId v) {
+        if (v.index < last_uses_.size()) last_uses_[v.index] = &args;
+      });
+    };
+    for (size_t i = 0; i <= graph_.order.size(); ++i) {
+      for (const CallBetween& call : between_)
+        if (call.position == i) use(*call.args);
+      if (i < graph_.order.size()) use(graph_.node(graph_.order[i]).args);
+    }
+    const auto lives_on = [&](ValueId v) {
+      if (v.index < last_uses_.size()) last_uses_[v.index] = nullptr;
+    };
+    for (const ValueId v : graph_.outputs) lives_on(v);
+    for (const Mutation& m : graph_.mutations) lives_on(m.value);
+  }
+
+  // Above the first of the nodes that come from one line.
+  void print_location(uint32_t location) {
+    if (location == location_ || location >= graph_.locations.size()) return;
+    location_ = location;
+    const std::string& where = graph_.locations[location];
+    out_ += where.empty() ? "#\n" : "# " + where + '\n';
+    if (const std::string line = text::source_line(where); !line.empty()) out_ += "#   " + line + '\n';
+  }
+
   void print_node(const Node& node) {
     for (size_t i = 0; i < node.results.size(); ++i) out_ += (i == 0 ? "" : ", ") + definition(node.results[i]);
     if (!node.results.empty()) out_ += " = ";
     out_ += op_name(node.op);
     if (node.through_aten) out_ += '!';
-    out_ += '(';
-    for (size_t i = 0; i < node.args.size(); ++i) out_ += (i == 0 ? "" : ", ") + argument(node.args[i]);
-    out_ += ')';
-    const std::string& location = graph_.locations[node.location];
-    if (!location.empty() && !canonical_) out_ += "  # " + location;
-    out_ += '\n';
+    out_ += arguments(node.args) + '\n';
+  }
+
+  void print_call(const CallBetween& call) {
+    out_ += "#   " + joined(call.made, [&](ValueId v) { return value(v); });
+    if (!call.made.empty()) out_ += " = ";
+    out_ += fmt::format("{}{}, then the rest\n", op_name(call.op), arguments(*call.args));
+  }
+
+  std::string arguments(const std::vector<Arg>& args) const {
+    at_ = &args;
+    return "(" + joined(args, [&](const Arg& arg) { return argument(arg); }) + ")";
   }
 
   std::string definition(ValueId v) {
@@ -123,6 +169,11 @@ class Printer {
   std::string value(ValueId v) const {
     if (v.index >= numbers_.size() || numbers_[v.index] == 0) return fmt::format("%?{}", v.index);
     return fmt::format("%{}", numbers_[v.index] - 1);
+  }
+
+  std::string use(ValueId v) const {
+    const bool last = v.index < last_uses_.size() && last_uses_[v.index] == at_;
+    return value(v) + (last ? "*" : "");
   }
 
   static std::string device(Device d) {
@@ -170,9 +221,9 @@ class Printer {
   std::string argument(const Arg& arg) const {
     return std::visit(Overloaded{
                           [](None) -> std::string { return "none"; },
-                          [&](ValueId v) { return value(v); },
+                          [&](ValueId v) { return use(v); },
                           [&](const std::vector<OptionalValue>& list) {
-                            return "tensors(" + joined(list, [&](OptionalValue v) { return v ? value(*v) : "none"; }) +
+                            return "tensors(" + joined(list, [&](OptionalValue v) { return v ? use(*v) : "none"; }) +
                                    ")";
                           },
                           [&](ExprId e) { return expr(e); },
@@ -191,9 +242,13 @@ class Printer {
   }
 
   const Graph& graph_;
+  std::span<const CallBetween> between_;
   sym::VarNames names_;
   std::vector<uint32_t> numbers_;  // printed number + 1; 0: not yet defined
   uint32_t defined_ = 0;
+  std::vector<const std::vector<Arg>*> last_uses_;  // of values; empty: not marked
+  mutable const std::vector<Arg>* at_ = nullptr;    // the arguments that are printed
+  uint32_t location_ = 0;                           // of what was printed last
   bool canonical_ = false;
   std::unordered_map<sym::VarId, ExprId> pinned_;  // canonical: what is written as a constant
   mutable std::set<sym::VarId> used_;              // canonical: by the graph
@@ -203,7 +258,7 @@ class Printer {
 
 }  // namespace
 
-std::string print(const Graph& graph) { return Printer(graph).print(); }
+std::string print(const Graph& graph, std::span<const CallBetween> between) { return Printer(graph, between).print(); }
 std::string canonical_text(const Graph& graph) { return Printer(graph).canonical(); }
 
 }  // namespace cresset::graph

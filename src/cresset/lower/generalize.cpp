@@ -97,7 +97,7 @@ class Generalizer {
     sym::Interval sign = sym::Interval::all();
     if (range.lo >= 0) sign = sym::Interval::size();
     if (range.lo >= 1) sign.lo = 1;
-    const ExprId parameter = new_env_->new_backed("", env_.hint_or(e, kTypicalSize), sym::Interval::all());
+    const ExprId parameter = new_env_->new_backed("", env_.typical_or(e, kTypicalSize), sym::Interval::all());
     const VarId var = new_pool().var_of(parameter);
     new_env_->constrain(var, sign);
     meaning_.emplace(var, e);

@@ -12,15 +12,20 @@ using sym::ExprId;
 // Writes arguments as words. Every part says its kind and its length first, so that no two argument lists are alike.
 class KeyWriter {
  public:
-  KeyWriter(const graph::Graph& graph, std::vector<uint32_t>& out) : graph_(graph), out_(out) {}
+  // meanings: filled beside the words, where it is asked for.
+  KeyWriter(const graph::Graph& graph, std::vector<uint32_t>& out, std::vector<MemoMiss>* meanings = nullptr)
+      : graph_(graph), out_(out), meanings_(meanings) {}
 
   void write(const Arg& arg) {
-    word(static_cast<uint32_t>(arg.index()));
+    word(static_cast<uint32_t>(arg.index()), MemoMiss::Tensors);
     std::visit([this](const auto& held) { this->held(held); }, arg);
   }
 
  private:
-  void word(uint32_t w) { out_.push_back(w); }
+  void word(uint32_t w, MemoMiss meaning = MemoMiss::Scalar) {
+    out_.push_back(w);
+    if (meanings_ != nullptr) meanings_->push_back(meaning);
+  }
   void pair(uint64_t w) {
     word(static_cast<uint32_t>(w));
     word(static_cast<uint32_t>(w >> 32));
@@ -34,15 +39,15 @@ class KeyWriter {
   void held(graph::StridedLayout) {}
   void held(graph::ValueId value) {
     const graph::TensorType& type = graph_.type(value);
-    word(static_cast<uint32_t>(type.dtype) << 16 | device_word(type.device));
-    length(type.rank());
-    for (const ExprId e : type.sizes) word(e.index);
-    for (const ExprId e : type.strides) word(e.index);
+    word(static_cast<uint32_t>(type.dtype) << 16 | device_word(type.device), MemoMiss::Tensors);
+    word(static_cast<uint32_t>(type.rank()), MemoMiss::Tensors);
+    for (const ExprId e : type.sizes) word(e.index, MemoMiss::Size);
+    for (const ExprId e : type.strides) word(e.index, MemoMiss::Stride);
   }
   void held(const std::vector<graph::OptionalValue>& values) {
-    length(values.size());
+    word(static_cast<uint32_t>(values.size()), MemoMiss::Tensors);
     for (const graph::OptionalValue& v : values) {
-      word(v.has_value());
+      word(v.has_value(), MemoMiss::Tensors);
       if (v) held(*v);
     }
   }
@@ -71,6 +76,7 @@ class KeyWriter {
 
   const graph::Graph& graph_;
   std::vector<uint32_t>& out_;
+  std::vector<MemoMiss>* meanings_;
 };
 
 uint64_t hash_words(const std::vector<uint32_t>& words) {
@@ -94,15 +100,31 @@ void ShapeMemo::make_key(const graph::Graph& graph, graph::OpId op, const std::v
 
 const ShapeMemo::Entry* ShapeMemo::find(const graph::Graph& graph, graph::OpId op, const std::vector<Arg>& args) {
   make_key(graph, op, args);
-  if (table_.empty()) return nullptr;
-  const size_t mask = table_.size() - 1;
-  for (size_t slot = asked_hash_ & mask; table_[slot] != 0; slot = (slot + 1) & mask) {
+  const size_t mask = table_.empty() ? 0 : table_.size() - 1;
+  for (size_t slot = asked_hash_ & mask; !table_.empty() && table_[slot] != 0; slot = (slot + 1) & mask) {
     const Key& key = keys_[table_[slot] - 1];
     if (key.hash == asked_hash_ && std::equal(asked_.begin(), asked_.end(), words_.begin() + std::ptrdiff_t(key.begin),
                                               words_.begin() + std::ptrdiff_t(key.end)))
       return &entries_[table_[slot] - 1];
   }
+  note_miss(graph, args);
   return nullptr;
+}
+
+// The first word that differs says it.
+void ShapeMemo::note_miss(const graph::Graph& graph, const std::vector<Arg>& args) {
+  MemoMiss why = MemoMiss::First;
+  if (const auto last = last_.find(asked_[0]); last != last_.end()) {
+    std::vector<uint32_t> words{asked_[0]};
+    std::vector<MemoMiss> meanings{MemoMiss::First};
+    KeyWriter writer(graph, words, &meanings);
+    for (const Arg& arg : args) writer.write(arg);
+    const auto begin = words_.begin() + std::ptrdiff_t(keys_[last->second].begin);
+    const auto end = words_.begin() + std::ptrdiff_t(keys_[last->second].end);
+    const auto differs = std::mismatch(words.begin(), words.end(), begin, end).first;
+    why = differs != words.end() ? meanings[static_cast<size_t>(differs - words.begin())] : MemoMiss::Tensors;
+  }
+  ++misses_[static_cast<size_t>(why)];
 }
 
 void ShapeMemo::add(Entry entry) {
@@ -110,6 +132,7 @@ void ShapeMemo::add(Entry entry) {
   const size_t mask = table_.size() - 1;
   size_t slot = asked_hash_ & mask;
   while (table_[slot] != 0) slot = (slot + 1) & mask;
+  last_[asked_[0]] = static_cast<uint32_t>(keys_.size());
   keys_.push_back({asked_hash_, words_.size(), words_.size() + asked_.size()});
   words_.insert(words_.end(), asked_.begin(), asked_.end());
   entries_.push_back(std::move(entry));

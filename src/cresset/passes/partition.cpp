@@ -112,7 +112,7 @@ int64_t cost_of_saving(const Graph& graph, ValueId v, bool is_output) {
   if (value.kind != graph::Value::Kind::Result) return 1;  // it is there anyway
   constexpr int64_t kUnknown = 8192;                       // elements, where only data can tell
   constexpr int64_t kMost = int64_t{1} << 40;
-  const int64_t elements = graph.env().hint_or(graph::numel(graph.pool(), value.type.sizes), kUnknown);
+  const int64_t elements = graph.env().typical_or(graph::numel(graph.pool(), value.type.sizes), kUnknown);
   const int64_t bytes = std::clamp(elements, int64_t{1}, kMost) * static_cast<int64_t>(byte_size(value.type.dtype));
   if (is_output) return 1 + bytes / 16;
   const ops::OpDef* def = ops::find(graph.node(value.node).op);

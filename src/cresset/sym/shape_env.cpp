@@ -92,6 +92,16 @@ bool ShapeEnv::assume(ExprId condition, std::string message) {
 
 void ShapeEnv::learn(VarId var, int64_t value) { symbols_.at(symbol_of_.at(var.index)).hint = value; }
 
+void ShapeEnv::state_typical(VarId var, int64_t value) { symbols_.at(symbol_of_.at(var.index)).typical = value; }
+
+int64_t ShapeEnv::typical_or(ExprId e, int64_t fallback) const {
+  const auto of = [this](VarId var) -> std::optional<int64_t> {
+    const Symbol* s = symbol(var);
+    return s == nullptr ? std::nullopt : s->typical ? s->typical : s->hint;
+  };
+  return eval(pool_, e, of).value_or(fallback);
+}
+
 std::optional<int64_t> ShapeEnv::hint(ExprId e) const {
   return eval(pool_, e, [this](VarId var) -> std::optional<int64_t> {
     const Symbol* s = symbol(var);

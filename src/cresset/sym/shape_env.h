@@ -32,6 +32,7 @@ struct Symbol {
   std::optional<int64_t> hint;
   Interval range;
   Policy policy = Policy::Dynamic;
+  std::optional<int64_t> typical = std::nullopt;  // as the user stated; heuristics go by it, guards never
 };
 
 // Who asked for a decision.
@@ -72,6 +73,7 @@ class ShapeEnv {
   ExprId new_unbacked(std::string source, Interval range = Interval::size());
   // An unbacked symbol's value became known: from now on hint() gives it.
   void learn(VarId var, int64_t value);
+  void state_typical(VarId var, int64_t value);
   const Symbol* symbol(VarId var) const;  // nullptr for variables that are not symbols (loop variables)
   std::span<const Symbol> symbols() const { return symbols_; }
 
@@ -113,8 +115,9 @@ class ShapeEnv {
 
   // Value under hints; nullopt when e mentions an unbacked symbol or a non-symbol variable.
   std::optional<int64_t> hint(ExprId e) const;
-  // For heuristics only: a documented fallback instead of nullopt.
   int64_t hint_or(ExprId e, int64_t fallback) const { return hint(e).value_or(fallback); }
+  // For heuristics only: value under typical sizes where they were stated, else under hints, else the fallback.
+  int64_t typical_or(ExprId e, int64_t fallback) const;
   Interval range(ExprId e);
   void constrain(VarId var, Interval range);  // intersects
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <limits>
 
 #include "graph/graph.h"
@@ -27,10 +28,68 @@ TEST(GraphText, PrintsANodeALine) {
   EXPECT_EQ(print(graph),
             "symbol s0 8 [0, inf] dynamic \"x.size(0)\"\n"
             "%0: f32[s0, 64][64, 1] = input \"x\"\n"
-            "%1: f32[s0, 64][64, 1] = aten::relu(%0)  # model.py:42 in forward\n"
+            "# model.py:42 in forward\n"
+            "%1: f32[s0, 64][64, 1] = aten::relu(%0*)\n"
             "return %1\n");
   EXPECT_EQ(verify(graph), "");
   EXPECT_EQ(reprinted(print(graph)), print(graph));
+}
+
+// The line of the program stands above what came from it, once; where it is not known, nothing is claimed.
+TEST(GraphText, ShowsTheProgramsLines) {
+  const std::string file = testing::TempDir() + "shows the: lines.py";
+  std::ofstream(file) << "def f(x):\n    y = x.abs().neg()\n    return y\n";
+  Graph graph(std::make_shared<sym::ShapeEnv>());
+  const ValueId x = graph.add_input(matrix(graph, graph.pool().constant(2), 2), "x");
+  const auto add = [&](std::string_view op, ValueId v) {
+    return graph.node(graph.add_node(op_id(op), {v}, {graph.type(v)})).results[0];
+  };
+  graph.current_location = graph.add_location(file + ":2 in f");
+  const ValueId y = add("aten::neg", add("aten::abs", x));
+  graph.current_location = graph.add_location(file + ":9 in f");
+  const ValueId z = add("aten::exp", y);
+  graph.current_location = 0;
+  graph.outputs = {add("aten::add", z), z};
+  const std::string text = print(graph);
+  EXPECT_NE(text.find("# " + file +
+                      ":2 in f\n"
+                      "#   y = x.abs().neg()\n"
+                      "%1: f32[2, 2][2, 1] = aten::abs(%0*)\n"
+                      "%2: f32[2, 2][2, 1] = aten::neg(%1*)\n"
+                      "# " +
+                      file +
+                      ":9 in f\n"
+                      "%3: f32[2, 2][2, 1] = aten::exp(%2*)\n"
+                      "#\n"
+                      "%4: f32[2, 2][2, 1] = aten::add(%3)\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(reprinted(text), text);
+  const auto back = parse(text);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ((*back)->locations[(*back)->node((*back)->order[1]).location], file + ":2 in f");
+  EXPECT_EQ((*back)->node((*back)->order[3]).location, 0);
+}
+
+TEST(GraphText, LastUsesKnowWhatLivesOn) {
+  Graph graph(std::make_shared<sym::ShapeEnv>());
+  const ValueId x = graph.add_input(matrix(graph, graph.pool().constant(2), 2), "x");
+  const ValueId w = graph.add_input(matrix(graph, graph.pool().constant(2), 2), "w");
+  const auto add = [&](std::vector<Arg> args) {
+    return graph.node(graph.add_node(op_id("aten::add"), std::move(args), {graph.type(x)})).results[0];
+  };
+  const ValueId a = add({x, x});
+  const ValueId b = add({a, w});
+  const ValueId c = add({a, b});
+  graph.outputs = {c};
+  graph.mutations = {{0, false, b}};
+  const std::vector<Arg> between{c, a};
+  const std::string text = print(graph, std::vector<CallBetween>{{3, op_id("aten::nonzero"), &between, {w}}});
+  EXPECT_NE(text.find("= aten::add(%0*, %0*)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("= aten::add(%2, %1*)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("= aten::add(%2, %3)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("#   %1 = aten::nonzero(%4, %2*), then the rest\n"), std::string::npos) << text;
+  EXPECT_TRUE(parse(text).ok());
 }
 
 TEST(GraphText, EveryArgumentKindSurvives) {
@@ -38,6 +97,7 @@ TEST(GraphText, EveryArgumentKindSurvives) {
   sym::ExprPool& pool = graph.pool();
   const ExprId rows = graph.env().new_backed("x.size(0)", 8, {2, 100}, sym::Policy::MarkedDynamic);
   const ExprId found = graph.env().new_unbacked("nonzero");
+  graph.env().state_typical(graph.pool().var_of(rows), 64);
   const ValueId x = graph.add_input(matrix(graph, rows, 4), "x \"quoted\"");
   const ValueId w = graph.add_constant(matrix(graph, found, 4, DType::BF16), "layer.0.weight");
   const double inf = std::numeric_limits<double>::infinity();
@@ -79,6 +139,7 @@ TEST(GraphText, EveryArgumentKindSurvives) {
   EXPECT_TRUE(std::holds_alternative<double>(parsed.args[9]));
   EXPECT_TRUE(std::holds_alternative<ExprId>(parsed.args[5]));
   EXPECT_EQ((*back)->env().symbols()[0].policy, sym::Policy::MarkedDynamic);
+  EXPECT_EQ((*back)->env().symbols()[0].typical, 64);
 }
 
 TEST(GraphText, NumbersDoNotDependOnWhatPassesLeftBehind) {
@@ -88,7 +149,7 @@ TEST(GraphText, NumbersDoNotDependOnWhatPassesLeftBehind) {
   const NodeId kept = graph.add_node(op_id("aten::abs"), {x}, {graph.type(x)});
   graph.order = {kept};
   graph.outputs = {graph.node(kept).results[0]};
-  EXPECT_NE(print(graph).find("%1: f32[2, 2][2, 1] = aten::abs(%0)"), std::string::npos);
+  EXPECT_NE(print(graph).find("%1: f32[2, 2][2, 1] = aten::abs(%0*)"), std::string::npos);
 }
 
 TEST(GraphText, ErrorsNameTheLine) {

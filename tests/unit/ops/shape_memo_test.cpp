@@ -70,6 +70,28 @@ TEST_F(ShapeMemoTest, TellsArgumentsApart) {
   for (const std::vector<Arg>& args : calls) EXPECT_FALSE(fresh("aten::add.Tensor", args));
 }
 
+// A miss is told by what differs from the operator's last call.
+TEST_F(ShapeMemoTest, TellsWhyItMisses) {
+  const ExprId s = size("s", 5);
+  const auto misses = [&](MemoMiss why) { return memo_.misses()[static_cast<size_t>(why)]; };
+  const auto call = [&](std::vector<Arg> args) { return fresh("aten::sum", std::move(args)); };
+  EXPECT_TRUE(call({input({s, n(3)}), n(1)}));
+  EXPECT_EQ(misses(MemoMiss::First), 1);
+  EXPECT_FALSE(call({input({s, n(3)}), n(1)}));
+  EXPECT_TRUE(call({input({s, n(3)}), n(0)}));
+  EXPECT_EQ(misses(MemoMiss::Scalar), 1);
+  EXPECT_TRUE(call({input({s, n(4)}), n(0)}));
+  EXPECT_EQ(misses(MemoMiss::Size), 1);
+  EXPECT_TRUE(call({strided_input({s, n(4)}, {n(1), s}), n(0)}));
+  EXPECT_EQ(misses(MemoMiss::Stride), 1);
+  EXPECT_TRUE(call({input({s, n(4)}, DType::F64), n(0)}));
+  EXPECT_TRUE(call({input({s}), n(0)}));
+  EXPECT_TRUE(call({input({s})}));
+  EXPECT_EQ(misses(MemoMiss::Tensors), 3);
+  EXPECT_TRUE(fresh("aten::neg", {input({s})}));
+  EXPECT_EQ(misses(MemoMiss::First), 2);
+}
+
 TEST_F(ShapeMemoTest, KeepsThousands) {
   for (int64_t i = 0; i < 3000; ++i) EXPECT_TRUE(fresh("aten::relu", {input({n(i)})}, size_t(i % 5)));
   for (int64_t i = 0; i < 3000; ++i) {

@@ -353,6 +353,18 @@ TEST_F(ShapeEnvTest, UnbackedSymbolsAreNeverGuessed) {
   EXPECT_EQ(env_.hint((*this)("s0*2")), 8);
 }
 
+TEST_F(ShapeEnvTest, TypicalSizesDecideNoGuards) {
+  unbacked("u0"), size("s0", 4);
+  EXPECT_EQ(env_.typical_or((*this)("s0*2"), 17), 8);
+  EXPECT_EQ(env_.typical_or((*this)("u0"), 17), 17);
+  env_.state_typical(env_.pool().var_of((*this)("s0")), 4096);
+  env_.state_typical(env_.pool().var_of((*this)("u0")), 7);
+  EXPECT_EQ(env_.typical_or((*this)("s0*2 + u0"), 17), 8199);
+  EXPECT_EQ(env_.hint((*this)("s0*2")), 8);
+  EXPECT_EQ(ask("s0 == 4"), true);
+  EXPECT_EQ(ask("u0 == 7"), std::nullopt);
+}
+
 TEST_F(ShapeEnvTest, AnUnbackedSymbolEqualToABackedOneIsDecidedByIt) {
   unbacked("u0"), size("s0", 4);
   env_.assume((*this)("u0 == s0"), "");
