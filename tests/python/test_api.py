@@ -89,7 +89,18 @@ def test_compiling_twice_is_harmless():
         (lambda: cresset.mark_dynamic(torch.ones(9), 0, min=2, max=4), ["9"]),
         (lambda: cresset.mark_dynamic(torch.ones(3), 0, max=4, typical=9), ["typical=9"]),
     ],
-    ids=["not_callable", "mode", "option", "options_type", "dynamic", "dim", "no_tensor", "range_order", "outside", "typical"],
+    ids=[
+        "not_callable",
+        "mode",
+        "option",
+        "options_type",
+        "dynamic",
+        "dim",
+        "no_tensor",
+        "range_order",
+        "outside",
+        "typical",
+    ],
 )
 def test_misuse_names_itself(call, words):
     with pytest.raises((TypeError, ValueError, IndexError, RuntimeError)) as caught:
