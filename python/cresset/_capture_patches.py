@@ -13,7 +13,7 @@ import warnings
 import torch
 import torch.nn.functional as F
 
-from . import _C, _autograd, _control_flow, _equivalents, _wrappers  # noqa: F401  (in use from then on)
+from . import _C, _autograd, _control_flow, _equivalents, _forms_windows, _wrappers  # noqa: F401  (in use from then on)
 
 _lock = threading.Lock()
 _depth = 0

@@ -91,7 +91,8 @@ graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type) {
       }
       return out;
     }
-    case ArgType::Float:
+    case ArgType::Float:  // read from the tensor when the operator is called, in double
+      if (const auto tensor = float_value(capture, value)) return capture.float_numbers.pop_back(), *tensor;
       return value.isSymFloat() ? value.toSymFloat().guard_float(__FILE__, __LINE__) : value.toDouble();
     case ArgType::FloatList:
       return value.toDoubleVector();

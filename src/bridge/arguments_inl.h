@@ -13,7 +13,9 @@ c10::IValue to_torch(const graph::Arg& arg, ArgType type, TensorOf&& tensor, Int
     IntegerOf& integer;
     ArgType type;
     c10::IValue operator()(graph::None) const { return {}; }
-    c10::IValue operator()(graph::ValueId v) const { return tensor(v); }
+    c10::IValue operator()(graph::ValueId v) const {
+      return type == ArgType::Float ? c10::IValue(tensor(v).template item<double>()) : c10::IValue(tensor(v));
+    }
     c10::IValue operator()(const std::vector<graph::OptionalValue>& values) const {
       if (type == ArgType::TensorList) {
         c10::List<at::Tensor> list;

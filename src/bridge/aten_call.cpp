@@ -152,6 +152,7 @@ class BoxedCall final : public ExternKernel {
     stack.reserve(arguments_.size() + call_.results.size());
     stack.assign(arguments_.begin(), arguments_.end());
     for (const auto& [position, id] : tensors_) stack[position] = context.tensor(id);
+    for (const auto& [position, id] : numbers_) stack[position] = context.tensor(id).item<double>();
     for (const uint32_t position : lists_) stack[position] = list_argument(position, context);
     if (!own_memory_) {
       op_.handle.callBoxed(stack);
@@ -179,7 +180,8 @@ class BoxedCall final : public ExternKernel {
     }
     const ExternArg& arg = call_.args[i];
     if (const auto* id = std::get_if<TensorId>(&arg)) {
-      tensors_.emplace_back(static_cast<uint32_t>(i), *id);
+      const bool is_number = formal.type()->kind() == c10::TypeKind::FloatType;
+      (is_number ? numbers_ : tensors_).emplace_back(static_cast<uint32_t>(i), *id);
       arguments_.emplace_back();
     } else if (std::holds_alternative<TensorIdList>(arg)) {
       lists_.push_back(static_cast<uint32_t>(i));
@@ -238,6 +240,7 @@ class BoxedCall final : public ExternKernel {
   const std::string_view name_;
   std::vector<c10::IValue> arguments_;                  // tensors left out
   std::vector<std::pair<uint32_t, TensorId>> tensors_;  // argument position
+  std::vector<std::pair<uint32_t, TensorId>> numbers_;  // where the schema has a float
   std::vector<uint32_t> lists_;                         // positions of tensor lists
   bool own_memory_ = false, into_planned_ = false;
 };

@@ -226,6 +226,7 @@ PyMethodDef functions[] = {
     {"_hide_frames", hide_frames, METH_O, "Frames of this code are passed over where Python looks at the stack."},
     {"_use_equivalents", use_equivalents, METH_VARARGS, "What is evaluated in the place of builtins."},
     {"_substitute", substitute, METH_VARARGS, "What the user wants to be evaluated in the place of a C function."},
+    {"_use_form", use_form, METH_VARARGS, "What is evaluated in the place of a C function that is given symbols."},
     {"_effect_of", effect_of, METH_VARARGS, "What becomes of a call of a C function."},
     {"_see_through_wrappers", see_through_wrappers, METH_VARARGS,
      "Functions of this code are called as what the cell of that index in their closure holds."},

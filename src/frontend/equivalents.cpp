@@ -22,6 +22,11 @@ struct Consumer {
 std::unordered_map<PyObject*, Consumer> consumers;
 std::unordered_map<PyObject*, PyObject*> iterators;    // by the builtin class
 std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by the C function
+struct Form {
+  PyObject* function;
+  bool always;  // also of plain numbers: sizes of its tensors are what its C code asks for
+};
+std::unordered_map<PyObject*, Form> forms;  // for symbolic numbers, by the C function
 
 // Functions of the program, and methods of its containers, whose calls are to be seen.
 bool is_of_program(PyObject* function) {
@@ -153,7 +158,59 @@ PyObject* iterator_for(const CressetActivation& activation, const CressetCall& c
   return runs && is_only_iterated(activation) ? found->second : nullptr;
 }
 
+// Whether one of the arguments is a symbolic number, or a list or a tuple that holds one.
+bool is_given_symbols(const CressetCall& call) {
+  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  return std::any_of(call.args, call.args + count, [](PyObject* arg) {
+    if (!PyTuple_Check(arg) && !PyList_CheckExact(arg)) return is_symbolic_number(arg);
+    PyObject** const items = PySequence_Fast_ITEMS(arg);
+    return std::any_of(items, items + PySequence_Fast_GET_SIZE(arg), is_symbolic_number);
+  });
+}
+
+// Whether a Python function has these parameters; what it does not have is the C function's to do, or to refuse.
+bool has_parameters(PyObject* function, const CressetCall& call, Py_ssize_t self) {
+  const auto* code = (const PyCodeObject*)PyFunction_GET_CODE(function);
+  PyObject* const defaults = PyFunction_GET_DEFAULTS(function);
+  const Py_ssize_t optional = defaults != nullptr ? PyTuple_GET_SIZE(defaults) : 0;
+  const Py_ssize_t given = call.nargs + self;
+  if (given > code->co_argcount) return false;
+  const PyRef names = checked(PyObject_GetAttrString((PyObject*)code, "co_varnames"));
+  std::vector<bool> known(static_cast<size_t>(code->co_argcount + code->co_kwonlyargcount));
+  std::fill_n(known.begin(), given, true);
+  for (Py_ssize_t k = 0; call.kwnames != nullptr && k < PyTuple_GET_SIZE(call.kwnames); ++k) {
+    const auto same = [&](size_t i) {
+      return PyUnicode_Compare(PyTuple_GET_ITEM(names.get(), i), PyTuple_GET_ITEM(call.kwnames, k)) == 0;
+    };
+    size_t at = 0;
+    while (at < known.size() && !same(at)) ++at;
+    if (at == known.size() || known[at]) return false;
+    known[at] = true;
+  }
+  return std::all_of(known.begin(), known.begin() + code->co_argcount - optional, [](bool is) { return is; });
+}
+
+// A method of a tensor that was taken from it before it is called: its descriptor.
+PyObject* descriptor_of(PyObject* callable) {
+  if (!PyCFunction_Check(callable)) return nullptr;
+  PyObject* const self = PyCFunction_GET_SELF(callable);
+  if (self == nullptr || !is_tensor(self)) return nullptr;
+  const PyRef name = checked(PyObject_GetAttrString(callable, "__name__"));
+  return _PyType_Lookup(Py_TYPE(self), name.get());
+}
+
 }  // namespace
+
+PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& call) {
+  if (cresset_hides_frames_of(activation.code)) return {};
+  PyObject* const descriptor = descriptor_of(call.callable);
+  const auto found = forms.find(descriptor != nullptr ? descriptor : call.callable);
+  if (found == forms.end() || (!found->second.always && !is_given_symbols(call))) return {};
+  PyObject* const function = found->second.function;
+  if (!has_parameters(function, call, descriptor != nullptr ? 1 : 0)) return {};
+  return descriptor == nullptr ? PyRef::borrow(function)
+                               : checked(PyMethod_New(function, PyCFunction_GET_SELF(call.callable)));
+}
 
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {
   if (!substitutes.empty())
@@ -200,6 +257,16 @@ PyObject* substitute(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OO!", &original, &PyFunction_Type, &function)) return nullptr;
   Py_INCREF(original);  // kept for good
   substitutes[original] = Py_NewRef(function);
+  return Py_NewRef(Py_None);
+}
+
+PyObject* use_form(PyObject*, PyObject* args) {
+  PyObject *original, *function;
+  int always;
+  if (!PyArg_ParseTuple(args, "OO!p", &original, &PyFunction_Type, &function, &always)) return nullptr;
+  Py_INCREF(original);  // kept for good
+  forms[original] = {Py_NewRef(function), always != 0};
+  cresset_hide_frames_of((PyCodeObject*)PyFunction_GET_CODE(function));
   return Py_NewRef(Py_None);
 }
 

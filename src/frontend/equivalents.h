@@ -11,6 +11,11 @@ namespace cresset::frontend {
 // what it gives would be told from what the builtin gives.
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call);
 
+// Of a call of one of torch's functions with symbolic numbers where its C code takes plain ones: a function made of
+// operators that take symbols (python/cresset/_symbolic_forms.py), to be called with the same arguments. Empty for
+// others.
+PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& call);
+
 // What gives the next item of a builtin iterator that runs code of the program for it; nullptr for others.
 PyObject* next_item_of(PyObject* iterator);
 
@@ -24,6 +29,9 @@ PyObject* hide_frames(PyObject* module, PyObject* code);
 PyObject* use_equivalents(PyObject* module, PyObject* args);
 // _substitute(original, function): what the user wants to be evaluated in the place of a C function.
 PyObject* substitute(PyObject* module, PyObject* args);
+// _use_form(original, function, always): what is evaluated in the place of one of torch's C functions that is given
+// symbolic numbers (always: or any), where it has such parameters.
+PyObject* use_form(PyObject* module, PyObject* args);
 // _effect_of(callable, *args): what becomes of a call of a C function, as a word of cresset.call_table().
 PyObject* effect_of(PyObject* module, PyObject* args);
 

@@ -225,6 +225,7 @@ void Session::note_classes(const CressetCall& call) {
 static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
   if (call.evaluated) return {};
   if (PyObject* instead = equivalent_of(activation, call)) return PyRef::borrow(instead);
+  if (PyRef instead = symbolic_form_of(activation, call)) return instead;
   static PyObject* const next = module_attribute("builtins", "next");
   if (call.callable == next && call.nargs == 1 && call.kwnames == nullptr && !session.existed(call.args[0]))
     if (PyObject* instead = next_item_of(call.args[0])) return PyRef::borrow(instead);

@@ -2,6 +2,7 @@
 #include "python/numbers.h"
 
 #include "bridge/capture.h"
+#include "bridge/op_entry.h"
 #include "bridge/sym_node.h"
 #include "frontend/symbols.h"
 
@@ -48,12 +49,29 @@ bool expect(const py::object& condition, const py::object& message) {
   });
 }
 
+// What an operator draws for a tensor like this one with these numbers, where its schema has plain ones.
+at::Tensor drawn(const std::string& op, const at::Tensor& like, const py::args& numbers) {
+  const std::optional<c10::OperatorHandle> handle = bridge::find_operator(graph::op_id(op));
+  if (!handle) throw py::key_error(op);
+  torch::jit::Stack stack = {like};
+  for (const py::handle number : numbers) {
+    if (const c10::SymNode node = frontend::node_of(number.ptr()); node && node->is_float())
+      stack.emplace_back(c10::SymFloat(node));
+    else
+      stack.emplace_back(py::cast<double>(py::float_(py::reinterpret_borrow<py::object>(number))));
+  }
+  stack.emplace_back();  // torch's own generator
+  handle->redispatchBoxed(c10::DispatchKeySet(bridge::kTraceKey), &stack);
+  return stack.back().toTensor();
+}
+
 }  // namespace
 
 void init_numbers(py::module_& m) {
   m.def("read_numbers", &read_numbers);
   m.def("lays_out", &lays_out);
   m.def("expect", &expect);
+  m.def("drawn", &drawn);
 }
 
 }  // namespace cresset::python

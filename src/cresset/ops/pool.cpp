@@ -67,6 +67,9 @@ template <size_t kSpatial, bool kDilated>
 Result<TensorType> pooled(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   CRESSET_TRY([[maybe_unused]] const bool checked, check_image(shapes, self, kSpatial));
+  for (size_t d = self.rank() - kSpatial - 1; d < self.rank(); ++d)
+    if (!shapes.require(shapes.pool().ge(self.sizes[d], shapes.pool().constant(1))))
+      return shapes.invalid("only the batch may be empty");
   Sizes spatial;
   for (size_t i = 0; i < kSpatial; ++i) {
     Window window;

@@ -1,0 +1,67 @@
+"""Functions of torch whose C code takes plain numbers, made of operators that take symbols.
+
+Evaluated in their place where an argument is symbolic (src/frontend/equivalents.h), so that one program serves all values. What a
+form has no parameter for is torch's own to do; so is what a form is not made for: it calls the function itself, which asks for
+the numbers, and raises what eager raises. Calls in a form are not replaced again.
+"""
+
+import types
+
+import torch
+
+from . import _C
+
+
+def form(*functions, always=False):
+    """A decorator: the form of these functions, with their parameters, by the names that they have there. always: also of
+    plain numbers, since it is sizes of its tensors that the C code asks for."""
+
+    def decorate(function):
+        for original in functions:
+            if original is not None:
+                _C._use_form(original, function, always)
+        return function
+
+    return decorate
+
+
+def hide(names, of=None):
+    """Frames of these functions are passed over, as those of the C functions are that they stand for."""
+    for function in list(names.values()):
+        if isinstance(function, types.FunctionType) and function.__globals__ is (names if of is None else of):
+            _hide_code(function.__code__)
+
+
+def _hide_code(code):
+    _C._hide_frames(code)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _hide_code(constant)
+
+
+def is_float(tensor):
+    return isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
+
+
+def is_symbol(number):
+    return type(number) in (torch.SymInt, torch.SymFloat)
+
+
+def several(value, count):
+    """A number, or one for each dimension, as a list; None where there are others."""
+    if isinstance(value, (tuple, list)):
+        out = list(value) * (count if len(value) == 1 else 1)
+    else:
+        out = [value] * count
+    return out if len(out) == count and all(type(n) in (int, torch.SymInt) for n in out) else None
+
+
+def laid_out_like(result, input):
+    """As operators on images give their results: channels last where the image is that."""
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(input.dim())
+    if last is None or input.is_contiguous() or not input.is_contiguous(memory_format=last):
+        return result.contiguous()
+    return result.contiguous(memory_format=last)
+
+
+hide(globals())
