@@ -13,7 +13,7 @@ import warnings
 import torch
 import torch.nn.functional as F
 
-from . import _C, _autograd, _control_flow, _equivalents, _forms_windows, _wrappers  # noqa: F401  (in use from then on)
+from . import _C, _autograd, _control_flow, _equivalents, _forms, _wrappers  # noqa: F401  (in use from then on)
 
 _lock = threading.Lock()
 _depth = 0
@@ -401,7 +401,7 @@ def _without_bools(data):
 def _tensor(data, *, dtype=None, device=None, **rest):
     """torch.tensor() of sizes, which stay symbolic."""
     data = bool(data) if type(data) is torch.SymBool else _without_bools(data)
-    numbers = None if rest else _numbers_in(data)
+    numbers = None if any(rest.values()) else _numbers_in(data)
     if numbers is None or not any(_of_sizes(n) for n in numbers):
         return _torch_tensor(data, dtype=dtype, device=device, **rest)
     if dtype is None:

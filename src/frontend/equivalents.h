@@ -12,7 +12,7 @@ namespace cresset::frontend {
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call);
 
 // Of a call of one of torch's functions with symbolic numbers where its C code takes plain ones: a function made of
-// operators that take symbols (python/cresset/_symbolic_forms.py), to be called with the same arguments. Empty for
+// operators that take symbols (python/cresset/_forms), to be called with the same arguments. Empty for
 // others.
 PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& call);
 

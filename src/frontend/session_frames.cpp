@@ -49,7 +49,8 @@ Session::CodeRole Session::role_of(PyCodeObject* code) {
   kept_.push_back(PyRef::borrow((PyObject*)code));
   if (is_machinery(code)) known->second = CodeRole::Machinery;
   if (is_logger_question(code)) known->second = CodeRole::LoggerQuestion;
-  if (path_in_cresset(code->co_filename) == "_capture_patches.py") known->second = CodeRole::Replacement;
+  const std::string_view ours = path_in_cresset(code->co_filename);
+  if (ours == "_capture_patches.py" || ours.starts_with("_forms/")) known->second = CodeRole::Replacement;
   return known->second;
 }
 

@@ -4,6 +4,7 @@
 #include "bridge/capture.h"
 #include "bridge/op_entry.h"
 #include "bridge/sym_node.h"
+#include "frontend/py_objects.h"
 #include "frontend/symbols.h"
 
 namespace py = pybind11;
@@ -55,8 +56,8 @@ at::Tensor drawn(const std::string& op, const at::Tensor& like, const py::args& 
   if (!handle) throw py::key_error(op);
   torch::jit::Stack stack = {like};
   for (const py::handle number : numbers) {
-    if (const c10::SymNode node = frontend::node_of(number.ptr()); node && node->is_float())
-      stack.emplace_back(c10::SymFloat(node));
+    if (frontend::is_symfloat(number.ptr()))
+      stack.emplace_back(c10::SymFloat(frontend::node_of(number.ptr())));
     else
       stack.emplace_back(py::cast<double>(py::float_(py::reinterpret_borrow<py::object>(number))));
   }

@@ -91,7 +91,7 @@ def check_gradients(function, calls, most=2):
             out = out[0] if isinstance(out, tuple) else out
             (out * torch.linspace(0.5, 2, out.numel()).view(out.shape)).sum().backward()
             found.append((out.detach(), leaf.grad))
-        torch.testing.assert_close(found[1], found[0])
+        torch.testing.assert_close(found[1], found[0], equal_nan=True)
     stats = cresset.stats()
     assert stats["graphs"] <= most, stats["recompiles"]
     assert stats["graph_breaks"] == 0, stats["graph_break_reasons"]
@@ -161,3 +161,206 @@ def test_windows_of_small_tensors(sizes):
         compiled = cresset.compile(function)
         for shape in ((2, 3, 4, 5), sizes, (2, 3, 6, 4)):
             assert_same_call(function, compiled, torch.randn(shape))
+
+
+# ---- floats
+
+
+def matrix():
+    return torch.randn(6, 8)
+
+
+def positive():
+    return torch.rand(6, 8) + 0.1
+
+
+LABELS = torch.tensor([0, 3, 7, 2, 2, 5])
+FLOATS_OF = (0.1, 0.2, 0.3, 0.45, 0.6, 0.7)
+POWERS = (1.5, 1.0, 2.0, 2.5, 3.0, 4.0)
+Q = torch.randn(2, 3, 5, 8)
+MASK = torch.rand(5, 5) > 0.3
+NUMBERS = {
+    "celu": (lambda x, f: F.celu(x, f), matrix),
+    "softshrink": (lambda x, f: F.softshrink(x, f), matrix),
+    "rrelu": (lambda x, f: F.rrelu(x, f, 0.9), matrix),
+    "logit": (lambda x, f: torch.logit(x / 1.2, f / 2), positive),
+    "layer_norm": (lambda x, f: F.layer_norm(x, (8,), x[0], x[1], eps=f), matrix),
+    "layer_norm, two": (lambda x, f: F.layer_norm(x, (6, 8), eps=f), matrix),
+    "rms_norm": (lambda x, f: F.rms_norm(x, (8,), x[1], eps=f), matrix),
+    "batch_norm": (lambda x, f: F.batch_norm(x, x.new_zeros(8), x.new_ones(8), x[0], x[1], eps=f), matrix),
+    "batch_norm, training": (lambda x, f: F.batch_norm(x, None, None, training=True, eps=f), matrix),
+    "group_norm": (lambda x, f: F.group_norm(x, 2, x[0, :, 0], eps=f), signal),
+    "instance_norm": (lambda x, f: F.instance_norm(x, eps=f), signal),
+    "addmm": (lambda x, f: torch.addmm(x[:, :6], x, x.T, alpha=f, beta=1 - f), matrix),
+    "addmm, row": (lambda x, f: x[0, :6].addmm(x, x.T, alpha=f), matrix),
+    "addmm_": (lambda x, f: (x[:, :6] * 1).addmm_(x, x.T, alpha=f, beta=f), matrix),
+    "baddbmm": (lambda x, f: torch.baddbmm(x[:, :, :4], x[:, :, :12], x.mT, beta=f, alpha=f), lambda: signal(12)),
+    "addbmm": (lambda x, f: torch.addbmm(x[0, :, :4], x, x.mT, alpha=f), signal),
+    "addmv": (lambda x, f: torch.addmv(x[:, 0], x, x[0], alpha=f), matrix),
+    "addr": (lambda x, f: torch.addr(x, x[:, 0], x[0], alpha=f, beta=f), matrix),
+    "rsub": (lambda x, f: torch.rsub(x, x + 1, alpha=f), matrix),
+    "index_add": (lambda x, f: x.index_add(0, LABELS % 6, x, alpha=f), matrix),
+    "fmod": (lambda x, f: (torch.fmod(x, f), torch.fmod((x * 8).long(), f)), matrix),
+    "xlogy": (lambda x, f: (torch.xlogy(x, f), torch.xlogy(f, x), torch.special.xlog1py(x, f)), positive),
+    "copysign": (lambda x, f: torch.copysign(x, -f), matrix),
+    "float_power": (lambda x, f: (torch.float_power(x, f), (x * 1).pow_(f)), positive),
+    "isclose": (lambda x, f: (x * torch.isclose(x, x + 0.3, rtol=f, atol=f), torch.isclose(x, x, f)), matrix),
+    "pad": (lambda x, f: (F.pad(x, (1, 2), value=f), F.pad(x, (-1, 2, 0, 1), "constant", f)), matrix),
+    "module that pads": (lambda x, f: torch.nn.ConstantPad1d(2, f)(x), matrix),
+    "index_fill": (lambda x, f: x.index_fill(0, torch.tensor([1, 3]), f), matrix),
+    "scatter": (lambda x, f: (x.scatter(1, LABELS[:, None], f), (x * 1).scatter_(1, LABELS[:, None], f)), matrix),
+    "nan_to_num": (lambda x, f: (x / (x > 0)).nan_to_num(f, 1 + f, -f), matrix),
+    "trapezoid": (lambda x, f: torch.trapezoid(x, dx=f), matrix),
+    "quantile": (lambda x, f: (x.quantile(f, 1), x.quantile(f), x.quantile(f, 0, keepdim=True)), matrix),
+    "pairwise_distance": (lambda x, f: F.pairwise_distance(x, x.flip(0), eps=f), matrix),
+    "cosine_similarity": (lambda x, f: F.cosine_similarity(x / 9, x.flip(0), eps=f), matrix),
+    "renorm": (lambda x, f: torch.renorm(x, 2, 0, f), matrix),
+    "attention, scale": (lambda x, f: F.scaled_dot_product_attention(x * Q, Q, Q, scale=f), lambda: torch.randn(5, 8)),
+    "attention, causal": (
+        lambda x, f: F.scaled_dot_product_attention(x * Q, Q, Q, is_causal=True, scale=f),
+        lambda: torch.randn(5, 8),
+    ),
+    "attention, dropout": (
+        lambda x, f: F.scaled_dot_product_attention(x * Q, Q, Q, MASK, dropout_p=f),
+        lambda: torch.randn(5, 8),
+    ),
+    "label smoothing": (lambda x, f: F.cross_entropy(x, LABELS, label_smoothing=f), matrix),
+    "label smoothing, weights": (
+        lambda x, f: F.cross_entropy(x, LABELS, x[0].detach().abs(), ignore_index=2, label_smoothing=f),
+        matrix,
+    ),
+    "label smoothing, sum": (lambda x, f: F.cross_entropy(x, LABELS, reduction="sum", label_smoothing=f), matrix),
+    "label smoothing, image": (
+        lambda x, f: F.cross_entropy(x, x.detach().argmax(1) % 3, ignore_index=1, reduction="none", label_smoothing=f),
+        image,
+    ),
+    "label smoothing, shares": (lambda x, f: F.cross_entropy(x, x.softmax(-1), label_smoothing=f), matrix),
+    "huber": (lambda x, f: F.huber_loss(x, x.flip(0) * 0.5, delta=f), matrix),
+    "smooth_l1": (lambda x, f: F.smooth_l1_loss(x, x.flip(0) * 0.5, reduction="none", beta=f), matrix),
+    "margin_ranking": (lambda x, f: F.margin_ranking_loss(x[0], x[1], x[2].detach().sign(), margin=f), matrix),
+    "triplet": (lambda x, f: F.triplet_margin_loss(x, x.flip(0), x.flip(1), margin=f, swap=True), matrix),
+    "hinge": (lambda x, f: F.hinge_embedding_loss(x, x.detach().sign(), margin=f), matrix),
+    "cosine_embedding": (lambda x, f: F.cosine_embedding_loss(x, x.flip(0), (-1) ** LABELS, margin=f), matrix),
+    "poisson": (lambda x, f: F.poisson_nll_loss(x, x.detach(), log_input=False, eps=f), positive),
+    "dropout": (lambda x, f: F.dropout(x, f), matrix),
+    "dropout, in place": (lambda x, f: F.dropout(x * 1, f, inplace=True), matrix),
+    "dropout, not training": (lambda x, f: F.dropout(x, f, training=False) * 2, matrix),
+    "dropout, module": (lambda x, f: torch.nn.Dropout(f)(x), matrix),
+    "dropout1d": (lambda x, f: F.dropout1d(x, f), signal),
+    "dropout2d": (lambda x, f: F.dropout2d(x, f), image),
+    "alpha_dropout": (lambda x, f: F.alpha_dropout(x, f), matrix),
+    "feature_alpha_dropout": (lambda x, f: F.feature_alpha_dropout(x, f, training=True), image),
+    "draws": (
+        lambda x, f: (
+            x * torch.empty(6, 1).bernoulli_(f),
+            torch.bernoulli(x.detach(), f),
+            torch.empty(4).uniform_(-f, f),
+            torch.empty(4).normal_(0, f),
+            torch.empty(4).exponential_(f),
+            torch.normal(f, 1.0, (3,)),
+        ),
+        matrix,
+    ),
+}
+OF_POWERS = {
+    "norm": (lambda x, f: x.norm(f), matrix),
+    "norm of zeros": (lambda x, f: torch.norm(x * (x > 0), f, dim=1), matrix),
+    "vector_norm": (lambda x, f: torch.linalg.vector_norm(x, f, dim=(0, 1), keepdim=True), matrix),
+    "normalize": (lambda x, f: F.normalize(x, f), matrix),
+    "pairwise_distance": (lambda x, f: F.pairwise_distance(x, x.flip(0), p=f), matrix),
+    "cdist": (lambda x, f: torch.cdist(x, x[:4] + 1, p=f), matrix),
+    "dist": (lambda x, f: torch.dist(x, x.flip(0), p=f), matrix),
+    "lp_pool1d": (lambda x, f: F.lp_pool1d(x, f, 2), lambda: torch.rand(2, 4, 12)),
+}
+
+
+def numbers_of(name):
+    return (*NUMBERS[name], FLOATS_OF) if name in NUMBERS else (*OF_POWERS[name], POWERS)
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, *OF_POWERS])
+def test_numbers(name):
+    function, make, numbers = numbers_of(name)
+    check(function, [(make(), f) for f in numbers])
+
+
+NOT_DIFFERENTIABLE = ("isclose",)
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, *OF_POWERS])
+def test_numbers_with_gradients(name):
+    function, make, numbers = numbers_of(name)
+    check_gradients(function, [(make(), f) for f in numbers])
+
+
+class Holder(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function, self.number = function, 0.5
+
+    def forward(self, x):
+        return self.function(x, self.number)
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, *OF_POWERS])
+def test_numbers_of_a_module(name):
+    """A schedule: the number is an attribute."""
+    function, make, numbers = numbers_of(name)
+    module = Holder(function)
+    compiled = cresset.compile(module)
+    for f in numbers:
+        module.number = f
+        assert_same_call(module, compiled, make())
+    assert cresset.stats()["graphs"] <= 2, cresset.stats()["recompiles"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", [*NUMBERS, *OF_POWERS])
+def test_numbers_of_dtypes(name, dtype):
+    function, make, numbers = numbers_of(name)
+    compiled = cresset.compile(function)
+    for f in numbers:
+        assert_same_call(function, compiled, make().to(dtype), f)
+
+
+REFUSED = {
+    "dropout": lambda x, f: F.dropout(x, f),
+    "of the operator": lambda x, f: torch.dropout(x, f, True),
+    "huber": lambda x, f: F.huber_loss(x, x + 1, delta=f),
+    "smooth_l1": lambda x, f: F.smooth_l1_loss(x, x + 1, beta=f),
+    "softshrink": lambda x, f: F.softshrink(x, f),
+    "celu": lambda x, f: F.celu(x, f),
+    "bernoulli_": lambda x, f: x.bernoulli_(f),
+    "normal_": lambda x, f: x.normal_(0, f),
+    "uniform_": lambda x, f: x.uniform_(0, f),
+    "exponential_": lambda x, f: x.exponential_(f),
+    "norm": lambda x, f: x.norm(f),
+    "addmm": lambda x, f: torch.addmm(x, x, x, alpha=f),
+    "addmm of nothing": lambda x, f: torch.addmm(x / 0, x.new_ones(6, 0), x.new_ones(0, 8), beta=f),
+    "layer_norm": lambda x, f: F.layer_norm(x, (7,), eps=f),
+    "pad": lambda x, f: F.pad(x, (-9, 0), value=f),
+    "quantile": lambda x, f: x.quantile(f, 1),
+    "label smoothing": lambda x, f: F.cross_entropy(x, LABELS, label_smoothing=f),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_numbers_that_eager_refuses(name):
+    compiled = cresset.compile(REFUSED[name])
+    for f in (0.5, 0.25, 0.0, 1.0, 1.5, -0.5, float("inf"), float("nan"), 0.75):
+        assert_same_call(REFUSED[name], compiled, matrix(), f)
+
+
+def test_a_schedule_of_momentum():
+    def step(norm, x, momentum):
+        norm.momentum = momentum
+        return norm(x)
+
+    mine, its = torch.nn.BatchNorm1d(8), torch.nn.BatchNorm1d(8)
+    compiled = cresset.compile(step)
+    for momentum in FLOATS_OF:
+        x = matrix()
+        torch.testing.assert_close(compiled(mine, x, momentum), step(its, x, momentum))
+        torch.testing.assert_close(mine.running_mean, its.running_mean)
+        torch.testing.assert_close(mine.running_var, its.running_var)
+        assert int(mine.num_batches_tracked) == int(its.num_batches_tracked)

@@ -64,9 +64,15 @@ S softshrink(S x, ElementContext& context, const OpArgs& args) {
   return select(gt(x, lambda), x - lambda, select(lt(x, -lambda), x + lambda, x * 0.0));
 }
 
+Result<Types> celu_shape(ShapeContext& shapes, const OpArgs& args) {
+  if (constant_number(args.graph(), args[1]) == 0.0) return shapes.invalid("alpha must not be 0");
+  return shape_of<1, kFloat, Out::Common>(shapes, args);
+}
+
 Result<Types> softshrink_shape(ShapeContext& shapes, const OpArgs& args) {
   const std::optional<double> lambda = constant_number(args.graph(), args[1]);
-  if (!lambda || !(*lambda >= 0)) return shapes.invalid("lambda must not be negative");
+  if (!lambda || !(*lambda >= 0) || !std::isfinite(*lambda))
+    return shapes.invalid("lambda must be a number that is not negative");
   return shape_of<1, kFloat, Out::Common>(shapes, args);
 }
 
@@ -151,7 +157,7 @@ const OpDef kOps[] = {
      .heavy = true},
     {.schema = "aten::celu(Tensor self, Scalar alpha=1.) -> Tensor",
      .op_class = OpClass::Pointwise,
-     .shape = shape_of<1, kFloat, Out::Common>,
+     .shape = celu_shape,
      .element = element1_with<celu>,
      .heavy = true},
     {.schema = "aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",

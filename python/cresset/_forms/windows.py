@@ -1,8 +1,8 @@
-"""Forms of operators on windows (_forms.py): pools, unfold and fold, whose windows and steps may be sizes."""
+"""Forms of operators on windows (base.py): pools, unfold and fold, whose windows and steps may be sizes."""
 
 import torch
 
-from ._forms import form, hide, is_float, laid_out_like, several
+from .base import form, hide, is_float, laid_out_like, several
 
 _nn = torch._C._nn
 

@@ -9,7 +9,7 @@ import types
 
 import torch
 
-from . import _C
+from .. import _C
 
 
 def form(*functions, always=False):

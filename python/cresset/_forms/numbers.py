@@ -1,0 +1,282 @@
+"""Forms of operators beside a number (base.py): factors, exponents, bounds and fillings that are symbolic, and losses with
+such parameters."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from .base import form, hide, is_float, is_symbol
+
+_nn = torch._C._nn
+
+
+def as_tensor_beside(number, tensor):
+    """A number as a tensor that promotes as the number does."""
+    whole = type(number) in (int, torch.SymInt) and not tensor.is_complex()
+    dtype = tensor.dtype if whole or tensor.is_floating_point() else torch.get_default_dtype()
+    if tensor.dtype is torch.bool and whole:
+        dtype = torch.int64
+    return torch.full((), number, dtype=dtype, device=tensor.device)
+
+
+def is_beside(tensor, number):
+    return isinstance(tensor, torch.Tensor) and is_symbol(number) and not tensor.is_complex()
+
+
+def beside(operator, input, other):
+    if isinstance(input, torch.Tensor):
+        return operator(input, as_tensor_beside(other, input) if is_beside(input, other) else other)
+    return operator(as_tensor_beside(input, other) if is_beside(other, input) else input, other)
+
+
+@form(torch.fmod, torch.Tensor.fmod)
+def fmod(input, other):
+    return beside(torch.fmod, input, other)
+
+
+@form(torch.xlogy, torch.special.xlogy, torch.Tensor.xlogy)
+def xlogy(input, other):
+    return beside(torch.xlogy, input, other)
+
+
+@form(torch.special.xlog1py)
+def xlog1py(input, other):
+    return beside(torch.special.xlog1py, input, other)
+
+
+@form(torch.copysign, torch.Tensor.copysign)
+def copysign(input, other):
+    return beside(torch.copysign, input, other)
+
+
+@form(torch.float_power, torch.Tensor.float_power)
+def float_power(input, exponent):
+    if not is_float(input) or not is_symbol(exponent):
+        return torch.float_power(input, exponent)
+    return torch.pow(input.double(), exponent)
+
+
+@form(torch.Tensor.pow_)
+def pow_(self, exponent):
+    if not is_float(self) or type(exponent) is not torch.SymFloat:
+        return self.pow_(exponent)
+    return self.copy_(torch.pow(self.clone(), exponent))
+
+
+@form(torch.celu)
+def celu(input, alpha=1.0):
+    if not is_float(input) or alpha == 0:
+        return torch.celu(input, alpha)
+    return torch.ops.aten.elu(input, alpha, 1.0, 1 / alpha)
+
+
+@form(_nn.softshrink)
+def softshrink(input, lambd=0.5):
+    if not is_float(input) or not 0 <= lambd <= torch.finfo(input.dtype).max:
+        return _nn.softshrink(input, lambd)
+    return torch.where(input > lambd, input - lambd, torch.where(input < -lambd, input + lambd, input * 0))
+
+
+@form(torch.logit, torch.Tensor.logit, torch.special.logit)
+def logit(input, eps=None):
+    if not is_float(input) or not is_symbol(eps) or not eps >= 0 or not eps <= 0.5:
+        return torch.logit(input, eps)
+    x = input.clamp(eps, 1 - eps)
+    return torch.log(x / (1 - x))
+
+
+@form(torch.rrelu, always=True)
+def rrelu(input, lower=0.125, upper=0.3333333333333333, training=False):
+    if not is_float(input) or training:
+        return torch.rrelu(input, lower, upper, training)
+    return F.leaky_relu(input, (lower + upper) / 2)
+
+
+@form(torch.nan_to_num, torch.Tensor.nan_to_num)
+def nan_to_num(input, nan=None, posinf=None, neginf=None):
+    numbers = (nan, posinf, neginf)
+    if not is_float(input):
+        return torch.nan_to_num(input, *numbers)
+    out = torch.nan_to_num(input, *[None if is_symbol(n) else n for n in numbers])
+    for number, chosen in zip(numbers, (input.isnan(), input == math.inf, input == -math.inf)):
+        if is_symbol(number):
+            out = out.masked_fill(chosen, number)
+    return out
+
+
+@form(torch.isclose, torch.Tensor.isclose)
+def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+    usual = is_float(input) and is_float(other) and input.dtype == other.dtype
+    if not usual or not rtol >= 0 or not atol >= 0:
+        return torch.isclose(input, other, rtol, atol, equal_nan)
+    close = input == other
+    if equal_nan:
+        close = close | (input.isnan() & other.isnan())
+    difference = (input - other).abs()
+    return close | (difference.isfinite() & (difference <= (rtol * other).abs() + atol))
+
+
+# ---- factors of products
+
+
+def sum_of(input, product, alpha, beta):
+    """beta * input + alpha * product; of a beta of 0, what is in input does not matter."""
+    product = product * alpha
+    return product.to(product.dtype) if beta == 0 else product + (input if is_one(beta) else input * beta)
+
+
+def is_one(number):
+    return type(number) is int and number == 1
+
+
+def multiplies(input, tensors, alpha, beta, ranks):
+    """Floats of one dtype; and a symbolic factor that is no size, which such operators take."""
+    if type(alpha) is not torch.SymFloat and type(beta) is not torch.SymFloat:
+        return False
+    usual = all(is_float(t) and t.dtype == input.dtype for t in (input, *tensors))
+    return (
+        usual
+        and all(t.dim() == rank for t, rank in zip(tensors, ranks))
+        and input.dtype
+        in (
+            torch.float32,
+            torch.float64,
+        )
+    )
+
+
+def product_form(name, product, ranks, rank, written=True):
+    """torch.addmm() and its kin, and the methods of that name."""
+    function = getattr(torch, name)
+
+    def with_factors(input, first, second, *, beta=1, alpha=1):
+        if not multiplies(input, (first, second), alpha, beta, ranks) or input.dim() > rank:
+            return function(input, first, second, beta=beta, alpha=alpha)
+        return sum_of(input, product(first, second), alpha, beta)
+
+    form(function, getattr(torch.Tensor, name))(with_factors)
+
+    def written_to(self, first, second, *, beta=1, alpha=1):
+        if not multiplies(self, (first, second), alpha, beta, ranks) or self.dim() != rank:
+            return getattr(self, name + "_")(first, second, beta=beta, alpha=alpha)
+        return self.copy_(sum_of(self, product(first, second), alpha, beta))
+
+    form(getattr(torch.Tensor, name + "_"))(written_to)
+
+
+def outer(first, second):
+    return first.unsqueeze(1) * second
+
+
+def summed_products(first, second):
+    return torch.bmm(first, second).sum(0)
+
+
+product_form("addmm", torch.mm, (2, 2), 2)
+product_form("addmv", torch.mv, (2, 1), 1)
+product_form("addr", outer, (1, 1), 2)
+product_form("baddbmm", torch.bmm, (3, 3), 3)
+product_form("addbmm", summed_products, (3, 3), 2)
+
+
+@form(torch.rsub)
+def rsub(input, other, *, alpha=1):
+    if not isinstance(input, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return torch.rsub(input, other, alpha=alpha)
+    return torch.sub(other, input, alpha=alpha)
+
+
+@form(torch.index_add, torch.Tensor.index_add)
+def index_add(input, dim, index, source, *, alpha=1):
+    if not is_float(input) or not is_float(source):
+        return torch.index_add(input, dim, index, source, alpha=alpha)
+    return torch.index_add(input, dim, index, source * alpha)
+
+
+@form(torch.Tensor.index_add_)
+def index_add_(self, dim, index, source, *, alpha=1):
+    if not is_float(self) or not is_float(source):
+        return self.index_add_(dim, index, source, alpha=alpha)
+    return self.index_add_(dim, index, source * alpha)
+
+
+# ---- fillings
+
+
+@form(_nn.pad)
+def pad(input, pad, mode="constant", value=None):
+    if mode != "constant" or not is_float(input) or not is_symbol(value):
+        return _nn.pad(input, pad, mode, value)
+    inside = _nn.pad(torch.ones_like(input, dtype=torch.bool), pad, mode, 0.0)
+    return torch.where(inside, _nn.pad(input, pad, mode, 0.0), value)
+
+
+@form(torch.constant_pad_nd)
+def constant_pad_nd(input, pad, value=0):
+    if not is_float(input) or not is_symbol(value):
+        return torch.constant_pad_nd(input, pad, value)
+    inside = torch.constant_pad_nd(torch.ones_like(input, dtype=torch.bool), pad, 0)
+    return torch.where(inside, torch.constant_pad_nd(input, pad, 0.0), value)
+
+
+def filling(tensor, value):
+    """A number that is put into a tensor, in its dtype; as it is where that is to be checked."""
+    return torch.full((), value, dtype=tensor.dtype) if is_float(tensor) and is_symbol(value) else value
+
+
+@form(torch.index_fill, torch.Tensor.index_fill)
+def index_fill(input, dim, index, value):
+    return torch.index_fill(input, dim, index, filling(input, value))
+
+
+@form(torch.Tensor.index_fill_)
+def index_fill_(self, dim, index, value):
+    return self.index_fill_(dim, index, filling(self, value))
+
+
+@form(torch.scatter, torch.Tensor.scatter)
+def scatter(input, dim, index, value):
+    if not is_float(input) or not is_symbol(value):
+        return torch.scatter(input, dim, index, value)
+    return torch.scatter(input, dim, index, filling(input, value).expand(index.shape))
+
+
+@form(torch.Tensor.scatter_)
+def scatter_(self, dim, index, value):
+    if not is_float(self) or not is_symbol(value):
+        return self.scatter_(dim, index, value)
+    return self.scatter_(dim, index, filling(self, value).expand(index.shape))
+
+
+@form(torch.trapezoid, torch.trapz)
+def trapezoid(y, *, dx=1, dim=-1):
+    if not is_float(y) or y.dim() == 0 or y.shape[dim] < 1:
+        return torch.trapezoid(y, dx=dx, dim=dim)
+    count = y.shape[dim] - 1
+    return (y.narrow(dim, 1, count) + y.narrow(dim, 0, count)).sum(dim) / 2 * dx
+
+
+@form(torch.quantile, torch.Tensor.quantile, always=True)
+def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+    usual = is_float(input) and type(q) in (float, torch.SymFloat) and interpolation == "linear"
+    usual = usual and input.dtype in (torch.float32, torch.float64) and input.dim() > 0
+    if not usual or not 0 <= q <= 1 or input.numel() == 0:
+        return torch.quantile(input, q, dim, keepdim, interpolation=interpolation)
+    along = input.reshape(-1) if dim is None else input
+    at = 0 if dim is None else dim
+    ordered = along.sort(at).values
+    rank = torch.full((), q, dtype=input.dtype) * (along.shape[at] - 1)
+    below = rank.floor()
+    low = ordered.index_select(at, below.long().view(1))
+    high = ordered.index_select(at, rank.ceil().long().view(1))
+    out = torch.lerp(low, high, rank - below)
+    out = torch.where(along.isnan().any(at, keepdim=True), math.nan, out)
+    if dim is not None:
+        return out if keepdim else out.squeeze(at)
+    return out.view([1] * input.dim()) if keepdim else out.squeeze(0)
+
+
+hide(globals())
+for _made in (product_form,):
+    hide({"made": _made}, of=globals())
