@@ -18,6 +18,10 @@ def signal(n=12):
     return torch.randn(2, 4, n)
 
 
+def matrix():
+    return torch.randn(6, 8)
+
+
 # name: (function of a tensor and a number, maker of the tensor), at the numbers of SIX where no others are named
 SIX = (2, 3, 4, 5, 6, 7)
 WINDOWS = {
@@ -43,6 +47,8 @@ WINDOWS = {
     "adaptive_max_pool1d": (lambda x, n: F.adaptive_max_pool1d(x, n), signal),
     "adaptive_max_pool2d": (lambda x, n: F.adaptive_max_pool2d(x, (n, 3), return_indices=True), image),
     "adaptive_max_pool3d": (lambda x, n: F.adaptive_max_pool3d(x.unsqueeze(0), n % 4 + 1), image),
+    "view of windows": (lambda x, n: (x.unfold(-1, n, 2), x.unfold(1, 3, n), x * 2), signal),
+    "view of windows, columns": (lambda x, n: x.transpose(1, 2).unfold(dimension=1, size=n, step=n).sum(-1), signal),
     "unfold": (lambda x, n: F.unfold(x, (n, 2), padding=1, stride=n), image),
     "unfold, dilation": (lambda x, n: F.unfold(x, 2, dilation=n), image),
     "fold": (lambda x, n: F.fold(F.unfold(x, n, padding=1, stride=2), (12, 12), n, padding=1, stride=2), image),
@@ -163,11 +169,99 @@ def test_windows_of_small_tensors(sizes):
             assert_same_call(function, compiled, torch.randn(shape))
 
 
+# ---- places
+
+OFFSETS = (-2, -1, 0, 1, 2, 3)
+PLACES = {
+    "diagonal": (lambda x, n: x.diagonal(n), matrix),
+    "diagonal of others": (lambda x, n: torch.diagonal(x, dim1=-1, dim2=0, offset=n), lambda: torch.randn(5, 3, 7)),
+    "diag of a matrix": (lambda x, n: torch.diag(x, n), matrix),
+    "diag of a vector": (lambda x, n: torch.diag(x[0], diagonal=n), matrix),
+    "diagflat": (lambda x, n: torch.diagflat(x, n), matrix),
+    "diag_embed": (lambda x, n: torch.diag_embed(x, n), matrix),
+    "written to": (lambda x, n: (x * 1).diagonal(n).add_(1), matrix),
+    "tril_indices": (lambda x, n: (x, torch.tril_indices(5, 7, n)), matrix),
+    "triu_indices": (lambda x, n: (x, torch.triu_indices(7, 4, offset=n)), matrix),
+    "tril, triu": (lambda x, n: (x.tril(n), x.triu(n)), matrix),
+    "rot90": (lambda x, n: torch.rot90(x, n), matrix),
+}
+LENGTHS = {
+    "tril_indices": (lambda x, n: (x, torch.tril_indices(n, n), torch.tril_indices(4, n, 1)), matrix),
+    "triu_indices": (lambda x, n: x[0, torch.triu_indices(n, n + 1, 1)[0]], matrix),
+    "hann_window": (lambda x, n: (x, torch.hann_window(n), torch.hann_window(n, False, dtype=torch.float64)), matrix),
+    "hamming_window": (lambda x, n: (x, torch.hamming_window(n), torch.hamming_window(n, False, 0.5)), matrix),
+    "blackman_window": (lambda x, n: (x, torch.blackman_window(n), torch.blackman_window(n, False)), matrix),
+    "bartlett_window": (lambda x, n: (x, torch.bartlett_window(n), torch.bartlett_window(n, False)), matrix),
+    "kaiser_window": (lambda x, n: (x, torch.kaiser_window(n), torch.kaiser_window(n, False, 5.0)), matrix),
+    "frequencies": (lambda x, n: (x, torch.fft.fftfreq(n), torch.fft.rfftfreq(n, 0.5)), matrix),
+    "logspace": (lambda x, n: (x, torch.logspace(0, 1, n), torch.logspace(1, 3, n, 2)), matrix),
+    "vander": (lambda x, n: (torch.vander(x[0], n), torch.vander(x[0], N=n, increasing=True)), matrix),
+    "stft": (
+        lambda x, n: torch.stft(x.flatten(1), 2 * n, n, window=torch.ones(2 * n), return_complex=True) * 1j,
+        signal,
+    ),
+    "scale factor": (lambda x, n: (F.interpolate(x, scale_factor=n), F.interpolate(x, scale_factor=(n, 2))), image),
+    "scale factor, linear": (lambda x, n: F.interpolate(x, scale_factor=n, mode="bilinear"), image),
+    "scale factor, corners": (
+        lambda x, n: F.interpolate(x, scale_factor=n, mode="linear", align_corners=True),
+        signal,
+    ),
+}
+OF_SIZES = {
+    "pad_sequence": lambda x, y: torch.nn.utils.rnn.pad_sequence([x, y, x * 2], batch_first=True),
+    "pad_sequence, left": lambda x, y: torch.nn.utils.rnn.pad_sequence([x, y], padding_value=-1.0, padding_side="left"),
+    "combinations": lambda x, y: (torch.combinations(x[:, 0]), torch.combinations(y[:, 0], with_replacement=True)),
+    "vander": lambda x, y: torch.vander(x[:, 0]),
+    "positions": lambda x, y: x[torch.tril_indices(x.size(0), y.size(0))[0]],
+    "window": lambda x, y: x * torch.hann_window(x.size(0)).unsqueeze(1),
+    "diagonal": lambda x, y: (x @ y.T).diagonal(x.size(0) // 2),
+    "view of windows": lambda x, y: torch.cat([x, y, x, y, x]).unfold(0, y.size(0), 1).sum(-1),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places(name):
+    function, make = PLACES[name]
+    check(function, [(make(), n) for n in OFFSETS], 4 if name == "rot90" else 3)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_with_gradients(name):
+    function, make = PLACES[name]
+    check_gradients(function, [(make(), n) for n in OFFSETS], 4 if name == "rot90" else 3)
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_lengths(name):
+    function, make = LENGTHS[name]
+    check(function, [(make(), n) for n in SIX])
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_lengths_of_one_and_none(name):
+    function, make = LENGTHS[name]
+    compiled = cresset.compile(function)
+    for n in (3, 1, 0, -1, 2):
+        assert_same_call(function, compiled, make(), n)
+
+
+@pytest.mark.parametrize("name", OF_SIZES)
+def test_of_sizes(name):
+    calls = [
+        (torch.randn(m, 3), torch.randn(n, 3)) for m, n in ((4, 5), (5, 4), (3, 3), (2, 7), (6, 2), (1, 4), (2, 1))
+    ]
+    check(OF_SIZES[name], calls, 3)
+    compiled = cresset.compile(OF_SIZES[name])
+    assert_same_call(OF_SIZES[name], compiled, torch.randn(0, 3), torch.randn(2, 3))
+
+
+@pytest.mark.parametrize("name", [name for name in OF_SIZES if name not in ("vander", "view of windows")])
+def test_of_sizes_with_gradients(name):
+    calls = [(torch.randn(m, 3), torch.randn(n, 3)) for m, n in ((4, 5), (5, 4), (3, 3), (2, 7), (6, 2))]
+    check_gradients(OF_SIZES[name], calls, 3)
+
+
 # ---- floats
-
-
-def matrix():
-    return torch.randn(6, 8)
 
 
 def positive():

@@ -118,7 +118,7 @@ def is_power(p):
 
 def norm_of(tensor, p, dims, keep):
     """(sum of |x| ** p) ** (1 / p). Where it is not smooth, at 0, its derivative is 0."""
-    size = wide(tensor).abs()
+    p, size = torch.sym_float(p), wide(tensor).abs()
     there = size != 0
     total = torch.where(there, torch.where(there, size, 1.0) ** p, 0.0)
     total = total.sum(dims, keepdim=keep) if dims is None or dims != [] else total
@@ -128,7 +128,7 @@ def norm_of(tensor, p, dims, keep):
 
 @form(torch.linalg.vector_norm)
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
-    if not is_float(x) or dtype is not None or not is_power(ord):
+    if not is_float(x) or dtype is not None or type(ord) is not torch.SymFloat or not is_power(ord):
         return torch.linalg.vector_norm(x, ord, dim, keepdim, dtype=dtype)
     dims = list(range(x.dim())) if dim is None else list(dim) if isinstance(dim, (tuple, list)) else [dim]
     return norm_of(x, ord, dims or list(range(x.dim())), keepdim)

@@ -88,7 +88,7 @@ def logit(input, eps=None):
 
 @form(torch.rrelu, always=True)
 def rrelu(input, lower=0.125, upper=0.3333333333333333, training=False):
-    if not is_float(input) or training:
+    if not is_float(input) or training or not lower <= upper:
         return torch.rrelu(input, lower, upper, training)
     return F.leaky_relu(input, (lower + upper) / 2)
 

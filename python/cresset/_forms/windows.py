@@ -267,6 +267,18 @@ def adaptive_max_pool3d(input, output_size):
 # ---- windows themselves
 
 
+@form(torch.Tensor.unfold)
+def unfold(self, dimension, size, step):
+    rank = self.dim()
+    if not -rank <= dimension < rank or not 0 < size <= self.shape[dimension] or step <= 0:
+        return self.unfold(dimension, size, step)
+    sizes, strides = list(self.shape), list(self.stride())
+    sizes[dimension] = (sizes[dimension] - size) // step + 1
+    between = strides[dimension]
+    strides[dimension] = between * step
+    return self.as_strided([*sizes, size], [*strides, between])
+
+
 @form(_nn.im2col)
 def im2col(input, kernel_size, dilation, padding, stride):
     windows = None

@@ -1,0 +1,276 @@
+"""Forms of what is made of a length, an offset or a step alone (base.py): diagonals, triangles, window functions, frequencies,
+sequences of several lengths."""
+
+import math
+
+import torch
+
+from .base import form, hide, is_float
+from .numbers import constant_pad_nd
+from .windows import Windows, taken_apart
+
+_nn = torch._C._nn
+
+# ---- diagonals
+
+
+@form(torch.diagonal, torch.Tensor.diagonal)
+def diagonal(input, offset=0, dim1=0, dim2=1):
+    rank = input.dim() if isinstance(input, torch.Tensor) else 0
+    if not -rank <= dim1 < rank or not -rank <= dim2 < rank:
+        return torch.diagonal(input, offset, dim1, dim2)
+    dim, start = (dim2, offset) if offset >= 0 else (dim1, -offset)
+    rest = input.shape[dim] - start
+    if rest < 0:
+        start, rest = input.shape[dim], 0
+    return input.narrow(dim, start, rest).diagonal(0, dim1, dim2)
+
+
+diagonal_of = diagonal
+
+
+@form(torch.diag_embed, torch.Tensor.diag_embed)
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    usual = isinstance(input, torch.Tensor) and input.dim() > 0 and input.dtype is not torch.bool
+    if not usual or (dim1, dim2) != (-2, -1):
+        return torch.diag_embed(input, offset, dim1, dim2)
+    right, below = (offset, 0) if offset >= 0 else (0, -offset)
+    return torch.constant_pad_nd(torch.diag_embed(input), (right, below, below, right))
+
+
+@form(torch.diag, torch.Tensor.diag)
+def diag(input, diagonal=0):
+    if not isinstance(input, torch.Tensor) or input.dim() not in (1, 2) or input.dtype is torch.bool:
+        return torch.diag(input, diagonal)
+    return diag_embed(input, diagonal) if input.dim() == 1 else diagonal_of(input, diagonal).clone()
+
+
+@form(torch.diagflat, torch.Tensor.diagflat)
+def diagflat(input, offset=0):
+    if not isinstance(input, torch.Tensor) or input.dtype is torch.bool:
+        return torch.diagflat(input, offset)
+    return diag_embed(input.reshape(-1), offset)
+
+
+# ---- triangles
+
+
+def count_below(rows, columns, offset):
+    """How many elements of a matrix are on and below a diagonal: none in some rows, one more in each of others, then all."""
+    none = torch.sym_min(torch.sym_max(-offset, 0), rows)
+    whole = torch.sym_min(torch.sym_max(columns - offset, 0), rows)
+    return (whole - none) * (none + whole + 1 + 2 * offset) // 2 + (rows - whole) * columns
+
+
+def indices(first, in_row, count):
+    """Of so many elements, row by row, of which each has some from a column on."""
+    ends, at = in_row.cumsum(0), torch.arange(count)
+    row = torch.searchsorted(ends, at, right=True)
+    return torch.stack([row, at - (ends - in_row)[row] + first[row]])
+
+
+@form(torch.tril_indices)
+def tril_indices(row, col, offset=0, *, dtype=torch.int64, device=None):
+    if row < 0 or col < 0 or dtype is not torch.int64:
+        return torch.tril_indices(row, col, offset, dtype=dtype, device=device)
+    in_row = (torch.arange(row, device=device) + (offset + 1)).clamp(min=0, max=col)
+    return indices(torch.zeros_like(in_row), in_row, count_below(row, col, offset))
+
+
+@form(torch.triu_indices)
+def triu_indices(row, col, offset=0, *, dtype=torch.int64, device=None):
+    if row < 0 or col < 0 or dtype is not torch.int64:
+        return torch.triu_indices(row, col, offset, dtype=dtype, device=device)
+    first = (torch.arange(row, device=device) + offset).clamp(min=0, max=col)
+    return indices(first, col - first, row * col - count_below(row, col, offset - 1))
+
+
+@form(torch.combinations, always=True)
+def combinations(input, r=2, with_replacement=False):
+    if not isinstance(input, torch.Tensor) or input.dim() != 1 or type(r) is not int or r != 2:
+        return torch.combinations(input, r, with_replacement)
+    count = input.shape[0]
+    return input[triu_indices(count, count, 0 if with_replacement else 1)].T.contiguous()
+
+
+# ---- functions of a place
+
+
+def angles(length, periodic, turns, dtype, device):
+    """So many turns over a window; None where a window has another meaning."""
+    dtype = torch.get_default_dtype() if dtype is None else dtype
+    if dtype not in (torch.float32, torch.float64) or length < 2:
+        return None
+    last = length if periodic else length - 1
+    return torch.arange(length, dtype=dtype, device=device) * (turns * math.pi / last)
+
+
+@form(torch.hann_window)
+def hann_window(window_length, periodic=True, *, dtype=None, device=None):
+    x = angles(window_length, periodic, 2, dtype, device)
+    if x is None:
+        return torch.hann_window(window_length, periodic, dtype=dtype, device=device)
+    return 0.5 - 0.5 * x.cos()
+
+
+@form(torch.hamming_window)
+def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, device=None):
+    x = angles(window_length, periodic, 2, dtype, device)
+    if x is None:
+        return torch.hamming_window(window_length, periodic, alpha, beta, dtype=dtype, device=device)
+    return x.cos() * -beta + alpha
+
+
+@form(torch.blackman_window)
+def blackman_window(window_length, periodic=True, *, dtype=None, device=None):
+    x = angles(window_length, periodic, 2, dtype, device)
+    if x is None:
+        return torch.blackman_window(window_length, periodic, dtype=dtype, device=device)
+    return (x * 2).cos() * 0.08 - x.cos() * 0.5 + 0.42
+
+
+@form(torch.bartlett_window)
+def bartlett_window(window_length, periodic=True, *, dtype=None, device=None):
+    x = angles(window_length, periodic, 2 / math.pi, dtype, device)
+    if x is None:
+        return torch.bartlett_window(window_length, periodic, dtype=dtype, device=device)
+    return torch.where(x <= 1, x, 2 - x)
+
+
+@form(torch.kaiser_window)
+def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, device=None):
+    x = angles(window_length, periodic, 2 / math.pi, dtype, device)
+    if x is None:
+        return torch.kaiser_window(window_length, periodic, beta, dtype=dtype, device=device)
+    whole = torch.full((), beta, dtype=x.dtype, device=device)
+    return torch.special.i0(whole * (1 - (x - 1).square()).clamp(min=0).sqrt()) / torch.special.i0(whole)
+
+
+def frequencies(n, dtype):
+    return n > 0 and dtype in (None, torch.float32, torch.float64)
+
+
+@form(torch.fft.fftfreq)
+def fftfreq(n, d=1.0, *, dtype=None, device=None):
+    if not frequencies(n, dtype):
+        return torch.fft.fftfreq(n, d, dtype=dtype, device=device)
+    place = torch.arange(n, dtype=torch.get_default_dtype() if dtype is None else dtype, device=device)
+    return torch.where(place < (n + 1) // 2, place, place - n) * (1 / (n * d))
+
+
+@form(torch.fft.rfftfreq)
+def rfftfreq(n, d=1.0, *, dtype=None, device=None):
+    if not frequencies(n, dtype):
+        return torch.fft.rfftfreq(n, d, dtype=dtype, device=device)
+    dtype = torch.get_default_dtype() if dtype is None else dtype
+    return torch.arange(n // 2 + 1, dtype=dtype, device=device) * (1 / (n * d))
+
+
+@form(torch.logspace)
+def logspace(start, end, steps, base=10.0, *, dtype=None, device=None):
+    kind = torch.get_default_dtype() if dtype is None else dtype
+    tensors = isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor)
+    if kind not in (torch.float32, torch.float64) or tensors or base <= 0:
+        return torch.logspace(start, end, steps, base, dtype=dtype, device=device)
+    return torch.pow(base, torch.linspace(start, end, steps, dtype=dtype, device=device))
+
+
+@form(torch.vander, always=True)
+def vander(x, N=None, increasing=False):
+    count = None if not is_float(x) or x.dim() != 1 else x.shape[0] if N is None else N
+    if count is None or count < 1:
+        return torch.vander(x, N, increasing)
+    powers = x.unsqueeze(1).expand(-1, count - 1).cumprod(1)
+    out = torch.cat([torch.ones_like(x).unsqueeze(1), powers], 1)
+    return out if increasing else out.flip(1)
+
+
+# ---- the rest
+
+
+@form(torch.rot90, torch.Tensor.rot90)
+def rot90(input, k=1, dims=(0, 1)):
+    return torch.rot90(input, int(k % 4), dims)
+
+
+@form(torch._C._VariableFunctions.stft)
+def stft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    normalized=False,
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
+    given = (hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
+    hop = n_fft // 4 if hop_length is None else hop_length
+    usual = is_float(input) and is_float(window) and 1 <= input.dim() <= 2 and window.dim() == 1
+    usual = usual and return_complex and not align_to_window and win_length in (None, n_fft) and hop > 0 and n_fft > 0
+    if not usual or window.shape[0] != n_fft or input.shape[-1] < n_fft:
+        return torch._C._VariableFunctions.stft(input, n_fft, *given)
+    frames = taken_apart(input, input.dim() - 1, Windows(input.shape[-1], n_fft, hop, 0)) * window
+    norm = "ortho" if normalized else "backward"
+    if onesided is None or onesided:
+        return torch.fft.rfft(frames, norm=norm).transpose(-1, -2)
+    return torch.fft.fft(frames, norm=norm).transpose(-1, -2)
+
+
+@form(_nn.pad_sequence, always=True)
+def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+    def original():
+        return _nn.pad_sequence(sequences, batch_first, padding_value, padding_side)
+
+    if not isinstance(sequences, (list, tuple)) or len(sequences) == 0 or padding_side not in ("left", "right"):
+        return original()
+    first = sequences[0]
+    if not all(
+        isinstance(s, torch.Tensor) and s.dim() == first.dim() > 0 and s.dtype == first.dtype for s in sequences
+    ):
+        return original()
+    if any(s.shape[1:] != first.shape[1:] for s in sequences):
+        return original()
+    longest = first.shape[0]
+    for s in sequences:
+        longest = torch.sym_max(longest, s.shape[0])
+    rest = [0] * (2 * (first.dim() - 1))
+    padded = []
+    for s in sequences:
+        missing = longest - s.shape[0]
+        pads = (*rest, missing, 0) if padding_side == "left" else (*rest, 0, missing)
+        padded.append(constant_pad_nd(s, pads, padding_value))
+    return torch.stack(padded, 0 if batch_first else 1)
+
+
+def by_factors(upsample, linear):
+    """Images made larger by factors that are sizes: to the sizes that come of it."""
+
+    def form_of(input, output_size, scale_factors):
+        sizes = sizes_by(input, output_size, scale_factors)
+        return upsample(input, output_size, scale_factors) if sizes is None else upsample(input, sizes, None)
+
+    def linear_form_of(input, output_size, align_corners, scale_factors):
+        sizes = sizes_by(input, output_size, scale_factors)
+        if sizes is None:
+            return upsample(input, output_size, align_corners, scale_factors)
+        return upsample(input, sizes, align_corners, None)
+
+    form(upsample)(linear_form_of if linear else form_of)
+
+
+def sizes_by(input, output_size, factors):
+    if output_size is not None or not isinstance(factors, (list, tuple)) or len(factors) != input.dim() - 2:
+        return None
+    if any(type(f) not in (int, torch.SymInt) for f in factors) or any(f < 1 for f in factors):
+        return None
+    return [n * f for n, f in zip(input.shape[2:], factors)]
+
+
+for _name in ("nearest1d", "nearest2d", "nearest3d", "_nearest_exact1d", "_nearest_exact2d", "_nearest_exact3d"):
+    by_factors(getattr(_nn, f"_upsample{_name}" if _name[0] == "_" else f"upsample_{_name}"), False)
+for _name in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d"):
+    by_factors(getattr(_nn, f"upsample_{_name}"), True)
+
+hide(globals())
