@@ -225,3 +225,26 @@ int cresset_flatten_call(PyObject* args, PyObject* kwargs, PyObject*** flat, PyO
   *kwnames = names;
   return 0;
 }
+
+static int is_flattened(PyObject* args, PyObject* kwargs, PyObject** flat, PyObject* kwnames) {
+  if (flat[0] != args || PyDict_GET_SIZE(kwargs) != PyTuple_GET_SIZE(kwnames)) return 0;
+  PyObject** values = flat + 1 + PyTuple_GET_SIZE(args);
+  Py_ssize_t position = 0, i = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(kwargs, &position, &key, &value)) {
+    if (PyTuple_GET_ITEM(kwnames, i) != key || values[i] != value) return 0;
+    i++;
+  }
+  return 1;
+}
+
+int cresset_flatten_again(PyObject* args, PyObject* kwargs, PyObject*** flat, PyObject** kwnames) {
+  if (is_flattened(args, kwargs, *flat, *kwnames)) return 0;
+  PyObject **again, *names;
+  if (cresset_flatten_call(args, kwargs, &again, &names) < 0) return -1;
+  cresset_free_flat(*flat, PyTuple_GET_SIZE((*flat)[0]), PyTuple_GET_SIZE(*kwnames));
+  Py_DECREF(*kwnames);
+  *flat = again;
+  *kwnames = names;
+  return 0;
+}

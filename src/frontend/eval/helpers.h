@@ -119,6 +119,8 @@ PyObject* cresset_call_init(const Callee* callee, PyObject* const* args, Py_ssiz
 // is NULL if a keyword is no string: the callee will say so. 0 or -1. What flat holds lives on, whatever becomes of the
 // two.
 int cresset_flatten_call(PyObject* args, PyObject* kwargs, PyObject*** flat, PyObject** kwnames);
+// Where others have been put in the place of the arguments since.
+int cresset_flatten_again(PyObject* args, PyObject* kwargs, PyObject*** flat, PyObject** kwnames);
 void cresset_free_flat(PyObject** flat, Py_ssize_t nargs, Py_ssize_t count);  // count: of keywords
 
 typedef struct {

@@ -92,6 +92,17 @@ call : {
       if (resolved) cresset_release_callee(&callee);
       goto call_result;
     }
+    if (call_tuple != NULL) {  // the hook may have put others in the place of what was taken off the stack
+      call_tuple = call_base[2];
+      if (call_dict != NULL) call_dict = call_base[3];
+      const int failed = flat_args != NULL ? cresset_flatten_again(call_tuple, call_dict, &flat_args, &kwnames) : 0;
+      if (failed < 0) {
+        if (resolved) cresset_release_callee(&callee);
+        goto call_failed;
+      }
+      call_nargs = PyTuple_GET_SIZE(call_tuple);
+      call_args = flat_args != NULL ? flat_args + 1 : ((PyTupleObject*)call_tuple)->ob_item;
+    }
     if (action == CRESSET_INSTEAD) {
       if (resolved) cresset_release_callee(&callee);
       callable = result;

@@ -5,8 +5,10 @@ import cmath  # noqa: F401
 import datetime  # noqa: F401
 import decimal
 import fractions
+import marshal  # noqa: F401
 import math  # noqa: F401
 import operator  # noqa: F401
+import pickle  # noqa: F401
 import random  # noqa: F401
 import statistics  # noqa: F401
 
@@ -90,6 +92,8 @@ float("nan") == v, v < float("inf")
 memoryview(b"abc")[n % 3], bytes(n), bytearray(n), bytes([n])
 enumerate([1], n).__next__()
 dict(a=n)["a"], set([n, v, n])
+pickle.dumps(*(n + 1,)), pickle.dumps(*[v], 2), marshal.dumps(*[x.shape[0] + n])
+pickle.dumps(*(v,), **{"protocol": 2}), pickle.dumps(**{"obj": n, "protocol": 2})
 F(1, 2) ** n, n ** F(1, 2)
 True + n, n + True, n == True, v * True
 x * complex(n, v)
