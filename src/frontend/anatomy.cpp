@@ -12,6 +12,7 @@
 #include "frontend/slots.h"
 #include "frontend/state_facts.h"
 #include "frontend/symbols.h"
+#include "frontend/texts.h"
 #include "frontend/value_objects.h"
 #include "frontend/wrapper_tensors.h"
 
@@ -113,7 +114,8 @@ Anatomy of_dict_object(PyObject* object) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all.get()); ++i) {
     PyObject* const key = PyList_GET_ITEM(all.get(), i);
     // A number was pinned when it was hashed.
-    const PyRef plain = is_symbolic_number(key) ? without_symbols(PyRef::borrow(key)) : PyRef::borrow(key);
+    const PyRef plain =
+        is_symbolic_number(key) || is_text(key) ? without_symbols(PyRef::borrow(key)) : PyRef::borrow(key);
     if (!is_constant_value(plain.get())) return {};  // comparing it with another would run code of the user's
     values.push_back(PyRef::borrow(PyDict_GetItemWithError(object, key)));
     if (PyList_Append(keys.get(), plain.get()) < 0) throw PythonError{};

@@ -13,6 +13,7 @@
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/state_guard.h"
+#include "frontend/texts.h"
 #include "frontend/wrapper_tensors.h"
 
 namespace cresset::frontend {
@@ -39,10 +40,13 @@ bool is_generator_of_numbers(PyObject* object) {
   return (PyObject*)Py_TYPE(object) == type;
 }
 
+// There is one of each, and programs ask which it is.
+bool is_enum_member(PyObject* object) { return PyObject_TypeCheck(object, (PyTypeObject*)enum_type()) != 0; }
+
 bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
          THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) ||
-         is_generator_of_numbers(object) || PyObject_TypeCheck(object, (PyTypeObject*)enum_type()) || is_module(object);
+         is_generator_of_numbers(object) || is_enum_member(object) || is_module(object);
 }
 
 bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
@@ -153,12 +157,16 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
   } else if (is_plain_tensor(object)) {
     spec.kind = ArgSpec::Kind::Tensor;
-  } else if (in_frames && !is_value(object) && same_at_every_call(object)) {
+  } else if (in_frames && !is_value(object) && (is_enum_member(object) || same_at_every_call(object))) {
     spec.kind = ArgSpec::Kind::Identity;
     spec.object = PyRef::borrow(object);
   } else if ((PyLong_CheckExact(object) && every_int && fixed_depth_ == 0) ||
              ((PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && is_symbolic(spec.path))) {
     spec.kind = PyFloat_CheckExact(object) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
+  } else if (any_object_ && PyUnicode_CheckExact(object) && is_symbolic(spec.path)) {
+    spec.kind = ArgSpec::Kind::Text;
+    spec.looked = unlooked_texts == nullptr ||
+                  std::find(unlooked_texts->begin(), unlooked_texts->end(), spec.path) == unlooked_texts->end();
   } else if (is_value(object)) {
     spec.object = PyRef::borrow(object);
   } else if (is_any_tuple(object)) {
@@ -319,6 +327,12 @@ bool match_float(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
   return true;
 }
 
+bool match_text(const ArgSpec& spec, PyObject* object, std::string* why) {
+  if (!PyUnicode_CheckExact(object)) return miss(spec, why, "expected a str, got " + type_name(object));
+  return !spec.object || same_value(spec.object.get(), object) ||
+         miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
+}
+
 bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if ((PyObject*)Py_TYPE(object) != spec.object.get() ||
       PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
@@ -379,6 +393,8 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       return match_int(spec, object, leaves, why);
     case ArgSpec::Kind::Float:
       return match_float(spec, object, leaves, why);
+    case ArgSpec::Kind::Text:
+      return match_text(spec, object, why);
     case ArgSpec::Kind::Value:
       return same_value(spec.object.get(), object) ||
              miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
@@ -410,8 +426,9 @@ static bool is_number(const ArgSpec& spec) {
   return spec.kind == ArgSpec::Kind::Int || spec.kind == ArgSpec::Kind::Float;
 }
 
-bool holds_number(const ArgSpec& spec) {
-  return is_number(spec) || std::any_of(spec.children.begin(), spec.children.end(), holds_number);
+bool holds_symbol(const ArgSpec& spec) {
+  return is_number(spec) || spec.kind == ArgSpec::Kind::Text ||
+         std::any_of(spec.children.begin(), spec.children.end(), holds_symbol);
 }
 
 // An iterator over a range, standing at a symbolic place.
@@ -447,7 +464,7 @@ static void put_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols)
   const bool is_list = spec.kind == ArgSpec::Kind::List, is_dict = spec.kind == ArgSpec::Kind::Dict;
   const Anatomy anatomy = is_list || is_dict ? Anatomy{} : take_apart(object);
   for (size_t i = 0; i < spec.children.size(); ++i) {
-    if (!holds_number(spec.children[i])) continue;
+    if (!holds_symbol(spec.children[i])) continue;
     PlaceOfItem place;
     if (is_list) place = {PyRef::borrow(object), checked(PyLong_FromSize_t(i))};
     if (is_dict) place = {PyRef::borrow(object), PyRef::borrow(PyTuple_GET_ITEM(spec.object.get(), i))};
@@ -498,8 +515,10 @@ static void put_symbols_into_frame(const ArgSpec& spec, PyObject* generator, Sym
 }
 
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
-  if (!holds_number(spec)) return PyRef::borrow(object);
+  if (!holds_symbol(spec)) return PyRef::borrow(object);
   if (is_number(spec)) return symbols.numbers[symbols.next++];
+  if (spec.kind == ArgSpec::Kind::Text)
+    return symbols.texts.emplace_back(&spec, text_of_input(object, !spec.looked)).second;
   if (spec.kind == ArgSpec::Kind::Tuple) return tuple_with_symbols(spec, object, symbols);
   if (is_keywords(spec)) return keywords_with_symbols(spec, object, symbols);
   if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Generator) {

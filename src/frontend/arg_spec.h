@@ -20,6 +20,7 @@ struct ArgSpec {
     Tensor,    // a plain tensor (or Parameter)
     Int,       // an int that is symbolic in the program
     Float,     // a float that is: a tensor of one f64 among the leaves. object: when set, it must be this one
+    Text,      // a str that the program does not look at. object: when set, it must be this one
     Value,     // guarded by type and equality: int, float, bool, str, None, bytes
     Identity,  // guarded by identity: modules, types, functions, dtypes, enum members
     Tuple,     // exact tuple, or a named tuple of this type
@@ -38,7 +39,7 @@ struct ArgSpec {
   std::vector<ArgSpec> children;
   Anatomy anatomy;  // without its parts, which are children
   uint32_t position = 0;
-  bool looked = true;  // in state: whether the program looked into this container or object
+  bool looked = true;  // in state: whether the program looked into this container or object; Text: may look
   std::string path;    // "x", "kwargs['mask'][0]": for people
 };
 
@@ -79,9 +80,10 @@ class SpecBuilder {
   const std::vector<std::string>* varying_objects = nullptr;
   // In state: paths of containers that are held to their types alone.
   const std::vector<std::string>* not_looked_into = nullptr;
-  // symbolic_ints: paths of ints and floats that are symbols (they varied between calls).
+  // symbolic_ints: paths of ints, floats and texts that are symbols (they varied between calls).
   const std::vector<std::string>* symbolic_ints = nullptr;
-  bool every_int = false;        // not only those that varied
+  const std::vector<std::string>* unlooked_texts = nullptr;  // Varying::texts
+  bool every_int = false;                                    // not only those that varied
   bool every_container = false;  // also those that hold no symbols: deques, sets, defaultdicts
   ArgSpec build(PyObject* object, std::string path);
 
@@ -102,7 +104,7 @@ class SpecBuilder {
 bool is_structure(PyObject* object);
 std::vector<PyRef> parts_of_structure(PyObject* object);
 
-bool holds_number(const ArgSpec& spec);  // a symbolic one
+bool holds_symbol(const ArgSpec& spec);  // a symbolic number, or a text
 
 // Floats that a decision looked at: later calls must give the same.
 void pin_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t pinned, size_t& next);
@@ -125,6 +127,7 @@ struct Symbols {
     PyRef sizes, strides;
   };
   std::vector<Wrapper> wrappers;
+  std::vector<std::pair<const ArgSpec*, PyRef>> texts;  // what stands for each (texts.h)
 };
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols);
 

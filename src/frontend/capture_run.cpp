@@ -22,6 +22,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/symbols.h"
+#include "frontend/texts.h"
 #include "frontend/transforms.h"
 #include "frontend/varying.h"
 
@@ -286,7 +287,7 @@ class CaptureRun final : public PieceMaker {
     if (piece_->places_symbols()) session_->place_symbols();
     const std::vector<StateFacts::Input>& inputs = piece_->variant()->facts.inputs();
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (is_structure(inputs[i].given.get()))
+      if (is_structure(inputs[i].given.get()) || is_text(inputs[i].given.get()))
         session_->add_argument(inputs[i].spec, inputs[i].given.get(),
                                checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
     return true;
@@ -599,7 +600,7 @@ class CaptureRun final : public PieceMaker {
     learn(varying, last.point->successors, variant->args, variant->kwargs, /*floats=*/true);
     variant = make(true);
     const bool raised = PyDict_GetItemString(kwargs, "raised") != nullptr;  // which the evaluator has
-    return variant == nullptr || !raised || !holds_number(variant->kwargs) ? variant : make(false);
+    return variant == nullptr || !raised || !holds_symbol(variant->kwargs) ? variant : make(false);
   }
 
   // Live frames go on with the symbols that take part in the new piece. `given`: `contents`, with symbols.
@@ -754,6 +755,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   for (const PyRef& constant : last.constants) constants.insert(constant.get());
   SpecBuilder builder(options.dynamic && numbers ? &last.point->varying.ints : nullptr, /*any_object=*/true);
   builder.same_at_every_call = [&](PyObject* object) { return constants.count(object) != 0; };
+  builder.unlooked_texts = &last.point->varying.texts;
   auto variant = std::make_shared<Variant>();
   variant->state = state;
   try {

@@ -16,6 +16,7 @@
 #include "frontend/released_inputs.h"
 #include "frontend/set_aside.h"
 #include "frontend/symbols.h"
+#include "frontend/texts.h"
 #include "frontend/wrapper_tensors.h"
 #include "sym/explain.h"
 
@@ -151,6 +152,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   given_args_ = with_symbols(variant_->args, args, symbols);
   given_kwargs_ = with_symbols(variant_->kwargs, kwargs, symbols);
   variant_->facts.place(leaves_.state, symbols);
+  texts_ = std::move(symbols.texts);
   for (const Symbols::Wrapper& wrapper : symbols.wrappers) {
     const bridge::Capture::Scope scope(*capture_);
     give_sizes(wrapper.object, wrapper.sizes.get(), wrapper.strides.get());
@@ -274,12 +276,19 @@ static bool draws(const graph::Graph& graph) {
                      [&](graph::NodeId id) { return bridge::is_random(graph.node(id).op); });
 }
 
-void Piece::compile_and_run() {
-  capture_->close();
+// Floats and texts that were looked at.
+void Piece::pin_inputs() {
   size_t next_float = 0;
   pin_floats(variant_->args, leaves_, capture_->pinned_floats, next_float);
   pin_floats(variant_->kwargs, leaves_, capture_->pinned_floats, next_float);
   variant_->facts.pin_floats(leaves_, capture_->pinned_floats, next_float);
+  for (const auto& [spec, text] : std::exchange(texts_, {}))
+    const_cast<ArgSpec*>(spec)->object = PyRef::borrow(looked_at_text(text.get()));
+}
+
+void Piece::compile_and_run() {
+  capture_->close();
+  pin_inputs();
   std::vector<at::Tensor> real;
   bridge::Captured once;
   std::string internal_error;

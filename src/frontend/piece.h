@@ -58,6 +58,7 @@ class Piece {
   void add_held_by_tracebacks();
   void add_held_by_arguments();
   void add_temporaries(uint64_t since);
+  void pin_inputs();
   bool stored_elsewhere(uint64_t before);
   std::vector<at::Tensor> run_compiled(bridge::Captured captured);
   void run_once(bridge::Captured captured);
@@ -70,7 +71,8 @@ class Piece {
   CallLeaves leaves_;
   PyRef args_, kwargs_, given_args_, given_kwargs_;
   std::vector<sym::FixedSize> fixed_;
-  PlacedNumbers placed_;  // in the caller's containers
+  PlacedNumbers placed_;                                 // in the caller's containers
+  std::vector<std::pair<const ArgSpec*, PyRef>> texts_;  // of args and state: what stands for them
   std::unique_ptr<RecipeBuilder> builder_;
   std::vector<const c10::TensorImpl*> floats_;  // stand-ins of float arguments: whoever holds them holds a number
 };

@@ -4,6 +4,7 @@
 
 #include "frontend/eval/bytecode.h"
 #include "frontend/py_objects.h"
+#include "frontend/texts.h"
 
 namespace cresset::frontend {
 namespace {
@@ -81,7 +82,7 @@ bool looks_at_locals(PyCodeObject* code) {
 // Nobody notices when it goes: values, tensors, and containers of such.
 bool goes_unnoticed(PyObject* object, int depth = 0) {
   if (object == Py_None || PyLong_Check(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
-      is_exact_tensor(object) || is_symbolic_number(object))
+      is_exact_tensor(object) || is_symbolic_number(object) || is_text(object))
     return true;
   if (depth > 3 || (!PyTuple_Check(object) && !PyList_CheckExact(object))) return false;
   PyObject** items = PySequence_Fast_ITEMS(object);

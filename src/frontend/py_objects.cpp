@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "frontend/foreign.h"
+#include "frontend/set_aside.h"
 
 namespace cresset::frontend {
 
@@ -13,7 +14,9 @@ PyObject* instance_dict(PyObject* object) {
   return slot != nullptr ? *slot : nullptr;
 }
 
+// Importing runs Python code, which is none of the program's.
 PyRef import_module(const char* name) {
+  const NotEvaluated own_business;
   static PyObject* const anything = Py_BuildValue("(s)", "__name__");  // so that a.b is b and not a
   return checked(PyImport_ImportModuleLevel(name, nullptr, nullptr, anything, 0));
 }

@@ -18,6 +18,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/state_facts.h"
 #include "frontend/symbols.h"
+#include "frontend/texts.h"
 #include "frontend/value_objects.h"
 #include "frontend/wrapper_tensors.h"
 
@@ -83,7 +84,7 @@ bool RecipeBuilder::contains_traced(PyObject* object, int depth) {
   if (depth > 64 || is_plain_immutable(object) || !looked_into_.insert(object).second) return false;
   if (is_wrapper(object)) return existed == nullptr || !existed(object);
   if (is_tensor(object)) return bridge::TraceTensor::from(THPVariable_Unpack(object)) != nullptr;
-  if (is_symbolic_number(object)) return true;
+  if (is_symbolic_number(object) || is_text(object)) return true;
   if (PyType_Check(object) && (existed == nullptr || existed(object))) return false;
   if (PyTuple_Check(object) || PyList_Check(object)) {
     PyRef items = checked(PySequence_Tuple(object));
@@ -116,7 +117,7 @@ static PyRef plain_keys(PyObject* dict) {
   std::vector<PyRef> plain;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
     PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
-    const bool numbers = is_symbolic_number(key) || PyTuple_Check(key) || PyFrozenSet_CheckExact(key);
+    const bool numbers = is_symbolic_number(key) || is_text(key) || PyTuple_Check(key) || PyFrozenSet_CheckExact(key);
     plain.push_back(numbers ? without_symbols(PyRef::borrow(key)) : PyRef::borrow(key));
   }
   return tuple_of(plain);
@@ -157,6 +158,31 @@ Recipe RecipeBuilder::build_number(PyObject* object, const std::string& path) {
   recipe.position = static_cast<uint32_t>(numbers.size());
   bridge::SymNode::keep_in_int64(*ours->env(), ours->expr());
   numbers.push_back(ours->expr());
+  return recipe;
+}
+
+Recipe RecipeBuilder::build_text(PyObject* object, const std::string& path) {
+  Recipe recipe;
+  recipe.object = PyRef::borrow(looked_at_text(object));
+  recipe.unlooked = had_better_end_piece(object);
+  if (recipe.object) return recipe;
+  const Operation* const operation = operation_of_text(object);
+  if (operation == nullptr) {  // the piece was given it
+    PyObject* const way = argument_path != nullptr ? argument_path(object) : nullptr;
+    if (way == nullptr) return recipe.object = plain_text(object), recipe;
+    recipe.kind = Recipe::Kind::Argument;
+    recipe.object = PyRef::borrow(way);
+    recipe.type = PyRef::borrow((PyObject*)&PyUnicode_Type);  // another one at each call, wherever it goes
+    return recipe;
+  }
+  recipe.kind = Recipe::Kind::Text;
+  PyObject* const names = operation->kwnames ? operation->kwnames.get() : Py_None;
+  recipe.object = checked(
+      Py_BuildValue("(iinO)", static_cast<int>(operation->kind), operation->operation, operation->positional, names));
+  for (const PyRef& operand : operation->operands) {
+    kept_.push_back(operand);
+    recipe.children.push_back(build(operand.get(), path + " (a part of the text)"));
+  }
   return recipe;
 }
 
@@ -208,6 +234,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   if (wraps && tensor_of(object).requires_grad() && tensor_of(object).grad_fn())
     throw UnsupportedResult{path, std::string(Py_TYPE(object)->tp_name) + ", which wants gradients"};
   if (is_symbolic_number(object)) return build_number(object, path);
+  if (is_text(object)) return build_text(object, path);
   PyObject* const way = argument_path != nullptr ? argument_path(object) : nullptr;
   const bool is_constant_tuple =
       PyTuple_CheckExact(object) && is_constant_value(object) && is_older && is_older(object);
@@ -398,6 +425,17 @@ PyRef make_tuple(const Recipe& recipe, Ingredients& with) {
   return items;
 }
 
+PyRef make_text(const Recipe& recipe, Ingredients& with) {
+  PyObject* const parts = recipe.object.get();
+  Operation operation;
+  operation.kind = static_cast<Operation::Kind>(PyLong_AsLong(PyTuple_GET_ITEM(parts, 0)));
+  operation.operation = static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(parts, 1)));
+  operation.positional = PyLong_AsSsize_t(PyTuple_GET_ITEM(parts, 2));
+  if (PyTuple_GET_ITEM(parts, 3) != Py_None) operation.kwnames = PyRef::borrow(PyTuple_GET_ITEM(parts, 3));
+  for (const Recipe& child : recipe.children) operation.operands.push_back(make(child, with));
+  return checked(perform(operation).release());
+}
+
 // Of the class by torch's own means: no constructor of the user's runs.
 PyRef make_tensor_object(const Recipe& recipe, Ingredients& with) {
   PyRef made = with.tensors[recipe.position];
@@ -465,6 +503,8 @@ PyRef make(const Recipe& recipe, Ingredients& with) {
     case Recipe::Kind::Product:
       return checked(PyFloat_FromDouble(static_cast<double>(with.numbers[recipe.position]) *
                                         PyFloat_AS_DOUBLE(recipe.object.get())));
+    case Recipe::Kind::Text:
+      return remember(make_text(recipe, with));
     case Recipe::Kind::Constant:
       return recipe.object;
     case Recipe::Kind::Argument:

@@ -31,6 +31,7 @@ struct Recipe {
     Float,         // the number in captured output `position`
     Quotient,      // number `position` by the one after it; Product: by the float `object`
     Product,
+    Text,      // what an operation gives: `object` is (its kind, operation, positional, kwnames), the children operands
     Constant,  // this very object: holds nothing that varies
     Argument,  // a container among the arguments, or in state: `object` is the tuple of keys that lead to it from
                // (args, kwargs, what the sources in state held)
@@ -48,6 +49,7 @@ struct Recipe {
   int32_t shared_slot = -1;  // containers and objects: where the made object is remembered
   PyRef object;              // Constant: it; Tuple: type; Dict: keys; Registered: context; Anatomy: form
   PyRef type;
+  bool unlooked = false;  // a text that pieces should not look at (Varying::texts)
   Anatomy::Kind anatomy = Anatomy::Kind::None;
   int32_t reuse = -1;  // Anatomy: of this one of the piece's generators (Fate), which gets other contents
   std::vector<Recipe> children;
@@ -99,6 +101,7 @@ class RecipeBuilder {
 
  private:
   Recipe build_number(PyObject* object, const std::string& path);
+  Recipe build_text(PyObject* object, const std::string& path);
   Recipe float_recipe(bridge::SymNode& node);
   uint32_t position_of(bridge::TraceTensor* trace);
   bool contains_traced(PyObject* object, int depth);

@@ -12,6 +12,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/recipe.h"
 #include "frontend/special_cases.h"
+#include "frontend/texts.h"
 #include "frontend/transforms.h"
 #include "frontend/wrapper_tensors.h"
 
@@ -149,6 +150,10 @@ void Session::add_frames(const ArgSpec& spec, PyObject* contents) {
 }
 
 void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path) {
+  if (spec.kind == ArgSpec::Kind::Text) {
+    argument_paths_.emplace(object, PyRef::borrow(path));
+    return kept_.push_back(PyRef::borrow(object));
+  }
   if (spec.kind == ArgSpec::Kind::Tensor) argument_tensors_.insert(object);
   if (spec.kind == ArgSpec::Kind::Same && moves_on(take_apart(object).kind)) return;  // met before
   // An iterator that an earlier piece made moves on: it is made anew from where it stands, and is never one that was
@@ -325,6 +330,7 @@ static bool never_changes(PyObject* owner, PyObject* member) {
 
 void Session::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
+  if (is_text(owner)) return;
   touch(owner);
   if (PyModule_Check(owner)) adopt_module(owner);
   if (!existed(owner)) {

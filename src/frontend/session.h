@@ -287,6 +287,15 @@ class Session {
   void after_failure(CressetActivation* activation);
   void note_call(const CressetCall& call, PyObject* result);
   CCall classify(const CressetCall& call);
+  CCall effect_of(const CressetActivation& activation, const CressetCall& call);
+  CressetAction before_c_call(CressetActivation* activation, const CressetCall& given, PyObject** result);
+  CressetAction before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,
+                                  PyObject** result);
+  bool looks_at_text_of_float(const CressetCall& call) const;
+  bool look_at_texts(CressetActivation* activation, CressetCall& call);
+  CressetAction look_at_text(CressetActivation* activation, const CressetOperator& op, PyObject** result);
+  CressetAction call_method_of_text(CressetActivation* activation, const CressetCall& call, PyObject** result);
+  CressetAction look_in_progress(CressetActivation* activation, bool of_float, PyObject** result);
   void read_all(PyObject* object);
   PyRef names_in_frame(const CressetActivation& activation, const CressetCall& call);
   PyObject* with_names_of_frame(const CressetCall& call);

@@ -15,6 +15,7 @@
 #include "frontend/session.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
+#include "frontend/texts.h"
 #include "frontend/transforms.h"
 #include "frontend/value_objects.h"
 
@@ -138,7 +139,9 @@ bool Session::looks_inside(const CressetCall& call) const {
   static PyObject *const has = module_attribute("builtins", "hasattr"), *const get =
                                                                             module_attribute("builtins", "getattr");
   if ((call.callable == has || call.callable == get) && call.nargs > 0 && is_opaque(call.args[0])) return true;
-  if (call.callable == get && call.nargs > 1 && is_of_this_call(call.args[0], call.args[1])) return true;
+  if (call.callable == get && call.nargs > 1 && PyUnicode_Check(call.args[1]) &&
+      is_of_this_call(call.args[0], call.args[1]))
+    return true;
   if (asks_one_question(call.callable) || call.callable == is_callable || call.callable == id ||
       call.callable == (PyObject*)&PyType_Type)
     return false;
@@ -282,6 +285,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
     if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
     if (PyRef value = of_plain_numbers(call)) return *result = value.release(), CRESSET_RESULT;
+    if (const CressetAction done = call_method_of_text(activation, call, result); done != CRESSET_RUN) return done;
   }
   if (installs_frame_evaluator(call.callable)) return *result = Py_NewRef(Py_None), CRESSET_RESULT;
   if (PyRef names = names_in_frame(*activation, call)) return *result = names.release(), CRESSET_RESULT;
@@ -291,15 +295,36 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     if (!outer_.empty()) fail_part("it warns");
     return log_warning(call, result);
   }
-  start(activation, Operation::Kind::Call, 0);
-  in_progress_.call = call;
+  return before_c_call(activation, call, result);
+}
+
+// What a C function is, of these arguments.
+CCall Session::effect_of(const CressetActivation& activation, const CressetCall& call) {
   CCall what = looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
   const bool of_new = what.self != nullptr && !existed(what.self) && std::string_view(what.name) == "__setstate__";
-  if (what.effect == CEffect::Outside && (of_new || stays_within(*activation, what, call))) what.effect = CEffect::Pure;
+  if (what.effect == CEffect::Outside && (of_new || stays_within(activation, what, call))) what.effect = CEffect::Pure;
+  return what;
+}
+
+CressetAction Session::before_c_call(CressetActivation* activation, const CressetCall& given, PyObject** result) {
+  start(activation, Operation::Kind::Call, 0);
+  in_progress_.call = given;
+  CressetCall call = given;
+  const bool names = names_attribute(call);  // the name is looked at before all
+  CCall what = names ? CCall{} : effect_of(*activation, call);
+  if (what.effect != CEffect::Outside || names) {
+    if (looks_at_text_of_float(call)) return capture_->flush("a look at the text of a float"), CRESSET_RUN;
+    if (look_at_texts(activation, call) || names) what = effect_of(*activation, call);
+  }
   if (what.self != nullptr && PyContextVar_CheckExact(what.self)) {
     if (existed(what.self)) read_context_variable(what.self, std::string_view(what.name) != "get");
     if (PyRef value = with_plain_numbers(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
   }
+  return before_known_call(activation, what, call, result);
+}
+
+CressetAction Session::before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,
+                                         PyObject** result) {
   if (!outer_.empty()) no_call_in_part(what, call);
   if (what.effect == CEffect::SetsAttribute) will_set_attribute(what, call);
   if (what.effect == CEffect::Pure)

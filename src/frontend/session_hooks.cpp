@@ -14,6 +14,7 @@
 #include "frontend/spared_view.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
+#include "frontend/texts.h"
 #include "frontend/transforms.h"
 
 namespace cresset::frontend {
@@ -139,11 +140,19 @@ static bool looks_at_items(const CressetOperator& op, PyObject* operand) {
   return PyUnicode_Check(op.operands[0]) || is_tensor(op.operands[0]) || is_tensor(op.operands[1]);
 }
 
+// Of values alone, which no fact and no piece has to be asked about.
+static PyRef of_scalars_and_texts(const CressetOperator& op) {
+  if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
+    if (PyRef value = with_numpy_scalar(op)) return value;
+  if (PyRef text = text_of_operator(op)) return text;
+  if (PyRef value = with_plain_texts(op)) return value;
+  return of_plain_text(op);
+}
+
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
-  if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
-    if (PyRef value = with_numpy_scalar(op)) return *result = value.release(), CRESSET_RESULT;
-  if (PyRef value = of_plain_text(op)) return *result = value.release(), CRESSET_RESULT;
+  if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
+  if (PyRef value = of_scalars_and_texts(op)) return *result = value.release(), CRESSET_RESULT;
   if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;
   // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
   if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
@@ -364,6 +373,7 @@ struct SessionHooks {
   }
   // int(x), x[i] and their kin take what __int__, __index__ give only as a number of theirs.
   static PyObject* return_to_c(void*, CressetActivation* activation, PyObject* value) {
+    if (is_text(value)) return PyObject_Str(value);  // repr(x) and its kin take a str alone
     if (!is_symbolic_number(value)) return Py_NewRef(value);
     const auto truth = [&]() -> PyObject* {
       const int answer = PyObject_IsTrue(value);

@@ -10,6 +10,7 @@
 #include "frontend/set_aside.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
+#include "frontend/texts.h"
 #include "frontend/transforms.h"
 
 namespace cresset::frontend {
@@ -82,6 +83,13 @@ PyRef about_sizes(const CressetCall& call) {
   if (call.callable != len || call.nargs != 1 || call.kwnames != nullptr || !is_traced(call.args[0])) return {};
   if (tensor_of(call.args[0]).dim() == 0) return {};
   return PyRef::steal(PyObject_CallMethod(call.args[0], "size", "i", 0));
+}
+
+// round(x, 4): of decimals, which no operator on tensors counts as Python does.
+bool rounds_to_digits(const CressetCall& call) {
+  static PyObject* const round = module_attribute("builtins", "round");
+  return call.callable == round && call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0) == 2 &&
+         is_symfloat(call.args[0]) && call.args[1] != Py_None;
 }
 
 // `math.sqrt(n)` stays symbolic, as `n**0.5` does, and so do other functions of math's of one number.
@@ -172,9 +180,13 @@ CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
     if (is < 0) return CRESSET_FAIL;
     return *result = Py_NewRef(is != 0 ? Py_True : Py_False), CRESSET_RESULT;
   }
-  if (!is_symbolic_number(call.args[0])) return CRESSET_RUN;
-  static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0);
-  PyObject* const alike = is_symfloat(call.args[0]) ? float_zero : is_symbool(call.args[0]) ? Py_False : zero;
+  if (!is_symbolic_number(call.args[0]) && !is_text(call.args[0])) return CRESSET_RUN;
+  static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0),
+                         *const text = PyUnicode_FromString("");
+  PyObject* const alike = is_text(call.args[0])       ? text
+                          : is_symfloat(call.args[0]) ? float_zero
+                          : is_symbool(call.args[0])  ? Py_False
+                                                      : zero;
   const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
   if (asks_type) return *result = Py_NewRef((PyObject*)Py_TYPE(alike)), CRESSET_RESULT;
   if (call.callable != is_instance || call.nargs != 2) return CRESSET_RUN;
@@ -199,6 +211,11 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
   if (PyErr_Occurred() != nullptr) return CRESSET_FAIL;
   if (PyObject* question = call.nargs != 0 ? about_layout(call.callable) : nullptr)
     if (is_traced(call.args[0])) return ask_layout(activation, call, question, result);
+  if (rounds_to_digits(call) && !capture_->symbolic_numbers) {
+    start(activation, Operation::Kind::Call, 0);
+    in_progress_.call = call;
+    return capture_->flush("a float is rounded to digits"), CRESSET_RUN;
+  }
   if (PyRef value = function_of_number(call)) return *result = value.release(), CRESSET_RESULT;
   if (is_numpy_of_numbers(call)) {
     for (Py_ssize_t i = 0; i < call.nargs; ++i) read_deep(call.args[i]);

@@ -14,6 +14,7 @@ class SetAside {
   void remove_symbols() {
     PyErr_NormalizeException(&type_, &value_, &trace_);
     auto* exception = (PyBaseExceptionObject*)value_;
+    if (exception->dict != nullptr) without_symbols(PyRef::borrow(exception->dict));  // its notes
     PyRef args = with_plain_names(without_symbols(PyRef::borrow(exception->args)));
     if (args.get() == exception->args) return;
     PyObject* old = std::exchange(exception->args, args.release());

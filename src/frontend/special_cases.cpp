@@ -30,6 +30,7 @@
 #include "frontend/set_aside.h"
 #include "frontend/state_facts.h"
 #include "frontend/symbols.h"
+#include "frontend/texts.h"
 
 namespace cresset::frontend {
 
@@ -215,6 +216,7 @@ bool any_item(PyObject* object, bool (*is)(PyObject*)) {
 }
 bool holds_symint(PyObject* object) { return any_item(object, is_symint); }
 bool holds_symbolic_number(PyObject* object) { return any_item(object, is_symbolic_number); }
+bool holds_text(PyObject* object) { return any_item(object, is_text); }
 
 PyRef as_floats(PyObject* numbers) {
   PyRef out = checked(PySequence_List(numbers));
@@ -392,7 +394,9 @@ PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject*
   if (effect != CEffect::Pure && effect != CEffect::Reads) return {};
   if (!PyErr_GivenExceptionMatches(exception, PyExc_TypeError) || PyFunction_Check(call.callable)) return {};
   const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
-  const auto is_symbolic = [](PyObject* arg) { return is_symbolic_number(arg) || holds_symbolic_number(arg); };
+  const auto is_symbolic = [](PyObject* arg) {
+    return is_symbolic_number(arg) || is_text(arg) || holds_symbolic_number(arg) || holds_text(arg);
+  };
   if (std::none_of(call.args, call.args + count, is_symbolic)) return {};
   if (effect == CEffect::Reads && !is_all_in_c(call, count)) return {};
   std::vector<PyRef> plain;

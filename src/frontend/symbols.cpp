@@ -14,6 +14,7 @@
 #include "frontend/held_inside.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
+#include "frontend/texts.h"
 
 namespace cresset::frontend {
 namespace {
@@ -31,6 +32,8 @@ class Replacer {
     if (is_symint(object)) return checked(PyNumber_Long(object));
     if (is_symfloat(object)) return checked(PyNumber_Float(object));
     if (is_symbool(object)) return PyRef::borrow(truth(object) ? Py_True : Py_False);
+    if (is_text(object)) return plain_text(object);
+    if (PyMethod_Check(object) && is_text(PyMethod_GET_SELF(object))) return method_of_plain(object);
     if (const auto made = made_.find(object); made != made_.end()) return made->second.second;
     if (depth > 64 || !may_hold(object) || !seen_.insert(object).second) return PyRef::borrow(object);
     if (PyCell_Check(object)) return cell(object, depth), PyRef::borrow(object);
@@ -55,7 +58,12 @@ class Replacer {
   }
 
  private:
-  static bool is_symbolic(PyObject* object) { return is_symbolic_number(object); }
+  static bool is_symbolic(PyObject* object) { return is_symbolic_number(object) || is_text(object); }
+  static PyRef method_of_plain(PyObject* method) {
+    static PyObject* const name = PyUnicode_InternFromString("__name__");
+    const PyRef called = checked(PyObject_GetAttr(PyMethod_GET_FUNCTION(method), name));
+    return checked(PyObject_GetAttr(plain_text(PyMethod_GET_SELF(method)).get(), called.get()));
+  }
   static bool truth(PyObject* object) {
     const int is = PyObject_IsTrue(object);
     if (is < 0) throw PythonError{};

@@ -71,7 +71,8 @@ using Variants = std::vector<std::shared_ptr<Variant>>;  // most recently used f
 
 // What differed between calls (varying.h).
 struct Varying {
-  std::vector<std::string> ints;     // paths, of floats too
+  std::vector<std::string> ints;     // paths, of floats and texts too
+  std::vector<std::string> texts;    // likewise: of those of which no piece should be for one text alone (texts.h)
   std::vector<std::string> objects;  // paths
   std::vector<StateFacts::Source> state;
   // Paths of containers in state that programs handed on without looking into them, and that were of another structure

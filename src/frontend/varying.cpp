@@ -1,6 +1,7 @@
 #include "frontend/varying.h"
 
 #include <algorithm>
+#include <map>
 
 #include "frontend/anatomy.h"
 #include "frontend/foreign.h"
@@ -20,9 +21,10 @@ class Learner {
 
   // A number that differs in an otherwise equal call, an object in the place of another.
   void compare(const ArgSpec& then, const ArgSpec& now) {
-    if (then.kind == ArgSpec::Kind::Value && now.kind == ArgSpec::Kind::Value &&
-        is_other_number(then.object.get(), now.object.get()))
-      add(varying_.ints, then.path);
+    if (then.kind == ArgSpec::Kind::Value && now.kind == ArgSpec::Kind::Value) {
+      if (is_other_number(then.object.get(), now.object.get())) add(varying_.ints, then.path);
+      if (is_other_text(then.object.get(), now.object.get())) compare_texts(then.path);
+    }
     if (then.kind == ArgSpec::Kind::Identity && now.kind == ArgSpec::Kind::Identity)
       objects(then.object.get(), now.object.get(), now.path, 0);
     // It was taken to be the same at every call: what state holds may be another one since.
@@ -57,6 +59,18 @@ class Learner {
     return PyObject_RichCompareBool(a, b, Py_NE) == 1;
   }
 
+  // What data gave is another one at each call. Those of frames may be few, as names of modes are: variants for each
+  // live beside each other, until there are three.
+  void compare_texts(const std::string& path) {
+    const bool of_data = path.starts_with("['value']");
+    if (!of_data && (!path.starts_with("frames") || ++other_texts_[path] < 2)) return;
+    add(varying_.ints, path);
+    add(varying_.texts, path);
+  }
+  bool is_other_text(PyObject* a, PyObject* b) const {
+    return floats_ && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && PyUnicode_Compare(a, b) != 0;
+  }
+
   // Objects that both share, like a configuration, stay what they are by identity. Paths: as SpecBuilder's.
   void objects(PyObject* then, PyObject* now, const std::string& path, int depth) {
     if (then == now || Py_TYPE(then) != Py_TYPE(now) || depth > 6) return;
@@ -73,7 +87,7 @@ class Learner {
           objects(other, value, path + "[" + key_text(key) + "]", depth + 1);
     } else if (is_foreign(now)) {
       add(varying_.objects, path);
-    } else if (is_data_object(now)) {
+    } else if (is_data_object(now) && is_structure(now)) {
       add(varying_.objects, path);
       const Anatomy a = take_apart(then), b = take_apart(now);
       if (a.parts.size() != b.parts.size()) return;
@@ -84,6 +98,7 @@ class Learner {
 
   Varying& varying_;
   bool floats_;
+  std::map<std::string, int> other_texts_;  // by path: how many variants are for another one
 };
 
 bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
@@ -185,7 +200,10 @@ void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgS
 }
 
 void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path) {
-  if (recipe.kind == Recipe::Kind::Number) add(varying.ints, path);
+  const bool is_given_text = recipe.kind == Recipe::Kind::Argument && recipe.type.get() == (PyObject*)&PyUnicode_Type;
+  if (recipe.kind == Recipe::Kind::Number || recipe.kind == Recipe::Kind::Text || is_given_text)
+    add(varying.ints, path);
+  if (recipe.unlooked) add(varying.texts, path);
   if (recipe.kind != Recipe::Kind::Tuple && recipe.kind != Recipe::Kind::List) return;
   for (size_t i = 0; i < recipe.children.size(); ++i)
     expect_numbers(varying, recipe.children[i], path + "[" + std::to_string(i) + "]");

@@ -35,6 +35,7 @@ int cresset_list_extend(PyObject* list, PyObject* iterable);
 int cresset_dict_update(PyObject* dict, PyObject* mapping);
 int cresset_merge_keywords(PyObject* function, PyObject* dict, PyObject* mapping);
 PyObject* cresset_star_arguments(PyObject* function, PyObject* iterable);
+PyObject* cresset_join(PyObject* const* parts, Py_ssize_t count);
 PyObject* cresset_format(PyObject* value, PyObject* spec, int conversion);
 
 // ---- match.c

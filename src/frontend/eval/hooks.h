@@ -22,6 +22,14 @@ extern "C" {
 
 typedef struct CressetActivation CressetActivation;
 
+// What objects that stand for texts begin with, whose characters nobody has looked at (texts.h); str() of one looks.
+typedef struct {
+  PyObject_HEAD int ends_piece;  // who looks had better be told before: an operator, a call
+} CressetText;
+extern PyTypeObject* cresset_text_type;  // NULL: there are none yet
+// Whether setting that attribute is C code's, which may take nothing but a str: f.__name__.
+int cresset_is_set_by_c(PyObject* owner, PyObject* name);
+
 // What becomes of the value that a frame returns, other than being pushed on its caller's stack.
 typedef enum {
   CRESSET_THEN_PUSH = 0,  // an ordinary call

@@ -1,5 +1,6 @@
 #include "frontend/eval/known.h"
 
+PyTypeObject* cresset_text_type;
 KnownSlots cresset_known;
 KnownNames cresset_names;
 vectorcallfunc cresset_call_evaluates;
@@ -71,4 +72,18 @@ int cresset_known_init(void) {
   Py_XDECREF(functools);
   Py_XDECREF(probe);
   return probe != NULL ? 0 : -1;
+}
+
+int cresset_look_at_text(PyObject** place) {
+  PyObject* text = PyObject_Str(*place);
+  if (text == NULL) return -1;
+  PyObject* before = *place;
+  *place = text;
+  Py_DECREF(before);
+  return 0;
+}
+
+int cresset_is_set_by_c(PyObject* owner, PyObject* name) {
+  PyObject* found = PyUnicode_Check(name) ? _PyType_Lookup(Py_TYPE(owner), name) : NULL;
+  return found != NULL && Py_IS_TYPE(found, &PyGetSetDescr_Type);
 }

@@ -166,6 +166,18 @@
    : (operation) == Py_NE ? (a) != (b)   \
    : (operation) == Py_GT ? (a) > (b)    \
                           : (a) >= (b))
+// What compares and hashes a text sees its characters.
+#define LOOK_AT_TEXT(place)                               \
+  do {                                                    \
+    if (UNLIKELY(Py_TYPE(place) == cresset_text_type)) {  \
+      (void)AT_REST();                                    \
+      const int looked_ = cresset_look_at_text(&(place)); \
+      MOVING();                                           \
+      if (looked_ < 0) goto error;                        \
+    }                                                     \
+  } while (0)
+#define LOOK_AT_TEXT_UNTOLD(place) \
+  if (Py_TYPE(place) == cresset_text_type && !((CressetText*)(place))->ends_piece) LOOK_AT_TEXT(place)
 #define IS_CONTAINER(value) (PyList_CheckExact(value) || PyDict_CheckExact(value) || PyTuple_CheckExact(value))
 
 #define TELL_CONTENTS(container) TELL(read_contents, container)

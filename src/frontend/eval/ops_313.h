@@ -94,6 +94,7 @@ OP(FORMAT_SIMPLE) {
 }
 
 OP(FORMAT_WITH_SPEC) {
+  LOOK_AT_TEXT(TOP());
   PyObject* value = SECOND();
   if (!is_plain(value)) BEFORE_OPERATOR(CRESSET_OP_FORMAT, 0, value, TOP(), format_done);
   result = PyObject_Format(value, TOP());

@@ -117,8 +117,9 @@ load_method : {
 
 OP(STORE_ATTR) {
   PyObject* owner = TOP();
-  PyObject* value = SECOND();
   PyObject* name = PyTuple_GET_ITEM(names, oparg);
+  if (Py_TYPE(SECOND()) == cresset_text_type && cresset_is_set_by_c(owner, name)) LOOK_AT_TEXT(SECOND());
+  PyObject* value = SECOND();
   SKIP(CACHES(STORE_ATTR));
   if (hooks->before_write == NULL && hooks->after_write == NULL && cresset_replace_attribute(owner, name, value)) {
     sp -= 2;

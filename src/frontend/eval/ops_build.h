@@ -16,6 +16,7 @@ OP(BUILD_LIST) {
 }
 
 OP(BUILD_SET) {
+  for (int i = oparg; i > 0; i--) LOOK_AT_TEXT(PEEK(i));
   PyObject* set = PySet_New(NULL);
   if (set == NULL) goto error;
   int failed = 0;
@@ -30,6 +31,7 @@ OP(BUILD_SET) {
 }
 
 OP(BUILD_MAP) {
+  for (int i = oparg; i > 0; i--) LOOK_AT_TEXT(PEEK(2 * i));
   PyObject* dict = _PyDict_NewPresized(oparg);
   if (dict == NULL) goto error;
   for (int i = oparg; i > 0; i--) {
@@ -63,9 +65,7 @@ OP(BUILD_CONST_KEY_MAP) {
 }
 
 OP(BUILD_STRING) {
-  PyObject* empty = PyUnicode_New(0, 0);
-  PyObject* text = _PyUnicode_JoinArray(empty, sp - oparg, oparg);
-  Py_DECREF(empty);
+  PyObject* text = cresset_join(sp - oparg, oparg);
   if (text == NULL) goto error;
   DROP(oparg);
   PUSH(text);
@@ -103,6 +103,7 @@ OP(LIST_APPEND) {
 }
 
 OP(SET_ADD) {
+  LOOK_AT_TEXT(TOP());
   TELL_DISPLAY(PEEK(oparg + 1));
   const int failed = PySet_Add(PEEK(oparg + 1), TOP());
   DROP(1);
@@ -111,6 +112,7 @@ OP(SET_ADD) {
 }
 
 OP(MAP_ADD) {
+  LOOK_AT_TEXT(SECOND());
   TELL_DISPLAY(PEEK(oparg + 2));
   const int failed = PyDict_SetItem(PEEK(oparg + 2), SECOND(), TOP());
   DROP(2);

@@ -118,6 +118,8 @@ unary_done : {
 }
 
 OP(COMPARE_OP) {
+  LOOK_AT_TEXT_UNTOLD(SECOND());
+  LOOK_AT_TEXT_UNTOLD(TOP());
   PyObject* left = SECOND();
   PyObject* right = TOP();
   const int comparison = COMPARISON(oparg), as_bool = COMPARISON_AS_BOOL(oparg);
@@ -192,6 +194,7 @@ OP(IS_OP) {
 }
 
 OP(CONTAINS_OP) {
+  LOOK_AT_TEXT_UNTOLD(SECOND());
   SKIP(CACHES(CONTAINS_OP));
   PyObject* item = SECOND();
   PyObject* container = TOP();
@@ -221,6 +224,7 @@ contains_done:
 }
 
 OP(BINARY_SUBSCR) {
+  LOOK_AT_TEXT(TOP());
   call_base = sp - 2;
   SKIP(CACHES(BINARY_SUBSCR));
   goto subscript;
@@ -283,6 +287,7 @@ subscript_done:
 }
 
 OP(STORE_SUBSCR) {
+  LOOK_AT_TEXT(TOP());
   PyObject* key = TOP();
   PyObject* container = SECOND();
   PyObject* value = THIRD();
@@ -347,6 +352,7 @@ store_subscript : {
 }
 
 OP(DELETE_SUBSCR) {
+  LOOK_AT_TEXT(TOP());
   PyObject* key = TOP();
   PyObject* container = SECOND();
   if (Py_TYPE(container)->tp_as_mapping != NULL &&

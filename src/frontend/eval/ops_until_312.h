@@ -28,6 +28,7 @@ OP(KW_NAMES) {
 }
 
 OP(FORMAT_VALUE) {
+  if (oparg & 4) LOOK_AT_TEXT(TOP());
   PyObject* spec = (oparg & 4) ? TOP() : NULL;
   PyObject* value = PEEK(spec != NULL ? 2 : 1);
   const int conversion = (oparg & 3) == 1 ? 's' : (oparg & 3) == 2 ? 'r' : (oparg & 3) == 3 ? 'a' : 0;

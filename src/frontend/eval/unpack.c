@@ -150,3 +150,21 @@ PyObject* cresset_format(PyObject* value, PyObject* spec, int conversion) {
   Py_DECREF(text);
   return formatted;
 }
+
+// The parts of an f-string: a text (hooks.h) among them makes the whole one.
+PyObject* cresset_join(PyObject* const* parts, Py_ssize_t count) {
+  int open = 0;
+  for (Py_ssize_t i = 0; i < count; i++) open |= Py_TYPE(parts[i]) == cresset_text_type;
+  PyObject* joined = PyUnicode_New(0, 0);
+  if (!open) {
+    PyObject* text = _PyUnicode_JoinArray(joined, parts, count);
+    Py_DECREF(joined);
+    return text;
+  }
+  for (Py_ssize_t i = 0; i < count && joined != NULL; i++) {
+    PyObject* sum = i == 0 ? Py_NewRef(parts[0]) : PyNumber_Add(joined, parts[i]);
+    Py_DECREF(joined);
+    joined = sum;
+  }
+  return joined;
+}
