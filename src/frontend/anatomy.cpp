@@ -24,12 +24,22 @@ bool extends(PyTypeObject* type, PyTypeObject* base) {
   return type != base && is_heap_type(type) && adds_only_dict_and_slots(type, base);
 }
 
+// Of C code's, whose instances are their __dict__ alone.
+PyTypeObject* simple_namespace() {
+  static PyObject* const type = module_attribute("types", "SimpleNamespace");
+  return (PyTypeObject*)type;
+}
+PyTypeObject* keeper_of_attributes(PyTypeObject* type) {
+  return PyType_IsSubtype(type, simple_namespace()) != 0 ? simple_namespace() : &PyBaseObject_Type;
+}
+
 // An instance of a Python class whose whole state is its __dict__ and its slots.
 bool is_plain_instance(PyObject* object) {
   if (PyType_Check(object) || PyModule_Check(object) || PyDict_Check(object) || PyList_Check(object) ||
       PyTuple_Check(object) || PyAnySet_Check(object) || is_tensor(object) || PyExceptionInstance_Check(object))
     return false;
-  return adds_only_dict_and_slots(Py_TYPE(object), &PyBaseObject_Type);
+  PyTypeObject* const keeper = keeper_of_attributes(Py_TYPE(object));
+  return Py_TYPE(object) == simple_namespace() || adds_only_dict_and_slots(Py_TYPE(object), keeper);
 }
 
 // The C type that keeps the items of a subclass's instance.
@@ -438,7 +448,7 @@ PlaceOfItem place_of_part(PyObject* object, const Anatomy& anatomy, size_t i) {
 PyRef make_empty(const Anatomy& anatomy) {
   switch (anatomy.kind) {
     case Anatomy::Kind::Object:
-      return make_bare(&PyBaseObject_Type, anatomy);
+      return make_bare(keeper_of_attributes((PyTypeObject*)form_item(anatomy, 0)), anatomy);
     case Anatomy::Kind::ListObject:
       return make_bare(&PyList_Type, anatomy);
     case Anatomy::Kind::DictObject:
