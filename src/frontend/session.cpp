@@ -203,8 +203,10 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
       generators_.push_back(
           {is_generator ? checked(PyWeakref_NewRef(object, nullptr)) : PyRef::borrow(object), PyRef::borrow(path)});
     if (is_generator) {
+      const auto outside = std::exchange(inside_, 0);  // what lies in its frame is its own, wherever it is held itself
       if (!anatomy.parts.empty())
         add_frame(spec, tuple_of(anatomy.parts).get(), [&](size_t i) { return extended(path, step(i).get()); });
+      inside_ = outside;
       return;
     }
     for (size_t i = 0; i < anatomy.parts.size(); ++i) child(i, step(i).get(), anatomy.parts[i].get());

@@ -1391,3 +1391,36 @@ def box_of_generator(w, x):
         out.append(y)
         w.log.append(len(out))
     return out, next(box.value, "finished")
+
+
+@row
+def generators_over_dictionaries_in_zip(w, x):
+    def values(d):
+        for _, value in d.items():
+            yield value
+
+    out = []
+    for a, b in zip(values({"a": x, "b": x + 1}), values({"c": x * 2, "d": x - 1})):
+        out.append((a * b).sum().item())
+        w.log.append(len(out))
+    return out
+
+
+@row
+def parameters_of_two_modules(w, x):
+    q, k = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
+    for a, b in zip(q.parameters(), k.parameters()):
+        b.data = b.data * 0.5 + a.data
+        w.log.append(b.sum().item())
+    return len(w.log)
+
+
+@row
+def generator_over_a_dictionary_in_a_box(w, x):
+    def values(d):
+        yield from d.values()
+
+    box = Box(values({"a": x, "b": x + 1, "c": x * 2}))
+    out = [next(box.value).sum().item()]
+    out.append(next(box.value).sum().item())
+    return out, list(box.value), list(box.value)
