@@ -175,6 +175,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   if (profile_ != nullptr) profile_->add_varying(varying_.ints);
   try {
     SpecBuilder now(nullptr, options_.evaluate);
+    now.varying_objects = &varying_.objects;  // by their parts, as the variants before have them
     const ArgSpec args_now = now.build(args, "args"), kwargs_now = now.build(kwargs, "kwargs");
     learn(varying_, variants_, args_now, kwargs_now, options_.evaluate);
     SpecBuilder builder(options_.dynamic ? &varying_.ints : nullptr, options_.evaluate);

@@ -355,3 +355,33 @@ def test_warnings_are_given_as_often_as_the_filters_want(action):
     assert collect(g) == collect(f)
     if action != "error":
         assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
+
+
+class Settings:
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+    def __repr__(self):
+        return f"Settings({self.__dict__})"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda i: {"lr": 0.1 * i + 0.1},
+        lambda i: {"lr": 0.1 * i + 0.1, "n": i, "name": "ab"[i % 2]},
+        lambda i: {"lr": 0.1 * i + 0.1, "inner": Settings(lr=0.5 * i)},
+    ],
+)
+def test_numbers_of_an_object_that_each_call_makes_anew(values):
+    def f(x, settings):
+        return x * settings.lr, settings.__dict__.get("inner", settings).lr + 1
+
+    cresset.reset()
+    compiled = cresset.compile(f)
+    graphs = []
+    for i in range(9):
+        args = torch.arange(3.0), Settings(**values(i))
+        assert repr(compiled(*args)) == repr(f(*args))
+        graphs.append(cresset.stats()["graphs"])
+    assert graphs[-1] == graphs[4], graphs
