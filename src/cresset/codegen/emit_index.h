@@ -1,6 +1,8 @@
 // Symbolic index expressions as i64 code.
 #pragma once
 
+#include <optional>
+
 #include "codegen/emit_state.h"
 
 namespace cresset::codegen {
@@ -27,6 +29,15 @@ class IndexEmitter {
   Access access(const IndexForm& form, llvm::Value*& offset);
   int step(const IndexForm& form) const;  // of a Strided access: -1 or 2 to 4; 0: it is none
 
+  // Lanes whose addresses are `step` (-1, 1 to 4) elements apart where `holds` (i1), at `first` in lane 0: what divides
+  // neighbours by more than they are lanes has the same quotient for most.
+  struct Run {
+    llvm::Value* first;
+    int step;
+    llvm::Value* holds;
+  };
+  std::optional<Run> run(const IndexForm& form);
+
  private:
   struct About {
     std::vector<VarId> vars;
@@ -41,6 +52,12 @@ class IndexEmitter {
     llvm::Value* value;
   };
 
+  struct Division {
+    ExprId expr, over, by;
+    int64_t step;  // of `over`, from lane to lane
+  };
+  using Divisions = std::vector<Division>;
+
   const About& about(ExprId expr);
   llvm::Value* known(ExprId expr, const About& about, int lanes) const;
   bool is_vector(ExprId expr);
@@ -51,6 +68,12 @@ class IndexEmitter {
   llvm::Value* divide_by_reciprocal(llvm::Value* a, llvm::Value* b, bool is_mod);
   llvm::Value* relation(llvm::CmpInst::Predicate predicate, llvm::Value* a, llvm::Value* b);
   llvm::Value* truth(llvm::Value* v);
+  std::optional<int64_t> lane_step(ExprId expr, Divisions& divisions);
+  std::optional<int64_t> step_of_sum(ExprId expr, Divisions& divisions);
+  std::optional<int64_t> step_of_product(ExprId expr, Divisions& divisions);
+  std::optional<int64_t> step_of_division(ExprId expr, Divisions& divisions);
+  llvm::Value* stays_inside(const Division& division, llvm::Value* last);
+  llvm::Value* last_lane();
 
   EmitState& s_;
   std::unordered_map<ExprId, About> about_;

@@ -119,11 +119,60 @@ void MemoryEmitter::strided_store(Value* value, Value* pointer, int step, llvm::
   }
 }
 
+Value* MemoryEmitter::lanes_load(const Lanes& lanes, IndexEmitter::Access access, Value* offset, int step) {
+  Value *mask = lanes.mask, *zeros = llvm::Constant::getNullValue(lanes.type);
+  Value* pointer = s_.ir.CreateGEP(lanes.type->getScalarType(), lanes.buffer, offset);
+  switch (access) {
+    case IndexEmitter::Access::Uniform:
+      CRESSET_CHECK(false, "one address is no load of lanes");
+    case IndexEmitter::Access::Contiguous:
+      if (mask == nullptr) return s_.ir.CreateAlignedLoad(lanes.type, pointer, lanes.align);
+      return s_.ir.CreateMaskedLoad(lanes.type, pointer, lanes.align, mask, zeros);
+    case IndexEmitter::Access::Strided:
+      return strided_load(lanes.type, pointer, step, lanes.align, mask);
+    case IndexEmitter::Access::Scattered:
+      if (mask == nullptr) mask = s_.splat(s_.ir.getTrue());
+      return s_.ir.CreateMaskedGather(lanes.type, pointer, lanes.align, mask, zeros);
+  }
+  CRESSET_CHECK(false, "unknown access");
+}
+
+// Neighbours as a whole where lanes' addresses are such, one by one elsewhere.
+Value* MemoryEmitter::run_load(const Lanes& lanes, const IndexEmitter::Run& run, const IndexForm& form) {
+  using Access = IndexEmitter::Access;
+  llvm::Function* function = s_.ir.GetInsertBlock()->getParent();
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(s_.ir.getContext(), name, function); };
+  llvm::BasicBlock *neighbours = block("neighbours"), *apart = block("apart"), *after = block("loaded");
+  s_.ir.CreateCondBr(run.holds, neighbours, apart);
+  s_.ir.SetInsertPoint(neighbours);
+  Value* whole = lanes_load(lanes, run.step == 1 ? Access::Contiguous : Access::Strided, run.first, run.step);
+  neighbours = s_.ir.GetInsertBlock();
+  s_.ir.CreateBr(after);
+  s_.ir.SetInsertPoint(apart);
+  const size_t scope = index_.scope();
+  Value* offset = nullptr;
+  const Access access = index_.access(form, offset);
+  Value* gathered = lanes_load(lanes, access, offset, 0);
+  index_.leave(scope);
+  apart = s_.ir.GetInsertBlock();
+  s_.ir.CreateBr(after);
+  s_.ir.SetInsertPoint(after);
+  llvm::PHINode* out = s_.ir.CreatePHI(lanes.type, 2);
+  out->addIncoming(whole, neighbours);
+  out->addIncoming(gathered, apart);
+  return out;
+}
+
 Value* MemoryEmitter::load(const loop::Scalar& scalar, const IndexForm& form) {
   const DType dtype = s_.kernel.buffers[scalar.buffer.index].dtype;
   llvm::Type* element = s_.memory_type(dtype);
-  const llvm::Align align(static_cast<uint64_t>(byte_size(dtype)));
   Value* own_mask = scalar.a.valid() ? s_.value(scalar.a) : nullptr;
+  Lanes lanes{s_.widened(element, s_.lanes), s_.buffers[scalar.buffer.index],
+              llvm::Align(static_cast<uint64_t>(byte_size(dtype))), nullptr};
+  if (const auto run = index_.run(form)) {
+    lanes.mask = lane_mask(own_mask);
+    return from_memory(dtype, run_load(lanes, *run, form));
+  }
   Value* offset = nullptr;
   IndexEmitter::Access access = index_.access(form, offset);
   const bool mask_varies = own_mask != nullptr && EmitState::is_vector(own_mask);
@@ -131,24 +180,12 @@ Value* MemoryEmitter::load(const loop::Scalar& scalar, const IndexForm& form) {
     offset = s_.splat(offset);
     access = IndexEmitter::Access::Scattered;
   }
-  Value* pointer = s_.ir.CreateGEP(element, s_.buffers[scalar.buffer.index], offset);
-  if (access == IndexEmitter::Access::Uniform)
-    return from_memory(dtype, uniform_load(element, pointer, own_mask, align));
-
-  llvm::Type* type = s_.widened(element, s_.lanes);
-  Value* mask = lane_mask(own_mask);
-  Value* out = nullptr;
-  if (access == IndexEmitter::Access::Strided) {
-    out = strided_load(type, pointer, index_.step(form), align, mask);
-  } else if (access == IndexEmitter::Access::Scattered) {
-    if (mask == nullptr) mask = s_.splat(s_.ir.getTrue());
-    out = s_.ir.CreateMaskedGather(type, pointer, align, mask, llvm::Constant::getNullValue(type));
-  } else if (mask != nullptr) {
-    out = s_.ir.CreateMaskedLoad(type, pointer, align, mask, llvm::Constant::getNullValue(type));
-  } else {
-    out = s_.ir.CreateAlignedLoad(type, pointer, align);
+  if (access == IndexEmitter::Access::Uniform) {
+    Value* pointer = s_.ir.CreateGEP(element, lanes.buffer, offset);
+    return from_memory(dtype, uniform_load(element, pointer, own_mask, lanes.align));
   }
-  return from_memory(dtype, out);
+  lanes.mask = lane_mask(own_mask);
+  return from_memory(dtype, lanes_load(lanes, access, offset, index_.step(form)));
 }
 
 void MemoryEmitter::store(const loop::Store& store, const IndexForm& form) {

@@ -22,6 +22,15 @@ class MemoryEmitter {
   llvm::Value* spread_mask(llvm::Value* mask, int step, int part);
   llvm::Value* strided_load(llvm::Type* type, llvm::Value* pointer, int step, llvm::Align align, llvm::Value* mask);
   void strided_store(llvm::Value* value, llvm::Value* pointer, int step, llvm::Align align);
+  // Of lanes: what lies at `offset` as `access` says, `step` elements apart.
+  struct Lanes {
+    llvm::Type* type;
+    llvm::Value* buffer;
+    llvm::Align align;
+    llvm::Value* mask;
+  };
+  llvm::Value* lanes_load(const Lanes& lanes, IndexEmitter::Access access, llvm::Value* offset, int step);
+  llvm::Value* run_load(const Lanes& lanes, const IndexEmitter::Run& run, const IndexForm& form);
   llvm::Value* uniform_load(llvm::Type* type, llvm::Value* pointer, llvm::Value* condition, llvm::Align align);
 
   EmitState& s_;

@@ -169,6 +169,32 @@ TEST(CodegenIndex, LanesDivideBySizes) {
   }
 }
 
+// Runs of neighbours that no loop's bounds show: rows that begin anywhere in a run, cross from one to the next, run
+// backwards or in steps, under masks and in tails; runs longer and shorter than vectors.
+TEST(CodegenIndex, RunsBetweenQuotients) {
+  for (const auto& [run, n] : {std::pair{64, 100}, {40, 96}, {7, 31}, {1, 40}, {1000, 500}}) {
+    for (const int64_t step : {1, -1, 3}) {
+      KernelBuilder k;
+      const int64_t rows = 5, most = rows * 61 + 3 * n;
+      const ExprId row = k.outer(k.size(rows)), i = k.outer(k.size(n)), length = k.size(run);
+      const ExprId line = k.pool.mul(i, k.pool.constant(step));
+      const ExprId start = k.pool.add(k.pool.mul(row, k.size(61)), k.pool.constant(step < 0 ? n : 0));
+      const ExprId at = k.pool.add(start, line);
+      const ExprId in_run = k.pool.mod(at, length), which = k.pool.floor_div(at, length);
+      const auto x = k.input(DType::F32, most + run * 2);
+      const ExprId from =
+          k.pool.add(k.pool.mul(k.pool.mod(k.pool.add(which, k.pool.constant(2)), k.size(3)), length), in_run);
+      const auto wide = k.input(DType::F32, run * 3);
+      const ScalarId mask = k.b.binary(Op::Lt, k.b.size(i), k.b.size(k.size(n - 3)));
+      const ExprId to = k.pool.add(k.pool.mul(row, k.size(n)), i);
+      k.store(k.output(DType::F32, rows * n), to, k.load(wide, from));
+      k.store(k.output(DType::F32, rows * n), to, k.b.load(wide, from, mask));
+      k.store(k.output(DType::F32, rows * n), to, k.load(x, k.pool.add(k.pool.mul(which, length), in_run)));
+      expect_same(k);
+    }
+  }
+}
+
 // A flattened dimension that an address takes apart again is two loops, which nothing divides.
 TEST(CodegenIndex, LoopsThatAddressesDivideAreSplit) {
   KernelBuilder k;
