@@ -140,6 +140,11 @@ def rolled_windows(x):
     return windows.reshape(-1, 49, 96).softmax(-1)
 
 
+def skewed_scores(x):
+    h, i, j = x.shape
+    return F.pad(x, (1, 0)).view(h, j + 1, i)[:, 1:].reshape(h, i, j).softmax(-1)
+
+
 def attention_windows(x):
     b, h, w, c = x.shape
     return x.view(b, h // 7, 7, w // 7, 7, c).transpose(2, 3).contiguous()
@@ -170,6 +175,7 @@ def layouts() -> None:
     row("stack", lambda x, y: torch.stack((x, y), -1), lambda n: (real(rest(n, 2)), real(rest(n, 2))))
     row("pad", lambda x: F.pad(x, (1, 1, 1, 1)), lambda n: (real(8, side(n, 8), side(n, 8)),))
     row("reflect pad", lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"), lambda n: (real(1, 8, side(n, 8) + 2, side(n, 8) + 2),))  # fmt: skip
+    row("skewed scores", skewed_scores, lambda n: (real(4, side(n, 4), side(n, 4)),))
     row("rolled windows", rolled_windows, lambda n: (real(rest(n, 3136, 96), 56, 56, 96),))
     row("roll", lambda x: torch.roll(x, (3, 2), (1, 2)), lambda n: (real(4, side(n, 64), side(n, 64), 16),))
     row("flip", lambda x: x.flip(-1), lambda n: (real(rest(n, 70), 70),))

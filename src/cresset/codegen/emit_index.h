@@ -1,6 +1,7 @@
 // Symbolic index expressions as i64 code.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "codegen/emit_state.h"
@@ -37,6 +38,11 @@ class IndexEmitter {
     llvm::Value* holds;
   };
   std::optional<Run> run(const IndexForm& form);
+  // What one of two blocks makes, by a condition that all lanes share.
+  llvm::Value* where(llvm::Value* condition, const std::function<llvm::Value*()>& then,
+                     const std::function<llvm::Value*()>& otherwise);
+  // The same as emit(form), quickly where lanes are neighbours.
+  llvm::Value* emit_in_runs(const IndexForm& form);
 
  private:
   struct About {

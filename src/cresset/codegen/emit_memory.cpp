@@ -140,27 +140,15 @@ Value* MemoryEmitter::lanes_load(const Lanes& lanes, IndexEmitter::Access access
 // Neighbours as a whole where lanes' addresses are such, one by one elsewhere.
 Value* MemoryEmitter::run_load(const Lanes& lanes, const IndexEmitter::Run& run, const IndexForm& form) {
   using Access = IndexEmitter::Access;
-  llvm::Function* function = s_.ir.GetInsertBlock()->getParent();
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(s_.ir.getContext(), name, function); };
-  llvm::BasicBlock *neighbours = block("neighbours"), *apart = block("apart"), *after = block("loaded");
-  s_.ir.CreateCondBr(run.holds, neighbours, apart);
-  s_.ir.SetInsertPoint(neighbours);
-  Value* whole = lanes_load(lanes, run.step == 1 ? Access::Contiguous : Access::Strided, run.first, run.step);
-  neighbours = s_.ir.GetInsertBlock();
-  s_.ir.CreateBr(after);
-  s_.ir.SetInsertPoint(apart);
-  const size_t scope = index_.scope();
-  Value* offset = nullptr;
-  const Access access = index_.access(form, offset);
-  Value* gathered = lanes_load(lanes, access, offset, 0);
-  index_.leave(scope);
-  apart = s_.ir.GetInsertBlock();
-  s_.ir.CreateBr(after);
-  s_.ir.SetInsertPoint(after);
-  llvm::PHINode* out = s_.ir.CreatePHI(lanes.type, 2);
-  out->addIncoming(whole, neighbours);
-  out->addIncoming(gathered, apart);
-  return out;
+  const auto neighbours = [&] {
+    return lanes_load(lanes, run.step == 1 ? Access::Contiguous : Access::Strided, run.first, run.step);
+  };
+  const auto apart = [&] {
+    Value* offset = nullptr;
+    const Access access = index_.access(form, offset);
+    return lanes_load(lanes, access, offset, 0);
+  };
+  return index_.where(run.holds, neighbours, apart);
 }
 
 Value* MemoryEmitter::load(const loop::Scalar& scalar, const IndexForm& form) {

@@ -31,6 +31,39 @@ std::optional<IndexEmitter::Run> IndexEmitter::run(const IndexForm& form) {
   return out;
 }
 
+Value* IndexEmitter::where(Value* condition, const std::function<Value*()>& then,
+                           const std::function<Value*()>& otherwise) {
+  llvm::Function* function = s_.ir.GetInsertBlock()->getParent();
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(s_.ir.getContext(), name, function); };
+  llvm::BasicBlock *yes = block("then"), *no = block("otherwise"), *after = block("after");
+  s_.ir.CreateCondBr(condition, yes, no);
+  const auto make = [&](llvm::BasicBlock* at, const std::function<Value*()>& body) {
+    s_.ir.SetInsertPoint(at);
+    const size_t before = scope();
+    Value* value = body();
+    leave(before);
+    llvm::BasicBlock* end = s_.ir.GetInsertBlock();
+    s_.ir.CreateBr(after);
+    return std::pair(value, end);
+  };
+  const auto [first, first_end] = make(yes, then);
+  const auto [second, second_end] = make(no, otherwise);
+  s_.ir.SetInsertPoint(after);
+  llvm::PHINode* out = s_.ir.CreatePHI(first->getType(), 2);
+  out->addIncoming(first, first_end);
+  out->addIncoming(second, second_end);
+  return out;
+}
+
+Value* IndexEmitter::emit_in_runs(const IndexForm& form) {
+  const std::optional<Run> lanes = run(form);
+  if (!lanes) return emit(form);
+  const auto neighbours = [&] {
+    return s_.ir.CreateAdd(s_.splat(lanes->first), s_.ir.CreateMul(s_.iota(), s_.splat(s_.i64(lanes->step))));
+  };
+  return where(lanes->holds, neighbours, [&] { return s_.splat(emit(form)); });
+}
+
 // How far apart the values of neighbouring lanes are, where all of `divisions` have one quotient for all lanes; none:
 // that is not known to be one number.
 std::optional<int64_t> IndexEmitter::lane_step(ExprId expr, Divisions& divisions) {

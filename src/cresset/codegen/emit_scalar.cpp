@@ -16,7 +16,7 @@ Value* ScalarEmitter::emit(ScalarId id) {
   const loop::Scalar& scalar = s_.scalar(id);
   const IndexForm& form = s_.schedule.scalar_index[id.index];
   if (scalar.op == Op::Const) return constant(scalar);
-  if (scalar.op == Op::Size) return index_.emit(form);
+  if (scalar.op == Op::Size) return index_.emit_in_runs(form);
   if (scalar.op == Op::Load) return memory_.load(scalar, form);
   if (Value* known = against_bound(scalar)) return known;
   Value* operands[3] = {};

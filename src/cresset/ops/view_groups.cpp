@@ -125,7 +125,8 @@ Index reshape_index(ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_size
     for (const size_t dim : group.new_dims) position = pool.add(pool.mul(position, new_sizes[dim]), index[dim]);
     Sizes sizes;
     for (const size_t dim : group.old_dims) sizes.push_back(old_sizes[dim]);
-    const Index parts = delinearize(env, env.simplify(position), sizes);
+    // An element has a place only where no size is 0.
+    const Index parts = delinearize(env, env.simplify_address(position), sizes);
     for (size_t k = 0; k < parts.size(); ++k) out[group.old_dims[k]] = parts[k];
   }
   return out;

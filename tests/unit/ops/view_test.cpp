@@ -64,6 +64,14 @@ TEST_F(ViewTest, ReshapeIndexOfHeadsIsAffine) {
   EXPECT_EQ(reshape_index(*env_, {b, s, n(12)}, {rows, n(12)}, flat), (Index{index[0], index[1], index[2]}));
 }
 
+// Also where an extent may be 0: no element has a place then.
+TEST_F(ViewTest, ReshapeIndexThereAndBackIsTheIdentity) {
+  const ExprId rows = size("rows", 4), columns = size("columns", 6);
+  const Index index{env_->new_index_var(rows), env_->new_index_var(columns)};
+  const Index turned = reshape_index(*env_, {columns, rows}, {rows, columns}, index);
+  EXPECT_EQ(reshape_index(*env_, {rows, columns}, {columns, rows}, turned), index);
+}
+
 TEST_F(ViewTest, PermutesAndTransposes) {
   const ValueId x = input({n(2), n(3), n(4)});
   const ValueId p = call("aten::permute", {x, ints({2, 0, -2})});
