@@ -1,92 +1,176 @@
-// aten::gather of whole rows: where the index is the same for all elements behind the dimension that it chooses in, as
-// blocks of attention are picked, each index names a stretch of memory, and ATen would read it element by element.
+// aten::gather, index and index_select without ATen's machinery for elements in any order: each index names a stretch
+// of memory, be it one element, which is copied.
 #include <ATen/Parallel.h>
 
 #include <atomic>
 #include <cstring>
 
 #include "bridge/aten_call.h"
+#include "bridge/picked_rows.h"
 
 namespace cresset::bridge {
 namespace {
 
 using runtime::ExternCall;
 using runtime::TensorId;
+using TensorIdList = std::vector<std::optional<TensorId>>;
 
-constexpr int64_t kLeastRow = 64;            // bytes; below, a call of memcpy costs more than it saves
 constexpr int64_t kBytesOfTask = 64 * 1024;  // for a thread to be worth it
 
-// Whether each element of the index chooses `row` neighbouring elements of self; 0: it does not.
-int64_t row_of(const at::Tensor& self, const at::Tensor& index, int64_t dim) {
-  int64_t row = 1;
-  for (int64_t d = self.dim(); --d > dim;) {
-    if (index.size(d) != self.size(d)) return 0;
-    if (self.size(d) != 1 && (index.stride(d) != 0 || self.stride(d) != row)) return 0;
-    row *= self.size(d);
-  }
-  return row;
+template <size_t kBytes>
+bool copy_fixed(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
+  return picked.walk(begin, end, [&](int64_t source, int64_t place) {
+    std::memcpy(to + place * element, from + source * element, kBytes);
+  });
 }
 
-class RowGather final : public ExternKernel {
- public:
-  RowGather(const ExternCall& call, int64_t dim, const BoundContext& context)
-      : self_(std::get<TensorId>(call.args[0])),
-        index_(std::get<TensorId>(call.args[2])),
-        result_(call.results[0]),
-        dim_(dim),
-        any_(bind_boxed_call(call, context)) {}
+// Rows of a few words: a call of memcpy costs more than they do.
+bool copy_words(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
+  const int64_t bytes = picked.row() * element;
+  return picked.walk(begin, end, [&](int64_t source, int64_t place) {
+    for (int64_t b = 0; b < bytes; b += 4) std::memcpy(to + place * element + b, from + source * element + b, 4);
+  });
+}
 
-  void run(BoundContext& context) override {
-    const at::Tensor &self = context.tensor(self_), &index = context.tensor(index_);
-    const int64_t row = row_of(self, index, dim_) * self.element_size();
-    const bool plain = index.scalar_type() == at::kLong && index.numel() > 0 && !self.is_conj() && !self.is_neg();
-    if (!plain || row < kLeastRow || !copy_rows(self, index, context.planned(result_), row))
-      any_->run(context);  // which raises, too
+bool copy_stretches(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
+  const auto bytes = static_cast<size_t>(picked.row() * element);
+  return picked.walk(begin, end, [&](int64_t source, int64_t place) {
+    std::memcpy(to + place * element, from + source * element, bytes);
+  });
+}
+
+auto copy_of(int64_t bytes) {
+  constexpr int64_t kFewWords = 64;
+  switch (bytes) {
+    case 1:
+      return copy_fixed<1>;
+    case 2:
+      return copy_fixed<2>;
+    case 4:
+      return copy_fixed<4>;
+    case 8:
+      return copy_fixed<8>;
+    case 16:
+      return copy_fixed<16>;
+    case 32:
+      return copy_fixed<32>;
+    case 64:
+      return copy_fixed<64>;
   }
+  return bytes < kFewWords && bytes % 4 == 0 ? copy_words : copy_stretches;
+}
+
+// False: an index is out of range.
+bool copy_rows(const PickedRows& picked, const at::Tensor& self, const at::Tensor& out) {
+  const int64_t element = self.element_size(), bytes = picked.row() * element;
+  const auto* from = static_cast<const char*>(self.const_data_ptr());
+  auto* to = static_cast<char*>(out.mutable_data_ptr());
+  const auto copy = copy_of(bytes);
+  std::atomic<bool> inside = true;
+  at::parallel_for(0, picked.rows(), std::max<int64_t>(1, kBytesOfTask / bytes), [&](int64_t begin, int64_t end) {
+    if (!copy(picked, begin, end, from, to, element)) inside.store(false);
+  });
+  return inside;
+}
+
+bool is_index(const at::Tensor& index) { return index.scalar_type() == at::kLong || index.scalar_type() == at::kInt; }
+
+class PickCall : public ExternKernel {
+ public:
+  PickCall(const ExternCall& call, const BoundContext& context)
+      : self_(std::get<TensorId>(call.args[0])), result_(call.results[0]), any_(bind_boxed_call(call, context)) {}
+
+  void run(BoundContext& context) final {
+    const at::Tensor& self = context.tensor(self_);
+    const bool plain = !self.is_conj() && !self.is_neg() && context.slot(result_).numel > 0;
+    if (!plain || !pick(context, self)) any_->run(context);  // which raises, too
+  }
+
+ protected:
+  virtual bool pick(BoundContext& context, const at::Tensor& self) = 0;
+
+  const TensorId self_, result_;
 
  private:
-  // False: an index is out of range.
-  bool copy_rows(const at::Tensor& self, const at::Tensor& index, const at::Tensor& out, int64_t row) const {
-    if (!out.is_contiguous()) return false;
-    int64_t rows = 1;
-    for (int64_t d = 0; d <= dim_; ++d) rows *= index.size(d);
-    const int64_t element = self.element_size(), extent = self.size(dim_), step = self.stride(dim_) * element;
-    const auto* from = static_cast<const char*>(self.const_data_ptr());
-    const auto* places = index.const_data_ptr<int64_t>();
-    auto* to = static_cast<char*>(out.mutable_data_ptr());
-    std::atomic<bool> inside = true;
-    at::parallel_for(0, rows, std::max<int64_t>(1, kBytesOfTask / row), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        int64_t rest = r, source = 0, place = 0;
-        for (int64_t d = dim_; d >= 0; --d) {
-          const int64_t at = rest % index.size(d);
-          rest /= index.size(d);
-          place += at * index.stride(d);
-          if (d != dim_) source += at * self.stride(d) * element;
-        }
-        const int64_t chosen = places[place];
-        if (chosen < 0 || chosen >= extent) return inside.store(false);
-        std::memcpy(to + r * row, from + source + chosen * step, static_cast<size_t>(row));
-      }
-    });
-    return inside;
-  }
-
-  const TensorId self_, index_, result_;
-  const int64_t dim_;
   const std::unique_ptr<ExternKernel> any_;
 };
+
+class GatherCall final : public PickCall {
+ public:
+  GatherCall(const ExternCall& call, int64_t dim, const BoundContext& context)
+      : PickCall(call, context), index_(std::get<TensorId>(call.args[2])), dim_(dim) {}
+
+ private:
+  bool pick(BoundContext& context, const at::Tensor& self) override {
+    const at::Tensor& index = context.tensor(index_);
+    for (int64_t d = 0; d < self.dim(); ++d)
+      if (d != dim_ && index.size(d) > self.size(d)) return false;
+    const at::Tensor& out = context.planned(result_);
+    return index.scalar_type() == at::kLong && copy_rows(PickedRows::by_gathering(self, dim_, index, out), self, out);
+  }
+
+  const TensorId index_;
+  const int64_t dim_;
+};
+
+// index and index_select: neighbouring dimensions from `first` on.
+class IndexCall final : public PickCall {
+ public:
+  IndexCall(const ExternCall& call, int64_t first, std::vector<TensorId> indices, bool wraps,
+            const BoundContext& context)
+      : PickCall(call, context), first_(first), indices_(std::move(indices)), wraps_(wraps) {}
+
+ private:
+  bool pick(BoundContext& context, const at::Tensor& self) override {
+    std::vector<at::Tensor> indices;
+    for (const TensorId id : indices_) {
+      indices.push_back(context.tensor(id));
+      if (!is_index(indices.back())) return false;
+    }
+    const at::Tensor& out = context.planned(result_);
+    return copy_rows(PickedRows::by_indices(self, first_, std::move(indices), out, wraps_), self, out);
+  }
+
+  const int64_t first_;
+  const std::vector<TensorId> indices_;
+  const bool wraps_;
+};
+
+// A dimension that the call names, of a tensor that has some.
+std::optional<int64_t> dim_of(const ExternCall& call, const BoundContext& context) {
+  const auto rank = static_cast<int64_t>(context.slot(std::get<TensorId>(call.args[0])).sizes.size());
+  const auto* ref = std::get_if<runtime::SizeRef>(&call.args[1]);
+  if (ref == nullptr || rank == 0) return std::nullopt;
+  return context.size(*ref) < 0 ? context.size(*ref) + rank : context.size(*ref);
+}
+
+std::unique_ptr<ExternKernel> bind_index(const ExternCall& call, const BoundContext& context) {
+  const auto* list = std::get_if<TensorIdList>(&call.args[1]);
+  if (list == nullptr) return nullptr;
+  size_t first = 0;
+  while (first < list->size() && !(*list)[first]) ++first;
+  std::vector<TensorId> indices;
+  size_t i = first;
+  for (; i < list->size() && (*list)[i]; ++i) indices.push_back(*(*list)[i]);
+  for (; i < list->size(); ++i)
+    if ((*list)[i]) return nullptr;
+  if (indices.empty() || indices.size() > PickedRows::kMostIndices) return nullptr;
+  return std::make_unique<IndexCall>(call, static_cast<int64_t>(first), std::move(indices), /*wraps=*/true, context);
+}
 
 }  // namespace
 
 std::unique_ptr<ExternKernel> bind_gather_call(const ExternCall& call, const BoundContext& context) {
-  if (graph::op_name(call.op) != "aten::gather" || !context.has_planned_memory(call.results[0])) return nullptr;
-  const auto rank = static_cast<int64_t>(context.slot(std::get<TensorId>(call.args[0])).sizes.size());
-  const auto* ref = std::get_if<runtime::SizeRef>(&call.args[1]);
-  if (ref == nullptr || rank < 2) return nullptr;
-  const int64_t dim = context.size(*ref) < 0 ? context.size(*ref) + rank : context.size(*ref);
-  if (dim + 1 >= rank) return nullptr;
-  return std::make_unique<RowGather>(call, dim, context);
+  const std::string_view op = graph::op_name(call.op);
+  if (op == "aten::index.Tensor" && context.has_planned_memory(call.results[0])) return bind_index(call, context);
+  const bool gathers = op == "aten::gather";
+  if ((!gathers && op != "aten::index_select") || !context.has_planned_memory(call.results[0])) return nullptr;
+  const std::optional<int64_t> dim = dim_of(call, context);
+  if (!dim) return nullptr;
+  const auto index = std::get<TensorId>(call.args[2]);
+  const size_t own = context.slot(index).sizes.size();
+  if (gathers) return own == 0 ? nullptr : std::make_unique<GatherCall>(call, *dim, context);
+  return own != 1 ? nullptr : std::make_unique<IndexCall>(call, *dim, std::vector{index}, /*wraps=*/false, context);
 }
 
 }  // namespace cresset::bridge
