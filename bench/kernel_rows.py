@@ -258,6 +258,9 @@ def indices() -> None:
     row("x[:, i]", lambda x, i: x[:, i] + 1, lambda n: (real(rest(n, 30), 50), whole(30, high=50)))
     row("scatter_add", lambda x, i: torch.zeros_like(x).scatter_add(1, i, x), lambda n: (real(rest(n, 60), 60), whole(rest(n, 60), 60, high=60)))  # fmt: skip
     row("index_add", lambda x, i: torch.zeros(50, x.shape[1]).index_add(0, i, x), lambda n: (real(rest(n, 60), 60), whole(rest(n, 60), high=50)))  # fmt: skip
+    row("scatter_add of elements", lambda x, i: torch.zeros(50, x.shape[1]).scatter_add(0, i, x), lambda n: (real(rest(n, 60), 60), whole(rest(n, 60), 60, high=50)))  # fmt: skip
+    row("histogram", lambda i, w: torch.zeros(256).index_put((i,), w, accumulate=True), lambda n: (whole(n, high=256), real(n)))  # fmt: skip
+    row("segment max", lambda x, i: torch.zeros(50, 60).scatter_reduce(0, i[:, None].expand(-1, 60), x, "amax", include_self=False), lambda n: (real(rest(n, 60), 60), whole(rest(n, 60), high=50)))  # fmt: skip
     row("topk and gather", lambda x, y: y.gather(-1, x.topk(4).indices), lambda n: (real(rest(n, 64), 64), real(rest(n, 64), 64)))  # fmt: skip
     row("position bias", lambda t, i: t[i].permute(2, 0, 1) * 2, lambda n: (real(169, 6), whole(side(n, 6), side(n, 6))))  # fmt: skip
 

@@ -279,6 +279,7 @@ std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, 
   if (auto linear = bind_linear_call(call, context)) return linear;
   if (auto convolution = bind_convolution_call(call, context)) return convolution;
   if (auto gather = bind_gather_call(call, context)) return gather;
+  if (auto scatter = bind_scatter_call(call, context)) return scatter;
   return bind_boxed_call(call, context);
 }
 

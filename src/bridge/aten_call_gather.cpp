@@ -19,7 +19,7 @@ constexpr int64_t kBytesOfTask = 64 * 1024;  // for a thread to be worth it
 
 template <size_t kBytes>
 bool copy_fixed(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
-  return picked.walk(begin, end, [&](int64_t source, int64_t place) {
+  return picked.walk(begin, end, [=](int64_t source, int64_t place) {
     std::memcpy(to + place * element, from + source * element, kBytes);
   });
 }
@@ -27,14 +27,14 @@ bool copy_fixed(const PickedRows& picked, int64_t begin, int64_t end, const char
 // Rows of a few words: a call of memcpy costs more than they do.
 bool copy_words(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
   const int64_t bytes = picked.row() * element;
-  return picked.walk(begin, end, [&](int64_t source, int64_t place) {
+  return picked.walk(begin, end, [=](int64_t source, int64_t place) {
     for (int64_t b = 0; b < bytes; b += 4) std::memcpy(to + place * element + b, from + source * element + b, 4);
   });
 }
 
 bool copy_stretches(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
   const auto bytes = static_cast<size_t>(picked.row() * element);
-  return picked.walk(begin, end, [&](int64_t source, int64_t place) {
+  return picked.walk(begin, end, [=](int64_t source, int64_t place) {
     std::memcpy(to + place * element, from + source * element, bytes);
   });
 }
@@ -136,26 +136,12 @@ class IndexCall final : public PickCall {
   const bool wraps_;
 };
 
-// A dimension that the call names, of a tensor that has some.
-std::optional<int64_t> dim_of(const ExternCall& call, const BoundContext& context) {
-  const auto rank = static_cast<int64_t>(context.slot(std::get<TensorId>(call.args[0])).sizes.size());
-  const auto* ref = std::get_if<runtime::SizeRef>(&call.args[1]);
-  if (ref == nullptr || rank == 0) return std::nullopt;
-  return context.size(*ref) < 0 ? context.size(*ref) + rank : context.size(*ref);
-}
-
 std::unique_ptr<ExternKernel> bind_index(const ExternCall& call, const BoundContext& context) {
   const auto* list = std::get_if<TensorIdList>(&call.args[1]);
   if (list == nullptr) return nullptr;
-  size_t first = 0;
-  while (first < list->size() && !(*list)[first]) ++first;
-  std::vector<TensorId> indices;
-  size_t i = first;
-  for (; i < list->size() && (*list)[i]; ++i) indices.push_back(*(*list)[i]);
-  for (; i < list->size(); ++i)
-    if ((*list)[i]) return nullptr;
-  if (indices.empty() || indices.size() > PickedRows::kMostIndices) return nullptr;
-  return std::make_unique<IndexCall>(call, static_cast<int64_t>(first), std::move(indices), /*wraps=*/true, context);
+  const std::optional<NamedRun> named = neighbours_of(*list);
+  if (!named) return nullptr;
+  return std::make_unique<IndexCall>(call, named->first, named->indices, /*wraps=*/true, context);
 }
 
 }  // namespace

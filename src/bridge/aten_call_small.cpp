@@ -3,12 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-// One body for each vector width; the loader picks the machine's.
-#if defined(__x86_64__) && defined(__linux__)
-#define CRESSET_MULTIVERSION __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CRESSET_MULTIVERSION
-#endif
+#include "bridge/multiversion.h"
 
 namespace cresset::bridge {
 namespace {

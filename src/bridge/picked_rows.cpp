@@ -1,6 +1,6 @@
 #include "bridge/picked_rows.h"
 
-#include <ATen/ExpandUtils.h>
+#include <algorithm>
 
 namespace cresset::bridge {
 
@@ -40,6 +40,44 @@ void PickedRows::find_rows() {
   if (dims_.empty()) dims_.emplace_back();
 }
 
+namespace {
+
+constexpr int64_t kLeastPartOfRow = 16;  // elements: fewer, and threads would write to the same cache lines
+
+}  // namespace
+
+// The longest dimension that no index moves along: its places are different elements of self.
+size_t PickedRows::widest_apart() const {
+  size_t best = dims_.size();
+  for (size_t d = 0; d < dims_.size(); ++d)
+    if (dims_[d].self != 0 && (best == dims_.size() || dims_[d].size > dims_[best].size)) best = d;
+  return best;
+}
+
+int64_t PickedRows::most_parts() const {
+  const size_t dim = widest_apart();
+  return std::max({int64_t{1}, row_ / kLeastPartOfRow, dim == dims_.size() ? 1 : dims_[dim].size});
+}
+
+PickedRows PickedRows::part(int64_t which, int64_t parts) const {
+  PickedRows out = *this;
+  if (row_ / kLeastPartOfRow >= parts) {
+    const int64_t begin = row_ * which / parts;
+    out.row_ = row_ * (which + 1) / parts - begin;
+    out.self_start_ += begin;
+    out.other_start_ += begin;
+  } else if (parts > 1) {
+    Dim& dim = out.dims_[widest_apart()];
+    const int64_t begin = dim.size * which / parts, size = dim.size * (which + 1) / parts - begin;
+    out.rows_ = rows_ / dim.size * size;
+    dim.size = size;
+    out.self_start_ += begin * dim.self;
+    out.other_start_ += begin * dim.other;
+    for (size_t k = 0; k < choices_.size(); ++k) out.choices_[k].places += begin * dim.indices[k];
+  }
+  return out;
+}
+
 PickedRows PickedRows::by_indices(const at::Tensor& self, int64_t first, std::vector<at::Tensor> indices,
                                   const at::Tensor& other, bool wraps) {
   PickedRows out;
@@ -74,6 +112,24 @@ PickedRows PickedRows::by_gathering(const at::Tensor& self, int64_t dim, const a
   }
   out.find_rows();
   return out;
+}
+
+std::optional<NamedRun> neighbours_of(const std::vector<std::optional<runtime::TensorId>>& list) {
+  size_t i = 0;
+  while (i < list.size() && !list[i]) ++i;
+  NamedRun out{static_cast<int64_t>(i), {}};
+  for (; i < list.size() && list[i]; ++i) out.indices.push_back(*list[i]);
+  for (; i < list.size(); ++i)
+    if (list[i]) return std::nullopt;
+  if (out.indices.empty() || out.indices.size() > PickedRows::kMostIndices) return std::nullopt;
+  return out;
+}
+
+std::optional<int64_t> dim_of(const runtime::ExternCall& call, const BoundContext& context) {
+  const auto rank = static_cast<int64_t>(context.slot(std::get<runtime::TensorId>(call.args[0])).sizes.size());
+  const auto* ref = std::get_if<runtime::SizeRef>(&call.args[1]);
+  if (ref == nullptr || rank == 0) return std::nullopt;
+  return context.size(*ref) < 0 ? context.size(*ref) + rank : context.size(*ref);
 }
 
 }  // namespace cresset::bridge

@@ -5,7 +5,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <optional>
 #include <vector>
+
+#include "bridge/executor_context.h"
+#include "runtime/program.h"
 
 namespace cresset::bridge {
 
@@ -22,6 +26,11 @@ class PickedRows {
 
   int64_t rows() const { return rows_; }
   int64_t row() const { return row_; }  // elements, next to each other in both tensors
+
+  // Cut so that no two parts touch the same elements of `self`, whatever the indices, where self's elements do not
+  // overlap: part `which` of `parts`, of at most most_parts().
+  int64_t most_parts() const;
+  PickedRows part(int64_t which, int64_t parts) const;
 
   // Rows [begin, end) in row-major order: body(self, other), both offsets in elements. False, before it is reached: an
   // index is out of range.
@@ -43,6 +52,7 @@ class PickedRows {
   void add_dim(Dim dim);
   void find_rows();
   bool fold(const Dim& outer, Dim& inner) const;
+  size_t widest_apart() const;
   template <size_t kIndices, class Body>
   bool walk_line(const Dim& line, int64_t count, int64_t self, int64_t other, const int64_t* const* places,
                  const Body& body) const;
@@ -52,22 +62,30 @@ class PickedRows {
   std::vector<at::Tensor> indices_;  // kept alive; i64
   bool wraps_ = false;
   int64_t rows_ = 1, row_ = 1;
+  int64_t self_start_ = 0, other_start_ = 0;
 };
 
 template <size_t kIndices, class Body>
 bool PickedRows::walk_line(const Dim& line, int64_t count, int64_t self, int64_t other, const int64_t* const* places,
                            const Body& body) const {
   const size_t indices = kIndices != 0 ? kIndices : choices_.size();
+  struct Local {  // the body writes to memory: what members hold would be read again for each row
+    const int64_t* places;
+    int64_t stride, extent, step;
+  };
+  std::array<Local, kIndices != 0 ? kIndices : kMostIndices> local;
+  for (size_t k = 0; k < indices; ++k) local[k] = {places[k], line.indices[k], choices_[k].extent, choices_[k].step};
+  const int64_t self_step = line.self, other_step = line.other;
+  const bool wraps = wraps_;
   for (int64_t i = 0; i < count; ++i) {
-    int64_t at = self + i * line.self;
+    int64_t at = self + i * self_step;
     for (size_t k = 0; k < indices; ++k) {
-      const Choice& choice = choices_[k];
-      int64_t place = places[k][i * line.indices[k]];
-      if (place < 0 && wraps_) place += choice.extent;
-      if (place < 0 || place >= choice.extent) return false;
-      at += place * choice.step;
+      int64_t place = local[k].places[i * local[k].stride];
+      if (place < 0 && wraps) place += local[k].extent;
+      if (place < 0 || place >= local[k].extent) return false;
+      at += place * local[k].step;
     }
-    body(at, other + i * line.other);
+    body(at, other + i * other_step);
   }
   return true;
 }
@@ -77,7 +95,8 @@ bool PickedRows::walk(int64_t begin, int64_t end, const Body& body) const {
   const Dim& line = dims_.back();
   while (begin < end) {
     const int64_t start = begin % line.size, count = std::min(line.size - start, end - begin);
-    int64_t rest = begin / line.size, self = start * line.self, other = start * line.other;
+    int64_t rest = begin / line.size, self = self_start_ + start * line.self;
+    int64_t other = other_start_ + start * line.other;
     std::array<const int64_t*, kMostIndices> places;
     for (size_t k = 0; k < choices_.size(); ++k) places[k] = choices_[k].places + start * line.indices[k];
     for (size_t d = dims_.size() - 1; d-- > 0;) {
@@ -94,5 +113,15 @@ bool PickedRows::walk(int64_t begin, int64_t end, const Body& body) const {
   }
   return true;
 }
+
+// The indices of a list in which others are missing, where they are neighbours and not too many.
+struct NamedRun {
+  int64_t first;  // dimension
+  std::vector<runtime::TensorId> indices;
+};
+std::optional<NamedRun> neighbours_of(const std::vector<std::optional<runtime::TensorId>>& list);
+
+// The dimension that argument 1 of a call names, of a tensor that has some.
+std::optional<int64_t> dim_of(const runtime::ExternCall& call, const BoundContext& context);
 
 }  // namespace cresset::bridge

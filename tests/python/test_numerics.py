@@ -182,6 +182,33 @@ def test_threads_do_not_change_elementwise_results():
         torch.set_num_threads(threads)
 
 
+SCATTERS = {
+    "rows": lambda x, i: torch.zeros(50, x.shape[1]).index_add(0, i[:, 0], x),
+    "rows of scatter_add": lambda x, i: torch.zeros(50, x.shape[1]).scatter_add(0, i[:, :1].expand(-1, x.shape[1]), x),
+    "elements of columns": lambda x, i: torch.zeros(50, x.shape[1]).scatter_add(0, i, x),
+    "elements of rows": lambda x, i: torch.zeros(x.shape[0], 50).scatter_add(1, i, x),
+    "greatest": lambda x, i: torch.zeros(50, x.shape[1]).scatter_reduce(0, i, x, "amax", include_self=False),
+    "one row": lambda x, i: torch.zeros(50).index_put((i.flatten(),), x.flatten(), accumulate=True),
+    "gathered": lambda x, i: x[i[:, 0]] + x.gather(0, i) + x[i, 0],
+}
+
+
+@pytest.mark.parametrize("name", SCATTERS)
+def test_places_that_indices_name_by_several_threads(name):
+    """What is added up where is in the order of the sources, as eager on one thread has it."""
+    threads, compiled = torch.get_num_threads(), cresset.compile(SCATTERS[name])
+    try:
+        for rows, columns in ((3000, 67), (40000, 5), (60, 1), (1, 3000)):
+            x, i = torch.randn(rows, columns), torch.randint(0, min(rows, 50), (rows, columns))
+            torch.set_num_threads(1)
+            expected = SCATTERS[name](x, i)
+            for count in (1, 2, 3):
+                torch.set_num_threads(count)
+                assert torch.equal(compiled(x, i), expected)
+    finally:
+        torch.set_num_threads(threads)
+
+
 @torch.no_grad()
 def test_a_bias_with_gaps_in_every_library():
     """The first calls try one library after the other; oneDNN does not look at a bias's strides."""
