@@ -270,6 +270,8 @@ def windows() -> None:
     row("max_pool", lambda x: F.max_pool2d(x, 3, 2, 1), images)
     row("avg_pool", lambda x: F.avg_pool2d(x, 2), images)
     row("relu and avg_pool", lambda x: F.avg_pool2d(x.relu(), 3, 1, 1), images)
+    row("local response", lambda x: F.local_response_norm(x, 5), images)
+    row("lp_pool", lambda x: F.lp_pool2d(x, 2, 3, 2), images)
     row("adaptive_avg_pool", lambda x: F.adaptive_avg_pool2d(x, 1).flatten(1), images)
     row("nearest", lambda x: F.interpolate(x, scale_factor=2, mode="nearest"), lambda n: images(n // 4 + 1))
     row("bilinear", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), lambda n: images(n // 4 + 1))

@@ -1,4 +1,4 @@
-"""Maxima of windows: as eager where their places are asked for and where they are not, which takes no memory for them."""
+"""Means of windows; maxima: as eager where their places are asked for and where they are not, which takes no memory for them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from compare import assert_same_call
+from torch import nn
 
 import cresset
 
@@ -46,6 +47,65 @@ def test_windows(window, memory_format):
             compiled = cresset.compile(function)
             for shape in SHAPES:
                 assert_same_call(function, compiled, image(shape, dtype, memory_format), tolerance=0.0)
+
+
+# kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+MEANS = {
+    "plain": (3, 2, 0, False, True, None),
+    "padded": (3, 2, 1, False, True, None),
+    "without_padding": (3, 2, 1, False, False, None),
+    "ceil": (3, 2, 1, True, True, None),
+    "ceil_without_padding": ((2, 3), (2, 3), (0, 1), True, False, None),
+    "divisor": (2, None, 1, True, False, 3),
+    "negative_divisor": (2, 1, 0, False, True, -2),
+    "large": (7, 2, 3, False, True, None),  # left to ATen
+}
+
+
+@pytest.mark.parametrize("window", MEANS)
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=["rows", "channels"])
+@torch.no_grad()
+def test_means(window, memory_format):
+    kernel, *others = MEANS[window]
+    pool = lambda x: F.avg_pool2d(x, kernel, *others)  # noqa: E731
+    for function in (pool, lambda x: pool(x.relu() * 3) - 1):
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            compiled = cresset.compile(function)
+            for shape in SHAPES:
+                tolerance = 0.0 if function is pool else 1e-2 if dtype == torch.bfloat16 else 1e-6
+                assert_same_call(function, compiled, image(shape, dtype, memory_format), tolerance=tolerance)
+
+
+@torch.no_grad()
+def test_means_of_other_kinds():
+    """Volumes, rows, images without a batch, whole numbers, norms, what eager refuses."""
+    volume, rows, whole = torch.randn(2, 3, 7, 9, 8), torch.randn(2, 3, 19), torch.arange(96).reshape(2, 3, 4, 4)
+    calls = {
+        "volumes": (lambda x: F.avg_pool3d(x, (2, 3, 1), (1, 2, 3), (1, 0, 0), True, False), volume),
+        "volumes without a batch": (lambda x: F.avg_pool3d(x[0], 2, 1, 1) + 1, volume),
+        "rows": (lambda x: F.avg_pool1d(x, 3, 2, 1, count_include_pad=False) * 2, rows),
+        "no batch": (lambda x: F.avg_pool2d(x[0], 3, 1, 1), torch.randn(2, 3, 6, 7)),
+        "whole numbers": (lambda x: F.avg_pool2d(x, 2), whole),
+        "norms": (lambda x: F.lp_pool2d(x, 2, 3, 2), torch.randn(2, 3, 17, 18)),
+        "channels": (lambda x: F.local_response_norm(x, 5), torch.randn(2, 9, 6, 7)),
+        "even channels": (lambda x: F.local_response_norm(x, 4, 1e-2, 0.5, 2.0), torch.randn(2, 9, 6, 7)),
+        "a divisor of nothing": (lambda x: F.avg_pool2d(x, 2, divisor_override=0), torch.randn(2, 3, 6, 7)),
+        "too much padding": (lambda x: F.avg_pool2d(x, 2, 1, 2), torch.randn(2, 3, 6, 7)),
+        "too small": (lambda x: F.avg_pool2d(x, 8), torch.randn(2, 3, 6, 7)),
+    }
+    for name, (function, x) in calls.items():
+        assert_same_call(function, cresset.compile(function), x, tolerance=1e-6), name
+
+
+@torch.no_grad()
+def test_means_of_small_windows_call_nothing():
+    cresset.reset()
+    x, compiled = (
+        torch.randn(2, 8, 33, 33),
+        cresset.compile(nn.Sequential(nn.AvgPool2d(3, 2, 1), nn.LocalResponseNorm(5))),
+    )
+    compiled(x)
+    assert cresset.stats()["extern_calls"] == 0
 
 
 @pytest.mark.parametrize("needs_gradients", [False, True])

@@ -1,9 +1,9 @@
 // Pooling and resampling of images, called through ATen: exact symbolic sizes; the format of the input carries over.
-// Maxima of small windows whose places nobody asks for are pointwise.
-#include <array>
+// Means of small windows, and maxima whose places nobody asks for, are pointwise.
 #include <limits>
 
 #include "ops/families.h"
+#include "ops/pool_window.h"
 #include "ops/rule_helpers.h"
 
 namespace cresset::ops {
@@ -87,6 +87,9 @@ Result<TensorType> pooled(ShapeContext& shapes, const OpArgs& args) {
 template <size_t kSpatial>
 Result<Types> avg_pool_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(TensorType out, (pooled<kSpatial, false>(shapes, args)));
+  ExprPool& pool = shapes.pool();
+  if (!args.is_none(6) && !shapes.require(pool.ne(args.integer(6), pool.constant(0))))
+    return shapes.invalid("the divisor is 0");
   if (kSpatial == 3) out.strides = shapes.contiguous_strides(out.sizes);  // however the argument lies in memory
   return one(std::move(out));
 }
@@ -99,14 +102,9 @@ Result<Types> max_pool_shape(ShapeContext& shapes, const OpArgs& args) {
   return out;
 }
 
-// What reads more elements than this for one is left to ATen, with the places that it writes.
-constexpr int64_t kMostUnrolled = 32;
-
 std::string_view max_alone(const OpArgs& args) {
-  const std::vector<ExprId>& kernel = args.integers(1);
-  const int64_t first = args.graph().pool().const_value(kernel.front());
-  const int64_t elements = first * args.graph().pool().const_value(kernel.back());
-  return is_float(args.tensor(0).dtype) && elements <= kMostUnrolled ? "prim::max_pool2d" : std::string_view();
+  const bool small = window_of(args, 2, /*dilated=*/true).elements() <= kMostUnrolled;
+  return small && is_float(args.tensor(0).dtype) ? "prim::max_pool2d" : std::string_view();
 }
 
 Result<Types> max_alone_shape(ShapeContext& shapes, const OpArgs& args) {
@@ -114,52 +112,16 @@ Result<Types> max_alone_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(std::move(out));
 }
 
-// One element of a window: its index, and where it lies in the image (invalid: always).
-struct Place {
-  Index index;
-  loop::ScalarId inside;
-};
-
-void demand(ElementContext& context, Place& place, loop::Op op, ExprId index, ExprId bound, bool certain) {
-  if (certain) return;
-  loop::ScalarBuilder& scalars = context.scalars();
-  const loop::ScalarId condition = scalars.binary(op, scalars.size(index), scalars.size(bound));
-  place.inside = place.inside.valid() ? scalars.binary(loop::Op::BitAnd, place.inside, condition) : condition;
-}
-
-Place place_in_window(ElementContext& context, const OpArgs& args, const Index& index, std::array<int64_t, 2> step) {
-  ExprPool& pool = context.pool();
-  const auto number = [&](size_t arg, size_t i) {
-    const std::vector<ExprId>& list = args.integers(arg);
-    return pool.const_value(list[list.size() == 1 ? 0 : i]);
-  };
-  Place place{index, {}};
-  const TensorType& self = args.tensor(0);
-  for (size_t i = 0; i < 2; ++i) {
-    const size_t dim = index.size() - 2 + i;
-    const int64_t stride = number(args.integers(2).empty() ? 1 : 2, i);
-    const ExprId first = pool.mul(index[dim], pool.constant(stride));
-    const ExprId at = context.env().simplify(pool.add(first, pool.constant(step[i] * number(4, i) - number(3, i))));
-    const ExprId zero = pool.constant(0), last = pool.sub(self.sizes[dim], pool.constant(1));
-    demand(context, place, loop::Op::Ge, at, zero, context.env().known_true(pool.ge(at, zero)));
-    demand(context, place, loop::Op::Le, at, last, context.env().known_true(pool.le(at, last)));
-    place.index[dim] = at;
-  }
-  return place;
-}
-
 // As ATen: the first of equal ones, and not-a-numbers prevail.
 loop::ScalarId max_alone_element(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
   using loop::Op;
   loop::ScalarBuilder& scalars = context.scalars();
-  const std::vector<ExprId>& kernel = args.integers(1);
-  const int64_t rows = context.pool().const_value(kernel.front()), columns = context.pool().const_value(kernel.back());
+  const WindowOf window = window_of(args, 2, /*dilated=*/true);
   loop::ScalarId most =
       scalars.constant(compute_dtype(context.result_type(result).dtype), -std::numeric_limits<double>::infinity());
-  for (int64_t at = 0; at < rows * columns; ++at) {
-    const Place place = place_in_window(context, args, index, {at / columns, at % columns});
-    const loop::ScalarId value = place.inside.valid() ? context.element_where(place.inside, args.value(0), place.index)
-                                                      : context.element(args.value(0), place.index);
+  for (int64_t at = 0; at < window.elements(); ++at) {
+    const WindowPlace place = place_in_window(context, args.tensor(0).sizes, window, index, at);
+    const loop::ScalarId value = element_at(context, args.value(0), place);
     const loop::ScalarId is_nan = scalars.binary(Op::Ne, value, value);
     loop::ScalarId better = scalars.binary(Op::BitOr, scalars.binary(Op::Gt, value, most), is_nan);
     if (place.inside.valid()) better = scalars.binary(Op::BitAnd, place.inside, better);
@@ -244,17 +206,24 @@ Result<Types> pixel_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(self, std::move(sizes), std::move(strides)));
 }
 
+template <size_t kSpatial>
+Result<std::vector<graph::ValueId>> decompose_average_of(graph::Graph& graph, const OpArgs& args) {
+  return decompose_average(graph, args, kSpatial);
+}
+
 constexpr OpClass kExtern = OpClass::Extern;
 
 constexpr OpDef kRows[] = {
     {.schema = "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool "
                "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = avg_pool_shape<2>},
+     .op_class = OpClass::Composite,
+     .shape = avg_pool_shape<2>,
+     .decompose = decompose_average_of<2>},
     {.schema = "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool "
                "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-     .op_class = kExtern,
-     .shape = avg_pool_shape<3>},
+     .op_class = OpClass::Composite,
+     .shape = avg_pool_shape<3>,
+     .decompose = decompose_average_of<3>},
     {.schema = "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
                "int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
      .op_class = kExtern,
