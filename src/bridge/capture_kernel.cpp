@@ -18,6 +18,7 @@
 #include "bridge/other_layouts.h"
 #include "bridge/overloads.h"
 #include "bridge/own_derivatives.h"
+#include "bridge/random_fills.h"
 #include "bridge/recurrent_layers.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_composites.h"
@@ -773,6 +774,7 @@ void install_capture_kernels() {
   std::call_once(once, [] {
     set_reason_provider(&reason_now);
     watch_default_generator();
+    register_random_fills();
   });
   register_capture_kernels();
 }

@@ -26,9 +26,9 @@ std::optional<c10::OperatorHandle> find_schema(const std::string& name, const st
 // Names whose functional counterpart does not follow from dropping the underscore.
 std::pair<std::string, std::string> functional_name(const std::string& name, const std::string& overload) {
   static const std::unordered_map<std::string, std::pair<std::string, std::string>> special = {
-      {"aten::normal_", {"aten::normal_functional", ""}},
-      {"aten::bernoulli_.float", {"aten::bernoulli", "p"}},
-      {"aten::bernoulli_.Tensor", {"aten::bernoulli", "Tensor"}},
+      {"aten::normal_", {"cresset::normal_fill", ""}},
+      {"aten::bernoulli_.float", {"cresset::bernoulli_fill", ""}},
+      {"aten::bernoulli_.Tensor", {"cresset::bernoulli_fill", "Tensor"}},
       {"aten::__iand__.Scalar", {"aten::__and__", "Scalar"}},
       {"aten::__iand__.Tensor", {"aten::__and__", "Tensor"}},
       {"aten::__ior__.Scalar", {"aten::__or__", "Scalar"}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from compare import assert_same
+from compare import assert_same, assert_same_call
 
 import cresset
 
@@ -65,4 +65,37 @@ def test_order_of_elements_behind_convolutions(name):
             expected = program(x)
             torch.manual_seed(9)
             assert_same(compiled(x), expected, tolerance=1e-5)
+    assert cresset.stats()["eager_calls"] == 0
+
+
+LAYOUTS = {
+    "transposed": lambda rows: torch.randn(9, rows).t(),
+    "permuted": lambda rows: torch.randn(2, 3, 4, rows).permute(3, 1, 0, 2),
+    "with gaps": lambda rows: torch.randn(2 * rows, 12)[::2, ::3],
+    "channels last": lambda rows: torch.randn(rows, 3, 4, 5).to(memory_format=torch.channels_last),
+}
+DRAWS = {
+    "dropout": lambda x: F.dropout(x, 0.3),
+    "dropout of x": lambda x: F.dropout(x, 0.3, inplace=True) * 2,
+    "alpha_dropout": lambda x: F.alpha_dropout(x, 0.3, True),
+    "normal_": lambda x: x.normal_(),
+    "uniform_": lambda x: x.uniform_(),
+    "bernoulli_": lambda x: x.bernoulli_(0.4),
+    "bernoulli_ of a tensor": lambda x: x.bernoulli_(torch.full_like(x, 0.3)),
+    "exponential_": lambda x: x.exponential_(),
+    "a part of what is made": lambda x: (y := x + 1, y.transpose(0, 1)[1:].normal_())[0],
+    "bernoulli": lambda x: (torch.bernoulli(x.sigmoid()), torch.bernoulli(x, 0.3)),
+    "poisson": lambda x: torch.poisson(x.abs()),
+    "gamma": lambda x: torch.distributions.Gamma(x.abs() + 1, x.abs() + 1, validate_args=False).sample(),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", DRAWS)
+@torch.no_grad()
+def test_order_of_elements_in_layouts(name, layout):
+    """A tensor that is filled is filled in the order of its own memory, and where eager's result is contiguous ours is."""
+    compiled = cresset.compile(DRAWS[name])
+    for rows in (5, 5, 7):
+        assert_same_call(DRAWS[name], compiled, LAYOUTS[layout](rows), seed=9)
     assert cresset.stats()["eager_calls"] == 0

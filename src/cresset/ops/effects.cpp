@@ -9,7 +9,7 @@
 namespace cresset::ops {
 
 bool has_effects(const graph::Node& node) {
-  static constexpr std::array<std::string_view, 26> kPrefixes = {"aten::rand",
+  static constexpr std::array<std::string_view, 28> kPrefixes = {"aten::rand",
                                                                  "aten::bernoulli",
                                                                  "aten::normal",
                                                                  "aten::uniform",
@@ -33,6 +33,8 @@ bool has_effects(const graph::Node& node) {
                                                                  "aten::feature_dropout",
                                                                  "aten::_scaled_dot_product_flash",
                                                                  "prim::random",
+                                                                 "cresset::normal_fill",
+                                                                 "cresset::bernoulli_fill",
                                                                  "cresset::get_rng_state",
                                                                  "cresset::set_rng_state"};
   if (node.results.empty()) return true;
