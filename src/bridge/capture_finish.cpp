@@ -15,14 +15,14 @@ using graph::OpId;
 
 struct ViewOps {
   OpId view = graph::op_id("aten::view"), reshape_alias = graph::op_id("aten::_reshape_alias"),
-       unsqueeze = graph::op_id("aten::unsqueeze"), squeeze = graph::op_id("aten::squeeze"),
-       squeeze_dim = graph::op_id("aten::squeeze.dim"), squeeze_dims = graph::op_id("aten::squeeze.dims"),
-       permute = graph::op_id("aten::permute"), transpose = graph::op_id("aten::transpose.int"),
-       t = graph::op_id("aten::t"), slice = graph::op_id("aten::slice.Tensor"),
-       select = graph::op_id("aten::select.int"), expand = graph::op_id("aten::expand"),
-       alias = graph::op_id("aten::alias"), detach = graph::op_id("aten::detach"),
-       lift_fresh = graph::op_id("aten::lift_fresh"), as_strided = graph::op_id("aten::as_strided"),
-       diagonal = graph::op_id("aten::diagonal");
+       unsafe_view = graph::op_id("aten::_unsafe_view"), unsqueeze = graph::op_id("aten::unsqueeze"),
+       squeeze = graph::op_id("aten::squeeze"), squeeze_dim = graph::op_id("aten::squeeze.dim"),
+       squeeze_dims = graph::op_id("aten::squeeze.dims"), permute = graph::op_id("aten::permute"),
+       transpose = graph::op_id("aten::transpose.int"), t = graph::op_id("aten::t"),
+       slice = graph::op_id("aten::slice.Tensor"), select = graph::op_id("aten::select.int"),
+       expand = graph::op_id("aten::expand"), alias = graph::op_id("aten::alias"),
+       detach = graph::op_id("aten::detach"), lift_fresh = graph::op_id("aten::lift_fresh"),
+       as_strided = graph::op_id("aten::as_strided"), diagonal = graph::op_id("aten::diagonal");
 };
 const ViewOps& view_ops() {
   static const ViewOps ops;
@@ -31,8 +31,8 @@ const ViewOps& view_ops() {
 
 bool is_reshape(OpId op) {
   const ViewOps& v = view_ops();
-  return op == v.view || op == v.reshape_alias || op == v.unsqueeze || op == v.squeeze || op == v.squeeze_dim ||
-         op == v.squeeze_dims;
+  return op == v.view || op == v.unsafe_view || op == v.reshape_alias || op == v.unsqueeze || op == v.squeeze ||
+         op == v.squeeze_dim || op == v.squeeze_dims;
 }
 bool is_identity(OpId op) {
   const ViewOps& v = view_ops();

@@ -40,10 +40,32 @@ std::pair<std::string, std::string> functional_name(const std::string& name, con
       {"aten::__irshift__.Scalar", {"aten::__rshift__", "Scalar"}},
       {"aten::__irshift__.Tensor", {"aten::__rshift__", "Tensor"}},
       {"aten::floor_divide_.Tensor", {"aten::floor_divide", ""}},
-      {"aten::transpose_", {"aten::transpose", "int"}}};
+      {"aten::transpose_", {"aten::transpose", "int"}},
+      {"aten::pow_.Scalar", {"aten::pow", "Tensor_Scalar"}},
+      {"aten::pow_.Tensor", {"aten::pow", "Tensor_Tensor"}}};
   const std::string full = overload.empty() ? name : name + "." + overload;
   if (auto it = special.find(full); it != special.end()) return it->second;
   return {name.substr(0, name.size() - 1), overload};
+}
+
+// Whether a functional operator takes what the in-place one does; either may have more at its end.
+bool takes_the_same(const c10::FunctionSchema& in_place, const c10::FunctionSchema& functional) {
+  const auto &a = in_place.arguments(), &b = functional.arguments();
+  if (functional.is_mutable() || b.empty()) return false;
+  return std::equal(a.begin(), a.begin() + static_cast<long>(std::min(a.size(), b.size())), b.begin(),
+                    [](const c10::Argument& x, const c10::Argument& y) { return *x.real_type() == *y.real_type(); });
+}
+
+// The one of that name, or another overload: pow.Scalar is not to pow_.Scalar what add.Tensor is to add_.Tensor.
+std::optional<c10::OperatorHandle> functional_of_in_place(const c10::FunctionSchema& schema) {
+  const auto [base, overload] = functional_name(schema.name(), schema.overload_name());
+  const std::optional<c10::OperatorHandle> named = find_schema(base, overload);
+  if (named && takes_the_same(schema, named->schema())) return named;
+  for (const c10::OperatorHandle& found : overloads_of(base))
+    if (found.hasSchema() && found.schema().arguments().size() == schema.arguments().size() &&
+        takes_the_same(schema, found.schema()))
+      return found;
+  return std::nullopt;
 }
 
 // An out= overload's functional counterpart: the overload of the same base with the same arguments less the outs.
@@ -76,8 +98,7 @@ void classify_mutable(OpEntry& entry, const c10::FunctionSchema& schema) {
   for (size_t i = schema.arguments().size(); i-- > 0 && writes(schema.arguments()[i]);) ++trailing;
   const std::string& name = schema.name();
   if (written == 1 && writes(schema.arguments()[0]) && (name.back() == '_')) {
-    const auto [base, overload] = functional_name(name, schema.overload_name());
-    std::optional<c10::OperatorHandle> functional = find_schema(base, overload);
+    std::optional<c10::OperatorHandle> functional = functional_of_in_place(schema);
     if (!functional) return;
     entry.op_class = is_in_place_view(name) ? OpEntry::Class::InPlaceView : OpEntry::Class::InPlace;
     entry.functional_handle = functional;

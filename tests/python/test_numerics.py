@@ -7,7 +7,7 @@ import contextlib
 import pytest
 import torch
 import torch.nn.functional as F
-from compare import assert_same, error
+from compare import assert_same, assert_same_call, error
 
 import cresset
 
@@ -291,3 +291,43 @@ def test_what_is_written_into_is_what_is_returned(name):
         torch.manual_seed(seed)
         assert compiled(out, a) is out
         torch.testing.assert_close(out, expected)
+
+
+HIDDEN_VIEWS = {
+    "the source": lambda x: (torch.ops.aten._unsafe_view(x, [24]).add_(1), x * 2)[1],
+    "the result": lambda x: ((y := torch.ops.aten._unsafe_view(x, [24])), x.mul_(2), y + 0)[2],
+    "both, made here": lambda x: ((y := x * 3), (z := torch.ops.aten._unsafe_view(y, [2, 12])), z[1].zero_(), y, z)[2:],
+    "an alias": lambda x: (torch.ops.aten._reshape_alias(x, [24], [1])[3:].add_(1), x * 2)[1],
+    "a result alone": lambda x: torch.ops.aten._unsafe_view(x, [24]),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN_VIEWS)
+def test_writes_through_what_is_said_to_be_no_view(name):
+    compiled = cresset.compile(HIDDEN_VIEWS[name])
+    for _ in range(3):
+        assert_same_call(HIDDEN_VIEWS[name], compiled, torch.randn(4, 6))
+    assert cresset.stats()["eager_calls"] == 0
+
+
+def norm_and_its_gradient(x, p):
+    x = x.detach().requires_grad_()
+    norm = torch.linalg.vector_norm(x, p)
+    return norm, torch.autograd.grad(norm, [x])  # whose history is used up: done operator by operator
+
+
+IN_PLACE = {
+    "pow_ of a number": lambda x: x.pow_(3),
+    "pow_ of a tensor": lambda x: x.pow_(x * 1),
+    "ldexp_": lambda x: x.ldexp_(torch.tensor(2)),
+    "float_power_": lambda x: x.double().float_power_(x),
+    "pow_ in a derivative": lambda x: norm_and_its_gradient(x, 3),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_operators_whose_functional_form_has_another_name(name):
+    compiled = cresset.compile(IN_PLACE[name])
+    for n in (4, 4, 5):
+        assert_same_call(IN_PLACE[name], compiled, torch.rand(n, 3) + 0.5)
+    assert "derivative" in name or cresset.stats()["eager_calls"] == cresset.stats()["graph_breaks"] == 0
