@@ -95,7 +95,8 @@ class Call {
     bool others = false;
     graph::Graph::for_each_value(args, [&](const ValueId&) { others = true; });
     if (others) return;
-    if (!capture_.symbolic_number || !capture_.symbolic_number(argument(0).toTensor())) {
+    const bool symbolic = capture_.symbolic_number && capture_.symbolic_number(argument(0).toTensor());
+    if (!symbolic && !is_float_among_numbers(args)) {
       args[0] = value_of(capture_, argument(0).toTensor());
       return;
     }
@@ -104,6 +105,15 @@ class Call {
                                                                   : DType::I64;
     args[0] = capture_.call(graph::op_id("aten::scalar_tensor"),
                             {args[0], dtype, graph::None{}, graph::None{}, graph::None{}})[0];
+  }
+
+  // torch.add(1.5, 2): numbers alone give the default dtype, where a tensor in the first one's place would give its
+  // own.
+  bool is_float_among_numbers(const std::vector<Arg>& args) const {
+    if (!std::holds_alternative<double>(args[0])) return false;
+    for (size_t i = 1; i < args.size(); ++i)
+      if (entry_.arg_types[i] == ArgType::Tensor && !std::holds_alternative<graph::None>(args[i])) return true;
+    return false;
   }
 
   // A number takes the dtype of the tensors beside it when these are floats, else the default one.

@@ -11,8 +11,10 @@
 #include <ATen/ops/cov_ops.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/fill_diagonal_ops.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/mul_ops.h>
 #include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/pow.h>
 #include <ATen/ops/rms_norm_ops.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
@@ -201,7 +203,7 @@ at::Tensor rms_norm(const at::Tensor& input, c10::SymIntArrayRef shape, const Op
   const at::Tensor wide = input.to(type);
   at::Tensor out = wide.mul(wide.pow(2).mean(dims, /*keepdim=*/true).add(smallest).rsqrt());
   if (weighted) out = out.mul(*weight);
-  return out.type_as(input);
+  return out.type_as(input).contiguous();
 }
 
 // Forward differentiation takes a tangent as it is when it lies as its primal does, in a storage as large. In a graph
@@ -355,6 +357,11 @@ at::Tensor& kron_out(const at::Tensor& self, const at::Tensor& other, at::Tensor
   return at::_ops::mul_out::call(made, at::scalar_tensor(1, made.options()), out);
 }
 
+// As ATen does it. Its meta kernel lays the powers out as their exponents, the real one does not.
+at::Tensor ldexp(const at::Tensor& self, const at::Tensor& exponent) {
+  return at::mul(self, at::pow(at::Scalar(2.0), exponent));
+}
+
 // Weights and what ATen warns of are left to it.
 at::Tensor cov(const at::Tensor& self, int64_t correction, const Optional& frequencies, const Optional& weights) {
   const bool plain = !(frequencies && frequencies->defined()) && !(weights && weights->defined());
@@ -399,6 +406,7 @@ void install_symbolic_composites() {
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
       made->back()->impl("_pad_circular", TORCH_FN(pad_circular));
       made->back()->impl("fill_diagonal_", TORCH_FN(fill_diagonal));
+      made->back()->impl("ldexp.Tensor", TORCH_FN(ldexp));
       made->back()->impl("kron", TORCH_FN(product_of_blocks));
       made->back()->impl("kron.out", TORCH_FN(kron_out));
       made->back()->impl("cov", TORCH_FN(cov));

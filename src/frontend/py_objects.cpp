@@ -16,6 +16,9 @@ PyObject* instance_dict(PyObject* object) {
 
 // Importing runs Python code, which is none of the program's.
 PyRef import_module(const char* name) {
+  const PyRef text = checked(PyUnicode_FromString(name));
+  if (PyObject* there = PyImport_GetModule(text.get())) return PyRef::steal(there);
+  PyErr_Clear();
   const NotEvaluated own_business;
   static PyObject* const anything = Py_BuildValue("(s)", "__name__");  // so that a.b is b and not a
   return checked(PyImport_ImportModuleLevel(name, nullptr, nullptr, anything, 0));

@@ -234,6 +234,13 @@ def test_backward_graphs_show_what_is_differentiated(capfd):
     assert "a tanh" in above["tanh_backward"] and "a product" in above["mm"], backward
 
 
+def test_an_operator_is_the_first_that_a_process_captures():
+    """No frame of Python's has run by then that asked where torch lies."""
+    code = "import torch, cresset; print(cresset.compile(torch.add)(1.5, 2.0).dtype)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "torch.float32", done.stderr
+
+
 @pytest.mark.parametrize("area", ["graph", "kernels", "guards", "recompiles"])
 def test_log_areas(area, tmp_path):
     code = (

@@ -331,3 +331,60 @@ def test_operators_whose_functional_form_has_another_name(name):
     for n in (4, 4, 5):
         assert_same_call(IN_PLACE[name], compiled, torch.rand(n, 3) + 0.5)
     assert "derivative" in name or cresset.stats()["eager_calls"] == cresset.stats()["graph_breaks"] == 0
+
+
+NUMBERS_ALONE = {
+    "add": torch.add,
+    "mul": torch.mul,
+    "div": torch.div,
+    "sub": torch.sub,
+    "floor_divide": torch.floor_divide,
+    "a float and an integer": lambda a, b: torch.add(a, int(b)),
+    "an integer and a float": lambda a, b: torch.mul(int(b), a) + torch.ones(2, dtype=torch.int64),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS_ALONE)
+def test_numbers_alone_give_the_default_dtype(name):
+    compiled = cresset.compile(NUMBERS_ALONE[name])
+    for a, b in ((-8.4, -1.7), (2.5, 3.0), (1.25, -3.5)):
+        assert_same(compiled(a, b), NUMBERS_ALONE[name](a, b))
+
+
+def transposed(*sizes):
+    return torch.randn(*sizes[:-2], sizes[-1], sizes[-2]).transpose(-1, -2)
+
+
+LAID_OUT = {
+    "addr": (torch.addr, lambda n: (transposed(n, 4), torch.randn(n), torch.randn(4))),
+    "pow of a number": (lambda x: torch.pow(2.0, x), lambda n: (transposed(n, 4),)),
+    "ldexp": (torch.ldexp, lambda n: (torch.randn(n, 1, 5), transposed(n, 5))),
+    "rms_norm": (lambda x: F.rms_norm(x, x.shape[1:]), lambda n: (transposed(n, 3, 4),)),
+    "overlapping": (lambda x: x.unfold(0, 4, 1) * 2, lambda n: (torch.randn(n + 2),)),
+    "diagonal_scatter": (torch.diagonal_scatter, lambda n: (torch.randn(n).expand(n, n), torch.randn(n))),
+    "slice_scatter": (
+        lambda x, y: torch.slice_scatter(x, y, 0, 1, 3),
+        lambda n: (torch.randn(5).expand(n, 5), torch.randn(2, 5)),
+    ),
+    "select_scatter": (
+        lambda x, y: torch.select_scatter(x, y, 0, 1),
+        lambda n: (torch.randn(5).expand(n, 5), torch.randn(5)),
+    ),
+    "as_strided_scatter": (
+        lambda x, y: torch.as_strided_scatter(x, y, (2, 2), (1, 2)),
+        lambda n: (torch.randn(n).expand(4, n), torch.randn(2, 2)),
+    ),
+    "conv1d": (F.conv1d, lambda n: (torch.randn(2, 3, n + 3), transposed(4, 3, 2))),
+    "conv_transpose1d": (F.conv_transpose1d, lambda n: (transposed(2, 3, n), transposed(3, 4, 2))),
+    "conv1d of one column": (F.conv1d, lambda n: (transposed(2, 3, n), torch.randn(4, 3, 1))),
+}
+
+
+@pytest.mark.parametrize("name", LAID_OUT)
+@torch.no_grad()
+def test_results_lie_as_those_of_eager(name):
+    function, arguments = LAID_OUT[name]
+    compiled = cresset.compile(function)
+    for n in (3, 8, 3):
+        assert_same_call(function, compiled, *arguments(n))
+    assert cresset.stats()["eager_calls"] == 0

@@ -276,7 +276,7 @@ ScalarId triangle_element(ElementContext& context, const OpArgs& args, size_t re
 Result<Types> scattered(ShapeContext& shapes, const TensorType& self, const TensorType& src) {
   if (category(self.dtype) == DTypeCategory::Complex) return shapes.unsupported("complex numbers");
   if (src.dtype != self.dtype) return shapes.unsupported("a source of another dtype");
-  return one(self);
+  return one(copy_to_write(shapes, self));
 }
 
 Result<Types> slice_scatter_shape(ShapeContext& shapes, const OpArgs& args) {

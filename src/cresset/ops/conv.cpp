@@ -74,6 +74,15 @@ bool is_large_volume(ShapeContext& shapes, const ConvArgs& conv) {
          exceeds(pool.mul(pool.mul(input[0], input[1]), pool.mul(input[2], input[3])), kSmall);
 }
 
+// ATen computes signals as images of one row, of which the input is contiguous; the weight is not made so.
+MemoryFormat signal_format(ShapeContext& shapes, const ConvArgs& conv) {
+  if (conv.input.dtype == DType::F64) return MemoryFormat::Contiguous;
+  TensorType weight = conv.weight;
+  weight.sizes.insert(weight.sizes.begin() + 2, shapes.pool().constant(1));
+  weight.strides.insert(weight.strides.begin() + 2, shapes.pool().mul(weight.sizes[3], weight.strides[2]));
+  return shapes.suggest_format(weight);
+}
+
 // Every CPU backend writes channels-last when either operand is: but for doubles, and ATen's own for volumes.
 MemoryFormat conv_format(ShapeContext& shapes, const ConvArgs& conv) {
   if (conv.input.rank() < 4 || conv.input.dtype == DType::F64) return MemoryFormat::Contiguous;
@@ -104,6 +113,10 @@ Result<Types> convolution_shape(ShapeContext& shapes, const OpArgs& args) {
     sizes.push_back(extent);
   }
   Sizes strides = shapes.strides_for(conv_format(shapes, conv), sizes);
+  if (rank == 3 && signal_format(shapes, conv) == MemoryFormat::ChannelsLast) {
+    strides = shapes.strides_for(MemoryFormat::ChannelsLast, {sizes[0], sizes[1], shapes.pool().constant(1), sizes[2]});
+    strides.erase(strides.begin() + 2);
+  }
   return one(with_shape(conv.input, std::move(sizes), std::move(strides)));
 }
 

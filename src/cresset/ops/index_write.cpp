@@ -25,7 +25,9 @@ Result<Types> cloned_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(self, self.sizes, shapes.like_strides(self)));
 }
 
-Result<Types> same_strides_shape(ShapeContext&, const OpArgs& args) { return one(args.tensor(0)); }
+Result<Types> copied_shape(ShapeContext& shapes, const OpArgs& args) {
+  return one(copy_to_write(shapes, args.tensor(0)));
+}
 
 // masked_scatter(self, mask, source) broadcasts self and mask first.
 Result<Types> masked_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
@@ -88,11 +90,11 @@ constexpr OpDef kRows[] = {
      .shape = masked_scatter_shape},
     {.schema = "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
      .op_class = kExtern,
-     .shape = same_strides_shape},
+     .shape = copied_shape},
     {.schema = "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
                "storage_offset=None) -> Tensor",
      .op_class = kExtern,
-     .shape = same_strides_shape},
+     .shape = copied_shape},
 };
 
 }  // namespace

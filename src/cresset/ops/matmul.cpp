@@ -77,6 +77,16 @@ Result<Types> added_product_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, a, std::move(sizes)));
 }
 
+// Computed element by element: laid out as the added tensor is, then as the vectors, a column and a row.
+Result<Types> addr_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(Types types, added_product_shape<outer_sizes>(shapes, args));
+  TensorType column = args.tensor(1);
+  column.sizes.push_back(shapes.pool().constant(1));
+  column.strides.push_back(shapes.pool().constant(1));
+  types[0].strides = shapes.pointwise_strides(types[0].sizes, {&args.tensor(0), &column, &args.tensor(2)});
+  return types;
+}
+
 constexpr OpDef kRows[] = {
     {.schema = "aten::mm(Tensor self, Tensor mat2) -> Tensor",
      .op_class = OpClass::Extern,
@@ -111,7 +121,7 @@ constexpr OpDef kRows[] = {
      .shape = added_product_shape<addbmm_sizes>},
     {.schema = "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
      .op_class = OpClass::Extern,
-     .shape = added_product_shape<outer_sizes>},
+     .shape = addr_shape},
 };
 
 }  // namespace

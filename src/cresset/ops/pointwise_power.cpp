@@ -73,6 +73,13 @@ loop::ScalarId tensor_tensor(ElementContext& context, const OpArgs& args, size_t
   return element2<power>(context, args, result, index);
 }
 
+// Row-major, however the exponents lie.
+Result<Types> scalar_tensor_shape(ShapeContext& shapes, const OpArgs& args) {
+  CRESSET_TRY(Types types, tensor_tensor_shape(shapes, args));
+  types[0].strides = shapes.contiguous_strides(types[0].sizes);
+  return types;
+}
+
 const OpDef kOps[] = {
     {.schema = "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
      .op_class = OpClass::Pointwise,
@@ -85,7 +92,7 @@ const OpDef kOps[] = {
      .heavy = true},
     {.schema = "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
      .op_class = OpClass::Pointwise,
-     .shape = tensor_tensor_shape,
+     .shape = scalar_tensor_shape,
      .element = tensor_tensor,
      .heavy = true},
 };

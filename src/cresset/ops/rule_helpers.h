@@ -1,6 +1,7 @@
 // Small things that many shape rules say.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "ops/context.h"
@@ -28,6 +29,14 @@ inline graph::TensorType contiguous_like(ShapeContext& shapes, const graph::Tens
   graph::TensorType out = contiguous_like(shapes, like, std::move(sizes));
   out.dtype = dtype;
   return out;
+}
+
+// What eager writes into when it leaves a tensor as it is: a copy with the same strides and gaps, where no elements are
+// repeated.
+inline graph::TensorType copy_to_write(ShapeContext& shapes, const graph::TensorType& self) {
+  const bool repeats = std::any_of(self.strides.begin(), self.strides.end(),
+                                   [&](sym::ExprId stride) { return shapes.pool().is_const(stride, 0); });
+  return repeats ? with_shape(self, self.sizes, shapes.like_strides(self)) : self;
 }
 
 // Whether a size asks for what is left to infer, or kept: -1. Of an integer that the caller gave, a guard says so.

@@ -173,12 +173,10 @@ Order should_swap(ShapeContext& shapes, const std::vector<ExprId>& sizes,
     if (!a || !b) continue;
     const Order order = compare(shapes, *a, *b, operand);
     if (order != Order::Equal) return order;
-    // Equal strides: the longer dimension goes outside. Only a dimension of size 1 can share its stride with another,
-    // so two unknown sizes are left as they are.
-    if (known_one(env, sizes[outer]) && !known_one(env, sizes[inner])) return Order::Greater;
-    if (shapes.pool().is_const(sizes[inner]) && shapes.pool().is_const(sizes[outer]) &&
-        shapes.pool().const_value(sizes[inner]) > shapes.pool().const_value(sizes[outer]))
-      return Order::Greater;
+    // Equal strides: the longer dimension goes outside. A dimension of size 1 can share its stride with another, which
+    // is then not told apart; two longer ones do where elements overlap (unfold by steps of 1).
+    if (known_one(env, sizes[inner])) continue;
+    if (known_one(env, sizes[outer]) || shapes.decide(env.pool().gt(sizes[inner], sizes[outer]))) return Order::Greater;
   }
   return Order::Equal;
 }
