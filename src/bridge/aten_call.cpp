@@ -143,6 +143,7 @@ class BoxedCall final : public ExternKernel {
     CRESSET_CHECK(call.args.size() <= formal.size(), fmt::format("{}: too many arguments", name_));
     arguments_.reserve(formal.size());
     for (size_t i = 0; i < formal.size(); ++i) bind_argument(i, formal[i], context);
+    note_unwanted();
     own_memory_ = all_planned(context);
     into_planned_ = op.out.has_value() && own_memory_;
   }
@@ -191,6 +192,13 @@ class BoxedCall final : public ExternKernel {
     }
   }
 
+  void note_unwanted() {
+    const std::optional<int> position = op_.handle.schema().argumentIndexWithName("output_mask");
+    if (!position || !arguments_[static_cast<size_t>(*position)].isBoolList()) return;
+    const c10::List<bool> mask = arguments_[static_cast<size_t>(*position)].toBoolList();
+    for (size_t i = 0; i < mask.size(); ++i) unwanted_ |= uint64_t{!mask[i]} << i;
+  }
+
   // Operators that the plan knows to return memory of their own. An out-variant writes all its results, so all must
   // have a place.
   bool all_planned(const BoundContext& context) const {
@@ -225,9 +233,11 @@ class BoxedCall final : public ExternKernel {
       const TensorId id = call_.results[next++];
       if (id.valid()) context.adopt(id, std::move(tensor), name_);
     };
-    for (c10::IValue& value : stack) {
+    for (size_t i = 0; i < stack.size(); ++i) {
+      c10::IValue& value = stack[i];
       if (value.isTensor()) {
-        if (value.toTensor().defined()) give(std::move(value).toTensor());
+        const bool wanted = (unwanted_ >> i & 1) == 0;  // some operators give what their output_mask does not ask for
+        if (wanted && value.toTensor().defined()) give(std::move(value).toTensor());
       } else if (value.isTensorList()) {
         for (at::Tensor& tensor : value.toTensorVector()) give(std::move(tensor));
       }
@@ -242,6 +252,7 @@ class BoxedCall final : public ExternKernel {
   std::vector<std::pair<uint32_t, TensorId>> tensors_;  // argument position
   std::vector<std::pair<uint32_t, TensorId>> numbers_;  // where the schema has a float
   std::vector<uint32_t> lists_;                         // positions of tensor lists
+  uint64_t unwanted_ = 0;                               // results, by position
   bool own_memory_ = false, into_planned_ = false;
 };
 

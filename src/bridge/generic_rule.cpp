@@ -202,9 +202,11 @@ uint64_t unwanted_results(const c10::FunctionSchema& schema, const std::vector<g
 
 namespace {
 
+constexpr const char* kOnlyData = "an operator without a native rule on data-dependent sizes";
+
 int64_t pin(Capture& capture, ExprId e) {
   const std::optional<int64_t> value = capture.env().specialize(e, current_reason());
-  if (!value) abort_capture("an operator without a native rule on data-dependent sizes");
+  if (!value) abort_capture(kOnlyData);
   return *value;
 }
 
@@ -225,12 +227,12 @@ class GenericRule {
   uint64_t absent() const { return call_.absent(); }
 
   std::vector<graph::TensorType> run() {
-    const Tensors base = call_.run([&](ExprId e) { return exact_ ? pin(capture_, e) : hint(e); });
-    if (exact_) return types(base, nullptr);
+    if (exact_) return types(call_.run([&](ExprId e) { return pin(capture_, e); }), nullptr);
     SizePredictor predictor(capture_.env(), call_.sizes());
+    const Tensors base = at_hints(predictor);
     dense_.assign(base.size(), {Layout::Contiguous, Layout::ChannelsLast});
     look_whether_dense(base);
-    const Geometry at_hints = geometry(base);
+    const Geometry here = geometry(base);
     std::vector<std::pair<SizePredictor::Point, Geometry>> seen;
     bool all_moved = predictor.points().empty();  // plain sizes
     const auto observe = [&](const SizePredictor::Point& point) {
@@ -238,7 +240,7 @@ class GenericRule {
         const Tensors there = call_.run([&](ExprId e) { return predictor.value(point, e).value(); });
         look_whether_dense(there);
         seen.emplace_back(point, geometry(there));
-        all_moved = all_moved || (predictor.moves_all(point) && tells_strides(at_hints, seen.back().second));
+        all_moved = all_moved || (predictor.moves_all(point) && tells_strides(here, seen.back().second));
       } catch (const std::exception&) {  // sizes that the operator rejects say nothing about the others
       }
     };
@@ -254,7 +256,7 @@ class GenericRule {
       call_.gather();
       return run();
     }
-    if (!all_moved || !predictor.fit(numbers(at_hints))) {
+    if (!all_moved || !predictor.fit(numbers(here))) {
       for (const ExprId e : call_.sizes()) pin(capture_, e);
       return types(base, nullptr);
     }
@@ -324,10 +326,14 @@ class GenericRule {
     return unpredictable().count(std::string(name)) != 0;
   }
 
-  int64_t hint(ExprId e) const {
-    const std::optional<int64_t> value = capture_.env().hint(capture_.env().simplify(e));
-    if (!value) abort_capture("an operator without a native rule on data-dependent sizes");
-    return *value;
+  // What the operator says about sizes that stand for those that data gives is not about the caller's.
+  Tensors at_hints(const SizePredictor& predictor) const {
+    try {
+      return call_.run([&](ExprId e) { return predictor.value(predictor.hints(), e).value(); });
+    } catch (const std::exception&) {
+      if (predictor.guesses()) abort_capture(kOnlyData);
+      throw;
+    }
   }
 
   std::vector<graph::TensorType> types(const Tensors& base, const SizePredictor* predictor) {

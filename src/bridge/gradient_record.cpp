@@ -11,6 +11,7 @@
 #include "bridge/control_flow.h"
 #include "bridge/gradients.h"
 #include "bridge/leaf_groups.h"
+#include "bridge/size_oblivious.h"
 #include "bridge/stages.h"
 
 namespace cresset::bridge {
@@ -293,6 +294,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   }
   std::vector<at::Tensor> found;
   const auto run = [&] {
+    const SizeOblivious oblivious;  // a gradient has the sizes of what it is of, whatever a formula does for none
     found = torch::autograd::grad(roots, sources, tangents, /*retain_graph=*/true, /*create_graph=*/false,
                                   /*allow_unused=*/true);
   };

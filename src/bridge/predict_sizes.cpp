@@ -11,6 +11,7 @@ using sym::VarId;
 
 namespace {
 
+constexpr int64_t kGeneralSize = 12;   // of what data decides: it has halves, thirds and quarters
 constexpr int64_t kSteps[] = {24, 7};  // one that keeps most divisibilities, one that keeps none
 
 // The hint moved by `step`, upwards or, where the range ends, downwards.
@@ -25,7 +26,13 @@ SizePredictor::SizePredictor(sym::ShapeEnv& env, const std::vector<ExprId>& size
   for (const ExprId e : sizes_) env_.pool().collect_vars(e, vars_);
   std::sort(vars_.begin(), vars_.end());
   vars_.erase(std::unique(vars_.begin(), vars_.end()), vars_.end());
-  for (const VarId var : vars_) hints_[var] = env_.hint_or(env_.pool().var(var), 0);
+  for (const VarId var : vars_) {
+    const ExprId symbol = env_.pool().var(var);
+    const std::optional<int64_t> hint = env_.hint(symbol);
+    const sym::Interval range = env_.range(symbol);
+    hints_[var] = hint ? *hint : std::clamp(kGeneralSize, range.lo, range.hi);
+    guesses_ = guesses_ || !hint;
+  }
   int64_t spread = 0;
   for (const int64_t step : kSteps) {
     Point all = hints_;

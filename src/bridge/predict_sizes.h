@@ -18,9 +18,11 @@ class SizePredictor {
  public:
   using Point = std::unordered_map<sym::VarId, int64_t>;
 
-  // `sizes`: expressions that the call depends on, simplified, with hints.
+  // `sizes`: expressions that the call depends on, simplified. A symbol that only data knows stands at a general size.
   SizePredictor(sym::ShapeEnv& env, const std::vector<sym::ExprId>& sizes);
 
+  const Point& hints() const { return hints_; }
+  bool guesses() const { return guesses_; }                     // whether one of them is no hint
   const std::vector<Point>& points() const { return points_; }  // the sizes to try
   // More that move all symbols, by little, for operators that reject those.
   std::vector<Point> closer_points() const;
@@ -50,6 +52,7 @@ class SizePredictor {
   std::vector<sym::ExprId> sizes_;
   std::vector<sym::VarId> vars_;
   Point hints_;
+  bool guesses_ = false;
   std::vector<Point> points_;
   std::vector<Observation> seen_;
   std::vector<sym::ExprId> expressions_;

@@ -112,7 +112,8 @@ def test_windows(name):
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_with_gradients(name):
     function, make = WINDOWS[name]
-    check_gradients(function, [(make(), n) for n in SIX])
+    most = 6 if name.startswith("view of windows") else 2  # their derivatives are torch's, for one window each
+    check_gradients(function, [(make(), n) for n in SIX], most)
 
 
 @pytest.mark.parametrize("name", GLOBAL)

@@ -47,6 +47,13 @@ def is_symbol(number):
     return type(number) in (torch.SymInt, torch.SymFloat)
 
 
+def holds(condition):
+    """Whether it holds; where only data can tell, it is taken to, which is checked when the program runs."""
+    if type(condition) is torch.SymBool and not condition.node.has_hint():
+        return _C.expect(condition, None)
+    return bool(condition)
+
+
 def several(value, count):
     """A number, or one for each dimension, as a list; None where there are others."""
     if isinstance(value, (tuple, list)):

@@ -6,7 +6,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .base import form, hide, is_float, is_symbol
+from .base import form, hide, holds, is_float, is_symbol
 
 _nn = torch._C._nn
 
@@ -261,7 +261,7 @@ def trapezoid(y, *, dx=1, dim=-1):
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
     usual = is_float(input) and type(q) in (float, torch.SymFloat) and interpolation == "linear"
     usual = usual and input.dtype in (torch.float32, torch.float64) and input.dim() > 0
-    if not usual or not 0 <= q <= 1 or input.numel() == 0:
+    if not usual or not 0 <= q <= 1 or not holds(input.numel() > 0):
         return torch.quantile(input, q, dim, keepdim, interpolation=interpolation)
     along = input.reshape(-1) if dim is None else input
     at = 0 if dim is None else dim

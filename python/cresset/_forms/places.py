@@ -6,7 +6,6 @@ import math
 import torch
 
 from .base import form, hide, is_float
-from .numbers import constant_pad_nd
 from .windows import Windows, taken_apart
 
 _nn = torch._C._nn
@@ -235,12 +234,11 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     longest = first.shape[0]
     for s in sequences:
         longest = torch.sym_max(longest, s.shape[0])
-    rest = [0] * (2 * (first.dim() - 1))
     padded = []
     for s in sequences:
-        missing = longest - s.shape[0]
-        pads = (*rest, missing, 0) if padding_side == "left" else (*rest, 0, missing)
-        padded.append(constant_pad_nd(s, pads, padding_value))
+        missing = (longest - s.shape[0], *s.shape[1:])
+        filling = torch.full(missing, padding_value, dtype=s.dtype, device=s.device)
+        padded.append(torch.cat([filling, s] if padding_side == "left" else [s, filling]))
     return torch.stack(padded, 0 if batch_first else 1)
 
 

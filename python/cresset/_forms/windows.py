@@ -2,7 +2,7 @@
 
 import torch
 
-from .base import form, hide, is_float, laid_out_like, several
+from .base import form, hide, holds, is_float, laid_out_like, several
 
 _nn = torch._C._nn
 
@@ -21,7 +21,8 @@ class Windows:
         return self.is_whole or (self.length + 2 * self.pad - self.reach) % self.step == 0
 
     def fit(self):
-        return self.size > 0 and self.step > 0 and self.length > 0 and self.length + 2 * self.pad >= self.reach
+        within = (self.size > 0, self.step > 0, self.length > 0, self.length + 2 * self.pad >= self.reach)
+        return all(holds(condition) for condition in within)
 
 
 def places(windows):
@@ -43,6 +44,10 @@ def taken_apart(tensor, dim, windows):
     return taken.unflatten(dim, (windows.count, windows.size))
 
 
+def all_positive(numbers):
+    return all(holds(n > 0) for n in numbers)
+
+
 def windows_of(input, rank, sizes, steps, pads, spreads=1):
     """Along each of the last dimensions; None where that is not what the operator does."""
     if not is_float(input) or input.dim() not in (rank + 1, rank + 2):
@@ -52,11 +57,11 @@ def windows_of(input, rank, sizes, steps, pads, spreads=1):
     pads, spreads = several(pads, rank), several(spreads, rank)
     if sizes is None or steps is None or pads is None or spreads is None:
         return None
-    if any(n <= 0 for n in input.shape[-rank - 1 :]) or any(p < 0 for p in pads) or any(s < 1 for s in spreads):
+    if any(p < 0 for p in pads) or any(s < 1 for s in spreads) or not all_positive(input.shape[-rank - 1 :]):
         return None
     out = []
     for length, size, step, pad, spread in zip(input.shape[-rank:], sizes, steps, pads, spreads):
-        if size <= 0 or step <= 0:
+        if not all_positive((size, step)):
             return None
         out.append(Windows(length, size, step, pad, spread))
     return out if all(w.fit() for w in out) else None
@@ -243,7 +248,7 @@ def places_of_some(length, count):
 def adaptive_maxima(input, rank, counts, original):
     counts = several(counts, rank)
     usual = counts is not None and is_float(input) and input.dim() in (rank + 1, rank + 2)
-    if not usual or any(n <= 0 for n in counts) or any(n <= 0 for n in input.shape[1:]):
+    if not usual or not all_positive(counts) or not all_positive(input.shape[1:]):
         return original()
     lengths = input.shape[-rank:]
     return largest(input, rank, [places_of_some(n, c) for n, c in zip(lengths, counts)])
@@ -270,7 +275,9 @@ def adaptive_max_pool3d(input, output_size):
 @form(torch.Tensor.unfold)
 def unfold(self, dimension, size, step):
     rank = self.dim()
-    if not -rank <= dimension < rank or not 0 < size <= self.shape[dimension] or step <= 0:
+    # Derivatives of such views are for one number of elements each; torch's own for one window and all sizes.
+    wanted = self.requires_grad and torch.is_grad_enabled()
+    if wanted or not -rank <= dimension < rank or not 0 < size <= self.shape[dimension] or step <= 0:
         return self.unfold(dimension, size, step)
     sizes, strides = list(self.shape), list(self.stride())
     sizes[dimension] = (sizes[dimension] - size) // step + 1
