@@ -265,6 +265,12 @@ def indices() -> None:
     row("position bias", lambda t, i: t[i].permute(2, 0, 1) * 2, lambda n: (real(169, 6), whole(side(n, 6), side(n, 6))))  # fmt: skip
 
 
+def involution(x, k):
+    b, c, h, w = x.shape
+    blocks = F.unfold(x, 3, padding=1).view(b, 4, c // 4, 9, h, w)
+    return (k.view(b, 4, 1, 9, h, w) * blocks).sum(3).view(b, c, h, w)
+
+
 def windows() -> None:
     images = lambda n: (real(2, 12, side(n, 24) + 3, side(n, 24) + 3),)  # noqa: E731
     row("max_pool", lambda x: F.max_pool2d(x, 3, 2, 1), images)
@@ -275,6 +281,16 @@ def windows() -> None:
     row("adaptive_avg_pool", lambda x: F.adaptive_avg_pool2d(x, 1).flatten(1), images)
     row("nearest", lambda x: F.interpolate(x, scale_factor=2, mode="nearest"), lambda n: images(n // 4 + 1))
     row("bilinear", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), lambda n: images(n // 4 + 1))
+    row(
+        "fold",
+        lambda x: F.fold(x.view(2, 108, -1), x.shape[-2:], 3, padding=1),
+        lambda n: (real(2, 108, side(n, 216), side(n, 216)),),
+    )
+    row(
+        "involution",
+        involution,
+        lambda n: (real(2, 16, side(n, 32), side(n, 32)), real(2, 36, side(n, 32), side(n, 32))),
+    )
     row("im2col", lambda x: F.unfold(x, 3, padding=1), lambda n: images(n // 9 + 1))
 
 

@@ -51,16 +51,19 @@ class Scheduler {
 
   // Bytes accessed with unit or small strides along `loop`; a store counts double, since scattering costs more than
   // gathering. What happens once a row counts for nothing: rows may have any number of points. In them, what is read
-  // with large strides counts against the loop: along another one it may be read whole, and what does not depend on
-  // that one, once for all lanes.
+  // with large strides or here and there counts against the loop: along another one it may be read whole, and what does
+  // not depend on that one, once for all lanes.
   double unit_stride_bytes(const Loop& loop) {
     const bool has_rows = !space_.inner.empty();
     double votes = 0;
     auto vote = [&](ExprId e, DType dtype, double weight, bool is_point) {
       sym::ExprPool::Affine form;
       if (has_rows && !is_point) return;
-      if (!e.valid() || !pool_.uses_var(e, loop.var) || !pool_.affine_in(e, loop.var, form)) return;
-      const int64_t apart = pool_.is_const(form.coefficient) ? std::abs(pool_.const_value(form.coefficient)) : 0;
+      if (!e.valid() || !pool_.uses_var(e, loop.var)) return;
+      const bool affine = pool_.affine_in(e, loop.var, form);
+      if (!affine && !cuts_lanes(e, loop)) return;
+      const bool known = affine && pool_.is_const(form.coefficient);
+      const int64_t apart = known ? std::abs(pool_.const_value(form.coefficient)) : 0;
       if (apart >= 1 && apart <= kMostStrided)
         votes += weight * static_cast<double>(byte_size(dtype)) / static_cast<double>(apart);
       else if (has_rows)
@@ -75,6 +78,17 @@ class Scheduler {
       vote(space_.store[i], dtype, 2, out_.analysis.store_is_point[i] != 0);
     }
     return std::max(votes, 0.0);
+  }
+
+  // Whether `e` divides what the loop moves by a number that is smaller than a vector is long.
+  bool cuts_lanes(ExprId e, const Loop& loop) {
+    const sym::Kind kind = pool_[e].kind;
+    const std::vector<ExprId> operands(pool_.operands(e).begin(), pool_.operands(e).end());
+    const bool divides = kind == sym::Kind::FloorDiv || kind == sym::Kind::Mod;
+    if (divides && pool_.uses_var(operands[0], loop.var) && pool_.is_const(operands[1]) &&
+        pool_.const_value(operands[1]) < out_.width)
+      return true;
+    return std::any_of(operands.begin(), operands.end(), [&](ExprId operand) { return cuts_lanes(operand, loop); });
   }
 
   // What is decided here holds for all sizes: hints say what the first call had.

@@ -1,4 +1,4 @@
-// Convolutions and what unfolds images for them, called through ATen. Sizes stay symbolic through every stride.
+// Convolutions, called through ATen. Sizes stay symbolic through every stride.
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -120,67 +120,12 @@ Result<Types> convolution_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(conv.input, std::move(sizes), std::move(strides)));
 }
 
-// ---- im2col(self, kernel, dilation, padding, stride), col2im(self, output_size, kernel, dilation, padding, stride)
-
-// The number of places of the sliding window in one dimension.
-Result<ExprId> window_count(ShapeContext& shapes, const OpArgs& args, size_t first_arg, ExprId in, size_t i) {
-  ExprPool& pool = shapes.pool();
-  const ExprId kernel = reach(pool, spatial(args.integers(first_arg), i), spatial(args.integers(first_arg + 1), i));
-  const ExprId padding = pool.mul(pool.constant(2), spatial(args.integers(first_arg + 2), i));
-  const ExprId room = pool.sub(pool.add(in, padding), pool.add(kernel, pool.constant(1)));
-  if (!shapes.require(pool.ge(room, pool.constant(0)))) return shapes.invalid("the window is larger than the image");
-  const ExprId stride = spatial(args.integers(first_arg + 3), i);
-  return shapes.env().simplify(pool.add(pool.floor_div(room, stride), pool.constant(1)));
-}
-
-Result<Types> im2col_shape(ShapeContext& shapes, const OpArgs& args) {
-  const TensorType& self = args.tensor(0);
-  if (self.rank() != 3 && self.rank() != 4) return shapes.invalid("needs an image or a batch of images");
-  ExprPool& pool = shapes.pool();
-  const size_t batched = self.rank() - 3;
-  CRESSET_TRY(const ExprId rows, window_count(shapes, args, 1, self.sizes[batched + 1], 0));
-  CRESSET_TRY(const ExprId columns, window_count(shapes, args, 1, self.sizes[batched + 2], 1));
-  const ExprId window = pool.mul(spatial(args.integers(1), 0), spatial(args.integers(1), 1));
-  Sizes sizes(self.sizes.begin(), self.sizes.begin() + std::ptrdiff_t(batched));
-  sizes.push_back(pool.mul(self.sizes[batched], window));
-  sizes.push_back(pool.mul(rows, columns));
-  return one(contiguous_like(shapes, self, std::move(sizes)));
-}
-
-Result<Types> col2im_shape(ShapeContext& shapes, const OpArgs& args) {
-  const TensorType& self = args.tensor(0);
-  if (self.rank() != 2 && self.rank() != 3) return shapes.invalid("needs columns or a batch of columns");
-  ExprPool& pool = shapes.pool();
-  const size_t batched = self.rank() - 2;
-  const std::vector<ExprId>& image = args.integers(1);
-  if (image.size() != 2) return shapes.invalid("needs two output sizes");
-  const ExprId window = pool.mul(spatial(args.integers(2), 0), spatial(args.integers(2), 1));
-  const ExprId channels = shapes.env().simplify(pool.floor_div(self.sizes[batched], window));
-  if (!shapes.require_equal(pool.mul(channels, window), self.sizes[batched]))
-    return shapes.invalid("the window does not divide the columns");
-  CRESSET_TRY(const ExprId rows, window_count(shapes, args, 2, image[0], 0));
-  CRESSET_TRY(const ExprId columns, window_count(shapes, args, 2, image[1], 1));
-  if (!shapes.require_equal(pool.mul(rows, columns), self.sizes[batched + 1]))
-    return shapes.invalid("the number of windows does not fit the image");
-  Sizes sizes(self.sizes.begin(), self.sizes.begin() + std::ptrdiff_t(batched));
-  sizes.insert(sizes.end(), {channels, image[0], image[1]});
-  return one(contiguous_like(shapes, self, std::move(sizes)));
-}
-
 constexpr OpDef kRows[] = {
     {.schema = "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
                "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
      .op_class = OpClass::Extern,
      .shape = convolution_shape,
      .never_raises = true},
-    {.schema =
-         "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-     .op_class = OpClass::Extern,
-     .shape = im2col_shape},
-    {.schema = "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, "
-               "int[2] stride) -> Tensor",
-     .op_class = OpClass::Extern,
-     .shape = col2im_shape},
 };
 
 }  // namespace
