@@ -6,7 +6,7 @@ import math
 import torch
 
 from .base import form, hide, is_float
-from .windows import Windows, taken_apart
+from .windows import Windows, apart
 
 _nn = torch._C._nn
 
@@ -210,7 +210,7 @@ def stft(
     usual = usual and return_complex and not align_to_window and win_length in (None, n_fft) and hop > 0 and n_fft > 0
     if not usual or window.shape[0] != n_fft or input.shape[-1] < n_fft:
         return torch._C._VariableFunctions.stft(input, n_fft, *given)
-    frames = taken_apart(input, input.dim() - 1, Windows(input.shape[-1], n_fft, hop, 0)) * window
+    frames = apart(input, [Windows(input.shape[-1], n_fft, hop, 0)]) * window
     norm = "ortho" if normalized else "backward"
     if onesided is None or onesided:
         return torch.fft.rfft(frames, norm=norm).transpose(-1, -2)

@@ -1,5 +1,7 @@
 """Forms of operators on windows (base.py): pools, unfold and fold, whose windows and steps may be sizes."""
 
+import math
+
 import torch
 
 from .base import form, hide, holds, is_float, laid_out_like, several
@@ -44,6 +46,30 @@ def taken_apart(tensor, dim, windows):
     return taken.unflatten(dim, (windows.count, windows.size))
 
 
+def is_differentiated(tensor):
+    """Whether views by strides are to be left out: their derivatives are for one number of elements each."""
+    in_transform = torch._C._functorch.peek_interpreter_stack() is not None
+    return in_transform or (tensor.requires_grad and torch.is_grad_enabled())
+
+
+def apart(tensor, windows):
+    """The last dimensions as windows: of each how many there are, and behind it how long they are."""
+    if is_differentiated(tensor):
+        for i in range(len(windows)):  # from the last one
+            tensor = taken_apart(tensor, tensor.dim() - 1 - 2 * i, windows[-1 - i])
+        return tensor
+    tensor = tensor.contiguous()
+    sizes, strides, between, lead = [], [], 1, tensor.dim() - len(windows)
+    for length, w in zip(reversed(tensor.shape[lead:]), reversed(windows)):
+        sizes[:0], strides[:0] = [w.count, w.size], [between * w.step, between * w.spread]
+        between = between * length
+    for length in reversed(tensor.shape[:lead]):
+        sizes.insert(0, length)
+        strides.insert(0, between)
+        between = between * length
+    return tensor.as_strided(sizes, strides)
+
+
 def all_positive(numbers):
     return all(holds(n > 0) for n in numbers)
 
@@ -86,9 +112,7 @@ def means(input, rank, sizes, steps, pads, ceil_mode, count_pads, divisor, origi
     windows = windows_of(input, rank, sizes, steps, pads)
     if windows is None or any(2 * w.pad > w.size or (ceil_mode and not w.ends_even()) for w in windows):
         return original()
-    out = padded(input, windows)
-    for i in range(rank):  # from the last dimension
-        out = taken_apart(out, out.dim() - 1 - 2 * i, windows[-1 - i])
+    out = apart(padded(input, windows), windows)
     inner = [-1 - 2 * i for i in range(rank)]
     has_pads = not all(type(w.pad) is int and w.pad == 0 for w in windows)
     if divisor is None and (count_pads or not has_pads):
@@ -175,7 +199,11 @@ def maxima(input, rank, sizes, steps, pads, spreads, ceil_mode, original):
         return original()
     if any(not (type(w.spread) is int and w.spread == 1) and not (type(w.pad) is int and w.pad == 0) for w in windows):
         return original()  # an element that is clamped into the window need not be one of it
-    return largest(input, rank, [places_within(w) for w in windows])
+    values, index = largest(input, rank, [places_within(w) for w in windows])
+    if not is_differentiated(input):  # what is not used of either is not computed
+        greatest = apart(padded(input, windows, -math.inf), windows).amax([-1 - 2 * i for i in range(rank)])
+        values = laid_out_like(greatest, input)
+    return values, index
 
 
 @form(torch.max_pool1d_with_indices)
@@ -275,9 +303,7 @@ def adaptive_max_pool3d(input, output_size):
 @form(torch.Tensor.unfold)
 def unfold(self, dimension, size, step):
     rank = self.dim()
-    # Derivatives of such views are for one number of elements each; torch's own for one window and all sizes.
-    wanted = self.requires_grad and torch.is_grad_enabled()
-    if wanted or not -rank <= dimension < rank or not 0 < size <= self.shape[dimension] or step <= 0:
+    if is_differentiated(self) or not -rank <= dimension < rank or not 0 < size <= self.shape[dimension] or step <= 0:
         return self.unfold(dimension, size, step)
     sizes, strides = list(self.shape), list(self.stride())
     sizes[dimension] = (sizes[dimension] - size) // step + 1
@@ -295,7 +321,7 @@ def im2col(input, kernel_size, dilation, padding, stride):
         return _nn.im2col(input, kernel_size, dilation, padding, stride)
     rows, columns = windows
     image = padded(input if input.dim() == 4 else input.unsqueeze(0), windows)
-    taken = taken_apart(taken_apart(image, 3, columns), 2, rows)  # batch, channel, rows, in row, columns, in column
+    taken = apart(image, windows)  # batch, channel, rows, in row, columns, in column
     batch, channels = image.shape[:2]
     shape = (batch, channels * rows.size * columns.size, rows.count * columns.count)
     out = taken.permute(0, 1, 3, 5, 2, 4).clone(memory_format=torch.contiguous_format).view(shape)
