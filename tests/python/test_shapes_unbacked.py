@@ -253,6 +253,27 @@ def test_what_data_decides_ends_the_piece(name, first):
             cresset.compile(f, fullgraph=True)(rows(4))
 
 
+@pytest.mark.parametrize("first", [4, 0])
+@pytest.mark.parametrize("masked", [True, False])
+def test_softmax_of_nothing_is_no_case_of_its_own(masked, first):
+    def f(x):
+        y = x[x[:, 0] > 0] if masked else x
+        return y.softmax(0), y.log_softmax(0), y.logsumexp(0), y.t().softmax(1)
+
+    compiled = cresset.compile(f, fullgraph=True)
+    for count in (first, 4, 1, 0, 6):
+        x = rows(count) if masked else torch.randn(count, 3)
+        found = []
+        for g in (compiled, f):
+            leaf = x.clone().requires_grad_()
+            out = g(leaf)
+            (out[0] * 2 + out[1].sin()).sum().backward()
+            found.append((out, leaf.grad))
+        assert_same(found[0], found[1], strides=False, tolerance=1e-4)
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["recompiles"]
+
+
 def test_split_into_pieces_of_no_rows_serves_no_other_size():
     def f(x):
         y = x * 1

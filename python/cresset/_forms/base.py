@@ -39,8 +39,12 @@ def _hide_code(code):
             _hide_code(constant)
 
 
+def is_dense(tensor):
+    return isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided and tensor.device.type == "cpu"
+
+
 def is_float(tensor):
-    return isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
+    return is_dense(tensor) and tensor.is_floating_point()
 
 
 def is_symbol(number):

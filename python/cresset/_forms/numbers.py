@@ -6,7 +6,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .base import form, hide, holds, is_float, is_symbol
+from .base import form, hide, holds, is_dense, is_float, is_symbol
 
 _nn = torch._C._nn
 
@@ -21,7 +21,7 @@ def as_tensor_beside(number, tensor):
 
 
 def is_beside(tensor, number):
-    return isinstance(tensor, torch.Tensor) and is_symbol(number) and not tensor.is_complex()
+    return is_dense(tensor) and is_symbol(number) and not tensor.is_complex()
 
 
 def beside(operator, input, other):

@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from .base import form, hide, is_float
+from .base import form, hide, is_dense, is_float
 from .windows import Windows, apart
 
 _nn = torch._C._nn
@@ -15,7 +15,7 @@ _nn = torch._C._nn
 
 @form(torch.diagonal, torch.Tensor.diagonal)
 def diagonal(input, offset=0, dim1=0, dim2=1):
-    rank = input.dim() if isinstance(input, torch.Tensor) else 0
+    rank = input.dim() if is_dense(input) else 0
     if not -rank <= dim1 < rank or not -rank <= dim2 < rank:
         return torch.diagonal(input, offset, dim1, dim2)
     dim, start = (dim2, offset) if offset >= 0 else (dim1, -offset)
@@ -30,7 +30,7 @@ diagonal_of = diagonal
 
 @form(torch.diag_embed, torch.Tensor.diag_embed)
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
-    usual = isinstance(input, torch.Tensor) and input.dim() > 0 and input.dtype is not torch.bool
+    usual = is_dense(input) and input.dim() > 0 and input.dtype is not torch.bool
     if not usual or (dim1, dim2) != (-2, -1):
         return torch.diag_embed(input, offset, dim1, dim2)
     right, below = (offset, 0) if offset >= 0 else (0, -offset)
@@ -39,14 +39,14 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 
 @form(torch.diag, torch.Tensor.diag)
 def diag(input, diagonal=0):
-    if not isinstance(input, torch.Tensor) or input.dim() not in (1, 2) or input.dtype is torch.bool:
+    if not is_dense(input) or input.dim() not in (1, 2) or input.dtype is torch.bool:
         return torch.diag(input, diagonal)
     return diag_embed(input, diagonal) if input.dim() == 1 else diagonal_of(input, diagonal).clone()
 
 
 @form(torch.diagflat, torch.Tensor.diagflat)
 def diagflat(input, offset=0):
-    if not isinstance(input, torch.Tensor) or input.dtype is torch.bool:
+    if not is_dense(input) or input.dtype is torch.bool:
         return torch.diagflat(input, offset)
     return diag_embed(input.reshape(-1), offset)
 
@@ -86,7 +86,7 @@ def triu_indices(row, col, offset=0, *, dtype=torch.int64, device=None):
 
 @form(torch.combinations, always=True)
 def combinations(input, r=2, with_replacement=False):
-    if not isinstance(input, torch.Tensor) or input.dim() != 1 or type(r) is not int or r != 2:
+    if not is_dense(input) or input.dim() != 1 or type(r) is not int or r != 2:
         return torch.combinations(input, r, with_replacement)
     count = input.shape[0]
     return input[triu_indices(count, count, 0 if with_replacement else 1)].T.contiguous()
@@ -225,9 +225,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     if not isinstance(sequences, (list, tuple)) or len(sequences) == 0 or padding_side not in ("left", "right"):
         return original()
     first = sequences[0]
-    if not all(
-        isinstance(s, torch.Tensor) and s.dim() == first.dim() > 0 and s.dtype == first.dtype for s in sequences
-    ):
+    if not all(is_dense(s) and s.dim() == first.dim() > 0 and s.dtype == first.dtype for s in sequences):
         return original()
     if any(s.shape[1:] != first.shape[1:] for s in sequences):
         return original()

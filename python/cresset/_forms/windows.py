@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from .base import form, hide, holds, is_float, laid_out_like, several
+from .base import form, hide, holds, is_dense, is_float, laid_out_like, several
 
 _nn = torch._C._nn
 
@@ -260,7 +260,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 @form(torch.adaptive_avg_pool1d)
 def adaptive_avg_pool1d(input, output_size):
     counts = several(output_size, 1)
-    if counts is None or not isinstance(input, torch.Tensor) or input.dim() not in (2, 3):
+    if counts is None or not is_dense(input) or input.dim() not in (2, 3):
         return torch.adaptive_avg_pool1d(input, output_size)
     return _nn.adaptive_avg_pool2d(input.unsqueeze(-2), (1, counts[0])).squeeze(-2)
 
@@ -315,7 +315,7 @@ def unfold(self, dimension, size, step):
 @form(_nn.im2col)
 def im2col(input, kernel_size, dilation, padding, stride):
     windows = None
-    if isinstance(input, torch.Tensor):
+    if is_dense(input):
         windows = windows_of(input, 2, kernel_size, stride, padding, dilation)
     if windows is None:
         return _nn.im2col(input, kernel_size, dilation, padding, stride)
@@ -362,7 +362,7 @@ def split_channels(input, factor):
 @form(torch.pixel_shuffle)
 def pixel_shuffle(input, upscale_factor):
     n = upscale_factor
-    if not isinstance(input, torch.Tensor) or not split_channels(input, n):
+    if not is_dense(input) or not split_channels(input, n):
         return torch.pixel_shuffle(input, n)
     *lead, channels, height, width = input.shape
     channels = channels // (n * n)
@@ -375,7 +375,7 @@ def pixel_shuffle(input, upscale_factor):
 @form(torch.pixel_unshuffle)
 def pixel_unshuffle(input, downscale_factor):
     n = downscale_factor
-    usual = isinstance(input, torch.Tensor) and input.dim() >= 3 and n > 0
+    usual = is_dense(input) and input.dim() >= 3 and n > 0
     if not usual or input.shape[-1] % n != 0 or input.shape[-2] % n != 0:
         return torch.pixel_unshuffle(input, n)
     *lead, channels, height, width = input.shape

@@ -43,7 +43,7 @@ class Compose {
     if (dims.empty()) return a;
     return builder_.call("aten::sum.dim_IntList", {a, builder_.integers(dims), keepdim, graph::None{}});
   }
-  V fold(std::string_view op, V a, const std::vector<int64_t>& dims, bool keepdim) {  // amax, amin
+  V fold(std::string_view op, V a, const std::vector<int64_t>& dims, bool keepdim) {  // amax, amin, prim::greatest
     return builder_.call(op, {a, builder_.integers(dims), keepdim});
   }
   V view(V a, std::vector<sym::ExprId> sizes) { return builder_.call("aten::view", {a, std::move(sizes)}); }

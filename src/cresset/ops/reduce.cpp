@@ -100,12 +100,12 @@ loop::ScalarId truth_element(ElementContext& context, const OpArgs& args, size_t
 
 // ---- extremes: over no elements they have no value, which ATen rejects
 
-template <Layout At, bool Position>
+template <Layout At, bool Position, bool OfSome = true>
 Result<Types> extreme_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   if (!accepts(Position ? kNumeric : kReal, self.dtype)) return unsupported_dtype(self.dtype, "an extreme");
   CRESSET_TRY(const auto dims, reduced_dims(shapes, dim_arg(args, At), self.rank(), At.empty_means_all));
-  if (!require_elements(shapes, self, dims)) return shapes.invalid("an extreme over no elements");
+  if (OfSome && !require_elements(shapes, self, dims)) return shapes.invalid("an extreme over no elements");
   return Types{reduced_type(shapes, self, dims, keepdim_arg(args, At), Position ? DType::I64 : self.dtype)};
 }
 
@@ -168,6 +168,12 @@ const OpDef kOps[] = {
     TRUTH("all.dims(Tensor self, int[]? dim=None, bool keepdim=False)", kDims, All),
     EXTREME("amax(Tensor self, int[1] dim=[], bool keepdim=False)", kDim, Max, false),
     EXTREME("amin(Tensor self, int[1] dim=[], bool keepdim=False)", kDim, Min, false),
+    // amax for decompositions, of no elements as well: -inf.
+    {.schema = "prim::greatest(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+     .op_class = OpClass::Reduction,
+     .shape = extreme_shape<kDim, false, false>,
+     .element = extreme_element,
+     .reduction = extreme_reduction<kDim, Combine::Max>},
     EXTREME("max(Tensor self)", kWhole, Max, false),
     EXTREME("min(Tensor self)", kWhole, Min, false),
     EXTREME("argmax(Tensor self, int? dim=None, bool keepdim=False)", kDim, ArgMax, true),
