@@ -6,12 +6,14 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_set>
 
 #include "bridge/control_flow.h"
 #include "bridge/gradients.h"
 #include "bridge/leaf_groups.h"
 #include "bridge/size_oblivious.h"
+#include "bridge/leaf_order.h"
 #include "bridge/stages.h"
 
 namespace cresset::bridge {
@@ -51,6 +53,20 @@ bool has_hooks(Node& leaf) {
          leaf.tensor_post_acc_grad_hooks() != nullptr;
 }
 
+// At a node where the record begins: notes that the run has come there.
+class Arrival final : public torch::autograd::FunctionPreHook {
+ public:
+  Arrival(const Node* node, std::vector<const Node*>& arrived) : node_(node), arrived_(arrived) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
+    arrived_.push_back(node_);
+    return gradients;
+  }
+
+ private:
+  const Node* node_;
+  std::vector<const Node*>& arrived_;
+};
+
 // While autograd's record is run for the capture: nodes of the caller's, at which the record begins, only take what
 // they are given. No hook sees it, nothing behind them runs, and it has the sizes of the stand-in.
 class Ends {
@@ -68,6 +84,11 @@ class Ends {
     kept.next.swap(kept.node->next_edges());
     kept.pre.swap(kept.node->tensor_pre_hooks());
     kept.retains.swap(kept.node->retains_grad_hooks());
+    kept.node->tensor_pre_hooks().push_back(std::make_unique<Arrival>(kept.node, arrived_));
+  }
+  // When the run came there, among others.
+  size_t arrival(const Edge& edge) const {
+    return static_cast<size_t>(std::find(arrived_.begin(), arrived_.end(), edge.function.get()) - arrived_.begin());
   }
   ~Ends() {
     for (Kept& kept : kept_) {
@@ -100,6 +121,7 @@ class Ends {
 
   std::vector<Kept> kept_;
   std::vector<Shape> shapes_;
+  std::vector<const Node*> arrived_;
 };
 
 }  // namespace
@@ -276,6 +298,36 @@ std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots,
   return any ? "" : "they lead to nothing that the caller has";
 }
 
+namespace {
+
+struct Reached {
+  Edge edge;
+  Backward::Leaf place;
+  at::Tensor gradient;
+};
+
+// The leaves that have gradients, in the order in which a pass is to come to them, as it came in autograd's record.
+std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Tensor>& roots, const Ends& ends,
+                                   std::vector<Reached> leaves) {
+  std::stable_sort(leaves.begin(), leaves.end(),
+                   [&](const Reached& a, const Reached& b) { return ends.arrival(a.edge) < ends.arrival(b.edge); });
+  std::vector<Edge> edges;
+  for (const Reached& leaf : leaves) edges.push_back(leaf.edge);
+  backward.groups = leaf_groups(roots, edges);
+  arrange(backward.groups, edges);
+  std::vector<size_t> order(leaves.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (backward.groups.empty()) order = as_edges(edges);
+  std::vector<at::Tensor> gradients;
+  for (const size_t i : order) {
+    backward.leaves.push_back(leaves[i].place);
+    gradients.push_back(leaves[i].gradient);
+  }
+  return gradients;
+}
+
+}  // namespace
+
 void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python) {
   Backward& backward = *backward_;
   std::vector<at::Tensor> tangents, sources;
@@ -300,16 +352,11 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   };
   run_record ? run_record(python, run) : run();
   if (!part_failure_.empty()) abort_capture(part_failure_);  // of which the program has made nothing
-  std::vector<at::Tensor> gradients;
-  std::vector<Edge> edges;
+  std::vector<Reached> reached;
   size_t next = 0;
-  for (const Leaves::Leaf& leaf : leaves.all) {
-    if (!leaf.reached || !found.at(next++).defined()) continue;
-    backward.leaves.push_back(leaf.place);
-    gradients.push_back(found[next - 1]);
-    edges.push_back(leaf.edge);
-  }
-  backward.groups = leaf_groups(roots, edges);
+  for (const Leaves::Leaf& leaf : leaves.all)
+    if (leaf.reached && found.at(next++).defined()) reached.push_back({leaf.edge, leaf.place, found[next - 1]});
+  const std::vector<at::Tensor> gradients = add_leaves(backward, roots, ends, std::move(reached));
   std::vector<graph::ValueId> outputs;
   backward.gradients = outputs_of_part(gradients, outputs);
   backward.part = end_part({});
