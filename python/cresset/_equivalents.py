@@ -148,6 +148,21 @@ def sorted_of(values, /, *, key=None, reverse=False):
     return out
 
 
+def sort_by(items, /, *, key=None, reverse=False):
+    mine, keys = items[:], []
+    order = _list(_range(_len(mine)))
+    items.clear()  # as it is to whoever looks meanwhile
+    try:
+        for item in mine:
+            keys.append(key(item))
+        order.sort(key=keys.__getitem__, reverse=reverse)
+    finally:
+        changed = _len(items) != 0
+        items[:] = [mine[i] for i in order]
+    if changed:
+        raise ValueError("list modified during sort")
+
+
 def reduce_of(function, values, initial=_nothing, /):
     for value in values:
         initial = value if initial is _nothing else function(initial, value)
@@ -345,6 +360,7 @@ CONSUMERS = [
     (_max, max_of, 0),
     (_min, min_of, 0),
     (_sorted, sorted_of, 0),
+    (_list.__dict__["sort"], sort_by, 0),
     (_reduce, reduce_of, 1),
     (str.__dict__["join"], join_of, 1),
     (_list.__dict__["extend"], extend_by, 1),

@@ -1424,3 +1424,35 @@ def generator_over_a_dictionary_in_a_box(w, x):
     out = [next(box.value).sum().item()]
     out.append(next(box.value).sum().item())
     return out, list(box.value), list(box.value)
+
+
+@row
+def sorted_in_place_by_data(w, x):
+    parts = [x, x * 3, -x, x + 1]
+    parts.sort(key=lambda t: t.sum().item(), reverse=True)
+    w.log.extend([3, 1, 2])
+    w.log.sort(key=lambda v: -v)
+    return parts
+
+
+@row
+def sorted_in_place_by_what_raises(w, x):
+    parts = [3, 1, 2]
+
+    def key(v):
+        w.log.append((v, len(parts)))
+        return x.sum().item() / (v - 2)
+
+    try:
+        parts.sort(key=key)
+    except ZeroDivisionError as e:
+        w.log.append(str(e))
+    try:
+        parts.sort(key=lambda v: v if x.sum().item() is None or v > 1 else "text")
+    except TypeError as e:
+        w.log.append(str(e))
+    try:
+        parts.sort(key=lambda v: parts.append(v) or v)
+    except ValueError as e:
+        w.log.append(str(e))
+    return parts
