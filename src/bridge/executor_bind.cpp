@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "bridge/aten_call.h"
 #include "bridge/dtypes.h"
+#include "bridge/empty_strides.h"
 #include "bridge/executor_context.h"
 
 namespace cresset::bridge {
@@ -97,6 +98,7 @@ void BoundContext::bind_slot(uint32_t index) {
   bound.strides = sizes(slot.strides);
   bound.numel = 1;
   for (const int64_t n : bound.sizes) bound.numel *= n;
+  if (bound.numel == 0) count_empty_as_one(bound.sizes, bound.strides);
   bound.root = index;
   for (const runtime::TensorSlot* s = &slot; s->home == Home::View; s = &program_.tensors[bound.root]) {
     bound.byte_offset += size(s->offset) * byte_size(s->dtype);

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "bridge/dtypes.h"
+#include "bridge/empty_strides.h"
 
 namespace cresset::bridge {
 
@@ -34,7 +35,9 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
     numbers += 2 * rank + 1;
   }
   const size_t rank = v.spec.sizes.size();
-  const c10::IntArrayRef sizes(numbers, rank), strides(numbers + rank, rank);
+  const c10::IntArrayRef sizes(numbers, rank);
+  std::vector<int64_t> strides(numbers + rank, numbers + 2 * rank);
+  if (base.numel() == 0) count_empty_as_one(sizes, strides);
   if (v.dtype == base.scalar_type())
     return v.spec.marked(at::as_strided(parent, sizes, strides, base.storage_offset() + numbers[2 * rank]));
   // A view as another dtype: over the same memory, counted in other elements.

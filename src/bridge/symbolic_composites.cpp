@@ -6,7 +6,9 @@
 #include <ATen/ops/_batch_norm_impl_index_native.h>
 #include <ATen/ops/_fft_r2c.h>
 #include <ATen/ops/_pad_circular_ops.h>
+#include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/channel_shuffle_ops.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cov_ops.h>
 #include <ATen/ops/empty.h>
@@ -128,7 +130,7 @@ at::Tensor masked_select_backward(const at::Tensor& gradient, const at::Tensor& 
 at::Tensor take_along_dim(const at::Tensor& self, const at::Tensor& indices, std::optional<int64_t> given) {
   TORCH_CHECK(indices.scalar_type() == at::kLong, "torch.take_along_dim(): dtype of indices should be Long but got ",
               indices.scalar_type());
-  if (!given) return self.reshape(-1).gather(0, indices.reshape(-1));
+  if (!given) return self.view(-1).gather(0, indices.view(-1));
   TORCH_CHECK(self.dim() == indices.dim(), "torch.take_along_dim(): input and indices should have the same number of ",
               "dimensions, but got ", self.dim(), " dimensions for input, and ", indices.dim(),
               " dimensions for indices");
@@ -271,6 +273,9 @@ void max_pool1d(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::
     checked[0] = at::empty(sizes, self.options().device(at::kMeta));
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &checked);
   }
+  if (!by_indices && !at::isFloatingType(self.scalar_type()))
+    C10_THROW_ERROR(NotImplementedError,
+                    c10::str("\"max_pool1d_impl\" not implemented for '", c10::toString(self.scalar_type()), "'"));
   c10::Dispatcher::singleton().findSchemaOrThrow("aten::max_pool1d_with_indices", "").callBoxed(stack);
   torch::jit::drop(*stack, 1);  // the indices
   if (!by_indices) torch::jit::push(*stack, torch::jit::pop(*stack).toTensor().contiguous());
@@ -348,7 +353,7 @@ at::Tensor product_of_blocks(const at::Tensor& self, const at::Tensor& other) {
   put(left, self, 0);
   put(right, other, 1);
   for (size_t d = 0; d < rank; ++d) sizes[d] = left[2 * d] * right[2 * d + 1];
-  return self.reshape_symint(left).mul(other.reshape_symint(right)).reshape_symint(sizes);
+  return at::_unsafe_view_symint(at::_unsafe_view_symint(self, left).mul(at::_unsafe_view_symint(other, right)), sizes);
 }
 
 // ATen's writes through what it says is no view of the output.
@@ -408,6 +413,8 @@ void install_symbolic_composites() {
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
       made->back()->impl("_pad_circular", TORCH_FN(pad_circular));
       made->back()->impl("fill_diagonal_", TORCH_FN(fill_diagonal));
+      // ATen's for other devices wants a view of what may lie in any way.
+      made->back()->impl("native_channel_shuffle", TORCH_FN(at::_ops::channel_shuffle::call));
       made->back()->impl("ldexp.Tensor", TORCH_FN(ldexp));
       made->back()->impl("kron", TORCH_FN(product_of_blocks));
       made->back()->impl("kron.out", TORCH_FN(kron_out));

@@ -7,7 +7,7 @@ import contextlib
 import pytest
 import torch
 import torch.nn.functional as F
-from compare import assert_same, assert_same_call, error
+from compare import assert_same, assert_same_call, error, tensors
 
 import cresset
 
@@ -376,6 +376,8 @@ LAID_OUT = {
     ),
     "conv1d": (F.conv1d, lambda n: (torch.randn(2, 3, n + 3), transposed(4, 3, 2))),
     "conv_transpose1d": (F.conv_transpose1d, lambda n: (transposed(2, 3, n), transposed(3, 4, 2))),
+    "native_channel_shuffle": (torch.native_channel_shuffle, lambda n: (transposed(n, 4, 6, 8), 2)),
+    "isin": (torch.isin, lambda n: (transposed(n, 4), 2.0)),
     "conv1d of one column": (F.conv1d, lambda n: (transposed(2, 3, n), torch.randn(4, 3, 1))),
 }
 
@@ -388,3 +390,47 @@ def test_results_lie_as_those_of_eager(name):
     for n in (3, 8, 3):
         assert_same_call(function, compiled, *arguments(n))
     assert cresset.stats()["eager_calls"] == 0
+
+
+EMPTY = {
+    "pointwise": lambda x: x * 2,
+    "made": lambda x: (x.new_ones(x.shape), torch.zeros_like(x), x.new_full((x.shape[1], 4), 2.0)),
+    "moved": lambda x: (x.flip(0), x.roll(1, 0), x.repeat(2, 1, 1), torch.stack([x, x])),
+    "a view of what is made": lambda x: (x + 1).unflatten(2, (2, -1)),
+    "a product": lambda x: x @ x.new_ones(x.shape[2], 5),
+    "a slice": lambda x: (x[:, :0] * 2, x[:, :0], (x * 2)[:, :0]),
+    "cumulative": lambda x: x.cumsum(-1),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@torch.no_grad()
+def test_strides_of_empty_tensors(name):
+    compiled = cresset.compile(EMPTY[name])
+    for shape in ((2, 3, 4), (2, 0, 4), (0, 3, 4), (0, 0, 4)):
+        x = torch.randn(shape)
+        expected = [t.stride() for _, t in tensors(EMPTY[name](x))]
+        assert [t.stride() for _, t in tensors(compiled(x))] == expected, shape
+    assert cresset.stats()["eager_calls"] == 0
+
+
+RAISED = {
+    "kron whose product has no such view": (torch.kron, lambda: (transposed(5, 10), torch.randn(5, 10))),
+    "max_pool1d of integers": (lambda x: F.max_pool1d(x, 2), lambda: (torch.ones(2, 3, 4, dtype=torch.int64),)),
+    "roll of several shifts": (lambda x: torch.roll(x, (1, 2)), lambda: (torch.randn(3, 4),)),
+    "take_along_dim of what is no row": (torch.take_along_dim, lambda: (transposed(5, 5), torch.zeros(3).long())),
+    "native_group_norm with gaps": (
+        lambda x: torch.native_group_norm(x, None, None, 1, 6, 3, 2, 1e-5),
+        lambda: (transposed(1, 6, 3),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_what_eager_refuses(name):
+    function, arguments = RAISED[name]
+    compiled = cresset.compile(function)
+    for _ in range(2):
+        with pytest.raises(Exception):
+            function(*arguments())
+        assert_same_call(function, compiled, *arguments())

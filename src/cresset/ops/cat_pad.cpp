@@ -129,7 +129,7 @@ Result<Types> roll_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   const std::vector<ExprId>&shifts = args.integers(1), &dims = args.integers(2);
   if (dims.empty() && shifts.size() == 1 && self.rank() != 1) return shapes.unsupported("rolling a flattened tensor");
-  if (shifts.empty() || (shifts.size() != dims.size() && !dims.empty()))
+  if (shifts.empty() || (shifts.size() != dims.size() && !(dims.empty() && shifts.size() == 1)))
     return shapes.invalid("shifts and dims do not match");
   for (const ExprId dim : dims) {
     CRESSET_TRY([[maybe_unused]] const int64_t wrapped, shapes.wrap_dim(dim, self.rank()));

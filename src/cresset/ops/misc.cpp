@@ -124,6 +124,12 @@ Result<Types> pdist_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, self, {pool.floor_div(pool.mul(rows, others), pool.constant(2))}));
 }
 
+Result<Types> isin_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& elements = args.tensor(0);
+  if (category(elements.dtype) == DTypeCategory::Complex) return shapes.unsupported("complex numbers");
+  return one(contiguous_like(shapes, elements, elements.sizes, DType::Bool));
+}
+
 Result<Types> nonzero_static_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
   const sym::ExprId rank = shapes.pool().constant(static_cast<int64_t>(self.rank()));
@@ -279,6 +285,14 @@ constexpr OpDef kRows[] = {
                "generator=None) -> Tensor",
      .op_class = kExtern,
      .shape = multinomial_shape},
+    {.schema = "aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool "
+               "invert=False) -> Tensor",
+     .op_class = kExtern,
+     .shape = isin_shape},
+    {.schema = "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool "
+               "invert=False) -> Tensor",
+     .op_class = kExtern,
+     .shape = isin_shape},
     {.schema = "aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
      .op_class = kExtern,
      .shape = nonzero_static_shape},

@@ -115,6 +115,10 @@ Result<Types> group_norm_shape(ShapeContext& shapes, const OpArgs& args) {
       return shapes.invalid("a parameter is not one number a channel");
   TensorType out = input;
   out.strides = shapes.strides_for(shapes.suggest_format(input), out.sizes);
+  for (size_t d = 0; d < out.rank(); ++d)
+    if (shapes.env().hint(out.sizes[d]) != 1 &&
+        shapes.env().hint(out.strides[d]) != shapes.env().hint(input.strides[d]))
+      return shapes.unsupported("an input that is not contiguous");
   TensorType statistics{statistics_dtype(args, {1, 2}), input.device, {input.sizes[0], group}, {}};
   statistics.strides = shapes.contiguous_strides(statistics.sizes);
   return Types{std::move(out), statistics, statistics};
