@@ -12,8 +12,8 @@
 #include "bridge/control_flow.h"
 #include "bridge/gradients.h"
 #include "bridge/leaf_groups.h"
-#include "bridge/size_oblivious.h"
 #include "bridge/leaf_order.h"
+#include "bridge/size_oblivious.h"
 #include "bridge/stages.h"
 
 namespace cresset::bridge {
