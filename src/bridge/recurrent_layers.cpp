@@ -8,6 +8,7 @@
 #include <array>
 #include <string>
 
+#include "bridge/size_oblivious.h"
 #include "bridge/trace_tensor.h"
 
 namespace cresset::bridge {
@@ -61,6 +62,7 @@ bool is_kept_whole(const c10::OperatorHandle& op, const torch::jit::Stack& stack
 }
 
 void run_in_steps(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  const SizeOblivious oblivious;
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);  // ATen's, made of operators
 }
 

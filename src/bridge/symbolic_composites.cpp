@@ -397,8 +397,7 @@ void install_symbolic_composites() {
                            torch::CppFunction::makeFromBoxedFunction<&upsample_vec>());
       }
       for (const char* name : {"cdist", "diff", "group_norm", "dropout", "dropout_", "feature_dropout", "alpha_dropout",
-                               "feature_alpha_dropout", "cross_entropy_loss", "trapezoid.dx", "trapezoid.x",
-                               "tensordot", "instance_norm", "batch_norm"})
+                               "feature_alpha_dropout", "cross_entropy_loss", "tensordot"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_general_sizes>());
       for (const char* name : {"empty.out", "randn.out"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&with_numbers_for_sizes>());

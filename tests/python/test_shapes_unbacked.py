@@ -174,6 +174,7 @@ def test_stays_in_one_piece(name, fullgraph, first):
     assert stats["graph_breaks"] == 0 and stats["graphs"] == 1
 
 
+GRU = torch.nn.GRU(3, 4, batch_first=True)
 GRID, GROUPS = torch.rand(1, 2, 2, 2) * 2 - 1, torch.nn.GroupNorm(2, 4)
 ENCODER = torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True)
 GRADIENTS = {
@@ -207,6 +208,8 @@ GRADIENTS = {
     "inverses": lambda y: torch.linalg.inv(y[:, :2, None] * torch.eye(2) + 3 * torch.eye(2)),
     "diagonals": lambda y: (y @ y.t()).diagonal() + (y @ y.t()).trace(),
     "rotated": lambda y: y.rot90() * 2 + y.t(),
+    "distances": lambda y: torch.cdist(y, SQUARE) + torch.cdist(y, y).sum(1, keepdim=True),
+    "recurrent batches": lambda y: GRU(y.unsqueeze(1))[0],
     "put": lambda y: torch.zeros(9, 3).masked_scatter(torch.ones(9, 3).bool(), torch.cat([y, torch.ones(27, 3)])),
 }
 
@@ -272,6 +275,34 @@ def test_softmax_of_nothing_is_no_case_of_its_own(masked, first):
         assert_same(found[0], found[1], strides=False, tolerance=1e-4)
     stats = cresset.stats()
     assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["recompiles"]
+
+
+NOTHING = {
+    "trapezoid": lambda y: torch.trapezoid(y, dim=0),
+    "trapezoid of places": lambda y: torch.trapezoid(y, y.detach().cumsum(0), dim=0),
+    "batch norm": lambda y: torch.batch_norm(y, None, None, None, None, True, 0.1, 1e-5, False),
+    "instance norm": lambda y: torch.instance_norm(y.t()[None], None, None, None, None, True, 0.1, 1e-5, False),
+    "dropout": lambda y: (F.dropout(y, 0.5), torch.rand(2)),
+    "covariance": lambda y: torch.cov(y.t()),
+    "cross entropy": lambda y: F.cross_entropy(y, torch.zeros(y.shape[0], dtype=torch.long), reduction="sum"),
+}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_is_done_for_nothing_is_as_in_eager(name, first):
+    """Formulas that have a case for no elements, in a first call that has none."""
+
+    def f(x):
+        return NOTHING[name](x[x[:, 0] > 0])
+
+    compiled = cresset.compile(f)
+    for count in (first, 4, 0, 1):
+        x, found = rows(count), []
+        for g in (compiled, f):
+            torch.manual_seed(0)
+            found.append(outcome(g, x.clone().requires_grad_()))
+        assert_same(found[0], found[1], strides=False, tolerance=1e-4)
 
 
 def test_split_into_pieces_of_no_rows_serves_no_other_size():

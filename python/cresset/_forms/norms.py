@@ -151,8 +151,12 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     return torch.linalg.vector_norm(between, p, -1, keepdim)
 
 
-@form(torch._C._VariableFunctions.cdist)
+@form(torch._C._VariableFunctions.cdist, always=True)
 def cdist(x1, x2, p=2.0, compute_mode=None):
+    """Rows that only data counts do not choose among algorithms."""
+    plain = not is_symbol(p) and isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor)
+    if plain and not any(is_symbol(n) and not n.node.has_hint() for x in (x1, x2) for n in x.shape[-2:-1]):
+        return torch._C._VariableFunctions.cdist(x1, x2, p, compute_mode)
     usual = is_float(x1) and is_float(x2) and x1.dtype == x2.dtype and x1.dim() >= 2 and x2.dim() >= 2
     if not usual or not is_power(p) or x1.shape[-1] != x2.shape[-1]:
         return torch._C._VariableFunctions.cdist(x1, x2, p, compute_mode)
