@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from .base import form, hide, holds, is_dense, is_float, laid_out_like, several
+from .base import form, hide, holds, is_dense, is_float, is_symbol, laid_out_like, several
 
 _nn = torch._C._nn
 
@@ -337,6 +337,8 @@ def col2im(input, output_size, kernel_size, dilation, padding, stride):
     spreads, out = several(dilation, 2), several(output_size, 2)
     if not is_float(input) or input.dim() not in (2, 3) or None in (sizes, steps, pads, spreads, out):
         return original()
+    if not any(is_symbol(n) for n in (*sizes, *steps, *spreads, *pads)):
+        return original()  # whose output may be symbols
     if any(n <= 0 for n in (*sizes, *steps, *spreads, *out)) or any(p < 0 for p in pads):
         return original()
     rows, columns = (Windows(*of) for of in zip(out, sizes, steps, pads, spreads))

@@ -194,7 +194,7 @@ constexpr OpDef kRows[] = {
      .element = to_columns_element},
     {.schema = "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, "
                "int[2] stride) -> Tensor",
-     .op_class = OpClass::Composite,
+     .op_class = OpClass::Extern,
      .shape = from_columns_shape,
      .decompose = decompose_from_columns},
     {.schema = "prim::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, "

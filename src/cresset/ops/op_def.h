@@ -7,7 +7,7 @@
 //   Reduction   reduction(): which dimensions are folded and how; element(): the operand before folding
 //   Concat      prim::cat and its kin: each argument is written into a window of the result
 //   Composite   decompose(): rewritten into other operators before lowering
-//   Extern      called through ATen by the bridge
+//   Extern      called through ATen by the bridge; with decompose(): where that gives nothing
 #pragma once
 
 #include <span>

@@ -216,12 +216,12 @@ constexpr OpClass kExtern = OpClass::Extern;
 constexpr OpDef kRows[] = {
     {.schema = "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool "
                "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-     .op_class = OpClass::Composite,
+     .op_class = kExtern,
      .shape = avg_pool_shape<2>,
      .decompose = decompose_average_of<2>},
     {.schema = "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool "
                "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-     .op_class = OpClass::Composite,
+     .op_class = kExtern,
      .shape = avg_pool_shape<3>,
      .decompose = decompose_average_of<3>},
     {.schema = "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "

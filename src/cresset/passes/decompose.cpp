@@ -14,8 +14,7 @@ bool decompose(Graph& graph) {
     graph::Node& node = graph.node(id);
     if (!replacements.empty()) replacements.apply(node.args);
     const ops::OpDef* def = ops::find(node.op);
-    if (def == nullptr || def->op_class != ops::OpClass::Composite || def->decompose == nullptr || node.through_aten ||
-        ops::touches_complex(graph, node)) {
+    if (def == nullptr || def->decompose == nullptr || node.through_aten || ops::touches_complex(graph, node)) {
       done.push_back(id);
       continue;
     }
