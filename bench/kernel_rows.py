@@ -77,6 +77,7 @@ HALVES = (torch.bfloat16, torch.float16)
 def pointwise() -> None:
     row("add", lambda x, y: x + y, lambda n: (real(rest(n, 33), 33), real(rest(n, 33), 33)))
     row("add a row", lambda x, y: x * y + 1, lambda n: (real(rest(n, 96), 96), real(96)))
+    row("elu", lambda x: F.elu(x) + 1, lambda n: (real(rest(n, 33), 33),))
     row("add a column", lambda x, y: x * y + 1, lambda n: (real(rest(n, 96), 96), real(rest(n, 96), 1)))
     row("add a short row", lambda x, y: x * y + 1, lambda n: (real(rest(n, 5), 5), real(5)))
     row("add to a short row", lambda x, y: x * y + 1, lambda n: (real(rest(n, 5), 5), real(rest(n, 5), 1)))

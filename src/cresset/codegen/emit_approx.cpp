@@ -60,7 +60,7 @@ ApproxEmitter::Reduced ApproxEmitter::exp_parts(Value* x) {
   r = fma(whole, number(x, -kLn2Low), r);
   Value* tail = fma(horner(r, kExp), s_.ir.CreateFMul(r, r), r);
   Value* exponent = s_.ir.CreateSub(s_.ir.CreateBitCast(shifted, bits), s_.ir.CreateBitCast(number(x, kRounder), bits));
-  return {s_.ir.CreateFAdd(tail, number(x, 1)), whole, exponent};
+  return {tail, s_.ir.CreateFAdd(tail, number(x, 1)), whole, exponent};
 }
 
 Value* ApproxEmitter::power_of_two(Value* exponent) {
@@ -103,6 +103,17 @@ Value* ApproxEmitter::exp(Value* x) {
   Value* half = s_.ir.CreateAShr(parts.exponent, s_.constant_int_like(parts.exponent, 1));
   Value* rest = s_.ir.CreateSub(parts.exponent, half);
   return s_.ir.CreateFMul(s_.ir.CreateFMul(parts.mantissa, power_of_two(half)), power_of_two(rest));
+}
+
+// 2^n * tail + (2^n - 1), by halves, so that 2^n is finite for all results that are; with n = 0 the tail alone. Bounds:
+// expm1(89) overflows, expm1(-30) is -1. The sign is that of x for zeros too.
+Value* ApproxEmitter::expm1(Value* x) {
+  const Reduced parts = exp_parts(at_least(at_most(x, 89), -30));
+  Value* half = power_of_two(s_.ir.CreateSub(parts.exponent, s_.constant_int_like(parts.exponent, 1)));
+  Value* out = fma(parts.tail, half, s_.ir.CreateFSub(half, number(x, 0.5)));
+  out = s_.ir.CreateFAdd(out, out);
+  out = s_.ir.CreateSelect(s_.ir.CreateFCmpOEQ(parts.whole, number(x, 0)), parts.tail, out);
+  return s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, out, x);
 }
 
 // Small |x|: |x| + |x|^3 P(x^2). Else 1 - 2 / (exp(2|x|) + 1). The sign comes last: it is that of x for zeros too.

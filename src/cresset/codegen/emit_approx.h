@@ -1,5 +1,5 @@
-// exp, tanh and erf of f32 as inline code, within 2 units in the last place, specials included. A call would spill
-// every vector register around it; these are the functions of activations and softmax.
+// exp, expm1, tanh and erf of f32 as inline code, within 2 units in the last place, specials included. A call would
+// spill every vector register around it; these are the functions of activations and softmax.
 #pragma once
 
 #include <span>
@@ -12,11 +12,13 @@ class ApproxEmitter {
  public:
   explicit ApproxEmitter(EmitState& state) : s_(state) {}
   llvm::Value* exp(llvm::Value* x);
+  llvm::Value* expm1(llvm::Value* x);
   llvm::Value* tanh(llvm::Value* x);
   llvm::Value* erf(llvm::Value* x);
 
  private:
   struct Reduced {
+    llvm::Value* tail;      // mantissa - 1, to its own last place
     llvm::Value* mantissa;  // in [0.7, 1.42]
     llvm::Value* whole;     // the exponent, as a float...
     llvm::Value* exponent;  // ... and as an i32

@@ -45,6 +45,7 @@ Value* MathEmitter::emit(Op op, std::vector<Value*> operands) {
   if (s_.has_fma && operands[0]->getType()->getScalarType()->isFloatTy()) {
     ApproxEmitter approx(s_);
     if (op == Op::Exp) return approx.exp(operands[0]);
+    if (op == Op::Expm1) return approx.expm1(operands[0]);
     if (op == Op::Tanh) return approx.tanh(operands[0]);
     if (op == Op::Erf) return approx.erf(operands[0]);
   }

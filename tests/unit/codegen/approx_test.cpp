@@ -62,6 +62,7 @@ void expect_within(Op op, double (*reference)(double), double limit) {
 }
 
 TEST(CodegenApprox, Exp) { expect_within(Op::Exp, std::exp, 1.05); }
+TEST(CodegenApprox, Expm1) { expect_within(Op::Expm1, std::expm1, 1.6); }
 TEST(CodegenApprox, Tanh) { expect_within(Op::Tanh, std::tanh, 1.6); }
 TEST(CodegenApprox, Erf) { expect_within(Op::Erf, std::erf, 1.6); }
 
