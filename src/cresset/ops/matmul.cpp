@@ -1,4 +1,5 @@
 // Matrix products: called through ATen into planned memory, row-major results.
+#include "ops/compose.h"
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -87,6 +88,21 @@ Result<Types> addr_shape(ShapeContext& shapes, const OpArgs& args) {
   return types;
 }
 
+// A product with single rows, columns or factors, of which libraries make a call a matrix: fused, it is read once. What
+// is folded lies together in memory; halves round between the product and the sum.
+Result<Values> slim_product(Compose& c, const OpArgs& args) {
+  const TensorType &a = args.tensor(0), &b = args.tensor(1);
+  const auto is_one = [&](ExprId size) { return c.pool().is_const(size, 1); };
+  const bool column = is_one(b.sizes[2]) && is_one(a.strides[2]), row = is_one(a.sizes[1]) && is_one(b.strides[1]);
+  const bool outer = is_one(a.sizes[2]) && is_one(b.sizes[1]);
+  if ((a.dtype != DType::F32 && a.dtype != DType::F64) || !(column || row || outer))
+    return Fallback{FallbackReason::UnsupportedArguments, "a product of matrices", ""};
+  if (outer) return Values{c.mul(args.value(0), args.value(1))};
+  const size_t vector = column ? 1 : 0;
+  const auto turned = c.call("aten::transpose.int", {args.value(vector), c.integer(1), c.integer(2)});
+  return Values{c.sum(c.mul(args.value(1 - vector), turned), {column ? 2 : 1}, /*keepdim=*/true)};
+}
+
 constexpr OpDef kRows[] = {
     {.schema = "aten::mm(Tensor self, Tensor mat2) -> Tensor",
      .op_class = OpClass::Extern,
@@ -95,6 +111,7 @@ constexpr OpDef kRows[] = {
     {.schema = "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
      .op_class = OpClass::Extern,
      .shape = product_shape<bmm_sizes>,
+     .decompose = composed<product_shape<bmm_sizes>, slim_product>,
      .never_raises = true},
     {.schema = "aten::mv(Tensor self, Tensor vec) -> Tensor",
      .op_class = OpClass::Extern,
