@@ -419,6 +419,12 @@ RAISED = {
     "max_pool1d of integers": (lambda x: F.max_pool1d(x, 2), lambda: (torch.ones(2, 3, 4, dtype=torch.int64),)),
     "roll of several shifts": (lambda x: torch.roll(x, (1, 2)), lambda: (torch.randn(3, 4),)),
     "take_along_dim of what is no row": (torch.take_along_dim, lambda: (transposed(5, 5), torch.zeros(3).long())),
+    "a pool's divisor 0": (lambda x, n: F.avg_pool2d(x, 2, divisor_override=n), lambda: (torch.randn(1, 2, 4, 4), 0)),
+    "a pool's stride 0": (lambda x, n: F.max_pool1d(x, 1, n), lambda: (torch.randn(2, 3, 4), 0)),
+    "a number in a tensor's place": (lambda n, x: torch.copysign(n, x), lambda: (2, torch.randn(3))),
+    "fmod of a number": (lambda n, x: torch.fmod(n, x), lambda: (2, torch.randn(3))),
+    "rsub of a number": (lambda n, x: torch.rsub(n, x), lambda: (2, torch.randn(3))),
+    "steps that are no integer": (lambda a, b, n: torch.logspace(a, b, n), lambda: (0, 3, 1.0)),
     "native_group_norm with gaps": (
         lambda x: torch.native_group_norm(x, None, None, 1, 6, 3, 2, 1e-5),
         lambda: (transposed(1, 6, 3),),

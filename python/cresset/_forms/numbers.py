@@ -32,7 +32,7 @@ def beside(operator, input, other):
 
 @form(torch.fmod, torch.Tensor.fmod)
 def fmod(input, other):
-    return beside(torch.fmod, input, other)
+    return beside(torch.fmod, input, other) if isinstance(input, torch.Tensor) else torch.fmod(input, other)
 
 
 @form(torch.xlogy, torch.special.xlogy, torch.Tensor.xlogy)
@@ -47,7 +47,7 @@ def xlog1py(input, other):
 
 @form(torch.copysign, torch.Tensor.copysign)
 def copysign(input, other):
-    return beside(torch.copysign, input, other)
+    return beside(torch.copysign, input, other) if isinstance(input, torch.Tensor) else torch.copysign(input, other)
 
 
 @form(torch.float_power, torch.Tensor.float_power)
@@ -183,7 +183,8 @@ product_form("addbmm", summed_products, (3, 3), 2)
 @form(torch.rsub)
 def rsub(input, other, *, alpha=1):
     if not isinstance(input, torch.Tensor) or not isinstance(other, torch.Tensor):
-        return torch.rsub(input, other, alpha=alpha)
+        given = {} if type(alpha) is int and alpha == 1 else {"alpha": alpha}
+        return torch.rsub(input, other, **given)
     return torch.sub(other, input, alpha=alpha)
 
 

@@ -167,6 +167,8 @@ def rfftfreq(n, d=1.0, *, dtype=None, device=None):
 
 @form(torch.logspace)
 def logspace(start, end, steps, base=10.0, *, dtype=None, device=None):
+    if isinstance(steps, (float, torch.SymFloat)):
+        return torch.logspace(start, end, steps)  # which raises
     kind = torch.get_default_dtype() if dtype is None else dtype
     tensors = isinstance(start, torch.Tensor) or isinstance(end, torch.Tensor)
     if kind not in (torch.float32, torch.float64) or tensors or base <= 0:

@@ -93,6 +93,10 @@ def windows_of(input, rank, sizes, steps, pads, spreads=1):
     return out if all(w.fit() for w in out) else None
 
 
+def steps_given(stride):
+    return () if stride is None else stride
+
+
 def padded(input, windows, value=0.0):
     if all(type(w.pad) is int and w.pad == 0 for w in windows):
         return input
@@ -112,6 +116,8 @@ def means(input, rank, sizes, steps, pads, ceil_mode, count_pads, divisor, origi
     windows = windows_of(input, rank, sizes, steps, pads)
     if windows is None or any(2 * w.pad > w.size or (ceil_mode and not w.ends_even()) for w in windows):
         return original()
+    if divisor is not None and divisor == 0:
+        return original()  # which raises
     out = apart(padded(input, windows), windows)
     inner = [-1 - 2 * i for i in range(rank)]
     has_pads = not all(type(w.pad) is int and w.pad == 0 for w in windows)
@@ -129,7 +135,7 @@ def means(input, rank, sizes, steps, pads, ceil_mode, count_pads, divisor, origi
 @form(torch.avg_pool1d)
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     def original():
-        return torch.avg_pool1d(input, kernel_size, stride or (), padding, ceil_mode, count_include_pad)
+        return torch.avg_pool1d(input, kernel_size, steps_given(stride), padding, ceil_mode, count_include_pad)
 
     return means(input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None, original)
 
@@ -139,7 +145,9 @@ def avg_pool2d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
     def original():
-        return _nn.avg_pool2d(input, kernel_size, stride or (), padding, ceil_mode, count_include_pad, divisor_override)
+        return _nn.avg_pool2d(
+            input, kernel_size, steps_given(stride), padding, ceil_mode, count_include_pad, divisor_override
+        )
 
     divisor = divisor_override
     return means(input, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, original)
@@ -150,7 +158,9 @@ def avg_pool3d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
     def original():
-        return _nn.avg_pool3d(input, kernel_size, stride or (), padding, ceil_mode, count_include_pad, divisor_override)
+        return _nn.avg_pool3d(
+            input, kernel_size, steps_given(stride), padding, ceil_mode, count_include_pad, divisor_override
+        )
 
     divisor = divisor_override
     return means(input, 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, original)
@@ -209,7 +219,7 @@ def maxima(input, rank, sizes, steps, pads, spreads, ceil_mode, original):
 @form(torch.max_pool1d_with_indices)
 def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
-        return torch.max_pool1d_with_indices(input, kernel_size, stride or (), padding, dilation, ceil_mode)
+        return torch.max_pool1d_with_indices(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode)
 
     return maxima(input, 1, kernel_size, stride, padding, dilation, ceil_mode, original)
 
@@ -217,7 +227,7 @@ def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 @form(_nn.max_pool2d_with_indices)
 def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
-        return _nn.max_pool2d_with_indices(input, kernel_size, stride or (), padding, dilation, ceil_mode)
+        return _nn.max_pool2d_with_indices(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode)
 
     return maxima(input, 2, kernel_size, stride, padding, dilation, ceil_mode, original)
 
@@ -225,7 +235,7 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 @form(_nn.max_pool3d_with_indices)
 def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
-        return _nn.max_pool3d_with_indices(input, kernel_size, stride or (), padding, dilation, ceil_mode)
+        return _nn.max_pool3d_with_indices(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode)
 
     return maxima(input, 3, kernel_size, stride, padding, dilation, ceil_mode, original)
 
@@ -233,7 +243,7 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
 @form(torch.max_pool1d)
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
-        return (torch.max_pool1d(input, kernel_size, stride or (), padding, dilation, ceil_mode),)
+        return (torch.max_pool1d(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode),)
 
     return maxima(input, 1, kernel_size, stride, padding, dilation, ceil_mode, original)[0]
 
@@ -241,7 +251,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 @form(torch.max_pool2d)
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
-        return (torch.max_pool2d(input, kernel_size, stride or (), padding, dilation, ceil_mode),)
+        return (torch.max_pool2d(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode),)
 
     return maxima(input, 2, kernel_size, stride, padding, dilation, ceil_mode, original)[0]
 
@@ -249,7 +259,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 @form(torch.max_pool3d)
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
-        return (torch.max_pool3d(input, kernel_size, stride or (), padding, dilation, ceil_mode),)
+        return (torch.max_pool3d(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode),)
 
     return maxima(input, 3, kernel_size, stride, padding, dilation, ceil_mode, original)[0]
 
