@@ -72,7 +72,10 @@ void Interpreter::run_node(const graph::Node& node) {
   }
   handle->callBoxed(stack);
   size_t next = 0;
+  // What an output mask leaves out has its place among the results, if the node has all of them.
+  const bool by_place = stack.size() == node.results.size();
   const auto take = [&](const at::Tensor& t) {
+    if (!t.defined() && by_place) ++next;
     if (next >= node.results.size() || !t.defined()) return;
     const graph::ValueId id = node.results[next++];
     values_[id.index] = fitted(t, graph_.type(id));

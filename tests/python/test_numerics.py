@@ -316,6 +316,17 @@ def norm_and_its_gradient(x, p):
     return norm, torch.autograd.grad(norm, [x])  # whose history is used up: done operator by operator
 
 
+def test_gradients_of_a_bias_without_a_weight_whose_history_is_used_up():
+    def function(x, bias):
+        x, bias = x.detach().requires_grad_(), bias.detach().requires_grad_()
+        out = F.layer_norm(x, (2,), None, bias)
+        return out, torch.autograd.grad((out * torch.tensor([0.5, 1.5])).sum(), [x, bias])
+
+    compiled = cresset.compile(function)
+    for n in (3, 3, 1):
+        assert_same_call(function, compiled, torch.randn(n, 2), torch.randn(2))
+
+
 IN_PLACE = {
     "pow_ of a number": lambda x: x.pow_(3),
     "pow_ of a tensor": lambda x: x.pow_(x * 1),
