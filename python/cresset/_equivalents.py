@@ -16,7 +16,7 @@ from . import _C
 _list, _tuple, _set, _dict, _sum = builtins.list, builtins.tuple, builtins.set, builtins.dict, builtins.sum
 _max, _min, _sorted, _reduce = builtins.max, builtins.min, builtins.sorted, functools.reduce
 _len, _range = builtins.len, builtins.range
-_getattr, _setitem = builtins.getattr, operator.setitem
+_getattr, _setitem, _is_instance = builtins.getattr, operator.setitem, builtins.isinstance
 _type, _is_subclass = builtins.type, builtins.type.__subclasscheck__
 _add_note = BaseException.add_note
 _warn = warnings.warn_explicit
@@ -146,6 +146,21 @@ def sorted_of(values, /, *, key=None, reverse=False):
     for i in _sorted(_range(_len(items)), key=keys.__getitem__, reverse=reverse):
         out.append(items[i])
     return out
+
+
+def _text_by(method, thing):
+    text = _getattr(_type(thing), method)(thing)
+    if not _is_instance(text, str):
+        raise TypeError(f"{method} returned non-string (type {_type(text).__name__})")
+    return text
+
+
+def str_of(thing, /):
+    return _text_by("__str__", thing)
+
+
+def repr_of(thing, /):
+    return _text_by("__repr__", thing)
 
 
 def sort_by(items, /, *, key=None, reverse=False):

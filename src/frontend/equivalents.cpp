@@ -120,6 +120,19 @@ PyObject* consumer_for(const CressetCall& call) {
   return callable == reduce && is_of_program(first) ? consumer.function : nullptr;
 }
 
+// str(thing) and repr(thing), where the thing's class says in Python what they are.
+PyObject* text_maker_for(const CressetCall& call) {
+  static PyObject* const repr = module_attribute("builtins", "repr");
+  const bool of_str = call.callable == (PyObject*)&PyUnicode_Type;
+  if ((!of_str && call.callable != repr) || call.nargs != 1 || call.kwnames != nullptr) return nullptr;
+  PyObject* const thing = call.args[0];
+  if (!is_heap_type(Py_TYPE(thing)) || is_tensor(thing) || is_symbolic_number(thing)) return nullptr;
+  static PyObject *const str_of = module_attribute("cresset._equivalents", "str_of"), *const repr_of = module_attribute(
+                                                                                          "cresset._equivalents",
+                                                                                          "repr_of");
+  return has_method(Py_TYPE(thing), of_str ? "__str__" : "__repr__") ? (of_str ? str_of : repr_of) : nullptr;
+}
+
 // Whether the value of the call in progress is iterated over, at once, and by nobody but the evaluator.
 bool is_only_iterated(const CressetActivation& activation) {
   const PyRef code = checked(PyCode_GetCode(activation.code));
@@ -218,6 +231,7 @@ PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& 
   // sorted() in place of sorted() calls it with a method of a list of its own, add_note() itself what it stands for.
   if (cresset_hides_frames_of(activation.code) && (call.kwnames != nullptr || always_replaced(call))) return nullptr;
   if (PyObject* function = consumer_for(call)) return function;
+  if (PyObject* function = text_maker_for(call)) return function;
   return iterator_for(activation, call);
 }
 

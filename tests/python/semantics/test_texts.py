@@ -38,6 +38,9 @@ BODIES = {
     "read again": "v = float(f'{x.sum().item():.2f}'); return x * v, v",
     "rounded": "v = round(x.sum().item(), 3); return x * v, v, round(lr, 2)",
     "named tuple": "t = P(f'{lr:.2f}', n); return x, t, t._replace(a='b')",
+    "classes with texts of their own": "m = Meter('loss', lr); return x * lr, str(m), repr(m), [str(a) for a in (m, m)]",
+    "what is no text": "class A: __str__ = lambda self: n\ntry: return str(A())\nexcept TypeError as e: return x, str(e)",
+    "a break in a text": "class A: __repr__ = lambda self: f'A({x.sum().item():.1f})'\nreturn repr(A()), str(A())",
 }
 # Few values: one graph for each is right, and what looks at the characters sees a str.
 BODIES |= {
@@ -104,7 +107,19 @@ def outcomes(f):
     return [*results, repr(w), out.getvalue()], graphs
 
 
+class Meter:
+    def __init__(self, name, value):
+        self.name, self.value = name, value
+
+    def __str__(self):
+        return f"{self.name} {self.value:.3f}"
+
+    def __repr__(self):
+        return "Meter(" + str(self) + ")"
+
+
 NAMES = {
+    "Meter": Meter,
     "P": collections.namedtuple("P", "a b"),
     "F": torch.nn.functional,
     **{m.__name__: m for m in (torch, collections, functools, operator, os, pathlib, re, string, warnings)},
