@@ -48,7 +48,7 @@ TEST(CommonSubexpressions, MergesEqualNodes) {
 %3: f32[s0, 8][8, 1] = aten::mul.Tensor(%1, %2)
 return %3
 )crs");
-  EXPECT_THAT(text, HasSubstr("aten::mul.Tensor(%1, %1)"));
+  EXPECT_THAT(text, HasSubstr("aten::mul.Tensor(%1*, %1*)"));
 }
 
 TEST(CommonSubexpressions, TwoOutputsStayTwoTensors) {
@@ -80,7 +80,7 @@ TEST(RemoveNoOps, MultiplicationByOneAndIdentityViewsGo) {
 %4: f32[s0, 8][8, 1] = aten::relu(%3)
 return %4
 )crs");
-  EXPECT_THAT(text, HasSubstr("aten::relu(%0)"));
+  EXPECT_THAT(text, HasSubstr("aten::relu(%0*)"));
   EXPECT_THAT(text, Not(HasSubstr("aten::view")));
 }
 
@@ -109,7 +109,7 @@ TEST(Decompose, ReachesPrimitivesInPlace) {
 return %2
 )crs");
   EXPECT_THAT(text, Not(HasSubstr("_softmax")));
-  EXPECT_THAT(text, HasSubstr("aten::amax"));
+  EXPECT_THAT(text, HasSubstr("prim::greatest"));
   EXPECT_LT(text.find("aten::exp"), text.find("aten::relu"));
 }
 
