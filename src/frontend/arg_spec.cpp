@@ -163,6 +163,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if ((PyLong_CheckExact(object) && every_int && fixed_depth_ == 0) ||
              ((PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && is_symbolic(spec.path))) {
     spec.kind = PyFloat_CheckExact(object) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
+    if (!is_symbolic(spec.path)) spec.first = PyRef::borrow(object);
   } else if (any_object_ && PyUnicode_CheckExact(object) && is_symbolic(spec.path)) {
     spec.kind = ArgSpec::Kind::Text;
     spec.looked = unlooked_texts == nullptr ||

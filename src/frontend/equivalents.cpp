@@ -5,11 +5,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bridge/sym_node.h"
 #include "frontend/c_functions.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/equivalents.h"
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
+#include "frontend/symbols.h"
 
 namespace cresset::frontend {
 namespace {
@@ -25,8 +27,10 @@ std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by
 struct Form {
   PyObject* function;
   bool always;  // also of plain numbers: sizes of its tensors are what its C code asks for
+  bool varied;  // only where numbers have varied, or are sizes: fixed ones have faster code
 };
-std::unordered_map<PyObject*, Form> forms;  // for symbolic numbers, by the C function
+std::unordered_map<PyObject*, Form> forms;              // for symbolic numbers, by the C function
+thread_local std::unordered_set<std::string> presumed;  // symbols' sources, in the piece that is captured
 
 // Functions of the program, and methods of its containers, whose calls are to be seen.
 bool is_of_program(PyObject* function) {
@@ -171,13 +175,26 @@ PyObject* iterator_for(const CressetActivation& activation, const CressetCall& c
   return runs && is_only_iterated(activation) ? found->second : nullptr;
 }
 
+// Made of ints alone that are taken to vary before they have.
+bool is_presumed(PyObject* number) {
+  const auto* node = dynamic_cast<const bridge::SymNode*>(node_of(number).get());
+  if (node == nullptr || presumed.empty() || node->expr() == sym::ExprId{}) return false;
+  std::vector<sym::VarId> vars;
+  node->env()->pool().collect_vars(node->expr(), vars);
+  return !vars.empty() && std::all_of(vars.begin(), vars.end(), [&](sym::VarId var) {
+    const sym::Symbol* symbol = node->env()->symbol(var);
+    return symbol != nullptr && presumed.contains(symbol->source);
+  });
+}
+
 // Whether one of the arguments is a symbolic number, or a list or a tuple that holds one.
-bool is_given_symbols(const CressetCall& call) {
+bool is_given_symbols(const CressetCall& call, bool varied) {
+  const auto counts = [&](PyObject* o) { return is_symbolic_number(o) && !(varied && is_presumed(o)); };
   const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
-  return std::any_of(call.args, call.args + count, [](PyObject* arg) {
-    if (!PyTuple_Check(arg) && !PyList_CheckExact(arg)) return is_symbolic_number(arg);
+  return std::any_of(call.args, call.args + count, [&](PyObject* arg) {
+    if (!PyTuple_Check(arg) && !PyList_CheckExact(arg)) return counts(arg);
     PyObject** const items = PySequence_Fast_ITEMS(arg);
-    return std::any_of(items, items + PySequence_Fast_GET_SIZE(arg), is_symbolic_number);
+    return std::any_of(items, items + PySequence_Fast_GET_SIZE(arg), counts);
   });
 }
 
@@ -214,11 +231,13 @@ PyObject* descriptor_of(PyObject* callable) {
 
 }  // namespace
 
+void presume_varying(std::unordered_set<std::string> sources) { presumed = std::move(sources); }
+
 PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& call) {
   if (cresset_hides_frames_of(activation.code)) return {};
   PyObject* const descriptor = descriptor_of(call.callable);
   const auto found = forms.find(descriptor != nullptr ? descriptor : call.callable);
-  if (found == forms.end() || (!found->second.always && !is_given_symbols(call))) return {};
+  if (found == forms.end() || (!found->second.always && !is_given_symbols(call, found->second.varied))) return {};
   PyObject* const function = found->second.function;
   if (!has_parameters(function, call, descriptor != nullptr ? 1 : 0)) return {};
   return descriptor == nullptr ? PyRef::borrow(function)
@@ -276,10 +295,10 @@ PyObject* substitute(PyObject*, PyObject* args) {
 
 PyObject* use_form(PyObject*, PyObject* args) {
   PyObject *original, *function;
-  int always;
-  if (!PyArg_ParseTuple(args, "OO!p", &original, &PyFunction_Type, &function, &always)) return nullptr;
+  int always, varied;
+  if (!PyArg_ParseTuple(args, "OO!pp", &original, &PyFunction_Type, &function, &always, &varied)) return nullptr;
   Py_INCREF(original);  // kept for good
-  forms[original] = {Py_NewRef(function), always != 0};
+  forms[original] = {Py_NewRef(function), always != 0, varied != 0};
   cresset_hide_frames_of((PyCodeObject*)PyFunction_GET_CODE(function));
   return Py_NewRef(Py_None);
 }

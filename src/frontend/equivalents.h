@@ -2,6 +2,9 @@
 // code that is in the middle of something cannot be put off to a later piece, a frame can.
 #pragma once
 
+#include <string>
+#include <unordered_set>
+
 #include "frontend/eval/hooks.h"
 #include "frontend/py_ref.h"
 
@@ -10,6 +13,9 @@ namespace cresset::frontend {
 // What to call instead, with the same arguments; borrowed. nullptr when the call runs no code of the program, or when
 // what it gives would be told from what the builtin gives.
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call);
+
+// Of the piece that this thread captures: sources of symbols for ints that are taken to vary before they have.
+void presume_varying(std::unordered_set<std::string> sources);
 
 // Of a call of one of torch's functions with symbolic numbers where its C code takes plain ones: a function made of
 // operators that take symbols (python/cresset/_forms), to be called with the same arguments. Empty for
@@ -29,8 +35,8 @@ PyObject* hide_frames(PyObject* module, PyObject* code);
 PyObject* use_equivalents(PyObject* module, PyObject* args);
 // _substitute(original, function): what the user wants to be evaluated in the place of a C function.
 PyObject* substitute(PyObject* module, PyObject* args);
-// _use_form(original, function, always): what is evaluated in the place of one of torch's C functions that is given
-// symbolic numbers (always: or any), where it has such parameters.
+// _use_form(original, function, always, varied): what is evaluated in the place of one of torch's C functions that is
+// given symbolic numbers (always: or any; varied: such as have varied, or sizes), where it has such parameters.
 PyObject* use_form(PyObject* module, PyObject* args);
 // _effect_of(callable, *args): what becomes of a call of a C function, as a word of cresset.call_table().
 PyObject* effect_of(PyObject* module, PyObject* args);

@@ -10,6 +10,7 @@
 #include "bridge/generic_rule.h"
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
+#include "frontend/equivalents.h"
 #include "frontend/errors.h"
 #include "frontend/exceptions.h"
 #include "frontend/py_objects.h"
@@ -57,11 +58,13 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank) {
 struct LeafNames {
   std::vector<std::string> tensors, ints;
   std::vector<std::pair<bool, size_t>> numbers;  // in order: whether a float, which of the tensors or ints
+  std::unordered_set<std::string> presumed;      // ints that are taken to vary before they have
   void collect(const ArgSpec& spec) {
     if (spec.kind == ArgSpec::Kind::Float) numbers.emplace_back(true, tensors.size());
     if (spec.kind == ArgSpec::Kind::Int) numbers.emplace_back(false, ints.size());
     if (spec.kind == ArgSpec::Kind::Tensor || spec.kind == ArgSpec::Kind::Float) tensors.push_back(spec.path);
     if (spec.kind == ArgSpec::Kind::Int) ints.push_back(spec.path);
+    if (spec.kind == ArgSpec::Kind::Int && spec.first) presumed.insert(spec.path);
     for (const ArgSpec& c : spec.children) collect(c);
   }
 };
@@ -147,6 +150,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   }
   for (size_t i = 0; i < leaves_.ints.size(); ++i)
     ints.push_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i]))));
+  presume_varying(std::move(names.presumed));
   for (const auto& [is_float, which] : names.numbers) numbers.push_back(is_float ? floats[which] : ints[which]);
   Symbols symbols{numbers, placed_};
   given_args_ = with_symbols(variant_->args, args, symbols);

@@ -25,6 +25,9 @@ class Learner {
       if (is_other_number(then.object.get(), now.object.get())) add(varying_.ints, then.path);
       if (is_other_text(then.object.get(), now.object.get())) compare_texts(then.path);
     }
+    if (then.kind == ArgSpec::Kind::Int && then.first && now.kind == ArgSpec::Kind::Value &&
+        is_other_number(then.first.get(), now.object.get()))
+      add(varying_.ints, then.path);
     if (then.kind == ArgSpec::Kind::Identity && now.kind == ArgSpec::Kind::Identity)
       objects(then.object.get(), now.object.get(), now.path, 0);
     // It was taken to be the same at every call: what state holds may be another one since.

@@ -14,6 +14,8 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 import cresset
 
+torch.manual_seed(0)  # the weights below: norms of three numbers of which some are nearly alike magnify rounding
+
 
 class Cube(Function):
     @staticmethod

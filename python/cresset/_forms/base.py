@@ -12,14 +12,15 @@ import torch
 from .. import _C
 
 
-def form(*functions, always=False):
+def form(*functions, always=False, varied=False):
     """A decorator: the form of these functions, with their parameters, by the names that they have there. always: also of
-    plain numbers, since it is sizes of its tensors that the C code asks for."""
+    plain numbers, since it is sizes of its tensors that the C code asks for. varied: an int argument of the compiled function is pinned until it
+    has varied between calls, since code for a fixed number is faster."""
 
     def decorate(function):
         for original in functions:
             if original is not None:
-                _C._use_form(original, function, always)
+                _C._use_form(original, function, always, varied)
         return function
 
     return decorate

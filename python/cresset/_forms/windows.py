@@ -132,7 +132,7 @@ def means(input, rank, sizes, steps, pads, ceil_mode, count_pads, divisor, origi
     return laid_out_like(out, input) if rank == 2 else out.contiguous()
 
 
-@form(torch.avg_pool1d)
+@form(torch.avg_pool1d, varied=True)
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
     def original():
         return torch.avg_pool1d(input, kernel_size, steps_given(stride), padding, ceil_mode, count_include_pad)
@@ -140,7 +140,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     return means(input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None, original)
 
 
-@form(_nn.avg_pool2d)
+@form(_nn.avg_pool2d, varied=True)
 def avg_pool2d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
@@ -153,7 +153,7 @@ def avg_pool2d(
     return means(input, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, original)
 
 
-@form(_nn.avg_pool3d)
+@form(_nn.avg_pool3d, varied=True)
 def avg_pool3d(
     input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):
@@ -216,7 +216,7 @@ def maxima(input, rank, sizes, steps, pads, spreads, ceil_mode, original):
     return values, index
 
 
-@form(torch.max_pool1d_with_indices)
+@form(torch.max_pool1d_with_indices, varied=True)
 def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
         return torch.max_pool1d_with_indices(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode)
@@ -224,7 +224,7 @@ def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     return maxima(input, 1, kernel_size, stride, padding, dilation, ceil_mode, original)
 
 
-@form(_nn.max_pool2d_with_indices)
+@form(_nn.max_pool2d_with_indices, varied=True)
 def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
         return _nn.max_pool2d_with_indices(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode)
@@ -232,7 +232,7 @@ def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     return maxima(input, 2, kernel_size, stride, padding, dilation, ceil_mode, original)
 
 
-@form(_nn.max_pool3d_with_indices)
+@form(_nn.max_pool3d_with_indices, varied=True)
 def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
         return _nn.max_pool3d_with_indices(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode)
@@ -240,7 +240,7 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     return maxima(input, 3, kernel_size, stride, padding, dilation, ceil_mode, original)
 
 
-@form(torch.max_pool1d)
+@form(torch.max_pool1d, varied=True)
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
         return (torch.max_pool1d(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode),)
@@ -248,7 +248,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return maxima(input, 1, kernel_size, stride, padding, dilation, ceil_mode, original)[0]
 
 
-@form(torch.max_pool2d)
+@form(torch.max_pool2d, varied=True)
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
         return (torch.max_pool2d(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode),)
@@ -256,7 +256,7 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return maxima(input, 2, kernel_size, stride, padding, dilation, ceil_mode, original)[0]
 
 
-@form(torch.max_pool3d)
+@form(torch.max_pool3d, varied=True)
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     def original():
         return (torch.max_pool3d(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode),)
@@ -267,7 +267,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 # ---- pools of a given number of windows
 
 
-@form(torch.adaptive_avg_pool1d)
+@form(torch.adaptive_avg_pool1d, varied=True)
 def adaptive_avg_pool1d(input, output_size):
     counts = several(output_size, 1)
     if counts is None or not is_dense(input) or input.dim() not in (2, 3):
@@ -292,17 +292,17 @@ def adaptive_maxima(input, rank, counts, original):
     return largest(input, rank, [places_of_some(n, c) for n, c in zip(lengths, counts)])
 
 
-@form(torch.adaptive_max_pool1d)
+@form(torch.adaptive_max_pool1d, varied=True)
 def adaptive_max_pool1d(input, output_size):
     return adaptive_maxima(input, 1, output_size, lambda: torch.adaptive_max_pool1d(input, output_size))
 
 
-@form(_nn.adaptive_max_pool2d)
+@form(_nn.adaptive_max_pool2d, varied=True)
 def adaptive_max_pool2d(input, output_size):
     return adaptive_maxima(input, 2, output_size, lambda: _nn.adaptive_max_pool2d(input, output_size))
 
 
-@form(_nn.adaptive_max_pool3d)
+@form(_nn.adaptive_max_pool3d, varied=True)
 def adaptive_max_pool3d(input, output_size):
     return adaptive_maxima(input, 3, output_size, lambda: _nn.adaptive_max_pool3d(input, output_size))
 
@@ -310,7 +310,7 @@ def adaptive_max_pool3d(input, output_size):
 # ---- windows themselves
 
 
-@form(torch.Tensor.unfold)
+@form(torch.Tensor.unfold, varied=True)
 def unfold(self, dimension, size, step):
     rank = self.dim()
     if is_differentiated(self) or not -rank <= dimension < rank or not 0 < size <= self.shape[dimension] or step <= 0:
@@ -322,7 +322,7 @@ def unfold(self, dimension, size, step):
     return self.as_strided([*sizes, size], [*strides, between])
 
 
-@form(_nn.im2col)
+@form(_nn.im2col, varied=True)
 def im2col(input, kernel_size, dilation, padding, stride):
     windows = None
     if is_dense(input):
@@ -338,7 +338,7 @@ def im2col(input, kernel_size, dilation, padding, stride):
     return out if input.dim() == 4 else out.squeeze(0)
 
 
-@form(_nn.col2im)
+@form(_nn.col2im, varied=True)
 def col2im(input, output_size, kernel_size, dilation, padding, stride):
     def original():
         return _nn.col2im(input, output_size, kernel_size, dilation, padding, stride)

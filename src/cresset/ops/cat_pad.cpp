@@ -62,10 +62,9 @@ Result<Types> pad_shape(ShapeContext& shapes, const OpArgs& args) {
     const Pad pad = pad_of(pool, args, dim);
     sizes.push_back(shapes.env().simplify(pool.add(self.sizes[dim], pool.add(pad.before, pad.after))));
     if (!shapes.require(pool.ge(sizes[dim], zero))) return shapes.invalid("the padding leaves a negative size");
-    for (const ExprId cut : {pad.before, pad.after})
-      if (pool.is_const(cut) && pool.const_value(cut) < 0 &&
-          !shapes.require(pool.ge(pool.add(self.sizes[dim], cut), zero)))
-        return shapes.invalid("more is cut off than there is");
+    const ExprId cut_off = pool.add(pool.min(pad.before, zero), pool.min(pad.after, zero));  // before anything is added
+    if (!shapes.require(pool.ge(pool.add(self.sizes[dim], cut_off), zero)))
+      return shapes.invalid("more is cut off than there is");
     // Where indices are clamped (element_where), there must be an element to clamp to: none at all is told apart.
     if (sizes[dim] != self.sizes[dim]) shapes.require(pool.ge(self.sizes[dim], pool.constant(1)));
   }
