@@ -223,7 +223,7 @@ def main(
         for name in names:
             progress.update(task, description=name)
             measure_model(session, name, wanted, common, seconds, baseline, dynamic, repeat)
-            console.print(model_line(name, results.get("models", {}).get(name, {})), highlight=False)
+            console.print(model_line(name, results.get("models", {}).get(name, {})), highlight=False, soft_wrap=True)
             progress.advance(task)
         progress.update(task, description="capture of slow models")
         if "capture" in wanted and not quick:
