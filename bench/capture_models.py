@@ -42,7 +42,9 @@ MODELS = {
     "hrnet_w18": _timm("hrnet_w18", 224),
     "cait_m36_384": _timm("cait_m36_384", 384),
     "res2net101_26w_4s": _timm("res2net101_26w_4s", 224),
-    "longformer": _transformers("LongformerConfig", "LongformerModel", 1024, attention_window=[512] * 12, max_position_embeddings=4098),
+    "longformer": _transformers(
+        "LongformerConfig", "LongformerModel", 1024, attention_window=[512] * 12, max_position_embeddings=4098
+    ),
     "mobilebert": _transformers("MobileBertConfig", "MobileBertModel", 128),
     "reformer": _transformers("ReformerConfig", "ReformerModelWithLMHead", 512, **_REFORMER),
 }
