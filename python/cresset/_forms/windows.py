@@ -26,6 +26,10 @@ class Windows:
         within = (self.size > 0, self.step > 0, self.length > 0, self.length + 2 * self.pad >= self.reach)
         return all(holds(condition) for condition in within)
 
+    def has_pad(self):
+        """False where it is known that nothing is added."""
+        return not (type(self.pad) is int and self.pad == 0)
+
 
 def places(windows):
     """Of each element in each window: its index, counted with what is added before."""
@@ -98,7 +102,7 @@ def steps_given(stride):
 
 
 def padded(input, windows, value=0.0):
-    if all(type(w.pad) is int and w.pad == 0 for w in windows):
+    if not any(w.has_pad() for w in windows):
         return input
     pads = []
     for w in reversed(windows):
@@ -120,15 +124,14 @@ def means(input, rank, sizes, steps, pads, ceil_mode, count_pads, divisor, origi
         return original()  # which raises
     out = apart(padded(input, windows), windows)
     inner = [-1 - 2 * i for i in range(rank)]
-    has_pads = not all(type(w.pad) is int and w.pad == 0 for w in windows)
-    if divisor is None and (count_pads or not has_pads):
+    if divisor is None and (count_pads or not any(w.has_pad() for w in windows)):
         out = out.mean(inner)
-        return laid_out_like(out, input) if rank == 2 else out.contiguous()
-    if divisor is None:
-        divisor = elements(windows[0])
-        for w in windows[1:]:
-            divisor = divisor.unsqueeze(-1) * elements(w)
-    out = out.sum(inner) / divisor
+    else:
+        if divisor is None:
+            divisor = elements(windows[0])
+            for w in windows[1:]:
+                divisor = divisor.unsqueeze(-1) * elements(w)
+        out = out.sum(inner) / divisor
     return laid_out_like(out, input) if rank == 2 else out.contiguous()
 
 
@@ -140,30 +143,22 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     return means(input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None, original)
 
 
-@form(_nn.avg_pool2d, varied=True)
-def avg_pool2d(
-    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-):
-    def original():
-        return _nn.avg_pool2d(
-            input, kernel_size, steps_given(stride), padding, ceil_mode, count_include_pad, divisor_override
-        )
+def means_of_images(function, rank):
+    @form(function, varied=True)
+    def avg_pool(
+        input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+    ):
+        def original():
+            return function(
+                input, kernel_size, steps_given(stride), padding, ceil_mode, count_include_pad, divisor_override
+            )
 
-    divisor = divisor_override
-    return means(input, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, original)
+        counts = ceil_mode, count_include_pad, divisor_override
+        return means(input, rank, kernel_size, stride, padding, *counts, original)
 
 
-@form(_nn.avg_pool3d, varied=True)
-def avg_pool3d(
-    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-):
-    def original():
-        return _nn.avg_pool3d(
-            input, kernel_size, steps_given(stride), padding, ceil_mode, count_include_pad, divisor_override
-        )
-
-    divisor = divisor_override
-    return means(input, 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, original)
+means_of_images(_nn.avg_pool2d, 2)
+means_of_images(_nn.avg_pool3d, 3)
 
 
 def largest_of(tensor, dim, at):
@@ -207,7 +202,7 @@ def maxima(input, rank, sizes, steps, pads, spreads, ceil_mode, original):
     windows = windows_of(input, rank, sizes, steps, pads, spreads)
     if windows is None or any(2 * w.pad > w.size or (ceil_mode and not w.ends_even()) for w in windows):
         return original()
-    if any(not (type(w.spread) is int and w.spread == 1) and not (type(w.pad) is int and w.pad == 0) for w in windows):
+    if any(w.has_pad() and not (type(w.spread) is int and w.spread == 1) for w in windows):
         return original()  # an element that is clamped into the window need not be one of it
     values, index = largest(input, rank, [places_within(w) for w in windows])
     if not is_differentiated(input):  # what is not used of either is not computed
@@ -216,52 +211,25 @@ def maxima(input, rank, sizes, steps, pads, spreads, ceil_mode, original):
     return values, index
 
 
-@form(torch.max_pool1d_with_indices, varied=True)
-def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    def original():
-        return torch.max_pool1d_with_indices(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode)
+def maxima_of(function, with_indices, rank):
+    @form(with_indices, varied=True)
+    def max_pool_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+        def original():
+            return with_indices(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode)
 
-    return maxima(input, 1, kernel_size, stride, padding, dilation, ceil_mode, original)
+        return maxima(input, rank, kernel_size, stride, padding, dilation, ceil_mode, original)
 
+    @form(function, varied=True)
+    def max_pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+        def original():
+            return (function(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode),)
 
-@form(_nn.max_pool2d_with_indices, varied=True)
-def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    def original():
-        return _nn.max_pool2d_with_indices(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode)
-
-    return maxima(input, 2, kernel_size, stride, padding, dilation, ceil_mode, original)
-
-
-@form(_nn.max_pool3d_with_indices, varied=True)
-def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    def original():
-        return _nn.max_pool3d_with_indices(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode)
-
-    return maxima(input, 3, kernel_size, stride, padding, dilation, ceil_mode, original)
+        return maxima(input, rank, kernel_size, stride, padding, dilation, ceil_mode, original)[0]
 
 
-@form(torch.max_pool1d, varied=True)
-def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    def original():
-        return (torch.max_pool1d(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode),)
-
-    return maxima(input, 1, kernel_size, stride, padding, dilation, ceil_mode, original)[0]
-
-
-@form(torch.max_pool2d, varied=True)
-def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    def original():
-        return (torch.max_pool2d(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode),)
-
-    return maxima(input, 2, kernel_size, stride, padding, dilation, ceil_mode, original)[0]
-
-
-@form(torch.max_pool3d, varied=True)
-def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    def original():
-        return (torch.max_pool3d(input, kernel_size, steps_given(stride), padding, dilation, ceil_mode),)
-
-    return maxima(input, 3, kernel_size, stride, padding, dilation, ceil_mode, original)[0]
+maxima_of(torch.max_pool1d, torch.max_pool1d_with_indices, 1)
+maxima_of(torch.max_pool2d, _nn.max_pool2d_with_indices, 2)
+maxima_of(torch.max_pool3d, _nn.max_pool3d_with_indices, 3)
 
 
 # ---- pools of a given number of windows
