@@ -52,11 +52,11 @@ bool is_dict_object(PyObject* object) {
 }
 bool is_list_object(PyObject* object) { return PyList_Check(object) && extends(Py_TYPE(object), &PyList_Type); }
 
-// Of cresset._capture_patches.
+// Of cresset._capture_patches.ranges.
 bool is_ours(PyObject* object) {
   PyObject* const module = PyDict_GetItemString(type_dict(Py_TYPE(object)), "__module__");
   return module != nullptr && PyUnicode_Check(module) &&
-         PyUnicode_CompareWithASCIIString(module, "cresset._capture_patches") == 0;
+         PyUnicode_CompareWithASCIIString(module, "cresset._capture_patches.ranges") == 0;
 }
 
 // Iterators of CPython's own types, whose __reduce__ tells all and changes nothing.

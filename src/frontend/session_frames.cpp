@@ -50,7 +50,7 @@ Session::CodeRole Session::role_of(PyCodeObject* code) {
   if (is_machinery(code)) known->second = CodeRole::Machinery;
   if (is_logger_question(code)) known->second = CodeRole::LoggerQuestion;
   const std::string_view ours = path_in_cresset(code->co_filename);
-  if (ours == "_capture_patches.py" || ours.starts_with("_forms/")) known->second = CodeRole::Replacement;
+  if (ours.starts_with("_capture_patches/") || ours.starts_with("_forms/")) known->second = CodeRole::Replacement;
   return known->second;
 }
 

@@ -1,0 +1,87 @@
+"""What cannot work as it is on what stands in for tensors and sizes, replaced: for good, or while something is captured.
+
+Of numbers: `integers`, `floats`, `ranges`; of tensors and torch's functions: `tensors`, `functions`; the rest: `outside`.
+"""
+
+import builtins
+import functools
+import gc
+import logging
+import sys
+import threading
+import types
+
+import torch
+import torch.nn.functional as F
+
+from .. import _C, _autograd, _control_flow, _equivalents, _forms, _wrappers  # noqa: F401  (in use from then on)
+from . import floats, functions, integers, outside, ranges
+from .outside import place_of_warning, warn_again  # noqa: F401  (which the front end asks for here, as the next two)
+from .ranges import RangeIterator, _iterator_over_items, _iterator_over_keys, _iterator_over_values  # noqa: F401
+from .tensors import get_item, is_contiguous, product, set_item, stride  # noqa: F401
+
+_lock = threading.Lock()
+_depth = 0
+
+for _symbolic, _plain in ((torch.SymInt, int), (torch.SymFloat, float), (torch.SymBool, bool)):
+    _C._show_as(_symbolic, _plain)
+
+# (where, name, what stands there while capturing)
+_REPLACED = [
+    (builtins, "range", ranges.Range),
+    (builtins, "min", ranges.extremum(builtins.min, torch.sym_min)),
+    (builtins, "max", ranges.extremum(builtins.max, torch.sym_max)),
+    (logging.Logger, "_log", outside.log),
+    (gc, "isenabled", outside.of_gc("isenabled")),
+    (gc, "enable", outside.of_gc("enable", True)),
+    (gc, "disable", outside.of_gc("disable", False)),
+    (torch.SymInt, "__name__", "int"),  # which is what messages of C code say
+    (torch.SymFloat, "__name__", "float"),
+    (torch.SymBool, "__name__", "bool"),
+    (torch, "_check_with", functions.check_with),
+    (torch, "linspace", functions.linspace),
+    (torch, "tensor", functions.tensor),
+    (torch, "as_tensor", functions.as_tensor),
+    (torch, "affine_grid_generator", functions.affine_grid_generator),
+    (F, "one_hot", functions.one_hot),
+    (torch, "broadcast_shapes", functions.broadcast_shapes),
+    (torch.functional, "broadcast_shapes", functions.broadcast_shapes),
+    (F, "scaled_dot_product_attention", functions.with_plain_bools(F.scaled_dot_product_attention)),
+]
+for _name in ("__str__", "__repr__", "__format__", "__hash__"):
+    _REPLACED.append((torch.SymBool, _name, integers.of_value(_name, bool)))
+_REPLACED += floats.rows()
+# vmap's, behind a lock: cached, it is done once and is no part of any program.
+_vmap = sys.modules["torch._functorch.vmap"]
+_loading = functools.lru_cache(None)(_vmap.lazy_load_decompositions)
+_REPLACED.append((_vmap, "lazy_load_decompositions", _loading))
+_REPLACED += outside.operators_of_control_flow()
+_REPLACED += _autograd.rows()
+_originals = [getattr(where, name) for where, name, _ in _REPLACED]
+_C._set_originals(
+    [
+        (replacement, original)
+        for (where, _, replacement), original in zip(_REPLACED, _originals)
+        if isinstance(where, types.ModuleType)
+    ]
+)
+
+
+def install():
+    """Installs the replacements; the returned function takes them away again."""
+    global _depth
+    with _lock:
+        _depth += 1
+        if _depth == 1:
+            for where, name, replacement in _REPLACED:
+                setattr(where, name, replacement)
+    return _remove
+
+
+def _remove():
+    global _depth
+    with _lock:
+        _depth -= 1
+        if _depth == 0:
+            for (where, name, _), original in zip(_REPLACED, _originals):
+                setattr(where, name, original)

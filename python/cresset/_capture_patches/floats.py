@@ -1,0 +1,100 @@
+"""What torch's symbolic floats lack of Python's: exact remainders, complex results, errors in Python's words."""
+
+import math
+
+import torch
+
+from .. import _C
+from .integers import RELATIONS, WITH_REMAINDER, of_value
+
+torch.SymFloat.real = property(lambda self: self)
+torch.SymFloat.imag = property(lambda self: 0.0)
+torch.SymFloat.conjugate = lambda self: self
+torch.SymFloat.__pos__ = lambda self: self
+torch.SymFloat.__abs__ = lambda self: torch.sym_max(self, -self) + 0.0  # 0.0 of -0.0
+torch.SymFloat.__format__ = lambda self, spec: format(float(self), spec)
+
+
+def _trunc(self):
+    """math.trunc() and int() of a float made of sizes."""
+    return math.floor(self) if self >= 0 else math.ceil(self)
+
+
+def _plain(self):
+    """The number, which is pinned by that: float() of a symbolic float is itself."""
+    return self.node.guard_float("", 0)
+
+
+def _rounding(name):
+    symbolic = getattr(torch.SymFloat, name)
+
+    def rounded(self):
+        try:
+            return symbolic(self)
+        except OverflowError:  # beyond 64 bits: Python's integers have no end, and its errors say what it is instead
+            return getattr(_plain(self), name)()
+
+    rounded.__name__, rounded.__qualname__ = name, f"SymFloat.{name}"
+    return rounded
+
+
+def _round(self, ndigits=None):
+    return round(_plain(self), ndigits)
+
+
+def _with_complex(name):
+    symbolic = getattr(torch.SymFloat, name)
+
+    def exact(self, other):
+        if type(other) is complex:
+            return getattr(complex(_plain(self)), name)(other)
+        is_power = name in ("__pow__", "__rpow__") and not isinstance(other, torch.Tensor)
+        if is_power and (self if name == "__pow__" else other) < 0:  # which may give a complex number
+            return getattr(_plain(self), name)(_C.plain(other))
+        try:
+            return symbolic(self, other)
+        except OverflowError:
+            return getattr(_plain(self), name)(_C.plain(other))  # which says so in Python's words
+
+    exact.__name__, exact.__qualname__ = name, f"SymFloat.{name}"
+    return exact
+
+
+def _with_remainder(name):
+    """Likewise of floats; by a power of two, floor division stays symbolic."""
+    symbolic = getattr(torch.SymFloat, name, None)
+
+    def exact(self, other):
+        if name == "__floordiv__" and type(other) is int and other > 0 and other & (other - 1) == 0:
+            return symbolic(self, other)
+        return getattr(_plain(self), name)(_C.plain(other))
+
+    exact.__name__, exact.__qualname__ = name, f"SymFloat.{name}"
+    return exact
+
+
+for _name in (*WITH_REMAINDER, "divmod", "rdivmod"):
+    setattr(torch.SymFloat, f"__{_name}__", _with_remainder(f"__{_name}__"))
+for _name in ("add", "sub", "mul", "truediv", "pow"):
+    for _side in ("", "r"):
+        if hasattr(torch.SymFloat, f"__{_side}{_name}__"):
+            setattr(torch.SymFloat, f"__{_side}{_name}__", _with_complex(f"__{_side}{_name}__"))
+for _name in RELATIONS:
+    setattr(torch.SymFloat, f"__{_name}__", _with_complex(f"__{_name}__"))
+
+
+for _name in ("as_integer_ratio", "hex"):
+    setattr(torch.SymFloat, _name, of_value(_name, _plain))
+
+
+def rows():
+    """What stands in the place of methods while something is captured."""
+    out = [(torch.SymFloat, f"__{name}__", _rounding(f"__{name}__")) for name in ("int", "floor", "ceil")]
+    methods = [
+        ("__str__", lambda f: str(_plain(f))),
+        ("__repr__", lambda f: repr(_plain(f))),
+        ("__trunc__", _trunc),
+        ("__round__", _round),
+        ("is_integer", lambda f: _plain(f).is_integer()),
+    ]
+    return out + [(torch.SymFloat, name, method) for name, method in methods if hasattr(torch.SymFloat, name)]

@@ -1,0 +1,153 @@
+"""Functions of torch on sizes, which their own code takes by value."""
+
+import builtins
+import functools
+
+import torch
+import torch.nn.functional as F
+
+from .. import _C
+
+_range = builtins.range  # another one while something is captured
+
+
+def _of_sizes(number):
+    return type(number) in (torch.SymInt, torch.SymFloat)
+
+
+def linspace(start, end, steps, *, out=None, dtype=None, device=None, **rest):
+    """torch.linspace(): the number of steps may be a size, and so may the ends; computed from both ends, as eager does."""
+    kind = torch.get_default_dtype() if dtype is None else dtype
+    plain = not any(_of_sizes(n) for n in (start, end, steps)) or kind not in (torch.float32, torch.float64)
+    if plain or out is not None or rest or any(type(n) is torch.Tensor for n in (start, end)) or steps < 0:
+        given = {"out": out, "dtype": dtype, "device": device, **rest}
+        return _torch_linspace(start, end, steps, **{k: v for k, v in given.items() if v is not None})
+    place = torch.arange(steps, dtype=kind, device=device)
+    first, last = torch.full((), start, dtype=kind, device=device), torch.full((), end, dtype=kind, device=device)
+    step = (last - first) / torch.sym_max(steps - 1, 1)
+    near_first = place < torch.sym_max(steps // 2, 1)
+    return torch.where(near_first, first + step * place, last - step * (steps - 1 - place))
+
+
+def _numbers_in(data, most=64):
+    """The numbers in nested lists, if there are few and nothing else; None otherwise."""
+    if type(data) in (list, tuple, torch.Size):
+        out = []
+        for item in data:
+            more = _numbers_in(item, most)
+            if more is None or len(out) + len(more) > most:
+                return None
+            out += more
+        return out
+    return [data] if type(data) in (int, float, torch.SymInt, torch.SymFloat) else None
+
+
+def _without_bools(data):
+    """Nested lists with True and False for symbolic ones, for which torch has no dtype."""
+    if type(data) in (list, tuple) and any(type(item) in (list, tuple, torch.SymBool) for item in data):
+        return [bool(item) if type(item) is torch.SymBool else _without_bools(item) for item in data]
+    return data
+
+
+def tensor(data, *, dtype=None, device=None, **rest):
+    """torch.tensor() of sizes, which stay symbolic."""
+    data = bool(data) if type(data) is torch.SymBool else _without_bools(data)
+    numbers = None if any(rest.values()) else _numbers_in(data)
+    if numbers is None or not any(_of_sizes(n) for n in numbers):
+        return _torch_tensor(data, dtype=dtype, device=device, **rest)
+    if dtype is None:
+        whole = all(type(n) in (int, torch.SymInt) for n in numbers)
+        dtype = torch.int64 if whole else torch.get_default_dtype()
+
+    def made(data):
+        if type(data) in (list, tuple, torch.Size):
+            return torch.stack([made(item) for item in data])
+        return torch.full((), data, dtype=dtype, device=device)
+
+    return made(data)
+
+
+def as_tensor(data, dtype=None, device=None):
+    """torch.as_tensor() of sizes, which it copies."""
+    of_sizes = any(_of_sizes(n) for n in _numbers_in(data) or ())
+    return (tensor if of_sizes else _torch_as_tensor)(data, dtype=dtype, device=device)
+
+
+def broadcast_shapes(*shapes):
+    """torch.broadcast_shapes(): a size beside a plain 1 is not asked for."""
+    rows = [(shape,) if type(shape) in (int, torch.SymInt) else tuple(shape) for shape in shapes]
+    if not any(type(n) is torch.SymInt for row in rows for n in row):
+        return _torch_broadcast_shapes(*shapes)
+    out = []
+    for d in _range(1, max(len(row) for row in rows) + 1):
+        size = 1
+        for row in rows:
+            n = row[-d] if len(row) >= d else 1
+            if (type(n) is int and n == 1) or (type(size) is int and size == 1):
+                size = size if type(n) is int and n == 1 else n
+            elif n == size or n == 1:
+                size = n if type(n) is int and n != 1 else size
+            elif size == 1:
+                size = n
+            else:
+                return _torch_broadcast_shapes(*shapes)  # which raises
+        out.insert(0, size)
+    return torch.Size(out)
+
+
+def one_hot(tensor, num_classes=-1):
+    """F.one_hot() for a given number of classes: torch's looks at the data; here what it would say is asserted."""
+    in_transform = torch._C._functorch.peek_interpreter_stack() is not None  # which torch has a way of its own for
+    if in_transform or type(num_classes) not in (int, torch.SymInt) or num_classes < 1:
+        return _torch_one_hot(tensor, num_classes)
+    if tensor.dtype is not torch.int64:
+        return _torch_one_hot(tensor, num_classes)
+    torch._assert_async(tensor.ge(0).all(), "Class values must be non-negative.")
+    torch._assert_async(tensor.lt(num_classes).all(), "Class values must be smaller than num_classes.")
+    return tensor.unsqueeze(-1).eq(torch.arange(num_classes, device=tensor.device)).to(torch.int64)
+
+
+def affine_grid_generator(theta, size, align_corners):
+    """torch.affine_grid_generator() of images, of any size."""
+    symbolic = len(size) == 4 and any(type(n) is torch.SymInt for n in size)
+    if not symbolic or theta.dtype not in (torch.float32, torch.float64):
+        return _torch_affine_grid_generator(theta, size, align_corners)
+    batch, _, height, width = size
+
+    def centers(count):
+        if align_corners and count <= 1:
+            return torch.zeros(count, dtype=theta.dtype, device=theta.device)
+        ends = torch.linspace(-1, 1, count, dtype=theta.dtype, device=theta.device)
+        return ends if align_corners else ends * ((count - 1) / count)
+
+    shape = (height, width)
+    columns, rows = centers(width).expand(shape), centers(height).unsqueeze(-1).expand(shape)
+    base = torch.stack([columns, rows, torch.ones_like(columns)], -1).view(1, height * width, 3)
+    return base.expand(batch, -1, -1).bmm(theta.transpose(1, 2)).view(batch, height, width, 2)
+
+
+_torch_one_hot, _torch_affine_grid_generator = F.one_hot, torch.affine_grid_generator
+_torch_as_tensor = torch.as_tensor
+_torch_linspace, _torch_tensor, _torch_broadcast_shapes = torch.linspace, torch.tensor, torch.broadcast_shapes
+
+
+def with_plain_bools(function):
+    """`n > 1 and ...` leaves a symbolic boolean where a plain one is asked for; its value was decided by `and`."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        args = [bool(a) if type(a) is torch.SymBool else a for a in args]
+        return function(*args, **{k: bool(a) if type(a) is torch.SymBool else a for k, a in kwargs.items()})
+
+    return call
+
+
+def check_with(error_type, cond, message):
+    """What torch._check and its kin come to: a fact about a symbolic number, stated once."""
+    if type(cond) is not torch.SymBool:
+        return _torch_check_with(error_type, cond, message)
+    if not _C.expect(cond, message):
+        _torch_check_with(error_type, False, message)
+
+
+_torch_check_with = torch._check_with

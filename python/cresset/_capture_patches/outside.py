@@ -1,0 +1,131 @@
+"""What is neither tensor nor size: warnings, logging, garbage collection, and what is done between two pieces."""
+
+import sys
+import types
+import warnings
+
+import torch
+
+from .. import _C, _control_flow
+
+
+def place_of_warning(message, category=None, stacklevel=1, source=None):
+    """What warnings.warn_explicit needs to repeat this warning of the function that calls: (registry, ...)."""
+    frame = sys._getframe(1)
+    while stacklevel > 1 and frame is not None:
+        frame, stacklevel = frame.f_back, stacklevel - 1
+    names = frame.f_globals if frame is not None else sys.__dict__
+    if isinstance(message, Warning):
+        message, category = str(message), type(message)
+    line, file = (frame.f_lineno, frame.f_code.co_filename) if frame is not None else (1, "sys")
+    registry = names.setdefault("__warningregistry__", {})
+    return registry, str(message), category or UserWarning, file, line, names.get("__name__", "<string>")
+
+
+def warn_again(registry, message, category, filename, lineno, module):
+    warnings.warn_explicit(message, category, filename, lineno, module, registry)
+
+
+def log(self, level, msg, args, exc_info=None, extra=None, stack_info=False, stacklevel=1):
+    """Logger._log: who called is found now, the rest is done between two pieces."""
+    if exc_info and isinstance(exc_info, BaseException):
+        exc_info = (type(exc_info), exc_info, exc_info.__traceback__)
+    elif exc_info and not isinstance(exc_info, tuple):
+        exc_info = sys.exc_info()
+    place = _place_of_log(self, stack_info, stacklevel)
+    _log_from(self, level, msg, args, exc_info, extra, place)
+
+
+def _place_of_log(self, stack_info, stacklevel):
+    return self.findCaller(stack_info, stacklevel + 2)  # past these two functions
+
+
+def _log_from(self, level, msg, args, exc_info, extra, place):
+    file, line, function, stack = place
+    self.handle(self.makeRecord(self.name, level, file, line, msg, args, exc_info, function, extra, stack))
+
+
+_place_of_log._cresset_native = (_place_of_log.__code__, None)
+_log_from._cresset_native = (_log_from.__code__, "a call of a logger")
+
+
+def of_gc(name, wanted=None):
+    """gc.isenabled() and its kin: while something is captured, collection rests, whatever the program wants."""
+
+    def asked():
+        return _C._collects(wanted)
+
+    asked._cresset_native = (asked.__code__, f"a call of gc.{name}")
+    return asked
+
+
+def operators_of_control_flow():
+    """Where torch's operators of control flow stand. Called by other names, they run for real, between two pieces."""
+    from torch._higher_order_ops import cond as conds
+    from torch._higher_order_ops import while_loop as loops
+
+    rows = []
+    for name, module, replacement in [
+        ("cond", conds, _control_flow.cond),
+        ("while_loop", loops, _control_flow.while_loop),
+        ("associative_scan", _control_flow._torch_associative_scan, _control_flow.associative_scan),
+    ]:
+        original = getattr(module, name, None)
+        if original is None:  # the package gives the function, not the module of that name
+            original = module
+        if not isinstance(original, types.FunctionType):
+            continue
+        original._cresset_native = (original.__code__, f"a call of torch.{name} by another name")
+        for where in (torch, torch._higher_order_ops, sys.modules[f"torch._higher_order_ops.{name}"]):
+            if getattr(where, name, None) is original:
+                rows.append((where, name, replacement))
+    return rows
+
+
+def _done_natively():
+    """Functions of torch that are effects as a whole, or compilers of their own: done between two pieces."""
+    random = "it seeds torch's random numbers, or asks for their state"
+    rows = [(torch.random, name, random) for name in ("manual_seed", "seed", "initial_seed", "get_rng_state")]
+    rows.append((torch.random, "set_rng_state", random))
+    modes = "it changes a mode of torch's"
+    rows += [(torch, name, modes) for name in ("set_default_dtype", "use_deterministic_algorithms")]
+    rows.append((torch.func, "linearize", "it traces a function"))
+    for module, name, why in rows:
+        function = getattr(module, name, None)
+        if isinstance(function, types.FunctionType):
+            function._cresset_native = (function.__code__, f"a call of {module.__name__}.{name}: {why}")
+
+
+_done_natively()
+# torch's own decorator, for torch.compile's sake: what it wraps is called.
+_wrapper = torch._disable_dynamo(lambda: None)
+_C._see_through_wrappers(_wrapper.__code__, _wrapper.__code__.co_freevars.index("fn"))
+
+
+def _in_stores(self, name):
+    """torch.nn.Module.__getattr__ as it is known here."""
+    if "_parameters" in self.__dict__:
+        _parameters = self.__dict__["_parameters"]
+        if name in _parameters:
+            return _parameters[name]
+    if "_buffers" in self.__dict__:
+        _buffers = self.__dict__["_buffers"]
+        if name in _buffers:
+            return _buffers[name]
+    if "_modules" in self.__dict__:
+        modules = self.__dict__["_modules"]
+        if name in modules:
+            return modules[name]
+    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+def _does(function):
+    """What a function does, as far as its code says. Its first constant is its documentation."""
+    code = function.__code__
+    return code.co_code, code.co_names, code.co_varnames, code.co_argcount, code.co_consts[1:]
+
+
+if isinstance(torch.nn.Module.__getattr__, types.FunctionType) and _does(torch.nn.Module.__getattr__) == _does(
+    _in_stores
+):
+    _C._looks_in_stores(torch.nn.Module.__getattr__.__code__, ("_parameters", "_buffers", "_modules"))

@@ -1,0 +1,95 @@
+"""Ranges whose ends are symbolic sizes, min() and max() of sizes, and iterators made anew over a break."""
+
+import builtins
+
+import torch
+
+_range = builtins.range
+
+
+class _RangeType(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, _range)
+
+    def __subclasscheck__(cls, other):
+        return other is cls or issubclass(other, _range)
+
+
+class Range(metaclass=_RangeType):
+    """range(): an end that is a symbolic size is not pinned, only how many steps there are: range(0, n, 128) is the same
+    loop for every n from 1 to 128. Gives a true range, whose ``stop`` may lie behind the one that was asked for."""
+
+    def __new__(cls, *args):
+        if len(args) > 3 or not any(type(a) is torch.SymInt for a in args):
+            return _range(*args)
+        start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+        step = int(step)
+        if step == 0 or not (stop > start if step > 0 else stop < start):
+            return _range(0, 0, step)
+        start = int(start)
+        steps = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
+        return _range(start, start + int(steps) * step, step)
+
+
+Range.__name__ = Range.__qualname__ = "range"
+
+
+class RangeIterator:
+    """An iterator over a range that stands at a symbolic place: one piece serves every round of a loop."""
+
+    def __init__(self, over, index):
+        self.range, self.index = over, index
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        index = self.index
+        if index >= len(self.range):
+            raise StopIteration
+        self.index = index + 1
+        return self.range.start + index * self.range.step
+
+    def __reduce__(self):
+        return iter, (self.range,), self.index
+
+
+def _moved_on(iterator, taken):
+    for _ in range(taken):
+        next(iterator)
+    return iterator
+
+
+# How iterators of a dictionary's views are made anew over a break; `left`, what they still have, is for guards alone.
+def _iterator_over_keys(dictionary, taken, left):
+    return _moved_on(iter(dictionary), taken)
+
+
+def _iterator_over_values(dictionary, taken, left):
+    return _moved_on(iter(dictionary.values()), taken)
+
+
+def _iterator_over_items(dictionary, taken, left):
+    return _moved_on(iter(dictionary.items()), taken)
+
+
+def _symbolic(values):
+    """Whether these are integers of which one is a symbolic size."""
+    kinds = {type(v) for v in values}
+    return torch.SymInt in kinds and kinds <= {int, torch.SymInt}
+
+
+def extremum(builtin, symbolic):
+    """min() or max(): of sizes it is an expression, where comparing them would be a decision."""
+
+    def extremum(*args, **kwargs):
+        values = args[0] if len(args) == 1 and type(args[0]) in (tuple, list, torch.Size) else args
+        if kwargs or (len(args) == 1 and values is args) or not _symbolic(values):
+            return builtin(*args, **kwargs)
+        out = values[0]
+        for value in values[1:]:
+            out = symbolic(out, value)
+        return out
+
+    extremum.__name__ = extremum.__qualname__ = builtin.__name__
+    return extremum

@@ -1,0 +1,150 @@
+"""Methods of tensors that look for memory or a backend, which trace tensors do not have, and indices that are symbols."""
+
+import builtins
+import warnings
+
+import torch
+
+from .. import _C
+
+_range = builtins.range  # another one while something is captured
+
+
+def _new(self, *args, **kwargs):
+    """Tensor.new: sizes give an uninitialized tensor, data gives a tensor of it, of self's dtype and device.
+
+    torch's own looks for a backend by the dispatch key, which trace tensors do not have.
+    """
+    if not _C.is_capturing():
+        return torch._C.TensorBase.new(self, *args, **kwargs)
+    sizes = args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args or (0,)
+    if self.layout is torch.sparse_coo:
+        parts = args if any(isinstance(a, torch.Tensor) for a in args) else (sizes,)
+        return torch.sparse_coo_tensor(*parts, dtype=self.dtype, device=self.device)
+    if len(args) == 1 and not isinstance(args[0], (int, torch.SymInt, torch.Size)):
+        return torch.tensor(args[0], dtype=self.dtype, device=self.device)
+    return self.new_empty(sizes)
+
+
+def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **rest):
+    """Tensor.new_tensor: torch's own looks for a backend, likewise."""
+    if rest or not _C.is_capturing():
+        return torch._C.TensorBase.new_tensor(
+            self, data, dtype=dtype, device=device, requires_grad=requires_grad, **rest
+        )
+    dtype, device = self.dtype if dtype is None else dtype, self.device if device is None else device
+    if not isinstance(data, torch.Tensor):
+        return torch.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+    warnings.warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+        "sourceTensor.detach().clone().requires_grad_(True), rather than tensor.new_tensor(sourceTensor).",
+        stacklevel=2,
+    )
+    copy = data.detach().to(device=device, dtype=dtype, copy=True)
+    return copy.requires_grad_() if requires_grad else copy
+
+
+def _tolist(self):
+    """Tensor.tolist: under symbolic_numbers, of symbols."""
+    numbers = _C.read_numbers(self) if _C.is_capturing() else None
+    if numbers is None:
+        return torch._C.TensorBase.tolist(self)
+    return _nested(numbers, self.shape)
+
+
+def _nested(numbers, shape):
+    if not shape:
+        return numbers[0]
+    step = len(numbers) // max(shape[0], 1)
+    return [_nested(numbers[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
+
+
+torch.Tensor.new = _new
+torch.Tensor.new_tensor = _new_tensor
+torch.Tensor.tolist = _tolist
+
+
+def _select_symbols(tensor, key):
+    """The view that the symbolic integers of an index select, and what is left of the index; None for other indices.
+
+    torch's own indexing asks for their values, though it selects in the same way, and first.
+    """
+    key = key if type(key) is tuple else (key,)
+    for k in key:
+        if type(k) is torch.Tensor and k.dtype not in (torch.bool, torch.uint8):
+            continue
+        if k is not None and k is not Ellipsis and type(k) not in (int, torch.SymInt, slice):
+            return None
+    fixed = sum(k is not None and k is not Ellipsis for k in key)
+    if fixed > tensor.dim() or sum(k is Ellipsis for k in key) > 1:
+        return None
+    missing, dim, left = tensor.dim() - fixed, 0, []  # left: what tensors among the indices ask for
+    for k in key:
+        if type(k) in (int, torch.SymInt):
+            tensor = tensor.select(dim, k)
+            continue
+        if k is None:
+            tensor = tensor.unsqueeze(dim)
+        elif type(k) is slice:
+            tensor = tensor[(slice(None),) * dim + (k,)]
+        count = missing if k is Ellipsis else 1
+        left += [k if type(k) is torch.Tensor else slice(None)] * count
+        dim += count
+    return tensor, tuple(left) if any(type(k) is torch.Tensor for k in left) else ()
+
+
+def get_item(tensor, key):
+    """tensor[key], with a symbolic integer among the indices; NotImplemented when it is torch's to do."""
+    try:
+        found = _select_symbols(tensor, key)
+    except IndexError:  # torch's message is another one
+        found = None
+    return NotImplemented if found is None else found[0][found[1]] if found[1] else found[0]
+
+
+def set_item(tensor, key, value):
+    """tensor[key] = value, likewise."""
+    try:
+        found = _select_symbols(tensor, key)
+    except IndexError:
+        found = None
+    if found is None:
+        return NotImplemented
+    found[0][found[1] or ...] = value
+
+
+def product(numbers):
+    out = 1
+    for n in numbers:
+        out = out * n
+    return out
+
+
+def is_contiguous(tensor, memory_format=torch.contiguous_format):
+    """Tensor.is_contiguous() for the sizes of this call: with guards, where sizes in general have another answer."""
+    if torch._C.TensorBase.is_contiguous(tensor, memory_format=memory_format):
+        return True
+    sizes, strides, rank = tensor.shape, tensor.stride(), tensor.dim()
+    if memory_format is torch.contiguous_format:
+        if any(n == 0 for n in sizes):
+            return True
+        order = reversed(_range(rank))
+    elif rank == {torch.channels_last: 4, torch.channels_last_3d: 5}.get(memory_format):
+        order = [1, *reversed(_range(2, rank)), 0]
+    else:
+        return False
+    expected = 1
+    for d in order:
+        if strides[d] != expected and sizes[d] != 1:
+            return False
+        if sizes[d] != 1:
+            expected = expected * sizes[d]
+    return True
+
+
+def stride(tensor, *args, **kwargs):
+    """Tensor.stride(): a dimension of size 1 may have any, which is read from memory where that is not laid out by the
+    program; programs for other sizes are guarded to be that."""
+    if any(n < 2 for n in tensor.shape) and not _C.lays_out(tensor):
+        tensor.data_ptr()
+    return torch._C.TensorBase.stride(tensor, *args, **kwargs)
