@@ -98,11 +98,18 @@ class Network {
   std::vector<uint32_t> next_;
 };
 
+// x.clone() of what the caller has: made so that x may be written to before the backward pass.
+bool is_kept_apart(const Graph& graph, const graph::Node& node) {
+  static const graph::OpId clone = graph::op_id("aten::clone");
+  if (node.op != clone) return false;
+  return graph.value(std::get<ValueId>(node.args[0])).kind != graph::Value::Kind::Result;
+}
+
 bool is_cheap(const Graph& graph, ValueId v) {
   const graph::Value& value = graph.value(v);
   if (value.kind != graph::Value::Kind::Result) return false;
   const graph::Node& node = graph.node(value.node);
-  if (node.through_aten || has_effects(node)) return false;
+  if (node.through_aten || has_effects(node) || is_kept_apart(graph, node)) return false;
   const ops::OpDef* def = ops::find(node.op);
   return def != nullptr && (def->op_class == ops::OpClass::Pointwise || def->op_class == ops::OpClass::View);
 }

@@ -42,6 +42,17 @@ return %3
   EXPECT_THAT(found.again, ElementsAre("aten::sin", "aten::exp"));
 }
 
+// The caller may write to the original before the backward pass.
+TEST(Partition, AClonedInputIsSavedItself) {
+  const Cut found = cut(R"crs(%2: f32[s0, 8][8, 1] = aten::clone(%0, none)
+%3: f32[s0, 8][8, 1] = aten::sin(%2)
+return %3
+)crs",
+                        {2, 3});
+  EXPECT_THAT(found.saved, ElementsAre(2));
+  EXPECT_THAT(found.again, ElementsAre("aten::sin"));
+}
+
 TEST(Partition, ProductsAreSavedAndViewsOfParametersAreNot) {
   const Cut found = cut(R"crs(%2: f32[8, 8][1, 8] = aten::t(%1)
 %3: f32[s0, 8][8, 1] = aten::mm(%0, %2)
