@@ -217,7 +217,7 @@ def reset():
     for function in list(_compiled):
         _C.clear_variants(function)
     _C.reset_stats()
-    _C.forget_left_to_autograd()
+    _C.forget_left()
     _C.trim_memory()
 
 

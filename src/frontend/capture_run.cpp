@@ -16,8 +16,10 @@
 #include "frontend/errors.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/left_to_autograd.h"
+#include "frontend/left_whole.h"
 #include "frontend/lives_on.h"
 #include "frontend/location.h"
+#include "frontend/no_collection.h"
 #include "frontend/piece.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
@@ -425,6 +427,8 @@ class CaptureRun final : public PieceMaker {
       PyErr_Clear();
       obstacle = "its state cannot be read";
     }
+    if (!obstacle.empty() && !request_.options.fullgraph && leave_whole(cresset_eval_current()))
+      piece_->variant()->raised = true;  // the next call is captured anew
     if (!obstacle.empty()) {
       piece_->variant()->next = {};
       piece_->refuse(at + " (" + obstacle + ")");
@@ -691,29 +695,6 @@ void install_once() {
   live_totals().ms_setup += now_ms() - begin;
 }
 
-// Capturing makes many objects, none of them garbage in cycles: a full collection in the middle costs more than it all.
-// Under the GIL: how many captures there are, and whether the user wants garbage collected after them.
-int resting = 0;
-bool wanted = false;
-
-// What is in the youngest generation meanwhile was made meanwhile.
-class NoCollection {
- public:
-  NoCollection() : was_enabled_(PyGC_Disable() != 0) {
-    if (resting++ == 0) wanted = was_enabled_;
-    static PyObject *const collect = module_attribute("gc", "collect"), *const youngest = PyLong_FromLong(0);
-    if (was_enabled_ && !PyRef::steal(PyObject_CallOneArg(collect, youngest))) PyErr_Clear();
-  }
-  bool ages_known() const { return was_enabled_; }
-  ~NoCollection() {
-    if (--resting == 0 && wanted) PyGC_Enable();
-  }
-  NoCollection(const NoCollection&) = delete;
-
- private:
-  bool was_enabled_;
-};
-
 struct Capturing {
   Capturing() { install_once(), capturing = true; }
   ~Capturing() { capturing = false; }
@@ -785,15 +766,6 @@ PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& 
   const NoCollection no_collection;
   return CaptureRun(request, no_collection.ages_known())
       .resume(point, std::move(variant), std::move(frames), value, exception);
-}
-
-bool user_collects() { return resting > 0 ? wanted : PyGC_IsEnabled() != 0; }
-
-void set_user_collects(bool now) {
-  if (resting > 0)
-    wanted = now;
-  else
-    now ? PyGC_Enable() : PyGC_Disable();
 }
 
 }  // namespace cresset::frontend

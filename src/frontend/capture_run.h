@@ -40,8 +40,4 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
 // True on the thread that is inside capture_call.
 bool is_capturing();
 
-// Whether the user has garbage collected; it rests while something is captured.
-bool user_collects();
-void set_user_collects(bool wanted);
-
 }  // namespace cresset::frontend

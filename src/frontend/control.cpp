@@ -10,6 +10,7 @@
 #include "bridge/sym_node.h"
 #include "frontend/capture_run.h"
 #include "frontend/equivalents.h"
+#include "frontend/no_collection.h"
 #include "frontend/number_operators.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"

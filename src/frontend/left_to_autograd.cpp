@@ -142,17 +142,10 @@ void add_code(PyObject* callable) {
   if (callable != nullptr && PyFunction_Check(callable)) add(PyFunction_GET_CODE(callable));
 }
 
-// A piece cannot end inside of a checkpoint: what is checkpointed is left to autograd as a whole, from the next capture
-// on. Whether there is one.
-bool leave_checkpoint_around() {
-  for (const CressetActivation* a = cresset_eval_current(); a != nullptr; a = a->caller) {
-    if (a->function == nullptr || way_of(a->function) != Way::Checkpoint) continue;
-    CressetFrameImage image;
-    cresset_eval_image(a, CRESSET_BEFORE, &image);
-    if (image.slot_count > 0 && image.slots[0] != nullptr) add_code(image.slots[0]);
-    return true;
-  }
-  return false;
+const CressetActivation* checkpoint_around(const CressetActivation* innermost) {
+  for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
+    if (a->function != nullptr && way_of(a->function) == Way::Checkpoint) return a;
+  return nullptr;
 }
 
 void add_hooks_of_module(PyObject* object) {
@@ -230,6 +223,16 @@ void leave_nodes_to_autograd(PyObject* nodes) {
   }
 }
 
+bool leave_checkpoint_around(const CressetActivation* innermost) {
+  const CressetActivation* const a = checkpoint_around(innermost);
+  if (a == nullptr) return false;
+  CressetFrameImage image;
+  cresset_eval_image(a, CRESSET_BEFORE, &image);
+  const size_t before = left().size();
+  if (image.slot_count > 0 && image.slots[0] != nullptr) add_code(image.slots[0]);
+  return left().size() != before;
+}
+
 size_t count_left_to_autograd() { return left().size() + retaining().size(); }
 
 bool retains_for_others(PyCodeObject* code) {
@@ -250,7 +253,8 @@ bool brings_function_left_to_autograd(PyObject* callee, const CressetCall& call)
   std::vector<PyObject*> args(call.args, call.args + call.nargs);
   if (bound) args.insert(args.begin(), PyMethod_GET_SELF(callee));
   if (args.size() < 2 || !brings_by(way, args)) return false;
-  return way == Way::Checkpoint || !leave_checkpoint_around();
+  if (way == Way::Checkpoint || checkpoint_around(cresset_eval_current()) == nullptr) return true;
+  return leave_checkpoint_around(cresset_eval_current()), false;
 }
 
 void forget_left_to_autograd() {

@@ -21,6 +21,9 @@ void leave_to_autograd(const RecordRun& seen, bridge::Capture& capture, const st
 PyRef objects_of(const std::vector<torch::autograd::Node*>& nodes);
 // nodes: such a list.
 void leave_nodes_to_autograd(PyObject* nodes);
+// A piece cannot end inside of a checkpoint: what is checkpointed is left to autograd as a whole, from the next capture
+// on. Whether there is one around `innermost` of which that was not known.
+bool leave_checkpoint_around(const CressetActivation* innermost);
 // How many are known: more than before means that the next capture will be another one.
 size_t count_left_to_autograd();
 // callee: the Python function or method that is called, as the evaluator sees it.

@@ -180,6 +180,8 @@ class Session {
   void start(CressetActivation* activation, Operation::Kind kind, int operation);
   int truth(CressetActivation* activation, PyObject* value);
   int same(PyObject* left, PyObject* right);
+  CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
+                              PyObject** result);
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   void add_frame(const ArgSpec& spec, PyObject* parts, const std::function<PyRef(size_t)>& path_of);
   void refuse(std::string why);
@@ -279,6 +281,7 @@ class Session {
   CressetAction ask_layout(CressetActivation* activation, const CressetCall& call, PyObject* question,
                            PyObject** result);
   CressetAction make_number(CressetActivation* activation, const CressetCall& call, PyObject** result);
+  CressetAction call_whole(CressetActivation* activation, const CressetCall& call);
   CressetAction before_call(CressetActivation* activation, const CressetCall& call, PyObject** result);
   // *result: as the evaluator's hook has it.
   void after_call(CressetActivation* activation, const CressetCall& call, PyObject** result, PyObject* exception);

@@ -11,6 +11,7 @@
 #include "frontend/eval/bytecode.h"
 #include "frontend/foreign.h"
 #include "frontend/left_to_autograd.h"
+#include "frontend/left_whole.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/special_cases.h"
@@ -266,8 +267,19 @@ static bool stays_within(const CressetActivation& activation, const CCall& what,
   return std::string_view(what.name) != "retain_grad" || !retains_for_others(activation.code);
 }
 
+// Natively, what it calls included.
+CressetAction Session::call_whole(CressetActivation* activation, const CressetCall& call) {
+  if (existed(call.callable)) learn_function(call.callable);
+  start(activation, Operation::Kind::Call, 0);
+  in_progress_.call = call;
+  capture_->set_location();
+  return capture_->flush(kLeftWhole), CRESSET_NATIVE;
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   note_classes(call);
+  note_callable(activation, call.callable);
+  if (is_left_whole(*activation, call.callable)) return call_whole(activation, call);
   if (PyRef instead = called_instead(*this, *activation, call)) {
     learn_function(PyMethod_Check(instead.get()) ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
     return *result = kept_.emplace_back(std::move(instead)).get(), CRESSET_INSTEAD;

@@ -8,6 +8,7 @@
 #include "frontend/compiled_function.h"
 #include "frontend/equivalents.h"
 #include "frontend/foreign.h"
+#include "frontend/left_whole.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
@@ -149,8 +150,25 @@ static PyRef of_scalars_and_texts(const CressetOperator& op) {
   return of_plain_text(op);
 }
 
+// Natively, what it calls included.
+CressetAction Session::operate_whole(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
+                                     PyObject** result) {
+  start(activation, kind, op.operation);
+  std::copy_n(op.operands, 2, in_progress_.operands);
+  capture_->set_location();
+  capture_->flush(kLeftWhole);
+  PyRef value = perform(in_progress_.kept());
+  in_progress_ = {};
+  if (!value) return after_failure(activation), CRESSET_FAIL;
+  go_on_with(activation, value);
+  return *result = value.release(), CRESSET_RESULT;
+}
+
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
+  if (is_left_whole(*activation, nullptr))
+    if (const std::optional<Operation::Kind> kind = kind_of(op.kind))
+      return operate_whole(activation, op, *kind, result);
   if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
   if (PyRef value = of_scalars_and_texts(op)) return *result = value.release(), CRESSET_RESULT;
   if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;

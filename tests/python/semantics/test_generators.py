@@ -28,7 +28,6 @@ NATIVE = dict.fromkeys(
         "length_breaks",
         "equality_breaks",
         "lru_cache_breaks",
-        "getattr_breaks",
         "torch_function_breaks",
     ],
     BY_C,

@@ -1,0 +1,102 @@
+#include "frontend/left_whole.h"
+
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "frontend/code_origin.h"
+#include "frontend/eval/bytecode.h"
+#include "frontend/left_to_autograd.h"
+#include "frontend/py_objects.h"
+#include "frontend/transforms.h"
+
+namespace cresset::frontend {
+namespace {
+
+// What is called, by its code: a closure is another function at each call. nullptr: an operator.
+PyObject* kind_of(PyObject* callable) {
+  if (callable == nullptr) return nullptr;
+  if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
+  if (PyFunction_Check(callable)) return PyFunction_GET_CODE(callable);
+  return PyType_Check(callable) ? callable : (PyObject*)Py_TYPE(callable);
+}
+
+struct Key {
+  PyObject *code, *kind;
+  int instruction;
+  bool operator==(const Key&) const = default;
+};
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    return reinterpret_cast<size_t>(key.code) * 0x9E3779B97F4A7C15ull ^ reinterpret_cast<size_t>(key.kind) ^
+           static_cast<size_t>(key.instruction);
+  }
+};
+
+// With what keeps the addresses taken.
+std::unordered_map<Key, std::pair<PyRef, PyRef>, KeyHash>& left() {
+  static auto& calls = *new std::unordered_map<Key, std::pair<PyRef, PyRef>, KeyHash>;  // not destroyed after Python
+  return calls;
+}
+
+Key key_of(PyCodeObject* code, int instruction, PyObject* callable) {
+  return {(PyObject*)code, kind_of(callable), instruction};
+}
+
+bool is_operator(int opcode) {
+  return opcode == BINARY_OP || opcode == COMPARE_OP || opcode == CONTAINS_OP || opcode == BINARY_SUBSCR;
+}
+
+// The call or the operator in progress, unless it is another instruction. While a frame runs for it, the activation
+// stands at the last of the cache units behind it.
+std::optional<Key> in_progress(const CressetActivation& activation) {
+  const PyRef code = checked(PyCode_GetCode(activation.code));
+  const auto* units = (const unsigned char*)PyBytes_AS_STRING(code.get());
+  int at = activation.instruction;
+  while (at > 0 && units[2 * at] == CACHE) --at;
+  if (at < 0) return std::nullopt;
+  if (is_operator(units[2 * at])) return key_of(activation.code, at, nullptr);
+  if (cresset_is_call(units[2 * at]) == 0 || activation.user == nullptr) return std::nullopt;
+  return key_of(activation.code, at, static_cast<PyObject*>(activation.user));
+}
+
+// Of torch's functions that enter a level of a transform.
+bool enters_transform(const CressetActivation& activation) {
+  const std::string_view file = path_in_torch(activation.code->co_filename);
+  return file == "_functorch/apis.py" || file == "_functorch/vmap.py" || file == "_functorch/eager_transforms.py";
+}
+
+bool is_library(const CressetActivation& activation) {
+  return !path_in_torch(activation.code->co_filename).empty() || !path_in_cresset(activation.code->co_filename).empty();
+}
+
+// The outermost activation that cannot be rebuilt; nullptr when all can.
+const CressetActivation* outermost_closed(const CressetActivation* innermost) {
+  const CressetActivation* out = nullptr;
+  const bool in_transform = inside_transform();
+  for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
+    if ((a->entered_from_c != 0 && a->caller != nullptr) || (in_transform && enters_transform(*a))) out = a;
+  return out;
+}
+
+}  // namespace
+
+bool leave_whole(const CressetActivation* innermost) {
+  if (leave_checkpoint_around(innermost)) return true;
+  const CressetActivation* at = outermost_closed(innermost);
+  if (at == nullptr) return false;
+  for (at = at->caller; at != nullptr && is_library(*at);) at = at->caller;
+  const std::optional<Key> key = at != nullptr ? in_progress(*at) : std::nullopt;
+  if (!key) return false;
+  constexpr size_t kMost = 1000;  // code that calls make anew would have every call captured
+  if (left().size() >= kMost) return false;
+  return left().emplace(*key, std::pair(PyRef::borrow(key->code), PyRef::borrow(key->kind))).second;
+}
+
+bool is_left_whole(const CressetActivation& activation, PyObject* callable) {
+  return !left().empty() && left().count(key_of(activation.code, activation.instruction, callable)) != 0;
+}
+
+void forget_left_whole() { left().clear(); }
+
+}  // namespace cresset::frontend

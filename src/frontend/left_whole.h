@@ -1,0 +1,23 @@
+// Calls and operators that a piece cannot end inside of: of C code that calls back (a custom function's `apply`, an
+// `__add__` in Python), of torch.func's transforms, of checkpoints. Where one had to, the rest of that call of the
+// program runs natively and nothing is kept of the piece; from the next capture on a piece ends where the program makes
+// the inner call, which is done natively as a whole, and the next one begins behind it.
+#pragma once
+
+#include "frontend/eval/hooks.h"
+
+namespace cresset::frontend {
+
+inline constexpr const char* kLeftWhole = "a call inside of which a piece cannot end";
+
+// Of what is called there, so that leave_whole() knows: borrowed, for as long as the call lasts.
+inline void note_callable(CressetActivation* activation, PyObject* callable) { activation->user = callable; }
+
+// innermost: where a piece has to end, and cannot. Whether there is such a call around it of which that was not known.
+// Under the GIL, as all of this.
+bool leave_whole(const CressetActivation* innermost);
+// callable: nullptr of an operator.
+bool is_left_whole(const CressetActivation& activation, PyObject* callable);
+void forget_left_whole();
+
+}  // namespace cresset::frontend
