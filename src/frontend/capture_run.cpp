@@ -289,7 +289,8 @@ class CaptureRun final : public PieceMaker {
     if (piece_->places_symbols()) session_->place_symbols();
     const std::vector<StateFacts::Input>& inputs = piece_->variant()->facts.inputs();
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (is_structure(inputs[i].given.get()) || is_text(inputs[i].given.get()))
+      if (is_structure(inputs[i].given.get()) || is_text(inputs[i].given.get()) ||
+          inputs[i].spec.kind == ArgSpec::Kind::Opaque)
         session_->add_argument(inputs[i].spec, inputs[i].given.get(),
                                checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
     return true;

@@ -180,8 +180,7 @@ class Session {
   void start(CressetActivation* activation, Operation::Kind kind, int operation);
   int truth(CressetActivation* activation, PyObject* value);
   int same(PyObject* left, PyObject* right);
-  CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
-                              PyObject** result);
+  CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   void add_frame(const ArgSpec& spec, PyObject* parts, const std::function<PyRef(size_t)>& path_of);
   void refuse(std::string why);

@@ -150,10 +150,11 @@ static PyRef of_scalars_and_texts(const CressetOperator& op) {
   return of_plain_text(op);
 }
 
-// Natively, what it calls included.
-CressetAction Session::operate_whole(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
-                                     PyObject** result) {
-  start(activation, kind, op.operation);
+// Where it was left whole: natively, what it calls included.
+CressetAction Session::operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
+  const std::optional<Operation::Kind> kind = kind_of(op.kind);
+  if (!kind || !is_left_whole(*activation, nullptr)) return operate(activation, op, result);
+  start(activation, *kind, op.operation);
   std::copy_n(op.operands, 2, in_progress_.operands);
   capture_->set_location();
   capture_->flush(kLeftWhole);
@@ -166,9 +167,6 @@ CressetAction Session::operate_whole(CressetActivation* activation, const Cresse
 
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
-  if (is_left_whole(*activation, nullptr))
-    if (const std::optional<Operation::Kind> kind = kind_of(op.kind))
-      return operate_whole(activation, op, *kind, result);
   if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
   if (PyRef value = of_scalars_and_texts(op)) return *result = value.release(), CRESSET_RESULT;
   if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;
@@ -380,7 +378,7 @@ struct SessionHooks {
   static CressetAction before_operator(void* s, CressetActivation* activation, const CressetOperator* op,
                                        PyObject** result) {
     CressetAction action = CRESSET_RUN;
-    const int done = guarded(s, [&](Session& session) { action = session.operate(activation, *op, result); });
+    const int done = guarded(s, [&](Session& session) { action = session.operate_whole(activation, *op, result); });
     return done < 0 ? CRESSET_FAIL : action;
   }
   static int read_next(void* s, CressetActivation*, PyObject* iterator, PyObject*) {

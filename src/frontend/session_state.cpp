@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 
@@ -24,7 +25,7 @@ void Session::note_looks() {
     const bool looked = is_looked_into(object);
     if (spec->kind != ArgSpec::Kind::Opaque)
       spec->looked = looked;
-    else if (looked)
+    else if (looked && !is_foreign(object))  // into that no piece looks
       spec->object = PyRef::borrow(object);
   }
 }

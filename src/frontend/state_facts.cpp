@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "frontend/c_functions.h"
+#include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
 
@@ -217,7 +218,7 @@ bool varied(PyObject* then, PyObject* now) {
   if (then == now || Py_TYPE(then) != Py_TYPE(now)) return is_plain_tensor(then) && is_plain_tensor(now) && then != now;
   if (is_plain_tensor(now)) return true;
   if (PyLong_CheckExact(now) || PyFloat_CheckExact(now)) return !same_constant(then, now);
-  if (!PyTuple_Check(now)) return is_structure(now);
+  if (!PyTuple_Check(now)) return is_structure(now) || is_foreign(now);
   if (!is_structure(now) || PyTuple_GET_SIZE(then) != PyTuple_GET_SIZE(now)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(now); ++i)
     if (varied(PyTuple_GET_ITEM(then, i), PyTuple_GET_ITEM(now, i))) return true;

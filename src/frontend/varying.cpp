@@ -166,6 +166,9 @@ void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder,
     } else if (is_structure(now) && has_place) {
       builder.symbolic_ints = numbers ? &varying.ints : nullptr;
       spec = spec_in_state(builder, varying, now, spec.path);
+    } else if (is_foreign(now) && has_place) {  // an array that the program replaces: handed on, any of its type
+      spec.kind = ArgSpec::Kind::Opaque;
+      spec.type = PyRef::borrow((PyObject*)Py_TYPE(now));
     } else {
       continue;
     }

@@ -8,6 +8,7 @@ import dataclasses
 import enum
 import typing
 
+import numpy as np
 import torch
 from programs_whole import data, program
 from torch import nn
@@ -455,3 +456,23 @@ def cached_functions_of_numbers_in_state(compiled):
     f = compiled(lambda x: x.sum() * table(held.n))
     for held.n in (4, 4, 6, 8, 6, 10, 4):
         yield f(torch.ones(2))
+
+
+@steady
+def arrays_replaced(compiled):
+    held = Held(mean=np.zeros(3), table={"w": np.ones(3)}, row=[np.arange(3)], seen=None)
+
+    @compiled
+    def f(x):
+        mean = torch.from_numpy(held.mean).float()
+        held.seen = held.mean
+        return (x - mean) * torch.from_numpy(held.table["w"]) + torch.as_tensor(held.row[0])
+
+    for i in range(12):
+        held.mean = np.full(3, 0.5 * i)
+        if i % 2:
+            held.table["w"] = np.full(3, 1.0 + i)
+        held.row[0] = np.arange(3) + i
+        yield f(data(i, 2, 3)), held.seen is held.mean
+        held.mean += 1.0
+        yield f(data(i, 2, 3))

@@ -1,5 +1,5 @@
-"""The programs of programs_whole.py and programs_moving_state.py, against eager: what they yield, print and draw, and how
-often they compile."""
+"""The programs of programs_whole.py and of the tables that have its form, against eager: what they yield, print and
+draw, and how often they compile."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import re
 import pytest
 import torch
 from described import Describer, same_text
+from programs_control import PROGRAMS as CONTROL
+from programs_everyday import PROGRAMS as EVERYDAY
 from programs_moving_state import PROGRAMS as MOVING
+from programs_scripts import PROGRAMS as SCRIPTS
 from programs_whole import PROGRAMS as WHOLE
 
 import cresset
 
-PROGRAMS = {**WHOLE, **MOVING}
+PROGRAMS = {**WHOLE, **MOVING, **SCRIPTS, **EVERYDAY, **CONTROL}
 
 
 def run(program, compiled):
