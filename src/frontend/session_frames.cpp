@@ -116,10 +116,12 @@ CressetAction Session::enter(CressetActivation& activation) {
     default:
       break;
   }
-  if (activation.instruction >= 0 || activation.function == nullptr || !existed(activation.function))
+  // That a generator's frame starts is not told: it is resumed behind its first instructions.
+  if ((activation.instruction >= 0 && !activation.is_generator) || activation.function == nullptr ||
+      !existed(activation.function))
     return CRESSET_RUN;
   facts_->classes().function(activation.function);
-  if (activation.entered_from_c) learn_defaults(activation);
+  if (activation.entered_from_c && activation.instruction < 0) learn_defaults(activation);
   PyObject* closure = PyFunction_GET_CLOSURE(activation.function);
   for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) learn(PyTuple_GET_ITEM(closure, i));
   return CRESSET_RUN;

@@ -614,3 +614,37 @@ def lazy_tables_of_positions(compiled):
     f = compiled(rotary)
     for i in range(16):
         yield f(data(i, [3, 5, 3, 7][i % 4], 4)), sorted(k[0] for k in rotary._cache)
+
+
+@steady
+def cells_of_generators(compiled):
+    """Of generator functions that were there before: what they close over may change between calls."""
+    scales, shifts, kinds = {"a": 2.0, "b": 3.0}, [0.0], {"s": (Held, {"by": 2.0})}
+    factor = 1.0
+
+    def layers(names):
+        for name in names:
+            yield scales[name] * factor
+
+    def held(names):
+        for name in names:
+            cls, options = kinds[name]
+            yield cls(**options)
+
+    @contextlib.contextmanager
+    def shifted(x):
+        yield x + shifts[0]
+
+    @compiled
+    def f(x):
+        for scale in layers("ab"):
+            x = x * scale
+        with shifted(x) as y:
+            return sum((y * h.by for h in held("s")), y)
+
+    for i in range(16):
+        scales["a"] += 1
+        shifts[0] = 0.5 * i
+        kinds["s"][1]["by"] = 1.0 + i
+        factor = 1.0 - 0.1 * i
+        yield f(data(i, 2))

@@ -762,7 +762,7 @@ def contrastive_queue(compiled):
         yield loss, queue.keys, queue.at
 
 
-@bounded
+@steady
 def profiler_sections(compiled):
     times, clock = collections.defaultdict(list), iter(range(10**6))
 
