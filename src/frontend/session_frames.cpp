@@ -121,7 +121,7 @@ CressetAction Session::enter(CressetActivation& activation) {
       !existed(activation.function))
     return CRESSET_RUN;
   facts_->classes().function(activation.function);
-  if (activation.entered_from_c && activation.instruction < 0) learn_defaults(activation);
+  if (activation.entered_from_c || activation.is_generator) learn_defaults(activation);
   PyObject* closure = PyFunction_GET_CLOSURE(activation.function);
   for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) learn(PyTuple_GET_ITEM(closure, i));
   return CRESSET_RUN;

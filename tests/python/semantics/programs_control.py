@@ -648,3 +648,27 @@ def cells_of_generators(compiled):
         kinds["s"][1]["by"] = 1.0 + i
         factor = 1.0 - 0.1 * i
         yield f(data(i, 2))
+
+
+@steady
+def defaults_of_generators_and_named_tuples(compiled):
+    values, named = [1.0, 2.0], collections.namedtuple("Named", "held values")
+    both = named(Held(n=1), values)
+
+    def each(of=values, *, more=both):
+        yield of[0]
+        yield more.values[1] + more.held.n
+
+    @contextlib.contextmanager
+    def around(of=values):
+        yield of[1]
+
+    @compiled
+    def f(x):
+        with around() as factor, contextlib.ExitStack() as stack:
+            return sum(each(), x) * factor * stack.enter_context(around()), both.values[0] * len(both)
+
+    for i in range(12):
+        values[0], both.held.n = 0.5 * i, i
+        values[1] *= 0.9
+        yield f(data(i, 2))
