@@ -8,11 +8,10 @@ from .. import _C
 
 def _of_bits(name, pinned):
     def operator(self, other):
-        if type(other) in (int, torch.SymInt):
-            if "shift" not in name or type(other) is not int:  # by a number they are products and quotients
-                made = _C._computed(name[2:-2], self, other)
-                if made is not None:
-                    return made
+        by_number = "shift" in name and type(other) is int  # products and quotients
+        made = _C._computed(name[2:-2], self, other) if type(other) in (int, torch.SymInt) and not by_number else None
+        if made is not None:
+            return made
         return pinned(self, other)
 
     return operator
