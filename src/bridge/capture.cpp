@@ -19,6 +19,7 @@
 #include "graph/text.h"
 #include "ops/complex.h"
 #include "ops/op_def.h"
+#include "sym/explain.h"
 
 namespace cresset::bridge {
 namespace {
@@ -299,6 +300,23 @@ std::optional<bool> Capture::decide(const FloatExpr::Ref& left, FloatRelation re
   if (float_guards_.size() >= kMost) return std::nullopt;
   set_location();
   return float_guards_.emplace_back(left, relation, right, current_reason().location).expected();
+}
+
+std::optional<sym::ExprId> Capture::computed_number(const FloatExpr::Ref& made) {
+  for (const SymbolBinding& s : symbols_)
+    if (s.source.kind == runtime::SymbolSource::Kind::Computed && computed_[s.source.position].same(*made))
+      return env().pool().var(s.var);
+  constexpr size_t kMost = 128;
+  if (computed_.size() >= kMost || !ComputedNumber::is_whole(made->number)) return std::nullopt;
+  std::vector<std::string> names;
+  for (const graph::ValueId input : graph_->inputs) names.push_back(graph_->value(input).name);
+  const sym::VarNames sources = sym::source_names(env());
+  std::string source = made->text(names, [&](sym::ExprId size) { return sym::to_string(env().pool(), size, sources); });
+  const sym::ExprId e = env().new_backed(std::move(source), static_cast<int64_t>(made->number), sym::Interval::all());
+  const auto position = static_cast<uint32_t>(computed_.size());
+  computed_.emplace_back(made);
+  symbols_.push_back({env().pool().var_of(e), {runtime::SymbolSource::Kind::Computed, position, 0}});
+  return e;
 }
 
 at::Tensor Capture::lift(const at::Tensor& real) {

@@ -95,6 +95,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // How two floats compare, in this call and in those that the program is to serve. nullopt: there are too many such
   // guards.
   std::optional<bool> decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right);
+  // The symbol of a whole number that floats and sizes give. nullopt: it is none, or there are too many.
+  std::optional<sym::ExprId> computed_number(const FloatExpr::Ref& made);
   // The stand-in of a real tensor met on the way; the tensor is held by the compiled code.
   at::Tensor lift(const at::Tensor& real);
   void name_constant(const at::Tensor& real, std::string name) { names_[real.unsafeGetTensorImpl()] = std::move(name); }
@@ -319,6 +321,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<at::Tensor> real_inputs_;
   std::vector<DataRead> data_reads_;
   std::vector<FloatGuard> float_guards_;
+  std::vector<ComputedNumber> computed_;
   std::vector<DataDependentCall> data_calls_;
   std::vector<StatedFact> facts_;
   std::shared_ptr<Backward> backward_;

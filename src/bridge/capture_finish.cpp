@@ -222,6 +222,7 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once)
   out.graph = std::move(graph_);
   out.data_reads = std::move(data_reads_);
   out.float_guards = std::move(float_guards_);
+  out.computed = std::move(computed_);
   out.data_calls = std::move(data_calls_);
   out.facts = std::move(facts_);
   out.backward = finished_backward(outputs);

@@ -330,11 +330,8 @@ class Call {
   sym::ExprId wrapped_index(const TraceTensor& parent, size_t d, const Arg& arg) {
     const sym::ExprId index = std::get<sym::ExprId>(arg);
     sym::ExprPool& pool = capture_.env().pool();
-    // What data gives is taken to count from the front, which the program checks when it runs.
-    if (!capture_.is_callers(parent) && !capture_.env().hint(index)) {
-      capture_.env().assume(pool.ge(index, pool.constant(0)), "an index that data gives is negative");
-      return index;
-    }
+    if (!capture_.env().hint(index) && !capture_.env().known_true(pool.ge(index, pool.constant(0))))
+      return ops::from_either_end(pool, index, parent.type().sizes[d]);
     return negative(index) ? capture_.env().pool().add(index, parent.type().sizes[d]) : index;
   }
   sym::ExprId slice_offset(const TraceTensor& parent, const std::vector<Arg>& args) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bridge/capture_costs.h"
+#include "bridge/computed_number.h"
 #include "bridge/extent.h"
 #include "bridge/float_guard.h"
 #include "graph/graph.h"
@@ -119,6 +120,7 @@ struct Captured {
   std::vector<OutputSpec> outputs;
   std::vector<DataRead> data_reads;
   std::vector<FloatGuard> float_guards;
+  std::vector<ComputedNumber> computed;  // where symbols come from
   std::vector<DataDependentCall> data_calls;
   std::vector<StatedFact> facts;
   std::shared_ptr<const Backward> backward;  // null: no result wants gradients

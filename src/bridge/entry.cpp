@@ -154,6 +154,11 @@ void Entry::make_shape_guards() {
   for (const FloatGuard& g : captured_.float_guards)
     in_floats.insert(in_floats.end(), g.sizes().begin(), g.sizes().end());
   if (!in_floats.empty()) float_sizes_ = sym::SizeProgram::compile(env_->pool(), in_floats, slot_map(symbols_));
+  for (uint32_t slot = 0; slot < symbols_.size(); ++slot) {
+    if (symbols_[slot].source.kind != runtime::SymbolSource::Kind::Computed) continue;
+    const ComputedNumber& number = captured_.computed[symbols_[slot].source.position];
+    computed_.emplace_back(slot, sym::SizeProgram::compile(env_->pool(), number.sizes(), slot_map(symbols_)));
+  }
   if (log::enabled(log::Area::Guards))
     for (const std::string& text : guard_texts()) log::write(log::Area::Guards, text);
 }
@@ -303,6 +308,33 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
     if (why != nullptr) *why = constant->name + ": it is written, and shares memory with an argument";
     return false;
   }
+  fill_symbols(inputs, ints, symbols);
+  const sym::Symbol* const uncomputed = failed_computation(inputs, symbols);
+  const int64_t failed = guard_program_.first_zero(symbols);
+  if (failed < 0 && uncomputed != nullptr) {
+    if (why != nullptr) *why = "expected a whole number: " + uncomputed->source;
+    return false;
+  }
+  if (failed < 0) {
+    for (const DataGuard& guard : data_guards_) {
+      if (guard.holds(inputs, symbols)) continue;
+      if (why != nullptr) *why = "a number read from tensor data at " + guard.location() + " is another one";
+      return false;
+    }
+    const int64_t missed = failed_float_guard(inputs, symbols);
+    if (missed >= 0 && why != nullptr)
+      *why = "expected " + text_of(captured_.float_guards[static_cast<size_t>(missed)]);
+    return missed < 0;
+  }
+  if (why != nullptr) {
+    std::unordered_map<sym::VarId, int64_t> values;
+    for (size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i].var] = symbols[i];
+    *why = sym::explain_failure(*env_, guards_[static_cast<size_t>(failed)], values);
+  }
+  return false;
+}
+
+void Entry::fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols) const {
   for (size_t i = 0; i < symbols_.size(); ++i) {
     const runtime::SymbolSource& source = symbols_[i].source;
     switch (source.kind) {
@@ -322,26 +354,23 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
       case runtime::SymbolSource::Kind::ConstantSize:
         symbols[i] = captured_.constants[source.position].size(source.dim);
         break;
+      case runtime::SymbolSource::Kind::Computed:
+        break;  // below, of the others
     }
   }
-  const int64_t failed = guard_program_.first_zero(symbols);
-  if (failed < 0) {
-    for (const DataGuard& guard : data_guards_) {
-      if (guard.holds(inputs, symbols)) continue;
-      if (why != nullptr) *why = "a number read from tensor data at " + guard.location() + " is another one";
-      return false;
-    }
-    const int64_t missed = failed_float_guard(inputs, symbols);
-    if (missed >= 0 && why != nullptr)
-      *why = "expected " + text_of(captured_.float_guards[static_cast<size_t>(missed)]);
-    return missed < 0;
+}
+
+// The first number that the call's floats and sizes do not give; it is 0 then. nullptr: they give all.
+const sym::Symbol* Entry::failed_computation(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) const {
+  const sym::Symbol* failed = nullptr;
+  for (const auto& [slot, sizes_of] : computed_) {
+    c10::SmallVector<int64_t, 16> sizes(sizes_of.output_count());
+    if (!sizes.empty()) sizes_of.run(symbols, sizes.data());
+    const std::optional<int64_t> value = captured_.computed[symbols_[slot].source.position].value(inputs, sizes.data());
+    symbols[slot] = value.value_or(0);
+    if (!value && failed == nullptr) failed = env_->symbol(symbols_[slot].var);
   }
-  if (why != nullptr) {
-    std::unordered_map<sym::VarId, int64_t> values;
-    for (size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i].var] = symbols[i];
-    *why = sym::explain_failure(*env_, guards_[static_cast<size_t>(failed)], values);
-  }
-  return false;
+  return failed;
 }
 
 // The first one that does not hold; -1: all do.

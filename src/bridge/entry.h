@@ -108,6 +108,8 @@ class Entry {
   void validate();
   bool tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::ArrayRef<at::Tensor> inputs,
                       std::string* why) const;
+  void fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols) const;
+  const sym::Symbol* failed_computation(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) const;
   int64_t failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
   const TensorGuard* overlapping_constant(c10::ArrayRef<at::Tensor> inputs) const;
   bool overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const;
@@ -122,8 +124,9 @@ class Entry {
   std::vector<SymbolBinding> symbols_;
   std::vector<sym::GuardFact> guards_;
   sym::SizeProgram guard_program_;
-  sym::SizeProgram float_sizes_;  // of all float guards, one after the other
-  sym::SizeProgram assertions_;   // on the caller's sizes; those on data are the stages'
+  sym::SizeProgram float_sizes_;                                 // of all float guards, one after the other
+  std::vector<std::pair<uint32_t, sym::SizeProgram>> computed_;  // numbers: slot, and what each is made of, in order
+  sym::SizeProgram assertions_;                                  // on the caller's sizes; those on data are the stages'
   std::vector<std::string> assertion_texts_;
   std::vector<uint32_t> program_slots_;  // Program::symbols -> our slots
   bool program_slots_identity_ = true;

@@ -1,6 +1,7 @@
 #include "bridge/sym_node.h"
 
 #include <ATen/ops/pow.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <cmath>
 #include <functional>
@@ -230,11 +231,11 @@ c10::SymNode SymNode::truediv(const c10::SymNode& other) {
   return ratio(expr_, divisor(*env_, operand(other), "division by zero"));
 }
 c10::SymNode SymNode::floordiv(const c10::SymNode& other) {
-  if (involves_float(other)) return float_op(other, [](double a, double b) { return std::floor(a / b); });
+  if (involves_float(other)) return float_op(other, float_ops::kFloorDivide.apply);
   return make(Type::Int, pool().floor_div(expr_, divisor(*env_, operand(other), "integer division or modulo by zero")));
 }
 c10::SymNode SymNode::mod(const c10::SymNode& other) {
-  if (involves_float(other)) return float_op(other, [](double a, double b) { return a - b * std::floor(a / b); });
+  if (involves_float(other)) return float_op(other, float_ops::kRemainder.apply);
   return make(Type::Int, pool().mod(expr_, divisor(*env_, operand(other), "integer modulo by zero")));
 }
 // A positive size to the power of a number is a Value, which pins the size when it is looked at (look()).
@@ -259,6 +260,8 @@ c10::SymNode SymNode::pow(const c10::SymNode& other) {
   });
 }
 c10::SymNode SymNode::pow_by_natural(const c10::SymNode& other) {
+  if (SymNode* exponent = ours(other); exponent != nullptr && !pool().is_const(env_->simplify(exponent->expr_)))
+    if (c10::SymNode power = computed(float_ops::kIntPower, exponent)) return power;
   const int64_t exponent = other->guard_int(__FILE__, __LINE__);
   sym::ExprId result = pool().constant(1);
   for (int64_t i = 0; i < exponent; ++i) {
@@ -399,19 +402,20 @@ c10::SymNode SymNode::rounded_product(bool up) {
     const sym::ExprId denominator = pool().constant(scale->denominator);
     return make(Type::Int, up ? pool().ceil_div(product, denominator) : pool().floor_div(product, denominator));
   }
+  if (c10::SymNode symbol = computed(up ? float_ops::kCeil : float_ops::kFloor, nullptr)) return symbol;
   const double product = guard_float(__FILE__, __LINE__);
   return make(Type::Int, pool().constant(as_int64(up ? std::ceil(product) : std::floor(product))));
 }
 
 c10::SymNode SymNode::ceil() {
-  if (type_ == Type::Value) return make(Type::Int, pool().constant(rounded(float_ops::kCeil)));
+  if (type_ == Type::Value) return whole(float_ops::kCeil);
   if (type_ == Type::Scaled) return rounded_product(true);
   if (type_ == Type::Ratio) return make(Type::Int, pool().ceil_div(expr_, denominator_));
   if (type_ == Type::Float) return make(Type::Int, pool().constant(as_int64(std::ceil(value_))));
   return clone();
 }
 c10::SymNode SymNode::floor() {
-  if (type_ == Type::Value) return make(Type::Int, pool().constant(rounded(float_ops::kFloor)));
+  if (type_ == Type::Value) return whole(float_ops::kFloor);
   if (type_ == Type::Scaled) return rounded_product(false);
   if (type_ == Type::Ratio) return make(Type::Int, pool().floor_div(expr_, denominator_));
   if (type_ == Type::Float) return make(Type::Int, pool().constant(as_int64(std::floor(value_))));
@@ -490,7 +494,16 @@ int64_t SymNode::truncated() {
   return floor()->guard_int(__FILE__, __LINE__);
 }
 
+// The derivative of a view by strides asks of each size whether it is 0 or 1, to leave dimensions out, and which
+// strides are larger, to see whether elements are shared. What it does for sizes in general is right for these, too.
+static bool differentiates_strided_view() {
+  const auto node = torch::autograd::get_current_node();
+  return node != nullptr && node->name() == "AsStridedBackward0";
+}
+
 bool SymNode::guard_bool(const char*, int64_t) {
+  if (type_ == Type::Bool && !env_->statically_known(expr_) && differentiates_strided_view())
+    if (const std::optional<bool> answer = sym::known_for_general_sizes(*env_, expr_)) return *answer;
   if (type_ == Type::Value)
     if (const std::optional<bool> answer = decided(number(0), FloatRelation::NotEqual)) return *answer;
   if (is_float()) return guard_float(__FILE__, __LINE__) != 0;

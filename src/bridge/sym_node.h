@@ -45,6 +45,10 @@ class SymNode final : public c10::SymNodeImpl {
   static at::Tensor operand_of(const c10::SymNode& node);
   // A function of Python's module math, where it gives a Value; null otherwise.
   static c10::SymNode function_of(std::string_view name, const c10::SymNode& node);
+  // A whole number that `op` (float_ops::whole_op) gives of symbols, as a symbol; null where it cannot be one.
+  static c10::SymNode whole_of(std::string_view op, const c10::SymNode& a, const c10::SymNode& b);
+  // `a // b` or `a % b`, where one is a float; null where only the numbers tell.
+  static c10::SymNode with_remainder(bool quotient, const c10::SymNode& a, const c10::SymNode& b);
   // math.isfinite(), math.isinf(), math.isnan(), as a guard; nullopt where only the number tells.
   static std::optional<bool> kind_of(std::string_view name, const c10::SymNode& node);
   static c10::SymInt make_int(const Env& env, sym::ExprId expr);  // a plain int when constant
@@ -65,6 +69,7 @@ class SymNode final : public c10::SymNodeImpl {
     return OfSizes{expr_, denominator_, type_ == Type::Scaled ? value_ : 1.0};
   }
 
+  bool is_value() const { return type_ == Type::Value; }
   sym::ExprId expr() const { return expr_; }
   const Env& env() const { return env_; }
 
@@ -161,7 +166,11 @@ class SymNode final : public c10::SymNodeImpl {
   std::optional<bool> decided(const c10::SymNode& other, FloatRelation relation);
   // The whole number that a Value is rounded to, as a guard.
   int64_t rounded(const FloatOp& rounding);
-  static int64_t as_int64(double whole);  // throws BeyondInt64, also where it is no number
+  // The whole number that `op` gives of this and `other` (nullptr: of this), as a symbol (computed_number.h); null
+  // where there is none.
+  c10::SymNode computed(const FloatOp& op, SymNode* other);
+  c10::SymNode whole(const FloatOp& rounding);  // of a Value: a symbol, or pinned
+  static int64_t as_int64(double whole);        // throws BeyondInt64, also where it is no number
   double pinned(const c10::SymNode& node) const;
   struct Quotient {
     sym::ExprId numerator, denominator;
@@ -205,6 +214,8 @@ at::Tensor subtract_tensors(const at::Tensor& a, const at::Tensor& b);
 at::Tensor multiply_tensors(const at::Tensor& a, const at::Tensor& b);
 at::Tensor divide_tensors(const at::Tensor& a, const at::Tensor& b);
 at::Tensor power_tensors(const at::Tensor& a, const at::Tensor& b);
+at::Tensor floor_divide_tensors(const at::Tensor& a, const at::Tensor& b);
+at::Tensor remainder_tensors(const at::Tensor& a, const at::Tensor& b);
 
 // A condition that needs a value only data can give was asked for.
 // Python has an exception of its own for it.

@@ -1,24 +1,36 @@
 // Floats that a caller or data gives: tensors of one f64 in the graph, whose arithmetic is that of Python's floats.
+#include <ATen/ops/acos.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/asin.h>
+#include <ATen/ops/asinh.h>
 #include <ATen/ops/atan.h>
 #include <ATen/ops/cos.h>
+#include <ATen/ops/cosh.h>
 #include <ATen/ops/div.h>
+#include <ATen/ops/erf.h>
+#include <ATen/ops/erfc.h>
 #include <ATen/ops/exp.h>
+#include <ATen/ops/exp2.h>
 #include <ATen/ops/expm1.h>
+#include <ATen/ops/floor_divide.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/lgamma.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/log10.h>
 #include <ATen/ops/log1p.h>
 #include <ATen/ops/log2.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/remainder.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sin.h>
+#include <ATen/ops/sinh.h>
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/tan.h>
 #include <ATen/ops/tanh.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "bridge/capture.h"
@@ -54,6 +66,8 @@ at::Tensor subtract_tensors(const at::Tensor& a, const at::Tensor& b) { return a
 at::Tensor multiply_tensors(const at::Tensor& a, const at::Tensor& b) { return at::mul(a, b); }
 at::Tensor divide_tensors(const at::Tensor& a, const at::Tensor& b) { return at::div(a, b); }
 at::Tensor power_tensors(const at::Tensor& a, const at::Tensor& b) { return at::pow(a, b); }
+at::Tensor floor_divide_tensors(const at::Tensor& a, const at::Tensor& b) { return at::floor_divide(a, b); }
+at::Tensor remainder_tensors(const at::Tensor& a, const at::Tensor& b) { return at::remainder(a, b); }
 
 c10::SymNode SymNode::make_value(const Env& env, at::Tensor tensor, std::optional<Known> known) {
   auto node = c10::make_intrusive<SymNode>(env, Type::Value, env->pool().constant(0));
@@ -142,7 +156,10 @@ const Function* function_named(std::string_view name) {
   static const Function table[] = {CRESSET_FUNCTION(sqrt),  CRESSET_FUNCTION(exp),  CRESSET_FUNCTION(expm1),
                                    CRESSET_FUNCTION(log),   CRESSET_FUNCTION(log2), CRESSET_FUNCTION(log10),
                                    CRESSET_FUNCTION(log1p), CRESSET_FUNCTION(cos),  CRESSET_FUNCTION(sin),
-                                   CRESSET_FUNCTION(tan),   CRESSET_FUNCTION(tanh), CRESSET_FUNCTION(atan)};
+                                   CRESSET_FUNCTION(tan),   CRESSET_FUNCTION(tanh), CRESSET_FUNCTION(atan),
+                                   CRESSET_FUNCTION(sinh),  CRESSET_FUNCTION(cosh), CRESSET_FUNCTION(asinh),
+                                   CRESSET_FUNCTION(acos),  CRESSET_FUNCTION(asin), CRESSET_FUNCTION(erf),
+                                   CRESSET_FUNCTION(erfc),  CRESSET_FUNCTION(exp2), CRESSET_FUNCTION(lgamma)};
 #undef CRESSET_FUNCTION
   for (const Function& function : table)
     if (name == function.op.name) return &function;
@@ -238,6 +255,49 @@ int64_t SymNode::rounded(const FloatOp& rounding) {
     if (ours(node)->decided(number(whole), FloatRelation::Equal)) return static_cast<int64_t>(whole);
   }
   return as_int64(rounding.apply(look(), 0));
+}
+
+c10::SymNode SymNode::computed(const FloatOp& op, SymNode* other) {
+  Capture* capture = Capture::current();
+  if (capture == nullptr || capture->closed() || capture->env_ptr() != env_ || !capture->sizes_stay_free) return {};
+  if (is_bool() || (other != nullptr && (other->env_ != env_ || other->is_bool()))) return {};
+  const std::optional<Known> a = as_known(), b = other != nullptr ? other->as_known() : a;
+  if (!a || !b || a->made_by == nullptr || b->made_by == nullptr) return {};
+  const auto varies = [&](const Known& known) {
+    return known.arguments != 0 || std::any_of(known.sizes.begin(), known.sizes.end(), [&](sym::ExprId size) {
+             return !pool().is_const(env_->simplify(size));
+           });
+  };
+  if (!varies(*a) && !varies(*b)) return {};
+  const FloatExpr::Ref made = FloatExpr::make(op, a->made_by, b->made_by);
+  const std::optional<sym::ExprId> symbol = made != nullptr ? capture->computed_number(made) : std::nullopt;
+  return symbol ? make(Type::Int, *symbol) : c10::SymNode();
+}
+
+c10::SymNode SymNode::whole(const FloatOp& rounding) {
+  if (c10::SymNode symbol = computed(rounding, nullptr)) return symbol;
+  return make(Type::Int, pool().constant(rounded(rounding)));
+}
+
+c10::SymNode SymNode::whole_of(std::string_view name, const c10::SymNode& first, const c10::SymNode& second) {
+  const c10::SymNode a = unwrapped(first), b = second ? unwrapped(second) : c10::SymNode();
+  SymNode *const mine = ours(a), *const theirs = b ? ours(b) : nullptr;
+  const FloatOp* const op = float_ops::whole_op(name);
+  if (op == nullptr || mine == nullptr || (b && theirs == nullptr)) return {};
+  if (name != "round" && (mine->is_float() || (theirs != nullptr && theirs->is_float()))) return {};
+  return mine->computed(*op, theirs);
+}
+
+c10::SymNode SymNode::with_remainder(bool quotient, const c10::SymNode& first, const c10::SymNode& second) {
+  const c10::SymNode a = unwrapped(first), b = unwrapped(second);
+  SymNode *const mine = ours(a), *const theirs = ours(b);
+  if (mine == nullptr || theirs == nullptr || mine->env_ != theirs->env_) return {};
+  const std::optional<bool> zero = theirs->type_ == Type::Float
+                                       ? std::optional(theirs->value_ == 0)
+                                       : theirs->decided(theirs->number(0), FloatRelation::Equal);
+  if (zero.value_or(true)) return {};
+  return quotient ? mine->value_op(b, &floor_divide_tensors, float_ops::kFloorDivide)
+                  : mine->value_op(b, &remainder_tensors, float_ops::kRemainder);
 }
 
 double SymNode::look() {

@@ -693,6 +693,7 @@ void install_once() {
   bridge::set_symbolic_numbers(&symbolic_number);
   answer_torch_function_quickly();
   import_module("cresset._capture_patches");
+  import_module("cresset._forms.arithmetic");
   live_totals().ms_setup += now_ms() - begin;
 }
 

@@ -187,6 +187,14 @@ PyObject* make_number_operator(PyObject*, PyObject* args) {
   return number_operator(type, name, otherwise);
 }
 
+PyObject* computed(PyObject*, PyObject* args) {
+  const char* name;
+  PyObject *a, *b = nullptr;
+  if (PyArg_ParseTuple(args, "sO|O", &name, &a, &b) == 0) return nullptr;
+  PyRef number = computed_number(name, a, b);
+  return number ? number.release() : Py_NewRef(Py_None);
+}
+
 PyObject* collects(PyObject*, PyObject* wanted) {
   if (wanted == Py_None) return PyBool_FromLong(user_collects());
   return set_user_collects(wanted == Py_True), Py_NewRef(Py_None);
@@ -236,6 +244,8 @@ PyMethodDef functions[] = {
     {"_show_as", show_as, METH_VARARGS, "Gives a class of symbolic numbers the `__class__` of the plain ones."},
     {"_number_operator", make_number_operator, METH_VARARGS,
      "A method of symbolic ints for this class, with the function that does what it does not."},
+    {"_computed", computed, METH_VARARGS,
+     "The symbol of what an operation on bits, a shift, a remainder gives of symbols; None where there is none."},
     {"_collects", collects, METH_O,
      "Whether garbage is collected where nothing is captured; of True or False: is now."},
     {"_assign", assign, METH_VARARGS, "owner.name = value"},

@@ -61,6 +61,37 @@ PyObject* python_number(const c10::SymNode& node) {
   return py::reinterpret_borrow<py::object>(type)(py::cast(node)).release().ptr();
 }
 
+// Two numbers of which one is a symbol of ours, as nodes; null where they are not.
+std::pair<c10::SymNode, c10::SymNode> nodes_of(PyObject* a, PyObject* b) {
+  const auto is_symbol = [](PyObject* number) { return is_symint(number) || is_symfloat(number); };
+  if (!is_symbol(a) && !is_symbol(b)) return {};
+  const c10::SymNode symbol = node_of(is_symbol(a) ? a : b);
+  if (dynamic_cast<const bridge::SymNode*>(symbol.get()) == nullptr) return {};
+  const auto node = [&](PyObject* number) {
+    if (is_symbol(number)) return node_of(number);
+    if (PyFloat_CheckExact(number)) return symbol->wrap_float(PyFloat_AS_DOUBLE(number));
+    int overflow = 0;
+    const int64_t value = PyLong_CheckExact(number) ? PyLong_AsLongLongAndOverflow(number, &overflow) : 0;
+    return PyLong_CheckExact(number) && overflow == 0 ? symbol->wrap_int(value) : c10::SymNode();
+  };
+  return {node(a), node(b)};
+}
+
+// torch's own Python code rounds a quotient, which is not what Python's floats do.
+PyObject* remainder_of_float(const Operator& op, PyObject* self, PyObject* other) {
+  const bool quotient = std::string_view(op.name).find("floordiv") != std::string_view::npos;
+  PyObject *const a = op.reflected ? other : self, *const b = op.reflected ? self : other;
+  if (PyRef value = computed_number(quotient ? "floordiv" : "mod", a, b)) return value.release();
+  try {
+    const PyRef x = without_symbols(PyRef::borrow(a)), y = without_symbols(PyRef::borrow(b));
+    return quotient ? PyNumber_FloorDivide(x.get(), y.get()) : PyNumber_Remainder(x.get(), y.get());
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+}
+
+bool has_remainder(const Operator& op) { return op.of_nodes == &Node::floordiv || op.of_nodes == &Node::mod; }
+
 // nullptr, without an exception: not here. What raises is done again by Python code, which says why.
 PyObject* of_ints(const Operator& op, PyObject* self, PyObject* other) {
   if (!PyLong_CheckExact(other) && Py_TYPE(other) != Py_TYPE(self)) return nullptr;
@@ -77,6 +108,7 @@ PyObject* of_ints(const Operator& op, PyObject* self, PyObject* other) {
 
 template <size_t kAt>
 PyObject* operate(PyObject* self, PyObject* other) {
+  if (is_symfloat(other) && has_remainder(kOperators[kAt])) return remainder_of_float(kOperators[kAt], self, other);
   PyObject* const done = of_ints(kOperators[kAt], self, other);
   return done != nullptr ? done : PyObject_CallFunctionObjArgs(otherwise_of[kAt], self, other, nullptr);
 }
@@ -87,6 +119,22 @@ std::array<PyMethodDef, sizeof...(kAt)> all_methods(std::index_sequence<kAt...>)
 }
 
 }  // namespace
+
+PyRef computed_number(const char* name, PyObject* a, PyObject* b) {
+  try {
+    const std::string_view operation = name;
+    const auto [first, second] = nodes_of(a, b != nullptr ? b : a);
+    if (!first || !second) return {};
+    if (operation == "floordiv" || operation == "mod") {
+      const c10::SymNode value = bridge::SymNode::with_remainder(operation == "floordiv", first, second);
+      return value ? python_float(value) : PyRef();
+    }
+    const c10::SymNode whole = bridge::SymNode::whole_of(name, first, b != nullptr ? second : c10::SymNode());
+    return whole ? PyRef::steal(python_number(whole)) : PyRef();
+  } catch (const std::exception&) {
+    return PyErr_Clear(), PyRef();
+  }
+}
 
 PyObject* number_operator(PyTypeObject* type, const char* name, PyObject* otherwise) {
   static auto methods = all_methods(std::make_index_sequence<kOperators.size()>());

@@ -6,6 +6,7 @@
 
 #include "bridge/text_of_numbers.h"
 #include "frontend/compiled_function.h"
+#include "frontend/data_index.h"
 #include "frontend/equivalents.h"
 #include "frontend/foreign.h"
 #include "frontend/left_whole.h"
@@ -99,10 +100,13 @@ bool holds_symbol(PyObject* key) {
   return std::any_of(items, items + PyTuple_GET_SIZE(key), [](PyObject* item) { return is_symint(item); });
 }
 
-// tensor[n], or with a value tensor[n] = value, where n is symbolic and stays so. Empty, without an exception: it is
-// torch's to do.
-PyRef at_symbol(PyObject* tensor, PyObject* key, PyObject* value) {
-  if (!is_exact_tensor(tensor) || !holds_symbol(key) || operators_call_python()) return {};
+// tensor[n], or with a value tensor[n] = value, where n is symbolic and stays so, or what data gives. Empty, without an
+// exception: it is torch's to do.
+PyRef at_symbol(PyObject* tensor, PyObject* given, PyObject* value) {
+  if (!is_exact_tensor(tensor) || operators_call_python()) return {};
+  const PyRef numbered = inside_transform() ? PyRef::borrow(given) : with_numbers_of_data(given);
+  PyObject* const key = numbered.get();
+  if (key == given && !holds_symbol(key)) return {};
   static PyObject* const get = module_attribute("cresset._capture_patches", "get_item");
   static PyObject* const set = module_attribute("cresset._capture_patches", "set_item");
   const NotEvaluated own_business;

@@ -5,6 +5,7 @@
 #include "bridge/size_values.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_float.h"
+#include "frontend/number_operators.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
@@ -44,12 +45,13 @@ static int is_of_tensor_type(PyObject* tensor, PyObject* classes) {
 
 namespace {
 
-// int() of a float made of sizes, which math.floor() has an expression for. Empty for other objects.
+// int() of a float that sizes and arguments give, which math.floor() has an expression or a symbol for. Empty for other
+// objects.
 PyRef truncated(PyObject* given) {
   if (!is_symfloat(given)) return {};
   const c10::SymNode node = node_of(given);
   auto* ours = dynamic_cast<bridge::SymNode*>(node.get());
-  if (ours == nullptr || !ours->of_sizes()) return {};
+  if (ours == nullptr || !(ours->of_sizes() || (ours->is_value() && ours->has_hint()))) return {};
   return PyRef::steal(PyObject_CallMethod(given, "__trunc__", nullptr));
 }
 
@@ -106,6 +108,22 @@ PyRef function_of_number(const CressetCall& call) {
   }
   const c10::SymNode value = bridge::SymNode::function_of(name, node);
   return value ? python_float(value) : PyRef();
+}
+
+// round(x), math.gcd(n, m), math.isqrt(n): whole numbers that are symbols of their own.
+PyRef whole_number(const CressetCall& call) {
+  if (call.kwnames != nullptr || call.nargs == 0 || call.nargs > 2 || !PyCFunction_Check(call.callable)) return {};
+  static PyObject *const round = module_attribute("builtins", "round"), *const gcd = module_attribute("math", "gcd"),
+                         *const isqrt = module_attribute("math", "isqrt");
+  const bool rounds = call.callable == round;
+  if (rounds ? call.nargs != 1 || !is_symfloat(call.args[0])
+             : call.callable != (call.nargs == 2 ? gcd : isqrt) ||
+                   !std::any_of(call.args, call.args + call.nargs, is_symint))
+    return {};
+  return computed_number(rounds            ? "round"
+                         : call.nargs == 2 ? "gcd"
+                                           : "isqrt",
+                         call.args[0], call.nargs == 2 ? call.args[1] : nullptr);
 }
 
 // Whether sizes alone give the integer in a tensor.
@@ -217,6 +235,7 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
     return capture_->flush("a float is rounded to digits"), CRESSET_RUN;
   }
   if (PyRef value = function_of_number(call)) return *result = value.release(), CRESSET_RESULT;
+  if (PyRef value = whole_number(call)) return *result = value.release(), CRESSET_RESULT;
   if (is_numpy_of_numbers(call)) {
     for (Py_ssize_t i = 0; i < call.nargs; ++i) read_deep(call.args[i]);
     if (PyRef value = numpy_of_numbers(call)) return *result = value.release(), CRESSET_RESULT;

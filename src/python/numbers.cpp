@@ -50,20 +50,38 @@ bool expect(const py::object& condition, const py::object& message) {
   });
 }
 
-// What an operator draws for a tensor like this one with these numbers, where its schema has plain ones.
-at::Tensor drawn(const std::string& op, const at::Tensor& like, const py::args& numbers) {
+at::Tensor call(const std::string& op, torch::jit::Stack stack) {
   const std::optional<c10::OperatorHandle> handle = bridge::find_operator(graph::op_id(op));
   if (!handle) throw py::key_error(op);
-  torch::jit::Stack stack = {like};
-  for (const py::handle number : numbers) {
-    if (frontend::is_symfloat(number.ptr()))
-      stack.emplace_back(c10::SymFloat(frontend::node_of(number.ptr())));
-    else
-      stack.emplace_back(py::cast<double>(py::float_(py::reinterpret_borrow<py::object>(number))));
-  }
-  stack.emplace_back();  // torch's own generator
   handle->redispatchBoxed(c10::DispatchKeySet(bridge::kTraceKey), &stack);
   return stack.back().toTensor();
+}
+
+c10::IValue as_float(py::handle number) {
+  if (frontend::is_symfloat(number.ptr())) return c10::SymFloat(frontend::node_of(number.ptr()));
+  return py::cast<double>(py::float_(py::reinterpret_borrow<py::object>(number)));
+}
+
+// What an operator draws for a tensor like this one with these numbers, where its schema has plain ones.
+at::Tensor drawn(const std::string& op, const at::Tensor& like, const py::args& numbers) {
+  torch::jit::Stack stack = {like};
+  for (const py::handle number : numbers) stack.push_back(as_float(number));
+  stack.emplace_back();  // torch's own generator
+  return call(op, std::move(stack));
+}
+
+// An operator of a tensor and numbers, likewise; nothing of it is differentiated.
+at::Tensor called(const std::string& op, const at::Tensor& input, const py::args& numbers) {
+  torch::jit::Stack stack = {input};
+  for (const py::handle number : numbers) {
+    if (frontend::is_symint(number.ptr()))
+      stack.emplace_back(py::cast<c10::SymInt>(number));
+    else if (PyLong_CheckExact(number.ptr()))
+      stack.emplace_back(py::cast<int64_t>(number));
+    else
+      stack.push_back(as_float(number));
+  }
+  return call(op, std::move(stack));
 }
 
 }  // namespace
@@ -73,6 +91,7 @@ void init_numbers(py::module_& m) {
   m.def("lays_out", &lays_out);
   m.def("expect", &expect);
   m.def("drawn", &drawn);
+  m.def("called", &called);
 }
 
 }  // namespace cresset::python

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -112,9 +114,9 @@ def test_windows(name):
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_with_gradients(name):
     function, make = WINDOWS[name]
-    # The first number is pinned until another comes; the derivatives of views of windows are torch's, for one each; the
-    # second number is that of the other window in "two", which its derivative asks for.
-    most = 6 if name.startswith("view of windows") else 3 if name == "avg_pool2d, two" else 2
+    # The first number is pinned until another comes; the derivative of a view of windows asks whether they share elements;
+    # the second number is that of the other window in "two", which its derivative asks for.
+    most = 3 if name in ("view of windows", "avg_pool2d, two") else 2
     check_gradients(function, [(make(), n) for n in SIX], most)
 
 
@@ -214,6 +216,13 @@ LENGTHS = {
     "frequencies": (lambda x, n: (x, torch.fft.fftfreq(n), torch.fft.rfftfreq(n, 0.5)), matrix),
     "logspace": (lambda x, n: (x, torch.logspace(0, 1, n), torch.logspace(1, 3, n, 2)), matrix),
     "vander": (lambda x, n: (torch.vander(x[0], n), torch.vander(x[0], N=n, increasing=True)), matrix),
+    "histogram": (lambda x, n: (x.histc(n), torch.histc(x, n, -1, 1), torch.histc(x, bins=n, min=-2, max=0.5)), matrix),
+    "polygamma": (lambda x, n: (torch.polygamma(n, x.abs() + 1), torch.special.polygamma(n, x + 9)), matrix),
+    "mvlgamma": (lambda x, n: torch.mvlgamma(x.abs() + 9, n), matrix),
+    "covariance": (lambda x, n: (torch.cov(x, correction=n), x[0].cov(correction=n)), matrix),
+    "parts": (lambda x, n: (x.hsplit((n,)), torch.hsplit(x, [1, n]), x.T.vsplit((n - 1, n))), matrix),
+    "gradient": (lambda x, n: torch.gradient(x, spacing=n, dim=1), matrix),
+    "integral": (lambda x, n: (torch.cumulative_trapezoid(x, dx=n), torch.trapezoid(x, dx=n, dim=0)), matrix),
     "stft": (
         lambda x, n: torch.stft(x.flatten(1), 2 * n, n, window=torch.ones(2 * n), return_complex=True) * 1j,
         signal,
@@ -324,6 +333,28 @@ NUMBERS = {
     "nan_to_num": (lambda x, f: (x / (x > 0)).nan_to_num(f, 1 + f, -f), matrix),
     "trapezoid": (lambda x, f: torch.trapezoid(x, dx=f), matrix),
     "quantile": (lambda x, f: (x.quantile(f, 1), x.quantile(f), x.quantile(f, 0, keepdim=True)), matrix),
+    "nanquantile": (
+        lambda x, f: (
+            x.nanquantile(f, 1),
+            x.masked_fill(x < -1, math.nan).nanquantile(f),
+            x.nanquantile(f, 0, keepdim=True),
+        ),
+        matrix,
+    ),
+    "quantile, between": (
+        lambda x, f: torch.stack(
+            [x.quantile(f, 1, interpolation=i) for i in ("lower", "higher", "nearest", "midpoint")]
+        ),
+        matrix,
+    ),
+    "integral": (lambda x, f: torch.cumulative_trapezoid(x, dx=f, dim=0), matrix),
+    "gradient": (lambda x, f: torch.gradient(x, spacing=f)[1], matrix),
+    "multi_margin": (lambda x, f: F.multi_margin_loss(x, LABELS, margin=f), matrix),
+    "multi_margin, squares": (lambda x, f: F.multi_margin_loss(x, LABELS, 2, f, reduction="none"), matrix),
+    "angles": (lambda x, f: x * math.radians(f) + x / math.degrees(f), matrix),
+    "lengths": (lambda x, f: x * math.hypot(f, 2.0) + math.fabs(-f) * x + math.copysign(f, -1.0), matrix),
+    "powers": (lambda x, f: x * math.pow(f, 1.5) * math.sinh(f) * math.erf(f) * math.lgamma(f + 1), matrix),
+    "close": (lambda x, f: x * 2 if math.isclose(f, 0.05, abs_tol=0.01) else x * 3, matrix),
     "pairwise_distance": (lambda x, f: F.pairwise_distance(x, x.flip(0), eps=f), matrix),
     "cosine_similarity": (lambda x, f: F.cosine_similarity(x / 9, x.flip(0), eps=f), matrix),
     "renorm": (lambda x, f: torch.renorm(x, 2, 0, f), matrix),
@@ -382,6 +413,9 @@ OF_POWERS = {
     "pairwise_distance": (lambda x, f: F.pairwise_distance(x, x.flip(0), p=f), matrix),
     "cdist": (lambda x, f: torch.cdist(x, x[:4] + 1, p=f), matrix),
     "dist": (lambda x, f: torch.dist(x, x.flip(0), p=f), matrix),
+    "pdist": (lambda x, f: F.pdist(x, f), matrix),
+    "renorm": (lambda x, f: torch.renorm(x, f, 0, 1.0), matrix),
+    "triplet": (lambda x, f: F.triplet_margin_loss(x, x.flip(0), x.flip(1), p=f, eps=f / 1000), matrix),
     "lp_pool1d": (lambda x, f: F.lp_pool1d(x, f, 2), lambda: torch.rand(2, 4, 12)),
 }
 
@@ -403,6 +437,43 @@ NOT_DIFFERENTIABLE = ("isclose",)
 def test_numbers_with_gradients(name):
     function, make, numbers = numbers_of(name)
     check_gradients(function, [(make(), f) for f in numbers])
+
+
+TOLERANCES = {
+    "pinv": lambda x, f: torch.linalg.pinv(x, rtol=f),
+    "pinv, both": lambda x, f: torch.linalg.pinv(x, atol=f, rtol=0.01),
+    "pinverse": lambda x, f: torch.pinverse(x, f),
+    "pinv, symmetric": lambda x, f: torch.linalg.pinv(x @ x.T, rtol=f, hermitian=True),
+    "rank": lambda x, f: torch.linalg.matrix_rank(x, tol=f),
+    "rank, relative": lambda x, f: torch.linalg.matrix_rank(x, rtol=f),
+    "rank, both": lambda x, f: torch.linalg.matrix_rank(x, atol=f, rtol=0.01),
+}
+
+
+@pytest.mark.parametrize("name", TOLERANCES)
+def test_tolerances(name):
+    check(TOLERANCES[name], [(matrix().double(), f) for f in FLOATS_OF])
+
+
+@pytest.mark.parametrize("name", [name for name in TOLERANCES if "pinv" in name])
+def test_tolerances_with_gradients(name):
+    check_gradients(TOLERANCES[name], [(matrix().double(), f / 9) for f in FLOATS_OF])
+
+
+DRAWN = {
+    "about tensors": lambda x, f: torch.normal(x, f),
+    "of several widths": lambda x, f: torch.normal(f, x.abs()),
+    "folded": lambda x, f: (
+        x.scatter(1, LABELS[:, None], f, reduce="add"),
+        (x * 1).scatter_(1, LABELS[:, None], f, reduce="multiply"),
+    ),
+    "counted": lambda x, f: (torch.histc(x, 4, -f, f), x.histc(4, 0, 5 * f)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_has_no_gradients(name):
+    check(DRAWN[name], [(matrix(), f) for f in FLOATS_OF])
 
 
 class Holder(torch.nn.Module):

@@ -210,3 +210,40 @@ def test_values_under_another_mask_with_gradients():
         w = torch.randn(3, 3)
         torch.testing.assert_close(with_gradients(compiled, x, y, w), with_gradients(function, x, y, w))
     assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
+
+
+def test_tokens_written_back_through_a_view_of_any_batch():
+    """Its derivative is that of a view by strides, which asks of every size whether it is 0 or 1."""
+    layer = torch.nn.Linear(8, 8)
+
+    def dropped(x, mask):
+        out, kept = x.clone().view(-1, 8), mask.view(-1)
+        out[kept] = layer(x.view(-1, 8)[kept])
+        return out.view(x.shape)
+
+    compiled = cresset.compile(dropped)
+    for shape in ((2, 5), (3, 7), (1, 4), (1, 1), (0, 3), (4, 1), (4, 0)):
+        x, mask, found = torch.randn(*shape, 8), torch.rand(shape) > 0.5, []
+        for f in (dropped, compiled):
+            given = x.clone().requires_grad_()
+            out = f(given, mask)
+            out.square().sum().backward()
+            found.append((out.detach(), given.grad, layer.weight.grad))
+            layer.zero_grad()
+        torch.testing.assert_close(found[1], found[0])
+    stats = cresset.stats()
+    assert stats["graphs"] == 1 and stats["eager_calls"] == 0, (stats["recompiles"], stats["graph_break_reasons"])
+
+
+def test_rows_less_the_first_of_those_under_a_mask():
+    def centered(x, mask):
+        kept = x[mask]
+        return kept - kept[:1], torch.where(kept > 0, kept, kept[:1])
+
+    compiled = cresset.compile(centered, fullgraph=True)
+    for count in (5, 3, 7, 1, 2):
+        x = torch.randn(9, 3)
+        for mine, its in zip(compiled(x, torch.arange(9) < count), centered(x, torch.arange(9) < count)):
+            torch.testing.assert_close(mine, its)
+    stats = cresset.stats()
+    assert stats["graphs"] == 1 and stats["eager_calls"] == 0, stats

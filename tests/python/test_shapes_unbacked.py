@@ -4,7 +4,7 @@ whatever the size of the first call was (0 and 1 among them)."""
 import pytest
 import torch
 import torch.nn.functional as F
-from compare import assert_same
+from compare import assert_same, assert_same_call
 
 import cresset
 
@@ -346,3 +346,78 @@ def test_at_most_one_row_and_often_none():
                 x = sign * torch.rand(n, 37)
                 assert_same(compiled(x), f(x))
     assert cresset.stats()["graphs"] == 1
+
+
+# ---- a tensor of one integer as an index
+
+PICKED = {
+    "a row": lambda x, i: x[i] * 2,
+    "an element": lambda x, i: x[i, 1] + x[0, i % 3],
+    "of what was made": lambda x, i: (x * 2)[i].exp(),
+    "two of them": lambda x, i: x[i] - x[(i * i) % 3],
+    "after a slice": lambda x, i: x[:, 1:][i].sum(),
+    "behind a new dimension": lambda x, i: x[None, i] * 2,
+    "the greatest": lambda x, i: x[x[:, 0].argmax()] * 2 + i,
+    "one after another": lambda x, i: x[(x - x[x[:, 0].argmax()])[:, 1].argmin()] * i,
+    "an item": lambda x, i: x[int(i)] * 2,
+}
+
+
+@pytest.mark.parametrize("name", PICKED)
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_a_tensor_of_one_integer_selects(name, fullgraph):
+    if name == "an item" and not fullgraph:
+        return  # Python has the number
+    function = PICKED[name]
+    compiled = cresset.compile(function, fullgraph=fullgraph)
+    calls = ((10, 3), (20, -1), (4, -4), (4, 0), (7, 2), (5, 4))
+    for n, i in calls:
+        assert_same_call(function, compiled, torch.randn(n, 3), torch.tensor(i))
+    stats = cresset.stats()
+    assert stats["graphs"] == 1 and stats["graph_breaks"] == 0, (stats["recompiles"], stats["graph_break_reasons"])
+    assert stats["eager_calls"] == 0
+    if name in ("a row", "of what was made"):
+        for i in (5, -6):
+            assert_same_call(function, compiled, torch.randn(5, 3), torch.tensor(i))  # raises
+
+
+def test_what_a_tensor_of_one_integer_selects_is_a_view():
+    def view(x, i):
+        row = x[i]
+        row.mul_(2)
+        return row
+
+    compiled = cresset.compile(view)
+    for n, i in ((10, 3), (20, -1), (4, 0)):
+        assert_same_call(view, compiled, torch.randn(n, 3), torch.tensor(i))
+    assert cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]
+
+
+def test_writing_where_a_tensor_of_one_integer_says():
+    def written(x, i, value):
+        y = x * 2
+        y[i] = value
+        y[0, i % 3] += 1
+        return y
+
+    compiled = cresset.compile(written)
+    for n, i in ((10, 3), (20, -1), (4, 0), (6, -6)):
+        assert_same_call(written, compiled, torch.randn(n, 3), torch.tensor(i), torch.randn(3))
+    assert cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]
+
+
+def test_selecting_by_a_tensor_of_one_integer_with_gradients():
+    def loss(x):
+        return (x - x[x[:, 0].argmax()]).square().sum() + x[x[:, 1].argmin()].sum()
+
+    compiled = cresset.compile(loss)
+    for n in (5, 9, 3):
+        given = torch.randn(n, 3)
+        found = []
+        for f in (loss, compiled):
+            x = given.clone().requires_grad_()
+            f(x).backward()
+            found.append(x.grad)
+        torch.testing.assert_close(found[1], found[0])
+    stats = cresset.stats()
+    assert stats["graphs"] == 1 and stats["graph_breaks"] == 0 and stats["eager_calls"] == 0, stats

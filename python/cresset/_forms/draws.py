@@ -115,9 +115,14 @@ def exponential_(self, lambd=1.0):
 
 
 @form(torch.normal)
-def normal(mean, std, size):
-    if isinstance(mean, torch.Tensor) or isinstance(std, torch.Tensor) or not std >= 0:
-        return torch.normal(mean, std, size)
+def normal(mean, std=1.0, size=None):
+    tensors = [n for n in (mean, std) if isinstance(n, torch.Tensor)]
+    if size is None and len(tensors) == 1 and is_float(tensors[0]) and not tensors[0].requires_grad:
+        if tensors[0] is mean and std >= 0:
+            return _C.drawn("aten::normal_functional", torch.empty_like(mean), 0.0, std) + mean
+        return torch.normal(torch.full_like(std, mean), std)
+    if size is None or tensors or not std >= 0:
+        return torch.normal(mean, std) if size is None else torch.normal(mean, std, size)
     return _C.drawn("aten::normal_functional", torch.empty(size), mean, std)
 
 

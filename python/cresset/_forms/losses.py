@@ -2,7 +2,8 @@
 
 import torch
 
-from .base import form, hide, is_float
+from .base import form, hide, is_float, is_symbol
+from .norms import pairwise_distance
 
 _nn = torch._C._nn
 
@@ -55,20 +56,33 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=1):
 
 @form(torch.triplet_margin_loss)
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=1):
-    if anchor.dim() != positive.dim() or anchor.dim() != negative.dim():
+    whole = type(eps) is not torch.SymFloat or anchor.dtype in (torch.float32, torch.float64)
+    if anchor.dim() != positive.dim() or anchor.dim() != negative.dim() or not whole:
         return torch.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
-    near = torch.pairwise_distance(anchor, positive, p, eps)
-    far = torch.pairwise_distance(anchor, negative, p, eps)
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
-        far = torch.min(far, torch.pairwise_distance(positive, negative, p, eps))
+        far = torch.min(far, pairwise_distance(positive, negative, p, eps))
     return reduced((margin + near - far).clamp_min(0), reduction)
 
 
 @form(torch.poisson_nll_loss)
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     if not is_float(input) or not is_float(target) or full or log_input:
-        return torch.poisson_nll_loss(input, target, log_input, full, eps, reduction)
+        unused = log_input and is_symbol(eps)
+        return torch.poisson_nll_loss(input, target, log_input, full, 1e-8 if unused else eps, reduction)
     return reduced(input - target * (input + eps).log(), reduction)
+
+
+@form(_nn.multi_margin_loss)
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, reduction=1):
+    usual = is_float(input) and input.dtype in (torch.float32, torch.float64) and input.dim() == 2
+    usual = usual and isinstance(target, torch.Tensor) and target.dim() == 1
+    usual = usual and target.dtype is torch.int64 and type(p) is int and p in (1, 2) and weight is None
+    if not usual or input.shape[0] != target.shape[0] or not input.numel() > 0:
+        return _nn.multi_margin_loss(input, target, p, margin, weight, reduction)
+    own = target.unsqueeze(1)
+    over = (margin - input.gather(1, own) + input).clamp_min(0).scatter(1, own, 0.0)
+    return reduced((over * over if p == 2 else over).sum(1) / input.shape[1], reduction)
 
 
 @form(_nn.cross_entropy_loss)

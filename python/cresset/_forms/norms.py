@@ -163,6 +163,15 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
     return norm_of(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1], False)
 
 
+@form(torch.pdist)
+def pdist(input, p=2.0):
+    if not is_float(input) or input.dim() != 2 or not is_power(p) or not input.shape[0] > 1:
+        return torch.pdist(input, p)
+    count = input.shape[0]
+    first, second = torch.ones(count, count, dtype=torch.bool).triu(1).nonzero().unbind(1)
+    return norm_of(input[first] - input[second], p, [-1], False)
+
+
 def divided_by_norm(x, dim, eps):
     """What the bound adds is no part of the derivative."""
     norm = torch.linalg.vector_norm(x, 2, dim, keepdim=True)
@@ -179,10 +188,10 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
 
 @form(torch.renorm, torch.Tensor.renorm)
 def renorm(input, p, dim, maxnorm):
-    if not is_float(input) or input.dim() < 2 or not is_symbol(maxnorm) or not maxnorm >= 0 or not is_power(p):
+    if not is_float(input) or input.dim() < 2 or not maxnorm >= 0 or not is_power(p):
         return torch.renorm(input, p, dim, maxnorm)
     others = [d for d in range(input.dim()) if d != dim % input.dim()]
-    norm = torch.linalg.vector_norm(input, p, others, keepdim=True)
+    norm = vector_norm(input, torch.sym_float(p) if is_symbol(p) else p, others, True)
     return input * torch.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1.0)
 
 

@@ -6,7 +6,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .base import form, hide, holds, is_dense, is_float, is_symbol
+from .base import form, hide, is_dense, is_float, is_symbol
 
 _nn = torch._C._nn
 
@@ -205,20 +205,57 @@ def index_add_(self, dim, index, source, *, alpha=1):
 # ---- fillings
 
 
-@form(_nn.pad)
-def pad(input, pad, mode="constant", value=None):
-    if mode != "constant" or not is_float(input) or not is_symbol(value):
-        return _nn.pad(input, pad, mode, value)
-    inside = _nn.pad(torch.ones_like(input, dtype=torch.bool), pad, mode, 0.0)
-    return torch.where(inside, _nn.pad(input, pad, mode, 0.0), value)
+def adds_to_data(input, pad):
+    """Whether it adds to a dimension that may have no elements, as data has it: parts put side by side need none."""
+    rank = input.dim()
+    sizes = [input.shape[rank - 1 - i // 2] for i in range(min(len(pad), 2 * rank))]
+    unknown = [is_symbol(n) and not n.node.has_hint() and not (type(p) is int and p == 0) for n, p in zip(sizes, pad)]
+    return len(pad) % 2 == 0 and len(sizes) == len(pad) and any(unknown) and all(is_nothing_less(p) for p in pad)
 
 
-@form(torch.constant_pad_nd)
-def constant_pad_nd(input, pad, value=0):
+def is_nothing_less(p):
+    return p >= 0 if type(p) is int else is_symbol(p) and p.node.has_hint() and p >= 0
+
+
+def side_by_side(input, pad, value):
+    for i in range(0, len(pad), 2):
+        dim, parts = input.dim() - 1 - i // 2, [input]
+        for p, at in ((pad[i], 0), (pad[i + 1], len(parts) + 1)):
+            if type(p) is int and p == 0:
+                continue
+            shape = list(input.shape)
+            shape[dim] = p
+            parts.insert(at, torch.full(shape, value, dtype=input.dtype))
+        input = torch.cat(parts, dim) if len(parts) > 1 else input
+    return input
+
+
+def padded(original, input, pad, value):
+    if adds_to_data(input, pad):
+        return side_by_side(input, pad, value)
     if not is_float(input) or not is_symbol(value):
+        return original(input, pad, value)
+    inside = original(torch.ones_like(input, dtype=torch.bool), pad, 0)
+    return torch.where(inside, original(input, pad, 0.0), value)
+
+
+def is_padded(input, pad, value):
+    listed = isinstance(pad, (list, tuple)) and all(type(p) in (int, torch.SymInt) for p in pad)
+    return listed and is_dense(input) and type(value) in (int, float, torch.SymInt, torch.SymFloat)
+
+
+@form(_nn.pad, always=True)
+def pad(input, pad, mode="constant", value=None):
+    if mode != "constant" or not is_padded(input, pad, 0 if value is None else value):
+        return _nn.pad(input, pad, mode, value)
+    return padded(lambda x, p, v: _nn.pad(x, p, mode, v), input, pad, 0 if value is None else value)
+
+
+@form(torch.constant_pad_nd, always=True)
+def constant_pad_nd(input, pad, value=0):
+    if not is_padded(input, pad, value):
         return torch.constant_pad_nd(input, pad, value)
-    inside = torch.constant_pad_nd(torch.ones_like(input, dtype=torch.bool), pad, 0)
-    return torch.where(inside, torch.constant_pad_nd(input, pad, 0.0), value)
+    return padded(torch.constant_pad_nd, input, pad, value)
 
 
 def filling(tensor, value):
@@ -236,46 +273,23 @@ def index_fill_(self, dim, index, value):
     return self.index_fill_(dim, index, filling(self, value))
 
 
+def folded(reduce):
+    """How what is there and the number become one; nothing where the number takes its place."""
+    return {} if reduce is None else {"reduce": reduce}
+
+
 @form(torch.scatter, torch.Tensor.scatter)
-def scatter(input, dim, index, value):
+def scatter(input, dim, index, value, *, reduce=None):
     if not is_float(input) or not is_symbol(value):
-        return torch.scatter(input, dim, index, value)
-    return torch.scatter(input, dim, index, filling(input, value).expand(index.shape))
+        return torch.scatter(input, dim, index, value, **folded(reduce))
+    return torch.scatter(input, dim, index, filling(input, value).expand(index.shape), **folded(reduce))
 
 
 @form(torch.Tensor.scatter_)
-def scatter_(self, dim, index, value):
+def scatter_(self, dim, index, value, *, reduce=None):
     if not is_float(self) or not is_symbol(value):
-        return self.scatter_(dim, index, value)
-    return self.scatter_(dim, index, filling(self, value).expand(index.shape))
-
-
-@form(torch.trapezoid, torch.trapz)
-def trapezoid(y, *, dx=1, dim=-1):
-    if not is_float(y) or y.dim() == 0 or y.shape[dim] < 1:
-        return torch.trapezoid(y, dx=dx, dim=dim)
-    count = y.shape[dim] - 1
-    return (y.narrow(dim, 1, count) + y.narrow(dim, 0, count)).sum(dim) / 2 * dx
-
-
-@form(torch.quantile, torch.Tensor.quantile, always=True)
-def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
-    usual = is_float(input) and type(q) in (float, torch.SymFloat) and interpolation == "linear"
-    usual = usual and input.dtype in (torch.float32, torch.float64) and input.dim() > 0
-    if not usual or not 0 <= q <= 1 or not holds(input.numel() > 0):
-        return torch.quantile(input, q, dim, keepdim, interpolation=interpolation)
-    along = input.reshape(-1) if dim is None else input
-    at = 0 if dim is None else dim
-    ordered = along.sort(at).values
-    rank = torch.full((), q, dtype=input.dtype) * (along.shape[at] - 1)
-    below = rank.floor()
-    low = ordered.index_select(at, below.long().view(1))
-    high = ordered.index_select(at, rank.ceil().long().view(1))
-    out = torch.lerp(low, high, rank - below)
-    out = torch.where(along.isnan().any(at, keepdim=True), math.nan, out)
-    if dim is not None:
-        return out if keepdim else out.squeeze(at)
-    return out.view([1] * input.dim()) if keepdim else out.squeeze(0)
+        return self.scatter_(dim, index, value, **folded(reduce))
+    return self.scatter_(dim, index, filling(self, value).expand(index.shape), **folded(reduce))
 
 
 hide(globals())

@@ -242,33 +242,4 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     return torch.stack(padded, 0 if batch_first else 1)
 
 
-def by_factors(upsample, linear):
-    """Images made larger by factors that are sizes: to the sizes that come of it."""
-
-    def form_of(input, output_size, scale_factors):
-        sizes = sizes_by(input, output_size, scale_factors)
-        return upsample(input, output_size, scale_factors) if sizes is None else upsample(input, sizes, None)
-
-    def linear_form_of(input, output_size, align_corners, scale_factors):
-        sizes = sizes_by(input, output_size, scale_factors)
-        if sizes is None:
-            return upsample(input, output_size, align_corners, scale_factors)
-        return upsample(input, sizes, align_corners, None)
-
-    form(upsample)(linear_form_of if linear else form_of)
-
-
-def sizes_by(input, output_size, factors):
-    if output_size is not None or not isinstance(factors, (list, tuple)) or len(factors) != input.dim() - 2:
-        return None
-    if any(type(f) not in (int, torch.SymInt) for f in factors) or any(f < 1 for f in factors):
-        return None
-    return [n * f for n, f in zip(input.shape[2:], factors)]
-
-
-for _name in ("nearest1d", "nearest2d", "nearest3d", "_nearest_exact1d", "_nearest_exact2d", "_nearest_exact3d"):
-    by_factors(getattr(_nn, f"_upsample{_name}" if _name[0] == "_" else f"upsample_{_name}"), False)
-for _name in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d"):
-    by_factors(getattr(_nn, f"upsample_{_name}"), True)
-
 hide(globals())

@@ -50,10 +50,13 @@ def taken_apart(tensor, dim, windows):
     return taken.unflatten(dim, (windows.count, windows.size))
 
 
+def in_transform():
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
 def is_differentiated(tensor):
     """Whether views by strides are to be left out: their derivatives are for one number of elements each."""
-    in_transform = torch._C._functorch.peek_interpreter_stack() is not None
-    return in_transform or (tensor.requires_grad and torch.is_grad_enabled())
+    return in_transform() or (tensor.requires_grad and torch.is_grad_enabled())
 
 
 def apart(tensor, windows):
@@ -281,7 +284,7 @@ def adaptive_max_pool3d(input, output_size):
 @form(torch.Tensor.unfold, varied=True)
 def unfold(self, dimension, size, step):
     rank = self.dim()
-    if is_differentiated(self) or not -rank <= dimension < rank or not 0 < size <= self.shape[dimension] or step <= 0:
+    if in_transform() or not -rank <= dimension < rank or not 0 < size <= self.shape[dimension] or step <= 0:
         return self.unfold(dimension, size, step)
     sizes, strides = list(self.shape), list(self.stride())
     sizes[dimension] = (sizes[dimension] - size) // step + 1

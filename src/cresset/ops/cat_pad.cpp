@@ -320,7 +320,7 @@ Result<Types> select_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(2), self.rank()));
   ExprPool& pool = shapes.pool();
   const ExprId size = self.sizes[size_t(dim)], at = args.integer(3);
-  shapes.decide(pool.lt(at, pool.constant(0)));
+  if (shapes.env().hint(at)) shapes.decide(pool.lt(at, pool.constant(0)));  // of data: counted from either end
   if (!shapes.require(pool.le(pool.neg(size), at)) || !shapes.require(pool.lt(at, size)))
     return shapes.invalid("the index is out of range");
   for (size_t i = 0; i < src.rank(); ++i)
@@ -331,11 +331,9 @@ Result<Types> select_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
 
 ScalarId select_scatter_element(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   const TensorType& self = args.tensor(0);
-  ExprPool& pool = context.pool();
   ScalarBuilder& scalars = context.scalars();
   const int64_t dim = known_dim(args, 2, self.rank());
-  ExprId at = args.integer(3);
-  if (context.env().known_true(pool.lt(at, pool.constant(0)))) at = pool.add(at, self.sizes[size_t(dim)]);
+  const ExprId at = index_from_front(context.env(), args.integer(3), self.sizes[size_t(dim)]);
   const ScalarId here = scalars.binary(Op::Eq, scalars.size(index[size_t(dim)]), scalars.size(at));
   Index from = index;
   from.erase(from.begin() + std::ptrdiff_t(dim));

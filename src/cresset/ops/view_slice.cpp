@@ -22,6 +22,14 @@ ExprId from_either_end(ExprPool& pool, ExprId bound, ExprId size) {
   return pool.add(bound, pool.mul(size, is_negative));
 }
 
+ExprId index_from_front(sym::ShapeEnv& env, ExprId index, ExprId size) {
+  ExprPool& pool = env.pool();
+  const ExprId zero = pool.constant(0);
+  if (env.known_true(pool.lt(index, zero))) return pool.add(index, size);
+  const bool from_front = env.hint(index) || env.known_true(pool.ge(index, zero));
+  return from_front ? index : from_either_end(pool, index, size);
+}
+
 namespace {
 
 constexpr int64_t kEnd = INT64_MAX;
@@ -126,8 +134,7 @@ Result<Types> select_shape(ShapeContext& shapes, const OpArgs& args) {
   CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), out.rank()));
   ExprPool& pool = shapes.pool();
   const ExprId size = out.sizes[size_t(dim)], index = args.integer(2);
-  if (!decide_if_backed(shapes, pool.lt(index, pool.constant(0))))
-    return shapes.unsupported("the index depends on data");
+  decide_if_backed(shapes, pool.lt(index, pool.constant(0)));  // of data: counted from either end
   if (!shapes.require(pool.le(pool.neg(size), index)) || !shapes.require(pool.lt(index, size)))
     return shapes.invalid("the index is out of range");
   out.sizes.erase(out.sizes.begin() + std::ptrdiff_t(dim));
@@ -138,9 +145,7 @@ Result<Types> select_shape(ShapeContext& shapes, const OpArgs& args) {
 Index select_view(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
   const TensorType& self = args.tensor(0);
   const int64_t dim = known_dim(args, 1, self.rank());
-  ExprPool& pool = context.pool();
-  ExprId at = args.integer(2);
-  if (context.env().known_true(pool.lt(at, pool.constant(0)))) at = pool.add(at, self.sizes[size_t(dim)]);
+  const ExprId at = index_from_front(context.env(), args.integer(2), self.sizes[size_t(dim)]);
   Index out = index;
   out.insert(out.begin() + std::ptrdiff_t(dim), at);
   return out;

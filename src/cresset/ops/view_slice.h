@@ -18,6 +18,9 @@ sym::ExprId slice_start(sym::ShapeEnv& env, const OpArgs& args, sym::ExprId size
 // A bound of a slice of which only data can tell whether it is negative, and so counts from the end.
 sym::ExprId from_either_end(sym::ExprPool& pool, sym::ExprId bound, sym::ExprId size);
 
+// An index in [-size, size), counted from the front.
+sym::ExprId index_from_front(sym::ShapeEnv& env, sym::ExprId index, sym::ExprId size);
+
 // A dim argument that the shape rule has checked, counted from the front.
 int64_t known_dim(const OpArgs& args, size_t arg, size_t rank);
 

@@ -80,8 +80,8 @@ using Step = std::variant<Launch, ExternCall, Copy, Release>;
 
 // Where a symbol's value comes from at a call.
 struct SymbolSource {
-  enum class Kind : uint8_t { InputSize, InputStride, IntArgument, ConstantSize, Element } kind;
-  uint32_t position;  // input tensor, or integer argument
+  enum class Kind : uint8_t { InputSize, InputStride, IntArgument, ConstantSize, Element, Computed } kind;
+  uint32_t position;  // input tensor, integer argument, or computed number
   uint32_t dim = 0;   // Element: which one, in order
 };
 

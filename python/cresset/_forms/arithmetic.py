@@ -1,0 +1,55 @@
+"""Operators of symbolic numbers that no expression has: on bits, shifts by symbols, remainders of floats. What they give is a
+symbol of its own, which each call computes (bridge/computed_number.h); else they pin the numbers, as _capture_patches has it."""
+
+import torch
+
+from .. import _C
+
+
+def _of_bits(name, pinned):
+    def operator(self, other):
+        by_number = "shift" in name and type(other) is int  # products and quotients
+        made = _C._computed(name[2:-2], self, other) if type(other) in (int, torch.SymInt) and not by_number else None
+        if made is not None:
+            return made
+        return pinned(self, other)
+
+    return operator
+
+
+def _of_bits_reflected(name, pinned):
+    def operator(self, other):
+        made = _C._computed(name, other, self) if type(other) is int else None
+        return pinned(self, other) if made is None else made
+
+    return operator
+
+
+def _with_remainder(name, pinned):
+    reflected, operation = name[2] == "r", "mod" if "mod" in name else "floordiv"
+
+    def operator(self, other):
+        made = None
+        if type(other) in (int, float, torch.SymInt, torch.SymFloat):
+            made = _C._computed(operation, *((other, self) if reflected else (self, other)))
+        return pinned(self, other) if made is None else made
+
+    return operator
+
+
+def _bit_length(self):
+    made = _C._computed("bit_length", self)
+    return int(self).bit_length() if made is None else made
+
+
+def _set(owner, name, method):
+    method.__name__, method.__qualname__ = name, f"{owner.__name__}.{name}"  # of the machinery of numbers, as all are
+    setattr(owner, name, method)
+
+
+for _name in ("and", "or", "xor", "lshift", "rshift"):
+    _set(torch.SymInt, f"__{_name}__", _of_bits(f"__{_name}__", getattr(torch.SymInt, f"__{_name}__")))
+    _set(torch.SymInt, f"__r{_name}__", _of_bits_reflected(_name, getattr(torch.SymInt, f"__r{_name}__")))
+for _name in ("__mod__", "__rmod__", "__floordiv__", "__rfloordiv__"):
+    _set(torch.SymFloat, _name, _with_remainder(_name, getattr(torch.SymFloat, _name)))
+_set(torch.SymInt, "bit_length", _bit_length)

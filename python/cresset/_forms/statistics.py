@@ -1,0 +1,170 @@
+"""Forms of what is counted and summed along a dimension (base.py): quantiles, histograms, covariances, integrals, differences."""
+
+import math
+
+import torch
+
+from .. import _C
+from .base import form, hide, holds, is_dense, is_float, is_symbol
+
+# ---- quantiles
+
+
+def is_quantile(input, q, interpolation):
+    usual = is_float(input) and type(q) in (float, torch.SymFloat) and interpolation in PLACES
+    return usual and input.dtype in (torch.float32, torch.float64) and input.dim() > 0
+
+
+PLACES = {
+    "linear": lambda rank, low: rank - low,
+    "lower": lambda rank, low: torch.zeros_like(rank),
+    "higher": lambda rank, low: (rank != low).to(rank.dtype),
+    "nearest": lambda rank, low: rank.round() - low,
+    "midpoint": lambda rank, low: (rank != low) * 0.5,
+}
+
+
+def picked(ordered, at, place):
+    """Elements at a place along a dimension: one place for all, or one for each."""
+    return ordered.gather(at, place) if place.dim() > 0 else ordered.index_select(at, place.view(1))
+
+
+def quantile_of(input, q, dim, keepdim, interpolation, without_nan):
+    along = input.reshape(-1) if dim is None else input
+    at = 0 if dim is None else dim
+    ordered = along.sort(at).values  # what is no number comes last
+    last = along.shape[at] - 1
+    if without_nan:
+        last = along.isnan().logical_not().sum(at, keepdim=True) - 1
+    rank = torch.full((), q, dtype=input.dtype) * last
+    if without_nan:
+        rank = rank.clamp(min=0)
+    low = rank.floor()
+    weight = PLACES[interpolation](rank, low).to(input.dtype)
+    out = picked(ordered, at, low.long())
+    if interpolation != "lower":
+        out = torch.lerp(out, picked(ordered, at, rank.ceil().long()), weight)
+    if not without_nan:
+        out = torch.where(along.isnan().any(at, keepdim=True), math.nan, out)
+    if dim is not None:
+        return out if keepdim else out.squeeze(at)
+    return out.view([1] * input.dim()) if keepdim else out.squeeze(0)
+
+
+def form_of_quantile(function, method, without_nan):
+    @form(function, method, always=True)
+    def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
+        if not is_quantile(input, q, interpolation) or not 0 <= q <= 1 or not holds(input.numel() > 0):
+            return function(input, q, dim, keepdim, interpolation=interpolation)
+        return quantile_of(input, q, dim, keepdim, interpolation, without_nan)
+
+
+form_of_quantile(torch.quantile, torch.Tensor.quantile, False)
+form_of_quantile(torch.nanquantile, torch.Tensor.nanquantile, True)
+
+
+# ---- histograms
+
+
+@form(torch.histc, torch.Tensor.histc)
+def histc(input, bins=100, min=0, max=0):
+    usual = is_float(input) and input.dtype in (torch.float32, torch.float64) and not input.requires_grad
+    if usual and bins > 0 and not is_symbol(min) and not is_symbol(max) and min == max == 0:
+        return _C.called("aten::histc", input, bins, 0, 0)  # of the data's own range, which may be none
+    if not usual or not bins > 0 or not min < max or not max - min < math.inf:
+        return torch.histc(input, bins, min, max)
+    x = input.reshape(-1)
+    first, last = (torch.full((), n, dtype=x.dtype) for n in (min, max))
+    within = (x >= first) & (x <= last)
+    place = (torch.where(within, x, first) - first) * bins / (last - first)
+    place = place.long().clamp(max=bins - 1)
+    return torch.zeros(bins, dtype=x.dtype).index_add(0, place, within.to(x.dtype))
+
+
+# ---- covariances
+
+
+@form(torch.cov, torch.Tensor.cov)
+def cov(input, *, correction=1, fweights=None, aweights=None):
+    usual = is_float(input) and 0 < input.dim() <= 2 and fweights is None and aweights is None
+    if not usual or not input.numel() > 0 or not input.shape[-1] > correction:
+        return torch.cov(input, correction=correction, fweights=fweights, aweights=aweights)
+    rows = input if input.dim() == 2 else input.unsqueeze(0)
+    rest = rows - rows.mean(1, keepdim=True)
+    return (rest @ rest.T / (rows.shape[1] - correction)).squeeze()
+
+
+# ---- integrals and differences
+
+
+def is_integrated(y, dim):
+    return is_float(y) and y.dim() > 0 and -y.dim() <= dim < y.dim() and y.shape[dim] >= 1
+
+
+def means_of_neighbours(y, dim):
+    before = (slice(None),) * (dim % y.dim())
+    return (y[(*before, slice(1, None))] + y[(*before, slice(None, -1))]) / 2
+
+
+@form(torch.trapezoid, torch.trapz)
+def trapezoid(y, x=None, *, dx=1, dim=-1):
+    if x is not None or not is_integrated(y, dim):
+        return torch.trapezoid(y, x, dim=dim) if x is not None else torch.trapezoid(y, dx=dx, dim=dim)
+    return means_of_neighbours(y, dim).sum(dim) * dx
+
+
+@form(torch.cumulative_trapezoid)
+def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
+    if x is not None or not is_integrated(y, dim):
+        given = {"dx": dx} if x is None else {"x": x}
+        return torch.cumulative_trapezoid(y, dim=dim, **given)
+    return means_of_neighbours(y, dim).cumsum(dim) * dx
+
+
+def gradient_along(input, dim, step):
+    count = input.shape[dim]
+    inner = (input.narrow(dim, 2, count - 2) - input.narrow(dim, 0, count - 2)) / (2 * step)
+    first = (input.narrow(dim, 1, 1) - input.narrow(dim, 0, 1)) / step
+    last = (input.narrow(dim, count - 1, 1) - input.narrow(dim, count - 2, 1)) / step
+    return torch.cat([first, inner, last], dim)
+
+
+@form(torch.gradient, always=True)
+def gradient(input, *, spacing=None, dim=None, edge_order=1):
+    def original():
+        given = {"spacing": spacing, "dim": dim, "edge_order": edge_order}
+        return torch.gradient(input, **{k: v for k, v in given.items() if v is not None})
+
+    steps = 1 if spacing is None else spacing
+    one = type(steps) in (int, float, torch.SymInt, torch.SymFloat)
+    if not is_float(input) or not one or type(edge_order) is not int or edge_order != 1 or input.dim() == 0:
+        return original()
+    dims = list(range(input.dim())) if dim is None else [dim] if type(dim) is int else dim
+    if not isinstance(dims, (list, tuple)) or not all(type(d) is int for d in dims):
+        return original()
+    rank = input.dim()
+    if not all(-rank <= d < rank for d in dims) or len({d % rank for d in dims}) != len(dims):
+        return original()
+    if not all(input.shape[d] >= 2 for d in dims):
+        return original()
+    return tuple(gradient_along(input, d, steps) for d in dims)
+
+
+@form(torch.hsplit, torch.Tensor.hsplit)
+def hsplit(input, sections):
+    if not is_dense(input) or not isinstance(sections, (list, tuple)) or input.dim() == 0:
+        return torch.hsplit(input, sections)
+    return torch.tensor_split(input, sections, dim=0 if input.dim() == 1 else 1)
+
+
+@form(torch.vsplit, torch.Tensor.vsplit)
+def vsplit(input, sections):
+    if not is_dense(input) or not isinstance(sections, (list, tuple)) or input.dim() < 2:
+        return torch.vsplit(input, sections)
+    return torch.tensor_split(input, sections, dim=0)
+
+
+hide(globals())
+for _made in (form_of_quantile,):
+    hide({"made": _made}, of=globals())
+hide(PLACES, of=globals())

@@ -1,0 +1,211 @@
+#include "bridge/float_expr.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace cresset::bridge {
+
+namespace {
+
+constexpr uint32_t kDeepest = 256;
+constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+
+// From CPython's float_floor_div() and float_rem().
+double floor_divide(double a, double b) {
+  const double remainder = std::fmod(a, b);
+  double quotient = (a - remainder) / b;
+  if (remainder != 0 && (b < 0) != (remainder < 0)) quotient -= 1;
+  if (quotient == 0) return std::copysign(0.0, a / b);
+  const double whole = std::floor(quotient);
+  return quotient - whole > 0.5 ? whole + 1 : whole;
+}
+double remainder(double a, double b) {
+  const double out = std::fmod(a, b);
+  if (out == 0) return std::copysign(0.0, b);
+  return (b < 0) != (out < 0) ? out + b : out;
+}
+
+bool is_exact(double number) {
+  constexpr double kExact = 1LL << 53;
+  return std::abs(number) < kExact && number == std::trunc(number);
+}
+template <class F>
+double of_ints(double a, double b, F&& f) {
+  if (!is_exact(a) || !is_exact(b)) return kNoNumber;
+  const double out = f(static_cast<int64_t>(a), static_cast<int64_t>(b));
+  return is_exact(out) ? out : kNoNumber;
+}
+double as_double(int64_t number) { return static_cast<double>(number); }
+
+double int_power(int64_t base, int64_t exponent) {
+  if (exponent < 0) return kNoNumber;
+  if (base == 0 || base == 1) return exponent == 0 ? 1 : as_double(base);
+  if (base == -1) return exponent % 2 == 0 ? 1 : -1;
+  double out = 1;
+  for (int64_t i = 0; i < exponent && is_exact(out); ++i) out *= as_double(base);
+  return out;
+}
+double int_root(int64_t number) {
+  if (number < 0) return kNoNumber;
+  auto root = static_cast<int64_t>(std::sqrt(as_double(number)));
+  while (root * root > number) --root;
+  while ((root + 1) * (root + 1) <= number) ++root;
+  return as_double(root);
+}
+double shift_left(int64_t number, int64_t by) {
+  return by < 0 || by > 62 ? kNoNumber : std::ldexp(as_double(number), static_cast<int>(by));
+}
+double shift_right(int64_t number, int64_t by) {
+  return by < 0 ? kNoNumber : as_double(number >> std::min<int64_t>(by, 63));
+}
+
+}  // namespace
+
+namespace float_ops {
+const FloatOp kAdd{[](double a, double b) { return a + b; }, "+"};
+const FloatOp kSubtract{[](double a, double b) { return a - b; }, "-"};
+const FloatOp kMultiply{[](double a, double b) { return a * b; }, "*"};
+const FloatOp kDivide{[](double a, double b) { return a / b; }, "/"};
+const FloatOp kPower{[](double a, double b) { return std::pow(a, b); }, "**"};
+// As Python compares them, where one is no number.
+const FloatOp kMin{[](double a, double b) { return b < a ? b : a; }, "min"};
+const FloatOp kMax{[](double a, double b) { return b > a ? b : a; }, "max"};
+const FloatOp kSqrt{[](double a, double) { return std::sqrt(a); }, "sqrt"};
+const FloatOp kFloor{[](double a, double) { return std::floor(a); }, "floor"};
+const FloatOp kCeil{[](double a, double) { return std::ceil(a); }, "ceil"};
+const FloatOp kTruncate{[](double a, double) { return std::trunc(a); }, "int"};
+const FloatOp kFloorDivide{&floor_divide, "//"};
+const FloatOp kRemainder{&remainder, "%"};
+const FloatOp kIntPower{[](double a, double b) { return of_ints(a, b, int_power); }, "**"};
+
+const FloatOp* whole_op(std::string_view name) {
+#define CRESSET_OF_INTS(name, text, expression)                                                               \
+  {                                                                                                           \
+    name, {                                                                                                   \
+      [](double a, double b) { return of_ints(a, b, [](int64_t m, int64_t n) { return expression; }); }, text \
+    }                                                                                                         \
+  }
+  static const std::pair<std::string_view, FloatOp> table[] = {
+      {"round", {[](double a, double) { return std::nearbyint(a); }, "round"}},  // to even ones, as Python's
+      CRESSET_OF_INTS("and", "&", as_double(m & n)),
+      CRESSET_OF_INTS("or", "|", as_double(m | n)),
+      CRESSET_OF_INTS("xor", "^", as_double(m ^ n)),
+      CRESSET_OF_INTS("lshift", "<<", shift_left(m, n)),
+      CRESSET_OF_INTS("rshift", ">>", shift_right(m, n)),
+      CRESSET_OF_INTS("gcd", "gcd", as_double(std::gcd(m, n))),
+      CRESSET_OF_INTS("isqrt", "isqrt", (static_cast<void>(n), int_root(m))),
+      CRESSET_OF_INTS("bit_length", "bit_length",
+                      (static_cast<void>(n), as_double(std::bit_width(static_cast<uint64_t>(std::abs(m)))))),
+  };
+#undef CRESSET_OF_INTS
+  for (const auto& [known, op] : table)
+    if (known == name) return &op;
+  return nullptr;
+}
+}  // namespace float_ops
+
+namespace {
+
+bool is_infix(const FloatOp* op) {
+  const std::string_view name = op->name;
+  return !(name[0] >= 'a' && name[0] <= 'z');
+}
+
+std::string to_text(const FloatExpr& expr, c10::ArrayRef<std::string> names, const FloatExpr::SizeText& size_text,
+                    int room) {
+  if (expr.input >= 0) return names[static_cast<size_t>(expr.input)];
+  if (expr.size.valid()) {
+    std::string text = size_text(expr.size);
+    if (expr.divisor.valid()) text = fmt::format("({} / {})", text, size_text(expr.divisor));
+    return expr.factor == 1 ? text : fmt::format("({} * {})", text, expr.factor);
+  }
+  if (expr.op == nullptr) return fmt::format("{}", expr.number);
+  if (room == 0) return "...";
+  const std::string a = to_text(*expr.a, names, size_text, room - 1), b = to_text(*expr.b, names, size_text, room - 1);
+  if (is_infix(expr.op)) return fmt::format("({} {} {})", a, expr.op->name, b);
+  return expr.a == expr.b ? fmt::format("{}({})", expr.op->name, a) : fmt::format("{}({}, {})", expr.op->name, a, b);
+}
+
+}  // namespace
+
+FloatExpr::Ref FloatExpr::constant(double number) {
+  auto made = std::make_shared<FloatExpr>();
+  made->number = number;
+  return made;
+}
+
+FloatExpr::Ref FloatExpr::argument(double number, size_t input) {
+  auto made = std::make_shared<FloatExpr>();
+  made->number = number;
+  made->input = static_cast<int64_t>(input);
+  return made;
+}
+
+FloatExpr::Ref FloatExpr::of_sizes(double number, sym::ExprId size, sym::ExprId divisor, double factor) {
+  auto made = std::make_shared<FloatExpr>();
+  made->number = number;
+  made->size = size;
+  made->divisor = divisor;
+  made->factor = factor;
+  return made;
+}
+
+FloatExpr::Ref FloatExpr::make(const FloatOp& op, const Ref& a, const Ref& b) {
+  if (a == nullptr || b == nullptr || std::max(a->depth, b->depth) >= kDeepest) return nullptr;
+  auto made = std::make_shared<FloatExpr>();
+  made->number = op.apply(a->number, b->number);
+  made->op = &op;
+  made->a = a;
+  made->b = b;
+  made->depth = std::max(a->depth, b->depth) + 1;
+  return made;
+}
+
+std::string FloatExpr::text(c10::ArrayRef<std::string> names, const SizeText& size_text) const {
+  constexpr int kRoom = 4;
+  return to_text(*this, names, size_text, kRoom);
+}
+
+uint32_t FloatProgram::add(const FloatExpr::Ref& expr) {
+  const auto found = std::find(placed_.begin(), placed_.end(), expr);
+  if (found != placed_.end()) return static_cast<uint32_t>(found - placed_.begin());
+  Step step{expr->number, expr->input, -1, -1, expr->op, 0, 0};
+  if (expr->size.valid()) {
+    step.number = expr->factor;
+    step.size = add_size(expr->size);
+    if (expr->divisor.valid()) step.divisor = add_size(expr->divisor);
+  } else if (expr->op != nullptr) {
+    step.a = add(expr->a);
+    step.b = add(expr->b);
+  }
+  placed_.push_back(expr);
+  steps_.push_back(step);
+  return static_cast<uint32_t>(steps_.size() - 1);
+}
+
+int32_t FloatProgram::add_size(sym::ExprId size) {
+  const auto found = std::find(sizes_.begin(), sizes_.end(), size);
+  const auto place = static_cast<int32_t>(found - sizes_.begin());
+  if (found == sizes_.end()) sizes_.push_back(size);
+  return place;
+}
+
+void FloatProgram::run(c10::ArrayRef<at::Tensor> inputs, const int64_t* sizes, double* values) const {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    if (step.op != nullptr)
+      values[i] = step.op->apply(values[step.a], values[step.b]);
+    else if (step.size >= 0)
+      values[i] = static_cast<double>(sizes[step.size]) /
+                  (step.divisor < 0 ? 1.0 : static_cast<double>(sizes[step.divisor])) * step.number;
+    else
+      values[i] = step.input < 0 ? step.number : *inputs[static_cast<size_t>(step.input)].const_data_ptr<double>();
+  }
+}
+
+}  // namespace cresset::bridge

@@ -1,0 +1,77 @@
+// How floats came about that arguments and sizes give, so that later calls can repeat the arithmetic.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sym/expr.h"
+
+namespace cresset::bridge {
+
+// What Python does with two floats, or with the first of them. Of whole numbers (bits, shifts, ...): no number (NaN)
+// where one of them, or the result, is not held exactly by a double.
+struct FloatOp {
+  double (*apply)(double, double);
+  const char* name;
+};
+namespace float_ops {
+extern const FloatOp kAdd, kSubtract, kMultiply, kDivide, kPower, kMin, kMax, kSqrt, kFloor, kCeil, kTruncate;
+extern const FloatOp kFloorDivide, kRemainder, kIntPower;
+// round, and, or, xor, lshift, rshift, gcd, isqrt, bit_length: what gives whole numbers. nullptr: another name.
+const FloatOp* whole_op(std::string_view name);
+}  // namespace float_ops
+
+// An argument, made of sizes, a number, or an operation on others.
+struct FloatExpr {
+  using Ref = std::shared_ptr<const FloatExpr>;
+
+  double number = 0;          // in the call that is captured
+  int64_t input = -1;         // an argument: its place among the graph's inputs
+  sym::ExprId size, divisor;  // made of sizes: size / divisor * factor; the divisor may be missing
+  double factor = 1;
+  const FloatOp* op = nullptr;  // an operation
+  Ref a, b;
+  uint32_t depth = 0;
+
+  static Ref constant(double number);
+  static Ref argument(double number, size_t input);
+  static Ref of_sizes(double number, sym::ExprId size, sym::ExprId divisor, double factor);
+  // nullptr where the chain of operations is too long to be repeated at every call.
+  static Ref make(const FloatOp& op, const Ref& a, const Ref& b);
+
+  // names: of the inputs.
+  using SizeText = std::function<std::string(sym::ExprId)>;
+  std::string text(c10::ArrayRef<std::string> names, const SizeText& size_text) const;
+};
+
+// Several of them, to be evaluated at later calls.
+class FloatProgram {
+ public:
+  uint32_t add(const FloatExpr::Ref& expr);  // its place among the values
+  // What a later call must evaluate for run().
+  const std::vector<sym::ExprId>& sizes() const { return sizes_; }
+  size_t value_count() const { return steps_.size(); }
+  // `inputs` of a later call: tensors of one f64 where arguments are floats; `sizes`: the values of sizes().
+  void run(c10::ArrayRef<at::Tensor> inputs, const int64_t* sizes, double* values) const;
+
+ private:
+  struct Step {
+    double number;  // made of sizes: the factor
+    int64_t input;
+    int32_t size, divisor;  // among sizes(); -1: none
+    const FloatOp* op;
+    uint32_t a, b;
+  };
+  int32_t add_size(sym::ExprId size);
+
+  std::vector<FloatExpr::Ref> placed_;  // of the steps
+  std::vector<sym::ExprId> sizes_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace cresset::bridge

@@ -1,0 +1,50 @@
+#include "frontend/data_index.h"
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bridge/capture.h"
+#include "bridge/sym_node.h"
+#include "frontend/py_objects.h"
+
+namespace cresset::frontend {
+namespace {
+
+// To torch, booleans and bytes are masks.
+bool is_number_of_data(PyObject* index) {
+  if (!is_exact_tensor(index)) return false;
+  const at::Tensor& tensor = tensor_of(index);
+  return tensor.dim() == 0 && at::isIntegralType(tensor.scalar_type(), false) && tensor.scalar_type() != at::kByte &&
+         bridge::TraceTensor::from(tensor) != nullptr;
+}
+
+PyRef number_of_data(bridge::Capture& capture, PyObject* index) {
+  if (!is_number_of_data(index)) return PyRef::borrow(index);
+  bridge::TraceTensor& trace = *bridge::TraceTensor::from(tensor_of(index));
+  if (trace.settled()) return PyRef::borrow(index);
+  capture.set_location();
+  const bool before = std::exchange(capture.symbolic_numbers, true);
+  const auto numbers = capture.symbolic_elements(capture.value_of(trace));
+  capture.symbolic_numbers = before;
+  if (!numbers || numbers->size() != 1) return PyRef::borrow(index);
+  py::object number = py::cast(bridge::SymNode::make_int(capture.env_ptr(), numbers->front()));
+  return PyRef::steal(number.release().ptr());
+}
+
+}  // namespace
+
+PyRef with_numbers_of_data(PyObject* key) {
+  bridge::Capture* const capture = bridge::Capture::current();
+  if (capture == nullptr || capture->closed()) return PyRef::borrow(key);
+  if (!PyTuple_CheckExact(key)) return number_of_data(*capture, key);
+  PyObject** const items = PySequence_Fast_ITEMS(key);
+  const Py_ssize_t count = PyTuple_GET_SIZE(key);
+  if (std::none_of(items, items + count, is_number_of_data)) return PyRef::borrow(key);
+  PyRef out = checked(PyTuple_New(count));
+  for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(out.get(), i, number_of_data(*capture, items[i]).release());
+  return out;
+}
+
+}  // namespace cresset::frontend
