@@ -1,0 +1,159 @@
+#include "bridge/capture_call.h"
+
+#include "bridge/float_scalars.h"
+#include "bridge/sym_node.h"
+
+namespace cresset::bridge {
+
+using graph::Arg;
+using graph::ValueId;
+
+thread_local constinit const OpEntry* CaptureCall::current_op_ = nullptr;
+
+void CaptureCall::run() {
+  if (scalar_is_tensor()) return;
+  switch (entry_.op_class) {
+    case OpEntry::Class::Functional:
+      return functional();
+    case OpEntry::Class::View:
+      return view();
+    case OpEntry::Class::InPlace:
+      return in_place();
+    case OpEntry::Class::InPlaceView:
+      return in_place_view();
+    case OpEntry::Class::Out:
+      return out();
+    case OpEntry::Class::Opaque:
+      abort_capture(entry_.name + " writes in a way that has no functional form");
+  }
+}
+
+void CaptureCall::finish(std::vector<c10::IValue> results) {
+  torch::jit::drop(stack_, count_);
+  for (c10::IValue& r : results) stack_.push_back(std::move(r));
+}
+
+std::vector<c10::IValue> CaptureCall::wrap(const std::vector<at::Tensor>& tensors, uint64_t absent) const {
+  const auto& returns = entry_.functional_handle->schema().returns();
+  std::vector<c10::IValue> out;
+  size_t next = 0;
+  for (size_t i = 0; i < returns.size(); ++i) {
+    if ((absent >> i & 1) != 0) {
+      out.emplace_back(at::Tensor());
+    } else if (arg_type(returns[i]) == ArgType::TensorList) {
+      const size_t take = tensors.size() - next - (returns.size() - i - 1);
+      out.emplace_back(
+          c10::List<at::Tensor>(std::vector<at::Tensor>(tensors.begin() + next, tensors.begin() + next + take)));
+      next += take;
+    } else {
+      out.emplace_back(next < tensors.size() ? tensors[next] : at::Tensor());
+      ++next;
+    }
+  }
+  return out;
+}
+
+bool CaptureCall::is_watchable_empty(const std::vector<ValueId>& results) const {
+  static const graph::OpId empty = graph::op_id("aten::empty.memory_format");
+  static const graph::OpId empty_strided = graph::op_id("aten::empty_strided");
+  if (entry_.functional != empty && entry_.functional != empty_strided) return false;
+  const graph::TensorType& type = capture_.graph().type(results[0]);
+  if (type.device.kind != graph::DeviceKind::Cpu) return false;
+  int64_t elements = 1;
+  for (const sym::ExprId e : type.sizes) {
+    if (!capture_.env().pool().is_const(e)) return false;
+    elements *= capture_.env().pool().const_value(e);
+  }
+  const auto is_known = [&](sym::ExprId stride) { return capture_.env().pool().is_const(stride); };
+  if (!std::all_of(type.strides.begin(), type.strides.end(), is_known)) return false;
+  return elements > 0 && elements * byte_size(type.dtype) <= kWatchedBytes;
+}
+
+bool CaptureCall::scalar_is_tensor() {
+  for (size_t i = 0; i < count_; ++i) {
+    if (!argument(i).isSymFloat()) continue;
+    const bool in_place = entry_.op_class == OpEntry::Class::InPlace;
+    std::optional<at::Tensor> out = with_float_tensors(entry_.name, stack_, count_);
+    if (out)
+      finish(
+          {in_place && !out->is_same(argument(0).toTensor()) ? at::Tensor(argument(0).toTensor()).copy_(*out) : *out});
+    return out.has_value();
+  }
+  return false;
+}
+
+bool CaptureCall::symbolic_item() {
+  const bool boolean = argument(0).toTensor().scalar_type() == at::kBool;
+  if (!boolean && !at::isIntegralType(argument(0).toTensor().scalar_type(), false)) return false;
+  const Arg value = to_graph(capture_, argument(0), ArgType::Tensor);
+  const auto* tensor = std::get_if<ValueId>(&value);
+  const auto numbers = tensor != nullptr ? capture_.symbolic_elements(*tensor) : std::nullopt;
+  if (!numbers || numbers->size() != 1) return false;
+  sym::ExprPool& pool = capture_.env().pool();
+  const sym::ExprId found = numbers->at(0);
+  const sym::ExprId truth = pool.is_boolean(found) ? found : pool.ne(found, pool.constant(0));
+  finish({boolean ? at::Scalar(SymNode::make_bool(capture_.env_ptr(), truth))
+                  : at::Scalar(SymNode::make_int(capture_.env_ptr(), numbers->at(0)))});
+  return true;
+}
+
+bool CaptureCall::read_number() {
+  static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
+  if (entry_.functional != item) return false;
+  if (symbolic_item()) return true;
+  if (capture_.symbolic_booleans) abort_capture("a number read from tensor data, which is not kept as a symbol");
+  if (capture_.before_flush) abort_capture("a number read from tensor data");  // a piece ends here
+  const Arg value = to_graph(capture_, argument(0), ArgType::Tensor);
+  finish({capture_.read_number(std::get<ValueId>(value))});
+  return true;
+}
+
+bool CaptureCall::batch_norm_in_training() {
+  static const graph::OpId batch_norm = graph::op_id("aten::native_batch_norm"),
+                           functional = graph::op_id("aten::_native_batch_norm_legit_functional");
+  constexpr size_t kMean = 3, kVariance = 4, kTraining = 5;
+  if (entry_.functional != batch_norm || !argument(kTraining).toBool()) return false;
+  for (const size_t i : {kMean, kVariance})
+    if (argument(i).isNone() || !argument(i).toTensor().defined()) return false;
+  const at::Tensor mean = stand_in(kMean), variance = stand_in(kVariance);
+  const std::vector<ValueId> results = capture_.call(functional, arguments(count_));
+  capture_.write(*TraceTensor::from(mean), fit(results[3], *TraceTensor::from(mean)));
+  capture_.write(*TraceTensor::from(variance), fit(results[4], *TraceTensor::from(variance)));
+  std::vector<at::Tensor> tensors;
+  for (size_t i = 0; i < 3; ++i) tensors.push_back(capture_.make_result(results[i]));
+  finish(wrap(tensors));
+  return true;
+}
+
+bool CaptureCall::is_hidden_view() const {
+  static const graph::OpId unsafe_view = graph::op_id("aten::_unsafe_view");
+  return entry_.functional == unsafe_view && ViewOrCopy::current() == nullptr;
+}
+
+void CaptureCall::functional() {
+  if (is_hidden_view()) return view();
+  if (read_number() || batch_norm_in_training()) return;
+  const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
+  const uint64_t absent = capture_.absent_results;
+  std::vector<at::Tensor> tensors;
+  if (is_watchable_empty(results)) {
+    tensors.push_back(capture_.make_watched_empty(results[0]));
+  } else {
+    for (const ValueId v : results) tensors.push_back(capture_.make_result(v));
+  }
+  if (ViewOrCopy::current() != nullptr) note_copy(tensors);
+  finish(wrap(tensors, absent));
+}
+
+void CaptureCall::note_copy(const std::vector<at::Tensor>& results) {
+  static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view");
+  if (entry_.functional != clone && entry_.functional != unsafe_view) return;
+  capture_.note_copy(*TraceTensor::from(stand_in(0)), *TraceTensor::from(results[0]));
+}
+
+at::Tensor CaptureCall::stand_in(size_t i) {
+  const at::Tensor& tensor = argument(i).toTensor();
+  return TraceTensor::from(tensor) != nullptr ? tensor : capture_.lift(tensor);
+}
+
+}  // namespace cresset::bridge
