@@ -70,6 +70,21 @@ def test_kept_results_print(path):
         assert report.model_line(name, row).startswith(f"{name}: ")
 
 
+def test_compiling_is_told_from_the_first_run():
+    def side(work: float, seconds: float) -> dict:
+        return {"ms_setup": 5.0, "ms_capture": work, "ms_lowering": 0, "ms_codegen": 5.0, "seconds": seconds, "again_seconds": 1.0}  # fmt: skip
+
+    assert report.compile_ms(side(30.0, 1.5)) == 40.0
+    assert report.first_run_seconds(side(30.0, 1.5)) == pytest.approx(0.46)
+    assert report.compile_ms({"seconds": 1.0, "again_seconds": 0.5}) is None
+    # Both first runs make what libraries need: a difference of times says that nothing was saved.
+    row = {"first": {"cresset": side(110.0, 2.12)}, "warm": {"cresset": side(10.0, 2.02)}}
+    bounds = {b.what: b for b in report.compile_bounds({"models": {"x": row}})}
+    by_clocks = bounds["second process, compiling by its own clocks, share of the cold one (geometric mean)"]
+    assert by_clocks.value == pytest.approx(20 / 120) and "holds" in by_clocks.verdict
+    assert "misses" in bounds["second process less a run, share of the cold one (geometric mean)"].verdict
+
+
 def test_a_model_is_one_line():
     stats = {"seconds": 1.0, "operators_captured": 100, "ms_capture": 2.0, "graphs": 1, "kernels": 9, "extern_calls": 4}
     timings = {"ms": {"cresset": 10.0, "eager": 14.0}, "over": {"eager": [1.3, 1.4, 1.5]}}
