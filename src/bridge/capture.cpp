@@ -569,6 +569,18 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
   return wanted;
 }
 
+namespace {
+
+// The results that an output mask leaves out, of a rule that made types of the others only.
+uint64_t left_out(const ops::OpDef& def, graph::OpId op, const std::vector<graph::Arg>& args, size_t made) {
+  if (def.schema.find("output_mask") == std::string_view::npos) return 0;
+  const std::optional<c10::OperatorHandle> handle = find_operator(op);
+  if (!handle || handle->schema().returns().size() == made) return 0;
+  return unwanted_results(handle->schema(), args);
+}
+
+}  // namespace
+
 // By the operator's shape rule, else by the generic one.
 ops::ShapeMemo::Entry Capture::result_types(graph::OpId op, const std::vector<graph::Arg>& args) {
   std::string invalid;
@@ -578,7 +590,8 @@ ops::ShapeMemo::Entry Capture::result_types(graph::OpId op, const std::vector<gr
     ops::ShapeContext context(*graph_, graph::op_name(op));
     context.default_dtype = default_dtype;
     Result<ops::Types> types = shape_of(*def, context, args);
-    if (types.ok()) return {std::move(*types)};
+    const uint64_t absent = types.ok() ? left_out(*def, op, args, types->size()) : 0;
+    if (types.ok()) return {std::move(*types), false, absent};
     if (types.fallback().reason == FallbackReason::DataDependent) abort_capture(describe(types.fallback()));
     if (types.fallback().reason == FallbackReason::InvalidArguments) invalid = describe(types.fallback());
     refused = true;

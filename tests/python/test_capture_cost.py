@@ -174,3 +174,45 @@ def test_compiling_again_finds_its_kernels():
     first, second = captured(function, x), captured(function, x)
     assert second["kernels"] == first["kernels"]
     assert second["ms_codegen"] <= max(first["ms_codegen"], 1.0)
+
+
+CONVOLUTIONS = {
+    "images": (lambda: torch.nn.Conv2d(3, 4, 3, stride=2, padding=1), (2, 3, 9, 8)),
+    "grouped": (lambda: torch.nn.Conv2d(4, 8, (1, 3), groups=2, bias=False), (2, 4, 7, 8)),
+    "transposed": (lambda: torch.nn.ConvTranspose2d(4, 2, 3, stride=2, output_padding=1), (2, 4, 5, 6)),
+    "signals": (lambda: torch.nn.Conv1d(3, 4, 3, dilation=2), (2, 3, 12)),
+    "volumes": (lambda: torch.nn.Conv3d(2, 3, 3, padding=1), (2, 2, 5, 6, 4)),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_of_convolutions_have_a_rule(name, channels_last, dtype):
+    """No meta kernel is run at several sizes to find it; gradients lie as eager's."""
+    make, shape = CONVOLUTIONS[name]
+    torch.manual_seed(0)
+    module = make().to(dtype)
+    x = torch.randn(shape, dtype=dtype)
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    if channels_last and x.dim() in formats:
+        x = x.to(memory_format=formats[x.dim()])
+    leaf = x.clone().requires_grad_()
+
+    def step(target):
+        module.zero_grad()
+        inner = leaf * 1.5
+        inner.retain_grad()
+        target(inner).square().sum().backward()
+        grads = [inner.grad, leaf.grad, *(p.grad for p in module.parameters())]
+        leaf.grad = None
+        return grads
+
+    expected = step(module)
+    cresset.reset()
+    found = step(cresset.compile(module))
+    stats = cresset.stats()
+    assert stats["eager_calls"] == 0 and stats["generic_rule_entries"] == 0
+    for want, got in zip(expected, found, strict=True):
+        torch.testing.assert_close(got, want)
+        assert got.stride() == want.stride()

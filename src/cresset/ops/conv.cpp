@@ -120,12 +120,47 @@ Result<Types> convolution_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(conv.input, std::move(sizes), std::move(strides)));
 }
 
+// Gradients lie as the results of the convolution would: by what its input and weight suggest.
+Result<Types> convolution_backward_shape(ShapeContext& shapes, const OpArgs& args) {
+  const ConvArgs conv{args.tensor(1),   args.tensor(2),   args.integers(4), args.integers(5),
+                      args.integers(6), args.integers(8), args.flag(7),     args.integer(9)};
+  const TensorType &grad = args.tensor(0), &input = conv.input, &weight = conv.weight;
+  if (grad.rank() != input.rank() || weight.rank() != input.rank() || input.rank() < 3 || input.rank() > 5)
+    return shapes.unsupported("tensors of these ranks");
+  if (!is_float(input.dtype) || grad.dtype != input.dtype || weight.dtype != input.dtype)
+    return shapes.unsupported("these dtypes");
+  if (input.rank() == 3 && signal_format(shapes, conv) != MemoryFormat::Contiguous)
+    return shapes.unsupported("a signal's weight with channels last");
+  const MemoryFormat format = conv_format(shapes, conv);
+  const auto& wanted = std::get<std::vector<bool>>(args[10]);
+  Types types;
+  if (wanted[0]) types.push_back(with_shape(grad, input.sizes, shapes.strides_for(format, input.sizes)));
+  if (wanted[1]) types.push_back(with_shape(grad, weight.sizes, shapes.strides_for(format, weight.sizes)));
+  if (wanted[2]) {
+    if (args.is_none(3)) return shapes.unsupported("a bias of unknown size");
+    types.push_back(with_shape(grad, args.integers(3), shapes.contiguous_strides(args.integers(3))));
+  }
+  return types;
+}
+
+// ATen allocates these gradients, with what is left of them when the call is over: in planned memory they would be
+// copies.
+Result<std::vector<graph::ValueId>> left_to_aten(graph::Graph&, const OpArgs&) {
+  return Fallback{FallbackReason::UnsupportedArguments, "gradients of convolutions are made by libraries", ""};
+}
+
 constexpr OpDef kRows[] = {
     {.schema = "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
                "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
      .op_class = OpClass::Extern,
      .shape = convolution_shape,
      .never_raises = true},
+    {.schema = "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
+               "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt "
+               "groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+     .op_class = OpClass::Composite,
+     .shape = convolution_backward_shape,
+     .decompose = left_to_aten},
 };
 
 }  // namespace
