@@ -29,7 +29,9 @@ struct Form {
   bool always;  // also of plain numbers: sizes of its tensors are what its C code asks for
   bool varied;  // only where numbers have varied, or are sizes: fixed ones have faster code
 };
-std::unordered_map<PyObject*, Form> forms;              // for symbolic numbers, by the C function
+std::unordered_map<PyObject*, Form> forms;  // for symbolic numbers, by the C function
+// Those among them that are methods, by what a call of one through its object has in common with the descriptor.
+std::unordered_map<const PyMethodDef*, PyObject*> form_methods;
 thread_local std::unordered_set<std::string> presumed;  // symbols' sources, in the piece that is captured
 
 // Functions of the program, and methods of its containers, whose calls are to be seen.
@@ -220,13 +222,17 @@ bool has_parameters(PyObject* function, const CressetCall& call, Py_ssize_t self
   return std::all_of(known.begin(), known.begin() + code->co_argcount - optional, [](bool is) { return is; });
 }
 
-// A method of a tensor that was taken from it before it is called: its descriptor.
+// A method of a tensor that was taken from it before it is called: its descriptor, where there is a form of it. Asked
+// at every call of C code.
 PyObject* descriptor_of(PyObject* callable) {
   if (!PyCFunction_Check(callable)) return nullptr;
   PyObject* const self = PyCFunction_GET_SELF(callable);
   if (self == nullptr || !is_tensor(self)) return nullptr;
-  const PyRef name = checked(PyObject_GetAttrString(callable, "__name__"));
-  return _PyType_Lookup(Py_TYPE(self), name.get());
+  const auto found = form_methods.find(((PyCFunctionObject*)callable)->m_ml);
+  if (found == form_methods.end()) return nullptr;
+  // What a subclass has in its place is not to be passed by.
+  PyObject* const here = _PyType_Lookup(Py_TYPE(self), PyDescr_NAME(found->second));
+  return here == found->second ? here : nullptr;
 }
 
 }  // namespace
@@ -299,6 +305,7 @@ PyObject* use_form(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OO!pp", &original, &PyFunction_Type, &function, &always, &varied)) return nullptr;
   Py_INCREF(original);  // kept for good
   forms[original] = {Py_NewRef(function), always != 0, varied != 0};
+  if (Py_IS_TYPE(original, &PyMethodDescr_Type)) form_methods[((PyMethodDescrObject*)original)->d_method] = original;
   cresset_hide_frames_of((PyCodeObject*)PyFunction_GET_CODE(function));
   return Py_NewRef(Py_None);
 }
