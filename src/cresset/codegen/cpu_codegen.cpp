@@ -230,7 +230,12 @@ std::shared_ptr<CpuCodegen::Scheduled> CpuCodegen::schedule(const std::vector<co
   impl_->stats.kernels_requested += static_cast<int64_t>(kernels.size());
   auto out = std::make_shared<Scheduled>();
   std::unordered_set<std::string> seen;
+  std::unordered_map<const loop::Kernel*, size_t> first;  // where each was met
   for (const loop::Kernel* kernel : kernels) {
+    if (const auto [it, fresh] = first.try_emplace(kernel, out->keys.size()); !fresh) {
+      out->keys.push_back(std::string(out->keys[it->second]));
+      continue;
+    }
     Job job = impl_->make_job(*kernel);
     CRESSET_LOG(Kernels, loop::print(*kernel) + describe(*kernel, job.schedule));
     out->keys.push_back(job.key);

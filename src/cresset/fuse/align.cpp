@@ -24,7 +24,7 @@ void add_roots(sym::ShapeEnv& env, Group& to, const Group& from, const Substitut
 // Matches runs of dimensions of two groups piece by piece, and collects the common domain.
 class Aligner {
  public:
-  explicit Aligner(sym::ShapeEnv& env) : env_(env) {}
+  Aligner(sym::ShapeEnv& env, IndexVars& vars) : env_(env), vars_(vars) {}
 
   // `kinds` of the new dimensions come from b's.
   bool match(const std::vector<Dim>& a, const std::vector<Dim>& b) {
@@ -34,8 +34,8 @@ class Aligner {
     for (size_t p = 0; p < dims.size(); ++p) dims[p].extent = parts->extents[p];
     name_whole(a, parts->of_a, dims);
     name_whole(b, parts->of_b, dims);
-    for (Dim& dim : dims)
-      if (!dim.var.valid()) dim.var = env_.pool().var_of(env_.new_index_var(dim.extent));
+    for (size_t p = 0; p < dims.size(); ++p)
+      if (!dims[p].var.valid()) dims[p].var = unused_var(dims[p].extent, p, dims);
     for (size_t d = 0; d < b.size(); ++d)
       for (size_t p : parts->of_b[d]) dims[p].kind = b[d].kind;
     express(a, parts->of_a, dims, of_a);
@@ -46,13 +46,26 @@ class Aligner {
 
   std::vector<Dim> common;
   Substitution of_a, of_b;
+  std::vector<Dim> beside;  // dimensions that will stand beside the common ones, as they are
 
  private:
+  // Groups share variables where their loops are alike: one that names a loop already cannot name another.
+  bool is_taken(sym::VarId var, const std::vector<Dim>& dims) const {
+    const auto named = [var](const Dim& dim) { return dim.var == var; };
+    return std::any_of(dims.begin(), dims.end(), named) || std::any_of(common.begin(), common.end(), named) ||
+           std::any_of(beside.begin(), beside.end(), named);
+  }
+  sym::VarId unused_var(ExprId extent, size_t number, const std::vector<Dim>& dims) {
+    for (;; ++number) {
+      const sym::VarId var = vars_.at(extent, number);
+      if (!is_taken(var, dims)) return var;
+    }
+  }
   // A part that is a whole dimension keeps its variable.
-  static void name_whole(const std::vector<Dim>& from, const std::vector<std::vector<size_t>>& parts,
-                         std::vector<Dim>& dims) {
+  void name_whole(const std::vector<Dim>& from, const std::vector<std::vector<size_t>>& parts, std::vector<Dim>& dims) {
     for (size_t d = 0; d < from.size(); ++d)
-      if (parts[d].size() == 1 && !dims[parts[d][0]].var.valid()) dims[parts[d][0]].var = from[d].var;
+      if (parts[d].size() == 1 && !dims[parts[d][0]].var.valid() && !is_taken(from[d].var, dims))
+        dims[parts[d][0]].var = from[d].var;
   }
   void express(const std::vector<Dim>& from, const std::vector<std::vector<size_t>>& parts,
                const std::vector<Dim>& dims, Substitution& substitution) {
@@ -63,6 +76,7 @@ class Aligner {
     }
   }
   sym::ShapeEnv& env_;
+  IndexVars& vars_;
 };
 
 struct Split {
@@ -83,17 +97,18 @@ Group joined(sym::ShapeEnv& env, const Aligner& aligner, const Group& a, const G
 }
 
 // `a` has no Inner dimensions.
-std::optional<Group> align_flat(sym::ShapeEnv& env, const Group& a, const Group& b, bool swapped) {
+std::optional<Group> align_flat(sym::ShapeEnv& env, IndexVars& vars, const Group& a, const Group& b, bool swapped) {
   const auto finish = [&](const Aligner& aligner) {
     Group out = joined(env, aligner, a, b);
     if (swapped)
       std::rotate(out.roots.begin(), out.roots.begin() + static_cast<std::ptrdiff_t>(a.roots.size()), out.roots.end());
     return out;
   };
-  Aligner whole(env);
+  Aligner whole(env, vars);
   if (whole.match(a.dims, b.dims)) return finish(whole);
   const Split sides = split(b);
-  Aligner rows(env);
+  Aligner rows(env, vars);
+  rows.beside = sides.inner;
   if (sides.inner.empty() || !rows.match(a.dims, sides.outer)) return std::nullopt;
   for (const Dim& dim : sides.inner) rows.common.push_back(dim);
   return finish(rows);
@@ -126,11 +141,11 @@ std::optional<Group> move_onto(const Graph& graph, const Group& flat, const Inde
 
 }  // namespace
 
-std::optional<Group> align_in_order(sym::ShapeEnv& env, const Group& a, const Group& b) {
-  if (!a.has_inner()) return align_flat(env, a, b, false);
-  if (!b.has_inner()) return align_flat(env, b, a, true);
+std::optional<Group> align_in_order(sym::ShapeEnv& env, IndexVars& vars, const Group& a, const Group& b) {
+  if (!a.has_inner()) return align_flat(env, vars, a, b, false);
+  if (!b.has_inner()) return align_flat(env, vars, b, a, true);
   const Split x = split(a), y = split(b);
-  Aligner aligner(env);
+  Aligner aligner(env, vars);
   if (!aligner.match(x.outer, y.outer) || !aligner.match(x.inner, y.inner)) return std::nullopt;
   return joined(env, aligner, a, b);
 }

@@ -106,6 +106,13 @@ bool digits_of(sym::ShapeEnv& env, const std::vector<loop::Dim>& dims, ExprId e,
 
 }  // namespace
 
+sym::VarId IndexVars::at(ExprId extent, size_t number) {
+  std::vector<sym::VarId>& made = made_[extent];
+  if (made.size() <= number) made.resize(number + 1);
+  if (!made[number].valid()) made[number] = env_.pool().var_of(env_.new_index_var(extent));
+  return made[number];
+}
+
 std::optional<ExprId> exact_quotient(sym::ShapeEnv& env, ExprId a, ExprId b) {
   sym::ExprPool& pool = env.pool();
   if (pool.is_const(b, 0)) return std::nullopt;

@@ -9,6 +9,18 @@
 
 namespace cresset::fuse {
 
+// Index variables for loops, by extent and number: the same one whenever it is asked for. Kernels that run over equal
+// loops then have equal index expressions, and what was found out about those of one is known of all.
+class IndexVars {
+ public:
+  explicit IndexVars(sym::ShapeEnv& env) : env_(env) {}
+  sym::VarId at(ExprId extent, size_t number);
+
+ private:
+  sym::ShapeEnv& env_;
+  std::unordered_map<ExprId, std::vector<sym::VarId>> made_;  // by number; invalid: not yet
+};
+
 // The coarsest common refinement of two lists of extents with equal products, row-major: [B*S, H] and [B, S, H] refine
 // to [B, S, H]. Size-1 dimensions belong to no part.
 struct Refinement {

@@ -10,15 +10,15 @@ using loop::Dim;
 bool is_one(const Graph& graph, ExprId size) { return graph.pool().is_const(graph.env().simplify(size), 1); }
 
 // Adds a dimension for each size that is not 1, outermost in memory first; returns the coordinates.
-Index add_dims(const Graph& graph, Group& group, const std::vector<ExprId>& sizes, const std::vector<size_t>& order,
-               Dim::Kind kind) {
+Index add_dims(const Graph& graph, IndexVars& vars, Group& group, const std::vector<ExprId>& sizes,
+               const std::vector<size_t>& order, Dim::Kind kind) {
   sym::ShapeEnv& env = graph.env();
   Index index(sizes.size(), graph.pool().constant(0));
   for (size_t d : order) {
     if (is_one(graph, sizes[d])) continue;
     const ExprId extent = env.simplify(sizes[d]);
-    index[d] = env.new_index_var(extent);
-    group.dims.push_back({graph.pool().var_of(index[d]), extent, kind});
+    group.dims.push_back({vars.at(extent, group.dims.size()), extent, kind});
+    index[d] = graph.pool().var(group.dims.back().var);
   }
   return index;
 }
@@ -30,22 +30,22 @@ std::vector<size_t> memory_order(const Graph& graph, const std::vector<ExprId>& 
   return order;
 }
 
-Group pointwise_group(const Graph& graph, ValueId value, ValueId into, const Layout& layout) {
+Group pointwise_group(const Graph& graph, IndexVars& vars, ValueId value, ValueId into, const Layout& layout) {
   Group group;
   const std::vector<ExprId>& sizes = graph.type(value).sizes;
-  Index index = add_dims(graph, group, sizes, memory_order(graph, sizes, layout), Dim::Kind::Outer);
+  Index index = add_dims(graph, vars, group, sizes, memory_order(graph, sizes, layout), Dim::Kind::Outer);
   group.roots.push_back({value, std::move(index), into, layout});
   return group;
 }
 
-Group reduction_group(const Graph& graph, ValueId value, const ops::OpDef& def, const Layout& layout) {
+Group reduction_group(const Graph& graph, IndexVars& vars, ValueId value, const ops::OpDef& def, const Layout& layout) {
   Group group;
   const graph::Value& v = graph.value(value);
   const graph::Node& node = graph.node(v.node);
   const ops::OpArgs args(graph, node.args);
   const ops::Reduction reduction = def.reduction(graph, args, v.result);
   const std::vector<ExprId>& sizes = graph.type(value).sizes;
-  Index index = add_dims(graph, group, sizes, memory_order(graph, sizes, layout), Dim::Kind::Outer);
+  Index index = add_dims(graph, vars, group, sizes, memory_order(graph, sizes, layout), Dim::Kind::Outer);
   const std::vector<ExprId>& from = args.tensor(0).sizes;
   std::vector<ExprId> folded;
   std::vector<size_t> order;
@@ -54,10 +54,10 @@ Group reduction_group(const Graph& graph, ValueId value, const ops::OpDef& def, 
     order.push_back(folded.size());
     folded.push_back(from[static_cast<size_t>(d)]);
   }
-  add_dims(graph, group, folded, order, Dim::Kind::Inner);
+  add_dims(graph, vars, group, folded, order, Dim::Kind::Inner);
   if (!group.has_inner()) {  // all folded dimensions are of size 1: one inner point
     const ExprId one = graph.pool().constant(1);
-    group.dims.push_back({graph.pool().var_of(graph.env().new_index_var(one)), one, Dim::Kind::Inner});
+    group.dims.push_back({vars.at(one, group.dims.size()), one, Dim::Kind::Inner});
   }
   group.roots.push_back({value, std::move(index), value, layout});
   return group;
@@ -65,11 +65,11 @@ Group reduction_group(const Graph& graph, ValueId value, const ops::OpDef& def, 
 
 }  // namespace
 
-Group group_of(const Graph& graph, ValueId value, const Layout& layout) {
+Group group_of(const Graph& graph, IndexVars& vars, ValueId value, const Layout& layout) {
   const ops::OpDef* def = native(graph, graph.value(value).node);
   CRESSET_CHECK(def != nullptr, "a kernel computes a native operator");
-  if (def->op_class == ops::OpClass::Reduction) return reduction_group(graph, value, *def, layout);
-  return pointwise_group(graph, value, value, layout);
+  if (def->op_class == ops::OpClass::Reduction) return reduction_group(graph, vars, value, *def, layout);
+  return pointwise_group(graph, vars, value, value, layout);
 }
 
 std::vector<ConcatPart> concat_parts(const Graph& graph, const graph::Node& node) {
@@ -88,18 +88,18 @@ std::vector<ConcatPart> concat_parts(const Graph& graph, const graph::Node& node
   return parts;
 }
 
-Group window_group(const Graph& graph, const ConcatPart& part, ValueId whole, const Layout& layout) {
+Group window_group(const Graph& graph, IndexVars& vars, const ConcatPart& part, ValueId whole, const Layout& layout) {
   sym::ExprPool& pool = graph.pool();
   const Layout window{layout.strides, pool.add(layout.offset, pool.mul(part.start, layout.strides[part.dim]))};
-  return pointwise_group(graph, part.value, whole, window);
+  return pointwise_group(graph, vars, part.value, whole, window);
 }
 
-Group section_group(const Graph& graph, ValueId value, const ConcatPart& part, const Layout& layout) {
+Group section_group(const Graph& graph, IndexVars& vars, ValueId value, const ConcatPart& part, const Layout& layout) {
   Group group;
   std::vector<ExprId> sizes = graph.type(value).sizes;
   const std::vector<size_t> order = memory_order(graph, sizes, layout);
   sizes[part.dim] = graph.type(part.value).sizes[part.dim];
-  Index index = add_dims(graph, group, sizes, order, Dim::Kind::Outer);
+  Index index = add_dims(graph, vars, group, sizes, order, Dim::Kind::Outer);
   index[part.dim] = graph.env().simplify(graph.pool().add(index[part.dim], part.start));
   group.roots.push_back({value, std::move(index), value, layout});
   return group;

@@ -35,10 +35,10 @@ struct ConcatPart {
 std::vector<ConcatPart> concat_parts(const Graph& graph, const graph::Node& node);
 
 // The group that computes one value and nothing else. For a reduction the reduced dimensions are Inner.
-Group group_of(const Graph& graph, ValueId value, const Layout& layout);
+Group group_of(const Graph& graph, IndexVars& vars, ValueId value, const Layout& layout);
 // The group that copies an argument of a concatenation into its window.
-Group window_group(const Graph& graph, const ConcatPart& part, ValueId whole, const Layout& layout);
+Group window_group(const Graph& graph, IndexVars& vars, const ConcatPart& part, ValueId whole, const Layout& layout);
 // The group that computes the elements of a pointwise `value` that read this part of a concatenation.
-Group section_group(const Graph& graph, ValueId value, const ConcatPart& part, const Layout& layout);
+Group section_group(const Graph& graph, IndexVars& vars, ValueId value, const ConcatPart& part, const Layout& layout);
 
 }  // namespace cresset::fuse

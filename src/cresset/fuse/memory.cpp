@@ -32,7 +32,7 @@ bool is_view(const Graph& graph, ValueId value) {
   return def != nullptr && def->op_class == ops::OpClass::View;
 }
 
-Memory::Memory(const Graph& graph) : graph_(graph) {
+Memory::Memory(const Graph& graph) : graph_(graph), index_vars_(graph.env()) {
   const auto add = [&](ValueId v) { owned_[v] = {v, {graph.type(v).strides, graph.pool().constant(0)}}; };
   for (ValueId v : graph.inputs) add(v);
   for (ValueId v : graph.constants) add(v);

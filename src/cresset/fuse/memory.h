@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "fuse/domain.h"
 #include "fuse/layout.h"
 #include "ops/op_def.h"
 
@@ -28,8 +29,12 @@ class Memory {
   // lie at strides.
   const Place* find(ValueId value);
 
+  // Of the loops of all kernels.
+  IndexVars& index_vars() { return index_vars_; }
+
  private:
   const Graph& graph_;
+  IndexVars index_vars_;
   std::unordered_map<ValueId, Place> owned_;
   std::unordered_map<ValueId, std::optional<Place>> views_;
 };

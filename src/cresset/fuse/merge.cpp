@@ -204,7 +204,7 @@ class Merger {
   }
   bool try_alignments(uint32_t a, uint32_t b) {
     const Group &x = units_[a].group, &y = units_[b].group;
-    if (accept(a, b, align_in_order(graph_.env(), x, y))) return true;
+    if (accept(a, b, align_in_order(graph_.env(), build_.memory.index_vars(), x, y))) return true;
     for (ValueId v : units_[a].writes)
       if (contains(units_[b].reads, v) && accept(a, b, align_through(build_, x, y, v))) return true;
     for (ValueId v : units_[b].writes)

@@ -45,12 +45,14 @@ class Planner {
       const Layout& layout = plan_.memory->layout(v);
       const auto section = sections_.find(v);
       if (def->op_class == ops::OpClass::Concat) {
-        for (const ConcatPart& part : concat_parts(graph_, node)) add_kernel(window_group(graph_, part, v, layout));
+        for (const ConcatPart& part : concat_parts(graph_, node))
+          add_kernel(window_group(graph_, plan_.memory->index_vars(), part, v, layout));
       } else if (section != sections_.end() && !plan_.memory->owns(section->second)) {
         const graph::Node& concat = graph_.node(graph_.value(section->second).node);
-        for (const ConcatPart& part : concat_parts(graph_, concat)) add_kernel(section_group(graph_, v, part, layout));
+        for (const ConcatPart& part : concat_parts(graph_, concat))
+          add_kernel(section_group(graph_, plan_.memory->index_vars(), v, part, layout));
       } else {
-        add_kernel(group_of(graph_, v, layout));
+        add_kernel(group_of(graph_, plan_.memory->index_vars(), v, layout));
       }
     }
   }

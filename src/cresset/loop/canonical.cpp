@@ -73,13 +73,23 @@ std::vector<ExprId> CanonicalNames::ordered_operands(ExprId id) const {
   return out;
 }
 
-void CanonicalNames::mention(ExprId id) { (void)text(id); }
+// In the order in which text() would.
+void CanonicalNames::mention(ExprId id) {
+  const sym::Expr& e = pool_[id];
+  if (e.kind == sym::Kind::Const) return;
+  if (e.kind == sym::Kind::Var) return number(VarId{static_cast<uint32_t>(e.value)});
+  for (ExprId operand : ordered_operands(id)) mention(operand);
+}
+
+void CanonicalNames::number(VarId var) {
+  if (fixed_.contains(var)) return;
+  if (number_.try_emplace(var, static_cast<uint32_t>(symbols_.size())).second) symbols_.push_back(var);
+}
 
 std::string CanonicalNames::name(VarId var) {
   if (auto it = fixed_.find(var); it != fixed_.end()) return it->second;
-  auto [it, fresh] = number_.try_emplace(var, static_cast<uint32_t>(symbols_.size()));
-  if (fresh) symbols_.push_back(var);
-  return fmt::format("s{}", it->second);
+  number(var);
+  return fmt::format("s{}", number_.at(var));
 }
 
 std::string CanonicalNames::text(ExprId id) {

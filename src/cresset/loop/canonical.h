@@ -21,6 +21,7 @@ class CanonicalNames {
   std::vector<ExprId> ordered_operands(ExprId expr) const;
   uint64_t shape(ExprId expr) const;
   void mention(ExprId expr);
+  void number(VarId var);  // of a size symbol, when it has none
   std::string name(VarId var);
 
   const sym::ExprPool& pool_;

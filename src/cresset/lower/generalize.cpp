@@ -1,7 +1,10 @@
 #include "lower/generalize.h"
 
+#include <algorithm>
+#include <bit>
 #include <unordered_map>
 
+#include "base/log.h"
 #include "codegen/collapse.h"
 
 namespace cresset::lower {
@@ -21,7 +24,7 @@ class Generalizer {
  public:
   explicit Generalizer(const Kernel& kernel)
       : old_(kernel), env_(kernel.env()), pool_(env_.pool()), new_env_(std::make_shared<sym::ShapeEnv>()) {
-    out_.kernel = std::make_unique<Kernel>(new_env_);
+    out_.kernel = std::make_shared<Kernel>(new_env_);
   }
 
   GeneralKernel run() {
@@ -214,6 +217,56 @@ class Generalizer {
 
 }  // namespace
 
+namespace {
+
+size_t mixed(size_t seed, size_t value) { return (seed ^ value) * 0x9E3779B97F4A7C15ull + (seed >> 29); }
+
+// Equal kernels have equal ones.
+size_t hash_of(const Kernel& kernel) {
+  size_t h = mixed(kernel.dims.size(), kernel.buffers.size());
+  for (const Dim& dim : kernel.dims) h = mixed(mixed(h, dim.var.index), dim.extent.index);
+  for (const loop::Scalar& s : kernel.scalars)
+    h = mixed(mixed(h, static_cast<size_t>(s.op) << 32 | s.expr.index), s.a.index);
+  for (const loop::Store& s : kernel.stores) h = mixed(mixed(h, s.address.index), s.value.index);
+  return h;
+}
+
+// The same to the letter: the same variables, expressions and numbers. Buffers' names are told to people only.
+bool same(const Kernel& a, const Kernel& b) {
+  const bool names = log::enabled(log::Area::Kernels);
+  return &a.env() == &b.env() &&
+         std::ranges::equal(a.scalars, b.scalars,
+                            [](const loop::Scalar& x, const loop::Scalar& y) {  // 0 and -0 are two numbers
+                              return x == y && std::bit_cast<uint64_t>(x.number) == std::bit_cast<uint64_t>(y.number);
+                            }) &&
+         std::ranges::equal(
+             a.dims, b.dims,
+             [](const Dim& x, const Dim& y) { return x.var == y.var && x.extent == y.extent && x.kind == y.kind; }) &&
+         std::ranges::equal(a.buffers, b.buffers,
+                            [&](const loop::Buffer& x, const loop::Buffer& y) {
+                              return x.dtype == y.dtype && x.written == y.written && x.read == y.read &&
+                                     (!names || x.name == y.name);
+                            }) &&
+         std::ranges::equal(a.stores, b.stores,
+                            [](const loop::Store& x, const loop::Store& y) {
+                              return x.buffer == y.buffer && x.address == y.address && x.value == y.value;
+                            }) &&
+         std::ranges::equal(a.bindings, b.bindings, [](const loop::Binding& x, const loop::Binding& y) {
+           return x.var == y.var && x.scalar == y.scalar;
+         });
+}
+
+}  // namespace
+
 GeneralKernel generalize(const Kernel& kernel) { return Generalizer(kernel).run(); }
+
+const GeneralKernel& Generalized::of(std::shared_ptr<const Kernel> kernel) {
+  const size_t hash = hash_of(*kernel);
+  const auto [begin, end] = known_.equal_range(hash);
+  for (auto it = begin; it != end; ++it)
+    if (same(*it->second.kernel, *kernel)) return it->second.general;
+  GeneralKernel general = generalize(*kernel);
+  return known_.emplace(hash, Known{std::move(kernel), std::move(general)})->second.general;
+}
 
 }  // namespace cresset::lower

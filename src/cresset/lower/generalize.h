@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "loop/kernel.h"
@@ -13,11 +14,25 @@
 namespace cresset::lower {
 
 struct GeneralKernel {
-  std::unique_ptr<loop::Kernel> kernel;
+  std::shared_ptr<loop::Kernel> kernel;
   std::vector<sym::ExprId> arguments;  // over the given kernel's environment: kernel->size_symbols(), in that order
 };
 
 // Computes what `kernel` computes, over the same buffers, when its parameters are given the arguments' values.
 GeneralKernel generalize(const loop::Kernel& kernel);
+
+// The same for many kernels of one environment, in which nothing is learned meanwhile: of kernels that are the same to
+// the letter, as layers of equal sizes have them, the first is generalized.
+class Generalized {
+ public:
+  const GeneralKernel& of(std::shared_ptr<const loop::Kernel> kernel);
+
+ private:
+  struct Known {
+    std::shared_ptr<const loop::Kernel> kernel;
+    GeneralKernel general;
+  };
+  std::unordered_multimap<size_t, Known> known_;  // by a hash
+};
 
 }  // namespace cresset::lower

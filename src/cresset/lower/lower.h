@@ -13,7 +13,7 @@ namespace cresset::lower {
 
 struct Lowered {
   runtime::Program program;                            // complete but for Program::kernels
-  std::vector<std::unique_ptr<loop::Kernel>> kernels;  // Launch::kernel indexes these
+  std::vector<std::shared_ptr<loop::Kernel>> kernels;  // Launch::kernel indexes these; equal ones may be one
 };
 
 Result<Lowered> lower(const graph::Graph& graph, const driver::Options& options);

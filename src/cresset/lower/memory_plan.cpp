@@ -41,11 +41,12 @@ void plan_memory(const std::vector<Alias>& aliases, SizeTable& sizes, Lowered& l
     slot.last_step = lives[t].last;
   }
   add_releases(program, lives);
+  Generalized generalized;
   for (runtime::Step& step : program.steps) {
     auto* launch = std::get_if<Launch>(&step);
     if (launch == nullptr) continue;
-    GeneralKernel general = generalize(*lowered.kernels[launch->kernel]);
-    lowered.kernels[launch->kernel] = std::move(general.kernel);
+    const GeneralKernel& general = generalized.of(lowered.kernels[launch->kernel]);
+    lowered.kernels[launch->kernel] = general.kernel;
     launch->symbols = sizes.refs(general.arguments);
   }
 }

@@ -161,6 +161,34 @@ TEST(Fusion, MutationsHappenAfterEverythingRead) {
   EXPECT_EQ(out[1].values(), before_x);
 }
 
+// Kernels share the variables of their loops, so those of two that are merged meet: all extents are the same here.
+TEST(Fusion, LoopsOfEqualExtentsStayApart) {
+  GraphFixture f;
+  const ExprId s = f.size("S", 5);
+  const ValueId x = f.input({s, s, s}), y = f.input({s, s, s});
+  const ValueId turned = f.add(f.permute(x, {2, 0, 1}), y);
+  const ValueId softened = f.softmax(turned, 1);
+  const ValueId back = f.add(f.permute(softened, {1, 2, 0}), f.permute(y, {0, 2, 1}));
+  f.graph->outputs = {f.add(back, f.softmax(back, -1)), turned};
+  expect_fusion_agrees(f, kSizes);
+}
+
+// What two layers of equal sizes launch is one kernel, which is made without sizes and scheduled once.
+TEST(Fusion, EqualLayersShareTheirKernel) {
+  GraphFixture f;
+  const ExprId s = f.size("S", 5), h = f.number(16);
+  ValueId x = f.input({s, h});
+  const ValueId weight = f.input({h, h});
+  for (int layer = 0; layer < 4; ++layer) x = f.gelu(f.call("aten::mm", {x, weight}));
+  f.graph->outputs = {x};
+  passes::run(*f.graph, {.eager_rounding = true});
+  const lower::Lowered lowered = lower_checked(*f.graph, {});
+  ASSERT_EQ(lowered.kernels.size(), 4u);
+  // The last one writes what the caller gets, the others run in place.
+  EXPECT_EQ(lowered.kernels[0], lowered.kernels[1]);
+  EXPECT_EQ(lowered.kernels[1], lowered.kernels[2]);
+}
+
 TEST(MemoryPlan, AChainRunsInOneBlock) {
   GraphFixture f;
   const ExprId s = f.size("S", 50);

@@ -57,6 +57,25 @@ TEST(Generalize, ShortLoopsAndTinyStridesStayNumbers) {
   EXPECT_NE(canonical_text(*a.kernel), canonical_text(*b.kernel));
 }
 
+TEST(Generalize, KernelsThatAreTheSameToTheLetterAreMadeOnce) {
+  auto env = std::make_shared<sym::ShapeEnv>();
+  const ExprId rows = env->new_backed("x.size(0)", 5), i = env->new_index_var(rows);
+  const auto times = [&](double number) {
+    auto kernel = std::make_shared<Kernel>(env);
+    kernel->dims = {{env->pool().var_of(i), rows, Dim::Kind::Outer}};
+    kernel->buffers = {{DType::F32, false, true, "in"}, {DType::F32, true, false, "out"}};
+    loop::ScalarBuilder build(*kernel);
+    const auto value = build.binary(loop::Op::Add, build.load({0}, i), build.constant(DType::F32, number));
+    kernel->stores = {{{1}, i, value}};
+    return kernel;
+  };
+  Generalized generalized;
+  const auto first = generalized.of(times(2)).kernel;
+  EXPECT_EQ(generalized.of(times(2)).kernel, first);
+  EXPECT_NE(generalized.of(times(3)).kernel, first);
+  EXPECT_NE(generalized.of(times(0.0)).kernel, generalized.of(times(-0.0)).kernel);
+}
+
 TEST(Generalize, TheArgumentsMakeItTheGivenKernel) {
   for (const Sizes& sizes : {Sizes{5, 96, 32}, Sizes{1, 17, 40}, Sizes{3, 3, 1}}) {
     const Kernel given = scaled_window(sizes, false);
