@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bridge/capture.h"
 #include "bridge/sym_node.h"
 
 namespace cresset::bridge {
@@ -194,6 +195,16 @@ at::Tensor power(const Arguments& args) {
   return exponent.defined() ? at::pow(self, exponent) : exponent;
 }
 
+// Autograd keeps where the argument lies in its storage, which a stand-in does not say. The capture cannot go on,
+// either: it ends before autograd looks.
+at::Tensor placed(const Arguments& args) {
+  Capture* capture = Capture::current();
+  const TraceTensor* trace = capture != nullptr && !capture->closed() ? TraceTensor::from(args[0].toTensor()) : nullptr;
+  if (trace != nullptr && !args[3].isNone() && capture->is_callers(*trace) && !capture->starts_storage(*trace))
+    capture->flush("as_strided at an offset in an argument's storage");
+  return {};
+}
+
 // Whether autograd notes the call, and nothing else does: derivatives forwards and transforms of functions want rules
 // of their own.
 bool is_recorded(const Arguments& args) {
@@ -225,6 +236,7 @@ constexpr OwnDerivative kOwn[] = {
     {"std.correction", spread<true>},
     {"lerp.Scalar", interpolated},
     {"pow.Tensor_Scalar", power},
+    {"as_strided", placed},
 };
 
 // Autograd's own kernel does the rest of the calls: that of another backend, which is the same one.

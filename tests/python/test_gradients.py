@@ -603,3 +603,21 @@ def test_what_lies_outside_of_a_strided_view_gets_no_gradient(program, front_end
             (found,) = torch.autograd.grad(a, mine, tangent, retain_graph=True)
             (expected,) = torch.autograd.grad(b, its, tangent, retain_graph=True)
             torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("offset", [4, 5, None])
+def test_as_strided_of_an_argument_inside_its_storage(offset):
+    """An offset counts from the storage's start, which is not the argument's: autograd's formula needs to know both."""
+
+    def function(x):
+        return x.as_strided((2, 3), (3, 1), offset) * 2
+
+    def gradient(f):
+        base = torch.arange(20.0, requires_grad=True)
+        out = f((base * 1)[4:16].view(3, 4))
+        return out, torch.autograd.grad(out.sum(), base)[0]
+
+    compiled = cresset.compile(function)
+    for _ in range(3):
+        for got, expected in zip(gradient(compiled), gradient(function), strict=True):
+            assert torch.equal(got, expected)

@@ -70,3 +70,30 @@ def test_operator(op):
                 assert (a is None) == (b is None)
                 if a is not None and strided(a) and strided(b):
                     torch.testing.assert_close(a, b, rtol=2e-4, atol=2e-4, equal_nan=True)
+
+
+LOSSES = {
+    "mse": torch.nn.functional.mse_loss,
+    "smooth_l1": lambda x, y, **k: torch.nn.functional.smooth_l1_loss(x, y, beta=0.5, **k),
+    "huber": lambda x, y, **k: torch.nn.functional.huber_loss(x, y, delta=0.7, **k),
+    "bce": lambda x, y, **k: torch.nn.functional.binary_cross_entropy(x.sigmoid(), y.sigmoid(), **k),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_derivatives_of_losses_are_kernels(name, reduction, dtype):
+    """They lie as eager's do: most row-major, whatever the arguments' strides."""
+    x, y = (torch.randn(9, 6).to(dtype).t() for _ in range(2))
+    x[0, 0] = y[0, 0]
+    x.requires_grad_()
+    f = lambda x, y: LOSSES[name](x, y, reduction=reduction)  # noqa: E731
+    cresset.reset()
+    compiled = cresset.compile(f)
+    weight = torch.rand_like(f(x, y))
+    (expected,), (got,) = (torch.autograd.grad(g(x, y), x, weight) for g in (f, compiled))
+    assert got.dtype == expected.dtype and got.stride() == expected.stride()
+    bound = {torch.float64: 1e-12, torch.float32: 1e-5}.get(dtype, 3e-2)
+    torch.testing.assert_close(got, expected, rtol=bound, atol=bound)
+    assert cresset.stats()["extern_calls"] == (name == "bce")  # which raises, forwards, for some data

@@ -157,6 +157,49 @@ def test_eager_rounding_is_eager_exactly():
         assert torch.equal(compiled(x, y), function(x, y))
 
 
+def of_rounded(x, y, b):
+    h = x * 9 + y
+    return h.long(), h.floor(), h % 1, h > x * 9, torch.where(h * h > 4, h, -h), h.argmax(-1), (h - x * 9 - y).sign()
+
+
+def of_sorted(x, y, b):
+    h = x * 9 + y
+    return (
+        h.topk(3, -1).indices,
+        torch.bucketize(h, b),
+        h.max(-1).indices,
+        F.hardshrink(h),
+        h.div(0.3, rounding_mode="floor"),
+    )
+
+
+def of_a_reduction(x, y, b):
+    h = (x * 3).softmax(-1) * 9 + y
+    return h.mean(-1) > 0.1, (h.sum(-1) * 7).int(), (h.float() * 5).round(), torch.cat((h, -h), -1).argmax(-1)
+
+
+@pytest.mark.parametrize("function", [of_rounded, of_sorted, of_a_reduction], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@torch.no_grad()
+def test_what_decides_sees_rounded_numbers(function, dtype):
+    """Comparisons, conversions to integers and roundings of what a kernel holds in fp32 come out as eager's."""
+    x, y, b = torch.randn(300, 40).to(dtype), (torch.randn(300, 40) / 8).to(dtype), torch.arange(-20, 20).to(dtype)
+    for got, expected in zip(cresset.compile(function)(x, y, b), function(x, y, b), strict=True):
+        assert torch.equal(got, expected)
+
+
+def test_gradients_reach_the_greatest_of_rounded_numbers():
+    """Its formula compares the numbers with their rounded maximum: unrounded ones, computed anew, would equal none."""
+    x = torch.randn(50, 30).bfloat16().requires_grad_()
+
+    def function(x):
+        return ((x * 9.1 + x.sin()).amax(-1) * 2).sum()
+
+    (expected,) = torch.autograd.grad(function(x), x)
+    (got,) = torch.autograd.grad(cresset.compile(function)(x), x)
+    assert torch.equal(got != 0, expected != 0) and error(got, expected) < 2e-2
+
+
 @torch.no_grad()
 def test_indices_near_the_end_of_32_bits():
     """Byte offsets beyond 2**31: addresses are 64 bits wide."""

@@ -60,7 +60,7 @@ class Puller final : public ops::ElementContext {
   Index simplified(ValueId value, Index index);
   bool is_root_at(ValueId value, const Index& index);
   ScalarId load(const Place& place, const Index& index);
-  ScalarId round(ScalarId scalar, DType dtype);
+  ScalarId round(ScalarId scalar, ValueId value);
   loop::BufferId buffer(ValueId base);
   ScalarId fail(DType dtype) {
     failed_ = true;
@@ -154,9 +154,9 @@ ScalarId Puller::compute(ValueId value, const Index& index) {
   } else if (def->op_class == ops::OpClass::Concat) {
     result = pick_part(node, index);
   } else if (reduces) {
-    result = round(reduce(*def, node, v.result, index), v.type.dtype);
+    result = round(reduce(*def, node, v.result, index), value);
   } else {
-    result = round(def->element(*this, ops::OpArgs(graph(), node.args), v.result, index), v.type.dtype);
+    result = round(def->element(*this, ops::OpArgs(graph(), node.args), v.result, index), value);
   }
   node_ = outer;
   return result;
@@ -211,9 +211,10 @@ ScalarId Puller::reduce(const ops::OpDef& def, const graph::Node& node, size_t r
   return scalars_.cast(scalars_.reduce(reduction.combine, value), compute_dtype(dtype));
 }
 
-ScalarId Puller::round(ScalarId scalar, DType dtype) {
-  if (!build_.options.eager_rounding || compute_dtype(dtype) == dtype) return scalar;
-  return scalars_.cast(scalar, dtype);
+ScalarId Puller::round(ScalarId scalar, ValueId value) {
+  const DType dtype = graph().type(value).dtype;
+  if (compute_dtype(dtype) == dtype) return scalar;
+  return build_.options.eager_rounding || build_.rounded.count(value) != 0 ? scalars_.cast(scalar, dtype) : scalar;
 }
 
 loop::BufferId Puller::buffer(ValueId base) {

@@ -7,6 +7,7 @@
 
 #include "compile/options.h"
 #include "fuse/group.h"
+#include "fuse/rounding.h"
 #include "ops/context.h"
 
 namespace cresset::fuse {
@@ -28,6 +29,7 @@ struct Build {
   const Graph& graph;
   Memory& memory;
   const driver::Options& options;
+  const RoundedValues& rounded;
 };
 
 // nullopt when the group is no kernel: one of its values is asked for at another index than its own (it would be

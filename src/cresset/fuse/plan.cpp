@@ -9,14 +9,15 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const driver::Options& options) : graph_(graph), options_(options) {}
+  Planner(const Graph& graph, const driver::Options& options)
+      : graph_(graph), options_(options), rounded_(values_that_decide(graph)) {}
 
   // Computing a value section by section can turn out to be impossible (a section reads another one's part); then the
   // concatenation is stored, and everything is planned anew.
   Plan run() {
     while (!attempt()) {
     }
-    if (options_.fuse) merge_units({graph_, *plan_.memory, options_}, plan_.units);
+    if (options_.fuse) merge_units({graph_, *plan_.memory, options_, rounded_}, plan_.units);
     sort_units(graph_, *plan_.memory, plan_.units);
     return std::move(plan_);
   }
@@ -75,7 +76,7 @@ class Planner {
       });
       return;
     }
-    std::optional<BuiltKernel> built = build_kernel({graph_, *plan_.memory, options_}, unit.group, nullptr);
+    std::optional<BuiltKernel> built = build_kernel({graph_, *plan_.memory, options_, rounded_}, unit.group, nullptr);
     if (!built) {
       const auto section = sections_.find(unit.group.roots[0].value);
       CRESSET_CHECK(section != sections_.end(), "a value by itself is always a kernel");
@@ -89,6 +90,7 @@ class Planner {
 
   const Graph& graph_;
   const driver::Options& options_;
+  const RoundedValues rounded_;
   std::unordered_set<ValueId> stored_;
   Sections sections_;
   Plan plan_;
