@@ -111,8 +111,8 @@ bool is_foreign_type(PyTypeObject* type) {
   return !is_known_for_good(type);
 }
 
-int take_dict(PyObject* object, void* dicts) {
-  if (PyDict_CheckExact(object)) static_cast<std::vector<PyObject*>*>(dicts)->push_back(object);
+int take_any(PyObject* object, void* held) {
+  static_cast<std::vector<PyObject*>*>(held)->push_back(object);
   return 0;
 }
 
@@ -187,20 +187,29 @@ PyObject* viewed(PyObject* object) {
   return inside;
 }
 
-FunctionCache function_cache(PyObject* function, PyObject* const* args, Py_ssize_t nargs) {
-  std::vector<PyObject*> dicts;
-  Py_TYPE(function)->tp_traverse(function, &take_dict, &dicts);
+FunctionCache function_cache(PyObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  std::vector<PyObject*> held;
+  Py_TYPE(function)->tp_traverse(function, &take_any, &held);
   const PyRef attributes = PyRef::steal(PyObject_GetAttrString(function, "__dict__"));
   if (!attributes) PyErr_Clear();
   FunctionCache out;
-  for (PyObject* dict : dicts)
-    if (dict != attributes.get()) out.cache = PyRef::borrow(dict);
-  if (nargs == 1 && (PyUnicode_CheckExact(args[0]) || PyLong_CheckExact(args[0])))
-    out.key = PyRef::borrow(args[0]);
-  else
-    out.key = checked(PyTuple_New(nargs));
-  if (PyTuple_CheckExact(out.key.get()))
-    for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(out.key.get(), i, Py_NewRef(args[i]));
+  PyObject* mark = nullptr;  // between positional arguments and the others
+  for (PyObject* part : held) {
+    if (PyDict_CheckExact(part) && part != attributes.get()) out.cache = PyRef::borrow(part);
+    if (Py_IS_TYPE(part, &PyBaseObject_Type)) mark = part;
+  }
+  if (nargs == 1 && kwnames == nullptr && (PyUnicode_CheckExact(args[0]) || PyLong_CheckExact(args[0])))
+    return out.key = PyRef::borrow(args[0]), out;
+  std::vector<PyObject*> key(args, args + nargs);
+  for (Py_ssize_t i = 0; kwnames != nullptr && i < PyTuple_GET_SIZE(kwnames); ++i) {
+    if (i == 0) key.push_back(mark);
+    key.push_back(PyTuple_GET_ITEM(kwnames, i));
+    key.push_back(args[nargs + i]);
+  }
+  if (std::find(key.begin(), key.end(), nullptr) != key.end()) return {};
+  out.key = checked(PyTuple_New(static_cast<Py_ssize_t>(key.size())));
+  for (size_t i = 0; i < key.size(); ++i)
+    PyTuple_SET_ITEM(out.key.get(), static_cast<Py_ssize_t>(i), Py_NewRef(key[i]));
   return out;
 }
 

@@ -32,6 +32,7 @@ struct FunctionCache {
   PyRef cache;  // its dict
   PyRef key;    // of this call
 };
-FunctionCache function_cache(PyObject* function, PyObject* const* args, Py_ssize_t nargs);
+// kwnames: as of a vectorcall; may be null.
+FunctionCache function_cache(PyObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
 }  // namespace cresset::frontend

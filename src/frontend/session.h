@@ -242,7 +242,7 @@ class Session {
   void read_class(PyTypeObject* type, PyObject* name);
   void note_classes(const CressetCall& call);
   bool looks_inside(const CressetCall& call) const;
-  CressetAction call_cached(const CressetCall& call, PyObject** result);
+  CressetAction call_cached(const CressetActivation& activation, const CressetCall& call, PyObject** result);
   void read_context_variable(PyObject* variable, bool will_change);
   bool is_closed_to_facts(PyObject* object) const;
   bool holds_foreign(PyObject* container) const;

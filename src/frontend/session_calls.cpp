@@ -165,45 +165,6 @@ bool Session::looks_inside(const CressetCall& call) const {
   return !hands_items_on(call.callable) && any([&](PyObject* o) { return holds_foreign(o); });
 }
 
-// A function of functools.lru_cache that was there before: what it keeps is a fact. A value that it does not keep yet
-// is made as it would be without us, for whoever is first.
-CressetAction Session::call_cached(const CressetCall& call, PyObject** result) {
-  static PyObject* const type = module_attribute("functools", "_lru_cache_wrapper");
-  PyObject* function = PyMethod_Check(call.callable) ? PyMethod_GET_FUNCTION(call.callable) : call.callable;
-  if ((PyObject*)Py_TYPE(function) != type || !existed(function)) return CRESSET_RUN;
-  std::vector<PyObject*> args(call.args, call.args + call.nargs);
-  if (function != call.callable) args.insert(args.begin(), PyMethod_GET_SELF(call.callable));
-  const auto is_known = [&](PyObject* arg) {
-    return is_constant_value(arg) || (existed(arg) && !is_tensor(arg) && !is_symbolic_number(arg));
-  };
-  const bool plain = call.kwnames == nullptr && std::all_of(args.begin(), args.end(), [&](PyObject* arg) {
-                       return is_known(arg) || all_in_form(arg, is_known);
-                     });
-  if (!plain) return CRESSET_NATIVE;
-  const auto count = static_cast<Py_ssize_t>(args.size());
-  if (symbols_placed_) {  // which its code would find there, where it has to run
-    const FunctionCache known = function_cache(function, args.data(), count);
-    if (!known.cache || PyDict_GetItemWithError(known.cache.get(), known.key.get()) == nullptr)
-      return PyErr_Clear(), CRESSET_NATIVE;
-  }
-  PyRef value;
-  {
-    const bridge::Capture::StepAside outside;
-    value = PyRef::steal(PyObject_Vectorcall(function, args.data(), args.size(), nullptr));
-  }
-  if (!value) return refuse("a cached function raised"), CRESSET_FAIL;
-  const FunctionCache kept = function_cache(function, args.data(), count);
-  PyObject* entry = kept.cache ? PyDict_GetItemWithError(kept.cache.get(), kept.key.get()) : nullptr;
-  if (entry == nullptr) PyErr_Clear(), refuse("calls a cached function that keeps nothing");
-  if (entry != nullptr) {
-    learn(kept.cache.get());
-    read_key(kept.cache.get(), kept.key.get(), entry);
-  }
-  learn(value.get());
-  *result = value.release();
-  return CRESSET_RESULT;
-}
-
 void Session::read_context_variable(PyObject* variable, bool will_change) {
   PyObject* now = nullptr;
   if (PyContextVar_Get(variable, nullptr, &now) < 0) return PyErr_Clear();
@@ -284,7 +245,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     learn_function(PyMethod_Check(instead.get()) ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
     return *result = kept_.emplace_back(std::move(instead)).get(), CRESSET_INSTEAD;
   }
-  if (const CressetAction answered = call_cached(call, result); answered == CRESSET_NATIVE) {
+  if (const CressetAction answered = call_cached(*activation, call, result); answered == CRESSET_NATIVE) {
     start(activation, Operation::Kind::Call, 0);
     in_progress_.call = call;
     return capture_->flush("a call of a cached function with arguments that vary"), CRESSET_RUN;

@@ -8,6 +8,7 @@
 #include "bridge/library_race.h"
 #include "bridge/sym_node.h"
 #include "codegen/codegen.h"
+#include "frontend/cached_functions.h"
 #include "frontend/capture_run.h"
 #include "frontend/compiled_function.h"
 #include "frontend/control.h"
@@ -176,6 +177,7 @@ PYBIND11_MODULE(_C, m) {
   frontend::install_source_lines();
   frontend::add_control_functions(m.ptr());
   frontend::add_control_flow_functions(m.ptr());
+  frontend::add_cached_function_functions(m.ptr());
   m.def("is_capturing", &frontend::is_capturing);
   m.def("trim_memory", &bridge::trim_memory);
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });

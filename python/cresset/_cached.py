@@ -1,0 +1,34 @@
+"""Functions of functools.lru_cache, called with numbers that vary (src/frontend/cached_functions.h).
+
+Such a function is taken at its word: it gives the same for the same arguments. So its own code says what it gives for
+symbols, where that does nothing else and gives plain containers of numbers, which are not to be changed; and if its cache
+holds something for the numbers of the capturing call, that must be the same. Everything else ends the piece, and the cache
+is asked natively.
+"""
+
+import types
+
+from . import _C
+
+_Method = types.MethodType
+
+
+def by_its_code(function, /, *args, **kwargs):
+    of, given = (function.__func__, (function.__self__, *args)) if type(function) is _Method else (function, args)
+    code = of.__wrapped__
+    if type(code) is types.FunctionType and _C.begin_part((of, given, kwargs)):
+        try:
+            result = code(*given, **kwargs)
+        except Exception as error:
+            _C.abandon_part(f"it raises {type(error).__name__}")
+        except BaseException:
+            _C.abandon_part("it is interrupted")
+            raise
+        else:
+            if _C.end_part([]) is not None and _C.cached_may_give(of, given, kwargs, result):
+                return result
+        _C.explain_part("a cached function", None)
+    return function(*args, **kwargs)
+
+
+_C._hide_frames(by_its_code.__code__)

@@ -1,0 +1,170 @@
+#include "frontend/cached_functions.h"
+
+#include <algorithm>
+
+#include "bridge/sym_node.h"
+#include "frontend/foreign.h"
+#include "frontend/py_objects.h"
+#include "frontend/session.h"
+#include "frontend/symbols.h"
+#include "frontend/value_objects.h"
+
+namespace cresset::frontend {
+namespace {
+
+// A tuple, or a torch.Size.
+bool is_tuple(PyObject* object) {
+  static PyObject* const size = module_attribute("torch", "Size");
+  return PyTuple_CheckExact(object) || (PyObject*)Py_TYPE(object) == size;
+}
+
+bool all_items(PyObject* tuple, const std::function<bool(PyObject*)>& holds) {
+  PyObject** const items = PySequence_Fast_ITEMS(tuple);
+  return std::all_of(items, items + PyTuple_GET_SIZE(tuple), holds);
+}
+
+// What the code of the function may be given in the place of what its cache is asked for.
+bool may_vary(PyObject* arg, const std::function<bool(PyObject*)>& is_known) {
+  if (is_symint(arg) || is_known(arg)) return true;
+  return is_tuple(arg) && all_items(arg, [&](PyObject* item) { return may_vary(item, is_known); });
+}
+
+// The value of a number in this call, which is no guard. Empty where there is none.
+PyRef value_now(PyObject* number) {
+  const c10::SymNode node = node_of(number);
+  const auto* ours = dynamic_cast<bridge::SymNode*>(node.get());
+  if (ours == nullptr || !node->is_int() || !node->has_hint()) return {};
+  return checked(PyLong_FromLongLong(*ours->env()->hint(ours->expr())));
+}
+
+// A copy of tuples, lists, dictionaries and plain values, with the values that numbers have now. Empty where something
+// else is in it, unless the objects are arguments: those that are no tuples stay themselves.
+PyRef as_it_is_now(PyObject* object, bool argument) {
+  if (is_symint(object)) return value_now(object);
+  if (is_constant_value(object) && !PyTuple_Check(object) && !is_symbolic_number(object)) return PyRef::borrow(object);
+  if (is_tuple(object) || (PyList_CheckExact(object) && !argument)) {
+    const PyRef items = checked(PySequence_List(object));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+      PyRef item = as_it_is_now(PyList_GET_ITEM(items.get(), i), argument);
+      if (!item) return {};
+      PyList_SetItem(items.get(), i, item.release());
+    }
+    return checked(PyObject_CallOneArg((PyObject*)Py_TYPE(object), items.get()));
+  }
+  if (argument) return PyRef::borrow(object);
+  if (!PyDict_CheckExact(object)) return {};
+  PyRef out = checked(PyDict_New());
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);) {
+    const PyRef item = as_it_is_now(value, argument);
+    if (is_symbolic_number(key) || !is_constant_value(key) || !item) return {};
+    if (PyDict_SetItem(out.get(), key, item.get()) < 0) throw PythonError{};
+  }
+  return out;
+}
+
+// (function, args, kwargs, result): False when the cache holds, for the numbers as they are in this call, something
+// else than its code has given: it was kept before something changed. The function's code is not run.
+PyObject* may_give(PyObject*, PyObject* all) {
+  try {
+    PyObject *function, *args, *kwargs, *result;
+    if (!PyArg_ParseTuple(all, "OO!O!O", &function, &PyTuple_Type, &args, &PyDict_Type, &kwargs, &result))
+      return nullptr;
+    const PyRef expected = as_it_is_now(result, /*argument=*/false);
+    if (!expected) Py_RETURN_FALSE;
+    const PyRef given = checked(PySequence_List(args));
+    if (PyList_SetSlice(given.get(), PyTuple_GET_SIZE(args), PyTuple_GET_SIZE(args),
+                        checked(PyDict_Values(kwargs)).get()) < 0)
+      throw PythonError{};
+    std::vector<PyRef> plain;
+    std::vector<PyObject*> pointers;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(given.get()); ++i) {
+      plain.push_back(as_it_is_now(PyList_GET_ITEM(given.get(), i), /*argument=*/true));
+      if (!plain.back()) Py_RETURN_FALSE;
+      pointers.push_back(plain.back().get());
+    }
+    const PyRef names = checked(PySequence_Tuple(kwargs));
+    PyObject* const kwnames = PyTuple_GET_SIZE(names.get()) != 0 ? names.get() : nullptr;
+    const FunctionCache kept = function_cache(function, pointers.data(), PyTuple_GET_SIZE(args), kwnames);
+    if (!kept.cache || PyDict_GetItemWithError(kept.cache.get(), kept.key.get()) == nullptr)
+      return PyErr_Clear(), Py_NewRef(Py_True);
+    const PyRef value = checked(PyObject_Vectorcall(function, pointers.data(), PyTuple_GET_SIZE(args), kwnames));
+    const int same = PyObject_RichCompareBool(value.get(), expected.get(), Py_EQ);
+    if (same < 0) PyErr_Clear();
+    return PyBool_FromLong(same == 1 && Py_IS_TYPE(value.get(), Py_TYPE(expected.get())));
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+}
+
+PyMethodDef functions[] = {
+    {"cached_may_give", may_give, METH_VARARGS, "Whether a cached function may give what its code has given."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+struct CachedCall {
+  PyObject* function = nullptr;  // borrowed; null: the call is of no cached function
+  std::vector<PyObject*> args;   // the positional ones, then the others
+  Py_ssize_t nargs = 0;
+};
+
+CachedCall cached_call(const CressetCall& call) {
+  static PyObject* const type = module_attribute("functools", "_lru_cache_wrapper");
+  PyObject* const function = PyMethod_Check(call.callable) ? PyMethod_GET_FUNCTION(call.callable) : call.callable;
+  if ((PyObject*)Py_TYPE(function) != type) return {};
+  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  CachedCall out{function, {call.args, call.args + call.nargs + named}, call.nargs};
+  if (function == call.callable) return out;
+  out.args.insert(out.args.begin(), PyMethod_GET_SELF(call.callable));
+  out.nargs += 1;
+  return out;
+}
+
+}  // namespace
+
+void add_cached_function_functions(PyObject* module) {
+  if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
+}
+
+// A value that it does not keep yet is made as it would be without us, for whoever is first.
+CressetAction Session::call_cached(const CressetActivation& activation, const CressetCall& call, PyObject** result) {
+  const CachedCall cached = cached_call(call);
+  if (cached.function == nullptr || !existed(cached.function)) return CRESSET_RUN;
+  const auto& [function, args, count] = cached;
+  const auto is_known = [&](PyObject* arg) {
+    return is_constant_value(arg) || (existed(arg) && !is_tensor(arg) && !is_symbolic_number(arg));
+  };
+  const bool plain =
+      std::all_of(args.begin(), args.end(), [&](PyObject* arg) { return is_known(arg) || all_in_form(arg, is_known); });
+  if (!plain) {
+    static PyObject* const form = module_attribute("cresset._cached", "by_its_code");
+    const bool varies = std::all_of(args.begin(), args.end(), [&](PyObject* arg) { return may_vary(arg, is_known); });
+    if (!varies || symbols_placed_ || activation.code == (PyCodeObject*)PyFunction_GET_CODE(form))
+      return CRESSET_NATIVE;
+    learn_function(form);
+    return *result = kept_.emplace_back(checked(PyMethod_New(form, call.callable))).get(), CRESSET_INSTEAD;
+  }
+  if (symbols_placed_) {  // which its code would find there, where it has to run
+    const FunctionCache known = function_cache(function, args.data(), count, call.kwnames);
+    if (!known.cache || PyDict_GetItemWithError(known.cache.get(), known.key.get()) == nullptr)
+      return PyErr_Clear(), CRESSET_NATIVE;
+  }
+  PyRef value;
+  {
+    const bridge::Capture::StepAside outside;
+    value = PyRef::steal(PyObject_Vectorcall(function, args.data(), static_cast<size_t>(count), call.kwnames));
+  }
+  if (!value) return refuse("a cached function raised"), CRESSET_FAIL;
+  const FunctionCache kept = function_cache(function, args.data(), count, call.kwnames);
+  PyObject* entry = kept.cache ? PyDict_GetItemWithError(kept.cache.get(), kept.key.get()) : nullptr;
+  if (entry == nullptr) PyErr_Clear(), refuse("calls a cached function that keeps nothing");
+  if (entry != nullptr) {
+    learn(kept.cache.get());
+    read_key(kept.cache.get(), kept.key.get(), entry);
+  }
+  learn(value.get());
+  *result = value.release();
+  return CRESSET_RESULT;
+}
+
+}  // namespace cresset::frontend
