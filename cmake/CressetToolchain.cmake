@@ -14,6 +14,8 @@ endif()
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -Werror=switch -Werror=return-type)
 add_link_options(-Wl,--gc-sections)
 add_compile_options(-ffunction-sections -fdata-sections)
+# gcc's precompiled headers and ccache agree only with this.
+add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 
 # Header-only: torch's own copy of fmt lives in its shared library, and two compiled copies must not meet.
 find_package(fmt REQUIRED)

@@ -18,6 +18,3 @@ target_link_directories(cresset_libtorch INTERFACE ${CRESSET_TORCH_DIR}/lib)
 target_link_libraries(cresset_libtorch INTERFACE torch torch_cpu c10)
 target_compile_definitions(cresset_libtorch INTERFACE TORCH_API_INCLUDE_EXTENSION_H _GLIBCXX_USE_CXX11_ABI=1)
 target_link_options(cresset_libtorch INTERFACE -Wl,--no-as-needed -Wl,-rpath,${CRESSET_TORCH_DIR}/lib)
-
-# gcc's precompiled headers and ccache agree only with this.
-add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)

@@ -32,7 +32,7 @@ Golden read(const std::filesystem::path& path) {
 }
 
 TEST(Golden, FusionPlans) {
-  const std::filesystem::path folder = std::filesystem::path(__FILE__).parent_path() / "../../golden/fuse";
+  const std::filesystem::path folder = std::filesystem::path(CRESSET_TESTS_FOLDER) / "golden/fuse";
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     SCOPED_TRACE(entry.path().string());
