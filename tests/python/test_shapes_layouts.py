@@ -171,3 +171,23 @@ def test_small_convolutions_of_volumes_are_contiguous(transposed):
         got, expected = compiled(x, weight, groups), f(x, weight, groups)
         assert got.stride() == expected.stride(), (batch, channels, side, groups)
         torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_operators_see_the_order_of_dimensions_where_one_has_one_element():
+    """ATen reads the strides of all dimensions to tell channels last, also of those of one element."""
+    norm = torch.nn.GroupNorm(2, 8)
+
+    def frames(x):
+        b, c, h, w = x.shape
+        return norm(x[None].reshape(1, b, c, h, w).permute(0, 2, 1, 3, 4))
+
+    compiled = cresset.compile(frames)
+    for count in (2, 3, 1):
+        x = torch.randn(count, 8, 6, 6).to(memory_format=torch.channels_last).requires_grad_()
+        tangent = torch.randn(1, 8, count, 6, 6)
+        expected, got = frames(x), compiled(x)
+        assert count == 1 or got.stride() == expected.stride()
+        for a, b in zip(
+            torch.autograd.grad(expected, (x, norm.weight), tangent), torch.autograd.grad(got, (x, norm.weight), tangent)
+        ):
+            torch.testing.assert_close(b, a)

@@ -80,6 +80,19 @@ std::optional<Layout> probe(const Graph& graph, const graph::Node& node, size_t 
   return out;
 }
 
+// No index moves along a dimension of one element, so that any stride is right there for us; but what ATen takes for
+// the order of a tensor's dimensions (channels last?) reads them all. Where the others are eager's, so are these.
+Layout with_strides_of_ones(const Graph& graph, const TensorType& type, Layout layout) {
+  sym::ShapeEnv& env = graph.env();
+  const ExprId one = env.pool().constant(1);
+  std::vector<size_t> ones;
+  for (size_t d = 0; d < type.sizes.size(); ++d)
+    if (layout.strides[d] != type.strides[d] && env.known_equal(type.sizes[d], one)) ones.push_back(d);
+  if (!ones.empty() && equal_strides(env, type.sizes, layout.strides, type.strides))
+    for (const size_t d : ones) layout.strides[d] = type.strides[d];
+  return layout;
+}
+
 }  // namespace
 
 bool is_reshape(graph::OpId op) {
@@ -112,12 +125,15 @@ Index view_index(ops::ElementContext& context, const Graph& graph, const graph::
 
 std::optional<Layout> strided_view(const Graph& graph, graph::NodeId id, size_t result, const Layout& base) {
   const graph::Node& node = graph.node(id);
+  const TensorType& type = graph.type(node.results[result]);
+  std::optional<Layout> layout;
   if (is_reshape(node.op)) {
     const TensorType& from = graph.type(std::get<ValueId>(node.args[0]));
-    if (auto layout = strided_reshape(graph.env(), from.sizes, base, graph.type(node.results[result]).sizes))
-      return layout;
+    layout = strided_reshape(graph.env(), from.sizes, base, type.sizes);
   }
-  return probe(graph, node, result, base);
+  if (!layout) layout = probe(graph, node, result, base);
+  if (layout) layout = with_strides_of_ones(graph, type, std::move(*layout));
+  return layout;
 }
 
 }  // namespace cresset::fuse
