@@ -49,7 +49,8 @@ void Session::learn(PyObject* object) {
 void Session::meet(PyObject* object) {
   if (PyType_Check(object)) learn_class((PyTypeObject*)object);
   if (PyMethod_Check(object)) learn_function(object);
-  if (PyTuple_Check(object) && !PyTuple_CheckExact(object))  // of a named tuple: found by name, which nobody tells of
+  // Of a named tuple: found by name, which nobody tells of. What the call put into one of its own is its own.
+  if (PyTuple_Check(object) && !PyTuple_CheckExact(object) && !is_young(object))
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) learn(PyTuple_GET_ITEM(object, i));
   if (is_heap_type(Py_TYPE(object))) {
     facts_->classes().instance(object);

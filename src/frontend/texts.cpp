@@ -405,12 +405,28 @@ Looked looked_at_by_method(std::string_view method, const PyTypeObject* owner, c
   return PyType_IsSubtype((PyTypeObject*)owner, &PyDict_Type) ? looked_at_by_dict(method, call, first) : Looked{};
 }
 
+Looked looked_at(const CressetCall& call);
+
+// map(f, a, b) hands items on to f: it looks where f looks.
+Looked looked_at_by_map(const CressetCall& call) {
+  CressetCall inner{};
+  inner.callable = call.args[0], inner.args = call.args + 1, inner.nargs = call.nargs - 1;
+  const Looked looked = looked_at(inner);
+  return {looked.first + 1, looked.end == kAll ? kAll : looked.end + 1};
+}
+
 Looked looked_at(const CressetCall& call) {
   static PyObject* const len = module_attribute("builtins", "len");
   PyObject* const callable = call.callable;
+  if (callable == (PyObject*)&PyMap_Type && call.nargs > 1 && PyCFunction_Check(call.args[0]))
+    return looked_at_by_map(call);
   if (PyType_Check(callable)) return looked_at_by_class((PyTypeObject*)callable, call);
   if (PyCFunction_Check(callable)) {
     PyObject* const self = PyCFunction_GET_SELF(callable);
+    // tuple.__new__, by which named tuples are made, puts things into the new one, whatever they are.
+    if (self == (PyObject*)&PyTuple_Type &&
+        std::string_view(((PyCFunctionObject*)callable)->m_ml->ml_name) == "__new__")
+      return {};
     if (self != nullptr && !PyModule_Check(self))
       return looked_at_by_method(((PyCFunctionObject*)callable)->m_ml->ml_name, Py_TYPE(self), call, 0);
   } else if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
@@ -441,6 +457,8 @@ bool names_attribute(const CressetCall& call) { return place_of_name(call) >= 0;
 std::vector<Py_ssize_t> texts_looked_at(const CressetCall& call) {
   std::vector<Py_ssize_t> out;
   if (living == 0) return out;
+  static PyObject* const len = module_attribute("builtins", "len");
+  if (call.callable == len && call.nargs == 1 && PyTuple_Check(call.args[0])) return out;  // counts, whatever they are
   const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
   const Py_ssize_t name = place_of_name(call);
   Looked looked = name >= 0 ? Looked{name, name + 1} : looked_at(call);

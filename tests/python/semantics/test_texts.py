@@ -38,6 +38,7 @@ BODIES = {
     "read again": "v = float(f'{x.sum().item():.2f}'); return x * v, v",
     "rounded": "v = round(x.sum().item(), 3); return x * v, v, round(lr, 2)",
     "named tuple": "t = P(f'{lr:.2f}', n); return x, t, t._replace(a='b')",
+    "named tuples of C code": "t = P(f'{lr:.2f}', n); d = {'a': 1}; return x, P._make([t.a, n]), len(t), list(map(d.pop, ('a', 'b'), t))",
     "classes with texts of their own": "m = Meter('loss', lr); return x * lr, str(m), repr(m), [str(a) for a in (m, m)]",
     "what is no text": "class A: __str__ = lambda self: n\ntry: return str(A())\nexcept TypeError as e: return x, str(e)",
     "a break in a text": "class A: __repr__ = lambda self: f'A({x.sum().item():.1f})'\nreturn repr(A()), str(A())",
@@ -51,6 +52,7 @@ BODIES |= {
     "keywords": "k = n % 3; return x, dict(**{f'a{k}': k}), '-'.join({f'a{k}': 1})",
     "matched": "match f'm{n % 3}':\n case 'm0': return x\n case str() as s: return x + 1, s",
     "characters": "s = f'n{n % 2}'; return x, list(s), len(s), s[0], s.encode(), hash(s) == hash(str(s)), [*s]",
+    "lengths by map": "k = n % 3; return x, list(map(len, (f'{k}', f'a{k}')))",
     "widths": "k = n % 3 + 6; return x, f'{3.5:{k}.2f}', f'{n:>{k}}'",
 }
 
