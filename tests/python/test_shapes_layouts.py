@@ -188,6 +188,7 @@ def test_operators_see_the_order_of_dimensions_where_one_has_one_element():
         expected, got = frames(x), compiled(x)
         assert count == 1 or got.stride() == expected.stride()
         for a, b in zip(
-            torch.autograd.grad(expected, (x, norm.weight), tangent), torch.autograd.grad(got, (x, norm.weight), tangent)
+            torch.autograd.grad(expected, (x, norm.weight), tangent),
+            torch.autograd.grad(got, (x, norm.weight), tangent),
         ):
             torch.testing.assert_close(b, a)

@@ -19,29 +19,10 @@ import string
 import typing
 
 import torch
-from programs_whole import data, program
+from programs_whole import data, table_of_programs
 from torch import nn
 
-PROGRAMS = {}
-
-
-def steady(function):
-    program(steady=True, captured=True, programs=PROGRAMS)(function)
-
-
-def bounded(function):
-    """Some call runs eagerly or in part, but nothing grows."""
-    program(steady=True, programs=PROGRAMS)(function)
-
-
-def growing(function):
-    """Compiles anew at some of the later calls."""
-    program(programs=PROGRAMS)(function)
-
-
-class Held:
-    def __init__(self, **attributes):
-        self.__dict__.update(attributes)
+PROGRAMS, steady, bounded, growing = table_of_programs()
 
 
 # ------------------------------------------------------------------------------------------- configurations, registries

@@ -13,25 +13,11 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from programs_whole import data, program
+from programs_whole import data, table_of_programs
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-PROGRAMS = {}
-
-
-def steady(function):
-    program(steady=True, captured=True, programs=PROGRAMS)(function)
-
-
-def bounded(function):
-    """Some call runs eagerly or in part, but nothing grows."""
-    program(steady=True, programs=PROGRAMS)(function)
-
-
-def growing(function):
-    """Compiles anew at some of the later calls."""
-    program(programs=PROGRAMS)(function)
+PROGRAMS, steady, bounded, growing = table_of_programs()
 
 
 def net(*widths):

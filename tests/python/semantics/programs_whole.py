@@ -20,6 +20,17 @@ def program(steady=False, captured=False, programs=PROGRAMS):
     return add
 
 
+def table_of_programs():
+    """A table of its own, with its decorators. steady: nothing grows, and no call runs eagerly; bounded: some call runs
+    eagerly or in part, but nothing grows; growing: compiles anew at some of the later calls."""
+    programs = {}
+
+    def adds(**what):
+        return lambda function: program(programs=programs, **what)(function)
+
+    return programs, adds(steady=True, captured=True), adds(steady=True), adds()
+
+
 def data(seed, *shape):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
