@@ -1,6 +1,6 @@
-// The standard headers of the core, precompiled once: parsing them was half of what the core took to compile. No header of
-// ours belongs here, so that no edit compiles this again. A build for the sanitizers does without it, and so shows where
-// an include is missing.
+// The standard headers of the core, precompiled once: parsing them was half of what the core took to compile. No header
+// of ours belongs here, so that no edit compiles this again. A build for the sanitizers does without it, and so shows
+// where an include is missing.
 #pragma once
 
 #include <fmt/format.h>
