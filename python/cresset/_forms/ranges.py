@@ -73,11 +73,16 @@ def between(input, dim, at):
     return input.index_select(dim, low) * (1 - weight) + input.index_select(dim, high) * weight
 
 
+def from_corner_to_corner(count, size, dtype):
+    """Places of `count` elements of which the first and the last lie on those of `size`."""
+    last = torch.full((), count - 1, dtype=dtype)
+    return torch.arange(count, dtype=dtype) * ((size - 1) / last.clamp(min=1))
+
+
 def linear(input, dim, count, factor, corners):
     size = input.shape[dim]
     if corners:
-        last = torch.full((), count - 1, dtype=input.dtype)
-        at = torch.arange(count, dtype=input.dtype) * ((size - 1) / last.clamp(min=1))
+        at = from_corner_to_corner(count, size, input.dtype)
     else:
         place, scale = source(count, factor, input.dtype)
         at = torch.where(is_times(count, size, 1), place, ((place + 0.5) * scale - 0.5).clamp(min=0))
@@ -100,8 +105,7 @@ def cubic_weights(t):
 def cubic(input, dim, count, factor, corners):
     size = input.shape[dim]
     if corners:
-        last = torch.full((), count - 1, dtype=input.dtype)
-        at = torch.arange(count, dtype=input.dtype) * ((size - 1) / last.clamp(min=1))
+        at = from_corner_to_corner(count, size, input.dtype)
     else:
         at, scale = source(count, factor, input.dtype)
         at = (at + 0.5) * scale - 0.5
