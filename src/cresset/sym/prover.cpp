@@ -157,12 +157,24 @@ struct Prover::Impl {
     return result == z3::sat ? Verdict::Refuted : Verdict::Unknown;
   }
 
+  // A model is believed where it satisfies what was asked: a search for nonlinear integers that is cut short may answer
+  // with values outside of their bounds.
   z3::check_result check() {
     try {
-      return solver.check();
+      const z3::check_result result = solver.check();
+      return result == z3::sat && !model_holds() ? z3::unknown : result;
     } catch (const z3::exception&) {  // some ways of running out of time
       return z3::unknown;
     }
+  }
+
+  bool model_holds() {
+    const z3::model model = solver.get_model();
+    const z3::expr_vector assertions = solver.assertions();
+    for (unsigned i = 0; i < assertions.size(); ++i) {
+      if (!model.eval(assertions[static_cast<int>(i)], true).is_true()) return false;
+    }
+    return true;
   }
 
   void read_model() {
