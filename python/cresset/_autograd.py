@@ -54,7 +54,8 @@ class _Region:
     def __init__(self, function, preserve, args, kwargs):
         self.function, self.args, self.kwargs = function, list(args), kwargs
         self.tensors = [i for i, a in enumerate(args) if isinstance(a, torch.Tensor)]
-        self.kept = _Keep.apply(torch.empty(0, requires_grad=True), *(args[i] for i in self.tensors)).grad_fn
+        # The result, not its grad_fn, which is of no use in older torch once the result is gone.
+        self.kept = _Keep.apply(torch.empty(0, requires_grad=True), *(args[i] for i in self.tensors))
         for i in self.tensors:
             self.args[i] = None
         self.state = get_rng_state() if preserve else None
@@ -82,7 +83,7 @@ class _Region:
     def compute(self):
         self.again = {}
         args = list(self.args)
-        for i, tensor in zip(self.tensors, self.kept.saved_tensors):
+        for i, tensor in zip(self.tensors, self.kept.grad_fn.saved_tensors):
             args[i] = tensor
         enabled, dtype, cached = self.casts
         preserves = contextlib.nullcontext() if self.state is None else torch.random.fork_rng(devices=[])

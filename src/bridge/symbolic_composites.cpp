@@ -31,6 +31,7 @@
 #include "bridge/recurrent_layers.h"
 #include "bridge/size_oblivious.h"
 #include "bridge/sym_node.h"
+#include "bridge/symbolic_matmul.h"
 #include "bridge/trace_tensor.h"
 
 namespace cresset::bridge {
@@ -69,33 +70,6 @@ void upsample_vec(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   for (int64_t d = 0; d < spatial; ++d)
     stack->push_back(scales.isNone() ? c10::IValue() : c10::IValue(scales.toDoubleVector()[d]));
   c10::Dispatcher::singleton().findSchemaOrThrow(op.operator_name().name.c_str(), "").callBoxed(stack);
-}
-
-// The shape that two shapes broadcast to. ATen's own asks whether a size is 1 with `guard_or_false`, whose answer is
-// that of a general size (sym_node.h); here both answers are not right, so it is decided.
-std::vector<c10::SymInt> broadcast_sizes(c10::SymIntArrayRef a, c10::SymIntArrayRef b) {
-  const size_t rank = std::max(a.size(), b.size());
-  std::vector<c10::SymInt> out(rank);
-  for (size_t i = 0; i < rank; ++i) {  // from the last dimension
-    const size_t d = rank - 1 - i;
-    if (i >= a.size() || i >= b.size()) {
-      out[d] = i >= a.size() ? b[b.size() - 1 - i] : a[a.size() - 1 - i];
-      continue;
-    }
-    const c10::SymInt &x = a[a.size() - 1 - i], &y = b[b.size() - 1 - i];
-    if (y.maybe_as_int() == 1 || x.maybe_as_int() == 1) {  // whatever the other one is
-      out[d] = y.maybe_as_int() == 1 ? x : y;
-    } else if (x.sym_eq(y).guard_bool(__FILE__, __LINE__)) {
-      out[d] = x;
-    } else if (x.sym_eq(1).guard_bool(__FILE__, __LINE__)) {
-      out[d] = y;
-    } else {
-      TORCH_CHECK(y.sym_eq(1).guard_bool(__FILE__, __LINE__), "The size of tensor a (", x,
-                  ") must match the size of tensor b (", y, ") at non-singleton dimension ", d);
-      out[d] = x;
-    }
-  }
-  return out;
 }
 
 std::vector<at::Tensor> broadcast_tensors(at::TensorList tensors) {
@@ -382,6 +356,33 @@ at::Tensor cov(const at::Tensor& self, int64_t correction, const Optional& frequ
 
 }  // namespace
 
+// ATen's own asks whether a size is 1 with `guard_or_false`, whose answer is
+// that of a general size (sym_node.h); here both answers are not right, so it is decided.
+std::vector<c10::SymInt> broadcast_sizes(c10::SymIntArrayRef a, c10::SymIntArrayRef b) {
+  const size_t rank = std::max(a.size(), b.size());
+  std::vector<c10::SymInt> out(rank);
+  for (size_t i = 0; i < rank; ++i) {  // from the last dimension
+    const size_t d = rank - 1 - i;
+    if (i >= a.size() || i >= b.size()) {
+      out[d] = i >= a.size() ? b[b.size() - 1 - i] : a[a.size() - 1 - i];
+      continue;
+    }
+    const c10::SymInt &x = a[a.size() - 1 - i], &y = b[b.size() - 1 - i];
+    if (y.maybe_as_int() == 1 || x.maybe_as_int() == 1) {  // whatever the other one is
+      out[d] = y.maybe_as_int() == 1 ? x : y;
+    } else if (x.sym_eq(y).guard_bool(__FILE__, __LINE__)) {
+      out[d] = x;
+    } else if (x.sym_eq(1).guard_bool(__FILE__, __LINE__)) {
+      out[d] = y;
+    } else {
+      TORCH_CHECK(y.sym_eq(1).guard_bool(__FILE__, __LINE__), "The size of tensor a (", x,
+                  ") must match the size of tensor b (", y, ") at non-singleton dimension ", d);
+      out[d] = x;
+    }
+  }
+  return out;
+}
+
 void install_symbolic_composites() {
   static auto* libraries = [] {
     auto* made = new std::vector<std::unique_ptr<torch::Library>>;
@@ -406,6 +407,7 @@ void install_symbolic_composites() {
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));
+      made->back()->impl("matmul", TORCH_FN(symbolic_matmul));
       made->back()->impl("rms_norm", TORCH_FN(rms_norm));
       made->back()->impl("take_along_dim", TORCH_FN(take_along_dim));
       made->back()->impl("masked_select_backward", TORCH_FN(masked_select_backward));

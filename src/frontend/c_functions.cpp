@@ -235,11 +235,12 @@ static bool is_made_in_python(PyTypeObject* type) {
   return is_torch(module) || kModules.count(module) != 0;
 }
 
-// numpy.lcm(4, 6): arrays would be written to by `out`, and share memory with tensors.
+// numpy.lcm(4, 6), numpy.log(numpy.exp(0.5) - 1): arrays would be written to by `out`, and share memory with tensors.
 static bool is_numpy_function_of_numbers(PyTypeObject* type, PyObject* const* args, Py_ssize_t nargs) {
   if (std::string_view(type->tp_name) != "numpy.ufunc") return false;
-  return std::all_of(args, args + nargs,
-                     [](PyObject* arg) { return PyLong_CheckExact(arg) || PyFloat_CheckExact(arg); });
+  return std::all_of(args, args + nargs, [](PyObject* arg) {
+    return PyLong_CheckExact(arg) || PyFloat_CheckExact(arg) || is_numpy_scalar(arg);
+  });
 }
 
 static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {

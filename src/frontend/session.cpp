@@ -565,7 +565,8 @@ bool Session::asks_for_data(const CressetAttributeRead& read) const {
 
 bool Session::is_of_this_call(PyObject* tensor, PyObject* name) const {
   if (argument_tensors_.count(tensor) == 0 || facts_->is_tied(tensor) || !is_plain_tensor(tensor)) return false;
-  if (PyUnicode_CompareWithASCIIString(name, "grad") == 0) return true;
+  for (const char* const any : {"grad", "__dict__"})
+    if (PyUnicode_CompareWithASCIIString(name, any) == 0) return true;
   PyObject* const dict = instance_dict(tensor);
   return dict != nullptr && PyDict_Contains(dict, name) == 1;
 }

@@ -375,9 +375,10 @@ PyRef Session::names_in_frame(const CressetActivation& activation, const Cresset
   if (call.kwnames != nullptr || (which == std::end(asked) && call.callable != get_frame)) return {};
   const bool of_object = call.nargs == 1 && which == std::end(asked) - 1;
   if (call.callable != get_frame && call.nargs != 0 && !of_object) return {};
+  static PyObject* const dict = PyUnicode_InternFromString("__dict__");
+  if (of_object && is_of_this_call(call.args[0], dict)) return {};
   PyRef value = PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), nullptr));
   if (!value) return PyErr_Clear(), PyRef();  // the call itself says what is wrong with it
-  static PyObject* const dict = PyUnicode_InternFromString("__dict__");
   if (of_object) read_attribute(call.args[0], dict, value.get());
   if (which == std::begin(asked)) learn(value.get());
   if (call.callable != get_frame) return value;

@@ -162,6 +162,10 @@ CressetAction Session::operate_whole(CressetActivation* activation, const Cresse
   std::copy_n(op.operands, 2, in_progress_.operands);
   capture_->set_location();
   capture_->flush(kLeftWhole);
+  PyRef plain[2];  // no piece is there any more that its numbers could belong to
+  for (size_t i = 0; i < 2; ++i)
+    if (op.operands[i] != nullptr)
+      in_progress_.operands[i] = (plain[i] = without_symbols(PyRef::borrow(op.operands[i]))).get();
   PyRef value = perform(in_progress_.kept());
   in_progress_ = {};
   if (!value) return after_failure(activation), CRESSET_FAIL;

@@ -189,6 +189,21 @@ int Session::same(PyObject* left, PyObject* right) {
   return small && PyObject_RichCompareBool(a.get(), b.get(), Py_EQ) == 1 ? 1 : 0;
 }
 
+// Whether a class, or one of several, is asked by code of the program's: its metaclass has an __instancecheck__ that is
+// none of Python's library.
+static bool asks_program(PyObject* classes) {
+  if (PyTuple_Check(classes)) {
+    PyObject** const items = PySequence_Fast_ITEMS(classes);
+    return std::any_of(items, items + PyTuple_GET_SIZE(classes), asks_program);
+  }
+  static PyObject* const name = PyUnicode_InternFromString("__instancecheck__");
+  PyObject* const method = _PyType_Lookup(Py_TYPE(classes), name);
+  if (method == nullptr || !PyFunction_Check(method)) return false;
+  PyObject* const of = PyFunction_GET_MODULE(method);
+  const std::string_view module = of != nullptr ? utf8(of, "") : "";
+  return module != "abc" && module != "typing" && module != "torch" && !module.starts_with("torch.");
+}
+
 // `type(n)` and `isinstance(n, int)` say of a symbolic number what they say of the number.
 CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
   if (call.nargs == 0 || call.kwnames != nullptr) return CRESSET_RUN;
@@ -207,7 +222,7 @@ CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
                                                       : zero;
   const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
   if (asks_type) return *result = Py_NewRef((PyObject*)Py_TYPE(alike)), CRESSET_RESULT;
-  if (call.callable != is_instance || call.nargs != 2) return CRESSET_RUN;
+  if (call.callable != is_instance || call.nargs != 2 || asks_program(call.args[1])) return CRESSET_RUN;
   const int is = PyObject_IsInstance(alike, call.args[1]);
   const int is_symbolic = is == 0 ? PyObject_IsInstance(call.args[0], call.args[1]) : is;
   if (is < 0 || is_symbolic < 0) return CRESSET_FAIL;

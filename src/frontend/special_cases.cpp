@@ -75,41 +75,83 @@ bool is_own(const at::Tensor& tensor) {
   return trace != nullptr && trace == tensor.unsafeGetTensorImpl();  // a guest has another one that stands in for it
 }
 
-// Whether a leaf that the tensor was computed from was there before.
-bool leads_to_others(const at::Tensor& root) {
-  std::unordered_set<const torch::autograd::Node*> seen;
-  std::vector<torch::autograd::Node*> left;
-  const auto add = [&](torch::autograd::Node* node) {
+using torch::autograd::Node;
+
+thread_local uint64_t first_node = 0;
+
+// Calls visit(node) for the nodes that lead to the tensor, and for those behind each of which it says so.
+template <class Visit>
+void walk(const std::vector<Node*>& from, Visit&& visit) {
+  std::unordered_set<const Node*> seen;
+  std::vector<Node*> left;
+  const auto add = [&](Node* node) {
     if (node != nullptr && seen.insert(node).second) left.push_back(node);
   };
-  add(torch::autograd::impl::gradient_edge(root).function.get());
+  for (Node* node : from) add(node);
   while (!left.empty()) {
-    torch::autograd::Node* node = left.back();
+    Node* node = left.back();
     left.pop_back();
-    const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node);
-    if (leaf != nullptr && !is_own(leaf->variable)) return true;
+    if (!visit(node)) continue;
     for (const torch::autograd::Edge& edge : node->next_edges()) add(edge.function.get());
   }
-  return false;
 }
 
-// Of the engine's run_backward(tensors, ..., accumulate_grad=False).
-bool leaves_gradients_to_others(const CressetCall& call) {
-  static PyObject* const name = PyUnicode_InternFromString("accumulate_grad");
+Node* node_of_gradient(PyObject* tensor) {
+  if (!is_tensor(tensor) || !tensor_of(tensor).requires_grad()) return nullptr;
+  return torch::autograd::impl::gradient_edge(tensor_of(tensor)).function.get();
+}
+
+// Whether a leaf that the tensors were computed from was there before.
+bool lead_to_others(const std::vector<Node*>& roots) {
+  bool found = false;
+  walk(roots, [&](Node* node) {
+    const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node);
+    found = found || (leaf != nullptr && !is_own(leaf->variable));
+    return !found;
+  });
+  return found;
+}
+
+// Whether a derivative by the inputs goes through what was computed before the piece began: its nodes keep what is
+// other in each call. Leaves have the highest number.
+bool go_through_others(const std::vector<Node*>& roots, const std::vector<Node*>& inputs) {
+  const auto is_input = [&](Node* node) { return std::find(inputs.begin(), inputs.end(), node) != inputs.end(); };
+  std::vector<Node*> others;
+  walk(roots, [&](Node* node) {
+    if (is_input(node)) return false;
+    if (node->sequence_nr() >= first_node) return true;
+    others.push_back(node);
+    return false;
+  });
+  bool found = false;
+  walk(others, [&](Node* node) { return !(found = found || is_input(node)); });
+  return found;
+}
+
+// An argument of run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable,
+// accumulate_grad).
+PyObject* argument_of_engine(const CressetCall& call, Py_ssize_t position, const char* name) {
   for (Py_ssize_t i = 0; call.kwnames != nullptr && i < PyTuple_GET_SIZE(call.kwnames); ++i)
-    if (PyTuple_GET_ITEM(call.kwnames, i) == name && call.args[call.nargs + i] == Py_False) return false;
-  for (Py_ssize_t i = 0; i < call.nargs; ++i) {
-    PyObject* roots = call.args[i];
-    if (!PyTuple_Check(roots)) continue;
-    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(roots); ++j) {
-      PyObject* root = PyTuple_GET_ITEM(roots, j);
-      if (!is_tensor(root)) return true;
-      const at::Tensor& tensor = tensor_of(root);
-      if (tensor.requires_grad() && leads_to_others(tensor)) return true;
-    }
-    return false;  // the first tuple holds the roots
-  }
-  return true;
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call.kwnames, i), name) == 0)
+      return call.args[call.nargs + i];
+  return position < call.nargs ? call.args[position] : nullptr;
+}
+
+std::vector<Node*> nodes_of(PyObject* tensors) {
+  std::vector<Node*> out;
+  for (Py_ssize_t i = 0; tensors != nullptr && PyTuple_Check(tensors) && i < PyTuple_GET_SIZE(tensors); ++i)
+    if (Node* node = node_of_gradient(PyTuple_GET_ITEM(tensors, i))) out.push_back(node);
+  return out;
+}
+
+// Of the engine's run_backward().
+bool differentiates_others(const CressetCall& call) {
+  PyObject* const roots = argument_of_engine(call, 0, "tensors");
+  if (roots == nullptr || !PyTuple_Check(roots)) return true;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(roots); ++i)
+    if (!is_tensor(PyTuple_GET_ITEM(roots, i))) return true;
+  if (argument_of_engine(call, 6, "accumulate_grad") != Py_False) return lead_to_others(nodes_of(roots));
+  return go_through_others(nodes_of(roots), nodes_of(argument_of_engine(call, 4, "inputs")));
 }
 
 }  // namespace
@@ -130,10 +172,8 @@ bool differentiates_own_tensors(const CCall& what, const CressetCall& call) {
   static const std::unordered_set<std::string_view> kOfTensors = {"requires_grad_", "register_hook", "_register_hook",
                                                                   "retain_grad", "register_post_accumulate_grad_hook"};
   if (what.self != nullptr && is_own_tensor(what.self)) return kOfTensors.count(what.name) != 0;
-  return std::string_view(what.name) == "run_backward" && !leaves_gradients_to_others(call);
+  return std::string_view(what.name) == "run_backward" && !differentiates_others(call);
 }
-
-static thread_local uint64_t first_node = 0;
 
 void begin_own_nodes() { first_node = at::sequence_number::peek(); }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fuse/memory.h"
-#include "ops/steps.h"
+#include "ops/op_def.h"
 
 namespace cresset::fuse {
 namespace {
@@ -25,8 +25,7 @@ bool has_narrow_values(const Graph& graph) {
 bool decides(const Graph& graph, const graph::Node& node) {
   const ops::OpDef* def = ops::find(node.op);
   if (def != nullptr && (def->op_class == ops::OpClass::View || def->op_class == ops::OpClass::Concat)) return false;
-  return (def != nullptr && ops::takes_steps(node.op)) ||
-         std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) {
+  return (def != nullptr && def->steps) || std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) {
            const DType dtype = graph.type(v).dtype;
            return dtype == DType::Bool || is_integral(dtype);
          });

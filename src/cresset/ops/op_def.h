@@ -49,6 +49,9 @@ struct OpDef {
   bool heavy = false;
   // Pointwise only: reads several elements of its arguments for one of the result: they are stored.
   bool window = false;
+  // On floats: the least change of an argument may change the result by a whole step (floor, sign, a remainder; an
+  // extreme, whose derivative compares what it is of with it). What gives truth values or integers is known by that.
+  bool steps = false;
   // Extern only: whatever the data, it does not raise.
   bool never_raises = false;
   // The operator of the same arguments that gives the first result alone, for where the others are not used. Empty:

@@ -76,8 +76,11 @@ loop::ScalarId mode_element(ElementContext& context, const OpArgs& args, size_t 
                                  : truncated_element(context, args, result, index);
 }
 
-#define WHOLE(text, rule) \
-  OpDef { .schema = "aten::" text " -> Tensor", .op_class = OpClass::Pointwise, .shape = whole_shape, .element = rule }
+#define WHOLE(text, rule)                                                                                        \
+  OpDef {                                                                                                        \
+    .schema = "aten::" text " -> Tensor", .op_class = OpClass::Pointwise, .shape = whole_shape, .element = rule, \
+    .steps = true                                                                                                \
+  }
 
 const OpDef kOps[] = {
     {.schema = "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -91,11 +94,13 @@ const OpDef kOps[] = {
     {.schema = "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = mode_shape,
-     .element = mode_element},
+     .element = mode_element,
+     .steps = true},
     {.schema = "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = mode_shape,
-     .element = mode_element},
+     .element = mode_element,
+     .steps = true},
     WHOLE("floor_divide(Tensor self, Tensor other)", arithmetic2<floor_divide>),
     WHOLE("floor_divide.Scalar(Tensor self, Scalar other)", arithmetic2<floor_divide>),
     WHOLE("remainder.Tensor(Tensor self, Tensor other)", element2<apply2<Op::Remainder>>),

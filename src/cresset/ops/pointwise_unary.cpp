@@ -95,10 +95,10 @@ S acosh(S x) { return select(gt(x, x.dtype() == DType::F64 ? 1e150 : 1e18), far_
     .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise,          \
     .shape = shape_of<1, kReal, Out::Float>, .element = element1<apply1<Op::op>>, .heavy = true \
   }
-#define ROUNDING(name, op)                                                             \
-  OpDef {                                                                              \
-    .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise, \
-    .shape = shape_of<1, kNumeric, Out::Common>, .element = element1<rounded<Op::op>>  \
+#define ROUNDING(name, op)                                                                           \
+  OpDef {                                                                                            \
+    .schema = "aten::" name "(Tensor self) -> Tensor", .op_class = OpClass::Pointwise,               \
+    .shape = shape_of<1, kNumeric, Out::Common>, .element = element1<rounded<Op::op>>, .steps = true \
   }
 
 const OpDef kOps[] = {
@@ -165,7 +165,8 @@ const OpDef kOps[] = {
     {.schema = "aten::frac(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kFloat, Out::Common>,
-     .element = element1<frac>},
+     .element = element1<frac>,
+     .steps = true},
     {.schema = "aten::neg(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kNumeric, Out::Common>,
@@ -177,15 +178,18 @@ const OpDef kOps[] = {
     {.schema = "aten::sign(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kReal, Out::Common>,
-     .element = element1<sign>},
+     .element = element1<sign>,
+     .steps = true},
     {.schema = "aten::sgn(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kReal, Out::Common>,
-     .element = element1<sign>},
+     .element = element1<sign>,
+     .steps = true},
     {.schema = "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kReal, Out::Common>,
-     .element = nan_to_num},
+     .element = nan_to_num,
+     .steps = true},
 };
 
 }  // namespace

@@ -141,7 +141,7 @@ constexpr Layout kCountDim{.dim = 1};
 #define EXTREME(text, at, combine, position)                                                                    \
   OpDef {                                                                                                       \
     .schema = "aten::" text " -> Tensor", .op_class = OpClass::Reduction, .shape = extreme_shape<at, position>, \
-    .element = extreme_element, .reduction = extreme_reduction<at, Combine::combine>                            \
+    .element = extreme_element, .reduction = extreme_reduction<at, Combine::combine>, .steps = true             \
   }
 #define COUNT(text, at)                                                                             \
   OpDef {                                                                                           \

@@ -148,3 +148,21 @@ def test_expression(source, expression):
     assert raised or expression in EAGERLY or cresset.stats()["eager_calls"] == 0, cresset.stats()[
         "graph_break_reasons"
     ]
+
+
+@pytest.mark.parametrize("least", [0.001, 0.3])
+def test_functions_of_numpy_of_their_own_results(least):
+    """A constant computed by numpy in several steps is one: the piece goes on."""
+
+    def f(x):
+        constant = np.log(np.exp(1 - least) - 1)
+        return x + constant * np.sin(np.float64(0.5)), constant
+
+    cresset.reset()
+    g = cresset.compile(f)
+    for n in (3, 4):
+        x = torch.arange(float(n))
+        (got, constant), (want, known) = g(x), f(x)
+        assert torch.equal(got, want) and constant == known and type(constant) is type(known)
+    stats = cresset.stats()
+    assert stats["graph_breaks"] == 0 and stats["graphs"] == 1

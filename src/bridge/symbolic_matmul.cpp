@@ -1,0 +1,99 @@
+#include "bridge/symbolic_matmul.h"
+
+#include <ATen/Functions.h>
+
+#include <numeric>
+#include <vector>
+
+#include "bridge/symbolic_composites.h"
+
+namespace cresset::bridge {
+namespace {
+
+using Sizes = std::vector<c10::SymInt>;
+
+bool decides(const c10::SymBool& question) { return question.guard_bool(__FILE__, __LINE__); }
+
+c10::SymInt product(const Sizes& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), c10::SymInt(1),
+                         [](const c10::SymInt& a, const c10::SymInt& b) { return a * b; });
+}
+
+// The sizes in front of the matrices.
+Sizes batch_of(const at::Tensor& tensor) {
+  const c10::SymIntArrayRef sizes = tensor.sym_sizes();
+  return {sizes.begin(), sizes.end() - std::min<int64_t>(tensor.dim(), 2)};
+}
+
+// Whether the many matrices of one operand are taken as the rows of a single one: no copy of the other is made then,
+// and its gradient is one product.
+bool folds(const at::Tensor& left, const at::Tensor& right) {
+  const at::Tensor& many = left.dim() >= right.dim() ? left : right;
+  const at::Tensor& one = left.dim() >= right.dim() ? right : left;
+  if (many.dim() < 3 || one.dim() > 2) return false;
+  if (one.requires_grad()) return true;
+  if (left.dim() == 2) return false;
+  if (many.sym_numel().maybe_as_int() == 0) return true;
+  const c10::SymIntArrayRef sizes = many.sym_sizes(), strides = many.sym_strides();
+  for (size_t d = 0; d + 2 < sizes.size(); ++d)
+    if (!decides(strides[d].sym_eq(strides[d + 1] * sizes[d + 1]))) return false;
+  return true;
+}
+
+at::Tensor folded(const at::Tensor& left, const at::Tensor& right) {
+  const bool turned = right.dim() > left.dim();
+  const at::Tensor many = turned ? right.mT() : left;
+  const at::Tensor one = !turned ? right : left.dim() == 2 ? left.t() : left;
+  Sizes out = many.sym_sizes().vec();
+  const c10::SymInt inner = out.back();
+  out.pop_back();
+  const at::Tensor rows = many.reshape_symint({product(out), inner});
+  if (one.dim() == 1) return at::_unsafe_view_symint(rows.mv(one), out);
+  out.push_back(one.sym_size(1));
+  const at::Tensor made = at::_unsafe_view_symint(rows.mm(one), out);
+  return turned ? made.mT().contiguous() : made;
+}
+
+at::Tensor batched(const at::Tensor& left, const at::Tensor& right) {
+  const bool by_vector = right.dim() == 1;
+  const c10::SymInt rows = left.dim() > 1 ? left.sym_size(-2) : c10::SymInt(1);
+  Sizes out = broadcast_sizes(batch_of(left), batch_of(right));
+  const c10::SymInt count = product(out);
+  // Every matrix of the batch, one behind the other.
+  const auto flat = [&](const at::Tensor& tensor, const Sizes& matrix) {
+    Sizes all = out, flattened{count};
+    all.insert(all.end(), matrix.begin(), matrix.end());
+    flattened.insert(flattened.end(), matrix.begin(), matrix.end());
+    return tensor.expand_symint(all).reshape_symint(flattened);
+  };
+  const at::Tensor a = flat(left, {rows, left.sym_size(-1)});
+  const at::Tensor b =
+      by_vector ? flat(right, {right.sym_size(0)}).unsqueeze(2) : flat(right, {right.sym_size(-2), right.sym_size(-1)});
+  if (left.dim() > 1) out.push_back(rows);
+  if (!by_vector) out.push_back(right.sym_size(-1));
+  const at::Tensor made = a.bmm(b);
+  return at::_unsafe_view_symint(by_vector ? made.squeeze(-1) : made, out);
+}
+
+// A batch of one matrix against others, whose gradient would be summed over a copy: it is taken as the matrix.
+bool is_single(const at::Tensor& tensor, const at::Tensor& other) {
+  return tensor.dim() == 3 && other.dim() == 3 && tensor.requires_grad() &&
+         !decides(tensor.sym_size(0).sym_eq(other.sym_size(0))) && decides(tensor.sym_size(0).sym_eq(1));
+}
+
+}  // namespace
+
+at::Tensor symbolic_matmul(const at::Tensor& left, const at::Tensor& right) {
+  const int64_t a = left.dim(), b = right.dim();
+  TORCH_CHECK(a != 0 && b != 0, "both arguments to matmul need to be at least 1D, but they are ", a, "D and ", b, "D");
+  if (a == 1 && b == 1) return left.dot(right);
+  if (a == 2 && b == 1) return left.mv(right);
+  if (a == 1 && b == 2) return left.unsqueeze(0).mm(right).squeeze_(0);
+  if (a == 2 && b == 2) return left.mm(right);
+  if (folds(left, right)) return folded(left, right);
+  if (is_single(left, right)) return symbolic_matmul(left.squeeze(0), right);
+  if (is_single(right, left)) return symbolic_matmul(left, right.squeeze(0));
+  return batched(left, right);
+}
+
+}  // namespace cresset::bridge
