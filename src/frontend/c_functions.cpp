@@ -235,9 +235,19 @@ static bool is_made_in_python(PyTypeObject* type) {
   return is_torch(module) || kModules.count(module) != 0;
 }
 
-// numpy.lcm(4, 6), numpy.log(numpy.exp(0.5) - 1): arrays would be written to by `out`, and share memory with tensors.
-static bool is_numpy_function_of_numbers(PyTypeObject* type, PyObject* const* args, Py_ssize_t nargs) {
-  if (std::string_view(type->tp_name) != "numpy.ufunc") return false;
+// A type of numpy's scalars that do not change.
+static bool makes_numpy_scalar(PyTypeObject* type) {
+  const std::string_view name = type->tp_name;
+  if (!name.starts_with("numpy.") || name == "numpy.void") return false;
+  static PyObject* const generic = module_attribute("numpy", "generic");
+  return PyType_IsSubtype(type, (PyTypeObject*)generic) != 0;
+}
+
+// numpy.lcm(4, 6), numpy.float64(0.5): arrays would be written to by `out`, and share memory with tensors.
+static bool is_numpy_function_of_numbers(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
+  if (std::string_view(Py_TYPE(callable)->tp_name) != "numpy.ufunc" &&
+      !(PyType_Check(callable) && makes_numpy_scalar((PyTypeObject*)callable)))
+    return false;
   return std::all_of(args, args + nargs, [](PyObject* arg) {
     return PyLong_CheckExact(arg) || PyFloat_CheckExact(arg) || is_numpy_scalar(arg);
   });
@@ -270,12 +280,12 @@ static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t narg
     if (!PyFunction_Check(function)) return classify(function, args, nargs);
     return {CEffect::Reads};
   }
+  if (is_numpy_function_of_numbers(callable, args, nargs)) return {CEffect::Reads};
   if (PyType_Check(callable)) {
     const std::string module = module_of(callable);
     const bool known = is_torch(module) || kModules.count(module) != 0;
     return {known || is_made_in_python((PyTypeObject*)callable) ? CEffect::Reads : CEffect::Outside};
   }
-  if (is_numpy_function_of_numbers(type, args, nargs)) return {CEffect::Reads};
   // A compiled function inside another one is as the function itself, which is evaluated.
   if (as_compiled_function(callable) != nullptr) return {};
   const std::string module = module_of((PyObject*)type);
