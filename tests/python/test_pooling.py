@@ -145,3 +145,26 @@ def test_gradients_ask_for_them():
     compiled(ours).square().sum().backward()
     function(theirs).square().sum().backward()
     assert torch.equal(ours.grad, theirs.grad)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_places_of_small_windows_are_found_beside_the_values(training):
+    """By one kernel; only gradients are sent there by ATen."""
+    cresset.reset()
+    compiled = cresset.compile(lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True))
+    compiled(torch.randn(2, 8, 33, 33, requires_grad=training))
+    stats = cresset.stats()
+    assert stats["extern_calls"] == training
+    assert training or stats["kernels"] == 1
+
+
+def test_gradients_go_to_the_places():
+    for window in WINDOWS.values():
+        function = lambda x, w=window: call(w)(x * 2).sin()  # noqa: E731
+        compiled = cresset.compile(function)
+        for shape in SHAPES:
+            x = torch.randint(-3, 4, shape).float()  # many are equal
+            ours, theirs = (x.clone().requires_grad_() for _ in range(2))
+            compiled(ours).sum().backward()
+            function(theirs).sum().backward()
+            torch.testing.assert_close(ours.grad, theirs.grad)
