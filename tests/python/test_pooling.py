@@ -98,6 +98,26 @@ def test_means_of_other_kinds():
 
 
 @torch.no_grad()
+def test_means_of_parts():
+    """Of rows and columns that the parts divide, that they do not, and fewer than there are parts."""
+    for wanted in ((7, 7), (3, 5), (1, 4), (40, 2), (9, None)):
+        function = lambda x, w=wanted: F.adaptive_avg_pool2d(x, w)  # noqa: E731
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            compiled = cresset.compile(function)
+            tolerance = 1e-2 if dtype == torch.bfloat16 else 1e-6
+            for shape in ((4, 32, 28, 28), (2, 5, 9, 50), (3, 11, 4), (1, 1, 1, 1), (0, 3, 8, 8), (2, 3, 0, 4)):
+                for turned in (False, True):
+                    x = torch.randn(shape).to(dtype)
+                    x = x.transpose(-1, -2).contiguous().transpose(-1, -2) if turned else x
+                    assert_same_call(function, compiled, x, tolerance=tolerance)
+        x = torch.randn(2, 8, 28, 28).contiguous(memory_format=torch.channels_last)
+        assert_same_call(function, compiled, x, tolerance=1e-6)
+    x = torch.randn(2, 3, 12, 12)
+    x[0, 0, 0, 0], x[0, 1, 5, 5], x[1, 2, 11, 11] = float("nan"), float("inf"), -float("inf")
+    assert_same_call(function, cresset.compile(function), x, tolerance=1e-6)
+
+
+@torch.no_grad()
 def test_means_of_small_windows_call_nothing():
     cresset.reset()
     x, compiled = (
