@@ -78,12 +78,6 @@ PickedRows PickedRows::part(int64_t which, int64_t parts) const {
   return out;
 }
 
-void PickedRows::step(Line& line, size_t dim, int64_t times) const {
-  line.self += times * dims_[dim].self;
-  line.other += times * dims_[dim].other;
-  for (size_t k = 0; k < choices_.size(); ++k) line.places[k] += times * dims_[dim].indices[k];
-}
-
 // The line that a row lies in.
 PickedRows::Line PickedRows::line_of(int64_t row) const {
   Line line{std::vector<int64_t>(dims_.size() - 1), self_start_, other_start_, {}};
@@ -94,15 +88,6 @@ PickedRows::Line PickedRows::line_of(int64_t row) const {
     step(line, d, line.at[d]);
   }
   return line;
-}
-
-// To the next line; from the last one to the first.
-void PickedRows::go_on(Line& line) const {
-  for (size_t d = dims_.size() - 1; d-- > 0;) {
-    if (++line.at[d] < dims_[d].size) return step(line, d, 1);
-    line.at[d] = 0;
-    step(line, d, 1 - dims_[d].size);
-  }
 }
 
 PickedRows PickedRows::by_indices(const at::Tensor& self, int64_t first, std::vector<at::Tensor> indices,

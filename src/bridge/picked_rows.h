@@ -76,6 +76,21 @@ class PickedRows {
   int64_t self_start_ = 0, other_start_ = 0;
 };
 
+inline void PickedRows::step(Line& line, size_t dim, int64_t times) const {
+  line.self += times * dims_[dim].self;
+  line.other += times * dims_[dim].other;
+  for (size_t k = 0; k < choices_.size(); ++k) line.places[k] += times * dims_[dim].indices[k];
+}
+
+// To the next line; from the last one to the first.
+inline void PickedRows::go_on(Line& line) const {
+  for (size_t d = dims_.size() - 1; d-- > 0;) {
+    if (++line.at[d] < dims_[d].size) return step(line, d, 1);
+    line.at[d] = 0;
+    step(line, d, 1 - dims_[d].size);
+  }
+}
+
 template <class Body>
 bool PickedRows::walk_line(const Line& line, int64_t begin, int64_t end, const Body& body) const {
   struct Local {  // the body writes to memory: what members hold would be read again for each row
