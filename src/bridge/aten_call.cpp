@@ -291,6 +291,7 @@ std::unique_ptr<ExternKernel> bind_extern_call(const runtime::ExternCall& call, 
   if (auto convolution = bind_convolution_call(call, context)) return convolution;
   if (auto gather = bind_gather_call(call, context)) return gather;
   if (auto scatter = bind_scatter_call(call, context)) return scatter;
+  if (auto pool = bind_pool_call(call, context)) return pool;
   return bind_boxed_call(call, context);
 }
 

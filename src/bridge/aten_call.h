@@ -48,5 +48,6 @@ std::unique_ptr<ExternKernel> bind_linear_call(const runtime::ExternCall& call, 
 std::unique_ptr<ExternKernel> bind_convolution_call(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_gather_call(const runtime::ExternCall& call, const BoundContext& context);
 std::unique_ptr<ExternKernel> bind_scatter_call(const runtime::ExternCall& call, const BoundContext& context);
+std::unique_ptr<ExternKernel> bind_pool_call(const runtime::ExternCall& call, const BoundContext& context);
 
 }  // namespace cresset::bridge

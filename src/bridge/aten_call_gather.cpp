@@ -19,6 +19,10 @@ constexpr int64_t kBytesOfTask = 64 * 1024;  // for a thread to be worth it
 
 template <size_t kBytes>
 bool copy_fixed(const PickedRows& picked, int64_t begin, int64_t end, const char* from, char* to, int64_t element) {
+  if (element == int64_t{kBytes})  // single elements
+    return picked.walk(begin, end, [=](int64_t source, int64_t place) {
+      std::memcpy(to + place * int64_t{kBytes}, from + source * int64_t{kBytes}, kBytes);
+    });
   return picked.walk(begin, end, [=](int64_t source, int64_t place) {
     std::memcpy(to + place * element, from + source * element, kBytes);
   });

@@ -154,6 +154,7 @@ PlaceResults::Places BoundContext::places(c10::ArrayRef<TensorId> results) const
   PlaceResults::Places places;
   for (const TensorId id : results) {
     if (!id.valid() || slots_[id.index].home == Home::View || slots_[id.index].numel == 0) continue;
+    if (program_.tensors[id.index].continues.valid()) continue;  // an argument lies there
     places.push_back({planned_address(id.index), static_cast<size_t>(size(program_.tensors[id.index].bytes))});
   }
   return places;

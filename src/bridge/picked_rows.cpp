@@ -78,6 +78,18 @@ PickedRows PickedRows::part(int64_t which, int64_t parts) const {
   return out;
 }
 
+// The line that a row lies in.
+PickedRows::Line PickedRows::line_of(int64_t row) const {
+  Line line{std::vector<int64_t>(dims_.size() - 1), self_start_, other_start_, {}};
+  for (size_t k = 0; k < choices_.size(); ++k) line.places[k] = choices_[k].places;
+  int64_t rest = row / dims_.back().size;
+  for (size_t d = dims_.size() - 1; d-- > 0; rest /= dims_[d].size) {
+    line.at[d] = rest % dims_[d].size;
+    step(line, d, line.at[d]);
+  }
+  return line;
+}
+
 PickedRows PickedRows::by_indices(const at::Tensor& self, int64_t first, std::vector<at::Tensor> indices,
                                   const at::Tensor& other, bool wraps) {
   PickedRows out;

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
@@ -53,9 +54,19 @@ class PickedRows {
   void find_rows();
   bool fold(const Dim& outer, Dim& inner) const;
   size_t widest_apart() const;
-  template <size_t kIndices, class Body>
-  bool walk_line(const Dim& line, int64_t count, int64_t self, int64_t other, const int64_t* const* places,
-                 const Body& body) const;
+  // Where a line begins: at which place of each outer dimension, and where in self, other and the indices that is.
+  struct Line {
+    std::vector<int64_t> at;
+    int64_t self = 0, other = 0;
+    std::array<const int64_t*, kMostIndices> places{};
+  };
+  Line line_of(int64_t row) const;
+  void go_on(Line& line) const;
+  void step(Line& line, size_t dim, int64_t times) const;
+  template <class Body>
+  bool walk_line(const Line& line, int64_t begin, int64_t end, const Body& body) const;
+  template <bool kUnit, class Body>
+  bool walk_places(const Line& line, int64_t begin, int64_t end, const Body& body) const;
 
   std::vector<Dim> dims_;  // outermost first
   std::vector<Choice> choices_;
@@ -65,19 +76,35 @@ class PickedRows {
   int64_t self_start_ = 0, other_start_ = 0;
 };
 
-template <size_t kIndices, class Body>
-bool PickedRows::walk_line(const Dim& line, int64_t count, int64_t self, int64_t other, const int64_t* const* places,
-                           const Body& body) const {
-  const size_t indices = kIndices != 0 ? kIndices : choices_.size();
+inline void PickedRows::step(Line& line, size_t dim, int64_t times) const {
+  line.self += times * dims_[dim].self;
+  line.other += times * dims_[dim].other;
+  for (size_t k = 0; k < choices_.size(); ++k) line.places[k] += times * dims_[dim].indices[k];
+}
+
+// To the next line; from the last one to the first.
+inline void PickedRows::go_on(Line& line) const {
+  for (size_t d = dims_.size() - 1; d-- > 0;) {
+    if (++line.at[d] < dims_[d].size) return step(line, d, 1);
+    line.at[d] = 0;
+    step(line, d, 1 - dims_[d].size);
+  }
+}
+
+template <class Body>
+bool PickedRows::walk_line(const Line& line, int64_t begin, int64_t end, const Body& body) const {
   struct Local {  // the body writes to memory: what members hold would be read again for each row
     const int64_t* places;
     int64_t stride, extent, step;
   };
-  std::array<Local, kIndices != 0 ? kIndices : kMostIndices> local;
-  for (size_t k = 0; k < indices; ++k) local[k] = {places[k], line.indices[k], choices_[k].extent, choices_[k].step};
-  const int64_t self_step = line.self, other_step = line.other;
+  const Dim& dim = dims_.back();
+  const size_t indices = choices_.size();
+  std::array<Local, kMostIndices> local;
+  for (size_t k = 0; k < indices; ++k)
+    local[k] = {line.places[k], dim.indices[k], choices_[k].extent, choices_[k].step};
+  const int64_t self = line.self, other = line.other, self_step = dim.self, other_step = dim.other;
   const bool wraps = wraps_;
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = begin; i < end; ++i) {
     int64_t at = self + i * self_step;
     for (size_t k = 0; k < indices; ++k) {
       int64_t place = local[k].places[i * local[k].stride];
@@ -90,26 +117,37 @@ bool PickedRows::walk_line(const Dim& line, int64_t count, int64_t self, int64_t
   return true;
 }
 
+// Of one index. kUnit: nothing but that moves in self, by single elements, and all else is dense, so that the loop has
+// no products.
+template <bool kUnit, class Body>
+bool PickedRows::walk_places(const Line& line, int64_t begin, int64_t end, const Body& body) const {
+  const Dim& dim = dims_.back();
+  const int64_t* const places = line.places[0];
+  const int64_t stride = kUnit ? 1 : dim.indices[0], step = kUnit ? 1 : choices_[0].step;
+  const int64_t self_step = kUnit ? 0 : dim.self, other_step = kUnit ? 1 : dim.other;
+  const int64_t self = line.self, other = line.other, extent = choices_[0].extent, from_end = wraps_ ? extent : 0;
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t told = places[i * stride], place = told + ((told >> 63) & from_end);
+    if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(extent)) return false;
+    body(self + i * self_step + place * step, other + i * other_step);
+  }
+  return true;
+}
+
 template <class Body>
 bool PickedRows::walk(int64_t begin, int64_t end, const Body& body) const {
-  const Dim& line = dims_.back();
-  while (begin < end) {
-    const int64_t start = begin % line.size, count = std::min(line.size - start, end - begin);
-    int64_t rest = begin / line.size, self = self_start_ + start * line.self;
-    int64_t other = other_start_ + start * line.other;
-    std::array<const int64_t*, kMostIndices> places;
-    for (size_t k = 0; k < choices_.size(); ++k) places[k] = choices_[k].places + start * line.indices[k];
-    for (size_t d = dims_.size() - 1; d-- > 0;) {
-      const int64_t at = rest % dims_[d].size;
-      rest /= dims_[d].size;
-      self += at * dims_[d].self;
-      other += at * dims_[d].other;
-      for (size_t k = 0; k < choices_.size(); ++k) places[k] += at * dims_[d].indices[k];
-    }
-    const bool inside = choices_.size() == 1 ? walk_line<1>(line, count, self, other, places.data(), body)
-                                             : walk_line<0>(line, count, self, other, places.data(), body);
+  if (begin >= end) return true;
+  const Dim& dim = dims_.back();
+  const bool unit = dim.indices[0] == 1 && choices_[0].step == 1 && dim.self == 0 && dim.other == 1;
+  const bool single = choices_.size() == 1;
+  int64_t from = begin % dim.size, left = end - begin;
+  for (Line line = line_of(begin); left > 0; go_on(line), from = 0) {
+    const int64_t to = std::min(dim.size, from + left);
+    const bool inside = !single ? walk_line(line, from, to, body)
+                        : unit  ? walk_places<true>(line, from, to, body)
+                                : walk_places<false>(line, from, to, body);
     if (!inside) return false;
-    begin += count;
+    left -= to - from;
   }
   return true;
 }

@@ -239,6 +239,58 @@ TEST(ExternCall, GatherOutOfRangeRaises) {
   }
 }
 
+// Single elements in lines longer than what is looked at together: from the front, from the end, and at other steps.
+TEST(ExternCall, PickedElementsOfLongLines) {
+  const at::Tensor x = at::randn({40, 3}), front = at::randint(0, 40, {1100, 3}, at::kLong);
+  const auto expect = [](const at::Tensor& self, int64_t dim, const at::Tensor& chosen) {
+    OneCall gathered, added;
+    const TensorId s = gathered.in(self), i = gathered.in(chosen, DType::I64);
+    gathered.expect("aten::gather", {s, gathered.b.ref(dim), i, false}, at::gather(self, dim, chosen));
+    const at::Tensor source = at::randint(-9, 9, chosen.sizes()).to(at::kFloat);
+    const TensorId to = added.in(self), at = added.in(chosen, DType::I64), from = added.in(source);
+    added.expect("aten::scatter_add", {to, added.b.ref(dim), at, from}, at::scatter_add(self, dim, chosen, source));
+  };
+  expect(x, 0, front);
+  expect(x, 0, front.t().contiguous().t());
+  expect(x, 0, front.slice(0, 0, 1100, 2));
+  expect(x.t().contiguous(), 1, front.t().contiguous());
+  expect(x.t(), 1, front.t());
+  expect(x, 0, front.select(1, 0).unsqueeze(1).expand({1100, 3}));
+  expect(x.select(1, 0), 0, front.select(1, 1));
+  for (const at::Tensor& both : {front.select(1, 0) - 20, front.select(1, 1) % 20 - 20}) {
+    OneCall one;
+    const TensorId s = one.in(x.select(1, 0)), i = one.in(both, DType::I64);
+    one.expect("aten::index.Tensor", {s, std::vector<std::optional<TensorId>>{i}}, x.select(1, 0).index({both % 40}));
+  }
+}
+
+// Wherever in a line the wrong place is, and whatever its bits are.
+TEST(ExternCall, OnePlaceOutOfRangeRaises) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  const at::Tensor x = at::randn({40});
+  const auto raises = [&](bool wraps, int64_t where, int64_t wrong) {
+    const at::Tensor index = at::randint(0, 40, {1100}, at::kLong);
+    index[where].fill_(wrong);
+    OneCall one;
+    const TensorId s = one.in(x), i = one.in(index, DType::I64);
+    const TensorId out = one.result(at::empty({1100}), DType::F32, Home::Fresh);
+    if (wraps)
+      one.b.call("aten::index.Tensor", {s, std::vector<std::optional<TensorId>>{i}}, {out});
+    else
+      one.b.call("aten::gather", {s, one.b.ref(0), i, false}, {out});
+    const auto executor = one.b.build({out});
+    EXPECT_ANY_THROW(executor->run(one.inputs, {})) << where << ": " << wrong;
+  };
+  for (const int64_t where : {0, 511, 512, 700, 1099}) {
+    for (const int64_t wrong : {int64_t{40}, kMost, kMost - 39, kLeast, kLeast + 39}) {
+      raises(false, where, wrong);
+      raises(true, where, wrong);
+    }
+    raises(false, where, -1);
+    raises(true, where, -41);
+  }
+}
+
 TEST(ExternCall, ConvolutionsThroughEveryLibrary) {
   for (const at::MemoryFormat format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
     const at::Tensor x = at::randn({2, 8, 14, 14}).contiguous(format);

@@ -252,6 +252,57 @@ def test_places_that_indices_name_by_several_threads(name):
         torch.set_num_threads(threads)
 
 
+WRITTEN_INTO = {
+    "added": lambda z, x, i: (z * 1).index_add(0, i[:, 0], x) * 2,
+    "an output": lambda z, x, i: (z * 1).scatter_add(0, i, x),
+    "several times": lambda z, x, i: (z * 1).scatter_add(0, i, x).scatter(0, i, x).index_put((i[:, 0],), x),
+    "read later": lambda z, x, i: (lambda a: a.scatter_add(0, i, x) + a)(z * 1),
+    "read before": lambda z, x, i: (lambda a: (a.relu(), a.index_add(0, i[:, 0], x)))(z * 1),
+    "from itself": lambda z, x, i: (lambda a: a.index_add(0, i[:50, 0], a))(z * 1),
+    "from a part of itself": lambda z, x, i: (lambda a: a.scatter_add(0, i[:20], a[30:]))(z * 1),
+    "from itself turned": lambda z, x, i: (lambda a: a.scatter_add(0, i[:7, :7], a.t()))(z * 1),
+    "places by two indices": lambda z, x, i: (z * 1).index_put((i[:, :1], torch.arange(7)), x, accumulate=True),
+    "a grid": lambda z, x, i: (z * 1).index_put((torch.arange(40)[:, None], torch.arange(7)), x[:40]),
+    "greatest": lambda z, x, i: (z * 1).scatter_reduce(0, i, x, "amax"),
+    "greatest of the rest": lambda z, x, i: (z * 1).scatter_reduce(0, i, x, "amax", include_self=False),
+    "a factor": lambda z, x, i: (z * 1).index_add(0, i[:, 0], x, alpha=3),
+    "turned": lambda z, x, i: (z * 1).t().index_add(1, i[:, 0], x.t()),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", WRITTEN_INTO)
+def test_what_is_written_at_places_lies_where_it_was(name, dtype):
+    """The result takes the memory of what it starts as, unless that is read by others; also where new memory is filled."""
+    compiled = cresset.compile(WRITTEN_INTO[name])
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        for rows, fills in ((200, False), (3000, False), (64, True)):
+            torch.use_deterministic_algorithms(fills)
+            z, x = torch.randint(-9, 9, (50, 7)).to(dtype), torch.randint(-9, 9, (rows, 7)).to(dtype)
+            i = torch.randint(0, 50, (rows, 7))
+            for _ in range(2):
+                assert_same_call(WRITTEN_INTO[name], compiled, z, x, i)
+    finally:
+        torch.use_deterministic_algorithms(False)
+        torch.set_num_threads(threads)
+
+
+def test_a_wrong_place_leaves_nothing_changed():
+    def function(z, x, i):
+        return (z * 1).index_add(0, i, x)
+
+    compiled = cresset.compile(function)
+    z, x, i = torch.randn(50, 7), torch.randn(600, 7), torch.randint(0, 50, (600,))
+    assert_same_call(function, compiled, z, x, i)
+    i[599] = 50
+    for _ in range(2):
+        assert_same_call(function, compiled, z, x, i)
+    i[599] = 0
+    assert_same_call(function, compiled, z, x, i)
+
+
 @torch.no_grad()
 def test_a_bias_with_gaps_in_every_library():
     """The first calls try one library after the other; oneDNN does not look at a bias's strides."""

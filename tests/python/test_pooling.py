@@ -98,6 +98,26 @@ def test_means_of_other_kinds():
 
 
 @torch.no_grad()
+def test_means_of_parts():
+    """Of rows and columns that the parts divide, that they do not, and fewer than there are parts."""
+    for wanted in ((7, 7), (3, 5), (1, 4), (40, 2), (9, None)):
+        function = lambda x, w=wanted: F.adaptive_avg_pool2d(x, w)  # noqa: E731
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            compiled = cresset.compile(function)
+            tolerance = 1e-2 if dtype == torch.bfloat16 else 1e-6
+            for shape in ((4, 32, 28, 28), (2, 5, 9, 50), (3, 11, 4), (1, 1, 1, 1), (0, 3, 8, 8), (2, 3, 0, 4)):
+                for turned in (False, True):
+                    x = torch.randn(shape).to(dtype)
+                    x = x.transpose(-1, -2).contiguous().transpose(-1, -2) if turned else x
+                    assert_same_call(function, compiled, x, tolerance=tolerance)
+        x = torch.randn(2, 8, 28, 28).contiguous(memory_format=torch.channels_last)
+        assert_same_call(function, compiled, x, tolerance=1e-6)
+    x = torch.randn(2, 3, 12, 12)
+    x[0, 0, 0, 0], x[0, 1, 5, 5], x[1, 2, 11, 11] = float("nan"), float("inf"), -float("inf")
+    assert_same_call(function, cresset.compile(function), x, tolerance=1e-6)
+
+
+@torch.no_grad()
 def test_means_of_small_windows_call_nothing():
     cresset.reset()
     x, compiled = (
@@ -145,3 +165,26 @@ def test_gradients_ask_for_them():
     compiled(ours).square().sum().backward()
     function(theirs).square().sum().backward()
     assert torch.equal(ours.grad, theirs.grad)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_places_of_small_windows_are_found_beside_the_values(training):
+    """By one kernel; only gradients are sent there by ATen."""
+    cresset.reset()
+    compiled = cresset.compile(lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True))
+    compiled(torch.randn(2, 8, 33, 33, requires_grad=training))
+    stats = cresset.stats()
+    assert stats["extern_calls"] == training
+    assert training or stats["kernels"] == 1
+
+
+def test_gradients_go_to_the_places():
+    for window in WINDOWS.values():
+        function = lambda x, w=window: call(w)(x * 2).sin()  # noqa: E731
+        compiled = cresset.compile(function)
+        for shape in SHAPES:
+            x = torch.randint(-3, 4, shape).float()  # many are equal
+            ours, theirs = (x.clone().requires_grad_() for _ in range(2))
+            compiled(ours).sum().backward()
+            function(theirs).sum().backward()
+            torch.testing.assert_close(ours.grad, theirs.grad)

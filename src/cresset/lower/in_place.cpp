@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lower/used_where.h"
+#include "ops/op_def.h"
 
 namespace cresset::lower {
 namespace {
@@ -55,11 +56,12 @@ void unify(Kernel& kernel, std::vector<TensorId>& tensors, BufferId from, Buffer
 
 class Reuser {
  public:
-  Reuser(SizeTable& sizes, const std::vector<Lifetime>& lives, Lowered& lowered)
-      : sizes_(sizes), lives_(lives), lowered_(lowered), shares_(lowered.program.tensors.size()) {}
+  Reuser(SizeTable& sizes, const std::vector<Lifetime>& lives, const std::vector<Alias>& aliases, Lowered& lowered)
+      : sizes_(sizes), lives_(lives), aliases_(aliases), lowered_(lowered), shares_(lowered.program.tensors.size()) {}
 
   std::vector<TensorId> run() {
     for (uint32_t s = 0; s < lowered_.program.steps.size(); ++s) {
+      if (const auto* call = std::get_if<runtime::ExternCall>(&lowered_.program.steps[s])) reuse_first(s, *call);
       auto* launch = std::get_if<runtime::Launch>(&lowered_.program.steps[s]);
       if (launch == nullptr) continue;
       Kernel& kernel = *lowered_.kernels[launch->kernel];
@@ -89,6 +91,35 @@ class Reuser {
     }
     return false;
   }
+  void reuse_first(uint32_t step, const runtime::ExternCall& call) {
+    const ops::OpDef* def = ops::find(call.op);
+    if (def == nullptr || !def->starts_as_first || call.args.empty() || call.results.size() != 1) return;
+    const auto* from = std::get_if<TensorId>(&call.args[0]);
+    const TensorId made = call.results[0];
+    if (from == nullptr || !made.valid() || !in_arena(*from) || !(in_arena(made) || is_output(made))) return;
+    if (lives_[made.index].first != step || lives_[from->index].last != step || lives_[from->index].first == step)
+      return;
+    if (is_output(made) && made_by_call(head_of(*from))) return;
+    if (lies_alike(*from, made) && is_read_once(step, *from)) shares_[made.index] = *from;
+  }
+  bool lies_alike(TensorId a, TensorId b) const {
+    const runtime::TensorSlot &x = lowered_.program.tensors[a.index], &y = lowered_.program.tensors[b.index];
+    const auto same = [&](const auto& p, const auto& q) {
+      return std::equal(p.begin(), p.end(), q.begin(), q.end(),
+                        [&](runtime::SizeRef i, runtime::SizeRef j) { return sizes_.expr(i) == sizes_.expr(j); });
+    };
+    return x.dtype == y.dtype && same(x.sizes, y.sizes) && same(x.strides, y.strides) &&
+           sizes_.expr(x.bytes) == sizes_.expr(y.bytes);
+  }
+  // By nothing else in this step, be it as a view or as what an earlier call made a view of it.
+  bool is_read_once(uint32_t step, TensorId id) const {
+    int times = 0;
+    for_each_tensor(lowered_.program.steps[step],
+                    [&](TensorId other) { times += owner(lowered_.program, other) == id; });
+    return times == 1 && std::none_of(aliases_.begin(), aliases_.end(), [&](const Alias& alias) {
+             return owner(lowered_.program, alias.argument) == id;
+           });
+  }
   bool in_arena(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Arena; }
   bool is_output(TensorId id) const { return lowered_.program.tensors[id.index].home == Home::Fresh; }
   // The executor copies a result that somebody else may hold too.
@@ -110,14 +141,16 @@ class Reuser {
 
   SizeTable& sizes_;
   const std::vector<Lifetime>& lives_;
+  const std::vector<Alias>& aliases_;
   Lowered& lowered_;
   std::vector<TensorId> shares_;
 };
 
 }  // namespace
 
-std::vector<TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives, Lowered& lowered) {
-  return Reuser(sizes, lives, lowered).run();
+std::vector<TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives,
+                                     const std::vector<Alias>& aliases, Lowered& lowered) {
+  return Reuser(sizes, lives, aliases, lowered).run();
 }
 
 }  // namespace cresset::lower

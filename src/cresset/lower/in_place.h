@@ -1,4 +1,4 @@
-// Kernels that write where they read: saves memory, and cache traffic with it.
+// Steps that write where they read: saves memory, and cache traffic with it.
 #pragma once
 
 #include "lower/lifetimes.h"
@@ -9,7 +9,10 @@ namespace cresset::lower {
 // element at the very addresses at which it writes an arena tensor, or an output, of the same dtype and size, both
 // become one buffer of the kernel. What is loaded elsewhere, but taken only where the addresses agree, is loaded at the
 // store's. A kernel that reduces stores at a point only after it has folded all points of the
-// row. Returns, by tensor, the one whose block it shares (invalid: none).
-std::vector<runtime::TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives, Lowered& lowered);
+// row. Likewise a call whose result starts as its first argument (`starts_as_first`), read for the last time and by
+// nothing else of the call: it finds the two at one address. Returns, by tensor, the one whose block it shares
+// (invalid: none).
+std::vector<runtime::TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives,
+                                              const std::vector<Alias>& aliases, Lowered& lowered);
 
 }  // namespace cresset::lower

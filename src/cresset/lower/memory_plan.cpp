@@ -33,7 +33,7 @@ void add_releases(Program& program, const std::vector<Lifetime>& lives) {
 void plan_memory(const std::vector<Alias>& aliases, SizeTable& sizes, Lowered& lowered) {
   Program& program = lowered.program;
   const std::vector<Lifetime> lives = lifetimes(program, aliases);
-  const std::vector<TensorId> shares = reuse_in_place(sizes, lives, lowered);
+  const std::vector<TensorId> shares = reuse_in_place(sizes, lives, aliases, lowered);
   for (uint32_t t = 0; t < program.tensors.size(); ++t) {
     runtime::TensorSlot& slot = program.tensors[t];
     slot.continues = shares[t];

@@ -54,6 +54,9 @@ struct OpDef {
   bool steps = false;
   // Extern only: whatever the data, it does not raise.
   bool never_raises = false;
+  // Extern only: the one result starts as a copy of argument 0, and may be computed in its memory where no other
+  // argument lies in that.
+  bool starts_as_first = false;
   // The operator of the same arguments that gives the first result alone, for where the others are not used. Empty:
   // none for these arguments.
   std::string_view (*alone)(const OpArgs&) = nullptr;

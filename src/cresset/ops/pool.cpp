@@ -1,7 +1,5 @@
 // Pooling and resampling of images, called through ATen: exact symbolic sizes; the format of the input carries over.
-// Means of small windows, and maxima whose places nobody asks for, are pointwise.
-#include <limits>
-
+// Means and maxima of small windows are pointwise.
 #include "ops/families.h"
 #include "ops/pool_window.h"
 #include "ops/rule_helpers.h"
@@ -107,29 +105,6 @@ std::string_view max_alone(const OpArgs& args) {
   return small && is_float(args.tensor(0).dtype) ? "prim::max_pool2d" : std::string_view();
 }
 
-Result<Types> max_alone_shape(ShapeContext& shapes, const OpArgs& args) {
-  CRESSET_TRY(TensorType out, (pooled<2, true>(shapes, args)));
-  return one(std::move(out));
-}
-
-// As ATen: the first of equal ones, and not-a-numbers prevail.
-loop::ScalarId max_alone_element(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
-  using loop::Op;
-  loop::ScalarBuilder& scalars = context.scalars();
-  const WindowOf window = window_of(args, 2, /*dilated=*/true);
-  loop::ScalarId most =
-      scalars.constant(compute_dtype(context.result_type(result).dtype), -std::numeric_limits<double>::infinity());
-  for (int64_t at = 0; at < window.elements(); ++at) {
-    const WindowPlace place = place_in_window(context, args.tensor(0).sizes, window, index, at);
-    const loop::ScalarId value = element_at(context, args.value(0), place);
-    const loop::ScalarId is_nan = scalars.binary(Op::Ne, value, value);
-    loop::ScalarId better = scalars.binary(Op::BitOr, scalars.binary(Op::Gt, value, most), is_nan);
-    if (place.inside.valid()) better = scalars.binary(Op::BitAnd, place.inside, better);
-    most = scalars.select(better, value, most);
-  }
-  return most;
-}
-
 // ---- output sizes given
 
 template <size_t kSpatial>
@@ -228,14 +203,8 @@ constexpr OpDef kRows[] = {
                "int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
      .op_class = kExtern,
      .shape = max_pool_shape<2>,
+     .decompose = decompose_greatest,
      .alone = max_alone},
-    {.schema = "prim::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] "
-               "dilation=1, bool ceil_mode=False) -> Tensor",
-     .op_class = OpClass::Pointwise,
-     .shape = max_alone_shape,
-     .element = max_alone_element,
-     .heavy = true,
-     .window = true},
     {.schema = "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, "
                "int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
      .op_class = kExtern,

@@ -36,4 +36,7 @@ loop::ScalarId element_at(ElementContext& context, graph::ValueId image, const W
 // aten::avg_pool2d and 3d, of floats and small windows.
 Result<std::vector<graph::ValueId>> decompose_average(graph::Graph& graph, const OpArgs& args, size_t spatial);
 
+// aten::max_pool2d_with_indices, likewise.
+Result<std::vector<graph::ValueId>> decompose_greatest(graph::Graph& graph, const OpArgs& args);
+
 }  // namespace cresset::ops

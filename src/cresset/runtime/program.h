@@ -45,8 +45,8 @@ struct TensorSlot {
   uint32_t first_step = 0, last_step = UINT32_MAX;  // Arena: the steps, in any numbering that keeps their order, from
                                                     // and to which the contents matter; first > last: never
   TensorId continues;  // Arena: the tensor (Arena or Extern) whose memory this one is: the launch that
-                       // first writes this slot reads that tensor through it. At most one slot
-                       // continues another. Fresh: likewise, Arena alone.
+                       // first writes this slot reads that tensor through it, a call is given both.
+                       // At most one slot continues another. Fresh: likewise, Arena alone.
   std::string name;    // for people
 };
 

@@ -256,6 +256,31 @@ TEST(MemoryPlan, WhatIsNeededLateIsMadeLate) {
   EXPECT_LT(runtime::plan_arena(lowered.program, numbers).bytes, 2 * 200 * 200 * 4);
 }
 
+// What writes at places that indices name: into what it starts as, where that dies and nothing else reads it.
+TEST(MemoryPlan, WritesAtPlacesLieWhereTheyStart) {
+  const auto shared = [](bool from_itself, bool read_later) {
+    GraphFixture f;
+    const ExprId s = f.size("S", 50);
+    const ValueId x = f.input({s, s}), index = f.input({s, s}, DType::I64);
+    const ValueId start = f.call("aten::mm", {x, x});
+    const ValueId filled = f.add(start, x);
+    const ValueId source = from_itself ? filled : x;
+    ValueId v = f.call("aten::scatter_add", {filled, f.graph->pool().constant(0), index, source});
+    if (read_later) v = f.add(v, filled);
+    f.graph->outputs = {v};
+    passes::run(*f.graph, {});
+    const lower::Lowered lowered = lower_checked(*f.graph, {});
+    size_t out = 0;
+    for (const runtime::Step& step : lowered.program.steps)
+      if (const auto* call = std::get_if<runtime::ExternCall>(&step))
+        out += lowered.program.tensors[call->results[0].index].continues.valid();
+    return out;
+  };
+  EXPECT_EQ(shared(false, false), 1);
+  EXPECT_EQ(shared(true, false), 0);
+  EXPECT_EQ(shared(false, true), 0);
+}
+
 TEST(MemoryPlan, WhatReducesRowsWritesWhereItReads) {
   GraphFixture f;
   const ExprId s = f.size("S", 50);
