@@ -217,3 +217,25 @@ def test_batches_of_one_size_stay_general():
         x, y = torch.randn(n, 3, 4), torch.randn(n, 4, 5)
         torch.testing.assert_close(compiled(x, y), x @ y)
     assert cresset.stats()["graphs"] == 1
+
+
+def test_a_computed_size_of_one_is_read_at_its_one_place():
+    """More is learned of the parts of such a size after it was found to be 1."""
+
+    def f(q, k, m, w):
+        batch = q.size(0)
+        k = (k @ w).view(batch, -1, 32)
+        m = ((1 - m) * -10000.0).unsqueeze(1)
+        for _ in range(2):
+            rows = m.repeat_interleave(2, dim=0).view(batch, 2, -1, k.shape[1])
+            heads = [t.unflatten(2, (2, -1)).transpose(1, 2) for t in (q @ w, k @ w, k @ w)]
+            mixed = torch.nn.functional.scaled_dot_product_attention(*heads, attn_mask=rows)
+            q = q + mixed.transpose(1, 2).flatten(2, 3) @ w
+        return q
+
+    torch.manual_seed(0)
+    w = (torch.randn(32, 32) / 8).requires_grad_()
+    compiled = cresset.compile(f)
+    for batch, length, other in ((2, 24, 7), (2, 24, 7), (3, 10, 5)):
+        args = torch.randn(batch, length, 32), torch.randn(batch, other, 32), torch.ones(batch, other), w
+        torch.testing.assert_close(compiled(*args), f(*args), rtol=1e-4, atol=1e-4)
