@@ -10,6 +10,7 @@
 #include "bridge/partial_gradients.h"
 #include "bridge/stages.h"
 #include "passes/partition.h"
+#include "passes/rewriter.h"
 
 namespace cresset::bridge {
 
@@ -20,7 +21,7 @@ class GradientProgram::Builder {
           const std::vector<SymbolBinding>& symbols)
       : forward_(forward), backward_(backward), real_inputs_(real_inputs), original_symbols_(symbols) {
     for (const graph::Mutation& m : forward.mutations)
-      written_.insert(m.is_constant ? forward.constants[m.input] : forward.inputs[m.input]);
+      changing_.insert(m.is_constant ? forward.constants[m.input] : forward.inputs[m.input]);
   }
 
   // The backward program. `given`: what it is given after the tangents; inputs of the call or outputs of `forward`,
@@ -30,7 +31,8 @@ class GradientProgram::Builder {
     for (const graph::ValueId v : used_from_outside(forward_, backward_.part))
       if (std::find(backward_.tangents.begin(), backward_.tangents.end(), v) == backward_.tangents.end())
         needed.push_back(v);
-    const passes::Partition cut = passes::partition(forward_, needed);
+    note_changing(needed);
+    const passes::Partition cut = passes::partition(forward_, needed, changing_);
     auto out = std::make_unique<graph::Graph>(forward_);
     out->order = cut.recomputed;
     calls_ = backward_.part.calls;
@@ -41,9 +43,9 @@ class GradientProgram::Builder {
     out->inputs.clear();
     for (const graph::ValueId v : backward_.tangents) become_input(*out, v);
     for (const graph::ValueId v : cut.saved) {
-      const bool is_written = written_.contains(v);
-      if (forward_.value(v).kind == graph::Value::Kind::Constant && !is_written) continue;
-      given.push_back(give(v, is_written));
+      const bool is_changing = changing_.contains(v);
+      if (forward_.value(v).kind == graph::Value::Kind::Constant && !is_changing) continue;
+      given.push_back(give(v, is_changing));
       become_input(*out, v);
     }
     return out;
@@ -82,11 +84,24 @@ class GradientProgram::Builder {
   }
 
  private:
-  Given give(graph::ValueId v, bool is_written) {
+  // What the caller may write to between the two passes, as far as eager lets it: tensors of which no gradients are
+  // wanted (data, buffers), unless eager's formulas read them, or views of them.
+  void note_changing(const std::vector<graph::ValueId>& needed) {
+    std::unordered_set<graph::ValueId> read;
+    for (const graph::ValueId v : needed) read.insert(passes::memory_of(forward_, v));
+    for (const Backward::Leaf& leaf : backward_.leaves)
+      if (leaf.home != OutputSpec::Kind::GraphOutput)
+        read.insert((leaf.home == OutputSpec::Kind::Input ? forward_.inputs : forward_.constants)[leaf.position]);
+    for (uint32_t i = 0; i < real_inputs_; ++i)
+      if (!read.contains(forward_.inputs[i])) changing_.insert(forward_.inputs[i]);
+    for (const graph::ValueId v : forward_.constants)
+      if (!read.contains(v)) changing_.insert(v);
+  }
+  Given give(graph::ValueId v, bool is_changing) {
     static const graph::OpId clone = graph::op_id("aten::clone");
     const graph::Value& value = forward_.value(v);
     const bool made = value.kind == graph::Value::Kind::Input && value.result >= real_inputs_;
-    if (value.kind == graph::Value::Kind::Input && !made && !is_written) return {true, value.result};
+    if (value.kind == graph::Value::Kind::Input && !made && !is_changing) return {true, value.result};
     if (value.kind != graph::Value::Kind::Result)
       v = forward_.node(forward_.add_node(clone, {v, graph::None{}}, {forward_.type(v)})).results[0];
     const auto known = std::find(forward_.outputs.begin(), forward_.outputs.end(), v);
@@ -107,7 +122,7 @@ class GradientProgram::Builder {
   size_t real_inputs_;
   const std::vector<SymbolBinding>& original_symbols_;
   std::vector<DataDependentCall> calls_;
-  std::unordered_set<graph::ValueId> written_;
+  std::unordered_set<graph::ValueId> changing_;  // until the backward pass
 };
 
 namespace {
