@@ -10,7 +10,6 @@
 #include "bridge/symbolic_composites.h"
 
 namespace cresset::bridge {
-
 namespace {
 
 constexpr c10::DispatchKeySet kAtens(c10::DispatchKey::CPU);
