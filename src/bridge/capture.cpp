@@ -18,6 +18,7 @@
 #include "bridge/tensor_geometry.h"
 #include "graph/text.h"
 #include "ops/complex.h"
+#include "ops/effects.h"
 #include "ops/op_def.h"
 #include "sym/explain.h"
 
@@ -392,7 +393,7 @@ void Capture::settle_watched(Storage& storage) {
   constants_.push_back(memory.clone());
   storage.value = graph_->add_constant(constant_geometry(constants_.back()), "");
   ++storage.version;
-  ++writes_;
+  written_.push_back(static_cast<uint32_t>(&storage - storages_.data()));
 }
 
 graph::ValueId Capture::parent_value(const Storage& storage, const ViewChain& link) {
@@ -456,6 +457,7 @@ std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::A
       if (env().pool().is_const(size) && env().pool().const_value(size) < 0) abort_capture("a result of negative size");
   if (any_unbacked_) assume_sizes(types);
   const graph::NodeId node = graph_->add_node(op, std::move(args), std::move(types));
+  if (!graph_->node(node).results.empty() && ops::follows_memory_order(graph_->node(node))) ++draws_;
   return graph_->node(node).results;
 }
 
@@ -486,17 +488,26 @@ void Capture::write(TraceTensor& tensor, graph::ValueId value) {
       Guest::possible(storage.real))
     guests_.emplace_back(storage.real, lifted_.at(storage.real.unsafeGetTensorImpl()));
   settle_watched(storage);
-  if (tensor.chain() == nullptr && storage.home == OutputSpec::Kind::GraphOutput)
-    value = laid_out(*this, value, storage.value);
   graph::ValueId current = value;
   for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())
     current = scatter(*link, parent_value(storage, *link), current);
+  // What is written through a transposed view lies as it came, transposed.
+  if (storage.home == OutputSpec::Kind::GraphOutput) current = laid_out(*this, current, storage.value);
   storage.value = current;
   ++storage.version;
+  written_.push_back(tensor.storage_id().index);
   if (tensor.chain() == nullptr) {
-    tensor.value = value;
+    tensor.value = current;
     tensor.version = storage.version;
   }
+}
+
+bool Capture::has_effects_since(const Done& before) const {
+  const auto is_old = [&](uint32_t storage) {
+    return storage < before.storages || storages_[storage].home != OutputSpec::Kind::GraphOutput;
+  };
+  return draws_ != before.draws ||
+         std::any_of(written_.begin() + static_cast<long>(before.writes), written_.end(), is_old);
 }
 
 namespace {

@@ -218,9 +218,16 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // The operator at which the capture ended, done for real, gave these: autograd noted it with symbolic sizes.
   void settle_native_results(const std::vector<at::Tensor>& results) const;
 
-  // Trace tensors made, and in-place writes recorded, so far.
+  // Trace tensors made so far.
   uint64_t serial() const { return serial_; }
-  uint64_t writes() const { return writes_; }
+  // What has been recorded so far of what must not be done twice.
+  struct Done {
+    size_t writes = 0, storages = 0, draws = 0;
+  };
+  Done done() const { return {written_.size(), storages_.size(), draws_}; }
+  // Whether since then a tensor that was there then was written, a random number drawn, or an operator called that is
+  // not torch's.
+  bool has_effects_since(const Done& before) const;
   uint64_t enlist(TraceTensor& tensor);  // its serial number
   void strike(TraceTensor& tensor);
 
@@ -345,7 +352,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<Guest> guests_, wrappers_;
   bool use_guests_ = false;
   bool closed_ = false;
-  uint64_t serial_ = 0, writes_ = 0;
+  uint64_t serial_ = 0;
+  std::vector<uint32_t> written_;  // storages, as they were
+  size_t draws_ = 0;               // and calls of other libraries' operators
   std::string why_closed_;
   uint64_t first_node_;  // of those that autograd has made since
   std::exception_ptr deferred_error_;

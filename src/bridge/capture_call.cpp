@@ -116,6 +116,7 @@ bool CaptureCall::batch_norm_in_training() {
   for (const size_t i : {kMean, kVariance})
     if (argument(i).isNone() || !argument(i).toTensor().defined()) return false;
   const at::Tensor mean = stand_in(kMean), variance = stand_in(kVariance);
+  for (const at::Tensor& written : {mean, variance}) require_writable(*TraceTensor::from(written));
   const std::vector<ValueId> results = capture_.call(functional, arguments(count_));
   capture_.write(*TraceTensor::from(mean), fit(results[3], *TraceTensor::from(mean)));
   capture_.write(*TraceTensor::from(variance), fit(results[4], *TraceTensor::from(variance)));

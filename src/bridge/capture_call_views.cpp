@@ -86,6 +86,20 @@ sym::ExprId CaptureCall::diagonal_offset(const TraceTensor& parent, const std::v
   return pool.sub(parent.offset(), pool.mul(offset, parent.type().strides[dim(parent, args[2])]));
 }
 
+// Eager refuses to view memory as larger elements where it does not begin at one of them. Where an argument lies in its
+// storage is no part of the program.
+static void require_whole_elements(Capture& capture, const std::string& op, const TraceTensor& parent,
+                                   sym::ExprId offset, DType as) {
+  const int64_t factor = byte_size(as) / byte_size(parent.type().dtype);
+  if (factor < 2) return;
+  if (capture.is_callers(parent) && !capture.starts_storage(parent))
+    abort_capture(op + " at an offset in an argument's storage");
+  sym::ExprPool& pool = capture.env().pool();
+  const sym::ExprId is_whole = pool.eq(pool.mod(offset, pool.constant(factor)), pool.constant(0));
+  if (!capture.env().evaluate(is_whole, [] { return current_reason(); }).value_or(false))
+    abort_capture(op + " at an offset that is no multiple of its elements' size");
+}
+
 at::Tensor CaptureCall::one_view(TraceTensor& parent, graph::OpId op, std::vector<Arg> args,
                                  std::optional<std::vector<Extent>> within) {
   const std::vector<ValueId> results = capture_.call(op, args);
@@ -93,6 +107,7 @@ at::Tensor CaptureCall::one_view(TraceTensor& parent, graph::OpId op, std::vecto
   const sym::ExprId offset = op == entry_.functional ? view_offset(parent, args) : parent.offset();
   current_op_ = outer;
   const DType dtype = capture_.graph().type(results[0]).dtype;
+  require_whole_elements(capture_, entry_.name, parent, offset, dtype);
   // In inference mode, views of ordinary tensors are ordinary, and share their versions.
   std::optional<c10::InferenceMode> ordinary;
   if (c10::InferenceMode::is_enabled() && !argument(0).toTensor().is_inference()) ordinary.emplace(false);

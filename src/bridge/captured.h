@@ -104,6 +104,7 @@ struct Backward {
   std::vector<Leaf> leaves;
   std::vector<Group> groups;          // empty: every root leads to every leaf
   std::vector<OutputSpec> gradients;  // of the leaves: outputs of the part; Input: of the graph, a tangent or another
+  bool linear = false;                // in the tangents: no functions of users take part
 };
 
 // What a program stated of data: raises the message where it does not hold.

@@ -285,7 +285,7 @@ std::vector<at::Tensor> Capture::add_control_flow(DataDependentCall call, size_t
     Storage& storage = storages_[gives.writes[i - results].first];
     storage.value = made;
     ++storage.version;
-    ++writes_;
+    written_.push_back(gives.writes[i - results].first);
   }
   for (GraphPart& part : call.parts) part.writes.clear();
   data_calls_.push_back(std::move(call));

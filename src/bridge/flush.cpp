@@ -120,9 +120,13 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
     leaves.push_back(leaf.home == OutputSpec::Kind::Input      ? once->originals[leaf.position]
                      : leaf.home == OutputSpec::Kind::Constant ? once->captured.constants[leaf.position]
                                                                : results[leaf.position]);
-  set_gradients(roots, leaves, backward.groups, std::move(layouts), {}, nullptr,
-                [once](const std::vector<at::Tensor>& tangents, const auto&) {
+  set_gradients(roots, leaves, backward.groups, layouts, {}, nullptr,
+                [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
                   const BelowEverything below;
+                  const Backward& computes = *once->captured.backward;
+                  const bool may_lack = computes.linear && computes.part.calls.empty();
+                  for (size_t i = 0; !may_lack && i < tangents.size(); ++i)
+                    if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
                   return once->interpreter.gradients(*once->captured.backward, tangents);
                 });
   for (size_t i = 0; i < results.size(); ++i) {

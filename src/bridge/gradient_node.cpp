@@ -18,12 +18,12 @@ using torch::autograd::Node;
 using torch::autograd::variable_list;
 using NodePtr = decltype(torch::autograd::Edge::function);
 
-// Gradients of results, as the backward program takes them. A result that nothing came of has none: zeros stand for it.
+// Gradients of results, as the backward program takes them.
 at::Tensor laid_out(const at::Tensor& tangent, const TangentLayout& layout) {
   const auto make = [&] {
     return at::empty_strided(layout.sizes, layout.strides, at::dtype(layout.dtype).device(layout.device));
   };
-  if (!tangent.defined()) return make().zero_();
+  if (!tangent.defined()) return {};
   TORCH_CHECK(tangent.layout() == c10::kStrided &&
                   tangent.key_set().has(layout.device.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA) &&
                   !tangent.key_set().has(c10::DispatchKey::FuncTorchBatched) &&
@@ -199,7 +199,7 @@ class JointBackward {
       if (!wanted[g]) continue;
       for (const uint32_t leaf : groups_[g].leaves) {
         at::Tensor& sum = pass.gradients[leaf];
-        sum = sum.defined() && found[leaf].defined() ? sum + found[leaf] : std::move(found[leaf]);
+        if (found[leaf].defined()) sum = sum.defined() ? sum + found[leaf] : std::move(found[leaf]);
       }
     }
   }
@@ -295,6 +295,10 @@ Pointer make_node(Args&&... args) {
 }
 
 }  // namespace
+
+at::Tensor zeros(const TangentLayout& layout) {
+  return at::empty_strided(layout.sizes, layout.strides, at::dtype(layout.dtype).device(layout.device)).zero_();
+}
 
 bool is_compiled(const Node& node) {
   return dynamic_cast<const CompiledBackward*>(&node) != nullptr ||

@@ -7,8 +7,10 @@
 #include "bridge/control_flow.h"
 #include "bridge/dtypes.h"
 #include "bridge/gradients.h"
+#include "bridge/partial_gradients.h"
 #include "bridge/stages.h"
 #include "passes/partition.h"
+#include "passes/rewriter.h"
 
 namespace cresset::bridge {
 
@@ -19,7 +21,7 @@ class GradientProgram::Builder {
           const std::vector<SymbolBinding>& symbols)
       : forward_(forward), backward_(backward), real_inputs_(real_inputs), original_symbols_(symbols) {
     for (const graph::Mutation& m : forward.mutations)
-      written_.insert(m.is_constant ? forward.constants[m.input] : forward.inputs[m.input]);
+      changing_.insert(m.is_constant ? forward.constants[m.input] : forward.inputs[m.input]);
   }
 
   // The backward program. `given`: what it is given after the tangents; inputs of the call or outputs of `forward`,
@@ -29,7 +31,8 @@ class GradientProgram::Builder {
     for (const graph::ValueId v : used_from_outside(forward_, backward_.part))
       if (std::find(backward_.tangents.begin(), backward_.tangents.end(), v) == backward_.tangents.end())
         needed.push_back(v);
-    const passes::Partition cut = passes::partition(forward_, needed);
+    note_changing(needed);
+    const passes::Partition cut = passes::partition(forward_, needed, changing_);
     auto out = std::make_unique<graph::Graph>(forward_);
     out->order = cut.recomputed;
     calls_ = backward_.part.calls;
@@ -40,9 +43,9 @@ class GradientProgram::Builder {
     out->inputs.clear();
     for (const graph::ValueId v : backward_.tangents) become_input(*out, v);
     for (const graph::ValueId v : cut.saved) {
-      const bool is_written = written_.contains(v);
-      if (forward_.value(v).kind == graph::Value::Kind::Constant && !is_written) continue;
-      given.push_back(give(v, is_written));
+      const bool is_changing = changing_.contains(v);
+      if (forward_.value(v).kind == graph::Value::Kind::Constant && !is_changing) continue;
+      given.push_back(give(v, is_changing));
       become_input(*out, v);
     }
     return out;
@@ -81,11 +84,24 @@ class GradientProgram::Builder {
   }
 
  private:
-  Given give(graph::ValueId v, bool is_written) {
+  // What the caller may write to between the two passes, as far as eager lets it: tensors of which no gradients are
+  // wanted (data, buffers), unless eager's formulas read them, or views of them.
+  void note_changing(const std::vector<graph::ValueId>& needed) {
+    std::unordered_set<graph::ValueId> read;
+    for (const graph::ValueId v : needed) read.insert(passes::memory_of(forward_, v));
+    for (const Backward::Leaf& leaf : backward_.leaves)
+      if (leaf.home != OutputSpec::Kind::GraphOutput)
+        read.insert((leaf.home == OutputSpec::Kind::Input ? forward_.inputs : forward_.constants)[leaf.position]);
+    for (uint32_t i = 0; i < real_inputs_; ++i)
+      if (!read.contains(forward_.inputs[i])) changing_.insert(forward_.inputs[i]);
+    for (const graph::ValueId v : forward_.constants)
+      if (!read.contains(v)) changing_.insert(v);
+  }
+  Given give(graph::ValueId v, bool is_changing) {
     static const graph::OpId clone = graph::op_id("aten::clone");
     const graph::Value& value = forward_.value(v);
     const bool made = value.kind == graph::Value::Kind::Input && value.result >= real_inputs_;
-    if (value.kind == graph::Value::Kind::Input && !made && !is_written) return {true, value.result};
+    if (value.kind == graph::Value::Kind::Input && !made && !is_changing) return {true, value.result};
     if (value.kind != graph::Value::Kind::Result)
       v = forward_.node(forward_.add_node(clone, {v, graph::None{}}, {forward_.type(v)})).results[0];
     const auto known = std::find(forward_.outputs.begin(), forward_.outputs.end(), v);
@@ -106,7 +122,7 @@ class GradientProgram::Builder {
   size_t real_inputs_;
   const std::vector<SymbolBinding>& original_symbols_;
   std::vector<DataDependentCall> calls_;
-  std::unordered_set<graph::ValueId> written_;
+  std::unordered_set<graph::ValueId> changing_;  // until the backward pass
 };
 
 namespace {
@@ -161,6 +177,7 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
   code_->used_constants = constants_in(*program);
   code_->constants = constants;
   code_->symbol_count = symbols.size();
+  code_->slots = slots;
   const std::shared_ptr<sym::ShapeEnv> env = program->env_ptr();
   if (!backward_->groups.empty() && calls.empty()) {
     std::vector<graph::ValueId> saved(program->inputs.begin() + static_cast<long>(backward_->tangents.size()),
@@ -169,6 +186,7 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
     use_ = std::make_shared<SavedUse>(*program, *backward_, saved);
   }
   CRESSET_LOG(Graph, "backward:\n" + graph::print(*program));
+  if (calls.empty()) keep_for_partial(*program, options);
   compile(std::move(program), std::move(calls), bindings, options);
 
   std::vector<sym::ExprId> layout;
@@ -189,6 +207,24 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
   code_->gradients = ResultViews(std::move(gradients), env->pool(), slots);
 }
 
+void GradientProgram::keep_for_partial(const graph::Graph& program, const driver::Options& options) {
+  const size_t tangents = backward_->tangents.size();
+  if (tangents < 2 || !backward_->linear) return;
+  code_->partial = std::make_unique<PartialPrograms>(program, tangents, code_->constants, code_->slots, options);
+}
+
+Executable::Executable(driver::Compiled compiled, const std::vector<at::Tensor>& constants,
+                       const std::unordered_map<sym::VarId, uint32_t>& slots) {
+  for (const sym::VarId var : compiled.program.symbols) program_slots.push_back(slots.at(var));
+  executor = std::make_unique<Executor>(std::move(compiled), constants);
+}
+
+std::vector<at::Tensor> Executable::run(std::vector<at::Tensor> inputs, const std::vector<int64_t>& symbols) const {
+  std::vector<int64_t> values;
+  for (const uint32_t slot : program_slots) values.push_back(symbols[slot]);
+  return executor->run_releasing(std::move(inputs), values);
+}
+
 GradientProgram::Code::Code() = default;
 GradientProgram::Code::~Code() = default;
 
@@ -206,7 +242,6 @@ void GradientProgram::compile(std::unique_ptr<graph::Graph> program, std::vector
     code_->stats = code_->staged->stats();
     return;
   }
-  for (uint32_t i = 0; i < symbols.size(); ++i) code_->slots.emplace(symbols[i].var, i);
   Result<std::unique_ptr<driver::Deferred>> deferred = driver::defer(std::move(program), options);
   CRESSET_CHECK(deferred.ok(), describe(deferred.fallback()));
   code_->deferred = std::move(*deferred);
@@ -217,21 +252,27 @@ void GradientProgram::Code::generate() {
   Result<driver::Compiled> compiled = deferred->finish();
   CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
   ms_generated_in_backward() += compiled->stats.ms_codegen - stats.ms_codegen;
-  for (const sym::VarId var : compiled->program.symbols) program_slots.push_back(slots.at(var));
-  executor = std::make_unique<Executor>(std::move(*compiled), constants);
+  whole = Executable(std::move(*compiled), constants, slots);
   deferred = nullptr;
 }
 
-std::vector<at::Tensor> GradientProgram::Code::run(std::vector<at::Tensor> inputs, std::vector<int64_t> symbols) {
-  if (staged == nullptr) std::call_once(generated, [this] { generate(); });
-  std::vector<int64_t> values;
-  for (const uint32_t slot : program_slots) values.push_back(symbols[slot]);
+std::vector<at::Tensor> GradientProgram::Code::run(std::vector<at::Tensor> inputs,
+                                                   const std::vector<TangentLayout>& layouts,
+                                                   std::vector<int64_t> symbols) {
+  const PartialProgram* part = nullptr;
+  if (const std::vector<bool> given = which_are_given(inputs, layouts.size()); !given.empty()) {
+    if (partial != nullptr) part = partial->get(given);
+    for (size_t i = 0; part == nullptr && i < layouts.size(); ++i)
+      if (!given[i]) inputs[i] = zeros(layouts[i]);
+  }
+  if (staged == nullptr && part == nullptr) std::call_once(generated, [this] { generate(); });
   std::vector<at::Tensor> returned(inputs.size());  // gradients that are inputs
   for (size_t i = 0; i < gradients.size(); ++i)
     if (const OutputSpec& spec = gradients.spec(i); spec.kind == OutputSpec::Kind::Input)
       returned[spec.position] = inputs[spec.position];
-  const std::vector<at::Tensor> results =
-      staged != nullptr ? staged->run(inputs, symbols.data()) : executor->run_releasing(std::move(inputs), values);
+  const std::vector<at::Tensor> results = part != nullptr     ? part->run(std::move(inputs), symbols)
+                                          : staged != nullptr ? staged->run(inputs, symbols.data())
+                                                              : whole.run(std::move(inputs), symbols);
   return gradients.make(returned, constants, results, symbols.data());
 }
 
@@ -257,12 +298,12 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
       std::copy_n(number, list->size(), list->begin());
       number += static_cast<long>(list->size());
     }
-  set_gradients(roots, leaves, backward_->groups, std::move(layouts), std::move(saved), use_,
-                [code = code_, given, values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](
+  set_gradients(roots, leaves, backward_->groups, layouts, std::move(saved), use_,
+                [code = code_, given, layouts, values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](
                     std::vector<at::Tensor> tangents, std::vector<at::Tensor> kept) {
                   kept.resize(given);  // the program has its constants
                   for (at::Tensor& t : kept) tangents.push_back(std::move(t));
-                  return code->run(std::move(tangents), values);
+                  return code->run(std::move(tangents), layouts, values);
                 });
   for (const std::optional<uint32_t>& root : shared_roots_)
     for (size_t i = 0; root && i < results.size(); ++i)

@@ -360,6 +360,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   std::vector<graph::ValueId> outputs;
   backward.gradients = outputs_of_part(gradients, outputs);
   backward.part = end_part({});
+  backward.linear = python.empty();
   for (const DataDependentCall& call : backward.part.calls)
     if (is_control_flow(call)) abort_capture("they need control flow");
   if (!backward.part.writes.empty()) abort_capture("computing them writes a tensor");

@@ -4,7 +4,9 @@
 #include "bridge/control_flow.h"
 #include "bridge/dtypes.h"
 #include "bridge/op_entry.h"
+#include "bridge/partial_gradients.h"
 #include "bridge/stages.h"
+#include "passes/absent_tangents.h"
 
 namespace cresset::bridge {
 
@@ -213,10 +215,29 @@ at::Tensor Interpreter::output(const OutputSpec& spec) {
 
 std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const std::vector<at::Tensor>& tangents) {
   for (size_t i = 0; i < tangents.size(); ++i) values_[backward.tangents[i].index] = tangents[i];
-  graph_.outputs = backward.part.outputs;
-  run_part(backward.part);
+  const std::vector<bool> given = which_are_given(tangents, tangents.size());
+  if (given.empty()) return gradients(backward, backward.part, {});
+  GraphPart part = backward.part;
+  graph::Graph whole = graph_;
+  const std::vector<bool> absent = passes::without_tangents(graph_, part.order, part.outputs, backward.tangents, given);
+  values_.resize(graph_.value_count());
+  std::vector<at::Tensor> out = gradients(backward, part, absent);
+  graph_ = std::move(whole);
+  return out;
+}
+
+std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const GraphPart& part,
+                                               const std::vector<bool>& absent) {
+  graph_.outputs = part.outputs;
+  run_part(part);
   std::vector<at::Tensor> out;
   for (OutputSpec spec : backward.gradients) {
+    const bool is_tangent = spec.kind == OutputSpec::Kind::Input;
+    if (is_tangent ? !values_[graph_.inputs[spec.position].index].defined()
+                   : !absent.empty() && absent[spec.position]) {
+      out.emplace_back();
+      continue;
+    }
     if (spec.kind == OutputSpec::Kind::Input) {  // of the graph: a tangent, perhaps
       graph_.outputs.push_back(graph_.inputs[spec.position]);
       spec.kind = OutputSpec::Kind::GraphOutput;

@@ -25,7 +25,7 @@ class Interpreter {
 
   // Undefined when what it needs could not be computed.
   at::Tensor output(const OutputSpec& spec);
-  // After run(): the backward part.
+  // After run(): the backward part. Undefined tangents only where it is linear and makes no sizes of data.
   std::vector<at::Tensor> gradients(const Backward& backward, const std::vector<at::Tensor>& tangents);
 
  private:
@@ -37,6 +37,7 @@ class Interpreter {
   void read_elements(const DataDependentCall& call);
   void run_control_flow(const DataDependentCall& call);
   std::vector<at::Tensor> run_part(const GraphPart& part);
+  std::vector<at::Tensor> gradients(const Backward& backward, const GraphPart& part, const std::vector<bool>& absent);
   void write_inputs();
   at::Tensor value(graph::ValueId id) const;
   int64_t integer(sym::ExprId e) const;

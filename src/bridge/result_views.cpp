@@ -87,7 +87,7 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
                             : fresh                                  ? results[v.spec.position]
                             : v.spec.kind == OutputSpec::Kind::Input ? inputs[v.spec.position]
                                                                      : constants[v.spec.position];
-    if (!v.spec.is_view) {
+    if (!v.spec.is_view || !base.defined()) {
       out.push_back(base);
     } else if (fresh && below_autograd) {
       const at::AutoDispatchBelowADInplaceOrView below;

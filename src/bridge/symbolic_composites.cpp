@@ -25,6 +25,7 @@
 
 #include <numeric>
 
+#include "bridge/broadcasting.h"
 #include "bridge/capture.h"
 #include "bridge/op_entry.h"
 #include "bridge/possible_views.h"
@@ -408,6 +409,8 @@ void install_symbolic_composites() {
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));
       made->back()->impl("matmul", TORCH_FN(symbolic_matmul));
+      made->back()->impl("cosine_similarity", TORCH_FN(cosine_similarity));
+      made->back()->impl("einsum", TORCH_FN(einsum));
       made->back()->impl("rms_norm", TORCH_FN(rms_norm));
       made->back()->impl("take_along_dim", TORCH_FN(take_along_dim));
       made->back()->impl("masked_select_backward", TORCH_FN(masked_select_backward));

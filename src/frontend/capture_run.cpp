@@ -474,7 +474,8 @@ class CaptureRun final : public PieceMaker {
     if (session_->has_ended()) return "when the program has ended, and what it held dies";
     if (op.in_transform) return "inside a transform of torch.func, or a level of torch.autograd.forward_ad";
     if (op.uses_up) return "the operation in progress has begun to use up what it was given";
-    if (piece_->capture().writes() != op.writes) return "the operation had written tensors before";
+    if (piece_->capture().has_effects_since(op.done))
+      return "the operation had written tensors or drawn random numbers before";
     std::string why;
     const Frames frames = frames_after(innermost, op.kind == Operation::Kind::Truth, &why);
     if (!frames.contents) return why;

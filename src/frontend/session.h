@@ -44,9 +44,10 @@ struct InProgress {
   int operation = 0;
   CressetCall call{};  // a copy: the one that was told is gone when the call runs
   PyObject* operands[2] = {nullptr, nullptr};
-  uint64_t serial = 0, writes = 0;  // of the capture, when it began
-  TorchState state;                 // likewise: what it consists of may be done in other modes (repr of a tensor)
-  bool in_transform = false;        // of torch.func
+  uint64_t serial = 0;         // of the capture, when it began
+  bridge::Capture::Done done;  // likewise
+  TorchState state;            // likewise: what it consists of may be done in other modes (repr of a tensor)
+  bool in_transform = false;   // of torch.func
   bool uses_up = false;  // once it has begun, what it was given is not what it was: an iterator, a list being sorted
 
   Operation kept() const;

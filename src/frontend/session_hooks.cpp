@@ -41,7 +41,7 @@ Operation InProgress::kept() const {
 void Session::start(CressetActivation* activation, Operation::Kind kind, int operation) {
   in_progress_ = {activation, activation->instruction, kind, operation, {}, {nullptr, nullptr}};
   in_progress_.serial = capture_->serial();
-  in_progress_.writes = capture_->writes();
+  in_progress_.done = capture_->done();
   in_progress_.state = TorchState::now();
   in_progress_.in_transform = in_transform();
 }

@@ -130,3 +130,21 @@ print(cresset.stats()["graphs"], cresset.stats()["programs_from_disk"])
     )
     assert in_process(template.format(numbers=()), tmp_path) == ["1", "0"]
     assert in_process(template.format(numbers=(7, 7, 7)), tmp_path) == ["1", "1"]
+
+
+def test_a_program_for_other_sizes_leaves_its_guards_where_it_is(tmp_path):
+    """What lowering asked of sizes goes with each program, also where the one on disk was for other sizes."""
+    code = """
+import sys, torch, cresset
+def f(x):
+    return x.cummax(1)[0], x.flip(0), x.roll(1, 1), x.cumsum(0), x.cumprod(1), x.logcumsumexp(2), x.diff(dim=0)
+compiled = cresset.compile(f)
+x = torch.randn(int(sys.argv[1]), 3, 2, requires_grad=True)
+for fn in (f, compiled):
+    x.grad = None
+    torch.autograd.backward(fn(x), [torch.ones_like(t) for t in f(x)])
+    print(*x.grad.flatten().mul(1000).round().int().tolist())
+""".replace("x = torch.randn", "torch.manual_seed(0); x = torch.randn")
+    for rows in ("1", "4", "1", "2"):
+        found = in_process(code.replace("sys.argv[1]", repr(rows)), tmp_path)
+        assert found[: len(found) // 2] == found[len(found) // 2 :]

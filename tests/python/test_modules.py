@@ -269,3 +269,22 @@ def test_grad_mode_inside():
     check = cresset.compile(function)
     torch.testing.assert_close(check(torch.ones(2)), function(torch.ones(2)))
     assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("which", ["mean", "variance", "both"])
+def test_batch_norm_whose_statistics_share_one_element(which):
+    """Eager writes that element once for each channel."""
+
+    def f(x, mean, variance):
+        return torch.nn.functional.batch_norm(x, mean, variance, training=True)
+
+    compiled = cresset.compile(f)
+    for _ in range(2):
+        found = []
+        for fn in (f, compiled):
+            torch.manual_seed(0)
+            mean = torch.zeros(1).expand(3) if which != "variance" else torch.zeros(3)
+            variance = torch.ones(1).expand(3) if which != "mean" else torch.ones(3)
+            found.append([fn(torch.randn(4, 3, 2), mean, variance), mean, variance])
+        for a, b in zip(*found, strict=True):
+            torch.testing.assert_close(b, a)

@@ -460,6 +460,14 @@ def transposed(*sizes):
     return torch.randn(*sizes[:-2], sizes[-1], sizes[-2]).transpose(-1, -2)
 
 
+def written_transposed(x, y):
+    whole = torch.zeros(4, 2, x.shape[0])
+    torch.add(x, y, out=whole[:, 1].t())
+    other = x.new_zeros(x.shape).t()
+    other.addmm_(y.t(), x[:, :1].expand(-1, x.shape[0]))
+    return whole, whole.permute(2, 0, 1), other, other.t()
+
+
 LAID_OUT = {
     "addr": (torch.addr, lambda n: (transposed(n, 4), torch.randn(n), torch.randn(4))),
     "pow of a number": (lambda x: torch.pow(2.0, x), lambda n: (transposed(n, 4),)),
@@ -484,6 +492,11 @@ LAID_OUT = {
     "native_channel_shuffle": (torch.native_channel_shuffle, lambda n: (transposed(n, 4, 6, 8), 2)),
     "isin": (torch.isin, lambda n: (transposed(n, 4), 2.0)),
     "conv1d of one column": (F.conv1d, lambda n: (transposed(2, 3, n), torch.randn(4, 3, 1))),
+    "out is transposed": (
+        lambda x, y: torch.mm(x, y, out=torch.empty(4, x.shape[0]).t()),
+        lambda n: (torch.randn(n, 5), torch.randn(5, 4)),
+    ),
+    "a sum in a transposed view": (written_transposed, lambda n: (torch.randn(n, 4), torch.randn(n, 4))),
 }
 
 
@@ -530,6 +543,12 @@ RAISED = {
     "fmod of a number": (lambda n, x: torch.fmod(n, x), lambda: (2, torch.randn(3))),
     "rsub of a number": (lambda n, x: torch.rsub(n, x), lambda: (2, torch.randn(3))),
     "steps that are no integer": (lambda a, b, n: torch.logspace(a, b, n), lambda: (0, 3, 1.0)),
+    "complex numbers that begin between two floats": (
+        lambda x: torch.view_as_complex(x),
+        lambda: (torch.randn(9)[1:].view(4, 2),),
+    ),
+    "doubles that begin between two floats": (lambda x: x[1:].view(torch.float64), lambda: (torch.randn(9),)),
+    "integers in an argument that begins between two": (lambda x: x.view(torch.int64), lambda: (torch.randn(9)[1:],)),
     "native_group_norm with gaps": (
         lambda x: torch.native_group_norm(x, None, None, 1, 6, 3, 2, 1e-5),
         lambda: (transposed(1, 6, 3),),
@@ -545,3 +564,10 @@ def test_what_eager_refuses(name):
         with pytest.raises(Exception):
             function(*arguments())
         assert_same_call(function, compiled, *arguments())
+
+
+def test_wider_elements_are_viewed_where_one_begins():
+    compiled = cresset.compile(lambda x: (torch.view_as_complex(x) * 2j, x[1:].view(torch.int64)))
+    for rows, start in ((4, 0), (6, 0), (6, 2), (5, 4), (6, 0)):
+        x = torch.randn(2 * rows + start)[start:].view(rows, 2)
+        assert_same_call(lambda x: (torch.view_as_complex(x) * 2j, x[1:].view(torch.int64)), compiled, x)

@@ -173,3 +173,69 @@ def test_layers_of_one_dimension(layer):
         for batch, length in ((2, 12), (1, 9), (3, 30)):
             assert_same_call(layer, compiled, torch.randn(batch, 4, length))
     assert cresset.stats()["eager_calls"] == 0 and cresset.stats()["graphs"] == 1
+
+
+BROADCAST = {
+    "matmul": (torch.matmul, lambda a, b, c, d: ((a, b, 3, 4), (c, d, 4, 5))),
+    "matmul of another rank": (torch.matmul, lambda a, b, c, d: ((b, 3, 4), (c, d, 4, 5))),
+    "cosine_similarity": (
+        lambda x, y: torch.nn.functional.cosine_similarity(x, y, dim=-1),
+        lambda a, b, c, d: ((a, b, 4), (c, d, 4)),
+    ),
+    "einsum": (
+        lambda x, y: torch.einsum("...ij,...jk->...ik", x, y),
+        lambda a, b, c, d: ((a, b, 3, 4), (c, d, 4, 5)),
+    ),
+    "einsum of letters": (
+        lambda x, y: torch.einsum("abij,abjk->abik", x, y),
+        lambda a, b, c, d: ((a, b, 3, 4), (c, d, 4, 5)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROADCAST)
+@pytest.mark.parametrize("sizes", [(1, 3, 2, 3), (2, 1, 2, 3), (2, 3, 2, 1), (1, 1, 2, 3), (2, 3, 1, 1), (1, 2, 3, 1)])
+def test_a_first_call_that_broadcasts(name, sizes):
+    """A size of 1 among the arguments that meets another one."""
+    function, shapes = BROADCAST[name]
+    compiled = cresset.compile(function)
+    for more in (0, 2, 0):
+        shape, other = shapes(*(n + more if n > 1 else n for n in sizes))
+        x, y = torch.randn(shape, requires_grad=True), torch.randn(other, requires_grad=True)
+        expected, found = function(x, y), compiled(x, y)
+        torch.testing.assert_close(found, expected)
+        for a, b in zip(
+            torch.autograd.grad(found.sum(), (x, y)), torch.autograd.grad(expected.sum(), (x, y)), strict=True
+        ):
+            torch.testing.assert_close(a, b)
+    assert cresset.stats()["eager_calls"] == 0
+
+
+def test_batches_of_one_size_stay_general():
+    compiled = cresset.compile(torch.matmul)
+    for n in (1, 4, 7):
+        x, y = torch.randn(n, 3, 4), torch.randn(n, 4, 5)
+        torch.testing.assert_close(compiled(x, y), x @ y)
+    assert cresset.stats()["graphs"] == 1
+
+
+def test_a_computed_size_of_one_is_read_at_its_one_place():
+    """More is learned of the parts of such a size after it was found to be 1."""
+
+    def f(q, k, m, w):
+        batch = q.size(0)
+        k = (k @ w).view(batch, -1, 32)
+        m = ((1 - m) * -10000.0).unsqueeze(1)
+        for _ in range(2):
+            rows = m.repeat_interleave(2, dim=0).view(batch, 2, -1, k.shape[1])
+            heads = [t.unflatten(2, (2, -1)).transpose(1, 2) for t in (q @ w, k @ w, k @ w)]
+            mixed = torch.nn.functional.scaled_dot_product_attention(*heads, attn_mask=rows)
+            q = q + mixed.transpose(1, 2).flatten(2, 3) @ w
+        return q
+
+    torch.manual_seed(0)
+    w = (torch.randn(32, 32) / 8).requires_grad_()
+    compiled = cresset.compile(f)
+    for batch, length, other in ((2, 24, 7), (2, 24, 7), (3, 10, 5)):
+        args = torch.randn(batch, length, 32), torch.randn(batch, other, 32), torch.ones(batch, other), w
+        torch.testing.assert_close(compiled(*args), f(*args), rtol=1e-4, atol=1e-4)

@@ -108,14 +108,14 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
   stats.nodes_captured = static_cast<int64_t>(graph->order.size());
 
   Stopwatch watch;
+  const std::shared_ptr<sym::ShapeEnv> env = graph->env_ptr();
+  const size_t guards_before = env->guards().size();  // also those of a program on disk that turns out to be no good
   const ProgramCache cache(*graph, options);
   if (std::optional<Compiled> kept = cache.load(*graph)) {
     kept->stats.nodes_captured = stats.nodes_captured;
     kept->stats.ms_codegen = watch.lap();
     return std::unique_ptr<Deferred>(std::make_unique<FromDisk>(*std::move(kept)));
   }
-  const std::shared_ptr<sym::ShapeEnv> env = graph->env_ptr();
-  const size_t guards_before = env->guards().size();
   passes::run(*graph, options);
   stats.nodes_after_passes = static_cast<int64_t>(graph->order.size());
   stats.ms_passes = watch.lap();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/log.h"
@@ -33,19 +34,25 @@ std::optional<std::string_view> take_line(std::string_view& text) {
   return line;
 }
 
-// Reads the header; false when the guards do not hold for this call or cannot be read.
+// Reads the header; false when the guards do not hold for this call or cannot be read. Then none is recorded: what is
+// lowered instead is not held to the opposite of one that it did not ask for.
 bool take_header(std::string_view& text, sym::ShapeEnv& env, const sym::VarIds& names, Stats& stats) {
   const std::optional<std::string_view> nodes = take_line(text);
   if (!nodes) return false;
   std::from_chars(nodes->data(), nodes->data() + nodes->size(), stats.nodes_after_passes);
+  std::vector<sym::ExprId> guards;
   for (;;) {
     const std::optional<std::string_view> line = take_line(text);
     if (!line) return false;
-    if (line->empty()) return true;
+    if (line->empty()) break;
     const Result<sym::ExprId> condition = sym::parse(env.pool(), *line, names);
     if (!condition.ok()) return false;
-    if (!env.evaluate(*condition, [] { return sym::Reason{}; }).value_or(false)) return false;
+    if (!env.known_true(*condition) && env.hint_or(*condition, 0) == 0) return false;
+    guards.push_back(*condition);
   }
+  return std::all_of(guards.begin(), guards.end(), [&](sym::ExprId guard) {
+    return env.evaluate(guard, [] { return sym::Reason{}; }).value_or(false);
+  });
 }
 
 }  // namespace

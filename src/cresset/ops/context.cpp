@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "ops/op_def.h"
+#include "ops/view_groups.h"
 
 namespace cresset::ops {
 
@@ -148,8 +149,7 @@ ScalarId ElementContext::broadcast_element(ValueId value, const std::vector<Expr
   std::vector<ExprId> own(index.begin() + static_cast<std::ptrdiff_t>(offset), index.end());
   for (size_t i = 0; i < own.size(); ++i) {
     const ExprId size = type.sizes[i];
-    const bool one = pool().is_const(size) ? pool().is_const(size, 1) : env().known_equal(size, pool().constant(1));
-    if (one) own[i] = pool().constant(0);
+    if (is_broadcast(env(), size)) own[i] = pool().constant(0);
   }
   return element(value, own);
 }

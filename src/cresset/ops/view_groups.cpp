@@ -59,6 +59,15 @@ bool is_one(ShapeEnv& env, ExprId size) {
   return env.known_equal(size, env.pool().constant(1));
 }
 
+bool is_broadcast(ShapeEnv& env, ExprId size) {
+  if (env.pool().is_const(size)) return env.pool().is_const(size, 1);
+  const ExprId is_one = env.pool().eq(size, env.pool().constant(1));
+  if (const std::optional<bool> known = env.statically_known(is_one)) return *known;
+  const ExprId now = env.simplify(size);
+  return !env.pool().is_var(now) && env.hint_or(now, 0) == 1 &&
+         env.evaluate(is_one, [] { return sym::Reason{"a size that is broadcast", ""}; }).value_or(false);
+}
+
 namespace {
 
 std::vector<size_t> wide_dims(ShapeEnv& env, const Sizes& sizes, const SizeEquality& equal) {

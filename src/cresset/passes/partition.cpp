@@ -114,14 +114,15 @@ bool is_cheap(const Graph& graph, ValueId v) {
   return def != nullptr && (def->op_class == ops::OpClass::Pointwise || def->op_class == ops::OpClass::View);
 }
 
-int64_t cost_of_saving(const Graph& graph, ValueId v, bool is_output) {
+int64_t cost_of_saving(const Graph& graph, ValueId v, bool is_output, bool is_changing) {
   const graph::Value& value = graph.value(v);
-  if (value.kind != graph::Value::Kind::Result) return 1;  // it is there anyway
-  constexpr int64_t kUnknown = 8192;                       // elements, where only data can tell
+  if (value.kind != graph::Value::Kind::Result && !is_changing) return 1;  // it is there anyway
+  constexpr int64_t kUnknown = 8192;                                       // elements, where only data can tell
   constexpr int64_t kMost = int64_t{1} << 40;
   const int64_t elements = graph.env().typical_or(graph::numel(graph.pool(), value.type.sizes), kUnknown);
   const int64_t bytes = std::clamp(elements, int64_t{1}, kMost) * static_cast<int64_t>(byte_size(value.type.dtype));
   if (is_output) return 1 + bytes / 16;
+  if (is_changing) return 16 + bytes;
   const ops::OpDef* def = ops::find(graph.node(value.node).op);
   const bool is_view = def != nullptr && def->op_class == ops::OpClass::View;
   return 16 + (is_view ? 2 : 1) * bytes;  // a view would be copied into memory of its own
@@ -129,7 +130,7 @@ int64_t cost_of_saving(const Graph& graph, ValueId v, bool is_output) {
 
 }  // namespace
 
-Partition partition(const Graph& graph, std::span<const ValueId> needed) {
+Partition partition(const Graph& graph, std::span<const ValueId> needed, const std::unordered_set<ValueId>& changing) {
   // Two vertices a value: it is there, and it may be used. Between them is what saving it costs.
   std::unordered_set<ValueId> seen;
   std::vector<ValueId> values;
@@ -148,7 +149,7 @@ Partition partition(const Graph& graph, std::span<const ValueId> needed) {
   const std::unordered_set<ValueId> outputs(graph.outputs.begin(), graph.outputs.end());
   for (const ValueId v : values) {
     const uint32_t there = place[v.index], used = there + 1;
-    network.add(there, used, cost_of_saving(graph, v, outputs.contains(v)));
+    network.add(there, used, cost_of_saving(graph, v, outputs.contains(v), changing.contains(v)));
     if (is_cheap(graph, v))  // what is made from nothing is made again
       Graph::for_each_value(graph.node(graph.value(v).node).args,
                             [&](const ValueId& a) { network.add(place[a.index] + 1, there, kUnlimited); });

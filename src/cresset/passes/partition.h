@@ -8,6 +8,7 @@
 #pragma once
 
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "graph/graph.h"
@@ -19,8 +20,10 @@ struct Partition {
   std::vector<graph::NodeId> recomputed;  // nodes of the forward program, in its order
 };
 
-// needed: values of the graph that the backward program mentions. Sizes are weighed by their hints; nothing else looks
-// at those.
-Partition partition(const graph::Graph& graph, std::span<const graph::ValueId> needed);
+// needed: values of the graph that the backward program mentions. changing: inputs and constants that may hold
+// something else by then, so that saving one is saving a copy. Sizes are weighed by their hints; nothing else looks at
+// those.
+Partition partition(const graph::Graph& graph, std::span<const graph::ValueId> needed,
+                    const std::unordered_set<graph::ValueId>& changing = {});
 
 }  // namespace cresset::passes

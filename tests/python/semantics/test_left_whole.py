@@ -175,3 +175,32 @@ def test_a_clone_of_state_may_be_saved_while_the_state_changes():
         queue.add_(i + 1)
         loss.backward()
         assert torch.allclose(weight.grad, kept.sum(0) * x, atol=1e-5)
+
+
+def lists(x, a, b):
+    try:
+        torch._foreach_add_([a, b], [x, x])
+    except RuntimeError:
+        a.mul_(3)
+    return a * 2
+
+
+def statistics(x, a, b):
+    try:
+        return torch.nn.functional.instance_norm(x.expand(2, 3, 4).mT, a, b, use_input_stats=True)
+    except RuntimeError:
+        return x * a
+
+
+@pytest.mark.parametrize("program", [lists, statistics])
+def test_what_a_c_function_did_before_the_piece_ended_is_done_once(program):
+    """It fails behind its first write: later calls do not repeat that one and then the whole."""
+    compiled = cresset.compile(program)
+    for call in range(3):
+        found = []
+        for fn in (program, compiled):
+            torch.manual_seed(call)
+            args = torch.randn(4), torch.zeros(4), torch.ones(1).expand(4)
+            found.append([fn(*args), *args, torch.get_rng_state()])
+        for a, b in zip(*found, strict=True):
+            torch.testing.assert_close(b, a)

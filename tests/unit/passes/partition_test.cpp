@@ -15,7 +15,7 @@ struct Cut {
 };
 
 // `needed`: values by number, as they stand in the text.
-Cut cut(std::string_view body, const std::vector<uint32_t>& needed) {
+Cut cut(std::string_view body, const std::vector<uint32_t>& needed, const std::vector<uint32_t>& changing = {}) {
   constexpr std::string_view kInputs = R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
 %0: f32[s0, 8][8, 1] = input "x"
 %1: f32[8, 8][8, 1] = constant "w"
@@ -25,7 +25,9 @@ Cut cut(std::string_view body, const std::vector<uint32_t>& needed) {
   if (!graph.ok()) return {};
   std::vector<graph::ValueId> values;
   for (const uint32_t n : needed) values.push_back(graph::ValueId{n});
-  const Partition found = partition(**graph, values);
+  std::unordered_set<graph::ValueId> changed;
+  for (const uint32_t n : changing) changed.insert(graph::ValueId{n});
+  const Partition found = partition(**graph, values, changed);
   Cut out;
   for (const graph::ValueId v : found.saved) out.saved.push_back(v.index);
   for (const graph::NodeId n : found.recomputed) out.again.emplace_back(graph::op_name((*graph)->node(n).op));
@@ -40,6 +42,26 @@ return %3
                         {2, 3});
   EXPECT_THAT(found.saved, ElementsAre(0));
   EXPECT_THAT(found.again, ElementsAre("aten::sin", "aten::exp"));
+}
+
+TEST(Partition, WhatMayChangeIsNotReadAgain) {
+  constexpr std::string_view kBody = R"crs(%2: f32[s0, 8][8, 1] = aten::sin(%0)
+%3: f32[s0, 8][8, 1] = aten::exp(%2)
+return %3
+)crs";
+  const Cut found = cut(kBody, {3}, {0});
+  EXPECT_THAT(found.saved, ElementsAre(3));
+  EXPECT_TRUE(found.again.empty());
+}
+
+TEST(Partition, ACopyOfWhatMayChangeIsSavedWhereItIsSmaller) {
+  const Cut found = cut(R"crs(%2: f16[s0, 8][8, 1] = aten::_to_copy(%0, dtype:f16, none, none, none, false, none)
+%3: f32[s0, 8][8, 1] = aten::_to_copy(%2, dtype:f32, none, none, none, false, none)
+%4: f32[s0, 8][8, 1] = aten::exp(%3)
+return %4
+)crs",
+                        {3, 4}, {0});
+  EXPECT_THAT(found.saved, ElementsAre(2));
 }
 
 // The caller may write to the original before the backward pass.
