@@ -1,5 +1,7 @@
 """Forms of products of several matrices (base.py), whose order depends on their sizes."""
 
+import itertools
+
 import torch
 
 from .base import form, hide, is_dense, is_of_data
@@ -42,7 +44,7 @@ def is_chain(tensors):
         return False
     if not all(t.dim() == 2 for t in tensors[1:-1]) or not all(t.dim() in (1, 2) for t in (first, tensors[-1])):
         return False
-    return all(a.shape[-1] == b.shape[0] for a, b in zip(tensors, tensors[1:]))
+    return all(a.shape[-1] == b.shape[0] for a, b in itertools.pairwise(tensors))
 
 
 def multiplied(tensors):

@@ -88,6 +88,9 @@ std::optional<ExprId> broadcast_size(ShapeContext& shapes, ExprId a, ExprId b) {
     if (*ha == 1 && shapes.decide(pool.eq(a, one))) return b;
     if (*hb == 1 && shapes.decide(pool.eq(b, one))) return a;
   }
+  // Beside a size that data gives, 1 is one that is broadcast: equal it would be by chance alone.
+  if (ha == 1 && !hb && shapes.decide(pool.eq(a, one))) return b;
+  if (hb == 1 && !ha && shapes.decide(pool.eq(b, one))) return a;
   // What was cut from a size that data gives, x[:1], has one element where there are any.
   const auto at_most_one = [&](ExprId e) { return !env.hint(e) && env.range(e).hi == 1; };
   if (at_most_one(b) && !at_most_one(a) && shapes.require(pool.eq(b, one))) return a;
