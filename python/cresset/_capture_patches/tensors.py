@@ -158,9 +158,9 @@ def _put(tensor, key, value):
 
 def set_item(tensor, key, value):
     """tensor[key] = value, likewise."""
-    if type(value) is torch.Tensor and value.dim() > 0 and type(value.shape[0]) is torch.SymInt:
-        if _put(tensor, key, value):
-            return None
+    of_size = type(value) is torch.Tensor and value.dim() > 0 and type(value.shape[0]) is torch.SymInt
+    if of_size and _put(tensor, key, value):
+        return None
     try:
         found = _select_symbols(tensor, key)
     except IndexError:
