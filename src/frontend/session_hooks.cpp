@@ -69,10 +69,17 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
 namespace {
 
 // Python's own values, whose operators are C code alone.
+// x[:t], where torch's own code asks the tensor for its number.
+bool is_slice_by_tensors(PyObject* object) {
+  if (!PySlice_Check(object)) return false;
+  const auto* slice = (const PySliceObject*)object;
+  return is_exact_tensor(slice->start) || is_exact_tensor(slice->stop) || is_exact_tensor(slice->step);
+}
+
 bool is_builtin_operand(PyObject* object) {
   return PyUnicode_CheckExact(object) || PyDict_CheckExact(object) || PyLong_CheckExact(object) ||
          PyFloat_CheckExact(object) || PyBool_Check(object) || PyList_CheckExact(object) ||
-         PyTuple_CheckExact(object) || object == Py_None || PyRange_Check(object);
+         PyTuple_CheckExact(object) || object == Py_None || PyRange_Check(object) || is_slice_by_tensors(object);
 }
 
 std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {

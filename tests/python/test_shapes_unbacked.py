@@ -421,3 +421,70 @@ def test_selecting_by_a_tensor_of_one_integer_with_gradients():
         torch.testing.assert_close(found[1], found[0])
     stats = cresset.stats()
     assert stats["graphs"] == 1 and stats["graph_breaks"] == 0 and stats["eager_calls"] == 0, stats
+
+
+# ---- tensors of one integer as bounds of slices
+
+CUT = {
+    "the first": lambda x, n: x[:n] * 2,
+    "the rest": lambda x, n: x[n:].exp(),
+    "between": lambda x, n: (x[1:n], x[-n:] + 1, x[n // 2 : n].sum(0)),
+    "columns": lambda x, n: x[:, n : n + 2] * 2,
+    "exchanged": lambda x, n: torch.cat([x[n:], x[:n]]),
+    "of both": lambda x, n: x[:n, None] - x[None, :n],
+    "of what was cut": lambda x, n: x[::2][:n][:, :n],
+    "segments": lambda x, n: [x[a:b].sum(0) for a, b in zip(n * torch.arange(3), n * torch.arange(1, 4))],
+    "bags": lambda x, n: F.embedding_bag((x[:n, 0] * 9).long().abs() % 5, torch.ones(5, 2), n[None] * 0),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("wants", [False, True])
+def test_tensors_of_one_integer_as_bounds(name, fullgraph, wants):
+    function = CUT[name]
+    compiled = cresset.compile(function, fullgraph=fullgraph)
+    for rows, n in ((5, 3), (7, 2), (4, 4), (6, 1), (5, -2), (3, 9), (3, 0), (1, 1)):
+        if name == "bags" and n == 0:
+            continue
+        assert_same_call(function, compiled, torch.randn(rows, 6).requires_grad_(wants), torch.tensor(n))
+    stats = cresset.stats()
+    assert stats["graphs"] == 1 and stats["graph_breaks"] == 0, (stats["recompiles"], stats["graph_break_reasons"])
+
+
+def test_writing_to_slices_that_tensors_bound():
+    def function(x, n):
+        y = x * 2
+        y[:n] = 0
+        y[:, n:] += 1
+        return y
+
+    compiled = cresset.compile(function)
+    for rows, n in ((5, 3), (7, 2), (4, 4), (6, 1), (5, -2), (3, 9), (3, 0), (1, 1), (0, 0)):
+        assert_same_call(function, compiled, torch.randn(rows, 6), torch.tensor(n))
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["graph_break_reasons"]
+
+
+@pytest.mark.parametrize("first", [4, 1])
+def test_segments_that_lengths_make_with_gradients(first):
+    """There are as many indices as rows to add, which nothing but the addition says."""
+
+    def function(x, lengths):
+        segment = torch.repeat_interleave(torch.arange(lengths.shape[0]), lengths)
+        summed = torch.zeros(lengths.shape[0], x.shape[1]).index_add(0, segment, x)
+        return summed / lengths.clamp(min=1)[:, None], summed.index_copy(0, lengths.new_zeros(1), x[:1])
+
+    compiled = cresset.compile(function)
+    for count in (first, 5, 3, 1, 6, 2):
+        lengths, found = torch.randint(1, 4, (count,)), []
+        given = torch.randn(int(lengths.sum()), 3)
+        for f in (compiled, function):
+            x = given.clone().requires_grad_()
+            out = f(x, lengths)
+            (out[0].sin() + out[1]).sum().backward()
+            found.append((out[0].detach(), out[1].detach(), x.grad))
+        assert_same(found[0], found[1])
+    stats = cresset.stats()
+    assert (stats["graph_breaks"], stats["eager_calls"]) == (0, 0), stats["graph_break_reasons"]
+    assert stats["graphs"] <= (1 if first > 1 else 2), stats["recompiles"]

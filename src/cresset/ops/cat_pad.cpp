@@ -66,7 +66,7 @@ Result<Types> pad_shape(ShapeContext& shapes, const OpArgs& args) {
     if (!shapes.require(pool.ge(pool.add(self.sizes[dim], cut_off), zero)))
       return shapes.invalid("more is cut off than there is");
     // Where indices are clamped (element_where), there must be an element to clamp to: none at all is told apart.
-    if (sizes[dim] != self.sizes[dim]) shapes.require(pool.ge(self.sizes[dim], pool.constant(1)));
+    if (!pool.is_const(pad.before, 0) || !pool.is_const(pad.after, 0)) shapes.require(pool.ge(self.sizes[dim], pool.constant(1)));
   }
   TensorType out = with_shape(self, sizes, self.strides);
   // What only cuts keeps its strides' order. Most often both are the same, and how much is padded need not be known.
