@@ -115,7 +115,7 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
     return std::unique_ptr<Deferred>(std::make_unique<FromDisk>(*std::move(kept)));
   }
   const std::shared_ptr<sym::ShapeEnv> env = graph->env_ptr();
-  const size_t guards_before = env->guards().size();
+  const Asked before{env->guards().size(), env->assertions().size()};
   passes::run(*graph, options);
   stats.nodes_after_passes = static_cast<int64_t>(graph->order.size());
   stats.ms_passes = watch.lap();
@@ -124,7 +124,7 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
   CRESSET_TRY(lower::Lowered lowered, lower::lower(*graph, options));
   if (option_flag(Option::VERIFY)) verify_lowered(lowered);
   stats.ms_lower = watch.lap();
-  ProgramCache::Entry entry = cache.entry(stats, *env, guards_before);
+  ProgramCache::Entry entry = cache.entry(stats, *env, before);
   return std::unique_ptr<Deferred>(std::make_unique<Scheduled>(std::move(lowered), stats, std::move(entry)));
 }
 

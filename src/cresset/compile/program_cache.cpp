@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/log.h"
@@ -16,11 +17,18 @@
 namespace cresset::driver {
 namespace {
 
-// A file begins with a line each for the count of nodes after the passes and the guards that lowering asked for; an
-// empty line ends them.
-std::string header(const Stats& stats, const sym::ShapeEnv& env, size_t guards_before) {
+constexpr std::string_view kAssertion = "assert ";
+
+// A file begins with a line each for the count of nodes after the passes and the guards that lowering asked for, two for
+// what it took for granted of sizes that data gives; an empty line ends them.
+std::string header(const Stats& stats, const sym::ShapeEnv& env, const Asked& before) {
   std::string out = fmt::format("{}\n", stats.nodes_after_passes);
-  for (const sym::GuardFact& guard : env.guards().subspan(guards_before)) out += env.to_string(guard.condition) + '\n';
+  for (const sym::GuardFact& guard : env.guards().subspan(before.guards)) out += env.to_string(guard.condition) + '\n';
+  for (const sym::RuntimeAssertion& assertion : env.assertions().subspan(before.assertions)) {
+    std::string message = assertion.message;
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    out += fmt::format("{}{}\n{}\n", kAssertion, env.to_string(assertion.condition), message);
+  }
   return out + '\n';
 }
 
@@ -42,8 +50,15 @@ bool take_header(std::string_view& text, sym::ShapeEnv& env, const sym::VarIds& 
     const std::optional<std::string_view> line = take_line(text);
     if (!line) return false;
     if (line->empty()) return true;
-    const Result<sym::ExprId> condition = sym::parse(env.pool(), *line, names);
+    const bool is_assertion = line->starts_with(kAssertion);
+    const Result<sym::ExprId> condition =
+        sym::parse(env.pool(), line->substr(is_assertion ? kAssertion.size() : 0), names);
     if (!condition.ok()) return false;
+    if (is_assertion) {
+      const std::optional<std::string_view> message = take_line(text);
+      if (!message || !env.assume(*condition, std::string(*message))) return false;
+      continue;
+    }
     if (!env.evaluate(*condition, [] { return sym::Reason{}; }).value_or(false)) return false;
   }
 }
@@ -83,11 +98,11 @@ std::optional<Compiled> ProgramCache::load(const graph::Graph& graph) const {
   return compiled;
 }
 
-ProgramCache::Entry ProgramCache::entry(const Stats& stats, const sym::ShapeEnv& env, size_t guards_before) const {
+ProgramCache::Entry ProgramCache::entry(const Stats& stats, const sym::ShapeEnv& env, const Asked& before) const {
   Entry entry;
   if (path_.empty()) return entry;
   entry.path_ = path_;
-  entry.header_ = header(stats, env, guards_before);
+  entry.header_ = header(stats, env, before);
   entry.names_ = env.names();
   return entry;
 }
