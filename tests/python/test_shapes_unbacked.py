@@ -488,3 +488,52 @@ def test_segments_that_lengths_make_with_gradients(first):
     stats = cresset.stats()
     assert (stats["graph_breaks"], stats["eager_calls"]) == (0, 0), stats["graph_break_reasons"]
     assert stats["graphs"] <= (1 if first > 1 else 2), stats["recompiles"]
+
+
+OF_NONE = {
+    "differences": lambda y: (y.diff(dim=0), torch.diff(y, dim=-1)),
+    "dropout": lambda y: (F.dropout(y, 0.5), F.dropout(y, 0.5, training=False)),
+    "padding": lambda y: (F.pad(y, (0, 0, 2, 1)), F.pad(y.t(), (0, 9 - y.shape[0])), F.pad(y, (0, 0, 0, -y.shape[0]))),
+    "written": lambda y: torch.cat([torch.zeros(2, 3), y]).slice_scatter(y, 0, 2),
+    "read": lambda y: torch.zeros(9, 3).slice_scatter(y * 2, 0, 1, y.shape[0] + 1),
+}
+
+
+@pytest.mark.parametrize("first", [4, 0])
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("name", OF_NONE)
+def test_none_at_all_is_no_case_of_its_own(name, wants, first):
+    def f(x):
+        return OF_NONE[name](x[x[:, 0] > 0])
+
+    compiled = cresset.compile(f)
+    for count in (first, 3, 0, 1, 6):
+        given, found = rows(count), []
+        for g in (compiled, f):
+            x = given.clone().requires_grad_(wants)
+            torch.manual_seed(0)
+            out = g(x)
+            if wants:
+                sum(o.sin().sum() for o in (out if isinstance(out, tuple) else (out,))).backward()
+            found.append((out, x.grad))
+        assert_same(found[0], found[1], strides=False)
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["recompiles"]
+
+
+@pytest.mark.parametrize("wants", [False, True])
+def test_what_is_cut_from_one_row_is_no_case_of_its_own(wants):
+    def f(x):
+        return F.pad(x[1:] * 2, (0, 0, 1, 1)), x[:, 1:].exp()
+
+    compiled = cresset.compile(f)
+    for m, n in ((4, 5), (1, 3), (3, 1), (1, 1), (6, 2)):
+        given, found = torch.randn(m, n), []
+        for g in (compiled, f):
+            x = given.clone().requires_grad_(wants)
+            out = g(x)
+            if wants:
+                (out[0].sin().sum() + out[1].sum()).backward()
+            found.append((out, x.grad))
+        assert_same(found[0], found[1], strides=False)
+    assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]

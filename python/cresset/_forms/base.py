@@ -65,6 +65,13 @@ def holds(condition, message=None):
     return bool(condition)
 
 
+def product_of(numbers):
+    out = 1
+    for n in numbers:
+        out = out * n
+    return out
+
+
 def several(value, count):
     """A number, or one for each dimension, as a list; None where there are others."""
     if isinstance(value, (tuple, list)):

@@ -5,7 +5,7 @@ import math
 import torch
 
 from .. import _C
-from .base import form, hide, holds, is_dense, is_float, is_symbol
+from .base import form, hide, holds, is_dense, is_float, is_of_data, is_symbol, product_of
 
 # ---- quantiles
 
@@ -106,7 +106,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
 def counted(input, dim):
     """How many elements of the input are taken together."""
     dims = range(input.dim()) if dim is None or dim == [] or dim == () else (dim,) if type(dim) is int else dim
-    return math.prod(input.shape[d] for d in dims)
+    return product_of(input.shape[d] for d in dims)
 
 
 def is_own_correction(input, dim, correction):
@@ -187,6 +187,18 @@ def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
         given = {"dx": dx} if x is None else {"x": x}
         return torch.cumulative_trapezoid(y, dim=dim, **given)
     return means_of_neighbours(y, dim).cumsum(dim) * dx
+
+
+@form(torch.diff, torch.Tensor.diff, always=True)
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    """Along a length that data gives, which may be 0: of nothing there are no differences."""
+    rank = input.dim() if is_float(input) else 0
+    usual = type(n) is int and n == 1 and prepend is None and append is None and -rank <= dim < rank
+    if not usual or not is_of_data(input.shape[dim]):
+        return torch.diff(input, n, dim, prepend, append)
+    length = input.shape[dim]
+    count = torch.sym_max(length - 1, 0)
+    return input.narrow(dim, length - count, count) - input.narrow(dim, 0, count)
 
 
 def gradient_along(input, dim, step):

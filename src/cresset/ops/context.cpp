@@ -137,8 +137,13 @@ Fallback ShapeContext::unsupported(std::string why) const {
 
 ScalarId ElementContext::element_where(ScalarId, ValueId value, const std::vector<ExprId>& index) {
   std::vector<ExprId> inside = index;
+  const TensorType& type = graph().type(value);
   for (size_t i = 0; i < inside.size(); ++i) {
-    const ExprId last = pool().sub(graph().type(value).sizes[i], pool().constant(1));
+    if (env().known_equal(type.sizes[i], pool().constant(0))) {
+      const DType dtype = compute_dtype(type.dtype);
+      return is_float(dtype) ? scalars().constant(dtype, 0) : scalars().constant_int(dtype, 0);
+    }
+    const ExprId last = pool().sub(type.sizes[i], pool().constant(1));
     inside[i] = env().simplify(pool().min(pool().max(inside[i], pool().constant(0)), last));
   }
   return element(value, inside);
