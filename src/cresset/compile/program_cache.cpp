@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view kAssertion = "assert ";
 
-// A file begins with a line each for the count of nodes after the passes and the guards that lowering asked for, two for
-// what it took for granted of sizes that data gives; an empty line ends them.
+// A file begins with a line each for the count of nodes after the passes and the guards that lowering asked for, two
+// for what it took for granted of sizes that data gives; an empty line ends them.
 std::string header(const Stats& stats, const sym::ShapeEnv& env, const Asked& before) {
   std::string out = fmt::format("{}\n", stats.nodes_after_passes);
   for (const sym::GuardFact& guard : env.guards().subspan(before.guards)) out += env.to_string(guard.condition) + '\n';
