@@ -537,3 +537,29 @@ def test_what_is_cut_from_one_row_is_no_case_of_its_own(wants):
             found.append((out, x.grad))
         assert_same(found[0], found[1], strides=False)
     assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]
+
+
+@pytest.mark.parametrize("first", [1, 4])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_repetitions_of_each_slice(dtype, first):
+    """One slice is no case of its own; what is repeated by itself keeps its dtype."""
+
+    def f(x, repeats):
+        return (
+            x.repeat_interleave(repeats, 0).sin(),
+            torch.repeat_interleave(repeats) + 1,
+            x[:, 0].repeat_interleave(repeats),
+        )
+
+    compiled = cresset.compile(f)
+    for count in (first, 3, 1, 5, 0):
+        given, repeats, found = torch.randn(count, 3), torch.randint(0, 3, (count,), dtype=dtype), []
+        for g in (compiled, f):
+            x = given.clone().requires_grad_()
+            out = g(x, repeats)
+            (out[0].sum() + out[2].square().sum()).backward()
+            found.append((*out, x.grad))
+        assert_same(found[0], found[1])
+    stats = cresset.stats()
+    assert (stats["graph_breaks"], stats["eager_calls"]) == (0, 0), stats["graph_break_reasons"]
+    assert stats["graphs"] <= (1 if dtype is torch.int64 else 2), stats["recompiles"]

@@ -218,6 +218,25 @@ def block_diag(tensors):
     return torch.cat(rows)
 
 
+# ---- repetitions
+
+
+def repeats_each(input, repeats, dim):
+    """Whether there is a number of repetitions for each slice. Of one slice, ATen would rather ask whether there is one
+    number for all."""
+    usual = is_dense(input) and is_dense(repeats) and repeats.dim() == 1 and repeats.dtype is torch.int64
+    return usual and type(dim) is int and -input.dim() <= dim < input.dim() and repeats.shape[0] == input.shape[dim]
+
+
+@form(torch.repeat_interleave, torch.Tensor.repeat_interleave, always=True)
+def repeat_interleave(input, repeats, dim=None, *, output_size=None):
+    flat = input.reshape(-1) if dim is None and is_dense(input) and isinstance(repeats, torch.Tensor) else input
+    at = 0 if dim is None else dim
+    if not repeats_each(flat, repeats, at):
+        return torch.repeat_interleave(input, repeats, dim, output_size=output_size)
+    return flat.index_select(at, torch.repeat_interleave(repeats, output_size=output_size))
+
+
 # ---- the rest
 
 
