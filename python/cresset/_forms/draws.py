@@ -6,7 +6,7 @@ import math
 import torch
 
 from .. import _C
-from .base import form, hide, is_float, is_of_data, is_symbol
+from .base import form, hide, is_float
 
 
 def keeps_all(input, p, train):
@@ -36,13 +36,8 @@ def dropped_to_alpha(input, noise, p):
     return input * (kept * a) + shift
 
 
-@form(torch.dropout, always=True)
+@form(torch.dropout)
 def dropout(input, p, train):
-    """Of as many elements as data says: for none, none are drawn."""
-    if train and type(p) is float and draws(input, p) and any(is_of_data(n) for n in input.shape):
-        return dropped(input, p)
-    if not is_symbol(p):
-        return torch.dropout(input, p, train)
     if keeps_all(input, p, train):
         return input
     return dropped(input, p) if draws(input, p) else torch.dropout(input, p, train)
