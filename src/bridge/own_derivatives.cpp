@@ -2,16 +2,21 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/functorch/DynamicLayer.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/lerp.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/std.h>
 #include <ATen/ops/var.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "bridge/capture.h"
 #include "bridge/sym_node.h"
@@ -131,6 +136,45 @@ struct Products : torch::autograd::Function<Products> {
   }
 };
 
+// To the power of a symbolic whole number, which autograd cannot compare with 0.
+struct WholePower : torch::autograd::Function<WholePower> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& self, const c10::SymInt& exponent) {
+    context->save_for_backward({self});
+    context->saved_data["exponent"] = exponent;
+    return self.pow(at::Scalar(exponent));
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::Tensor self = context->get_saved_variables()[0];
+    const c10::SymInt exponent = context->saved_data["exponent"].toSymInt();
+    if (exponent == 0) return {at::zeros_like(self), {}};
+    return {gradients[0] * (self.pow(at::Scalar(exponent - 1)) * at::Scalar(exponent)), {}};
+  }
+};
+
+// The copies of each element are one dimension to sum over, however many there are.
+struct Repeated : torch::autograd::Function<Repeated> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& self, at::SymIntArrayRef repeats) {
+    context->saved_data["sizes"] = self.sym_sizes();
+    context->saved_data["repeats"] = repeats;
+    return self.repeat_symint(repeats);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const std::vector<c10::SymInt> sizes = context->saved_data["sizes"].toSymIntVector(),
+                                   repeats = context->saved_data["repeats"].toSymIntVector();
+    const size_t added = repeats.size() - sizes.size();
+    std::vector<c10::SymInt> shape;
+    std::vector<int64_t> copies;
+    for (size_t i = 0; i < repeats.size(); ++i) {
+      if (i < added || repeats[i].maybe_as_int() != 1) {
+        copies.push_back(static_cast<int64_t>(shape.size()));
+        shape.push_back(repeats[i]);
+      }
+      if (i >= added) shape.push_back(sizes[i - added]);
+    }
+    return {gradients[0].reshape_symint(shape).sum(copies), {}};
+  }
+};
+
 at::Tensor largest(const at::Tensor& t) { return t.max(); }
 at::Tensor smallest(const at::Tensor& t) { return t.min(); }
 at::Tensor middle(const at::Tensor& t) { return t.median(); }
@@ -179,6 +223,8 @@ at::Tensor spread(const Arguments& args) {
   return Spread<root>::apply(self, dims, args[2].isNone() ? 1 : args[2].toInt(), args[3].toBool());
 }
 
+bool is_whole(const c10::IValue& value) { return value.isSymInt() && value.toSymInt().is_symbolic(); }
+
 // A float without a number, as the tensor that another form of the operator takes; undefined for any other.
 at::Tensor float_tensor(const c10::IValue& value, at::ScalarType dtype) {
   if (!value.isSymFloat() || !at::isFloatingType(dtype)) return {};
@@ -186,13 +232,35 @@ at::Tensor float_tensor(const c10::IValue& value, at::ScalarType dtype) {
   return made.defined() ? made.to(dtype) : made;
 }
 
+// So of a whole number.
+at::Tensor number_tensor(const c10::IValue& value, at::ScalarType dtype) {
+  if (!is_whole(value) || !at::isFloatingType(dtype)) return float_tensor(value, dtype);
+  return at::full({}, at::Scalar(value.toSymInt()), at::TensorOptions().dtype(dtype));
+}
+
 at::Tensor interpolated(const Arguments& args) {
-  const at::Tensor self = args[0].toTensor(), weight = float_tensor(args[2], self.scalar_type());
+  const at::Tensor self = args[0].toTensor(), weight = number_tensor(args[2], self.scalar_type());
   return weight.defined() ? at::lerp(self, args[1].toTensor(), weight) : weight;
 }
 at::Tensor power(const Arguments& args) {
-  const at::Tensor self = args[0].toTensor(), exponent = float_tensor(args[1], self.scalar_type());
+  const at::Tensor self = args[0].toTensor();
+  if (is_whole(args[1])) return WholePower::apply(self, args[1].toSymInt());
+  const at::Tensor exponent = float_tensor(args[1], self.scalar_type());
   return exponent.defined() ? at::pow(self, exponent) : exponent;
+}
+at::Tensor power_of_number(const Arguments& args) {
+  const at::Tensor exponent = args[1].toTensor(), base = number_tensor(args[0], exponent.scalar_type());
+  return base.defined() ? at::pow(base, exponent) : base;
+}
+at::Tensor left_to_autograd(const Arguments&) { return {}; }
+
+at::Tensor repeated(const Arguments& args) {
+  const std::vector<c10::SymInt> repeats = args[1].toSymIntVector();
+  const auto varies = [](const c10::SymInt& n) { return n.is_symbolic(); };
+  const at::Tensor self = args[0].toTensor();
+  if (static_cast<int64_t>(repeats.size()) < self.dim() || std::none_of(repeats.begin(), repeats.end(), varies))
+    return {};
+  return Repeated::apply(self, at::SymIntArrayRef(repeats));
 }
 
 // Autograd keeps where the argument lies in its storage, which a stand-in does not say. The capture cannot go on,
@@ -205,17 +273,22 @@ at::Tensor placed(const Arguments& args) {
   return {};
 }
 
+bool wants_gradients(const Arguments& args) {
+  const auto wants = [](const c10::IValue& arg) { return arg.isTensor() && arg.toTensor().requires_grad(); };
+  return at::GradMode::is_enabled() && std::any_of(args.begin(), args.end(), wants);
+}
+
 // Whether autograd notes the call, and nothing else does: derivatives forwards and transforms of functions want rules
 // of their own.
 bool is_recorded(const Arguments& args) {
   if (!at::functorch::getDynamicLayerStack().empty()) return false;
-  bool wanted = false;
+  const at::Tensor* first = nullptr;
   for (const c10::IValue& arg : args) {
     if (!arg.isTensor() || !arg.toTensor().defined()) continue;
     if (arg.toTensor()._fw_grad(/*level=*/0).defined()) return false;
-    wanted = wanted || arg.toTensor().requires_grad();
+    if (first == nullptr) first = &arg.toTensor();
   }
-  return wanted && at::GradMode::is_enabled() && at::isFloatingType(args[0].toTensor().scalar_type());
+  return first != nullptr && wants_gradients(args) && at::isFloatingType(first->scalar_type());
 }
 
 struct OwnDerivative {
@@ -236,47 +309,96 @@ constexpr OwnDerivative kOwn[] = {
     {"std.correction", spread<true>},
     {"lerp.Scalar", interpolated},
     {"pow.Tensor_Scalar", power},
+    {"pow.Scalar", power_of_number},
+    {"pow_.Scalar", left_to_autograd},
+    {"repeat", repeated},
     {"as_strided", placed},
 };
+
+// Operators whose formulas compare a number with 0, which fails at a symbolic one.
+constexpr std::string_view kOfNumbers[] = {"pow.Tensor_Scalar", "pow_.Scalar", "pow.Scalar"};
+
+// Plain numbers in place of symbolic ones, with guards.
+void make_plain(torch::jit::Stack& stack, size_t count) {
+  for (size_t i = stack.size() - count; i < stack.size(); ++i)
+    if (is_whole(stack[i])) stack[i] = stack[i].toSymInt().guard_int(__FILE__, __LINE__);
+}
 
 // Autograd's own kernel does the rest of the calls: that of another backend, which is the same one.
 class Kernel final : public c10::OperatorKernel {
  public:
-  Kernel(const OwnDerivative& own, c10::SafeKernelFunction autograd) : own_(own), autograd_(std::move(autograd)) {}
+  Kernel(const OwnDerivative& own, c10::SafeKernelFunction autograd)
+      : own_(own),
+        of_numbers_(std::find(std::begin(kOfNumbers), std::end(kOfNumbers), own.name) != std::end(kOfNumbers)),
+        autograd_(std::move(autograd)) {}
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) const {
     const size_t count = op.schema().arguments().size();
     const Arguments args(stack->end() - static_cast<long>(count), stack->end());
     const at::Tensor made = is_recorded(args) ? own_.apply(args) : at::Tensor();
-    if (!made.defined()) return autograd_.callBoxed(op, keys, stack);
+    if (!made.defined()) {
+      if (of_numbers_ && wants_gradients(args)) make_plain(*stack, count);
+      return autograd_.callBoxed(op, keys, stack);
+    }
     torch::jit::drop(*stack, count);
     torch::jit::push(*stack, made);
   }
 
  private:
   const OwnDerivative& own_;
+  bool of_numbers_;
   c10::SafeKernelFunction autograd_;
 };
+
+// Before a transform of functions, which differentiates by autograd's formulas.
+class BeforeTransforms final : public c10::OperatorKernel {
+ public:
+  explicit BeforeTransforms(c10::SafeKernelFunction transform) : transform_(std::move(transform)) {}
+
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) const {
+    const auto differentiates = [](const at::functorch::DynamicLayer& layer) {
+      return layer.key() != at::functorch::TransformType::Vmap;
+    };
+    const auto& layers = at::functorch::getDynamicLayerStack();
+    if (std::any_of(layers.begin(), layers.end(), differentiates)) make_plain(*stack, op.schema().arguments().size());
+    transform_.callBoxed(op, keys, stack);
+  }
+
+ private:
+  c10::SafeKernelFunction transform_;
+};
+
+c10::OperatorHandle operator_named(const std::string& name) {
+  const size_t dot = std::min(name.find('.'), name.size());
+  const std::string overload = dot < name.size() ? name.substr(dot + 1) : std::string();
+  return c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name.substr(0, dot)).c_str(), overload.c_str());
+}
+
+template <typename Kernel>
+void install(torch::Library& library, const std::string& name, std::unique_ptr<Kernel> kernel) {
+  library.impl(name.c_str(),
+               torch::CppFunction::makeFromBoxedKernel(c10::BoxedKernel::makeFromFunctor(std::move(kernel))));
+}
 
 }  // namespace
 
 void install_own_derivatives() {
-  static auto* library = [] {
-    auto* made =
-        new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradPrivateUse3, __FILE__, __LINE__);
+  using c10::DispatchKey;
+  static auto* libraries = [] {
+    constexpr DispatchKey keys[] = {DispatchKey::AutogradPrivateUse3, DispatchKey::FuncTorchDynamicLayerFrontMode};
+    auto* made = new std::vector<torch::Library>;
+    for (const DispatchKey key : keys) made->emplace_back(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
     for (const OwnDerivative& own : kOwn) {
-      const std::string name = own.name;
-      const size_t dot = std::min(name.find('.'), name.size());
-      const std::string overload = dot < name.size() ? name.substr(dot + 1) : std::string();
-      const c10::OperatorHandle op =
-          c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name.substr(0, dot)).c_str(), overload.c_str());
-      auto kernel = std::make_unique<Kernel>(own, op.getComputedKernelForDispatchKey(c10::DispatchKey::AutogradCPU));
-      made->impl(own.name,
-                 torch::CppFunction::makeFromBoxedKernel(c10::BoxedKernel::makeFromFunctor(std::move(kernel))));
+      auto autograd = operator_named(own.name).getComputedKernelForDispatchKey(DispatchKey::AutogradCPU);
+      install(made->front(), own.name, std::make_unique<Kernel>(own, std::move(autograd)));
+    }
+    for (const std::string_view name : kOfNumbers) {
+      auto transform = operator_named(std::string(name)).getComputedKernelForDispatchKey(keys[1]);
+      install(made->back(), std::string(name), std::make_unique<BeforeTransforms>(std::move(transform)));
     }
     return made;
   }();
-  (void)library;
+  (void)libraries;
 }
 
 }  // namespace cresset::bridge

@@ -8,6 +8,7 @@
 #include <array>
 #include <string>
 
+#include "bridge/capture.h"
 #include "bridge/size_oblivious.h"
 #include "bridge/trace_tensor.h"
 
@@ -41,6 +42,10 @@ void layer(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack
     const at::AutoDispatchBelowADInplaceOrView below;
     return op.callBoxed(stack);
   }
+  // How many rows each step has is data: a piece that began with the steps would be for these sizes alone.
+  Capture* capture = Capture::current();
+  if (op.operator_name().overload_name == "data" && capture != nullptr && !capture->closed())
+    capture->flush("the steps of packed sequences");
   run_in_steps(op, *stack);
 }
 

@@ -51,7 +51,7 @@ class ResultTypes {
       add(self.dtype, {count(0, 0)});
     } else if (op == p.repeat_interleave) {
       const auto* given = std::get_if<sym::ExprId>(&args_[1]);
-      add(DType::I64, {given != nullptr ? *given : count(0, 0)});
+      add(self.dtype, {given != nullptr ? *given : count(0, 0)});
     } else if (op == p.bincount) {
       counts_of_numbers();
     } else if (op == p.unique_dim) {

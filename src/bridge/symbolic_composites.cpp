@@ -11,7 +11,9 @@
 #include <ATen/ops/channel_shuffle_ops.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cov_ops.h>
+#include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/fill_diagonal_ops.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/mul_ops.h>
@@ -203,6 +205,17 @@ at::Tensor zeros_like_primal(const at::Tensor& tangent, const at::Tensor& primal
 void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const SizeOblivious oblivious;
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+}
+
+// ATen asks whether there is any element. Of as many as data says it is done as of some: for none, nothing is drawn.
+at::Tensor dropout(const at::Tensor& input, double p, bool train) {
+  const c10::SymInt count = input.sym_numel();
+  const bool of_data = count.is_symbolic() && !count.toSymNodeImplUnowned()->has_hint();
+  if (!train || !(p > 0) || !(p < 1) || !of_data) {
+    const SizeOblivious oblivious;
+    return at::_ops::dropout::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), input, p, train);
+  }
+  return input * at::empty_like(input).bernoulli_(1 - p).div_(1 - p);
 }
 
 // Operators that say they take symbolic sizes, and whose code in ATen takes numbers.
@@ -398,7 +411,7 @@ void install_symbolic_composites() {
         made->back()->impl((std::string(name) + ".vec").c_str(),
                            torch::CppFunction::makeFromBoxedFunction<&upsample_vec>());
       }
-      for (const char* name : {"cdist", "diff", "group_norm", "dropout", "dropout_", "feature_dropout", "alpha_dropout",
+      for (const char* name : {"cdist", "diff", "group_norm", "dropout_", "feature_dropout", "alpha_dropout",
                                "feature_alpha_dropout", "cross_entropy_loss", "tensordot"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_general_sizes>());
       for (const char* name : {"empty.out", "randn.out"})
@@ -412,6 +425,7 @@ void install_symbolic_composites() {
       made->back()->impl("cosine_similarity", TORCH_FN(cosine_similarity));
       made->back()->impl("einsum", TORCH_FN(einsum));
       made->back()->impl("rms_norm", TORCH_FN(rms_norm));
+      made->back()->impl("dropout", TORCH_FN(dropout));
       made->back()->impl("take_along_dim", TORCH_FN(take_along_dim));
       made->back()->impl("masked_select_backward", TORCH_FN(masked_select_backward));
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));

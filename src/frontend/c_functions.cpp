@@ -68,7 +68,8 @@ const Names kEffects = {"warn_explicit", "_abc_register", "_abc_reset_registry"}
 const Names kControl = {"is_capturing", "is_compiling", "end_piece", "captured_graph", "captured_guards", "size_text"};
 // Functions of `sys` that look at what no program changes.
 const Names kSysReads = {"getrecursionlimit", "intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
-// Parts of torch's C module that change or read what no guard covers.
+// Parts of torch's C module that change or read what no guard covers, or whose results have sizes that data gives and
+// that torch's own code finds in memory.
 const Names kTorchOutside = {"manual_seed",
                              "seed",
                              "initial_seed",
@@ -90,6 +91,7 @@ const Names kTorchOutside = {"manual_seed",
                              "retain_grad",
                              "_set_deterministic_algorithms",
                              "register_post_accumulate_grad_hook",
+                             "_pad_packed_sequence",
                              "_backward"};
 
 bool is_torch(std::string_view module) { return module == "torch" || module.substr(0, 6) == "torch."; }

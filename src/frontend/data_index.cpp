@@ -20,7 +20,19 @@ bool is_number_of_data(PyObject* index) {
          bridge::TraceTensor::from(tensor) != nullptr;
 }
 
+bool holds_number_of_data(PyObject* index) {
+  if (!PySlice_Check(index)) return is_number_of_data(index);
+  const auto* slice = (const PySliceObject*)index;
+  return is_number_of_data(slice->start) || is_number_of_data(slice->stop);
+}
+
 PyRef number_of_data(bridge::Capture& capture, PyObject* index) {
+  if (PySlice_Check(index)) {
+    if (!holds_number_of_data(index)) return PyRef::borrow(index);
+    const auto* slice = (const PySliceObject*)index;
+    const PyRef start = number_of_data(capture, slice->start), stop = number_of_data(capture, slice->stop);
+    return checked(PySlice_New(start.get(), stop.get(), slice->step));
+  }
   if (!is_number_of_data(index)) return PyRef::borrow(index);
   bridge::TraceTensor& trace = *bridge::TraceTensor::from(tensor_of(index));
   if (trace.settled()) return PyRef::borrow(index);
@@ -41,7 +53,7 @@ PyRef with_numbers_of_data(PyObject* key) {
   if (!PyTuple_CheckExact(key)) return number_of_data(*capture, key);
   PyObject** const items = PySequence_Fast_ITEMS(key);
   const Py_ssize_t count = PyTuple_GET_SIZE(key);
-  if (std::none_of(items, items + count, is_number_of_data)) return PyRef::borrow(key);
+  if (std::none_of(items, items + count, holds_number_of_data)) return PyRef::borrow(key);
   PyRef out = checked(PyTuple_New(count));
   for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(out.get(), i, number_of_data(*capture, items[i]).release());
   return out;

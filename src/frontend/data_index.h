@@ -5,8 +5,8 @@
 
 namespace cresset::frontend {
 
-// An index of a tensor, `x[key]`, with symbols for the numbers that data gives (0-dimensional tensors of integers),
-// which nobody but the selection is told; the key itself where there are none.
+// An index of a tensor, `x[key]`, with symbols for the numbers that data gives (0-dimensional tensors of integers, also
+// as bounds of slices), which nobody but the selection is told; the key itself where there are none.
 PyRef with_numbers_of_data(PyObject* key);
 
 }  // namespace cresset::frontend

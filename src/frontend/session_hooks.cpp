@@ -69,10 +69,17 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
 namespace {
 
 // Python's own values, whose operators are C code alone.
+// x[:t], where torch's own code asks the tensor for its number.
+bool is_slice_by_tensors(PyObject* object) {
+  if (!PySlice_Check(object)) return false;
+  const auto* slice = (const PySliceObject*)object;
+  return is_exact_tensor(slice->start) || is_exact_tensor(slice->stop) || is_exact_tensor(slice->step);
+}
+
 bool is_builtin_operand(PyObject* object) {
   return PyUnicode_CheckExact(object) || PyDict_CheckExact(object) || PyLong_CheckExact(object) ||
          PyFloat_CheckExact(object) || PyBool_Check(object) || PyList_CheckExact(object) ||
-         PyTuple_CheckExact(object) || object == Py_None || PyRange_Check(object);
+         PyTuple_CheckExact(object) || object == Py_None || PyRange_Check(object) || is_slice_by_tensors(object);
 }
 
 std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
@@ -100,13 +107,21 @@ bool holds_symbol(PyObject* key) {
   return std::any_of(items, items + PyTuple_GET_SIZE(key), [](PyObject* item) { return is_symint(item); });
 }
 
+// Whether a tensor is put where others say.
+bool is_put(PyObject* key, PyObject* value) {
+  if (!is_exact_tensor(value)) return false;
+  if (!PyTuple_CheckExact(key)) return is_exact_tensor(key);
+  PyObject** items = PySequence_Fast_ITEMS(key);
+  return std::any_of(items, items + PyTuple_GET_SIZE(key), is_exact_tensor);
+}
+
 // tensor[n], or with a value tensor[n] = value, where n is symbolic and stays so, or what data gives. Empty, without an
 // exception: it is torch's to do.
 PyRef at_symbol(PyObject* tensor, PyObject* given, PyObject* value) {
   if (!is_exact_tensor(tensor) || operators_call_python()) return {};
   const PyRef numbered = inside_transform() ? PyRef::borrow(given) : with_numbers_of_data(given);
   PyObject* const key = numbered.get();
-  if (key == given && !holds_symbol(key)) return {};
+  if (key == given && !holds_symbol(key) && (value == nullptr || !is_put(key, value))) return {};
   static PyObject* const get = module_attribute("cresset._capture_patches", "get_item");
   static PyObject* const set = module_attribute("cresset._capture_patches", "set_item");
   const NotEvaluated own_business;

@@ -118,3 +118,65 @@ def test_one_compilation_for_all_floats(name, dtype):
             assert mine.stride() == its.stride()
     stats = cresset.stats()
     assert (stats["graphs"], stats["eager_calls"]) == (2, 0), stats  # the first float is taken as it is
+
+
+BY_WHOLE_NUMBERS = {
+    "pow": lambda x, n: x**n,
+    "pow of a size": lambda x, n: x.abs() ** x.shape[1] * x.shape[1] ** x,
+    "pow of a number": lambda x, n: n**x,
+    "float_power": lambda x, n: x.float_power(n),
+    "pow_": lambda x, n: (x * 1).pow_(n),
+    "lerp": lambda x, n: torch.lerp(x, x * 2 + 1, n),
+    "repeat": lambda x, n: x.repeat(n, 2) * 2,
+    "repeat, new dimensions": lambda x, n: x[:1].repeat(n, 1, x.shape[1], 1).sin(),
+    "tile": lambda x, n: x.tile((n, 1, 1)).exp(),
+}
+
+
+@pytest.mark.parametrize("name", BY_WHOLE_NUMBERS)
+def test_one_compilation_for_all_whole_numbers(name):
+    f = BY_WHOLE_NUMBERS[name]
+    compiled = cresset.compile(f)
+    for n in (5, 7, 9, 6, 8):
+        x = torch.randn(4, n)
+        for mine, its in zip(gradients(compiled, x, n), gradients(f, x, n), strict=True):
+            torch.testing.assert_close(mine, its, rtol=1e-4, atol=1e-5)
+            assert mine.stride() == its.stride()
+    stats = cresset.stats()
+    assert stats["eager_calls"] == 0 and stats["graph_breaks"] == 0, stats["graph_break_reasons"]
+    assert stats["graphs"] == (5 if name == "pow_" else 1), stats["recompiles"]
+
+
+@pytest.mark.parametrize("first", [2, 1, 0, -1])
+@pytest.mark.parametrize("name", BY_WHOLE_NUMBERS)
+def test_whole_numbers_that_are_special(name, first):
+    f = BY_WHOLE_NUMBERS[name]
+    compiled = cresset.compile(f)
+    for n in (first, 3, 0, 1, 2, 4, -2):
+        if n < 0 and name in ("repeat", "repeat, new dimensions", "tile"):
+            continue
+        x = torch.randn(3, abs(n))
+        for mine, its in zip(gradients(compiled, x, n), gradients(f, x, n), strict=True):
+            torch.testing.assert_close(mine, its, rtol=1e-4, atol=1e-5, equal_nan=True)
+    assert cresset.stats()["eager_calls"] == 0, cresset.stats()["graph_break_reasons"]
+
+
+@pytest.mark.parametrize("transform", ["grad", "jvp", "vmap", "complex"])
+def test_powers_in_transforms_of_functions(transform):
+    def f(x, n):
+        if transform == "grad":
+            return torch.func.grad(lambda y: (y**n).sum() + (n**y).sum())(x)
+        if transform == "jvp":
+            return torch.func.jvp(lambda y: y**n, (x,), (x,))
+        if transform == "vmap":
+            return torch.vmap(lambda y: y**n)(x)
+        return torch.view_as_real((x + 1j) ** n).sum(-1)
+
+    compiled = cresset.compile(f)
+    for n in (5, 2, 7, 0, 1, 6):
+        x = torch.randn(3, 4)
+        assert_same(compiled(x, n), f(x, n))
+        if transform == "complex":
+            torch.testing.assert_close(gradients(compiled, x, n), gradients(f, x, n))
+    stats = cresset.stats()
+    assert stats["eager_calls"] == 0, stats["graph_break_reasons"]

@@ -204,8 +204,32 @@ PLACES = {
     "triu_indices": (lambda x, n: (x, torch.triu_indices(7, 4, offset=n)), matrix),
     "tril, triu": (lambda x, n: (x.tril(n), x.triu(n)), matrix),
     "rot90": (lambda x, n: torch.rot90(x, n), matrix),
+    "diagonal_scatter": (lambda x, n: x.diagonal_scatter(x.diagonal(n) * 2, n), matrix),
+    "round": (lambda x, n: (x.round(decimals=n), torch.round(x * 99, decimals=n)), lambda: matrix().double()),
 }
+WINDOW = torch.signal.windows
 LENGTHS = {
+    "windows of signals": (
+        lambda x, n: (WINDOW.bartlett(n), WINDOW.cosine(n), WINDOW.hamming(n), WINDOW.hann(n), x * n),
+        matrix,
+    ),
+    "windows of signals, periodic": (
+        lambda x, n: (WINDOW.blackman(n, sym=False) + 1, WINDOW.nuttall(n, sym=False) + 1, WINDOW.kaiser(n, beta=9.0)),
+        matrix,
+    ),
+    "windows of signals, with numbers": (
+        lambda x, n: (WINDOW.exponential(n, tau=2.0), WINDOW.gaussian(n, std=n), WINDOW.general_cosine(n, a=[1, n])),
+        matrix,
+    ),
+    "linspace": (
+        lambda x, n: (
+            torch.linspace(start=0, end=n, steps=n, layout=torch.strided, requires_grad=False),
+            torch.linspace(-x[0, 0].detach(), x[0, 1].detach(), n),
+        ),
+        matrix,
+    ),
+    "variance": (lambda x, n: (x.var(1, correction=n % 6), torch.std_mean(x, 1, correction=n % 6)), matrix),
+    "parts of three": (lambda x, n: (x.repeat(2, 1, 1).dsplit([n]), x.T[:n].tensor_split((n - 1,))), matrix),
     "tril_indices": (lambda x, n: (x, torch.tril_indices(n, n), torch.tril_indices(4, n, 1)), matrix),
     "triu_indices": (lambda x, n: x[0, torch.triu_indices(n, n + 1, 1)[0]], matrix),
     "hann_window": (lambda x, n: (x, torch.hann_window(n), torch.hann_window(n, False, dtype=torch.float64)), matrix),
@@ -235,6 +259,11 @@ LENGTHS = {
     ),
 }
 OF_SIZES = {
+    "tensor_split": lambda x, y: (*x.tensor_split(3), *torch.tensor_split(y, 2), *x.T.tensor_split(2, dim=-1)),
+    "block_diag": lambda x, y: torch.block_diag(x, y, y[0] if y.shape[0] > 0 else y, x * 2),
+    "multi_dot": lambda x, y: torch.linalg.multi_dot([x, y.T, y]),
+    "multi_dot, vectors": lambda x, y: torch.linalg.multi_dot([x[:, 0], x, y.T]),
+    "chain_matmul": lambda x, y: torch.chain_matmul(y, x.T, x, torch.ones(3, 2)),
     "pad_sequence": lambda x, y: torch.nn.utils.rnn.pad_sequence([x, y, x * 2], batch_first=True),
     "pad_sequence, left": lambda x, y: torch.nn.utils.rnn.pad_sequence([x, y], padding_value=-1.0, padding_side="left"),
     "combinations": lambda x, y: (torch.combinations(x[:, 0]), torch.combinations(y[:, 0], with_replacement=True)),
@@ -301,6 +330,14 @@ POWERS = (1.5, 1.0, 2.0, 2.5, 3.0, 4.0)
 Q = torch.randn(2, 3, 5, 8)
 MASK = torch.rand(5, 5) > 0.3
 NUMBERS = {
+    "variance": (lambda x, f: (x.var(1, correction=f), torch.std(x, (0, 1), correction=f, keepdim=True)), matrix),
+    "variance, mean": (lambda x, f: (*torch.var_mean(x, 1, correction=f), *torch.std_mean(x, correction=f)), matrix),
+    "window of a signal": (
+        lambda x, f: (
+            x[:, :6] * (WINDOW.gaussian(6, std=f, dtype=torch.float64) + WINDOW.kaiser(6, beta=f, dtype=torch.float64))
+        ),
+        matrix,
+    ),
     "celu": (lambda x, f: F.celu(x, f), matrix),
     "softshrink": (lambda x, f: F.softshrink(x, f), matrix),
     "rrelu": (lambda x, f: F.rrelu(x, f, 0.9), matrix),
@@ -401,6 +438,9 @@ NUMBERS = {
             torch.empty(4).normal_(0, f),
             torch.empty(4).exponential_(f),
             torch.normal(f, 1.0, (3,)),
+            torch.empty(4).log_normal_(0.1, f),
+            torch.empty(4).cauchy_(f, f),
+            torch.empty(5, 4).t().geometric_(f),
         ),
         matrix,
     ),
@@ -517,6 +557,10 @@ REFUSED = {
     "normal_": lambda x, f: x.normal_(0, f),
     "uniform_": lambda x, f: x.uniform_(0, f),
     "exponential_": lambda x, f: x.exponential_(f),
+    "log_normal_": lambda x, f: x.log_normal_(0.0, f),
+    "cauchy_": lambda x, f: x.cauchy_(0.0, f),
+    "geometric_": lambda x, f: x.geometric_(f),
+    "variance": lambda x, f: x.var(0, correction=f * 8),
     "norm": lambda x, f: x.norm(f),
     "addmm": lambda x, f: torch.addmm(x, x, x, alpha=f),
     "addmm of nothing": lambda x, f: torch.addmm(x / 0, x.new_ones(6, 0), x.new_ones(0, 8), beta=f),

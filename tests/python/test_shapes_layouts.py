@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+import torch.nn.functional as F
 from compare import aliases, assert_same, assert_same_call, outcome
 from torch import Tensor
 
@@ -192,3 +193,56 @@ def test_operators_see_the_order_of_dimensions_where_one_has_one_element():
             torch.autograd.grad(got, (x, norm.weight), tangent),
         ):
             torch.testing.assert_close(b, a)
+
+
+class PatchAttention(torch.nn.Module):
+    """Tokens of an image's patches and some that are learned, as one attention layer sees them."""
+
+    def __init__(self, add, heads):
+        super().__init__()
+        self.learned = torch.nn.Parameter(torch.randn(1, 1, 32))
+        self.embed, self.qkv = torch.nn.Linear(48, 32), torch.nn.Linear(32, 96, bias=False)
+        self.add, self.heads = add, heads
+
+    def forward(self, image):
+        b, c, h, w = image.shape
+        patches = image.reshape(b, c, h // 4, 4, w // 4, 4).permute(0, 2, 4, 3, 5, 1)
+        x = self.add(self.embed(patches.reshape(b, (h // 4) * (w // 4), 16 * c)), self.learned)
+        q, k, v = map(self.heads, self.qkv(x).chunk(3, dim=-1))
+        mixed = torch.matmul((q @ k.transpose(-1, -2)).softmax(-1), v)
+        return (mixed.permute(0, 2, 1, 3).reshape(b, x.shape[1], 32) + x)[:, 0]
+
+
+ADDED = {
+    "expanded": lambda x, t: torch.cat([t.expand(x.shape[0], -1, -1), x], 1),
+    "repeated": lambda x, t: torch.cat([t.repeat(x.shape[0], 1, 1), x], 1),
+    "two": lambda x, t: torch.cat([t.expand(len(x), 1, -1), x, (t * 2).expand(len(x), 1, -1)], 1),
+    "padded": lambda x, t: F.pad(x, (0, 0, 1, 0)) + t,
+}
+HEADS = {
+    "reshape": lambda t: t.reshape(t.shape[0], t.shape[1], 4, 8).permute(0, 2, 1, 3),
+    "unflatten": lambda t: t.unflatten(-1, (4, -1)).transpose(1, 2),
+}
+
+
+@pytest.mark.parametrize("first", [2, 1])
+@pytest.mark.parametrize("heads", HEADS)
+@pytest.mark.parametrize("added", ADDED)
+def test_learned_tokens_at_any_batch(added, heads, first):
+    """Of a batch of 1 alone it could be said that rows lie one behind the other: nobody is to ask."""
+    module = PatchAttention(ADDED[added], HEADS[heads])
+    compiled = cresset.compile(module)
+    for gradients in (False, True):
+        cresset.reset()
+        with torch.set_grad_enabled(gradients):
+            for batch, h, w in ((first, 16, 24), (3, 8, 8), (1, 16, 8), (0, 8, 12), (2, 32, 8)):
+                image, found = torch.randn(batch, 3, h, w), []
+                for f in (compiled, module):
+                    out = f(image)
+                    if gradients:
+                        module.zero_grad()
+                        out.square().sum().backward()
+                    found.append((out.detach(), [p.grad for p in module.parameters()]))
+                torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-4)
+        stats = cresset.stats()
+        assert (stats["graphs"], stats["eager_calls"]) == (1, 0), stats["recompiles"]

@@ -247,3 +247,95 @@ def test_rows_less_the_first_of_those_under_a_mask():
             torch.testing.assert_close(mine, its)
     stats = cresset.stats()
     assert stats["graphs"] == 1 and stats["eager_calls"] == 0, stats
+
+
+# ---- values where tensors say, anywhere among the indices
+
+ANYWHERE = {
+    "columns": (lambda y, m, i: (slice(None), m), 1),
+    "the last dimension": (lambda y, m, i: (..., m), 1),
+    "rows": (lambda y, m, i: m, 0),
+    "columns of some rows": (lambda y, m, i: (slice(None, 2), m), 1),
+    "of a row": (lambda y, m, i: (0, m), 1),
+    "of a column": (lambda y, m, i: (m, -1), 0),
+    "a new dimension": (lambda y, m, i: (slice(None), None, m), 1),
+    "indices and a mask": (lambda y, m, i: (i[:, None], m), 1),
+    "indices": (lambda y, m, i: (slice(None), i), 1),
+}
+
+
+@pytest.mark.parametrize("first", ["some", "one", "none"])
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("name", ANYWHERE)
+def test_values_of_an_input_are_put_where_masks_say(name, wants, first):
+    """torch leaves out leading sizes of 1 of the values: a batch of 1, or one element under the mask, is no case of its own."""
+    key, dim = ANYWHERE[name]
+
+    def put(y, m, i, values):
+        y = y * 2
+        y[key(y, m, i)] = values
+        return y, y[key(y, m, i)] + 1
+
+    compiled = cresset.compile(put)
+    for rows, columns, kind in (
+        (4, 6, first),
+        (3, 5, "some"),
+        (1, 7, "some"),
+        (5, 4, "one"),
+        (2, 3, "none"),
+        (2, 9, "some"),
+    ):
+        y, m = torch.randn(rows, columns), torch.rand((rows, columns)[dim]) > 0.4
+        m[:] = m if kind == "some" else False
+        m[0] = kind != "none"
+        i = torch.tensor([0, min(rows, columns) - 1])
+        values = torch.randn(y[key(y, m, i)].shape)
+        assert_same_call(put, compiled, y.requires_grad_(wants), m, i, values)
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["recompiles"]
+
+
+@pytest.mark.parametrize("name", ANYWHERE)
+def test_values_that_want_gradients_and_broadcast(name):
+    key, dim = ANYWHERE[name]
+
+    def put(y, m, i, values):
+        y = y * 2
+        y[key(y, m, i)] = values
+        return y.sin()
+
+    compiled = cresset.compile(put)
+    for rows, columns, one in ((4, 6, True), (3, 5, False), (1, 7, True), (5, 4, True), (3, 3, False)):
+        y, m = torch.randn(rows, columns), torch.rand((rows, columns)[dim]) > 0.4
+        i = torch.tensor([0, min(rows, columns) - 1])
+        shape, found = list(y[key(y, m, i)].shape), []
+        shape[0] = 1 if one else shape[0]
+        given = torch.randn(shape)
+        for f in (put, compiled):
+            leaves = [t.clone().requires_grad_() for t in (y, given)]
+            out = f(leaves[0], m, i, leaves[1])
+            out.sum().backward()
+            found.append((out.detach(), [t.grad for t in leaves]))
+        torch.testing.assert_close(found[1], found[0])
+
+
+BROADCAST = {
+    "product": lambda x, m: x * m.nonzero()[:, 0].float(),
+    "choice": lambda x, m: torch.where(x > 0, x, m.nonzero()[:, 0].float()[None]),
+    "indices": lambda x, m: (m * torch.ones(3, 1))[(x[:3] * 0).long(), m],
+    "written": lambda x, m: torch.zeros(x.shape[0], m.nonzero().shape[0]).add_(x),
+}
+
+
+@pytest.mark.parametrize("name", BROADCAST)
+@pytest.mark.parametrize("wants", [False, True])
+def test_one_column_is_broadcast_to_as_many_as_data_says(name, wants):
+    def f(x, m):
+        return BROADCAST[name](x, m)
+
+    compiled = cresset.compile(f)
+    for rows, columns in ((4, 6), (3, 9), (5, 2), (3, 30)):
+        x = torch.randn(rows, 1)
+        assert_same_call(f, compiled, x.requires_grad_(wants), torch.rand(columns) > 0.5)
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["graph_break_reasons"]

@@ -114,6 +114,34 @@ def test_packed_sequences():
         assert_same(compiled(*given), f(*given))
 
 
+@pytest.mark.parametrize("total", [True, False])
+@pytest.mark.parametrize("layer", LAYERS, ids=["lstm", "gru", "tanh", "relu"])
+def test_packed_sequences_with_gradients_take_the_same_pieces(layer, total):
+    """What data decides is done between the pieces: none of them is for one batch or one length alone."""
+    torch.manual_seed(0)
+    module = layer(4, 6, batch_first=True)
+
+    def f(x, lengths):
+        packed = pack_padded_sequence(x * 2, lengths, batch_first=True, enforce_sorted=False)
+        out, last = module(packed)
+        out, n = pad_packed_sequence(out, batch_first=True, total_length=x.shape[1] if total else None)
+        return out.sin(), n * 2, last
+
+    compiled = cresset.compile(f)
+    pieces = None
+    for lengths in ([3, 1, 2], [5, 2], [4, 4, 4, 1], [2], [7, 1, 1, 3, 6]):
+        given, results = (torch.randn(len(lengths), 7, 4), torch.tensor(lengths)), []
+        for call in (f, compiled):
+            module.zero_grad()
+            out = call(*given)
+            out[0].square().sum().backward()
+            results.append((out, [p.grad.clone() for p in module.parameters()]))
+        assert_same(*results)
+        stats = cresset.stats()
+        assert stats["graphs"] == (pieces or stats["graphs"]) and stats["eager_calls"] == 0, stats["recompiles"]
+        pieces = stats["graphs"]
+
+
 def test_with_gradients():
     torch.manual_seed(0)
     for layer in (nn.LSTM(4, 6), nn.GRU(4, 6)):

@@ -421,3 +421,145 @@ def test_selecting_by_a_tensor_of_one_integer_with_gradients():
         torch.testing.assert_close(found[1], found[0])
     stats = cresset.stats()
     assert stats["graphs"] == 1 and stats["graph_breaks"] == 0 and stats["eager_calls"] == 0, stats
+
+
+# ---- tensors of one integer as bounds of slices
+
+CUT = {
+    "the first": lambda x, n: x[:n] * 2,
+    "the rest": lambda x, n: x[n:].exp(),
+    "between": lambda x, n: (x[1:n], x[-n:] + 1, x[n // 2 : n].sum(0)),
+    "columns": lambda x, n: x[:, n : n + 2] * 2,
+    "exchanged": lambda x, n: torch.cat([x[n:], x[:n]]),
+    "of both": lambda x, n: x[:n, None] - x[None, :n],
+    "of what was cut": lambda x, n: x[::2][:n][:, :n],
+    "segments": lambda x, n: [x[a:b].sum(0) for a, b in zip(n * torch.arange(3), n * torch.arange(1, 4))],
+    "bags": lambda x, n: F.embedding_bag((x[:n, 0] * 9).long().abs() % 5, torch.ones(5, 2), n[None] * 0),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("wants", [False, True])
+def test_tensors_of_one_integer_as_bounds(name, fullgraph, wants):
+    function = CUT[name]
+    compiled = cresset.compile(function, fullgraph=fullgraph)
+    for rows, n in ((5, 3), (7, 2), (4, 4), (6, 1), (5, -2), (3, 9), (3, 0), (1, 1)):
+        if name == "bags" and n == 0:
+            continue
+        assert_same_call(function, compiled, torch.randn(rows, 6).requires_grad_(wants), torch.tensor(n))
+    stats = cresset.stats()
+    assert stats["graphs"] == 1 and stats["graph_breaks"] == 0, (stats["recompiles"], stats["graph_break_reasons"])
+
+
+def test_writing_to_slices_that_tensors_bound():
+    def function(x, n):
+        y = x * 2
+        y[:n] = 0
+        y[:, n:] += 1
+        return y
+
+    compiled = cresset.compile(function)
+    for rows, n in ((5, 3), (7, 2), (4, 4), (6, 1), (5, -2), (3, 9), (3, 0), (1, 1), (0, 0)):
+        assert_same_call(function, compiled, torch.randn(rows, 6), torch.tensor(n))
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["graph_break_reasons"]
+
+
+@pytest.mark.parametrize("first", [4, 1])
+def test_segments_that_lengths_make_with_gradients(first):
+    """There are as many indices as rows to add, which nothing but the addition says."""
+
+    def function(x, lengths):
+        segment = torch.repeat_interleave(torch.arange(lengths.shape[0]), lengths)
+        summed = torch.zeros(lengths.shape[0], x.shape[1]).index_add(0, segment, x)
+        return summed / lengths.clamp(min=1)[:, None], summed.index_copy(0, lengths.new_zeros(1), x[:1])
+
+    compiled = cresset.compile(function)
+    for count in (first, 5, 3, 1, 6, 2):
+        lengths, found = torch.randint(1, 4, (count,)), []
+        given = torch.randn(int(lengths.sum()), 3)
+        for f in (compiled, function):
+            x = given.clone().requires_grad_()
+            out = f(x, lengths)
+            (out[0].sin() + out[1]).sum().backward()
+            found.append((out[0].detach(), out[1].detach(), x.grad))
+        assert_same(found[0], found[1])
+    stats = cresset.stats()
+    assert (stats["graph_breaks"], stats["eager_calls"]) == (0, 0), stats["graph_break_reasons"]
+    assert stats["graphs"] <= (1 if first > 1 else 2), stats["recompiles"]
+
+
+OF_NONE = {
+    "differences": lambda y: (y.diff(dim=0), torch.diff(y, dim=-1)),
+    "dropout": lambda y: (F.dropout(y, 0.5), F.dropout(y, 0.5, training=False)),
+    "padding": lambda y: (F.pad(y, (0, 0, 2, 1)), F.pad(y.t(), (0, 9 - y.shape[0])), F.pad(y, (0, 0, 0, -y.shape[0]))),
+    "written": lambda y: torch.cat([torch.zeros(2, 3), y]).slice_scatter(y, 0, 2),
+    "read": lambda y: torch.zeros(9, 3).slice_scatter(y * 2, 0, 1, y.shape[0] + 1),
+}
+
+
+@pytest.mark.parametrize("first", [4, 0])
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("name", OF_NONE)
+def test_none_at_all_is_no_case_of_its_own(name, wants, first):
+    def f(x):
+        return OF_NONE[name](x[x[:, 0] > 0])
+
+    compiled = cresset.compile(f)
+    for count in (first, 3, 0, 1, 6):
+        given, found = rows(count), []
+        for g in (compiled, f):
+            x = given.clone().requires_grad_(wants)
+            torch.manual_seed(0)
+            out = g(x)
+            if wants:
+                sum(o.sin().sum() for o in (out if isinstance(out, tuple) else (out,))).backward()
+            found.append((out, x.grad))
+        assert_same(found[0], found[1], strides=False)
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["recompiles"]
+
+
+@pytest.mark.parametrize("wants", [False, True])
+def test_what_is_cut_from_one_row_is_no_case_of_its_own(wants):
+    def f(x):
+        return F.pad(x[1:] * 2, (0, 0, 1, 1)), x[:, 1:].exp()
+
+    compiled = cresset.compile(f)
+    for m, n in ((4, 5), (1, 3), (3, 1), (1, 1), (6, 2)):
+        given, found = torch.randn(m, n), []
+        for g in (compiled, f):
+            x = given.clone().requires_grad_(wants)
+            out = g(x)
+            if wants:
+                (out[0].sin().sum() + out[1].sum()).backward()
+            found.append((out, x.grad))
+        assert_same(found[0], found[1], strides=False)
+    assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]
+
+
+@pytest.mark.parametrize("first", [1, 4])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_repetitions_of_each_slice(dtype, first):
+    """One slice is no case of its own; what is repeated by itself keeps its dtype."""
+
+    def f(x, repeats):
+        return (
+            x.repeat_interleave(repeats, 0).sin(),
+            torch.repeat_interleave(repeats) + 1,
+            x[:, 0].repeat_interleave(repeats),
+        )
+
+    compiled = cresset.compile(f)
+    for count in (first, 3, 1, 5, 0):
+        given, repeats, found = torch.randn(count, 3), torch.randint(0, 3, (count,), dtype=dtype), []
+        for g in (compiled, f):
+            x = given.clone().requires_grad_()
+            out = g(x, repeats)
+            (out[0].sum() + out[2].square().sum()).backward()
+            found.append((*out, x.grad))
+        assert_same(found[0], found[1])
+    stats = cresset.stats()
+    assert (stats["graph_breaks"], stats["eager_calls"]) == (0, 0), stats["graph_break_reasons"]
+    assert stats["graphs"] <= (1 if dtype is torch.int64 else 2), stats["recompiles"]

@@ -19,11 +19,15 @@ def linspace(start, end, steps, *, out=None, dtype=None, device=None, **rest):
     """torch.linspace(): the number of steps may be a size, and so may the ends; computed from both ends, as eager does."""
     kind = torch.get_default_dtype() if dtype is None else dtype
     plain = not any(_of_sizes(n) for n in (start, end, steps)) or kind not in (torch.float32, torch.float64)
-    if plain or out is not None or rest or any(type(n) is torch.Tensor for n in (start, end)) or steps < 0:
+    more = any(value and value is not torch.strided for value in rest.values())
+    tensors = [n for n in (start, end) if isinstance(n, torch.Tensor)]
+    usual = all(type(n) is torch.Tensor and n.dim() == 0 and n.dtype is kind and not n.requires_grad for n in tensors)
+    if plain or out is not None or more or not usual or steps < 0:
         given = {"out": out, "dtype": dtype, "device": device, **rest}
         return _torch_linspace(start, end, steps, **{k: v for k, v in given.items() if v is not None})
     place = torch.arange(steps, dtype=kind, device=device)
-    first, last = torch.full((), start, dtype=kind, device=device), torch.full((), end, dtype=kind, device=device)
+    full = functools.partial(torch.full, (), dtype=kind, device=device)
+    first, last = (n if isinstance(n, torch.Tensor) else full(n) for n in (start, end))
     step = (last - first) / torch.sym_max(steps - 1, 1)
     near_first = place < torch.sym_max(steps // 2, 1)
     return torch.where(near_first, first + step * place, last - step * (steps - 1 - place))

@@ -1,6 +1,7 @@
 """Methods of tensors that look for memory or a backend, which trace tensors do not have, and indices that are symbols."""
 
 import builtins
+import types
 import warnings
 
 import torch
@@ -102,8 +103,64 @@ def get_item(tensor, key):
     return NotImplemented if found is None else found[0][found[1]] if found[1] else found[0]
 
 
+def _dims_taken(item):
+    """How many dimensions of a tensor this part of an index is about."""
+    if item is None or item is ...:
+        return 0
+    return item.dim() if isinstance(item, torch.Tensor) and item.dtype is torch.bool else 1
+
+
+def _where_tensors_say(tensor, key):
+    """(What an index selects without its tensors, these as index_put_() takes them, of how many dimensions that is), or
+    None where the index is of another kind."""
+    items = key if isinstance(key, tuple) else (key,)
+    kinds = (int, torch.SymInt, slice, types.EllipsisType, types.NoneType, torch.Tensor)
+    if not all(type(item) in kinds for item in items) or sum(item is ... for item in items) > 1:
+        return None
+    tensors = [item for item in items if isinstance(item, torch.Tensor)]
+    if not tensors or any(t.dim() == 0 or t.dtype not in (torch.bool, torch.int64) for t in tensors):
+        return None
+    rest = tensor.dim() - sum(_dims_taken(item) for item in items)
+    if rest < 0:
+        return None
+    indices = []  # of each dimension of what is selected so far
+    for item in items:
+        if item is ...:
+            indices += [None] * rest
+        elif item is None:
+            tensor = tensor.unsqueeze(len(indices))
+            indices.append(None)
+        elif isinstance(item, slice):
+            tensor = tensor[(slice(None),) * _width(indices) + (item,)]
+            indices.append(None)
+        elif isinstance(item, torch.Tensor):
+            indices.append(item)
+        else:
+            tensor = tensor.select(_width(indices), item)
+    together = max(1 if t.dtype is torch.bool else t.dim() for t in tensors)
+    return tensor, indices, tensor.dim() - sum(_dims_taken(t) for t in tensors) + together
+
+
+def _width(indices):
+    return sum(1 if item is None else _dims_taken(item) for item in indices)
+
+
+def _put(tensor, key, value):
+    """Where tensors say: torch's own code asks whether the values begin with sizes of 1, which it leaves out. The
+    derivative of the values asks, too: it is summed to their sizes."""
+    wants_gradient = value.requires_grad and torch.is_grad_enabled()
+    found = None if wants_gradient else _where_tensors_say(tensor, key)
+    if found is None or value.dim() > found[2]:
+        return False
+    torch.ops.aten.index_put_(found[0], found[1], value)
+    return True
+
+
 def set_item(tensor, key, value):
     """tensor[key] = value, likewise."""
+    of_size = type(value) is torch.Tensor and value.dim() > 0 and type(value.shape[0]) is torch.SymInt
+    if of_size and _put(tensor, key, value):
+        return None
     try:
         found = _select_symbols(tensor, key)
     except IndexError:

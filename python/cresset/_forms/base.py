@@ -52,11 +52,24 @@ def is_symbol(number):
     return type(number) in (torch.SymInt, torch.SymFloat)
 
 
-def holds(condition):
-    """Whether it holds; where only data can tell, it is taken to, which is checked when the program runs."""
-    if type(condition) is torch.SymBool and not condition.node.has_hint():
-        return _C.expect(condition, None)
+def is_of_data(number):
+    """Whether only data knows it."""
+    return type(number) in (torch.SymInt, torch.SymBool) and not number.node.has_hint()
+
+
+def holds(condition, message=None):
+    """Whether it holds; where only data can tell, it is taken to, which is checked when the program runs: else the error
+    that eager raises has this message."""
+    if is_of_data(condition):
+        return _C.expect(condition, None if message is None else lambda: message)
     return bool(condition)
+
+
+def product_of(numbers):
+    out = 1
+    for n in numbers:
+        out = out * n
+    return out
 
 
 def several(value, count):

@@ -114,6 +114,27 @@ def exponential_(self, lambd=1.0):
     return self.copy_(_C.drawn("aten::exponential", self.detach(), lambd))
 
 
+@form(torch.Tensor.log_normal_)
+def log_normal_(self, mean=1.0, std=2.0):
+    if not is_float(self) or not std > 0:
+        return self.log_normal_(mean, std)
+    return self.copy_(_C.drawn("aten::log_normal", self.detach(), mean, std))
+
+
+@form(torch.Tensor.cauchy_)
+def cauchy_(self, median=0.0, sigma=1.0):
+    if not is_float(self) or not sigma > 0:
+        return self.cauchy_(median, sigma)
+    return self.copy_(_C.drawn("aten::cauchy", self.detach(), median, sigma))
+
+
+@form(torch.Tensor.geometric_)
+def geometric_(self, p):
+    if not is_float(self) or not 0 < p < 1:
+        return self.geometric_(p)
+    return self.copy_(_C.drawn("aten::geometric", self.detach(), p))
+
+
 @form(torch.normal)
 def normal(mean, std=1.0, size=None):
     tensors = [n for n in (mean, std) if isinstance(n, torch.Tensor)]

@@ -186,7 +186,69 @@ def vander(x, N=None, increasing=False):
     return out if increasing else out.flip(1)
 
 
+# ---- parts written
+
+
+@form(torch.diagonal_scatter, torch.Tensor.diagonal_scatter)
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    rank = input.dim() if is_dense(input) and is_dense(src) and input.is_contiguous() else 0
+    if not -rank <= dim1 < rank or not -rank <= dim2 < rank or input.dtype != src.dtype:
+        return torch.diagonal_scatter(input, src, offset, dim1, dim2)
+    out = input.clone()
+    part = diagonal_of(out, offset, dim1, dim2)
+    if part.dim() != src.dim() or not all(m == n for m, n in zip(part.shape, src.shape)):
+        return torch.diagonal_scatter(input, src, offset, dim1, dim2)
+    part.copy_(src)
+    return out
+
+
+@form(torch._C._VariableFunctions.block_diag, always=True)
+def block_diag(tensors):
+    """With gradients: ATen's derivative keeps the sizes as numbers."""
+    usual = isinstance(tensors, (list, tuple)) and len(tensors) > 0 and all(is_dense(t) for t in tensors)
+    usual = usual and all(t.dim() <= 2 and t.dtype == tensors[0].dtype for t in tensors)
+    if not usual or not torch.is_grad_enabled() or not any(t.requires_grad for t in tensors):
+        return torch._C._VariableFunctions.block_diag(tensors)
+    blocks = [t if t.dim() == 2 else t.reshape(1, -1) for t in tensors]
+    before, width, rows = 0, sum(t.shape[1] for t in blocks), []
+    for block in blocks:
+        sides = [block.new_zeros(block.shape[0], n) for n in (before, width - before - block.shape[1])]
+        rows.append(torch.cat([sides[0], block, sides[1]], 1))
+        before = before + block.shape[1]
+    return torch.cat(rows)
+
+
+# ---- repetitions
+
+
+def repeats_each(input, repeats, dim):
+    """Whether there is a number of repetitions for each slice. Of one slice, ATen would rather ask whether there is one
+    number for all."""
+    usual = is_dense(input) and is_dense(repeats) and repeats.dim() == 1 and repeats.dtype is torch.int64
+    return usual and type(dim) is int and -input.dim() <= dim < input.dim() and repeats.shape[0] == input.shape[dim]
+
+
+@form(torch.repeat_interleave, torch.Tensor.repeat_interleave, always=True)
+def repeat_interleave(input, repeats, dim=None, *, output_size=None):
+    flat = input.reshape(-1) if dim is None and is_dense(input) and isinstance(repeats, torch.Tensor) else input
+    at = 0 if dim is None else dim
+    if not repeats_each(flat, repeats, at):
+        return torch.repeat_interleave(input, repeats, dim, output_size=output_size)
+    return flat.index_select(at, torch.repeat_interleave(repeats, output_size=output_size))
+
+
 # ---- the rest
+
+
+@form(torch.round, torch.Tensor.round)
+def round(input, *, decimals=0):
+    if not is_float(input) or input.dtype not in (torch.float32, torch.float64):
+        return torch.round(input, decimals=decimals)
+    if decimals >= 0:
+        unit = torch.full((), 10**decimals, dtype=input.dtype)
+        return torch.round(input * unit) / unit
+    unit = torch.full((), 10**-decimals, dtype=input.dtype)
+    return torch.round(input / unit) * unit
 
 
 @form(torch.rot90, torch.Tensor.rot90)

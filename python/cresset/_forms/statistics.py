@@ -5,7 +5,7 @@ import math
 import torch
 
 from .. import _C
-from .base import form, hide, holds, is_dense, is_float, is_symbol
+from .base import form, hide, holds, is_dense, is_float, is_of_data, is_symbol, product_of
 
 # ---- quantiles
 
@@ -52,9 +52,15 @@ def quantile_of(input, q, dim, keepdim, interpolation, without_nan):
 
 
 def form_of_quantile(function, method, without_nan):
+    name = function.__name__
+
     @form(function, method, always=True)
     def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
-        if not is_quantile(input, q, interpolation) or not 0 <= q <= 1 or not holds(input.numel() > 0):
+        if (
+            not is_quantile(input, q, interpolation)
+            or not 0 <= q <= 1
+            or not holds(input.numel() > 0, f"{name}() input tensor must be non-empty")
+        ):
             return function(input, q, dim, keepdim, interpolation=interpolation)
         return quantile_of(input, q, dim, keepdim, interpolation, without_nan)
 
@@ -94,6 +100,68 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     return (rest @ rest.T / (rows.shape[1] - correction)).squeeze()
 
 
+# ---- variances
+
+
+def counted(input, dim):
+    """How many elements of the input are taken together."""
+    dims = range(input.dim()) if dim is None or dim == [] or dim == () else (dim,) if type(dim) is int else dim
+    return product_of(input.shape[d] for d in dims)
+
+
+def is_own_correction(input, dim, correction):
+    """A symbolic one that ATen's operator, or its derivative, would ask for. Where it leaves nothing, eager warns."""
+    if not is_float(input) or not is_symbol(correction):
+        return False
+    wants_gradient = input.requires_grad and torch.is_grad_enabled()
+    return (wants_gradient or type(correction) is torch.SymFloat) and holds(counted(input, dim) > correction)
+
+
+def corrected(variance, input, dim, correction):
+    """The variance of all elements, as an estimate with fewer degrees of freedom."""
+    count = torch.full((), counted(input, dim), dtype=torch.float64)
+    return variance * (count / (count - correction)).to(variance.dtype)
+
+
+@form(torch.var, torch.Tensor.var)
+def var(input, dim=None, *, correction=1, keepdim=False):
+    if not is_own_correction(input, dim, correction):
+        return torch.var(input, dim, correction=correction, keepdim=keepdim)
+    return corrected(torch.var(input, dim, correction=0, keepdim=keepdim), input, dim, correction)
+
+
+variance_of = var
+
+
+@form(torch.std, torch.Tensor.std)
+def std(input, dim=None, *, correction=1, keepdim=False):
+    if not is_own_correction(input, dim, correction):
+        return torch.std(input, dim, correction=correction, keepdim=keepdim)
+    return rooted(variance_of(input, dim, correction=correction, keepdim=keepdim))
+
+
+def rooted(variance):
+    """Where nothing varies, the derivative is 0."""
+    some = variance != 0
+    return torch.where(some, torch.where(some, variance, 1.0).sqrt(), 0.0)
+
+
+@form(torch.var_mean)
+def var_mean(input, dim=None, *, correction=1, keepdim=False):
+    if not is_own_correction(input, dim, correction):
+        return torch.var_mean(input, dim, correction=correction, keepdim=keepdim)
+    variance, mean = torch.var_mean(input, dim, correction=0, keepdim=keepdim)
+    return corrected(variance, input, dim, correction), mean
+
+
+@form(torch.std_mean)
+def std_mean(input, dim=None, *, correction=1, keepdim=False):
+    if not is_own_correction(input, dim, correction):
+        return torch.std_mean(input, dim, correction=correction, keepdim=keepdim)
+    variance, mean = torch.var_mean(input, dim, correction=0, keepdim=keepdim)
+    return rooted(corrected(variance, input, dim, correction)), mean
+
+
 # ---- integrals and differences
 
 
@@ -119,6 +187,18 @@ def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
         given = {"dx": dx} if x is None else {"x": x}
         return torch.cumulative_trapezoid(y, dim=dim, **given)
     return means_of_neighbours(y, dim).cumsum(dim) * dx
+
+
+@form(torch.diff, torch.Tensor.diff, always=True)
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    """Along a length that data gives, which may be 0: of nothing there are no differences."""
+    rank = input.dim() if is_float(input) else 0
+    usual = type(n) is int and n == 1 and prepend is None and append is None and -rank <= dim < rank
+    if not usual or not is_of_data(input.shape[dim]):
+        return torch.diff(input, n, dim, prepend, append)
+    length = input.shape[dim]
+    count = torch.sym_max(length - 1, 0)
+    return input.narrow(dim, length - count, count) - input.narrow(dim, 0, count)
 
 
 def gradient_along(input, dim, step):
@@ -162,6 +242,25 @@ def vsplit(input, sections):
     if not is_dense(input) or not isinstance(sections, (list, tuple)) or input.dim() < 2:
         return torch.vsplit(input, sections)
     return torch.tensor_split(input, sections, dim=0)
+
+
+@form(torch.dsplit, torch.Tensor.dsplit)
+def dsplit(input, sections):
+    if not is_dense(input) or not isinstance(sections, (list, tuple)) or input.dim() < 3:
+        return torch.dsplit(input, sections)
+    return torch.tensor_split(input, sections, dim=2)
+
+
+@form(torch.tensor_split, torch.Tensor.tensor_split, always=True)
+def tensor_split(input, indices_or_sections, dim=0):
+    """Into so many parts: the first ones have one more each where the length leaves a rest, which nobody asks."""
+    n = indices_or_sections
+    if type(n) is not int or n < 1 or not is_dense(input) or not -input.dim() <= dim < input.dim():
+        return torch.tensor_split(input, n, dim)
+    length = input.shape[dim]
+    if type(length) is int:
+        return torch.tensor_split(input, n, dim)
+    return input.split([(length + n - 1 - i) // n for i in range(n)], dim)
 
 
 hide(globals())

@@ -109,7 +109,8 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
 
   Stopwatch watch;
   const std::shared_ptr<sym::ShapeEnv> env = graph->env_ptr();
-  const size_t guards_before = env->guards().size();  // also those of a program on disk that turns out to be no good
+  // Also of a program on disk that turns out to be no good.
+  const Asked before{env->guards().size(), env->assertions().size()};
   const ProgramCache cache(*graph, options);
   if (std::optional<Compiled> kept = cache.load(*graph)) {
     kept->stats.nodes_captured = stats.nodes_captured;
@@ -124,7 +125,7 @@ Result<std::unique_ptr<Deferred>> defer(std::unique_ptr<graph::Graph> graph, con
   CRESSET_TRY(lower::Lowered lowered, lower::lower(*graph, options));
   if (option_flag(Option::VERIFY)) verify_lowered(lowered);
   stats.ms_lower = watch.lap();
-  ProgramCache::Entry entry = cache.entry(stats, *env, guards_before);
+  ProgramCache::Entry entry = cache.entry(stats, *env, before);
   return std::unique_ptr<Deferred>(std::make_unique<Scheduled>(std::move(lowered), stats, std::move(entry)));
 }
 

@@ -17,11 +17,18 @@
 namespace cresset::driver {
 namespace {
 
-// A file begins with a line each for the count of nodes after the passes and the guards that lowering asked for; an
-// empty line ends them.
-std::string header(const Stats& stats, const sym::ShapeEnv& env, size_t guards_before) {
+constexpr std::string_view kAssertion = "assert ";
+
+// A file begins with a line each for the count of nodes after the passes and the guards that lowering asked for, two
+// for what it took for granted of sizes that data gives; an empty line ends them.
+std::string header(const Stats& stats, const sym::ShapeEnv& env, const Asked& before) {
   std::string out = fmt::format("{}\n", stats.nodes_after_passes);
-  for (const sym::GuardFact& guard : env.guards().subspan(guards_before)) out += env.to_string(guard.condition) + '\n';
+  for (const sym::GuardFact& guard : env.guards().subspan(before.guards)) out += env.to_string(guard.condition) + '\n';
+  for (const sym::RuntimeAssertion& assertion : env.assertions().subspan(before.assertions)) {
+    std::string message = assertion.message;
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    out += fmt::format("{}{}\n{}\n", kAssertion, env.to_string(assertion.condition), message);
+  }
   return out + '\n';
 }
 
@@ -34,25 +41,47 @@ std::optional<std::string_view> take_line(std::string_view& text) {
   return line;
 }
 
+// What lowering asked for: a guard, or what it took for granted of sizes that data gives, with what is said where that
+// does not hold.
+struct Line {
+  sym::ExprId condition;
+  std::optional<std::string> message;
+};
+
+std::optional<std::vector<Line>> take_lines(std::string_view& text, sym::ShapeEnv& env, const sym::VarIds& names) {
+  std::vector<Line> out;
+  for (;;) {
+    const std::optional<std::string_view> line = take_line(text);
+    if (!line) return std::nullopt;
+    if (line->empty()) return out;
+    const bool is_assertion = line->starts_with(kAssertion);
+    const Result<sym::ExprId> condition =
+        sym::parse(env.pool(), line->substr(is_assertion ? kAssertion.size() : 0), names);
+    if (!condition.ok()) return std::nullopt;
+    out.push_back({*condition, std::nullopt});
+    if (!is_assertion) continue;
+    const std::optional<std::string_view> message = take_line(text);
+    if (!message) return std::nullopt;
+    out.back().message = std::string(*message);
+  }
+}
+
 // Reads the header; false when the guards do not hold for this call or cannot be read. Then none is recorded: what is
 // lowered instead is not held to the opposite of one that it did not ask for.
 bool take_header(std::string_view& text, sym::ShapeEnv& env, const sym::VarIds& names, Stats& stats) {
   const std::optional<std::string_view> nodes = take_line(text);
   if (!nodes) return false;
   std::from_chars(nodes->data(), nodes->data() + nodes->size(), stats.nodes_after_passes);
-  std::vector<sym::ExprId> guards;
-  for (;;) {
-    const std::optional<std::string_view> line = take_line(text);
-    if (!line) return false;
-    if (line->empty()) break;
-    const Result<sym::ExprId> condition = sym::parse(env.pool(), *line, names);
-    if (!condition.ok()) return false;
-    if (!env.known_true(*condition) && env.hint_or(*condition, 0) == 0) return false;
-    guards.push_back(*condition);
-  }
-  return std::all_of(guards.begin(), guards.end(), [&](sym::ExprId guard) {
-    return env.evaluate(guard, [] { return sym::Reason{}; }).value_or(false);
-  });
+  const std::optional<std::vector<Line>> lines = take_lines(text, env, names);
+  const auto may_hold = [&](const Line& line) {
+    return line.message || env.known_true(line.condition) || env.hint_or(line.condition, 1) != 0;
+  };
+  const auto record = [&](const Line& line) {
+    if (line.message) return env.assume(line.condition, *line.message);
+    return env.evaluate(line.condition, [] { return sym::Reason{}; }).value_or(false);
+  };
+  return lines && std::all_of(lines->begin(), lines->end(), may_hold) &&
+         std::all_of(lines->begin(), lines->end(), record);
 }
 
 }  // namespace
@@ -90,11 +119,11 @@ std::optional<Compiled> ProgramCache::load(const graph::Graph& graph) const {
   return compiled;
 }
 
-ProgramCache::Entry ProgramCache::entry(const Stats& stats, const sym::ShapeEnv& env, size_t guards_before) const {
+ProgramCache::Entry ProgramCache::entry(const Stats& stats, const sym::ShapeEnv& env, const Asked& before) const {
   Entry entry;
   if (path_.empty()) return entry;
   entry.path_ = path_;
-  entry.header_ = header(stats, env, guards_before);
+  entry.header_ = header(stats, env, before);
   entry.names_ = env.names();
   return entry;
 }

@@ -9,14 +9,19 @@
 
 namespace cresset::driver {
 
+// How many guards and assertions there are of a graph's sizes.
+struct Asked {
+  size_t guards, assertions;
+};
+
 class ProgramCache {
  public:
   // Of a captured graph, before passes. Does nothing when the disk cache is off, or when kernels are to be logged.
   ProgramCache(const graph::Graph& graph, const Options& options);
 
-  // Guards that lowering asked for are asked again. nullopt: there is no such program.
+  // Guards and assertions that lowering asked for are asked again. nullopt: there is no such program.
   std::optional<Compiled> load(const graph::Graph& graph) const;
-  // What the program that the graph was lowered to is kept with. `guards_before`: how many guards the graph had then.
+  // What the program that the graph was lowered to is kept with. `before`: of the graph, before it was lowered.
   class Entry {
    public:
     void store(const Compiled& compiled) const;
@@ -26,7 +31,7 @@ class ProgramCache {
     std::string path_, header_;
     sym::VarNames names_;
   };
-  Entry entry(const Stats& stats, const sym::ShapeEnv& env, size_t guards_before) const;
+  Entry entry(const Stats& stats, const sym::ShapeEnv& env, const Asked& before) const;
 
   const std::string& path() const { return path_; }  // empty: off
 

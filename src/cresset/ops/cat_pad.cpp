@@ -65,8 +65,6 @@ Result<Types> pad_shape(ShapeContext& shapes, const OpArgs& args) {
     const ExprId cut_off = pool.add(pool.min(pad.before, zero), pool.min(pad.after, zero));  // before anything is added
     if (!shapes.require(pool.ge(pool.add(self.sizes[dim], cut_off), zero)))
       return shapes.invalid("more is cut off than there is");
-    // Where indices are clamped (element_where), there must be an element to clamp to: none at all is told apart.
-    if (sizes[dim] != self.sizes[dim]) shapes.require(pool.ge(self.sizes[dim], pool.constant(1)));
   }
   TensorType out = with_shape(self, sizes, self.strides);
   // What only cuts keeps its strides' order. Most often both are the same, and how much is padded need not be known.
@@ -286,10 +284,7 @@ Result<Types> slice_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
   for (size_t i = 0; i < self.rank(); ++i)
     if (!shapes.require_equal(src.sizes[i], i == size_t(dim) ? bounds.length : self.sizes[i]))
       return shapes.invalid("the source's shape does not fit the slice");
-  // Nothing is read of an empty slice, which is told apart; one of everything is empty where there is nothing to
-  // compute.
-  const bool whole = shapes.env().known_equal(bounds.length, self.sizes[size_t(dim)]);
-  if (!whole) shapes.require(shapes.pool().ge(bounds.length, shapes.pool().constant(1)));
+  // Of an empty slice nothing is read: no index is inside of it (element_where).
   return scattered(shapes, self, src);
 }
 

@@ -89,6 +89,9 @@ std::optional<ExprId> broadcast_size(ShapeContext& shapes, ExprId a, ExprId b) {
     if (*ha == 1 && shapes.decide(pool.eq(a, one))) return b;
     if (*hb == 1 && shapes.decide(pool.eq(b, one))) return a;
   }
+  // Beside a size that data gives, 1 is one that is broadcast: equal it would be by chance alone.
+  if (ha == 1 && !hb && shapes.decide(pool.eq(a, one))) return b;
+  if (hb == 1 && !ha && shapes.decide(pool.eq(b, one))) return a;
   // What was cut from a size that data gives, x[:1], has one element where there are any.
   const auto at_most_one = [&](ExprId e) { return !env.hint(e) && env.range(e).hi == 1; };
   if (at_most_one(b) && !at_most_one(a) && shapes.require(pool.eq(b, one))) return a;
@@ -135,8 +138,13 @@ Fallback ShapeContext::unsupported(std::string why) const {
 
 ScalarId ElementContext::element_where(ScalarId, ValueId value, const std::vector<ExprId>& index) {
   std::vector<ExprId> inside = index;
+  const TensorType& type = graph().type(value);
   for (size_t i = 0; i < inside.size(); ++i) {
-    const ExprId last = pool().sub(graph().type(value).sizes[i], pool().constant(1));
+    if (env().known_equal(type.sizes[i], pool().constant(0))) {
+      const DType dtype = compute_dtype(type.dtype);
+      return is_float(dtype) ? scalars().constant(dtype, 0) : scalars().constant_int(dtype, 0);
+    }
+    const ExprId last = pool().sub(type.sizes[i], pool().constant(1));
     inside[i] = env().simplify(pool().min(pool().max(inside[i], pool().constant(0)), last));
   }
   return element(value, inside);

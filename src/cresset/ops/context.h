@@ -117,7 +117,7 @@ class ElementContext {
   // The element of `value` at `index` (one expression a dimension), as a scalar of compute_dtype(value's dtype).
   virtual loop::ScalarId element(graph::ValueId value, const std::vector<sym::ExprId>& index) = 0;
   // The element where the bool `condition` holds. Elsewhere `index` may lie outside the value: nothing is read there
-  // and the result is unspecified. Unless overridden, by clamping the index: the value must not be empty then.
+  // and the result is unspecified. Unless overridden, by clamping the index; 0 where there is no element at all.
   virtual loop::ScalarId element_where(loop::ScalarId condition, graph::ValueId value,
                                        const std::vector<sym::ExprId>& index);
   virtual loop::ScalarBuilder& scalars() = 0;

@@ -19,6 +19,16 @@ Result<Types> along_dim_shape(ShapeContext& shapes, const OpArgs& args) {
   return row_major_shape(shapes, args);
 }
 
+// index_add, index_copy: as many indices as the source has slices.
+Result<Types> slices_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &index = args.tensor(2), &source = args.tensor(3);
+  CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), args.tensor(0).rank()));
+  const bool is_usual = index.rank() == 1 && source.rank() == args.tensor(0).rank() && source.rank() > 0;
+  if (is_usual && !shapes.require_equal(index.sizes[0], source.sizes[static_cast<size_t>(dim)]))
+    return shapes.invalid("as many indices as slices are needed");
+  return row_major_shape(shapes, args);
+}
+
 // Others clone the tensor and write into the clone.
 Result<Types> cloned_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& self = args.tensor(0);
@@ -77,11 +87,11 @@ constexpr OpDef kRows[] = {
      .starts_as_first = true},
     {.schema = "aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
      .op_class = kExtern,
-     .shape = along_dim_shape<1>,
+     .shape = slices_shape,
      .starts_as_first = true},
     {.schema = "aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
      .op_class = kExtern,
-     .shape = along_dim_shape<1>,
+     .shape = slices_shape,
      .starts_as_first = true},
     {.schema = "aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
      .op_class = kExtern,

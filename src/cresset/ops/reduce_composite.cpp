@@ -62,6 +62,7 @@ Result<Types> variance_shape(ShapeContext& shapes, const OpArgs& args) {
 Result<graph::Arg> degrees_of_freedom(Compose& c, const OpArgs& args, ExprId count) {
   const double correction = args.is_none(2) ? 1.0 : constant_number(args.graph(), args[2]).value();
   sym::ExprPool& pool = c.pool();
+  if (std::isinf(correction)) return graph::Arg(std::max(0.0, -correction));
   if (correction == std::floor(correction)) {
     const ExprId left = pool.sub(count, pool.constant(static_cast<int64_t>(correction)));
     return graph::Arg(pool.max(left, pool.constant(0)));

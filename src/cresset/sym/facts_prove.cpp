@@ -5,6 +5,7 @@
 
 #include "sym/arith.h"
 #include "sym/facts.h"
+#include "sym/shifted_sum.h"
 
 namespace cresset::sym {
 namespace {
@@ -66,9 +67,10 @@ bool Facts::search(ExprId sum, int64_t bound, int depth) {
   proof_goals_.push_back(sum);
   Memo& m = memo(sum);
   m.failed_at = epoch_, m.failed = bound, m.failed_depth = depth;  // and so not met again below itself
-  const bool held = prove_by_factoring(sum, bound) || prove_by_extents(sum, bound, depth) ||
-                    prove_by_floors(sum, bound, depth) || prove_by_cases(sum, bound, depth) ||
-                    prove_by_bounds(sum, bound, depth);
+  const auto least = [this](ExprId atom) { return range_of(atom).lo; };
+  const bool held = prove_by_factoring(sum, bound) || falls_from(pool_, terms, bound, least) ||
+                    prove_by_extents(sum, bound, depth) || prove_by_floors(sum, bound, depth) ||
+                    prove_by_cases(sum, bound, depth) || prove_by_bounds(sum, bound, depth);
   if (!held) return false;
   Memo& proved = memo(sum);
   proved.proved = std::min(proved.proved, bound);

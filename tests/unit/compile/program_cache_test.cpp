@@ -7,13 +7,17 @@
 namespace cresset::test {
 namespace {
 
-driver::Compiled compiled_layer(GraphFixture& f) {
+void make_layer(GraphFixture& f) {
   const ExprId b = f.size("B", 3), s = f.size("S", 5), h = f.number(16);
   const ValueId x = f.input({b, s, h}), weight = f.input({h, h}), bias = f.input({h}), gain = f.input({h});
   const ValueId flat = f.view(x, {f.env->pool().mul(b, s), h});
   const ValueId product = f.call("aten::addmm", {bias, flat, f.call("aten::t", weight), f.number(1), f.number(1)});
   f.graph->outputs = {f.layer_norm(f.gelu(f.view(product, {b, s, h})), h, gain, bias)};
   f.env->name_by_source();
+}
+
+driver::Compiled compiled_layer(GraphFixture& f) {
+  make_layer(f);
   Result<driver::Compiled> compiled = driver::compile(std::move(f.graph), driver::Options{});
   CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
   return *std::move(compiled);
@@ -66,6 +70,30 @@ TEST(ProgramBytes, ChangedBytesDoNoHarm) {
     changed[random() % changed.size()] = static_cast<char>(random() % 2);
     if (const auto loaded = read(changed, env->names())) (void)runtime::verify(loaded->program);
   }
+}
+
+TEST(ProgramCache, AProgramFromDiskAssertsWhatLoweringTookForGranted) {
+  GraphFixture first, second;
+  make_layer(first);
+  make_layer(second);
+  const driver::ProgramCache cache(*first.graph, driver::Options{});
+  if (cache.path().empty()) GTEST_SKIP() << "nothing is kept on disk";
+  const std::shared_ptr<sym::ShapeEnv> env = first.env;
+  const driver::Asked before{env->guards().size(), env->assertions().size()};
+  const auto is_some = [](sym::ShapeEnv& of) {
+    return of.pool().ge(of.pool().var(of.symbols()[0].var), of.pool().constant(1));
+  };
+  ASSERT_TRUE(env->assume(is_some(*env), "there are rows,\nas lowering says"));
+  const driver::ProgramCache::Entry entry = cache.entry({}, *env, before);
+  Result<driver::Compiled> compiled = driver::compile(std::move(first.graph), driver::Options{});
+  ASSERT_TRUE(compiled.ok());
+  entry.store(*compiled);
+  const driver::ProgramCache again(*second.graph, driver::Options{});
+  ASSERT_EQ(again.path(), cache.path());
+  ASSERT_TRUE(again.load(*second.graph).has_value());
+  ASSERT_EQ(second.env->assertions().size(), 1u);
+  EXPECT_EQ(second.env->assertions()[0].condition, is_some(*second.env));
+  EXPECT_EQ(second.env->assertions()[0].message, "there are rows, as lowering says");
 }
 
 }  // namespace

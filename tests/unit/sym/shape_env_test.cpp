@@ -84,6 +84,20 @@ TEST_F(ShapeEnvTest, QuotientsAreGeneralSizesToo) {
   EXPECT_THAT(env_.guards(), IsEmpty());
 }
 
+TEST_F(ShapeEnvTest, ProductsAreComparedAboveTheirLeastValues) {
+  size("s0", 2), size("s1", 4), size("s2", 5);
+  const auto general = [&](const char* text) { return known_for_general_sizes(env_, (*this)(text)); };
+  EXPECT_EQ(general("s1*s2 + 2 <= s0 + s0*s1*s2"), true);
+  EXPECT_EQ(general("s0 + s0*s1*s2 == s1*s2 + 1"), false);
+  EXPECT_EQ(general("s0*(s1 + s2) == s1 + s2"), false);
+  EXPECT_EQ(general("s0 + s0*(s1 // 4)*(s2 // 4) == (s1 // 4)*(s2 // 4) + 1"), false);
+  EXPECT_EQ(general("s0*s1 >= s0 + s1 + 1"), std::nullopt);   // not of 2 and 2
+  EXPECT_EQ(known("s0 + s0*s1*s2 >= s1*s2 + 1"), "unknown");  // not of 0
+  ask("s0 >= 1");
+  EXPECT_EQ(known("s0 + s0*s1*s2 >= s1*s2 + 1"), "true");
+  EXPECT_EQ(known("s0 + s0*s1*s2 >= s1*s2 + 2"), "unknown");
+}
+
 TEST_F(ShapeEnvTest, ExclusionsInEitherOrderMoveTheRange) {
   size("s0", 8);
   ask("s0 != 1");
