@@ -21,6 +21,7 @@ _type, _is_subclass = builtins.type, builtins.type.__subclasscheck__
 _add_note = BaseException.add_note
 _warn = warnings.warn_explicit
 _nothing = object()
+_format, _str_of_object = builtins.format, object.__str__
 _int, _bool, _float, _whole = builtins.int, builtins.bool, builtins.float, builtins.int.__int__
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
@@ -156,11 +157,28 @@ def _text_by(method, thing):
 
 
 def str_of(thing, /):
-    return _text_by("__str__", thing)
+    return _text_by("__repr__" if _type(thing).__str__ is _str_of_object else "__str__", thing)
 
 
 def repr_of(thing, /):
     return _text_by("__repr__", thing)
+
+
+def format_by_class(thing, spec="", /):
+    text = _type(thing).__format__(thing, spec)
+    if not _is_instance(text, str):
+        raise TypeError(f"__format__ must return a str, not {_type(text).__name__}")
+    return text
+
+
+def formatted_str_of(thing, spec="", /):
+    text = str_of(thing)
+    return _format(text, spec) if spec else text
+
+
+def formatted_repr_of(thing, spec="", /):
+    text = repr_of(thing)
+    return _format(text, spec) if spec else text
 
 
 def sort_by(items, /, *, key=None, reverse=False):

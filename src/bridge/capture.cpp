@@ -43,10 +43,22 @@ void abort_capture(std::string why) {
 
 Capture* Capture::current() { return current_capture; }
 
+// Inference mode is a matter of keys, as well: a piece that began inside of a region of it may leave it, or enter one
+// that a later piece leaves. Of the scopes of this thread, from the outermost:
+static thread_local std::vector<bool> inference_at_begin;
+
+static void follow_inference_mode(c10::impl::LocalDispatchKeySet& keys) {
+  const bool on = c10::InferenceMode::is_enabled();
+  constexpr c10::DispatchKey kInPlace = c10::DispatchKey::ADInplaceOrView;
+  keys.included_ = on ? keys.included_.remove(kInPlace) : keys.included_.add(kInPlace);
+  keys.excluded_ = on ? keys.excluded_ | c10::autograd_dispatch_keyset : keys.excluded_ - c10::autograd_dispatch_keyset;
+}
+
 Capture::Scope::Scope(Capture& capture)
     : previous_(current_capture),
       saved_(c10::impl::tls_local_dispatch_key_set()),
       autocast_cache_(at::autocast::is_autocast_cache_enabled()) {
+  inference_at_begin.push_back(c10::InferenceMode::is_enabled());
   current_capture = &capture;
   // Autocast would keep casts of parameters in a process-wide cache, and find real ones there.
   at::autocast::set_autocast_cache_enabled(false);
@@ -56,6 +68,9 @@ Capture::Scope::Scope(Capture& capture)
 // Whether autocast is on is a matter of excluded keys, too, and the program's: a piece that began inside of a region of
 // autocast leaves it.
 Capture::Scope::~Scope() {
+  const bool in_inference = inference_at_begin.back();
+  inference_at_begin.pop_back();
+  if (in_inference != c10::InferenceMode::is_enabled()) follow_inference_mode(saved_);
   const c10::DispatchKeySet now = c10::impl::tls_local_dispatch_key_set().excluded_ & c10::autocast_dispatch_keyset;
   saved_.excluded_ = (saved_.excluded_ - c10::autocast_dispatch_keyset) | now;
   c10::impl::_force_tls_local_dispatch_key_set(saved_);

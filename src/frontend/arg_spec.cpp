@@ -151,7 +151,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   const bool in_frames = same_at_every_call != nullptr;
   const bool opaque = not_looked_into != nullptr && !PyTuple_Check(object) && is_structure(object) &&
                       std::find(not_looked_into->begin(), not_looked_into->end(), spec.path) != not_looked_into->end();
-  if (opaque) {
+  if (opaque || (in_frames && is_inference_region(object))) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::Opaque;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
@@ -168,7 +168,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     spec.kind = ArgSpec::Kind::Text;
     spec.looked = unlooked_texts == nullptr ||
                   std::find(unlooked_texts->begin(), unlooked_texts->end(), spec.path) == unlooked_texts->end();
-  } else if (is_value(object)) {
+  } else if (is_value(object) && !(any_object_ && can_be_opaque(object) && varies(spec.path))) {
     spec.object = PyRef::borrow(object);
   } else if (is_any_tuple(object)) {
     spec.kind = ArgSpec::Kind::Tuple;
@@ -199,7 +199,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     spec.object = node.context;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node.children.get()); ++i)
       child(PyTuple_GET_ITEM(node.children.get(), i), "[" + std::to_string(i) + "]");
-  } else if (any_object_ && !is_identity(object) && (in_frames || varies(spec.path)) && is_foreign(object)) {
+  } else if (any_object_ && !is_identity(object) && (in_frames || varies(spec.path)) && can_be_opaque(object)) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::Opaque;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));

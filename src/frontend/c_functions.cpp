@@ -153,6 +153,16 @@ bool is_function_of_torch(PyObject* callable, const char* name, std::string_view
   return found.get() == callable;
 }
 
+// all(x > 0), max(losses): tensors are asked for their truth, one after another.
+bool asks_tensors(std::string_view name, PyObject* const* args, Py_ssize_t nargs) {
+  static const Names kAsking = {"any", "all", "max", "min", "sorted"};
+  if (kAsking.count(name) == 0 || nargs == 0) return false;
+  if (std::any_of(args, args + nargs, is_tensor)) return true;
+  if (!PyList_CheckExact(args[0]) && !PyTuple_CheckExact(args[0])) return false;
+  PyObject** const items = PySequence_Fast_ITEMS(args[0]);
+  return std::any_of(items, items + PySequence_Fast_GET_SIZE(args[0]), is_tensor);
+}
+
 CCall function_of(PyObject* callable, const char* name, PyObject* const* args, Py_ssize_t nargs) {
   const std::string module = module_of(callable);
   CCall call{CEffect::Reads, nullptr, name, 0};
@@ -160,7 +170,7 @@ CCall function_of(PyObject* callable, const char* name, PyObject* const* args, P
   if (module == "builtins") {
     if (n == "getattr" || n == "hasattr") call.effect = CEffect::GetsAttribute;
     if (n == "setattr" || n == "delattr") call.effect = CEffect::SetsAttribute;
-    if (kOutsideBuiltins.count(n) != 0) call.effect = CEffect::Outside;
+    if (kOutsideBuiltins.count(n) != 0 || asks_tensors(n, args, nargs)) call.effect = CEffect::Outside;
     return call;
   }
   if (is_function_of_torch(callable, name, module))

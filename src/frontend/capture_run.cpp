@@ -6,6 +6,8 @@
 #include <torch/csrc/utils/python_symnode.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
 
 #include "base/log.h"
 #include "bridge/capture_kernel.h"
@@ -153,6 +155,7 @@ Frames frames_after(CressetActivation* activation, bool is_truth, std::string* w
 class CaptureRun final : public PieceMaker {
  public:
   CaptureRun(const CaptureRequest& request, bool ages_known) : request_(request) {
+    enter_inference_apart(request.inference_apart);
     if (request.options.evaluate) session_ = std::make_unique<Session>(*this);
     if (session_ != nullptr && ages_known) session_->know_ages();
   }
@@ -428,7 +431,7 @@ class CaptureRun final : public PieceMaker {
       PyErr_Clear();
       obstacle = "its state cannot be read";
     }
-    if (!obstacle.empty() && !request_.options.fullgraph && leave_whole(cresset_eval_current()))
+    if (!obstacle.empty() && !request_.options.fullgraph && leaves_whole(obstacle))
       piece_->variant()->raised = true;  // the next call is captured anew
     if (!obstacle.empty()) {
       piece_->variant()->next = {};
@@ -460,8 +463,37 @@ class CaptureRun final : public PieceMaker {
     return true;
   }
 
+  // Whether a call around it is left whole from now on, where the piece could not end.
+  bool leaves_whole(const std::string& obstacle) {
+    const CressetActivation* at = cresset_eval_current();
+    if (leave_whole(at)) return true;
+    if (obstacle == kInOperation) return leave_whole_at(at);
+    const Variant& variant = *piece_->variant();
+    if (obstacle == kInModes && variant.after.inference_mode != variant.state.inference_mode)
+      return !std::exchange(request_.inference_apart, true);
+    if (closed_frame_ <= 0) return false;
+    for (int i = frame_count_ - closed_frame_; i > 0 && at != nullptr; --i) at = at->caller;
+    return leave_whole_at(at);
+  }
+
+  // Of all frames; remembers which one holds what cannot be rebuilt.
+  Recipe build_frames(PyObject* contents) {
+    frame_count_ = static_cast<int>(PyTuple_GET_SIZE(contents));
+    RecipeBuilder& recipes = piece_->recipes();
+    try {
+      return recipes.build(contents, "frames");
+    } catch (const UnsupportedResult& e) {
+      // An address that copy.deepcopy() knows an object by; what other objects are depends on when they die.
+      const bool is_address = e.type_name.starts_with("int");
+      if (is_address && e.path.starts_with("frames["))
+        closed_frame_ = std::atoi(e.path.c_str() + std::strlen("frames["));
+      throw;
+    }
+  }
+
   // Recipes for the frames and the operation; or why there are none.
   std::string make_break() {
+    closed_frame_ = -1;
     Variant& variant = *piece_->variant();
     const InProgress& op = session_->in_progress();
     if (request_.options.fullgraph) return "fullgraph=True";
@@ -470,7 +502,7 @@ class CaptureRun final : public PieceMaker {
     if (!session_->refusal().empty()) return session_->refusal();
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
-      return "in the middle of an operation of the interpreter";
+      return kInOperation;
     if (session_->has_ended()) return "when the program has ended, and what it held dies";
     if (op.in_transform) return "inside a transform of torch.func, or a level of torch.autograd.forward_ad";
     if (op.uses_up) return "the operation in progress has begun to use up what it was given";
@@ -481,7 +513,7 @@ class CaptureRun final : public PieceMaker {
     if (!frames.contents) return why;
     const SeeRunning running(frames.running);
     variant.after = op.state;
-    if (!variant.after.reachable_from(variant.state)) return "inside a change of torch's modes";
+    if (!variant.after.reachable_from(variant.state)) return kInModes;
     piece_->begin_recipes(session_.get());
     RecipeBuilder& recipes = piece_->recipes();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames.contents.get()); ++i)
@@ -491,7 +523,7 @@ class CaptureRun final : public PieceMaker {
     variant.next.operation = op.kept();
     try {
       variant.effects = effects_of(recipes);
-      variant.next.frames = recipes.build(frames.contents.get(), "frames");
+      variant.next.frames = build_frames(frames.contents.get());
       for (const PyRef& operand : variant.next.operation.operands)
         variant.next.operands.push_back(recipes.build(operand.get(), "operand"));
       build_fates();
@@ -609,29 +641,6 @@ class CaptureRun final : public PieceMaker {
     return variant == nullptr || !raised || !holds_symbol(variant->kwargs) ? variant : make(false);
   }
 
-  // Live frames go on with the symbols that take part in the new piece. `given`: `contents`, with symbols.
-  static void put_into_frames(CressetActivation* innermost, PyObject* given, PyObject* contents) {
-    if (given == contents) return;
-    Py_ssize_t i = PyTuple_GET_SIZE(contents);
-    for (CressetActivation* a = innermost; a != nullptr && i-- > 0; a = a->caller) {
-      CressetFrameImage image;
-      cresset_eval_image(a, CRESSET_BEFORE, &image);
-      if (a->is_generator) continue;  // they are in its frame already
-      const auto put = [&](PyObject** places, Py_ssize_t part) {
-        PyObject* now = PyTuple_GET_ITEM(PyTuple_GET_ITEM(given, i), part);
-        PyObject* then = PyTuple_GET_ITEM(PyTuple_GET_ITEM(contents, i), part);
-        for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(now); ++j) {
-          PyObject* value = PyTuple_GET_ITEM(now, j);
-          if (value == PyTuple_GET_ITEM(then, j)) continue;
-          PyObject* old = std::exchange(places[j], Py_NewRef(value));
-          Py_DECREF(old);
-        }
-      };
-      put(image.slots, 2);
-      put(image.stack, 3);
-    }
-  }
-
   // ---- Symbolic numbers
 
   // The values that were written are plain numbers from now on, as they are in later calls.
@@ -673,7 +682,10 @@ class CaptureRun final : public PieceMaker {
   static constexpr int kMostRepeated = 1024;
   int repeated_ = 0;          // pieces that only lead to what follows them
   bool is_repeated_ = false;  // the open piece
-  bool stopped_ = false;      // the rest runs natively
+  static constexpr const char* kInModes = "inside a change of torch's modes";
+  static constexpr const char* kInOperation = "in the middle of an operation of the interpreter";
+  int closed_frame_ = -1, frame_count_ = 0;  // which of the frames kept the piece from ending
+  bool stopped_ = false;                     // the rest runs natively
   CaptureTime time_;
   std::optional<PendingError> misuse_;
 };
@@ -740,12 +752,14 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   SpecBuilder builder(options.dynamic && numbers ? &last.point->varying.ints : nullptr, /*any_object=*/true);
   builder.same_at_every_call = [&](PyObject* object) { return constants.count(object) != 0; };
   builder.unlooked_texts = &last.point->varying.texts;
+  builder.varying_objects = &last.point->varying.objects;
   auto variant = std::make_shared<Variant>();
   variant->state = state;
   try {
     variant->args = builder.build(frames, "frames");
     variant->kwargs = builder.build(kwargs, "");
     builder.same_at_every_call = nullptr;
+    builder.varying_objects = nullptr;
     take_state(variant->facts, last.point->varying, builder, options.dynamic);
   } catch (const UnsupportedArgument& e) {
     CRESSET_LOG(Recompiles, "no piece can begin at " + last.point->place.text() + ": " + e.path + " of type " +
@@ -760,7 +774,12 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
 PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
   const Capturing now;
   const NoCollection no_collection;
-  return CaptureRun(request, no_collection.ages_known()).call(std::move(variant), args, kwargs);
+  CaptureRun run(request, no_collection.ages_known());
+  // One that is advanced has the call run eagerly, whatever came before.
+  const auto is_generator = [](PyObject* arg) { return PyGen_CheckExact(arg) != 0; };
+  PyObject** const given = PySequence_Fast_ITEMS(args);
+  if (std::any_of(given, given + PyTuple_GET_SIZE(args), is_generator)) enter_inference_apart(false);
+  return run.call(std::move(variant), args, kwargs);
 }
 
 PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant,

@@ -13,6 +13,7 @@ struct CaptureRequest {
   TorchState state;           // when the call began
   const ModuleGuards& names;  // of parameters
   Points& points;             // of the function; new ones are added
+  bool& inference_apart;      // of the function (left_whole.h)
   bridge::CaptureTurn& turn;  // taken; given back as soon as nothing is captured any more
 };
 

@@ -379,7 +379,7 @@ std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const To
 }
 
 CaptureRequest CompiledFunction::request(const ModuleGuards& names, bridge::CaptureTurn& turn) {
-  return {function_.get(), name(), options_, profile_.get(), TorchState::now(), names, points_, turn};
+  return {function_.get(), name(), options_, profile_.get(), TorchState::now(), names, points_, inference_apart_, turn};
 }
 
 PyObject* CompiledFunction::refuse_break(const Variant& variant) const {

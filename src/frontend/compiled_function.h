@@ -101,6 +101,7 @@ class CompiledFunction {
   Variants variants_;
   std::vector<RejectedSizes> rejected_;
   Points points_;
+  bool inference_apart_ = false;
   Varying varying_;
   CallHints hints_;
   Misses misses_;

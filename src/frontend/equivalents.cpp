@@ -126,6 +126,15 @@ PyObject* consumer_for(const CressetCall& call) {
   return callable == reduce && is_of_program(first) ? consumer.function : nullptr;
 }
 
+// Whether a class says in Python what one of these methods gives. object's __str__ asks for the repr.
+bool has_text_of(PyTypeObject* type, bool of_str) {
+  static PyObject* const name = PyUnicode_InternFromString("__str__");
+  if (!is_heap_type(type)) return false;
+  if (!of_str) return has_method(type, "__repr__");
+  return has_method(type, "__str__") ||
+         (_PyType_Lookup(type, name) == _PyType_Lookup(&PyBaseObject_Type, name) && has_method(type, "__repr__"));
+}
+
 // str(thing) and repr(thing), where the thing's class says in Python what they are.
 PyObject* text_maker_for(const CressetCall& call) {
   static PyObject* const repr = module_attribute("builtins", "repr");
@@ -136,7 +145,7 @@ PyObject* text_maker_for(const CressetCall& call) {
   static PyObject *const str_of = module_attribute("cresset._equivalents", "str_of"), *const repr_of = module_attribute(
                                                                                           "cresset._equivalents",
                                                                                           "repr_of");
-  return has_method(Py_TYPE(thing), of_str ? "__str__" : "__repr__") ? (of_str ? str_of : repr_of) : nullptr;
+  return has_text_of(Py_TYPE(thing), of_str) ? (of_str ? str_of : repr_of) : nullptr;
 }
 
 // Whether the value of the call in progress is iterated over, at once, and by nobody but the evaluator.
@@ -266,6 +275,21 @@ PyObject* next_item_of(PyObject* iterator) {
                          *const of_filter = module_attribute("cresset._equivalents", "next_of_filter"),
                          *const of_zip = module_attribute("cresset._equivalents", "next_of_zip");
   return Py_IS_TYPE(iterator, &PyMap_Type) ? of_map : Py_IS_TYPE(iterator, &PyFilter_Type) ? of_filter : of_zip;
+}
+
+PyObject* formatter_of(const CressetOperator& op) {
+  if (op.kind != CRESSET_OP_FORMAT || op.operation == 'a') return nullptr;
+  PyTypeObject* const type = Py_TYPE(op.operands[0]);
+  if (!is_heap_type(type) || is_tensor(op.operands[0]) || is_symbolic_number(op.operands[0])) return nullptr;
+  static PyObject* const name = PyUnicode_InternFromString("__format__");
+  static PyObject *const by_class = module_attribute("cresset._equivalents", "format_by_class"),
+                         *const of_str = module_attribute("cresset._equivalents", "formatted_str_of"),
+                         *const of_repr = module_attribute("cresset._equivalents", "formatted_repr_of");
+  if (op.operation == 'r') return has_text_of(type, /*of_str=*/false) ? of_repr : nullptr;
+  if (op.operation == 0 && has_method(type, "__format__")) return by_class;
+  if (op.operation == 0 && _PyType_Lookup(type, name) != _PyType_Lookup(&PyBaseObject_Type, name)) return nullptr;
+  const bool takes_spec = op.operation == 's' || op.operands[1] == nullptr;  // object.__format__ refuses any
+  return takes_spec && has_text_of(type, /*of_str=*/true) ? of_str : nullptr;
 }
 
 PyRef maker_of_instance(const CressetCall& call) {

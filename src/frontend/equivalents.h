@@ -25,6 +25,10 @@ PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& c
 // What gives the next item of a builtin iterator that runs code of the program for it; nullptr for others.
 PyObject* next_item_of(PyObject* iterator);
 
+// Of f"{value!r:spec}", where the value's class says in Python what its text is: what is evaluated instead, with the
+// value and the spec, if there is one. nullptr for others.
+PyObject* formatter_of(const CressetOperator& op);
+
 // Of a call of a class whose __new__ is a function of the program: what makes the instance, to be called with the same
 // arguments. Empty for others.
 PyRef maker_of_instance(const CressetCall& call);

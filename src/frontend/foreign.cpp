@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "frontend/py_objects.h"
+#include "frontend/value_objects.h"
 
 namespace cresset::frontend {
 namespace {
@@ -121,6 +122,17 @@ int take_any(PyObject* object, void* held) {
 bool is_foreign(PyObject* object) {
   if (is_plain_tensor(object) || is_numpy_scalar(object)) return false;
   return PyWeakref_CheckProxy(object) || is_foreign_type(Py_TYPE(object));
+}
+
+bool is_inference_region(PyObject* object) {
+  static PyObject* const region = module_attribute("torch._C", "_InferenceMode");
+  return (PyObject*)Py_TYPE(object) == region;
+}
+
+bool can_be_opaque(PyObject* object) {
+  if (is_plain_tensor(object)) return false;
+  if (is_numpy_scalar(object)) return !std::string_view(Py_TYPE(object)->tp_name).starts_with("numpy.bool");
+  return is_library_value(object) || is_foreign(object) || is_inference_region(object);
 }
 
 static bool holds_any(PyObject* container, const std::function<bool(PyObject*)>& is, int depth) {

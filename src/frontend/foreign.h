@@ -11,6 +11,12 @@ namespace cresset::frontend {
 // False for what never changes and for what facts speak of: instances of Python classes, containers, functions, ...
 bool is_foreign(PyObject* object);
 
+// Whether it can be handed on unseen where it is another one at each call: those, and values that C code alone computes
+// with (numpy's numbers, decimals, dates), of which facts speak while they are the same.
+bool can_be_opaque(PyObject* object);
+// A guard of torch's in C++, which a native stretch has entered and will leave.
+bool is_inference_region(PyObject* object);
+
 // Whether `is` holds for something in a tuple, list, slice or dict, or in those that it holds.
 bool holds_any(PyObject* container, const std::function<bool(PyObject*)>& is);
 

@@ -6,6 +6,7 @@
 
 #include "frontend/code_origin.h"
 #include "frontend/eval/bytecode.h"
+#include "frontend/grown.h"
 #include "frontend/left_to_autograd.h"
 #include "frontend/py_objects.h"
 #include "frontend/transforms.h"
@@ -83,9 +84,12 @@ const CressetActivation* outermost_closed(const CressetActivation* innermost) {
 
 bool leave_whole(const CressetActivation* innermost) {
   if (leave_checkpoint_around(innermost)) return true;
-  const CressetActivation* at = outermost_closed(innermost);
-  if (at == nullptr) return false;
-  for (at = at->caller; at != nullptr && is_library(*at);) at = at->caller;
+  const CressetActivation* const closed = outermost_closed(innermost);
+  return closed != nullptr && leave_whole_at(closed->caller);
+}
+
+bool leave_whole_at(const CressetActivation* at) {
+  while (at != nullptr && is_library(*at)) at = at->caller;
   const std::optional<Key> key = at != nullptr ? in_progress(*at) : std::nullopt;
   if (!key) return false;
   constexpr size_t kMost = 1000;  // code that calls make anew would have every call captured
@@ -97,6 +101,18 @@ bool is_left_whole(const CressetActivation& activation, PyObject* callable) {
   return !left().empty() && left().count(key_of(activation.code, activation.instruction, callable)) != 0;
 }
 
-void forget_left_whole() { left().clear(); }
+static thread_local bool inference_apart = false;
+
+void enter_inference_apart(bool apart) { inference_apart = apart; }
+
+bool enters_inference_apart(PyObject* callable) {
+  static PyObject* const region = module_attribute("torch._C", "_InferenceMode");
+  return inference_apart && callable == region;
+}
+
+void forget_left_whole() {
+  left().clear();
+  forget_grown();
+}
 
 }  // namespace cresset::frontend

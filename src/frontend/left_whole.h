@@ -16,8 +16,16 @@ inline void note_callable(CressetActivation* activation, PyObject* callable) { a
 // innermost: where a piece has to end, and cannot. Whether there is such a call around it of which that was not known.
 // Under the GIL, as all of this.
 bool leave_whole(const CressetActivation* innermost);
+// Likewise of the call or the operator that an activation is in the middle of, or of the program's around it: C code
+// asked tensors there, or what was called holds what cannot be rebuilt.
+bool leave_whole_at(const CressetActivation* caller);
 // callable: nullptr of an operator.
 bool is_left_whole(const CressetActivation& activation, PyObject* callable);
 void forget_left_whole();
+
+// Of the function whose call this thread captures: whether regions of inference mode are entered between two pieces,
+// since a piece had to end inside of one. It is done by the guard's C++ code, which a later call does likewise.
+void enter_inference_apart(bool apart);
+bool enters_inference_apart(PyObject* callable);
 
 }  // namespace cresset::frontend

@@ -173,6 +173,7 @@ void Piece::begin_recipes(Session* session) {
   builder_ = std::make_unique<RecipeBuilder>(*capture_);
   if (session == nullptr) return;
   builder_->existed = [session](PyObject* object) { return session->existed(object); };
+  builder_->holds_function = [session](PyObject* function) { session->learn_what_it_holds(function); };
   builder_->generator_number = [session](PyObject* object) {
     const auto& generators = session->generators();
     const auto found =
@@ -180,6 +181,7 @@ void Piece::begin_recipes(Session* session) {
     return found != generators.end() ? static_cast<int32_t>(found - generators.begin()) : -1;
   };
   builder_->is_older = [session](PyObject* tuple) { return session->is_older(tuple); };
+  builder_->is_opaque = [session](PyObject* object) { return session->is_opaque(object); };
   builder_->is_address = [session](PyObject* number) { return session->is_address(number); };
   builder_->sum_of = [session](PyObject* list) -> std::pair<PyRef, PyRef> {
     const Session::Sum* const sum = session->sum_of(list);

@@ -286,4 +286,26 @@ PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exce
   return result;
 }
 
+void put_into_frames(CressetActivation* innermost, PyObject* given, PyObject* contents) {
+  if (given == contents) return;
+  Py_ssize_t i = PyTuple_GET_SIZE(contents);
+  for (CressetActivation* a = innermost; a != nullptr && i-- > 0; a = a->caller) {
+    CressetFrameImage image;
+    cresset_eval_image(a, CRESSET_BEFORE, &image);
+    if (a->is_generator) continue;  // they are in its frame already
+    const auto put = [&](PyObject** places, Py_ssize_t part) {
+      PyObject* now = PyTuple_GET_ITEM(PyTuple_GET_ITEM(given, i), part);
+      PyObject* then = PyTuple_GET_ITEM(PyTuple_GET_ITEM(contents, i), part);
+      for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(now); ++j) {
+        PyObject* value = PyTuple_GET_ITEM(now, j);
+        if (value == PyTuple_GET_ITEM(then, j)) continue;
+        PyObject* old = std::exchange(places[j], Py_NewRef(value));
+        Py_DECREF(old);
+      }
+    };
+    put(image.slots, 2);
+    put(image.stack, 3);
+  }
+}
+
 }  // namespace cresset::frontend

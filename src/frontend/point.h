@@ -99,4 +99,7 @@ void replace_values(CressetActivation* innermost, F&& replace) {
   }
 }
 
+// Live frames go on with the symbols that take part in the new piece. `given`: `contents`, with symbols.
+void put_into_frames(CressetActivation* innermost, PyObject* given, PyObject* contents);
+
 }  // namespace cresset::frontend

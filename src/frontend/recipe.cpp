@@ -238,7 +238,8 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   PyObject* const way = argument_path != nullptr ? argument_path(object) : nullptr;
   const bool is_constant_tuple =
       PyTuple_CheckExact(object) && is_constant_value(object) && is_older && is_older(object);
-  const bool handed_on = way != nullptr && leads_through_tuples(way);  // each call has its own
+  const bool is_unseen = is_opaque && is_opaque(object);
+  const bool handed_on = way != nullptr && (is_unseen || leads_through_tuples(way));  // each call has its own
   if (!handed_on && (is_plain_immutable(object) || is_constant_tuple)) {
     no_address(object, path);
     recipe.object = PyRef::borrow(object);
@@ -378,6 +379,8 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
   if (anatomy.kind == Anatomy::Kind::Traceback) tracebacks.push_back(PyRef::borrow(object));
   if (anatomy.kind == Anatomy::Kind::None) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};
+  if (anatomy.kind == Anatomy::Kind::Generator && !anatomy.parts.empty() && holds_function)
+    holds_function(anatomy.parts[0].get());
   Recipe recipe;
   recipe.kind = Recipe::Kind::Anatomy;
   recipe.anatomy = anatomy.kind;

@@ -85,8 +85,11 @@ class RecipeBuilder {
   std::function<std::pair<PyRef, PyRef>(PyObject*)> sum_of;
   std::function<PyObject*(PyObject*)> argument_path;  // nullptr when the object is no container among the arguments
 
+  // Of a generator that lives on: its function. One that was never resumed read nothing of it.
+  std::function<void(PyObject*)> holds_function;
   std::function<int32_t(PyObject*)> generator_number;  // which of the piece's generators it is; -1
   std::function<bool(PyObject*)> is_older;             // a tuple of constants that was there before the call
+  std::function<bool(PyObject*)> is_opaque;            // handed on, whatever it is
   std::function<bool(PyObject*)> is_address;           // an int that is another one at each call
 
   std::unordered_set<PyObject*>

@@ -9,6 +9,7 @@
 #include "bridge/trace_tensor.h"
 #include "frontend/code_origin.h"
 #include "frontend/foreign.h"
+#include "frontend/grown.h"
 #include "frontend/py_objects.h"
 #include "frontend/recipe.h"
 #include "frontend/special_cases.h"
@@ -109,6 +110,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   inserting_.clear();
   generators_.clear();
   argument_tensors_.clear();
+  opaque_.clear();
   refusal_.clear();
   unseen_ = false;
 }
@@ -173,6 +175,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
                          spec.kind == ArgSpec::Kind::Anatomy || spec.kind == ArgSpec::Kind::Opaque;
   if (is_opened && PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == kStateRoot)
     in_state_.emplace_back(const_cast<ArgSpec*>(&spec), object);
+  if (spec.kind == ArgSpec::Kind::Opaque && can_be_opaque(object)) opaque_.insert(object);
   if (spec.kind == ArgSpec::Kind::Opaque || own_value) argument_paths_.emplace(object, PyRef::borrow(path));
   const bool is_object = spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict ||
                          spec.kind == ArgSpec::Kind::Anatomy || spec.kind == ArgSpec::Kind::Registered ||
@@ -228,10 +231,7 @@ void Session::ignore(PyObject* dict_or_class, const char* key) {
   if (facts_ != nullptr && PyType_Check(dict_or_class)) facts_->classes().elsewhere((PyTypeObject*)dict_or_class, name);
 }
 
-// No fact may be about it: it is another one at each call.
-bool Session::is_opaque(PyObject* object) const {
-  return argument_paths_.count(object) != 0 && !is_plain_tensor(object) && is_foreign(object);
-}
+bool Session::is_closed(PyObject* object) const { return is_foreign(object) || is_opaque(object) || has_grown(object); }
 
 PyObject* Session::argument_path(PyObject* object) const {
   const auto found = argument_paths_.find(object);

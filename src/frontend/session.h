@@ -105,6 +105,8 @@ class Session {
 
   // Whether a tuple of constants was there before: of the code, or of state.
   bool is_older(PyObject* tuple) { return ages_known_ && (!PyObject_GC_IsTracked(tuple) || !is_young(tuple)); }
+  // Of a function that the call's own generator holds: its cells and defaults are not the call's.
+  void learn_what_it_holds(PyObject* function);
   // Whether the program got this int as the address of an object that is another one at each call.
   bool is_address(PyObject* number) const { return addresses_.count(number) != 0; }
 
@@ -115,7 +117,9 @@ class Session {
   // Whether the call made the object, while a piece is open.
   bool is_own(PyObject* object) { return open() && !existed(object) && is_young(object); }
   // Whether it is an argument that the piece must not look into (ArgSpec::Kind::Opaque).
-  bool is_opaque(PyObject* object) const;
+  bool is_opaque(PyObject* object) const { return opaque_.count(object) != 0; }
+  // Whether no fact speaks of what it holds.
+  bool is_closed(PyObject* object) const;
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
   PyObject* argument_path(PyObject* object) const;
   std::vector<Write>& writes() { return writes_; }
@@ -182,6 +186,9 @@ class Session {
   int truth(CressetActivation* activation, PyObject* value);
   int same(PyObject* left, PyObject* right);
   CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result);
+  bool looks_into_grown(const CressetOperator& op);
+  CressetAction operate_natively(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
+                                 bool foreign, PyObject** result);
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   void add_frame(const ArgSpec& spec, PyObject* parts, const std::function<PyRef(size_t)>& path_of);
   void refuse(std::string why);
@@ -259,6 +266,7 @@ class Session {
   void learn_mode(const CressetActivation& activation);
   void learn_default(PyObject* function, PyObject* keyword, PyObject* value);
   void learn_defaults(const CressetActivation& activation);
+  void learn_closure(PyObject* function);
   void read_module(PyObject* modules, PyObject* name, PyObject* value);
   void will_insert(PyObject* dict, PyObject* key);
   void read_item(PyObject* container, PyObject* key, PyObject* value);
@@ -321,6 +329,7 @@ class Session {
   ska::flat_hash_set<Pair, PairHash> seen_, ignored_;
   ska::flat_hash_map<PyCodeObject*, CodeRole> roles_;
   ska::flat_hash_map<Pair, CCall, PairHash> classified_;
+  std::unordered_set<PyObject*> opaque_;  // arguments
   std::unordered_set<PyObject*> argument_tensors_;
   std::unordered_map<PyObject*, PyRef> contents_before_;   // of containers that were written
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set

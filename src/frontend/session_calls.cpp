@@ -10,6 +10,7 @@
 #include "frontend/equivalents.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/foreign.h"
+#include "frontend/grown.h"
 #include "frontend/left_to_autograd.h"
 #include "frontend/left_whole.h"
 #include "frontend/py_objects.h"
@@ -124,13 +125,19 @@ static bool is_warn(PyObject* callable) {
 
 // Whether a container holds such an object that was there before.
 bool Session::holds_foreign(PyObject* container) const {
-  return holds_any(container, [&](PyObject* item) { return is_foreign(item) && existed(item); });
+  return holds_any(container, [&](PyObject* item) { return is_closed(item) && existed(item); });
 }
 
 // Whether an object that was there before holds what no fact speaks of.
 bool Session::is_closed_to_facts(PyObject* object) const {
   if (is_plain_tensor(object) || !existed(object)) return false;
-  return is_foreign(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
+  return is_closed(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
+}
+
+// list.append and its kin do not look into a list that pieces must not look into.
+static bool only_adds_to_grown(const CressetCall& call) {
+  const CCall what = classify_call(call.callable, call.args, call.nargs);
+  return what.effect == CEffect::Writes && what.self != nullptr && has_grown(what.self);
 }
 
 // Whether C code may look into such an object, or read attributes that it does not tell of.
@@ -154,11 +161,16 @@ bool Session::looks_inside(const CressetCall& call) const {
   const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
   const auto any = [&](auto&& is) { return std::any_of(call.args, call.args + count, is); };
   if (asks(call.callable)) return any([&](PyObject* o) { return existed(o) && !is_plain_tensor(o); });
+  if (any_grown() && only_adds_to_grown(call)) return false;
   if (PyCFunction_Check(call.callable)) {
     PyObject* self = PyCFunction_GET_SELF(call.callable);
     if (self != nullptr && !PyModule_Check(self) && is_closed_to_facts(self)) return true;
   }
   if (PyType_Check(call.callable) && makes_foreign((PyTypeObject*)call.callable)) return true;
+  if (enters_inference_apart(call.callable)) return true;
+  if (PyMethod_Check(call.callable) && !PyFunction_Check(PyMethod_GET_FUNCTION(call.callable)) &&
+      is_closed_to_facts(PyMethod_GET_SELF(call.callable)))
+    return true;
   if (is_method_wrapper(call.callable) && is_closed_to_facts(take_apart_wrapper(call.callable).self)) return true;
   const auto is_closed = [&](PyObject* o) { return is_closed_to_facts(o); };
   if (is_closed(call.callable) || any([&](PyObject* o) { return asks(o) || is_closed(o); })) return true;

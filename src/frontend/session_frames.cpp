@@ -97,6 +97,23 @@ void Session::learn_defaults(const CressetActivation& activation) {
 }
 
 // The cells around a function that existed before the call did so too.
+void Session::learn_closure(PyObject* function) {
+  facts_->classes().function(function);
+  PyObject* closure = PyFunction_GET_CLOSURE(function);
+  for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) learn(PyTuple_GET_ITEM(closure, i));
+}
+
+void Session::learn_what_it_holds(PyObject* function) {
+  if (!PyFunction_Check(function) || !existed(function)) return;
+  learn_closure(function);
+  PyObject* const defaults = PyFunction_GET_DEFAULTS(function);
+  for (Py_ssize_t i = 0; defaults != nullptr && i < PyTuple_GET_SIZE(defaults); ++i)
+    learn(PyTuple_GET_ITEM(defaults, i));
+  PyObject *by_keyword = ((PyFunctionObject*)function)->func_kwdefaults, *name, *value;
+  Py_ssize_t position = 0;
+  while (by_keyword != nullptr && PyDict_Next(by_keyword, &position, &name, &value)) read_key(by_keyword, name, value);
+}
+
 CressetAction Session::enter(CressetActivation& activation) {
   if (activation.caller == nullptr && activation.instruction < 0) ++outermost_frames_;
   if (capture_->recording != 0) return CRESSET_NATIVE;
@@ -120,10 +137,8 @@ CressetAction Session::enter(CressetActivation& activation) {
   if ((activation.instruction >= 0 && !activation.is_generator) || activation.function == nullptr ||
       !existed(activation.function))
     return CRESSET_RUN;
-  facts_->classes().function(activation.function);
   if (activation.entered_from_c || activation.is_generator) learn_defaults(activation);
-  PyObject* closure = PyFunction_GET_CLOSURE(activation.function);
-  for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) learn(PyTuple_GET_ITEM(closure, i));
+  learn_closure(activation.function);
   return CRESSET_RUN;
 }
 

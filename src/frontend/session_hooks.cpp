@@ -9,6 +9,7 @@
 #include "frontend/data_index.h"
 #include "frontend/equivalents.h"
 #include "frontend/foreign.h"
+#include "frontend/grown.h"
 #include "frontend/left_whole.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
@@ -80,6 +81,10 @@ bool is_builtin_operand(PyObject* object) {
   return PyUnicode_CheckExact(object) || PyDict_CheckExact(object) || PyLong_CheckExact(object) ||
          PyFloat_CheckExact(object) || PyBool_Check(object) || PyList_CheckExact(object) ||
          PyTuple_CheckExact(object) || object == Py_None || PyRange_Check(object) || is_slice_by_tensors(object);
+}
+
+bool is_builtin_number(PyObject* object) {
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
 }
 
 std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
@@ -188,10 +193,29 @@ CressetAction Session::operate_whole(CressetActivation* activation, const Cresse
   return *result = value.release(), CRESSET_RESULT;
 }
 
+// An operator that looks into a list of another length at each call is done between two pieces, whatever it holds. One
+// that loops over it, or takes it apart, cannot be.
+bool Session::looks_into_grown(const CressetOperator& op) {
+  const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
+  for (PyObject* operand : op.operands) {
+    if (operand == nullptr || !has_grown(operand) || !existed(operand)) continue;
+    if (kind_of(op.kind) && !in_place) return true;
+    if (!in_place) leave_growing(operand);
+  }
+  return false;
+}
+
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
-  if (PyRef value = of_scalars_and_texts(op)) return *result = value.release(), CRESSET_RESULT;
+  const bool grown = looks_into_grown(op);
+  if (grown) return operate_natively(activation, op, *kind_of(op.kind), /*foreign=*/true, result);
+  if (PyObject* const instead = formatter_of(op)) return learn(instead), *result = instead, CRESSET_INSTEAD;
+  if (PyRef value = of_scalars_and_texts(op)) {
+    for (PyObject* operand : op.operands)
+      if (operand != nullptr && op.kind != CRESSET_OP_SUBSCRIPT) read_deep(operand);
+    return *result = value.release(), CRESSET_RESULT;
+  }
   if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;
   // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
   if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
@@ -234,19 +258,27 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     tensors =
         tensors || is_exact_tensor(operand) || is_symfloat(operand) || (op.kind == CRESSET_OP_FORMAT && is_number);
     if (is_number || is_exact_tensor(operand)) continue;
-    others = others || !is_foreign(operand);
-    foreign = foreign || (is_foreign(operand) && is_closed_to_facts(operand));
+    others = others || !is_closed(operand);
+    foreign = foreign || (is_closed(operand) && is_closed_to_facts(operand));
   }
   if (others && !foreign) return CRESSET_RUN;
   if (!kind && foreign) return refuse(std::string("looks into a ") + Py_TYPE(op.operands[0])->tp_name), CRESSET_RUN;
   if (!kind || !(tensors || foreign) || operators_call_python()) return CRESSET_RUN;
   // The evaluator tells of what native operators read and write in containers: those are left to it.
   const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
-  if (in_place && !is_exact_tensor(op.operands[0])) return CRESSET_RUN;
+  const bool makes_another = is_exact_tensor(op.operands[0]) || is_builtin_number(op.operands[0]) ||
+                             (is_opaque(op.operands[0]) && !is_foreign(op.operands[0]));
+  if (in_place && !makes_another) return CRESSET_RUN;
   if (op.kind != CRESSET_OP_FORMAT)
     for (PyObject* operand : op.operands)
       if (operand != nullptr && is_container(operand)) read_deep(operand);
-  start(activation, *kind, op.operation);
+  return operate_natively(activation, op, *kind, foreign, result);
+}
+
+// foreign: it ends the piece.
+CressetAction Session::operate_natively(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
+                                        bool foreign, PyObject** result) {
+  start(activation, kind, op.operation);
   in_progress_.operands[0] = op.operands[0];
   in_progress_.operands[1] = op.operands[1];
   const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
@@ -255,11 +287,11 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   for (size_t i = 0; i < 2 && foreign; ++i)
     if (op.operands[i] != nullptr)
       in_progress_.operands[i] = (plain[i] = without_symbols(PyRef::borrow(op.operands[i]))).get();
-  PyRef value = *kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
+  PyRef value = kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
   if (!value && PyErr_Occurred() == nullptr) {
     const Operation operation = in_progress_.kept();
     std::optional<bridge::MakingText> text;
-    if (*kind == Operation::Kind::Format) text.emplace();
+    if (kind == Operation::Kind::Format) text.emplace();
     value = inside_transform() ? run_on_wrappers(*capture_, [&] { return perform(operation); }) : perform(operation);
   }
   in_progress_ = {};

@@ -218,7 +218,7 @@ bool varied(PyObject* then, PyObject* now) {
   if (then == now || Py_TYPE(then) != Py_TYPE(now)) return is_plain_tensor(then) && is_plain_tensor(now) && then != now;
   if (is_plain_tensor(now)) return true;
   if (PyLong_CheckExact(now) || PyFloat_CheckExact(now)) return !same_constant(then, now);
-  if (!PyTuple_Check(now)) return is_structure(now) || is_foreign(now);
+  if (!PyTuple_Check(now)) return is_structure(now) || can_be_opaque(now);
   if (!is_structure(now) || PyTuple_GET_SIZE(then) != PyTuple_GET_SIZE(now)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(now); ++i)
     if (varied(PyTuple_GET_ITEM(then, i), PyTuple_GET_ITEM(now, i))) return true;
@@ -266,6 +266,18 @@ bool StateFacts::collect_varied(const Varied& tell) const {
   for (Candidate& c : candidates)
     if (replaced.count(c.source.container.get()) == 0) tell(std::move(c.source), c.then.get(), c.now.get());
   return !candidates.empty();
+}
+
+void StateFacts::each_grown(const std::function<void(PyObject*)>& tell) const {
+  for (const List& fact : lists_) {
+    if (!PyList_CheckExact(fact.list.get()) && !is_deque(fact.list.get())) continue;
+    const PyRef now = items_of(fact.list.get());
+    const Py_ssize_t count = PyTuple_GET_SIZE(fact.contents.get());
+    bool same = PyTuple_GET_SIZE(now.get()) == count;
+    for (Py_ssize_t i = 0; same && i < count; ++i)
+      same = same_constant(PyTuple_GET_ITEM(fact.contents.get(), i), PyTuple_GET_ITEM(now.get(), i));
+    if (!same) tell(fact.list.get());
+  }
 }
 
 // ---- Facts

@@ -132,12 +132,62 @@ PyTypeObject* make_type() {
   return cresset_text_type = &type;
 }
 
+bool is_tuple(PyObject* object) {
+  static PyObject* const size = module_attribute("torch", "Size");
+  return PyTuple_CheckExact(object) || (PyObject*)Py_TYPE(object) == size;
+}
+
+// Whether `object` is a tuple, a list or a dict of which one item, or all, are such. A snapshot's (below): no list
+// leads back to itself.
+template <class F>
+bool any_inside(PyObject* object, F&& is) {
+  if (is_tuple(object) || PyList_CheckExact(object)) {
+    PyObject** const items = PySequence_Fast_ITEMS(object);
+    return std::any_of(items, items + PySequence_Fast_GET_SIZE(object), is);
+  }
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_CheckExact(object) && PyDict_Next(object, &position, &key, &value))
+    if (is(value)) return true;
+  return false;
+}
+bool is_list_or_dict(PyObject* object) { return PyList_CheckExact(object) || PyDict_CheckExact(object); }
+bool all_inside(PyObject* object, bool (*is)(PyObject*)) {
+  const bool has_items = is_tuple(object) || is_list_or_dict(object);
+  return has_items && !any_inside(object, [&](PyObject* item) { return !is(item); });
+}
+
+// Lists and dicts of values as they are now: what is said of them must not change with them. Empty where they are too
+// deep, or have keys that are no values.
+PyRef snapshot(PyObject* object, int depth = 0) {
+  constexpr int kDeepest = 8;
+  if (!PyTuple_CheckExact(object) && !is_list_or_dict(object)) return PyRef::borrow(object);
+  if (depth > kDeepest) return {};
+  if (PyDict_CheckExact(object)) {
+    PyRef out = checked(PyDict_New());
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, &key, &value)) {
+      const PyRef item = is_constant_value(key) ? snapshot(value, depth + 1) : PyRef();
+      if (!item) return {};
+      if (PyDict_SetItem(out.get(), key, item.get()) < 0) throw PythonError{};
+    }
+    return out;
+  }
+  std::vector<PyRef> items;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
+    items.push_back(snapshot(PySequence_Fast_GET_ITEM(object, i), depth + 1));
+    if (!items.back()) return {};
+  }
+  PyRef out = tuple_of(items);
+  return PyList_CheckExact(object) ? checked(PySequence_List(out.get())) : std::move(out);
+}
+
 // Of a float it is another one at most calls.
 bool is_of_floats(PyObject* object) {
   if (is_symfloat(object)) return true;
   if (is_text(object)) return as_text(object)->head.ends_piece != 0;
-  PyObject** const items = PyTuple_CheckExact(object) ? PySequence_Fast_ITEMS(object) : nullptr;
-  return items != nullptr && std::any_of(items, items + PyTuple_GET_SIZE(object), is_of_floats);
+  return any_inside(object, is_of_floats);
 }
 
 PyRef make(Operation* operation, PyObject* value) {
@@ -154,31 +204,23 @@ PyRef make(Operation* operation, PyObject* value) {
 
 bool is_open(PyObject* object) { return is_text(object) || is_symbolic_number(object); }
 
-bool is_tuple(PyObject* object) {
-  static PyObject* const size = module_attribute("torch", "Size");
-  return PyTuple_CheckExact(object) || (PyObject*)Py_TYPE(object) == size;
-}
-
 // What an operation on it gives depends on nothing but values.
 bool is_of_values(PyObject* object) {
   if (is_open(object) || is_constant_value(object)) return true;
-  PyObject** const items = is_tuple(object) ? PySequence_Fast_ITEMS(object) : nullptr;
-  return items != nullptr && std::all_of(items, items + PyTuple_GET_SIZE(object), is_of_values);
+  return is_tuple(object) && all_inside(object, is_of_values);
+}
+bool is_snapshot_of_values(PyObject* object) {
+  return is_open(object) || is_constant_value(object) || all_inside(object, is_snapshot_of_values);
 }
 // Of a number that only data gives: a look would have to end the piece wherever it is, so it is looked at right away.
 bool is_unknown(PyObject* object) {
   const bridge::Capture* const capture = bridge::Capture::current();
   const bool stays = capture != nullptr && capture->symbolic_numbers;
   if (is_symbolic_number(object)) return !stays && !node_of(object)->has_hint();
-  PyObject** const items = is_tuple(object) ? PySequence_Fast_ITEMS(object) : nullptr;
-  return items != nullptr && std::any_of(items, items + PyTuple_GET_SIZE(object), is_unknown);
+  return any_inside(object, is_unknown);
 }
 
-bool holds_open(PyObject* object) {
-  if (is_open(object)) return true;
-  PyObject** const items = is_tuple(object) ? PySequence_Fast_ITEMS(object) : nullptr;
-  return items != nullptr && std::any_of(items, items + PyTuple_GET_SIZE(object), holds_open);
-}
+bool holds_open(PyObject* object) { return is_open(object) || any_inside(object, holds_open); }
 
 // Values for what is open, on which an operation that raises for some is likely to.
 PyRef example_of(PyObject* object, bool extreme) {
@@ -187,11 +229,20 @@ PyRef example_of(PyObject* object, bool extreme) {
   if (is_symint(object)) return checked(PyLong_FromLongLong(extreme ? kFar : 1));
   if (is_symfloat(object)) return checked(PyFloat_FromDouble(extreme ? Py_HUGE_VAL : 1.5));
   if (is_symbool(object)) return PyRef::borrow(extreme ? Py_False : Py_True);
-  if (!is_tuple(object)) return PyRef::borrow(object);
+  if (PyDict_CheckExact(object)) {
+    PyRef out = checked(PyDict_New());
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, &key, &value))
+      if (PyDict_SetItem(out.get(), key, example_of(value, extreme).get()) < 0) throw PythonError{};
+    return out;
+  }
+  if (!is_tuple(object) && !PyList_CheckExact(object)) return PyRef::borrow(object);
   std::vector<PyRef> items;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-    items.push_back(example_of(PyTuple_GET_ITEM(object, i), extreme));
-  return tuple_as((PyObject*)Py_TYPE(object), tuple_of(items));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    items.push_back(example_of(PySequence_Fast_GET_ITEM(object, i), extreme));
+  const PyRef out = tuple_of(items);
+  return PyList_CheckExact(object) ? checked(PySequence_List(out.get())) : tuple_as((PyObject*)Py_TYPE(object), out);
 }
 
 // It gives a str, and does not raise. What it does must be C code's, of values alone.
@@ -276,7 +327,8 @@ PyRef plain_text(PyObject* object) {
   Operation plainly = *text->operation;
   {
     const bridge::MakingText pins;
-    for (PyRef& operand : plainly.operands) operand = without_symbols(operand);
+    // Where the numbers end the piece, the recipes of that want them as they are.
+    for (PyRef& operand : plainly.operands) operand = without_symbols(snapshot(operand.get()));
   }
   PyRef value = checked(perform(plainly).release());
   text->looked = true;  // not before: where the numbers end the piece, it is still open to the recipes of that
@@ -311,13 +363,14 @@ PyRef text_of_operator(const CressetOperator& op) {
   const bool formats = op.kind == CRESSET_OP_FORMAT;
   if (op.kind == CRESSET_OP_SUBSCRIPT) return slice_of(left, right);
   if (!formats && op.kind != CRESSET_OP_BINARY) return {};
-  if (formats ? !holds_open(left) : !is_str_or_text(left) && !is_str_or_text(right)) return {};
+  if (!formats && !is_str_or_text(left) && !is_str_or_text(right)) return {};
   Operation operation;
   operation.kind = formats ? Operation::Kind::Format : Operation::Kind::Binary;
   operation.operation = op.operation;
   for (PyObject* operand : {left, right}) {
-    if (operand != nullptr && !is_of_values(operand)) return {};
-    if (operand != nullptr) operation.operands.push_back(PyRef::borrow(operand));
+    if (operand == nullptr) continue;
+    operation.operands.push_back(snapshot(operand));
+    if (!operation.operands.back() || !is_snapshot_of_values(operation.operands.back().get())) return {};
   }
   return text_of(std::move(operation));
 }
@@ -335,8 +388,8 @@ PyRef text_of_call(const CressetCall& call) {
   operation.operands.push_back(PyRef::borrow(call.callable));
   const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    PyRef operand = joins && i == count - 1 ? joined_items(call.args[i]) : PyRef::borrow(call.args[i]);
-    if (!operand || !is_of_values(operand.get())) return {};
+    PyRef operand = joins && i == count - 1 ? joined_items(call.args[i]) : snapshot(call.args[i]);
+    if (!operand || !is_snapshot_of_values(operand.get())) return {};
     operation.operands.push_back(std::move(operand));
   }
   return text_of(std::move(operation));

@@ -5,6 +5,7 @@
 
 #include "frontend/anatomy.h"
 #include "frontend/foreign.h"
+#include "frontend/grown.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
 
@@ -24,6 +25,7 @@ class Learner {
     if (then.kind == ArgSpec::Kind::Value && now.kind == ArgSpec::Kind::Value) {
       if (is_other_number(then.object.get(), now.object.get())) add(varying_.ints, then.path);
       if (is_other_text(then.object.get(), now.object.get())) compare_texts(then.path);
+      if (is_other_value(then.object.get(), now.object.get())) add(varying_.objects, then.path);
     }
     if (then.kind == ArgSpec::Kind::Int && then.first && now.kind == ArgSpec::Kind::Value &&
         is_other_number(then.first.get(), now.object.get()))
@@ -62,8 +64,12 @@ class Learner {
     return PyObject_RichCompareBool(a, b, Py_NE) == 1;
   }
 
+  static bool is_other_value(PyObject* a, PyObject* b) {
+    return Py_TYPE(a) == Py_TYPE(b) && can_be_opaque(b) && PyObject_RichCompareBool(a, b, Py_EQ) != 1;
+  }
+
   // What data gave is another one at each call. Those of frames may be few, as names of modes are: variants for each
-  // live beside each other, until there are three.
+  // live beside each other, until there are three. Arguments are held to theirs: most are names, which are looked at.
   void compare_texts(const std::string& path) {
     const bool of_data = path.starts_with("['value']");
     if (!of_data && (!path.starts_with("frames") || ++other_texts_[path] < 2)) return;
@@ -88,7 +94,7 @@ class Learner {
       while (PyDict_Next(now, &position, &key, &value))
         if (PyObject* other = PyUnicode_CheckExact(key) ? PyDict_GetItem(then, key) : nullptr)
           objects(other, value, path + "[" + key_text(key) + "]", depth + 1);
-    } else if (is_foreign(now)) {
+    } else if (can_be_opaque(now)) {
       add(varying_.objects, path);
     } else if (is_data_object(now) && is_structure(now)) {
       add(varying_.objects, path);
@@ -166,7 +172,7 @@ void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder,
     } else if (is_structure(now) && has_place) {
       builder.symbolic_ints = numbers ? &varying.ints : nullptr;
       spec = spec_in_state(builder, varying, now, spec.path);
-    } else if (is_foreign(now) && has_place) {  // an array that the program replaces: handed on, any of its type
+    } else if (can_be_opaque(now) && has_place) {  // an array that the program replaces: handed on, any of its type
       spec.kind = ArgSpec::Kind::Opaque;
       spec.type = PyRef::borrow((PyObject*)Py_TYPE(now));
     } else {
@@ -179,8 +185,10 @@ void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder,
 void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgSpec& kwargs, bool floats) {
   Learner learner(varying, floats);
   const size_t known = varying.objects.size();
+  Contents contents;
   std::vector<std::shared_ptr<Variant>> outdated;
   for (const std::shared_ptr<Variant>& v : variants) {
+    contents.count(v->facts);
     learner.compare(v->args, args);
     learner.compare(v->kwargs, kwargs);
     for (const StateFacts::Input& input : v->facts.inputs())
@@ -196,6 +204,7 @@ void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgS
         }))
       outdated.push_back(v);
   }
+  contents.note();
   // What they pin is gone: they would only keep it alive.
   std::erase_if(variants, [&](const std::shared_ptr<Variant>& v) {
     return std::find(outdated.begin(), outdated.end(), v) != outdated.end() ||

@@ -1,5 +1,8 @@
 """What is neither tensor nor size: warnings, logging, garbage collection, and what is done between two pieces."""
 
+import json
+import random
+import statistics
 import sys
 import types
 import warnings
@@ -90,6 +93,7 @@ def _done_natively():
     modes = "it changes a mode of torch's"
     rows += [(torch, name, modes) for name in ("set_default_dtype", "use_deterministic_algorithms")]
     rows.append((torch.func, "linearize", "it traces a function"))
+    rows.append((torch.Tensor, "__deepcopy__", "it copies storages, each once"))
     for module, name, why in rows:
         function = getattr(module, name, None)
         if isinstance(function, types.FunctionType):
@@ -97,6 +101,49 @@ def _done_natively():
 
 
 _done_natively()
+
+
+def _methods(cls, names):
+    return [(cls, name) for name in names if isinstance(vars(cls).get(name), types.FunctionType)]
+
+
+def _library_done_natively():
+    """Functions of the standard library that loop over the bits they draw, and over what they parse: a piece for each bit
+    would say nothing of what is drawn."""
+    draws = "randrange randint choice choices shuffle sample uniform triangular normalvariate gauss lognormvariate "
+    draws += (
+        "expovariate vonmisesvariate gammavariate betavariate binomialvariate paretovariate weibullvariate randbytes"
+    )
+    rows = [(*row, "it draws random numbers") for row in _methods(random.Random, draws.split())]
+    rows += [(*row, "it sets random numbers") for row in _methods(random.Random, ["seed", "setstate"])]
+    rows += [(json, name, "it parses") for name in ("load", "loads")]
+    rows += [(json, name, "it writes a text") for name in ("dump", "dumps")]
+    averages = "mean fmean geometric_mean harmonic_mean stdev pstdev variance pvariance correlation covariance"
+    rows += [(statistics, name, "it adds fractions") for name in averages.split()]
+    for owner, name, why in rows:
+        function = getattr(owner, name, None)
+        if isinstance(function, types.FunctionType):
+            function._cresset_native = (function.__code__, f"a call of {owner.__name__}.{name}: {why}")
+
+
+_library_done_natively()
+_torch_shares_type = torch._has_compatible_shallow_copy_type
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _as_torch_says(tensor, other):
+    return _torch_shares_type(tensor, other)
+
+
+def shares_type(tensor, other):
+    """torch._has_compatible_shallow_copy_type(): captured tensors are all of one kind to torch's code, wherever they lie."""
+    if type(tensor) not in _PLAIN or type(other) not in _PLAIN:
+        return _as_torch_says(tensor, other)
+    return tensor.layout == other.layout and (tensor.device.type == "meta") == (other.device.type == "meta")
+
+
+_as_torch_says._cresset_native = (_as_torch_says.__code__, None)
+_C._substitute(_torch_shares_type, shares_type)
 # torch's own decorator, for torch.compile's sake: what it wraps is called.
 _wrapper = torch._disable_dynamo(lambda: None)
 _C._see_through_wrappers(_wrapper.__code__, _wrapper.__code__.co_freevars.index("fn"))

@@ -137,7 +137,7 @@ typedef enum {
   CRESSET_RUN = 0,      // do it for real (the hook may have ended a piece first)
   CRESSET_RESULT = 1,   // *result, a new reference, is the result
   CRESSET_NATIVE = 2,   // calls and frames only: do it in CPython's evaluator, callees included, unseen by the hooks
-  CRESSET_INSTEAD = 3,  // calls and next() only: call *result, which is borrowed, with the same arguments
+  CRESSET_INSTEAD = 3,  // calls, next(), texts of values only: call *result, which is borrowed, with the same arguments
 } CressetAction;
 
 typedef struct {

@@ -3,6 +3,7 @@
 PyTypeObject* cresset_text_type;
 KnownSlots cresset_known;
 KnownNames cresset_names;
+int cresset_asks_for_lists;
 vectorcallfunc cresset_call_evaluates;
 
 static int intern_names(void) {

@@ -65,5 +65,8 @@ extern KnownNames cresset_names;
 // Puts the str in the place of a text on the stack (hooks.h). -1 with an exception set.
 int cresset_look_at_text(PyObject** place);
 
+// Whether there are lists that pieces must not look into (frontend/grown.h).
+extern int cresset_asks_for_lists;
+
 // Fills both; once. -1 with an exception set.
 int cresset_known_init(void);

@@ -146,6 +146,27 @@
     }                                                                     \
   } while (0)
 
+// Likewise before f"{value:spec}", in the place of which a function may be called. COUNT: of its operands on the stack.
+#define BEFORE_FORMAT(CONVERSION, VALUE, SPEC, COUNT, GIVEN)                            \
+  do {                                                                                  \
+    if (UNLIKELY(hooks->before_operator != NULL)) {                                     \
+      const CressetOperator operator_ = {CRESSET_OP_FORMAT, CONVERSION, {VALUE, SPEC}}; \
+      CressetAction action_;                                                            \
+      ASK(action_, before_operator, &operator_, &result);                               \
+      if (action_ < 0) goto error;                                                      \
+      if (action_ == CRESSET_RESULT) goto GIVEN;                                        \
+      if (action_ == CRESSET_INSTEAD) {                                                 \
+        callable = result;                                                              \
+        call_nargs = 0;                                                                 \
+        implicit_args[call_nargs++] = VALUE;                                            \
+        if ((SPEC) != NULL) implicit_args[call_nargs++] = SPEC;                         \
+        call_base = sp - (COUNT);                                                       \
+        then = CRESSET_THEN_PUSH;                                                       \
+        goto implicit_call;                                                             \
+      }                                                                                 \
+    }                                                                                   \
+  } while (0)
+
 #define CHECK_ATTENTION()                         \
   do {                                            \
     if (UNLIKELY(wants_attention(tstate))) {      \

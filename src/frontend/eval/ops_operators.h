@@ -236,7 +236,7 @@ subscript : {
   PyObject* key = made_key != NULL ? made_key : TOP();
   if (PyLong_CheckExact(key) && IS_MEDIUM(key) && MEDIUM_VALUE(key) >= 0) {
     const Py_ssize_t index = MEDIUM_VALUE(key);
-    if (PyList_CheckExact(container) && index < PyList_GET_SIZE(container)) {
+    if (PyList_CheckExact(container) && index < PyList_GET_SIZE(container) && LIKELY(!cresset_asks_for_lists)) {
       result = Py_NewRef(PyList_GET_ITEM(container, index));
       goto subscript_read;
     }
@@ -245,8 +245,9 @@ subscript : {
       goto subscript_read;
     }
   }
-  // A list is asked by a number, which a tensor may have to give.
-  if (!IS_CONTAINER(container) || (!PyDict_CheckExact(container) && !is_plain(key) && !PySlice_Check(key))) {
+  // A list is asked by a number, which a tensor may have to give; or may be one that no piece looks into.
+  const int asked = !IS_CONTAINER(container) || (PyList_CheckExact(container) && cresset_asks_for_lists);
+  if (asked || (!PyDict_CheckExact(container) && !is_plain(key) && !PySlice_Check(key))) {
     BEFORE_OPERATOR(CRESSET_OP_SUBSCRIPT, 0, container, key, subscript_done);
     if (Py_TYPE(container)->tp_as_mapping != NULL &&
         Py_TYPE(container)->tp_as_mapping->mp_subscript == cresset_known.getitem) {

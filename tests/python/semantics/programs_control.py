@@ -451,7 +451,7 @@ def pickled_inside(compiled):
         yield f(data(i, 2), {"n": i, "names": ["a", "b"]})
 
 
-@growing
+@steady
 def random_numbers_of_python(compiled):
     rng, nprng = random.Random(1), np.random.default_rng(1)
 
@@ -500,7 +500,7 @@ def augmentations(compiled):
         yield f(data(i, 2, 8))
 
 
-@growing
+@steady
 def growing_lists_in_state(compiled):
     held = Held(losses=[], names=[], step=0)
 

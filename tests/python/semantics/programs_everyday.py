@@ -464,7 +464,7 @@ def templates_and_translations(compiled):
         yield f(data(i, 2), ["alpha-a", "beta"][i % 2], list(range(i % 3)))
 
 
-@growing
+@steady
 def described_objects_in_logs(compiled):
     class Layer:
         def __init__(self, n, rate):

@@ -577,7 +577,7 @@ def numpy_schedules(compiled):
         yield f(data(i, 3), schedule[i], np.int64(i))
 
 
-@growing
+@steady
 def numpy_state_in_module(compiled):
     class Normalizer(nn.Module):
         def __init__(self):

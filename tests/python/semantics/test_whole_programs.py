@@ -10,7 +10,10 @@ import re
 import pytest
 import torch
 from described import Describer, same_text
+from programs_algorithms import PROGRAMS as ALGORITHMS
+from programs_changing_values import PROGRAMS as CHANGING
 from programs_control import PROGRAMS as CONTROL
+from programs_designs import PROGRAMS as DESIGNS
 from programs_everyday import PROGRAMS as EVERYDAY
 from programs_moving_state import PROGRAMS as MOVING
 from programs_scripts import PROGRAMS as SCRIPTS
@@ -18,7 +21,7 @@ from programs_whole import PROGRAMS as WHOLE
 
 import cresset
 
-PROGRAMS = {**WHOLE, **MOVING, **SCRIPTS, **EVERYDAY, **CONTROL}
+PROGRAMS = {**WHOLE, **MOVING, **SCRIPTS, **EVERYDAY, **CONTROL, **DESIGNS, **ALGORITHMS, **CHANGING}
 
 
 def run(program, compiled):

@@ -1,0 +1,27 @@
+// Lists and deques in state that hold other things at each call (a history, a memory bank, a buffer): a program for each
+// would be compiled without end. Once a few were, what looks into such a one ends the piece, as for objects whose state
+// only C code knows, and no fact says what it holds.
+#pragma once
+
+#include "frontend/eval/hooks.h"
+#include "frontend/state_facts.h"
+
+namespace cresset::frontend {
+
+// Contents that the variants of one place were compiled for, one after another. Under the GIL, as all of this.
+class Contents {
+ public:
+  void count(const StateFacts& facts);  // of a variant
+  void note() const;                    // what has grown too often
+ private:
+  std::unordered_map<PyObject*, int> seen_;
+};
+
+bool any_grown();
+// By address alone: an object that comes to lie there costs pieces, no more.
+bool has_grown(PyObject* object);
+// It is looped over, or taken apart, which no piece can end in: it is held to what it holds after all.
+void leave_growing(PyObject* object);
+void forget_grown();
+
+}  // namespace cresset::frontend
