@@ -157,7 +157,7 @@ ScalarId ElementContext::broadcast_element(ValueId value, const std::vector<Expr
   std::vector<ExprId> own(index.begin() + static_cast<std::ptrdiff_t>(offset), index.end());
   for (size_t i = 0; i < own.size(); ++i) {
     const ExprId size = type.sizes[i];
-    if (is_broadcast(env(), size)) own[i] = pool().constant(0);
+    if (is_broadcast(env(), size, own[i])) own[i] = pool().constant(0);
   }
   return element(value, own);
 }

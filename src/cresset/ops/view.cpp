@@ -148,7 +148,7 @@ Index expand_view(ElementContext& context, const OpArgs& args, size_t, const Ind
   const size_t added = index.size() - self.rank();
   Index out(index.begin() + std::ptrdiff_t(added), index.end());
   for (size_t i = 0; i < out.size(); ++i)
-    if (is_broadcast(context.env(), self.sizes[i])) out[i] = context.pool().constant(0);
+    if (is_broadcast(context.env(), self.sizes[i], out[i])) out[i] = context.pool().constant(0);
   return out;
 }
 

@@ -59,12 +59,12 @@ bool is_one(ShapeEnv& env, ExprId size) {
   return env.known_equal(size, env.pool().constant(1));
 }
 
-bool is_broadcast(ShapeEnv& env, ExprId size) {
+bool is_broadcast(ShapeEnv& env, ExprId size, ExprId index) {
   if (env.pool().is_const(size)) return env.pool().is_const(size, 1);
   const ExprId is_one = env.pool().eq(size, env.pool().constant(1));
   if (const std::optional<bool> known = env.statically_known(is_one)) return *known;
   const ExprId now = env.simplify(size);
-  return !env.pool().is_var(now) && env.hint_or(now, 0) == 1 &&
+  return !env.pool().is_var(now) && env.hint_or(now, 0) == 1 && !env.known_true(env.pool().lt(index, now)) &&
          env.evaluate(is_one, [] { return sym::Reason{"a size that is broadcast", ""}; }).value_or(false);
 }
 
