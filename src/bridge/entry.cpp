@@ -147,6 +147,7 @@ void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
 
 void Entry::make_shape_guards() {
   guards_ = env_->minimized_guards();
+  if (gradients_ != nullptr) gradients_->seal();
   std::vector<sym::ExprId> conditions;
   for (const sym::GuardFact& g : guards_) conditions.push_back(g.condition);
   guard_program_ = sym::SizeProgram::compile(env_->pool(), conditions, slot_map(symbols_));

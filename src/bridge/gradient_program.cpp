@@ -213,6 +213,10 @@ void GradientProgram::keep_for_partial(const graph::Graph& program, const driver
   code_->partial = std::make_unique<PartialPrograms>(program, tangents, code_->constants, code_->slots, options);
 }
 
+void GradientProgram::seal() {
+  if (code_->partial != nullptr) code_->partial->seal();
+}
+
 Executable::Executable(driver::Compiled compiled, const std::vector<at::Tensor>& constants,
                        const std::unordered_map<sym::VarId, uint32_t>& slots) {
   for (const sym::VarId var : compiled.program.symbols) program_slots.push_back(slots.at(var));

@@ -100,6 +100,9 @@ class GradientProgram {
   void attach(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& outputs, const ResultViews& views,
               std::vector<at::Tensor>& results, const int64_t* symbols) const;
 
+  // The guards of the variant are made: what the environment learns from now on is no longer among them.
+  void seal();
+
   const driver::Stats& stats() const { return code_->stats; }
   // What mentions a size of its own.
   const std::vector<sym::ExprId>& numbers() const { return numbers_; }

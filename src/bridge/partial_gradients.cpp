@@ -29,7 +29,7 @@ const PartialProgram* PartialPrograms::get(const std::vector<bool>& given) {
   const std::lock_guard lock(mutex_);
   const auto known = made_.find(given);
   if (known != made_.end()) return known->second.get();
-  if (asks_ || made_.size() >= kMost) return nullptr;
+  if (sealed_ != known_now() || made_.size() >= kMost) return nullptr;
   return (made_[given] = make(given)).get();
 }
 
@@ -61,12 +61,10 @@ std::unique_ptr<PartialProgram> PartialPrograms::make(const std::vector<bool>& g
 }
 
 std::unique_ptr<driver::Deferred> PartialPrograms::lowered(std::unique_ptr<graph::Graph> program) {
-  const std::shared_ptr<sym::ShapeEnv> env = program->env_ptr();
-  const size_t guards = env->guards().size(), facts = env->assertions().size();
   Result<std::unique_ptr<driver::Deferred>> deferred = driver::defer(std::move(program), options_);
   CRESSET_CHECK(deferred.ok(), describe(deferred.fallback()));
-  asks_ = env->guards().size() != guards || env->assertions().size() != facts;
-  return asks_ ? nullptr : std::move(*deferred);
+  return sealed_ == known_now() ? std::move(*deferred)
+                                : nullptr;  // where lowering asked, no other one is made any more
 }
 
 }  // namespace cresset::bridge

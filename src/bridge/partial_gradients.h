@@ -2,11 +2,13 @@
 //
 // Which results those are is known in the pass: the program is made then, and kept. Lowering may ask questions of sizes
 // that nobody checks any more by that time; where it does, there is no such program, and zeros stand for what is
-// missing.
+// missing. Nor is there one where the environment has learned more than the variant's guards say by then: what follows
+// a break, captured with the same symbols, may hold them to more.
 #pragma once
 
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "bridge/gradients.h"
 
@@ -30,12 +32,20 @@ class PartialPrograms {
                   const std::unordered_map<sym::VarId, uint32_t>& slots, const driver::Options& options)
       : whole_(whole), tangents_(tangents), constants_(constants), slots_(slots), options_(options) {}
 
+  // The variant's guards are what the environment knows now.
+  void seal() { sealed_ = known_now(); }
   // nullptr: there is none. By any thread.
   const PartialProgram* get(const std::vector<bool>& given);
 
  private:
   std::unique_ptr<PartialProgram> make(const std::vector<bool>& given);
   std::unique_ptr<driver::Deferred> lowered(std::unique_ptr<graph::Graph> program);
+
+  struct Known {
+    size_t guards = 0, assertions = 0;
+    bool operator==(const Known&) const = default;
+  };
+  Known known_now() const { return {whole_.env().guards().size(), whole_.env().assertions().size()}; }
 
   // Results that take turns at being without gradients.
   static constexpr size_t kMost = 64;
@@ -46,7 +56,7 @@ class PartialPrograms {
   const std::unordered_map<sym::VarId, uint32_t>& slots_;
   const driver::Options options_;
   std::mutex mutex_;
-  bool asks_ = false;  // lowering did: what it assumed since is known to the environment
+  std::optional<Known> sealed_;
   std::map<std::vector<bool>, std::unique_ptr<PartialProgram>> made_;
 };
 

@@ -186,3 +186,25 @@ def test_what_is_missing_is_not_computed():
         found = torch.autograd.grad(compiled(x, y)[0], list(model.parameters()))
         check(found, expected)
     assert cresset.stats()["backward_graphs"] == 1
+
+
+def test_a_piece_is_not_held_to_what_follows_its_break():
+    """The backward program for some results is made after the piece that follows was captured, which is for one size."""
+
+    def f(x, w):
+        n = x.shape[0]
+        sums, unused = (x @ w).sin().sum(0), (x * w.sum()).tanh()
+        print(end="")
+        return sums * 2 if n == 3 else sums, unused
+
+    cresset.reset()
+    compiled = cresset.compile(f)
+    for n in (3, 5, 1, 2, 7):
+        results = []
+        for call in (f, compiled):
+            w = torch.linspace(-1, 1, 16).reshape(4, 4).requires_grad_()
+            z, _ = call(torch.linspace(0, 1, 4 * n).reshape(n, 4), w)
+            z.sum().backward()
+            results.append((z, w.grad))
+        for got, expected in zip(results[1], results[0]):
+            torch.testing.assert_close(got, expected)
