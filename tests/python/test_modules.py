@@ -272,8 +272,11 @@ def test_grad_mode_inside():
 
 
 @pytest.mark.parametrize("which", ["mean", "variance", "both"])
-def test_batch_norm_whose_statistics_share_one_element(which):
-    """Eager writes that element once for each channel."""
+def test_batch_norm_whose_statistics_share_one_element(which, request):
+    """Eager writes that element once for each channel; with several threads, in no order."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    request.addfinalizer(lambda: torch.set_num_threads(threads))
 
     def f(x, mean, variance):
         return torch.nn.functional.batch_norm(x, mean, variance, training=True)
