@@ -27,8 +27,12 @@ class Planner {
     plan_ = {std::make_unique<Memory>(graph_), {}};
     sections_ = materialize(graph_, options_, stored_, *plan_.memory);
     for (graph::NodeId id : graph_.order) add_units(id);
-    const size_t before = stored_.size();
-    for (Unit& unit : plan_.units) complete(unit);
+    const size_t before = stored_.size(), guards = graph_.env().guards().size();
+    for (Unit& unit : plan_.units) {
+      complete(unit);
+      // A kernel asked about a size: what was told of views and of stored values before may be told otherwise now.
+      if (graph_.env().guards().size() != guards) return false;
+    }
     return stored_.size() == before;
   }
 
