@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "bridge/gradients.h"
+#include "compile/program_cache.h"
 
 namespace cresset::bridge {
 
@@ -33,19 +34,13 @@ class PartialPrograms {
       : whole_(whole), tangents_(tangents), constants_(constants), slots_(slots), options_(options) {}
 
   // The variant's guards are what the environment knows now.
-  void seal() { sealed_ = known_now(); }
+  void seal() { sealed_ = driver::asked(whole_.env()); }
   // nullptr: there is none. By any thread.
   const PartialProgram* get(const std::vector<bool>& given);
 
  private:
   std::unique_ptr<PartialProgram> make(const std::vector<bool>& given);
   std::unique_ptr<driver::Deferred> lowered(std::unique_ptr<graph::Graph> program);
-
-  struct Known {
-    size_t guards = 0, assertions = 0;
-    bool operator==(const Known&) const = default;
-  };
-  Known known_now() const { return {whole_.env().guards().size(), whole_.env().assertions().size()}; }
 
   // Results that take turns at being without gradients.
   static constexpr size_t kMost = 64;
@@ -56,7 +51,7 @@ class PartialPrograms {
   const std::unordered_map<sym::VarId, uint32_t>& slots_;
   const driver::Options options_;
   std::mutex mutex_;
-  std::optional<Known> sealed_;
+  std::optional<driver::Asked> sealed_;
   std::map<std::vector<bool>, std::unique_ptr<PartialProgram>> made_;
 };
 

@@ -247,18 +247,10 @@ static bool is_made_in_python(PyTypeObject* type) {
   return is_torch(module) || kModules.count(module) != 0;
 }
 
-// A type of numpy's scalars that do not change.
-static bool makes_numpy_scalar(PyTypeObject* type) {
-  const std::string_view name = type->tp_name;
-  if (!name.starts_with("numpy.") || name == "numpy.void") return false;
-  static PyObject* const generic = module_attribute("numpy", "generic");
-  return PyType_IsSubtype(type, (PyTypeObject*)generic) != 0;
-}
-
 // numpy.lcm(4, 6), numpy.float64(0.5): arrays would be written to by `out`, and share memory with tensors.
 static bool is_numpy_function_of_numbers(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
   if (std::string_view(Py_TYPE(callable)->tp_name) != "numpy.ufunc" &&
-      !(PyType_Check(callable) && makes_numpy_scalar((PyTypeObject*)callable)))
+      !(PyType_Check(callable) && is_numpy_scalar_type((PyTypeObject*)callable)))
     return false;
   return std::all_of(args, args + nargs, [](PyObject* arg) {
     return PyLong_CheckExact(arg) || PyFloat_CheckExact(arg) || is_numpy_scalar(arg);

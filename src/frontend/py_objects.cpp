@@ -89,11 +89,13 @@ bool is_plain_tensor(PyObject* object) {
   return object != nullptr && (THPVariable_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ParameterClass);
 }
 
-bool is_numpy_scalar(PyObject* object) {
-  const char* name = Py_TYPE(object)->tp_name;
+bool is_numpy_scalar(PyObject* object) { return is_numpy_scalar_type(Py_TYPE(object)); }
+
+bool is_numpy_scalar_type(PyTypeObject* type) {
+  const char* name = type->tp_name;
   if (std::strncmp(name, "numpy.", 6) != 0 || std::strcmp(name, "numpy.void") == 0) return false;  // a record changes
   static PyObject* const generic = module_attribute("numpy", "generic");
-  return PyObject_TypeCheck(object, (PyTypeObject*)generic);
+  return PyType_IsSubtype(type, (PyTypeObject*)generic) != 0;
 }
 
 PyRef keys_in_order(PyObject* dict) {

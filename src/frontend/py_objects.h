@@ -81,6 +81,7 @@ const char* utf8(PyObject* str, const char* otherwise = "?");
 bool is_plain_tensor(PyObject* object);
 // An instance of numpy.generic: immutable, and compared by value.
 bool is_numpy_scalar(PyObject* object);
+bool is_numpy_scalar_type(PyTypeObject* type);
 // Of a dictionary, past a subclass's own methods: an OrderedDict has an order of its own, and finds items by it. The
 // keys are a list. set_item throws PythonError; value nullptr: the item is deleted.
 PyRef keys_in_order(PyObject* dict);

@@ -69,7 +69,6 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
 
 namespace {
 
-// Python's own values, whose operators are C code alone.
 // x[:t], where torch's own code asks the tensor for its number.
 bool is_slice_by_tensors(PyObject* object) {
   if (!PySlice_Check(object)) return false;
@@ -77,6 +76,7 @@ bool is_slice_by_tensors(PyObject* object) {
   return is_exact_tensor(slice->start) || is_exact_tensor(slice->stop) || is_exact_tensor(slice->step);
 }
 
+// Python's own values, whose operators are C code alone.
 bool is_builtin_operand(PyObject* object) {
   return PyUnicode_CheckExact(object) || PyDict_CheckExact(object) || PyLong_CheckExact(object) ||
          PyFloat_CheckExact(object) || PyBool_Check(object) || PyList_CheckExact(object) ||
@@ -174,6 +174,23 @@ static PyRef of_scalars_and_texts(const CressetOperator& op) {
   return of_plain_text(op);
 }
 
+namespace {
+
+// Stand for an operator's operands while it is done: without symbols.
+class PlainOperands {
+ public:
+  PlainOperands(const CressetOperator& op, InProgress& in_progress) {
+    for (size_t i = 0; i < 2; ++i)
+      if (op.operands[i] != nullptr)
+        in_progress.operands[i] = (plain_[i] = without_symbols(PyRef::borrow(op.operands[i]))).get();
+  }
+
+ private:
+  PyRef plain_[2];
+};
+
+}  // namespace
+
 // Where it was left whole: natively, what it calls included.
 CressetAction Session::operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   const std::optional<Operation::Kind> kind = kind_of(op.kind);
@@ -182,10 +199,7 @@ CressetAction Session::operate_whole(CressetActivation* activation, const Cresse
   std::copy_n(op.operands, 2, in_progress_.operands);
   capture_->set_location();
   capture_->flush(kLeftWhole);
-  PyRef plain[2];  // no piece is there any more that its numbers could belong to
-  for (size_t i = 0; i < 2; ++i)
-    if (op.operands[i] != nullptr)
-      in_progress_.operands[i] = (plain[i] = without_symbols(PyRef::borrow(op.operands[i]))).get();
+  const PlainOperands plain(op, in_progress_);  // no piece is there any more that its numbers could belong to
   PyRef value = perform(in_progress_.kept());
   in_progress_ = {};
   if (!value) return after_failure(activation), CRESSET_FAIL;
@@ -283,10 +297,8 @@ CressetAction Session::operate_natively(CressetActivation* activation, const Cre
   in_progress_.operands[1] = op.operands[1];
   const PyObject* looked_into = op.operands[op.operands[1] != nullptr && is_closed_to_facts(op.operands[1]) ? 1 : 0];
   if (foreign) capture_->flush(std::string("an operator that looks into a ") + Py_TYPE(looked_into)->tp_name);
-  PyRef plain[2];  // C code that knows no symbols takes them for objects
-  for (size_t i = 0; i < 2 && foreign; ++i)
-    if (op.operands[i] != nullptr)
-      in_progress_.operands[i] = (plain[i] = without_symbols(PyRef::borrow(op.operands[i]))).get();
+  std::optional<PlainOperands> plain;  // C code that knows no symbols takes them for objects
+  if (foreign) plain.emplace(op, in_progress_);
   PyRef value = kind == Operation::Kind::Subscript ? at_symbol(op.operands[0], op.operands[1], nullptr) : PyRef();
   if (!value && PyErr_Occurred() == nullptr) {
     const Operation operation = in_progress_.kept();

@@ -12,7 +12,9 @@ namespace cresset::driver {
 // How many guards and assertions there are of a graph's sizes.
 struct Asked {
   size_t guards, assertions;
+  bool operator==(const Asked&) const = default;
 };
+inline Asked asked(const sym::ShapeEnv& env) { return {env.guards().size(), env.assertions().size()}; }
 
 class ProgramCache {
  public:

@@ -22,8 +22,7 @@ ExprId divisor(ElementContext& context, const OpArgs& args, const WindowOf& wind
     const ExprId size = args.tensor(0).sizes[index.size() - window.kernel.size() + i];
     const ExprId extent = pool.constant(window.kernel[i]), padding = pool.constant(window.padding[i]);
     const ExprId zero = pool.constant(0);
-    const ExprId start =
-        pool.sub(pool.mul(index[index.size() - window.kernel.size() + i], pool.constant(window.stride[i])), padding);
+    const ExprId start = start_of(context, window, index, i);
     const bool pads = args.flag(kCountsPadding);
     const bool whole = !args.flag(kCeil) && (pads || window.padding[i] == 0);  // no window reaches beyond what counts
     const ExprId end = pool.min(pool.add(start, extent), pads ? pool.add(size, padding) : size);

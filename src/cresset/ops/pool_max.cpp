@@ -20,13 +20,6 @@ ExprId in_plane(ElementContext& context, const OpArgs& args, ExprId row, ExprId 
   return context.env().simplify(pool.add(pool.mul(row, args.tensor(0).sizes.back()), column));
 }
 
-// Where a window begins along dimension `i` of the plane: in the padding, maybe.
-ExprId start_of(ElementContext& context, const WindowOf& window, const Index& index, size_t i) {
-  ExprPool& pool = context.pool();
-  const ExprId first = pool.mul(index[index.size() - kSpatial + i], pool.constant(window.stride[i]));
-  return pool.sub(first, pool.constant(window.padding[i]));
-}
-
 // How far from its start the window's first element inside the image is.
 ExprId steps_to_inside(ElementContext& context, const WindowOf& window, const Index& index, size_t i) {
   ExprPool& pool = context.pool();

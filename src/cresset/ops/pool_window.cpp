@@ -34,6 +34,12 @@ void demand(ElementContext& context, WindowPlace& place, loop::Op op, ExprId ind
 
 }  // namespace
 
+ExprId start_of(ElementContext& context, const WindowOf& window, const Index& index, size_t i) {
+  ExprPool& pool = context.pool();
+  const ExprId first = pool.mul(index[index.size() - window.kernel.size() + i], pool.constant(window.stride[i]));
+  return pool.sub(first, pool.constant(window.padding[i]));
+}
+
 WindowPlace place_in_window(ElementContext& context, const Sizes& image, const WindowOf& window, const Index& index,
                             int64_t at) {
   ExprPool& pool = context.pool();
@@ -43,9 +49,8 @@ WindowPlace place_in_window(ElementContext& context, const Sizes& image, const W
   for (size_t i = spatial; i-- > 0; at /= window.kernel[i]) step[i] = at % window.kernel[i];
   for (size_t i = 0; i < spatial; ++i) {
     const size_t dim = index.size() - spatial + i;
-    const ExprId first = pool.mul(index[dim], pool.constant(window.stride[i]));
-    const int64_t from_first = step[i] * window.dilation[i] - window.padding[i];
-    const ExprId here = context.env().simplify(pool.add(first, pool.constant(from_first)));
+    const ExprId from_start = pool.constant(step[i] * window.dilation[i]);
+    const ExprId here = context.env().simplify(pool.add(start_of(context, window, index, i), from_start));
     const ExprId zero = pool.constant(0), last = pool.sub(image[dim], pool.constant(1));
     demand(context, place, loop::Op::Ge, here, zero, context.env().known_true(pool.ge(here, zero)));
     demand(context, place, loop::Op::Le, here, last, context.env().known_true(pool.le(here, last)));

@@ -20,6 +20,9 @@ struct WindowOf {
 // Of (self, kernel_size, stride, padding, [dilation]).
 WindowOf window_of(const OpArgs& args, size_t spatial, bool dilated);
 
+// Where the window of the result's element `index` begins along dimension `i` of the last ones: in the padding, maybe.
+sym::ExprId start_of(ElementContext& context, const WindowOf& window, const Index& index, size_t i);
+
 // One element of a window: its index, and where it lies in the image (invalid: always).
 struct WindowPlace {
   Index index;
