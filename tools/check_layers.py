@@ -1,4 +1,5 @@
-"""Fails when a lower layer includes a higher one, or when the core includes torch or Python.
+"""Fails when a lower layer includes a higher one, when the core includes torch or Python, or when a source uses what
+our build makes something else of.
 
 The order is the tree's: an entry of LAYERS may include itself and everything below it. Two folders in one entry do not
 see each other. Link targets enforce most of this too; headers without a .cpp need this check.
@@ -35,6 +36,8 @@ FORBIDDEN_ABOVE = {
     "src/bridge": re.compile(r"^(Python\.h|pybind11/|torch/csrc/(?!api|autograd/(?!.*python))|frontend/|python/)"),
     "src/frontend": re.compile(r"^python/"),
 }
+# What compiles, but not to what it says.
+FORBIDDEN_WORDS = {"at::parallel_for": "without OpenMP it is one thread's: run_on_ranges (bridge/thread_pool.h)"}
 FOREIGN = re.compile(r"^(torch/|ATen/|c10/|caffe2/|Python\.h|pybind11/|bridge/|frontend/|python/)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
@@ -83,6 +86,11 @@ def check() -> list[str]:
                     found.append(
                         f"{path.relative_to(ROOT)}:{line_of(text, include)}: {name} must not include {include}"
                     )
+    for path in sources(ROOT / "src"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for word, why in FORBIDDEN_WORDS.items():
+                if word in line.partition("//")[0]:
+                    found.append(f"{path.relative_to(ROOT)}:{number}: {word}: {why}")
     return found
 
 

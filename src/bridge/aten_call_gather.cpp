@@ -1,12 +1,11 @@
 // aten::gather, index and index_select without ATen's machinery for elements in any order: each index names a stretch
 // of memory, be it one element, which is copied.
-#include <ATen/Parallel.h>
-
 #include <atomic>
 #include <cstring>
 
 #include "bridge/aten_call.h"
 #include "bridge/picked_rows.h"
+#include "bridge/thread_pool.h"
 
 namespace cresset::bridge {
 namespace {
@@ -71,7 +70,7 @@ bool copy_rows(const PickedRows& picked, const at::Tensor& self, const at::Tenso
   auto* to = static_cast<char*>(out.mutable_data_ptr());
   const auto copy = copy_of(bytes);
   std::atomic<bool> inside = true;
-  at::parallel_for(0, picked.rows(), std::max<int64_t>(1, kBytesOfTask / bytes), [&](int64_t begin, int64_t end) {
+  run_on_ranges(picked.rows(), std::max<int64_t>(1, kBytesOfTask / bytes), [&](int64_t begin, int64_t end) {
     if (!copy(picked, begin, end, from, to, element)) inside.store(false);
   });
   return inside;

@@ -1,12 +1,11 @@
 // Means of the parts that a plane is cut into, be they of unequal size: rows of a part are summed first, many columns
 // at a time, where ATen adds one element after the other.
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "bridge/aten_call.h"
 #include "bridge/multiversion.h"
+#include "bridge/thread_pool.h"
 
 namespace cresset::bridge {
 namespace {
@@ -84,7 +83,7 @@ class AdaptiveMeanCall final : public ExternKernel {
     auto* to = out.mutable_data_ptr<float>();
     const int64_t planes = self.numel() / (height * width);
     const int64_t grain = std::max<int64_t>(1, kElementsOfTask / (height * width));
-    at::parallel_for(0, planes, grain, [&](int64_t begin, int64_t end) {
+    run_on_ranges(planes, grain, [&](int64_t begin, int64_t end) {
       std::vector<float> sum(static_cast<size_t>(width));
       for (int64_t p = begin; p < end; ++p) plane_means(cuts, from + p * height * width, sum.data(), to + p * wanted);
     });

@@ -8,6 +8,7 @@
 #include "bridge/aten_call.h"
 #include "bridge/picked_rows.h"
 #include "bridge/row_folds.h"
+#include "bridge/thread_pool.h"
 
 namespace cresset::bridge {
 namespace {
@@ -64,7 +65,7 @@ bool fold_all(Fold fold, bool afresh, const PickedRows& picked, const at::Tensor
       std::max<int64_t>(1, std::min({tasks, picked.most_parts(), static_cast<int64_t>(at::get_num_threads())}));
   if (parts == 1) return fold_part(fold, afresh, picked, there, next);
   std::atomic<bool> inside = true;
-  at::parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+  run_on_ranges(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k)
       if (!fold_part(fold, afresh, picked.part(k, parts), there, next)) inside.store(false);
   });

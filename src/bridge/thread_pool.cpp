@@ -1,6 +1,9 @@
 #include "bridge/thread_pool.h"
 
+#include <ATen/Parallel.h>
 #include <dlfcn.h>
+
+#include <algorithm>
 
 namespace cresset::bridge {
 namespace {
@@ -54,6 +57,27 @@ void run_on_threads(int threads, void (*body)(void* context, int thread), void* 
   Team team{threads, body, context};
   // 0: the full team, always. Teams of varying size make libgomp start and stop threads at every region.
   openmp().parallel(team_body, &team, 0, 0);
+}
+
+void run_on_ranges(int64_t count, int64_t grain, void (*body)(void* context, int64_t begin, int64_t end),
+                   void* context) {
+  if (count <= 0) return;
+  const int64_t most = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int64_t threads = std::max<int64_t>(1, std::min(most, count / std::max<int64_t>(grain, 1)));
+  if (threads == 1) return body(context, 0, count);
+  struct Job {
+    int64_t count, chunk;
+    void (*body)(void*, int64_t, int64_t);
+    void* context;
+  } job{count, (count + threads - 1) / threads, body, context};
+  run_on_threads(
+      static_cast<int>(threads),
+      [](void* data, int thread) {
+        const Job& job = *static_cast<const Job*>(data);
+        const int64_t begin = thread * job.chunk, end = std::min(begin + job.chunk, job.count);
+        if (begin < end) job.body(job.context, begin, end);
+      },
+      &job);
 }
 
 }  // namespace cresset::bridge
