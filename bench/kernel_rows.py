@@ -255,6 +255,9 @@ def indices() -> None:
     row("index_select", lambda x, i: x.index_select(1, i), lambda n: (real(rest(n, 60), 60), whole(60, high=60)))
     row("x[i]", lambda x, i: x[i], lambda n: (real(100, 20), whole(rest(n, 20))))
     row("x[i], far apart", lambda x, i: x[i] * 2, lambda n: (real(rest(n, 64), 64), whole(rest(n, 64), high=rest(n, 64))))  # fmt: skip
+    row("relu(x)[i]", lambda x, i: x.relu()[i] * 2, lambda n: (real(rest(n, 64), 64), whole(rest(n, 64), high=rest(n, 64))))  # fmt: skip
+    row("relu(x)[i] of elements", lambda x, i: x.relu()[i] * 2, lambda n: (real(n), whole(n, high=n)))
+    row("bincount", lambda i: torch.bincount(i, minlength=256), lambda n: (whole(n, high=256),))
     row("x[i, j]", lambda x, i, j: x[i, j], lambda n: (real(50, 40), whole(n, high=50), whole(n, high=40)))
     row("x[:, i]", lambda x, i: x[:, i] + 1, lambda n: (real(rest(n, 30), 50), whole(30, high=50)))
     row("scatter_add", lambda x, i: torch.zeros_like(x).scatter_add(1, i, x), lambda n: (real(rest(n, 60), 60), whole(rest(n, 60), 60, high=60)))  # fmt: skip

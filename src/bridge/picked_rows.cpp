@@ -1,6 +1,9 @@
 #include "bridge/picked_rows.h"
 
 #include <algorithm>
+#include <tuple>
+
+#include "base/check.h"
 
 namespace cresset::bridge {
 
@@ -42,38 +45,55 @@ void PickedRows::find_rows() {
 
 namespace {
 
-constexpr int64_t kLeastPartOfRow = 16;  // elements: fewer, and threads would write to the same cache lines
+// Elements of self that a part has next to each other: with fewer, threads write to the same lines of caches all the
+// time.
+constexpr int64_t kLeastStretch = 128;
+// Elements of a row for which it is worth it that every part reads all indices.
+constexpr int64_t kWorthSearching = 8;
 
 }  // namespace
 
-// The longest dimension that no index moves along: its places are different elements of self.
+// Places of a dimension that no index moves along are different elements of self.
+int64_t PickedRows::parts_of_dim(size_t d) const {
+  return std::min(dims_[d].size, dims_[d].size * dims_[d].self / kLeastStretch);
+}
+int64_t PickedRows::parts_of_row() const { return row_ / kLeastStretch; }
+// Each part has those that one of its own places is chosen for.
+int64_t PickedRows::parts_of_places() const {
+  return choices_.size() == 1 && row_ >= kWorthSearching ? choices_[0].extent : 1;
+}
+
 size_t PickedRows::widest_apart() const {
-  size_t best = dims_.size();
-  for (size_t d = 0; d < dims_.size(); ++d)
-    if (dims_[d].self != 0 && (best == dims_.size() || dims_[d].size > dims_[best].size)) best = d;
+  size_t best = 0;
+  for (size_t d = 1; d < dims_.size(); ++d)
+    if (parts_of_dim(d) > parts_of_dim(best)) best = d;
   return best;
 }
 
 int64_t PickedRows::most_parts() const {
-  const size_t dim = widest_apart();
-  return std::max({int64_t{1}, row_ / kLeastPartOfRow, dim == dims_.size() ? 1 : dims_[dim].size});
+  return std::max({int64_t{1}, parts_of_dim(widest_apart()), parts_of_row(), parts_of_places()});
 }
 
 PickedRows PickedRows::part(int64_t which, int64_t parts) const {
   PickedRows out = *this;
-  if (row_ / kLeastPartOfRow >= parts) {
-    const int64_t begin = row_ * which / parts;
-    out.row_ = row_ * (which + 1) / parts - begin;
-    out.self_start_ += begin;
-    out.other_start_ += begin;
-  } else if (parts > 1) {
-    Dim& dim = out.dims_[widest_apart()];
-    const int64_t begin = dim.size * which / parts, size = dim.size * (which + 1) / parts - begin;
-    out.rows_ = rows_ / dim.size * size;
-    dim.size = size;
+  const auto share = [&](int64_t whole) { return std::pair(whole * which / parts, whole * (which + 1) / parts); };
+  if (parts <= 1) return out;
+  if (const size_t d = widest_apart(); parts_of_dim(d) >= parts) {
+    Dim& dim = out.dims_[d];
+    const auto [begin, end] = share(dim.size);
+    out.rows_ = rows_ / dim.size * (end - begin);
+    dim.size = end - begin;
     out.self_start_ += begin * dim.self;
     out.other_start_ += begin * dim.other;
     for (size_t k = 0; k < choices_.size(); ++k) out.choices_[k].places += begin * dim.indices[k];
+  } else if (parts_of_row() >= parts) {
+    const auto [begin, end] = share(row_);
+    out.row_ = end - begin;
+    out.self_start_ += begin;
+    out.other_start_ += begin;
+  } else {
+    CRESSET_CHECK(parts_of_places() >= parts, "cut into at most as many parts as there may be");
+    std::tie(out.choices_[0].own_begin, out.choices_[0].own_end) = share(choices_[0].extent);
   }
   return out;
 }

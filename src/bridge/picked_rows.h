@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -29,7 +30,7 @@ class PickedRows {
   int64_t row() const { return row_; }  // elements, next to each other in both tensors
 
   // Cut so that no two parts touch the same elements of `self`, whatever the indices, where self's elements do not
-  // overlap: part `which` of `parts`, of at most most_parts().
+  // overlap, and seldom the same line of a cache: part `which` of `parts`, of at most most_parts().
   int64_t most_parts() const;
   PickedRows part(int64_t which, int64_t parts) const;
 
@@ -46,7 +47,8 @@ class PickedRows {
   };
   struct Choice {
     const int64_t* places = nullptr;
-    int64_t extent = 0, step = 0;  // of the dimension it chooses in
+    int64_t extent = 0, step = 0;                // of the dimension it chooses in
+    int64_t own_begin = 0, own_end = INT64_MAX;  // what lies outside is another part's
   };
 
   void add_index(const at::Tensor& index, int64_t extent, int64_t step);
@@ -54,6 +56,9 @@ class PickedRows {
   void find_rows();
   bool fold(const Dim& outer, Dim& inner) const;
   size_t widest_apart() const;
+  int64_t parts_of_dim(size_t d) const;
+  int64_t parts_of_row() const;
+  int64_t parts_of_places() const;
   // Where a line begins: at which place of each outer dimension, and where in self, other and the indices that is.
   struct Line {
     std::vector<int64_t> at;
@@ -63,10 +68,11 @@ class PickedRows {
   Line line_of(int64_t row) const;
   void go_on(Line& line) const;
   void step(Line& line, size_t dim, int64_t times) const;
+  // Bodies by value: what they write may lie anywhere but in a copy that nobody else knows.
   template <class Body>
-  bool walk_line(const Line& line, int64_t begin, int64_t end, const Body& body) const;
-  template <bool kUnit, class Body>
-  bool walk_places(const Line& line, int64_t begin, int64_t end, const Body& body) const;
+  bool walk_line(const Line& line, int64_t begin, int64_t end, Body body) const;
+  template <bool kUnit, bool kAll, class Body>
+  bool walk_places(const Line& line, int64_t begin, int64_t end, Body body) const;
 
   std::vector<Dim> dims_;  // outermost first
   std::vector<Choice> choices_;
@@ -92,7 +98,7 @@ inline void PickedRows::go_on(Line& line) const {
 }
 
 template <class Body>
-bool PickedRows::walk_line(const Line& line, int64_t begin, int64_t end, const Body& body) const {
+bool PickedRows::walk_line(const Line& line, int64_t begin, int64_t end, Body body) const {
   struct Local {  // the body writes to memory: what members hold would be read again for each row
     const int64_t* places;
     int64_t stride, extent, step;
@@ -118,17 +124,26 @@ bool PickedRows::walk_line(const Line& line, int64_t begin, int64_t end, const B
 }
 
 // Of one index. kUnit: nothing but that moves in self, by single elements, and all else is dense, so that the loop has
-// no products.
-template <bool kUnit, class Body>
-bool PickedRows::walk_places(const Line& line, int64_t begin, int64_t end, const Body& body) const {
+// no products. kAll: all places are this part's.
+template <bool kUnit, bool kAll, class Body>
+bool PickedRows::walk_places(const Line& line, int64_t begin, int64_t end, Body body) const {
   const Dim& dim = dims_.back();
   const int64_t* const places = line.places[0];
   const int64_t stride = kUnit ? 1 : dim.indices[0], step = kUnit ? 1 : choices_[0].step;
   const int64_t self_step = kUnit ? 0 : dim.self, other_step = kUnit ? 1 : dim.other;
   const int64_t self = line.self, other = line.other, extent = choices_[0].extent, from_end = wraps_ ? extent : 0;
+  const int64_t own_begin = kAll ? 0 : choices_[0].own_begin, own_end = kAll ? 0 : choices_[0].own_end;
+  const auto outside = [extent](int64_t place) {
+    return static_cast<uint64_t>(place) >= static_cast<uint64_t>(extent);
+  };
+#pragma GCC unroll 4
   for (int64_t i = begin; i < end; ++i) {
-    const int64_t told = places[i * stride], place = told + ((told >> 63) & from_end);
-    if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(extent)) return false;
+    int64_t place = places[i * stride];
+    if (outside(place)) [[unlikely]] {  // apart: what most indices are asks nothing else
+      if (place >= 0 || outside(place += from_end)) return false;
+    }
+    if constexpr (!kAll)
+      if (place < own_begin || place >= own_end) continue;
     body(self + i * self_step + place * step, other + i * other_step);
   }
   return true;
@@ -139,13 +154,14 @@ bool PickedRows::walk(int64_t begin, int64_t end, const Body& body) const {
   if (begin >= end) return true;
   const Dim& dim = dims_.back();
   const bool unit = dim.indices[0] == 1 && choices_[0].step == 1 && dim.self == 0 && dim.other == 1;
-  const bool single = choices_.size() == 1;
+  const bool single = choices_.size() == 1, all = choices_[0].own_end == INT64_MAX;
   int64_t from = begin % dim.size, left = end - begin;
   for (Line line = line_of(begin); left > 0; go_on(line), from = 0) {
     const int64_t to = std::min(dim.size, from + left);
     const bool inside = !single ? walk_line(line, from, to, body)
-                        : unit  ? walk_places<true>(line, from, to, body)
-                                : walk_places<false>(line, from, to, body);
+                        : !all  ? walk_places<false, false>(line, from, to, body)
+                        : unit  ? walk_places<true, true>(line, from, to, body)
+                                : walk_places<false, true>(line, from, to, body);
     if (!inside) return false;
     left -= to - from;
   }

@@ -233,6 +233,9 @@ SCATTERS = {
     "greatest": lambda x, i: torch.zeros(50, x.shape[1]).scatter_reduce(0, i, x, "amax", include_self=False),
     "one row": lambda x, i: torch.zeros(50).index_put((i.flatten(),), x.flatten(), accumulate=True),
     "gathered": lambda x, i: x[i[:, 0]] + x.gather(0, i) + x[i, 0],
+    "counted from the end": lambda x, i: torch.zeros(50, x.shape[1]).index_put((i[:, 0] - 50,), x, accumulate=True),
+    "on either side of 0": lambda x, i: x[i[:, 0] - (i[:, -1] & 1) * x.shape[0]] + x[i - x.shape[0], 0],
+    "columns": lambda x, i: x.index_select(1, i[:20, 0] % x.shape[1]),
 }
 
 
@@ -241,7 +244,7 @@ def test_places_that_indices_name_by_several_threads(name):
     """What is added up where is in the order of the sources, as eager on one thread has it."""
     threads, compiled = torch.get_num_threads(), cresset.compile(SCATTERS[name])
     try:
-        for rows, columns in ((3000, 67), (40000, 5), (60, 1), (1, 3000)):
+        for rows, columns in ((3000, 67), (40000, 5), (60, 1), (1, 3000), (150, 1300)):
             x, i = torch.randn(rows, columns), torch.randint(0, min(rows, 50), (rows, columns))
             torch.set_num_threads(1)
             expected = SCATTERS[name](x, i)
@@ -301,6 +304,20 @@ def test_a_wrong_place_leaves_nothing_changed():
         assert_same_call(function, compiled, z, x, i)
     i[599] = 0
     assert_same_call(function, compiled, z, x, i)
+
+
+@pytest.mark.parametrize("name", ["rows", "elements of rows", "elements of columns", "gathered"])
+def test_a_wrong_place_is_found_by_several_threads(name):
+    threads, compiled = torch.get_num_threads(), cresset.compile(SCATTERS[name])
+    try:
+        for count in (1, 3):
+            torch.set_num_threads(count)
+            for wrong in (3000, 2**62, -(2**63)):
+                x, i = torch.randn(3000, 67), torch.randint(0, 50, (3000, 67))
+                i[:, 0] = wrong
+                assert_same_call(SCATTERS[name], compiled, x, i)
+    finally:
+        torch.set_num_threads(threads)
 
 
 @torch.no_grad()
