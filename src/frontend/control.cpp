@@ -216,6 +216,15 @@ PyObject* set_originals(PyObject*, PyObject* rows) {
   }
 }
 
+PyObject* awaited = nullptr;  // a dictionary: what marks functions of a module, by its name; under the GIL
+
+PyObject* mark_when_met(PyObject*, PyObject* args) {
+  PyObject *module, *marks;
+  if (PyArg_ParseTuple(args, "UO", &module, &marks) == 0) return nullptr;
+  if (awaited == nullptr) awaited = PyDict_New();
+  return awaited == nullptr || PyDict_SetItem(awaited, module, marks) < 0 ? nullptr : Py_NewRef(Py_None);
+}
+
 PyObject* allow(PyObject*, PyObject* callable) {
   if (allowed().insert(callable).second) Py_INCREF(callable);
   return Py_NewRef(Py_None);
@@ -236,6 +245,9 @@ PyMethodDef functions[] = {
     {"_use_equivalents", use_equivalents, METH_VARARGS, "What is evaluated in the place of builtins."},
     {"_substitute", substitute, METH_VARARGS, "What the user wants to be evaluated in the place of a C function."},
     {"_use_form", use_form, METH_VARARGS, "What is evaluated in the place of a C function that is given symbols."},
+    {"_form_in", form_in, METH_VARARGS, "Which module has the form of a C function, until that is wanted."},
+    {"_mark_when_met", mark_when_met, METH_VARARGS,
+     "What marks functions of the module of that name, called before the first of them is."},
     {"_effect_of", effect_of, METH_VARARGS, "What becomes of a call of a C function."},
     {"_see_through_wrappers", see_through_wrappers, METH_VARARGS,
      "Functions of this code are called as what the cell of that index in their closure holds."},
@@ -274,6 +286,18 @@ PyObject* mark_of(PyObject* function, PyObject* name) {
   return attributes != nullptr ? PyDict_GetItemWithError(attributes, name) : nullptr;
 }
 
+// Marks the functions of a module before the first of them is called: it need not be imported to be marked.
+void meet(PyObject* function) {
+  PyObject* const module = ((PyFunctionObject*)function)->func_module;
+  if (awaited == nullptr || module == nullptr || !PyUnicode_CheckExact(module)) return;
+  PyObject* const found = PyDict_GetItemWithError(awaited, module);
+  if (found == nullptr) return;
+  const PyRef marks = PyRef::borrow(found);
+  if (PyDict_DelItem(awaited, module) < 0) throw PythonError();
+  const NotEvaluated own_business;
+  checked(PyObject_CallNoArgs(marks.get()));
+}
+
 PyObject* own_mark(PyObject* function) {
   static PyObject* const name = PyUnicode_InternFromString("_cresset_native");
   PyObject* mark = mark_of(function, name);
@@ -286,6 +310,7 @@ PyObject* own_mark(PyObject* function) {
 
 CallMode call_mode(PyObject* callable) {
   PyObject* function = function_of(callable);
+  if (PyFunction_Check(function)) meet(function);
   if (PyObject* why = own_mark(function)) return why == Py_None ? CallMode::Native : CallMode::Disabled;
   static PyObject* const torch_mark = PyUnicode_InternFromString("_torchdynamo_disable");
   return mark_of(function, torch_mark) == Py_True ? CallMode::Disabled : CallMode::Evaluated;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/check.h"
 #include "bridge/sym_node.h"
 #include "frontend/c_functions.h"
 #include "frontend/eval/bytecode.h"
@@ -25,9 +26,10 @@ std::unordered_map<PyObject*, Consumer> consumers;
 std::unordered_map<PyObject*, PyObject*> iterators;    // by the builtin class
 std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by the C function
 struct Form {
-  PyObject* function;
-  bool always;  // also of plain numbers: sizes of its tensors are what its C code asks for
-  bool varied;  // only where numbers have varied, or are sizes: fixed ones have faster code
+  PyObject* function = nullptr;  // nullptr: in a module that was not imported yet
+  PyObject* module = nullptr;    // its name
+  bool always = false;           // also of plain numbers: sizes of its tensors are what its C code asks for
+  bool varied = false;           // only where numbers have varied, or are sizes: fixed ones have faster code
 };
 std::unordered_map<PyObject*, Form> forms;  // for symbolic numbers, by the C function
 // Those among them that are methods, by what a call of one through its object has in common with the descriptor.
@@ -231,6 +233,18 @@ bool has_parameters(PyObject* function, const CressetCall& call, Py_ssize_t self
   return std::all_of(known.begin(), known.begin() + code->co_argcount - optional, [](bool is) { return is; });
 }
 
+// The form of a function, where it is for such arguments.
+const Form* form_for(PyObject* original, const CressetCall& call) {
+  const auto found = forms.find(original);
+  if (found == forms.end()) return nullptr;
+  const Form& form = found->second;
+  return form.always || is_given_symbols(call, form.varied) ? &form : nullptr;
+}
+
+void note_method(PyObject* original) {
+  if (Py_IS_TYPE(original, &PyMethodDescr_Type)) form_methods[((PyMethodDescrObject*)original)->d_method] = original;
+}
+
 // A method of a tensor that was taken from it before it is called: its descriptor, where there is a form of it. Asked
 // at every call of C code.
 PyObject* descriptor_of(PyObject* callable) {
@@ -251,9 +265,15 @@ void presume_varying(std::unordered_set<std::string> sources) { presumed = std::
 PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& call) {
   if (cresset_hides_frames_of(activation.code)) return {};
   PyObject* const descriptor = descriptor_of(call.callable);
-  const auto found = forms.find(descriptor != nullptr ? descriptor : call.callable);
-  if (found == forms.end() || (!found->second.always && !is_given_symbols(call, found->second.varied))) return {};
-  PyObject* const function = found->second.function;
+  PyObject* const original = descriptor != nullptr ? descriptor : call.callable;
+  const Form* form = form_for(original, call);
+  if (form != nullptr && form->function == nullptr) {
+    import_module(PyUnicode_AsUTF8(form->module));
+    form = form_for(original, call);
+    CRESSET_CHECK(form == nullptr || form->function != nullptr, "a module has the forms that are said to be in it");
+  }
+  if (form == nullptr) return {};
+  PyObject* const function = form->function;
   if (!has_parameters(function, call, descriptor != nullptr ? 1 : 0)) return {};
   return descriptor == nullptr ? PyRef::borrow(function)
                                : checked(PyMethod_New(function, PyCFunction_GET_SELF(call.callable)));
@@ -323,13 +343,23 @@ PyObject* substitute(PyObject*, PyObject* args) {
   return Py_NewRef(Py_None);
 }
 
+PyObject* form_in(PyObject*, PyObject* args) {
+  PyObject *original, *module;
+  int always;
+  if (!PyArg_ParseTuple(args, "OUp", &original, &module, &always)) return nullptr;
+  if (!forms.try_emplace(original, Form{.module = module, .always = always != 0}).second) return Py_NewRef(Py_None);
+  Py_INCREF(original), Py_INCREF(module);  // kept for good
+  note_method(original);
+  return Py_NewRef(Py_None);
+}
+
 PyObject* use_form(PyObject*, PyObject* args) {
   PyObject *original, *function;
   int always, varied;
   if (!PyArg_ParseTuple(args, "OO!pp", &original, &PyFunction_Type, &function, &always, &varied)) return nullptr;
   Py_INCREF(original);  // kept for good
-  forms[original] = {Py_NewRef(function), always != 0, varied != 0};
-  if (Py_IS_TYPE(original, &PyMethodDescr_Type)) form_methods[((PyMethodDescrObject*)original)->d_method] = original;
+  forms[original] = {.function = Py_NewRef(function), .always = always != 0, .varied = varied != 0};
+  note_method(original);
   cresset_hide_frames_of((PyCodeObject*)PyFunction_GET_CODE(function));
   return Py_NewRef(Py_None);
 }

@@ -42,6 +42,8 @@ PyObject* substitute(PyObject* module, PyObject* args);
 // _use_form(original, function, always, varied): what is evaluated in the place of one of torch's C functions that is
 // given symbolic numbers (always: or any; varied: such as have varied, or sizes), where it has such parameters.
 PyObject* use_form(PyObject* module, PyObject* args);
+// _form_in(original, module, always): a module of that name, to be imported when a call wants it, has such a form.
+PyObject* form_in(PyObject* module, PyObject* args);
 // _effect_of(callable, *args): what becomes of a call of a C function, as a word of cresset.call_table().
 PyObject* effect_of(PyObject* module, PyObject* args);
 

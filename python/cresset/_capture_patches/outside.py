@@ -2,7 +2,6 @@
 
 import json
 import random
-import statistics
 import sys
 import types
 import warnings
@@ -118,15 +117,25 @@ def _library_done_natively():
     rows += [(*row, "it sets random numbers") for row in _methods(random.Random, ["seed", "setstate"])]
     rows += [(json, name, "it parses") for name in ("load", "loads")]
     rows += [(json, name, "it writes a text") for name in ("dump", "dumps")]
-    averages = "mean fmean geometric_mean harmonic_mean stdev pstdev variance pvariance correlation covariance"
-    rows += [(statistics, name, "it adds fractions") for name in averages.split()]
+    _mark(rows)
+
+
+def _mark(rows):
     for owner, name, why in rows:
         function = getattr(owner, name, None)
         if isinstance(function, types.FunctionType):
             function._cresset_native = (function.__code__, f"a call of {owner.__name__}.{name}: {why}")
 
 
+def _mark_averages():
+    import statistics  # which few programs do, and which takes milliseconds
+
+    averages = "mean fmean geometric_mean harmonic_mean stdev pstdev variance pvariance correlation covariance"
+    _mark([(statistics, name, "it adds fractions") for name in averages.split()])
+
+
 _library_done_natively()
+_C._mark_when_met("statistics", _mark_averages)
 _torch_shares_type = torch._has_compatible_shallow_copy_type
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 

@@ -1,3 +1,69 @@
-"""Forms of torch's functions for symbolic numbers: base.py says what they are. In use from when this is imported."""
+"""Forms of torch's functions for symbolic numbers: base.py says what they are.
 
-from . import draws, losses, norms, numbers, places, products, ranges, special, statistics, windows  # noqa: F401
+A module is imported when the first of its functions is called with such numbers (or at all, of those that are always
+evaluated): most programs call none. What stands here is what its decorators say, which a test holds it to.
+"""
+
+import math
+
+import torch
+
+from .. import _C
+
+_OF_SYMBOLS = {
+    "draws": """dropout feature_dropout alpha_dropout feature_alpha_dropout dropout_ Tensor.bernoulli_ bernoulli
+        Tensor.bernoulli Tensor.normal_ Tensor.uniform_ Tensor.exponential_ Tensor.log_normal_ Tensor.cauchy_
+        Tensor.geometric_ normal _C._nn.scaled_dot_product_attention""",
+    "losses": """_C._nn.huber_loss _C._nn.smooth_l1_loss margin_ranking_loss hinge_embedding_loss
+        cosine_embedding_loss triplet_margin_loss poisson_nll_loss _C._nn.multi_margin_loss
+        _C._nn.cross_entropy_loss""",
+    "norms": """layer_norm rms_norm group_norm batch_norm instance_norm linalg.vector_norm dist Tensor.dist
+        pairwise_distance pdist cosine_similarity renorm Tensor.renorm""",
+    "numbers": """fmod Tensor.fmod xlogy special.xlogy Tensor.xlogy special.xlog1py copysign Tensor.copysign
+        float_power Tensor.float_power Tensor.pow_ celu _C._nn.softshrink logit Tensor.logit special.logit nan_to_num
+        Tensor.nan_to_num isclose Tensor.isclose addmm Tensor.addmm Tensor.addmm_ addmv Tensor.addmv Tensor.addmv_ addr
+        Tensor.addr Tensor.addr_ baddbmm Tensor.baddbmm Tensor.baddbmm_ addbmm Tensor.addbmm Tensor.addbmm_ rsub
+        index_add Tensor.index_add Tensor.index_add_ index_fill Tensor.index_fill Tensor.index_fill_ scatter
+        Tensor.scatter Tensor.scatter_""",
+    "places": """diagonal Tensor.diagonal diag_embed Tensor.diag_embed diag Tensor.diag diagflat Tensor.diagflat
+        tril_indices triu_indices hann_window hamming_window blackman_window bartlett_window kaiser_window fft.fftfreq
+        fft.rfftfreq logspace diagonal_scatter Tensor.diagonal_scatter round Tensor.round rot90 Tensor.rot90
+        _C._VariableFunctions.stft""",
+    "ranges": """arange _C._nn.upsample_nearest1d _C._nn._upsample_nearest_exact1d _C._nn.upsample_nearest2d
+        _C._nn._upsample_nearest_exact2d _C._nn.upsample_nearest3d _C._nn._upsample_nearest_exact3d
+        _C._nn.upsample_linear1d _C._nn.upsample_bilinear2d _C._nn.upsample_trilinear3d _C._nn.upsample_bicubic2d""",
+    "special": """polygamma special.polygamma Tensor.polygamma mvlgamma Tensor.mvlgamma special.multigammaln
+        linalg.pinv pinverse Tensor.pinverse linalg.matrix_rank math.radians math.degrees math.fabs math.pow math.hypot
+        math.copysign math.isclose math.comb""",
+    "statistics": """histc Tensor.histc cov Tensor.cov var Tensor.var std Tensor.std var_mean std_mean trapezoid trapz
+        cumulative_trapezoid hsplit Tensor.hsplit vsplit Tensor.vsplit dsplit Tensor.dsplit""",
+    "windows": """avg_pool1d _C._nn.avg_pool2d _C._nn.avg_pool3d max_pool1d_with_indices max_pool1d
+        _C._nn.max_pool2d_with_indices max_pool2d _C._nn.max_pool3d_with_indices max_pool3d adaptive_avg_pool1d
+        adaptive_max_pool1d _C._nn.adaptive_max_pool2d _C._nn.adaptive_max_pool3d Tensor.unfold _C._nn.im2col
+        _C._nn.col2im pixel_shuffle pixel_unshuffle""",
+}
+_ALWAYS = {
+    "norms": "_C._VariableFunctions.cdist",
+    "numbers": "rrelu _C._nn.pad constant_pad_nd",
+    "places": """combinations vander _C._VariableFunctions.block_diag repeat_interleave Tensor.repeat_interleave
+        _C._nn.pad_sequence""",
+    "products": "linalg.multi_dot _C._VariableFunctions.chain_matmul",
+    "statistics": """quantile Tensor.quantile nanquantile Tensor.nanquantile diff Tensor.diff gradient tensor_split
+        Tensor.tensor_split""",
+}
+
+
+def rows():
+    """(function, the module with its form, whether it is evaluated in its place always)"""
+    for always, table in ((False, _OF_SYMBOLS), (True, _ALWAYS)):
+        for module, names in table.items():
+            for name in names.split():
+                function = math if name.startswith("math.") else torch
+                for part in name.removeprefix("math.").split("."):
+                    function = getattr(function, part, None)
+                if function is not None:  # as in some releases of torch
+                    yield function, f"{__name__}.{module}", always
+
+
+for _row in rows():
+    _C._form_in(*_row)

@@ -1,0 +1,90 @@
+"""What the package imports, and when: the first call of a process waits for nothing that its program does not use."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import cresset
+
+
+def run(program: str) -> str:
+    """What a program prints in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_program_without_symbols_imports_no_forms():
+    program = """
+import sys, torch, cresset
+cresset.compile(lambda x: torch.nn.functional.layer_norm(x, (4,)) + torch.arange(4))(torch.ones(3, 4))
+print(*sorted(name for name in sys.modules if name.startswith(("cresset._forms.", "statistics"))))
+"""
+    assert run(program) == "cresset._forms.arithmetic"
+
+
+def test_a_form_is_imported_where_it_is_wanted():
+    program = """
+import sys, torch, cresset
+f = cresset.compile(lambda x: torch.nn.functional.avg_pool1d(x[None], x.shape[-1]))
+for n in (6, 8, 10):
+    x = torch.randn(2, n)
+    torch.testing.assert_close(f(x), torch.nn.functional.avg_pool1d(x[None], n))
+print(cresset.stats()["graphs"], "cresset._forms.windows" in sys.modules, "cresset._forms.draws" in sys.modules)
+"""
+    assert run(program) == "1 True False"
+
+
+def test_the_table_of_forms_says_what_the_modules_do():
+    program = """
+import importlib, torch, cresset
+from cresset import _C, _forms
+from cresset._forms import base
+
+class Recorder:
+    def __getattr__(self, name):
+        return getattr(_C, name)
+
+    def _use_form(self, original, form, always, varied):
+        found.add((original, form.__module__, bool(always)))
+
+base._C, found, said = Recorder(), set(), set(_forms.rows())
+for module in sorted({module for _, module, _ in said}):
+    importlib.import_module(module)
+print(*sorted(map(repr, found ^ said)), len(found) > 150)
+"""
+    set_up = "import torch, cresset; cresset.compile(lambda x: x + 1)(torch.ones(2))\n"
+    assert run(set_up + program) == "True"
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["before", "within"])
+def test_a_library_that_is_imported_later_is_called_as_a_whole(within):
+    """statistics adds fractions in loops over bits: evaluated, it would be pieces without end."""
+    program = f"""
+import torch, cresset
+def first(x): return x + 1
+cresset.compile(first)(torch.ones(2))
+{"" if within else "import statistics"}
+def function(x):
+    {"import statistics" if within else ""}
+    return x * statistics.fmean([x.shape[0], 2.5]) + statistics.pstdev([1, 2.5])
+compiled = cresset.compile(function)
+for n in (3, 4, 3):
+    x = torch.randn(n)
+    torch.testing.assert_close(compiled(x), function(x))
+print(any("statistics.pstdev: it adds fractions" in reason for reason in map(str, cresset.stats()["graph_break_reasons"])))
+"""
+    assert run(program) == "True"
+
+
+def test_functions_that_say_they_are_of_a_library():
+    """What marks a library's functions asks for the name alone, which anything may stand for."""
+
+    def mean(x):
+        return x + 1
+
+    for name in ("statistics", None, 3, ["statistics"]):
+        mean.__module__ = name
+        assert torch.equal(cresset.compile(lambda x: mean(x) * 2)(torch.ones(3)), torch.full((3,), 4.0))
