@@ -358,8 +358,11 @@ class Scheduler {
     const std::vector<ExprId> operands(pool_.operands(e).begin(), pool_.operands(e).end());
     for (ExprId operand : operands) prove_unsigned(operand);
     if (kind != sym::Kind::FloorDiv && kind != sym::Kind::Mod) return;
-    if (env_.range(operands[0]).lo >= 0 && env_.range(operands[1]).lo >= 0) out_.unsigned_division.push_back(e);
+    if (is_not_negative(operands[1]) && is_not_negative(operands[0])) out_.unsigned_division.push_back(e);
   }
+
+  // Also where only a bound of a loop says so: of what counts down from its extent.
+  bool is_not_negative(ExprId e) { return env_.range(e).lo >= 0 || env_.known_true(pool_.ge(e, pool_.constant(0))); }
 
   const Kernel& kernel_;
   sym::ShapeEnv& env_;

@@ -195,6 +195,27 @@ TEST(CodegenIndex, RunsBetweenQuotients) {
   }
 }
 
+// What counts down from a loop's extent is not negative inside of it, whatever it is in lanes past the end: divided
+// without signs, along the lanes and across them.
+TEST(CodegenIndex, DividendsThatCountDown) {
+  for (const auto& [rows, n, run] : {std::tuple{9, 50, 51}, {50, 9, 7}, {33, 33, 34}, {5, 70, 1}, {40, 3, 1000}}) {
+    for (const bool across : {false, true}) {
+      KernelBuilder k;
+      const ExprId height = k.size(rows), width = k.size(n), length = k.size(run);
+      const ExprId i = k.outer(height), j = k.outer(width);
+      const ExprId left = across ? k.pool.sub(width, j) : k.pool.sub(height, i);
+      const ExprId at = k.pool.add(left, across ? i : j), to = k.pool.add(k.pool.mul(i, width), j);
+      const ExprId in_run = k.pool.mod(at, length), which = k.pool.floor_div(at, length);
+      const auto x = k.input(DType::F32, rows + n + run + 1);
+      k.store(k.output(DType::F32, rows * n), to, k.load(x, k.pool.add(k.pool.mul(which, length), in_run)));
+      k.store(k.output(DType::F32, rows * n), to, k.load(x, in_run));
+      k.store(k.output(DType::I64, rows * n), to, k.b.size(which));
+      EXPECT_FALSE(make_schedule(k.kernel, 512).unsigned_division.empty());
+      expect_same(k);
+    }
+  }
+}
+
 // A flattened dimension that an address takes apart again is two loops, which nothing divides.
 TEST(CodegenIndex, LoopsThatAddressesDivideAreSplit) {
   KernelBuilder k;
