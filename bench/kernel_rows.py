@@ -171,6 +171,8 @@ def layouts() -> None:
     row("permute outer", lambda x: x.permute(1, 0, 2).contiguous(), lambda n: (real(13, rest(n, 13, 11), 11),))
     row("windows", attention_windows, lambda n: (real(2, 7 * rest(n, 2, 7, 14, 16), 14, 16),))
     row("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), lambda n: (real(2, 16, side(n, 32), side(n, 32)),))
+    row("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 2), lambda n: (real(2, 4, 2 * side(n, 32), 2 * side(n, 32)),))
+    row("pixel_shuffle and add", lambda x, y: F.pixel_shuffle(x, 2) + y, lambda n: (real(2, 16, side(n, 32), side(n, 32)), real(2, 4, 2 * side(n, 32), 2 * side(n, 32))))  # fmt: skip
     row("cat", lambda x, y: torch.cat((x, y), -1), lambda n: (real(rest(n, 60), 23), real(rest(n, 60), 37)))
     row("cat rows", lambda x, y: torch.cat((x, y)), lambda n: (real(rest(n, 60), 30), real(rest(n, 60), 30)))
     row("stack", lambda x, y: torch.stack((x, y), -1), lambda n: (real(rest(n, 2)), real(rest(n, 2))))

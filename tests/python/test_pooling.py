@@ -188,3 +188,44 @@ def test_gradients_go_to_the_places():
             compiled(ours).sum().backward()
             function(theirs).sum().backward()
             torch.testing.assert_close(ours.grad, theirs.grad)
+
+
+PIXELS = {
+    "rows": torch.randn(2, 36, 12, 18),
+    "channels last": torch.randn(2, 36, 12, 18).contiguous(memory_format=torch.channels_last),
+    "turned": torch.randn(2, 36, 18, 12).transpose(2, 3),
+    "unbatched": torch.randn(36, 12, 18),
+    "two batches": torch.randn(2, 3, 36, 6, 12),
+    "no image": torch.randn(0, 36, 12, 18),
+    "no channel": torch.randn(2, 0, 12, 18),
+    "bytes": torch.randint(0, 99, (1, 36, 6, 6), dtype=torch.uint8),
+    "half": torch.randn(2, 36, 12, 18).bfloat16(),
+    "complex": torch.randn(1, 36, 6, 6, dtype=torch.complex64),
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", PIXELS)
+@pytest.mark.parametrize("function", [F.pixel_shuffle, F.pixel_unshuffle], ids=["shuffle", "unshuffle"])
+def test_pixels_change_places_with_channels(function, name):
+    for factor in (1, 2, 3):
+        compiled = cresset.compile(lambda x, factor=factor: (function(x, factor), function(x * 2, factor) + 1))
+        eager = lambda x, factor=factor: (function(x, factor), function(x * 2, factor) + 1)  # noqa: E731
+        for x in (PIXELS[name], PIXELS[name][..., :6]):
+            assert_same_call(eager, compiled, x)
+    assert_same_call(
+        lambda x: function(x, 5), cresset.compile(lambda x: function(x, 5)), PIXELS["rows"]
+    )  # does not fit
+
+
+def test_pixels_change_places_by_a_kernel():
+    """Also in the backward pass, each with what is around it."""
+    cresset.reset()
+    function = lambda x: F.pixel_unshuffle(F.pixel_shuffle(x.sin(), 3) * 2, 2).cos()  # noqa: E731
+    compiled = cresset.compile(function)
+    ours, theirs = (torch.linspace(0, 1, 2 * 18 * 40).view(2, 18, 4, 10).requires_grad_() for _ in range(2))
+    torch.testing.assert_close(compiled(ours), function(theirs))
+    compiled(ours).square().sum().backward()
+    function(theirs).square().sum().backward()
+    torch.testing.assert_close(ours.grad, theirs.grad)
+    assert cresset.stats()["extern_calls"] == 0

@@ -1,5 +1,5 @@
 // Pooling and resampling of images, called through ATen: exact symbolic sizes; the format of the input carries over.
-// Means and maxima of small windows are pointwise.
+// Means and maxima of small windows are pointwise, and so are pixels that change places with channels.
 #include "ops/families.h"
 #include "ops/pool_window.h"
 #include "ops/rule_helpers.h"
@@ -8,6 +8,7 @@ namespace cresset::ops {
 namespace {
 
 using graph::TensorType;
+using loop::ScalarId;
 using sym::ExprId;
 using sym::ExprPool;
 
@@ -181,6 +182,27 @@ Result<Types> pixel_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(with_shape(self, std::move(sizes), std::move(strides)));
 }
 
+// A channel for each place in a square of pixels; row by row in the square.
+template <bool kShuffle>
+ScalarId pixel_element(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
+  ExprPool& pool = context.pool();
+  const ExprId factor = args.integer(1), square = pool.mul(factor, factor);
+  const size_t c = index.size() - 3, h = c + 1, w = c + 2;
+  Index from = index;
+  if (kShuffle) {
+    const ExprId place = pool.add(pool.mul(pool.mod(index[h], factor), factor), pool.mod(index[w], factor));
+    from[c] = pool.add(pool.mul(index[c], square), place);
+    from[h] = pool.floor_div(index[h], factor);
+    from[w] = pool.floor_div(index[w], factor);
+  } else {
+    from[c] = pool.floor_div(index[c], square);
+    from[h] = pool.add(pool.mul(index[h], factor), pool.mod(pool.floor_div(index[c], factor), factor));
+    from[w] = pool.add(pool.mul(index[w], factor), pool.mod(index[c], factor));
+  }
+  for (const size_t dim : {c, h, w}) from[dim] = context.env().simplify(from[dim]);
+  return context.element(args.value(0), from);
+}
+
 template <size_t kSpatial>
 Result<std::vector<graph::ValueId>> decompose_average_of(graph::Graph& graph, const OpArgs& args) {
   return decompose_average(graph, args, kSpatial);
@@ -251,11 +273,13 @@ constexpr OpDef kRows[] = {
      .op_class = kExtern,
      .shape = grid_sampler_shape},
     {.schema = "aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
-     .op_class = kExtern,
-     .shape = pixel_shape<true>},
+     .op_class = OpClass::Pointwise,
+     .shape = pixel_shape<true>,
+     .element = pixel_element<true>},
     {.schema = "aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
-     .op_class = kExtern,
-     .shape = pixel_shape<false>},
+     .op_class = OpClass::Pointwise,
+     .shape = pixel_shape<false>,
+     .element = pixel_element<false>},
 };
 
 }  // namespace
