@@ -705,8 +705,13 @@ void install_once() {
   });
   bridge::set_symbolic_numbers(&symbolic_number);
   answer_torch_function_quickly();
-  import_module("cresset._capture_patches");
-  import_module("cresset._forms.arithmetic");
+  static bool imported = false;  // under the GIL
+  if (!imported) {
+    const NoCollection no_collection;  // of all that the process has, for the sake of some functions
+    import_module("cresset._capture_patches");
+    import_module("cresset._forms.arithmetic");
+    imported = true;
+  }
   live_totals().ms_setup += now_ms() - begin;
 }
 
