@@ -25,11 +25,15 @@ struct Consumer {
 std::unordered_map<PyObject*, Consumer> consumers;
 std::unordered_map<PyObject*, PyObject*> iterators;    // by the builtin class
 std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by the C function
+// What a form is evaluated for: symbolic numbers among the arguments, in lists, too; anything, where sizes of its
+// tensors are what the C code asks for; symbolic numbers that are arguments themselves, and tensors with sizes that
+// only data has.
+enum class When : uint8_t { Symbols, Always, Data };
 struct Form {
   PyObject* function = nullptr;  // nullptr: in a module that was not imported yet
   PyObject* module = nullptr;    // its name
-  bool always = false;           // also of plain numbers: sizes of its tensors are what its C code asks for
-  bool varied = false;           // only where numbers have varied, or are sizes: fixed ones have faster code
+  When when = When::Symbols;
+  bool varied = false;  // only where numbers have varied, or are sizes: fixed ones have faster code
 };
 std::unordered_map<PyObject*, Form> forms;  // for symbolic numbers, by the C function
 // Those among them that are methods, by what a call of one through its object has in common with the descriptor.
@@ -211,6 +215,22 @@ bool is_given_symbols(const CressetCall& call, bool varied) {
   });
 }
 
+bool has_size_of_data(const at::Tensor& tensor) {
+  if (tensor.is_nested()) return false;  // has none
+  const auto sizes = tensor.sym_sizes();
+  return std::any_of(sizes.begin(), sizes.end(), [](const c10::SymInt& size) {
+    return size.is_heap_allocated() && !size.toSymNodeImplUnowned()->has_hint();
+  });
+}
+
+// Whether one of the arguments is a symbolic number, or a tensor with a size that only data has.
+bool is_given_data(const CressetCall& call) {
+  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  return std::any_of(call.args, call.args + count, [](PyObject* arg) {
+    return is_symbolic_number(arg) || (is_tensor(arg) && has_size_of_data(tensor_of(arg)));
+  });
+}
+
 // Whether a Python function has these parameters; what it does not have is the C function's to do, or to refuse.
 bool has_parameters(PyObject* function, const CressetCall& call, Py_ssize_t self) {
   const auto* code = (const PyCodeObject*)PyFunction_GET_CODE(function);
@@ -238,7 +258,9 @@ const Form* form_for(PyObject* original, const CressetCall& call) {
   const auto found = forms.find(original);
   if (found == forms.end()) return nullptr;
   const Form& form = found->second;
-  return form.always || is_given_symbols(call, form.varied) ? &form : nullptr;
+  const bool wanted = form.when == When::Always ||
+                      (form.when == When::Data ? is_given_data(call) : is_given_symbols(call, form.varied));
+  return wanted ? &form : nullptr;
 }
 
 void note_method(PyObject* original) {
@@ -345,9 +367,10 @@ PyObject* substitute(PyObject*, PyObject* args) {
 
 PyObject* form_in(PyObject*, PyObject* args) {
   PyObject *original, *module;
-  int always;
-  if (!PyArg_ParseTuple(args, "OUp", &original, &module, &always)) return nullptr;
-  if (!forms.try_emplace(original, Form{.module = module, .always = always != 0}).second) return Py_NewRef(Py_None);
+  int when;
+  if (!PyArg_ParseTuple(args, "OUi", &original, &module, &when)) return nullptr;
+  const Form form{.module = module, .when = static_cast<When>(when)};
+  if (!forms.try_emplace(original, form).second) return Py_NewRef(Py_None);
   Py_INCREF(original), Py_INCREF(module);  // kept for good
   note_method(original);
   return Py_NewRef(Py_None);
@@ -355,10 +378,10 @@ PyObject* form_in(PyObject*, PyObject* args) {
 
 PyObject* use_form(PyObject*, PyObject* args) {
   PyObject *original, *function;
-  int always, varied;
-  if (!PyArg_ParseTuple(args, "OO!pp", &original, &PyFunction_Type, &function, &always, &varied)) return nullptr;
+  int when, varied;
+  if (!PyArg_ParseTuple(args, "OO!ip", &original, &PyFunction_Type, &function, &when, &varied)) return nullptr;
   Py_INCREF(original);  // kept for good
-  forms[original] = {.function = Py_NewRef(function), .always = always != 0, .varied = varied != 0};
+  forms[original] = {.function = Py_NewRef(function), .when = static_cast<When>(when), .varied = varied != 0};
   note_method(original);
   cresset_hide_frames_of((PyCodeObject*)PyFunction_GET_CODE(function));
   return Py_NewRef(Py_None);

@@ -25,6 +25,23 @@ print(*sorted(name for name in sys.modules if name.startswith(("cresset._forms."
     assert run(program) == "cresset._forms.arithmetic"
 
 
+def test_padding_by_sizes_takes_no_form():
+    """Its C code takes them; a form would cost a capture more than the operator itself."""
+    program = """
+import sys, torch, cresset
+f = cresset.compile(lambda x: torch.nn.functional.pad(x, (1, x.shape[0])) + torch.constant_pad_nd(x, (x.shape[0], 1), 2.0))
+for n in (4, 5, 6):
+    x = torch.ones(n, n)
+    torch.testing.assert_close(f(x), torch.nn.functional.pad(x, (1, n)) + torch.constant_pad_nd(x, (n, 1), 2.0))
+print(cresset.stats()["graphs"], "cresset._forms.numbers" in sys.modules)
+g = cresset.compile(lambda x, v: torch.nn.functional.pad(x, (1, 1), value=v))
+for v in (0.5, 1.5, 2.5):
+    torch.testing.assert_close(g(x, v), torch.nn.functional.pad(x, (1, 1), value=v))
+print(cresset.stats()["graphs"] <= 3, "cresset._forms.numbers" in sys.modules)
+"""
+    assert run(program).split() == ["1", "False", "True", "True"]
+
+
 def test_a_form_is_imported_where_it_is_wanted():
     program = """
 import sys, torch, cresset
@@ -48,9 +65,9 @@ class Recorder:
         return getattr(_C, name)
 
     def _use_form(self, original, form, always, varied):
-        found.add((original, form.__module__, bool(always)))
+        found.add((original, form.__module__, int(always)))
 
-base._C, found, said = Recorder(), set(), set(_forms.rows())
+base._C, found, said = Recorder(), set(), {(f, m, int(a)) for f, m, a in _forms.rows()}
 for module in sorted({module for _, module, _ in said}):
     importlib.import_module(module)
 print(*sorted(map(repr, found ^ said)), len(found) > 150)

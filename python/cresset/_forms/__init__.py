@@ -44,18 +44,19 @@ _OF_SYMBOLS = {
 }
 _ALWAYS = {
     "norms": "_C._VariableFunctions.cdist",
-    "numbers": "rrelu _C._nn.pad constant_pad_nd",
+    "numbers": "rrelu",
     "places": """combinations vander _C._VariableFunctions.block_diag repeat_interleave Tensor.repeat_interleave
         _C._nn.pad_sequence""",
     "products": "linalg.multi_dot _C._VariableFunctions.chain_matmul",
     "statistics": """quantile Tensor.quantile nanquantile Tensor.nanquantile diff Tensor.diff gradient tensor_split
         Tensor.tensor_split""",
 }
+_WITH_DATA = {"numbers": "_C._nn.pad constant_pad_nd"}
 
 
 def rows():
-    """(function, the module with its form, whether it is evaluated in its place always)"""
-    for always, table in ((False, _OF_SYMBOLS), (True, _ALWAYS)):
+    """(function, the module with its form, when it is evaluated in its place: `always` of base.form)"""
+    for always, table in ((False, _OF_SYMBOLS), (True, _ALWAYS), (2, _WITH_DATA)):
         for module, names in table.items():
             for name in names.split():
                 function = math if name.startswith("math.") else torch

@@ -11,10 +11,12 @@ import torch
 
 from .. import _C
 
+OF_DATA = 2  # of `always`: where a number is symbolic that stands in no list, or a tensor has sizes that only data has
+
 
 def form(*functions, always=False, varied=False):
     """A decorator: the form of these functions, with their parameters, by the names that they have there. always: also of
-    plain numbers, since it is sizes of its tensors that the C code asks for. varied: an int argument of the compiled function is pinned until it
+    plain numbers, since it is sizes of its tensors that the C code asks for; or OF_DATA. varied: an int argument of the compiled function is pinned until it
     has varied between calls, since code for a fixed number is faster."""
 
     def decorate(function):

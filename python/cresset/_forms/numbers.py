@@ -6,7 +6,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .base import form, hide, is_dense, is_float, is_symbol
+from .base import OF_DATA, form, hide, is_dense, is_float, is_symbol
 
 _nn = torch._C._nn
 
@@ -244,14 +244,14 @@ def is_padded(input, pad, value):
     return listed and is_dense(input) and type(value) in (int, float, torch.SymInt, torch.SymFloat)
 
 
-@form(_nn.pad, always=True)
+@form(_nn.pad, always=OF_DATA)
 def pad(input, pad, mode="constant", value=None):
     if mode != "constant" or not is_padded(input, pad, 0 if value is None else value):
         return _nn.pad(input, pad, mode, value)
     return padded(lambda x, p, v: _nn.pad(x, p, mode, v), input, pad, 0 if value is None else value)
 
 
-@form(torch.constant_pad_nd, always=True)
+@form(torch.constant_pad_nd, always=OF_DATA)
 def constant_pad_nd(input, pad, value=0):
     if not is_padded(input, pad, value):
         return torch.constant_pad_nd(input, pad, value)
