@@ -1,6 +1,8 @@
 // Composite operators of ATen that ask "is this size 0, is it 1?" only to leave early or to choose among algorithms.
 #pragma once
 
+#include "sym/expr.h"
+
 namespace cresset::bridge {
 
 // While one lives, such a question about a size that data gives has the answer of a general size, instead of ending the
@@ -20,6 +22,30 @@ class SizeOblivious {
     thread_local int depth = 0;
     return depth;
   }
+};
+
+// While one lives, `condition` has the answer no, without a guard, whatever the caller's sizes are. Only where the one
+// who asks does the same either way.
+class EitherWay {
+ public:
+  explicit EitherWay(sym::ExprId condition) : condition_(condition), outer_(current()) { current() = this; }
+  ~EitherWay() { current() = outer_; }
+  EitherWay(const EitherWay&) = delete;
+  EitherWay& operator=(const EitherWay&) = delete;
+
+  static bool has(sym::ExprId condition) {
+    for (const EitherWay* one = current(); one != nullptr; one = one->outer_)
+      if (one->condition_ == condition) return true;
+    return false;
+  }
+
+ private:
+  static const EitherWay*& current() {
+    thread_local const EitherWay* innermost = nullptr;
+    return innermost;
+  }
+  sym::ExprId condition_;
+  const EitherWay* outer_;
 };
 
 }  // namespace cresset::bridge

@@ -507,6 +507,7 @@ bool SymNode::guard_bool(const char*, int64_t) {
   if (type_ == Type::Value)
     if (const std::optional<bool> answer = decided(number(0), FloatRelation::NotEqual)) return *answer;
   if (is_float()) return guard_float(__FILE__, __LINE__) != 0;
+  if (EitherWay::has(expr_) && !env_->statically_known(expr_)) return false;
   if (const std::optional<bool> value = env_->evaluate(expr_, [] { return current_reason(); })) return *value;
   if (const std::optional<bool> value = general_answer()) return *value;
   return known(expr_) != 0;

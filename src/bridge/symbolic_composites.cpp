@@ -135,12 +135,25 @@ std::optional<at::Tensor> expanded_mask(const at::Tensor& query, const std::opti
   return mask.expand_symint({query.sym_size(0), -1, -1, -1});
 }
 
+// Versions of ATen ask "is the mask's batch 1, or else the query's?", in this order. Where it is the query's, the first
+// question tells nothing.
+std::optional<sym::ExprId> idle_question(const at::Tensor& query, const std::optional<at::Tensor>& mask) {
+  if (!mask || !mask->defined() || mask->dim() != 4 || query.dim() != 4) return std::nullopt;
+  const c10::SymInt batch = mask->sym_size(0);
+  if (!batch.is_symbolic() || !batch.sym_eq(query.sym_size(0)).guard_bool(__FILE__, __LINE__)) return std::nullopt;
+  const auto single = batch.toSymNode()->eq(batch.toSymNode()->wrap_int(1));
+  const auto* ours = dynamic_cast<const SymNode*>(single.get());
+  return ours != nullptr ? std::optional(ours->expr()) : std::nullopt;
+}
+
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const std::optional<at::Tensor>& mask, double dropout, bool causal, std::optional<double> scale,
                      bool grouped) {
   const SizeOblivious oblivious;
-  return at::native::scaled_dot_product_attention(query, key, value, expanded_mask(query, mask), dropout, causal, scale,
-                                                  grouped);
+  const std::optional<at::Tensor> whole_mask = expanded_mask(query, mask);
+  std::optional<EitherWay> either_way;
+  if (const std::optional<sym::ExprId> idle = idle_question(query, whole_mask)) either_way.emplace(*idle);
+  return at::native::scaled_dot_product_attention(query, key, value, whole_mask, dropout, causal, scale, grouped);
 }
 
 // ATen asks whether there is any element, to leave early. With running statistics an empty batch needs no case of its
