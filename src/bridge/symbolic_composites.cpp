@@ -104,6 +104,14 @@ at::Tensor masked_select_backward(const at::Tensor& gradient, const at::Tensor& 
   return at::zeros_like(whole, {}, at::MemoryFormat::Preserve).masked_scatter(mask, gradient);
 }
 
+// Some versions of ATen ask for the count of elements as a number.
+at::Tensor trace_backward(const at::Tensor& gradient, c10::SymIntArrayRef sizes) {
+  TORCH_CHECK(sizes.size() == 2, "expected matrix input");
+  const at::TensorOptions options = at::TensorOptions().dtype(at::kLong).device(gradient.device());
+  const at::Tensor rows = at::arange(at::Scalar(sizes[0]), options), columns = at::arange(at::Scalar(sizes[1]), options);
+  return at::where(rows.unsqueeze(1).eq(columns), gradient, at::zeros({}, gradient.options()));
+}
+
 at::Tensor take_along_dim(const at::Tensor& self, const at::Tensor& indices, std::optional<int64_t> given) {
   TORCH_CHECK(indices.scalar_type() == at::kLong, "torch.take_along_dim(): dtype of indices should be Long but got ",
               indices.scalar_type());
@@ -441,6 +449,7 @@ void install_symbolic_composites() {
       made->back()->impl("dropout", TORCH_FN(dropout));
       made->back()->impl("take_along_dim", TORCH_FN(take_along_dim));
       made->back()->impl("masked_select_backward", TORCH_FN(masked_select_backward));
+      made->back()->impl("trace_backward", TORCH_FN(trace_backward));
       made->back()->impl("is_same_size", TORCH_FN(is_same_size));
       made->back()->impl("_pad_circular", TORCH_FN(pad_circular));
       made->back()->impl("fill_diagonal_", TORCH_FN(fill_diagonal));

@@ -249,6 +249,28 @@ CressetAction Session::call_whole(CressetActivation* activation, const CressetCa
   return capture_->flush(kLeftWhole), CRESSET_NATIVE;
 }
 
+// Whether the frame that `call` asks for, as sys._getframe() would be, is evaluated here.
+static bool asks_of_evaluated(const CressetActivation& activation, PyObject* frame) {
+  for (const CressetActivation* a = &activation; a != nullptr; a = a->caller)
+    if (cresset_eval_is_frame(a, frame)) return true;
+  return false;
+}
+
+// The module that a caller's function is of, by its depth, as typing and namedtuple ask for it.
+static PyRef module_of_frame(const CressetActivation& activation, const CressetCall& call) {
+  static PyObject* const get_name = [] {
+    PyObject* const found = PySys_GetObject("_getframemodulename");  // CPython 3.12 and up
+    return Py_XNewRef(found);
+  }();
+  if (get_name == nullptr || call.callable != get_name || call.kwnames != nullptr) return {};
+  static PyObject* const get_frame = module_attribute("sys", "_getframe");
+  const auto count = static_cast<size_t>(call.nargs);
+  const PyRef frame = PyRef::steal(PyObject_Vectorcall(get_frame, call.args, count, nullptr));
+  if (!frame) return PyErr_Clear(), PyRef();  // there is none: the call itself says None
+  if (!asks_of_evaluated(activation, frame.get())) return {};
+  return checked(PyObject_Vectorcall(call.callable, call.args, count, nullptr));
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   note_classes(call);
   note_callable(activation, call.callable);
@@ -274,6 +296,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   }
   if (installs_frame_evaluator(call.callable)) return *result = Py_NewRef(Py_None), CRESSET_RESULT;
   if (PyRef names = names_in_frame(*activation, call)) return *result = names.release(), CRESSET_RESULT;
+  if (PyRef name = module_of_frame(*activation, call)) return *result = name.release(), CRESSET_RESULT;
   if (PyObject* instead = with_names_of_frame(call)) return *result = instead, CRESSET_INSTEAD;
   hands_methods_on(call);
   if (is_warn(call.callable)) {
@@ -394,9 +417,7 @@ PyRef Session::names_in_frame(const CressetActivation& activation, const Cresset
   if (of_object) read_attribute(call.args[0], dict, value.get());
   if (which == std::begin(asked)) learn(value.get());
   if (call.callable != get_frame) return value;
-  for (const CressetActivation* a = &activation; a != nullptr; a = a->caller)
-    if (cresset_eval_is_frame(a, value.get())) return value;
-  refuse("looks at the frames of its callers");
+  if (!asks_of_evaluated(activation, value.get())) refuse("looks at the frames of its callers");
   return value;
 }
 

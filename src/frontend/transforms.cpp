@@ -35,6 +35,7 @@ std::pair<at::Tensor, int64_t> inside_of(const at::Tensor& tensor) {
 }
 
 void settle(const at::Tensor& tensor) {
+  if (const at::Tensor& tangent = tensor._fw_grad(0); tangent.defined()) settle(tangent);  // Python may not hold it
   const auto [inside, hidden] = inside_of(tensor);
   if (!inside.defined()) return;
   settle(inside);
@@ -51,10 +52,10 @@ void settle(const at::Tensor& tensor) {
 // What torch says where plain sizes were asked of a wrapper that has symbolic ones: most often by an assertion of its
 // own, further on.
 bool asks_for_plain_sizes(std::string_view message) {
-  static constexpr std::string_view kWords[] = {"on tensor with symbolic sizes/strides",
-                                                "dispatch_on_subclass called with NO overloaded args",
-                                                "expected to contain only concrete integers",
-                                                "Expected IntList but got GenericList", "Expected Int but got SymInt"};
+  static constexpr std::string_view kWords[] = {
+      "on tensor with symbolic sizes/strides",      "dispatch_on_subclass called with NO overloaded args",
+      "expected to contain only concrete integers", "cannot access PyObject for Tensor - no interpreter set",
+      "Expected IntList but got GenericList",       "Expected Int but got SymInt"};
   return std::any_of(std::begin(kWords), std::end(kWords),
                      [&](std::string_view words) { return message.find(words) != std::string_view::npos; });
 }

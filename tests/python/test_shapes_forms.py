@@ -591,3 +591,16 @@ def test_a_schedule_of_momentum():
         torch.testing.assert_close(mine.running_mean, its.running_mean)
         torch.testing.assert_close(mine.running_var, its.running_var)
         assert int(mine.num_batches_tracked) == int(its.num_batches_tracked)
+
+
+def test_sizes_that_are_broadcast():
+    def weighted(x, y, weight):
+        sizes = torch._C._infer_size(x.size(), weight.size())
+        loss = F.binary_cross_entropy(x, y, weight=weight)
+        return loss, weight.expand(sizes), type(sizes)
+
+    compiled = cresset.compile(weighted)
+    for rows, columns, of_weight in [(3, 4, 4), (5, 2, 2), (5, 2, 2), (3, 4, 5), (6, 7, 7)]:
+        x, y = torch.rand(rows, columns), torch.rand(rows, columns)
+        assert_same_call(weighted, compiled, x, y, torch.rand(of_weight))
+    assert cresset.stats()["graphs"] == 1

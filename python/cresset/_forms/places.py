@@ -1,5 +1,5 @@
 """Forms of what is made of a length, an offset or a step alone (base.py): diagonals, triangles, window functions, frequencies,
-sequences of several lengths."""
+sequences of several lengths, sizes that are broadcast."""
 
 import math
 
@@ -302,6 +302,15 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
         filling = torch.full(missing, padding_value, dtype=s.dtype, device=s.device)
         padded.append(torch.cat([filling, s] if padding_side == "left" else [s, filling]))
     return torch.stack(padded, 0 if batch_first else 1)
+
+
+# ---- sizes
+
+
+@form(torch._C._infer_size)
+def infer_size(a, b):
+    x, y = torch.broadcast_tensors(torch.empty(()).expand(a), torch.empty(()).expand(b))
+    return x.size()
 
 
 hide(globals())

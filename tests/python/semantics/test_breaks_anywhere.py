@@ -46,6 +46,9 @@ LEFT_OUT = {
     "symbols_as_defaults_and_annotations": "which constants are one object (docs/semantics.md)",
 }
 
+if sys.version_info >= (3, 12):
+    LEFT_OUT["symbols_in_c_functions"] = LEFT_OUT["type_errors"]
+
 
 class Inserted(ast.NodeTransformer):
     """Statements of functions, with a break before some."""
