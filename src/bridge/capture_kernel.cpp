@@ -16,6 +16,7 @@
 #include "bridge/overloads.h"
 #include "bridge/own_derivatives.h"
 #include "bridge/random_fills.h"
+#include "bridge/recurrent_steps.h"
 #include "bridge/recurrent_layers.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_composites.h"
@@ -176,6 +177,7 @@ void install_capture_kernels() {
     set_reason_provider(&reason_now);
     watch_default_generator();
     register_random_fills();
+    register_recurrent_steps();
   });
   register_capture_kernels();
 }

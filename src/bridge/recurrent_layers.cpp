@@ -2,6 +2,7 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/functorch/DynamicLayer.h>
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "bridge/capture.h"
+#include "bridge/recurrent_gradients.h"
 #include "bridge/size_oblivious.h"
 #include "bridge/trace_tensor.h"
 
@@ -37,11 +39,41 @@ const c10::IValue& argument(const c10::OperatorHandle& op, const torch::jit::Sta
   return stack[stack.size() - count + static_cast<size_t>(*op.schema().argumentIndexWithName(name))];
 }
 
+bool has_tangents(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const auto first = stack.end() - static_cast<long>(op.schema().arguments().size());
+  return c10::AutogradState::get_tls_state().get_fw_grad_mode() && std::any_of(first, stack.end(), has_tangent);
+}
+
+// Of sequences that are not packed. Whether it was done; the results are on the stack then.
+bool in_known_form(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  if (op.operator_name().overload_name != "input" || at::autocast::is_autocast_enabled(at::kCPU)) return false;
+  if (has_tangents(op, stack) || !at::functorch::getDynamicLayerStack().empty()) return false;
+  const auto kind = std::find_if(kLayers.begin(), kLayers.end(), [&](const char* name) {
+    return op.operator_name().name == std::string("aten::") + name;
+  });
+  RecurrentLayers network;
+  network.kind = static_cast<RecurrentKind>(kind - kLayers.begin());
+  network.input = argument(op, stack, "input").toTensor();
+  const c10::IValue& states = argument(op, stack, "hx");
+  network.states = states.isTensor() ? std::vector<at::Tensor>{states.toTensor()} : states.toTensorVector();
+  network.parameters = argument(op, stack, "params").toTensorVector();
+  network.has_biases = argument(op, stack, "has_biases").toBool();
+  network.both_ways = argument(op, stack, "bidirectional").toBool();
+  network.batch_first = argument(op, stack, "batch_first").toBool();
+  network.layers = argument(op, stack, "num_layers").toInt();
+  if (argument(op, stack, "train").toBool()) network.dropout = argument(op, stack, "dropout").toDouble();
+  if (!has_known_form(network)) return false;
+  torch::jit::drop(stack, op.schema().arguments().size());
+  for (at::Tensor& result : run_layers(network)) stack.emplace_back(std::move(result));
+  return true;
+}
+
 void layer(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   if (is_kept_whole(op, *stack)) {
     const at::AutoDispatchBelowADInplaceOrView below;
     return op.callBoxed(stack);
   }
+  if (in_known_form(op, *stack)) return;
   // How many rows each step has is data: a piece that began with the steps would be for these sizes alone.
   Capture* capture = Capture::current();
   if (op.operator_name().overload_name == "data" && capture != nullptr && !capture->closed())
@@ -61,8 +93,7 @@ bool is_kept_whole(const c10::OperatorHandle& op, const torch::jit::Stack& stack
   if (argument(op, stack, "train").toBool() && argument(op, stack, "dropout").toDouble() != 0) return false;
   if (at::autocast::is_autocast_enabled(at::kCPU)) return false;  // it tells the steps' operators apart
   const auto first = stack.end() - static_cast<long>(op.schema().arguments().size());
-  if (c10::AutogradState::get_tls_state().get_fw_grad_mode() && std::any_of(first, stack.end(), has_tangent))
-    return false;
+  if (has_tangents(op, stack)) return false;
   return !at::GradMode::is_enabled() || std::none_of(first, stack.end(), wants_gradient);
 }
 

@@ -1,6 +1,7 @@
 // torch's recurrent layers (lstm, gru, rnn_tanh, rnn_relu) are composite: a loop over the steps, unrolled by capture.
 // Where neither gradients nor random numbers are wanted they are kept whole, one operator of the graph for any length
-// (ops/recurrent.cpp); it runs ATen's own loop.
+// (ops/recurrent.cpp); it runs ATen's own loop. Otherwise they are made of layers (recurrent_gradients.h), for any
+// length as well. What is left is unrolled: packed sequences, projections, autocast, tangents.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

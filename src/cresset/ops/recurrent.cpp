@@ -1,5 +1,6 @@
 // Recurrent layers as a whole, called through ATen: the steps are a loop inside of the operator, so a program with one
-// does not depend on the length. Captured only where no gradient is wanted (bridge/recurrent_layers.h).
+// does not depend on the length. Captured where no gradient is wanted (bridge/recurrent_layers.h); where one is, the
+// steps of one direction of a layer are an operator, and so is their derivative (bridge/recurrent_steps.h).
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -79,6 +80,29 @@ Result<Types> packed_rnn_shape(ShapeContext& shapes, const OpArgs& args) {
   return of_packed(shapes, args, {&args.tensor(2)});
 }
 
+// How many features a step keeps for its derivative, for each of its state's: by the kind of layer.
+constexpr int64_t kKept[] = {5, 4, 0, 0};
+
+Result<Types> steps_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &gates = args.tensor(0), &state = args.tensor(1);
+  if (gates.rank() != 3 || state.rank() != 2) return shapes.invalid("needs gates of 3 dimensions and a state of 2");
+  const sym::ExprId length = gates.sizes[0], batch = gates.sizes[1], features = state.sizes[1];
+  if (!shapes.require_equal(state.sizes[0], batch)) return shapes.invalid("a state has another batch size");
+  const sym::ExprId kept = shapes.pool().mul(features, shapes.pool().constant(kKept[args.constant(5)]));
+  Types out = one(contiguous_like(shapes, gates, {length, batch, features}));
+  out.push_back(contiguous_like(shapes, gates, {length, batch, kept}));
+  return out;
+}
+
+Result<Types> steps_backward_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &out = args.tensor(2), &state = args.tensor(4), &weight = args.tensor(6);
+  Types types = one(contiguous_like(shapes, out, {out.sizes[0], out.sizes[1], weight.sizes[0]}));
+  types.push_back(contiguous_like(shapes, state, state.sizes));
+  types.push_back(args.is_none(5) ? contiguous_like(shapes, state, {shapes.pool().constant(0)})
+                                  : contiguous_like(shapes, state, state.sizes));
+  return types;
+}
+
 #define CRESSET_RNN(name)                                                                               \
   {.schema = "aten::" name                                                                              \
              ".input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float " \
@@ -101,6 +125,14 @@ constexpr OpDef kRows[] = {
                "num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)",
      .op_class = OpClass::Extern,
      .shape = packed_lstm_shape},
+    {.schema = "cresset::recurrent_steps(Tensor gates, Tensor state, Tensor? cell, Tensor weight, Tensor? bias, int "
+               "kind, bool reverse) -> (Tensor, Tensor)",
+     .op_class = OpClass::Extern,
+     .shape = steps_shape},
+    {.schema = "cresset::recurrent_steps_backward(Tensor gradient, Tensor? cell_gradient, Tensor out, Tensor kept, "
+               "Tensor state, Tensor? cell, Tensor weight, int kind, bool reverse) -> (Tensor, Tensor, Tensor)",
+     .op_class = OpClass::Extern,
+     .shape = steps_backward_shape},
     CRESSET_RNN("gru"),
     CRESSET_RNN("rnn_tanh"),
     CRESSET_RNN("rnn_relu"),

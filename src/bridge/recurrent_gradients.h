@@ -1,0 +1,28 @@
+// Recurrent layers whose gradients are wanted, or that drop some of what a layer gives to the next: made of the steps
+// of one direction of one layer (recurrent_steps.h) and of plain operators, for any length.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include "bridge/recurrent_steps.h"
+
+namespace cresset::bridge {
+
+struct RecurrentLayers {
+  RecurrentKind kind = RecurrentKind::Lstm;
+  at::Tensor input;
+  std::vector<at::Tensor> states, parameters;  // states: of the layers' outputs, and of lstm's cells
+  bool has_biases = false, both_ways = false, batch_first = false;
+  int64_t layers = 1;
+  double dropout = 0;  // between layers
+
+  int64_t directions() const { return both_ways ? 2 : 1; }
+  size_t parameters_of_one() const { return has_biases ? 4 : 2; }
+};
+
+// Whether all fits; where it does not, ATen says why.
+bool has_known_form(const RecurrentLayers& network);
+// The output, then the last states.
+std::vector<at::Tensor> run_layers(const RecurrentLayers& network);
+
+}  // namespace cresset::bridge
