@@ -268,6 +268,13 @@ def losses() -> None:
     block("cosine", lambda a, b: F.cosine_similarity(a, b, -1), lambda: (real(2048, 64), real(2048, 64)))
     block("lstm cells", lstm, lambda: (real(32, 8, 64), real(32, 64), real(32, 64), real(64, 256), real(64, 256)))
     block("gru cells", gru, lambda: (real(32, 8, 64), real(32, 64), real(64, 192), real(64, 192)))
+    for name, layer, gates, states in (
+        ("lstm", torch.lstm, 4, 2),
+        ("gru", torch.gru, 3, 1),
+        ("rnn", torch.rnn_tanh, 1, 1),
+    ):
+        block(f"{name} layer", of_layer(layer, states), of_sequence(50, 32, 128, gates, states))
+        block(f"{name} layer small", of_layer(layer, states), of_sequence(100, 4, 16, gates, states))
     block("cumsum", lambda x: x.cumsum(-1) * x, lambda: (real(512, 256),))
     block("logsumexp", lambda x: x.logsumexp(-1), lambda: (real(1024, 256),))
     block("amax", lambda x: x.amax(-1), lambda: (real(1024, 256),))

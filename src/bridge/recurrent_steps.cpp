@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 #include <torch/library.h>
 
+#include "bridge/recurrent_f32.h"
+
 namespace cresset::bridge {
 namespace {
 
@@ -11,6 +13,10 @@ using Optional = std::optional<at::Tensor>;
 // The features of one gate of one step.
 at::Tensor part(const at::Tensor& of, int64_t which, int64_t features) {
   return of.narrow(1, which * features, features);
+}
+
+bool is_f32(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kFloat && tensor.device().is_cpu() && tensor.stride(-1) == 1;
 }
 
 struct Step {
@@ -38,6 +44,8 @@ void gru_step(const Step& step, const at::Tensor& given, int64_t n) {
 
 int64_t kept_parts(RecurrentKind kind) { return kind == RecurrentKind::Lstm ? 5 : kind == RecurrentKind::Gru ? 4 : 0; }
 
+at::Tensor one_behind_another(const Optional& tensor) { return tensor ? tensor->contiguous() : at::Tensor(); }
+
 std::tuple<at::Tensor, at::Tensor> steps(const at::Tensor& gates, const at::Tensor& state, const Optional& cell,
                                          const at::Tensor& weight, const Optional& bias, int64_t kind_number,
                                          bool reverse) {
@@ -46,6 +54,11 @@ std::tuple<at::Tensor, at::Tensor> steps(const at::Tensor& gates, const at::Tens
   const int64_t length = gates.size(0), batch = gates.size(1), n = state.size(1);
   at::Tensor out = at::empty({length, batch, n}, gates.options());
   at::Tensor kept = at::empty({length, batch, kept_parts(kind) * n}, gates.options());
+  if (is_f32(gates)) {
+    run_f32(gates, state.contiguous(), one_behind_another(cell), weight.contiguous(), one_behind_another(bias), kind,
+            reverse, out, kept);
+    return {out, kept};
+  }
   at::Tensor from_state = at::empty({batch, gates.size(2)}, gates.options());
   const at::Tensor turned = weight.t();
   at::Tensor before = state, cell_before = cell.value_or(at::Tensor());
@@ -107,6 +120,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> steps_backward(const at::Tensor& 
   const auto kind = static_cast<RecurrentKind>(kind_number);
   const int64_t length = out.size(0), n = state.size(1);
   at::Tensor gates = at::empty({length, out.size(1), weight.size(0)}, out.options());
+  if (is_f32(gradient) && is_f32(out) && is_f32(kept)) {
+    at::Tensor of_cell = !cell           ? at::empty({0}, out.options())
+                         : cell_gradient ? cell_gradient->clone(at::MemoryFormat::Contiguous)
+                                         : at::zeros_like(*cell, at::MemoryFormat::Contiguous);
+    at::Tensor first = run_backward_f32(gradient, out, kept, state.contiguous(), one_behind_another(cell),
+                                        weight.contiguous(), kind, reverse, gates, of_cell);
+    return {gates, first, of_cell};
+  }
   at::Tensor later, of_cell = cell_gradient.value_or(at::Tensor());
   for (int64_t i = length - 1; i >= 0; --i) {
     const int64_t t = reverse ? length - 1 - i : i, previous = reverse ? t + 1 : t - 1;
