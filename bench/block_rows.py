@@ -238,6 +238,24 @@ def contrastive(a, b):
     return (F.cross_entropy(scores, labels) + F.cross_entropy(scores.t(), labels)) / 2
 
 
+def of_layer(layer, states):
+    """One recurrent layer as torch runs it, of (length, batch, features)."""
+
+    def run(x, *others):
+        of, parameters = others[:states], others[states:]
+        return layer(x, of if states > 1 else of[0], parameters, True, 1, 0.0, True, False, False)[0]
+
+    return run
+
+
+def of_sequence(length, batch, n, gates, states):
+    def inputs():
+        scaled = [real(gates * n, n) / n**0.5 for _ in range(2)] + [real(gates * n) for _ in range(2)]
+        return (real(length, batch, n), *(real(1, batch, n) for _ in range(states)), *scaled)
+
+    return inputs
+
+
 def losses() -> None:
     block("cross_entropy", F.cross_entropy, lambda: (real(512, 1000), whole(512, high=1000)))
     block(
