@@ -166,6 +166,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     if (!is_symbolic(spec.path)) spec.first = PyRef::borrow(object);
   } else if (any_object_ && PyUnicode_CheckExact(object) && is_symbolic(spec.path)) {
     spec.kind = ArgSpec::Kind::Text;
+    spec.first = PyRef::borrow(object);
     spec.looked = unlooked_texts == nullptr ||
                   std::find(unlooked_texts->begin(), unlooked_texts->end(), spec.path) == unlooked_texts->end();
   } else if (is_value(object) && !(any_object_ && can_be_opaque(object) && varies(spec.path))) {

@@ -39,7 +39,7 @@ struct ArgSpec {
   std::vector<ArgSpec> children;
   Anatomy anatomy;  // without its parts, which are children
   uint32_t position = 0;
-  PyRef first;         // Int that is taken to vary before it has: what it was
+  PyRef first;         // Int that is taken to vary before it has, Text: what it was when captured
   bool looked = true;  // in state: whether the program looked into this container or object; Text: may look
   std::string path;    // "x", "kwargs['mask'][0]": for people
 };

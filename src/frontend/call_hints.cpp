@@ -72,7 +72,8 @@ const CallHints::Likely* CallHints::find(PyObject* args, PyObject* kwargs) const
 }
 
 void CallHints::learn(const ArgSpec& spec) {
-  if (spec.kind == ArgSpec::Kind::Value || spec.kind == ArgSpec::Kind::Identity)
+  const bool is_text = spec.kind == ArgSpec::Kind::Text && spec.object;
+  if (spec.kind == ArgSpec::Kind::Value || spec.kind == ArgSpec::Kind::Identity || is_text)
     telling_.insert(token(spec.object.get()));
   if (spec.kind == ArgSpec::Kind::Dict)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(spec.object.get()); ++i)

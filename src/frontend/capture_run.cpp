@@ -624,6 +624,9 @@ class CaptureRun final : public PieceMaker {
       if (!fits ||
           (known->entry != nullptr && !known->entry->matches(leaves.tensors, leaves.ints, symbols.data(), nullptr)))
         continue;
+      if (!known->eager_reason.empty())
+        CRESSET_LOG(Recompiles,
+                    request_.name + ": goes on natively from " + last.point->place.text() + ": " + known->eager_reason);
       if (!known->eager_reason.empty() || ++repeated_ > kMostRepeated) return nullptr;
       is_repeated_ = true;
       break;

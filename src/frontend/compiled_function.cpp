@@ -180,6 +180,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
     learn(varying_, variants_, args_now, kwargs_now, options_.evaluate);
     SpecBuilder builder(options_.dynamic ? &varying_.ints : nullptr, options_.evaluate);
     builder.varying_objects = &varying_.objects;
+    builder.unlooked_texts = &varying_.texts;
     builder.every_int = options_.dynamic && options_.evaluate && !options_.auto_dynamic;
     variant->args = builder.build(args, "args");
     variant->kwargs = builder.build(kwargs, "kwargs");

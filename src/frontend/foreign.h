@@ -12,7 +12,7 @@ namespace cresset::frontend {
 bool is_foreign(PyObject* object);
 
 // Whether it can be handed on unseen where it is another one at each call: those, and values that C code alone computes
-// with (numpy's numbers, decimals, dates), of which facts speak while they are the same.
+// with (bytes, numpy's numbers, decimals, dates), of which facts speak while they are the same.
 bool can_be_opaque(PyObject* object);
 // A guard of torch's in C++, which a native stretch has entered and will leave.
 bool is_inference_region(PyObject* object);

@@ -8,6 +8,7 @@
 #include "frontend/eval/bytecode.h"
 #include "frontend/grown.h"
 #include "frontend/left_to_autograd.h"
+#include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/transforms.h"
 
@@ -113,6 +114,7 @@ bool enters_inference_apart(PyObject* callable) {
 void forget_left_whole() {
   left().clear();
   forget_grown();
+  forget_pins();
 }
 
 }  // namespace cresset::frontend

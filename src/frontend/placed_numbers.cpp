@@ -11,6 +11,12 @@
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
+
+bool is_thread_local(PyObject* object) {
+  static PyObject* const type = module_attribute("_thread", "_local");
+  return (PyObject*)Py_TYPE(object) == type;
+}
+
 namespace {
 
 // In the frame of a generator, which the place does not keep alive; nullptr when it is gone.
@@ -29,10 +35,11 @@ void set(const PlaceOfItem& place, PyObject* value) {
   }
   if (key != nullptr && is_slot(key)) return set_slot(container, key, value);
   if (PyDict_Check(container)) return set_item(container, key, value);
-  const int done = PyCell_Check(container)   ? PyCell_Set(container, value)
-                   : PyType_Check(container) ? PyType_Type.tp_setattro(container, key, value)
-                   : is_deque(container)     ? PySequence_SetItem(container, PyLong_AsSsize_t(key), value)
-                                             : PyList_SetItem(container, PyLong_AsSsize_t(key), Py_NewRef(value));
+  const int done = PyCell_Check(container)      ? PyCell_Set(container, value)
+                   : PyType_Check(container)    ? PyType_Type.tp_setattro(container, key, value)
+                   : is_thread_local(container) ? PyObject_SetAttr(container, key, value)
+                   : is_deque(container)        ? PySequence_SetItem(container, PyLong_AsSsize_t(key), value)
+                                                : PyList_SetItem(container, PyLong_AsSsize_t(key), Py_NewRef(value));
   if (done < 0) throw PythonError{};
 }
 
@@ -64,6 +71,11 @@ PyObject* held_by(const PlaceOfItem& place) {
   if (is_deque(container)) {
     const PyRef item = item_of_deque(container, PyLong_AsSsize_t(key));
     return item.get();  // which the deque keeps
+  }
+  if (is_thread_local(container)) {
+    const PyRef value = PyRef::steal(PyObject_GetAttr(container, key));
+    if (!value) PyErr_Clear();
+    return value.get();  // which the dictionary of this thread keeps
   }
   PyObject* const dict = PyType_Check(container) ? type_dict((PyTypeObject*)container) : container;
   PyObject* value = PyDict_GetItemWithError(dict, key);

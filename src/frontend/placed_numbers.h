@@ -10,8 +10,8 @@
 
 namespace cresset::frontend {
 
-// key: a dict's key, a list's or a deque's index, a class's own name, the descriptor of a slot or of a tensor's .grad;
-// empty: a cell. In .grad there are tensors alone.
+// key: a dict's key, a list's or a deque's index, a class's own name, a name in a threading.local, the descriptor of a
+// slot or of a tensor's .grad; empty: a cell. In .grad there are tensors alone.
 struct PlaceOfItem {
   PyRef container, key;
 };
@@ -36,6 +36,7 @@ class PlacedNumbers {
 
 // What the place holds: borrowed, or nullptr.
 PyObject* held_by(const PlaceOfItem& place);
+bool is_thread_local(PyObject* object);  // of exactly that type
 // Whether a descriptor leads to such a place.
 bool is_place(PyObject* descriptor);
 

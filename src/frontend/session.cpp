@@ -24,11 +24,6 @@ bool is_snapshot_container(PyObject* object) {
   return PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object) || is_deque(object);
 }
 
-bool is_thread_local(PyObject* object) {
-  static PyObject* const type = module_attribute("_thread", "_local");
-  return (PyObject*)Py_TYPE(object) == type;
-}
-
 }  // namespace
 
 void Session::refuse(std::string why) {

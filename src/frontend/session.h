@@ -44,10 +44,11 @@ struct InProgress {
   int operation = 0;
   CressetCall call{};  // a copy: the one that was told is gone when the call runs
   PyObject* operands[2] = {nullptr, nullptr};
-  uint64_t serial = 0;         // of the capture, when it began
-  bridge::Capture::Done done;  // likewise
-  TorchState state;            // likewise: what it consists of may be done in other modes (repr of a tensor)
-  bool in_transform = false;   // of torch.func
+  uint64_t serial = 0;          // of the capture, when it began
+  bridge::Capture::Done done;   // likewise
+  TorchState state;             // likewise: what it consists of may be done in other modes (repr of a tensor)
+  bool in_transform = false;    // of torch.func
+  std::vector<PyRef> unpinned;  // numbers that C code is given, and no guard has made one value (pins.h)
   bool uses_up = false;  // once it has begun, what it was given is not what it was: an iterator, a list being sorted
 
   Operation kept() const;
@@ -187,6 +188,8 @@ class Session {
   int same(PyObject* left, PyObject* right);
   CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   bool looks_into_grown(const CressetOperator& op);
+  bool indexes_by_any(const CressetActivation& activation, const CressetOperator& op);
+  bool may_end_at_pin() const;
   CressetAction operate_natively(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
                                  bool foreign, PyObject** result);
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
@@ -250,6 +253,7 @@ class Session {
   void read_class(PyTypeObject* type, PyObject* name);
   void note_classes(const CressetCall& call);
   bool looks_inside(const CressetCall& call) const;
+  bool pins_any(const CressetActivation& activation, const CressetCall& call);
   CressetAction call_cached(const CressetActivation& activation, const CressetCall& call, PyObject** result);
   void read_context_variable(PyObject* variable, bool will_change);
   bool is_closed_to_facts(PyObject* object) const;

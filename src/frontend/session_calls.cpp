@@ -13,6 +13,7 @@
 #include "frontend/grown.h"
 #include "frontend/left_to_autograd.h"
 #include "frontend/left_whole.h"
+#include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/special_cases.h"
@@ -125,11 +126,12 @@ static bool is_warn(PyObject* callable) {
 
 // Whether a container holds such an object that was there before.
 bool Session::holds_foreign(PyObject* container) const {
-  return holds_any(container, [&](PyObject* item) { return is_closed(item) && existed(item); });
+  return holds_any(container, [&](PyObject* item) { return is_opaque(item) || (is_closed(item) && existed(item)); });
 }
 
 // Whether an object that was there before holds what no fact speaks of.
 bool Session::is_closed_to_facts(PyObject* object) const {
+  if (is_opaque(object)) return true;  // bytes, too, which are not known by their address
   if (is_plain_tensor(object) || !existed(object)) return false;
   return is_closed(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
 }
@@ -198,8 +200,19 @@ void Session::note_classes(const CressetCall& call) {
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i) note(call.args[i]);
 }
 
+static bool takes_grown(const Session& session, const CressetCall& call) {
+  const auto is_closed = [&](PyObject* o) { return has_grown(o) && session.existed(o); };
+  return any_grown() && std::any_of(call.args, call.args + call.nargs, is_closed);
+}
+
 // What is evaluated in the place of a C function, with the same arguments.
 static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
+  if (takes_grown(session, call)) {  // as a whole: what stands for max() would loop over it
+    PyRef whole =
+        PyFunction_Check(call.callable) ? PyRef::steal(PyObject_GetAttrString(call.callable, "_as_it_is")) : PyRef();
+    if (!whole) PyErr_Clear();
+    return whole;
+  }
   if (call.evaluated) return {};
   if (PyObject* instead = equivalent_of(activation, call)) return PyRef::borrow(instead);
   if (PyRef instead = symbolic_form_of(activation, call)) return instead;
@@ -331,6 +344,25 @@ CressetAction Session::before_c_call(CressetActivation* activation, const Cresse
   return before_known_call(activation, what, call, result);
 }
 
+// A heap, or a sorted list, that was there before: how its numbers compare is another order at each call.
+static bool orders_symbols(const CCall& what, const CressetCall& call) {
+  if (!what.by_arguments || what.self == nullptr || !PyList_CheckExact(what.self)) return false;
+  const std::string_view name = what.name;
+  if (!name.starts_with("heap") && !name.starts_with("insort")) return false;
+  const auto is_symbol = [](PyObject* object) { return is_symbolic_number(object); };
+  return holds_any(what.self, is_symbol) || std::any_of(call.args + 1, call.args + call.nargs, [&](PyObject* item) {
+           return is_symbol(item) || holds_any(item, is_symbol);
+         });
+}
+
+// Whether C code of Python's would pin a number that was another one too often.
+bool Session::pins_any(const CressetActivation& activation, const CressetCall& call) {
+  if (!PyCFunction_Check(call.callable) || !may_end_at_pin()) return false;
+  for (Py_ssize_t i = 0; i < call.nargs; ++i)
+    if (is_unpinned(call.args[i])) in_progress_.unpinned.push_back(PyRef::borrow(call.args[i]));
+  return !in_progress_.unpinned.empty() && pins_too_often(activation);
+}
+
 CressetAction Session::before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,
                                          PyObject** result) {
   if (!outer_.empty()) no_call_in_part(what, call);
@@ -354,7 +386,9 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
       is_tensor(call.args[i]) ? hold_metadata(call.args[i]) : read_deep(call.args[i]);
     return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   }
-  if (what.effect == CEffect::Outside) return capture_->flush(text_of(call)), CRESSET_RUN;
+  if (what.effect == CEffect::Outside || pins_any(*activation, call) ||
+      (what.self != nullptr && existed(what.self) && may_end_at_pin() && orders_symbols(what, call)))
+    return capture_->flush(text_of(call)), CRESSET_RUN;
   PyObject* key = nullptr;
   const bool reads_self = what.effect != CEffect::Writes && what.self != nullptr;
   if (reads_self && !asks_for_one_key(what, call, &key)) read_whole(what.self);
@@ -498,7 +532,11 @@ CressetAction Session::log_warning(const CressetCall& call, PyObject** result) {
 
 void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject** result,
                          PyObject* exception) {
+  const std::vector<PyRef> unpinned = std::move(in_progress_.unpinned);
   in_progress_ = {};
+  if (open() && *result != nullptr && is_plain_result(*result))
+    for (const PyRef& number : unpinned)
+      if (!is_unpinned(number.get())) note_pin(*activation, number.get());
   if (exception != nullptr)
     if (PyRef given = done_with_plain_numbers(call, classify(call).effect, exception))
       *result = given.release(), exception = nullptr;

@@ -11,6 +11,7 @@
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
 #include "frontend/left_whole.h"
+#include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
@@ -219,11 +220,25 @@ bool Session::looks_into_grown(const CressetOperator& op) {
   return false;
 }
 
+bool Session::may_end_at_pin() const { return outer_.empty() && !capture_->symbolic_numbers && !in_transform(); }
+
+// items[n], where n is symbolic: whether it was another one too often.
+bool Session::indexes_by_any(const CressetActivation& activation, const CressetOperator& op) {
+  PyObject *const items = op.operands[0], *const index = op.operands[1];
+  if (op.kind != CRESSET_OP_SUBSCRIPT || !is_unpinned(index) || !may_end_at_pin()) return false;
+  if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items) && !PyDict_CheckExact(items)) return false;
+  if (pins_too_often(activation)) return true;
+  const PyRef item = PyRef::steal(PyObject_GetItem(items, without_symbols(PyRef::borrow(index)).get()));
+  if (!item) PyErr_Clear();
+  if (item && is_plain_result(item.get())) note_pin(activation, index);
+  return false;
+}
+
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
-  const bool grown = looks_into_grown(op);
-  if (grown) return operate_natively(activation, op, *kind_of(op.kind), /*foreign=*/true, result);
+  if (looks_into_grown(op) || indexes_by_any(*activation, op))
+    return operate_natively(activation, op, *kind_of(op.kind), /*foreign=*/true, result);
   if (PyObject* const instead = formatter_of(op)) return learn(instead), *result = instead, CRESSET_INSTEAD;
   if (PyRef value = of_scalars_and_texts(op)) {
     for (PyObject* operand : op.operands)

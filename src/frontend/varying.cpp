@@ -27,6 +27,10 @@ class Learner {
       if (is_other_text(then.object.get(), now.object.get())) compare_texts(then.path);
       if (is_other_value(then.object.get(), now.object.get())) add(varying_.objects, then.path);
     }
+    // Taken for one that is not looked at, which it was.
+    if (PyObject* const text = now.kind == ArgSpec::Kind::Text ? now.first.get() : now.object.get();
+        then.kind == ArgSpec::Kind::Text && then.object && text != nullptr && is_other_text(then.object.get(), text))
+      compare_texts(then.path);
     if (then.kind == ArgSpec::Kind::Int && then.first && now.kind == ArgSpec::Kind::Value &&
         is_other_number(then.first.get(), now.object.get()))
       add(varying_.ints, then.path);
@@ -69,12 +73,15 @@ class Learner {
   }
 
   // What data gave is another one at each call. Those of frames may be few, as names of modes are: variants for each
-  // live beside each other, until there are three. Arguments are held to theirs: most are names, which are looked at.
+  // live beside each other, until there are three. Most arguments are names, which are looked at: there may be more of
+  // them before a piece ends where it looks at one.
   void compare_texts(const std::string& path) {
-    const bool of_data = path.starts_with("['value']");
-    if (!of_data && (!path.starts_with("frames") || ++other_texts_[path] < 2)) return;
-    add(varying_.ints, path);
-    add(varying_.texts, path);
+    constexpr int kFewOfFrames = 2, kFewNames = 4, kManyNames = 12;
+    if (path.starts_with("['value']")) return add(varying_.ints, path), add(varying_.texts, path);
+    const int others = ++other_texts_[path];
+    const bool of_frames = path.starts_with("frames");
+    if (others >= (of_frames ? kFewOfFrames : kFewNames)) add(varying_.ints, path);
+    if (others >= (of_frames ? kFewOfFrames : kManyNames)) add(varying_.texts, path);
   }
   bool is_other_text(PyObject* a, PyObject* b) const {
     return floats_ && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && PyUnicode_Compare(a, b) != 0;
@@ -205,6 +212,7 @@ void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgS
       outdated.push_back(v);
   }
   contents.note();
+  for (const std::shared_ptr<Variant>& v : outdated) Contents::drop(v->facts);
   // What they pin is gone: they would only keep it alive.
   std::erase_if(variants, [&](const std::shared_ptr<Variant>& v) {
     return std::find(outdated.begin(), outdated.end(), v) != outdated.end() ||

@@ -544,7 +544,7 @@ def curriculum(compiled):
         loss = y.pow(2).mean()
         return loss, c.record(loss.item()), c.length
 
-    for i in range(12):
+    for i in range(16):
         yield f(data(i, 3, 5))
 
 
@@ -764,7 +764,7 @@ def augment_compose(compiled):
         yield f(data(i, 2, 6)), ra.n
 
 
-@growing
+@steady
 def text_table(compiled):
     @dataclasses.dataclass(order=True)
     class Row:
@@ -783,7 +783,7 @@ def text_table(compiled):
         del rows[3:]
         return x * rows[0].score, "\n".join(map(str, rows))
 
-    for i in range(12):
+    for i in range(18):
         yield f(data(i, 3), f"n{i}")
 
 
@@ -943,7 +943,7 @@ def arrays_of_module_array(compiled):
         yield f(data(i, 2), i)
 
 
-@growing
+@steady
 def bytes_and_struct(compiled):
 
     @compiled
@@ -952,7 +952,7 @@ def bytes_and_struct(compiled):
         a, b = struct.unpack("<if", p)
         return x * a + b, p.hex(), int.from_bytes(p[:4], "little")
 
-    for i in range(8):
+    for i in range(20):
         yield f(data(i, 2), i)
 
 

@@ -219,7 +219,7 @@ def stamped(compiled):
         yield f(data(i, 2), i)[0], len(log), log[-1]["d"]
 
 
-@growing
+@steady
 def heap_queue(compiled):
     heap = []
     count = itertools.count()
@@ -231,7 +231,7 @@ def heap_queue(compiled):
             return heapq.heappop(heap)[2] + 1
         return x
 
-    for i in range(14):
+    for i in range(60):
         yield f(data(i, 2), (i * 7) % 5), [h[:2] for h in heap]
 
 
@@ -249,7 +249,7 @@ def memory_bank(compiled):
         yield f(data(i, 2))
 
 
-@growing
+@steady
 def history_means(compiled):
     hist = []
 
@@ -258,7 +258,7 @@ def history_means(compiled):
         hist.append(v)
         return x * (sum(hist) / len(hist)), max(hist), hist[-3:]
 
-    for i in range(14):
+    for i in range(20):
         yield f(data(i, 2), 0.5 * i)
 
 
@@ -391,7 +391,7 @@ def all_any_of_tensors(compiled):
         yield f(data(i, 3), data(i + 9, 3))
 
 
-@growing
+@steady
 def json_configs(compiled):
     @compiled
     def f(x, text):
@@ -471,7 +471,7 @@ def running_average(compiled):
         yield f(data(i, 2))
 
 
-@growing
+@steady
 def thread_locals(compiled):
     tl = threading.local()
     tl.n = 0
@@ -483,7 +483,7 @@ def thread_locals(compiled):
         tl.stack.append(tl.n)
         return x * tl.n, len(tl.stack)
 
-    for i in range(10):
+    for i in range(16):
         yield f(data(i, 2))
 
 

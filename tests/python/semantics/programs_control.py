@@ -194,7 +194,7 @@ def trees_mapped(compiled):
         yield f(tree, 1.0 + i)
 
 
-@growing
+@steady
 def heaps_and_bisection(compiled):
     best, edges, at = [], [-1.0, 0.0, 1.0], itertools.count()
 
@@ -208,7 +208,7 @@ def heaps_and_bisection(compiled):
         bisect.insort(edges, score)
         return sum(t for _, _, t in best), where, len(edges)
 
-    for i in range(10):
+    for i in range(48):
         yield f(data(i, 2)), [s for s, *_ in sorted(best, key=lambda b: b[:2])]
 
 
@@ -387,7 +387,7 @@ def weak_values_dropped(compiled):
         yield sorted(cache)
 
 
-@growing
+@steady
 def state_of_threads_and_contexts(compiled):
     local, scale = threading.local(), contextvars.ContextVar("scale", default=1.0)
     local.count = 0
@@ -410,7 +410,7 @@ def state_of_threads_and_contexts(compiled):
             x = x * scale.get()
         return x + scale.get(), local.count
 
-    for i in range(10):
+    for i in range(12):
         if i == 5:
             scale.set(3.0)
         yield f(data(i, 2))
@@ -439,7 +439,7 @@ def copies_and_pickles(compiled):
         yield f(data(i, 2)), state
 
 
-@growing
+@steady
 def pickled_inside(compiled):
     @compiled
     def f(x, options):

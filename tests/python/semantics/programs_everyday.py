@@ -486,7 +486,7 @@ def described_objects_in_logs(compiled):
         yield f(data(i, 2))
 
 
-@growing
+@steady
 def settings_as_json(compiled):
     @compiled
     def f(x, text):

@@ -16,12 +16,13 @@ from programs_control import PROGRAMS as CONTROL
 from programs_designs import PROGRAMS as DESIGNS
 from programs_everyday import PROGRAMS as EVERYDAY
 from programs_moving_state import PROGRAMS as MOVING
+from programs_research import PROGRAMS as RESEARCH
 from programs_scripts import PROGRAMS as SCRIPTS
 from programs_whole import PROGRAMS as WHOLE
 
 import cresset
 
-PROGRAMS = {**WHOLE, **MOVING, **SCRIPTS, **EVERYDAY, **CONTROL, **DESIGNS, **ALGORITHMS, **CHANGING}
+PROGRAMS = {**WHOLE, **MOVING, **SCRIPTS, **EVERYDAY, **CONTROL, **DESIGNS, **ALGORITHMS, **CHANGING, **RESEARCH}
 
 
 def run(program, compiled):
