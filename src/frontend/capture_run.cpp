@@ -441,9 +441,9 @@ class CaptureRun final : public PieceMaker {
       piece_->variant()->next.why = at;
       compile_piece();
     }
+    const OneForOne one;
     piece_->take_back_numbers();
     if (session_->in_progress().in_transform || inside_transform()) settle_wrappers();
-    const OneForOne one;
     replace_values(cresset_eval_current(), [&](PyObject* object) {
       PyRef plain = without_symbols(PyRef::borrow(object));
       if (plain.get() != object) session_->keep(PyRef::borrow(object));  // the operation in progress may look at it

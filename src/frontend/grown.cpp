@@ -13,34 +13,17 @@ std::unordered_map<PyObject*, bool>& table() {
   return known;
 }
 
-// By how many variants that are dropped it was found with other contents.
-std::unordered_map<PyObject*, int>& dropped() {
-  static auto& known = *new std::unordered_map<PyObject*, int>;
-  return known;
-}
-
-constexpr size_t kMost = 4096;
-
 }  // namespace
 
 void Contents::count(const StateFacts& facts) {
-  facts.each_grown([&](PyObject* list, bool) { ++seen_[list]; });
-}
-
-void Contents::drop(const StateFacts& facts) {
-  facts.each_grown([&](PyObject* list, bool is_longer) {
-    if (is_longer && dropped().size() < kMost) ++dropped()[list];
-  });
+  facts.each_grown([&](PyObject* list) { ++seen_[list]; });
 }
 
 void Contents::note() const {
-  constexpr int kContents = 6, kDropped = 16;
-  const auto dropped_before = [](PyObject* list) {
-    const auto found = dropped().find(list);
-    return found != dropped().end() ? found->second : 0;
-  };
+  constexpr int kContents = 6;
+  constexpr size_t kMost = 4096;
   for (const auto& [list, times] : seen_)
-    if ((times >= kContents || dropped_before(list) >= kDropped) && table().size() < kMost) table().emplace(list, true);
+    if (times >= kContents && table().size() < kMost) table().emplace(list, true);
   cresset_asks_for_lists = table().empty() ? 0 : 1;
 }
 
@@ -56,7 +39,6 @@ void leave_growing(PyObject* object) { table()[object] = false; }
 
 void forget_grown() {
   table().clear();
-  dropped().clear();
   cresset_asks_for_lists = 0;
 }
 

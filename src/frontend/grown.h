@@ -1,6 +1,6 @@
-// Lists and deques in state that hold other things at each call (a history, a memory bank, a buffer): a program for
-// each would be compiled without end. Once a few were, what looks into such a one ends the piece, as for objects whose
-// state only C code knows, and no fact says what it holds.
+// Lists and deques in state that hold other things at each call (a history, a memory bank, a buffer): a program for each
+// would be compiled without end. Once a few were, what looks into such a one ends the piece, as for objects whose state
+// only C code knows, and no fact says what it holds.
 #pragma once
 
 #include "frontend/eval/hooks.h"
@@ -12,9 +12,7 @@ namespace cresset::frontend {
 class Contents {
  public:
   void count(const StateFacts& facts);  // of a variant
-  // Of one that is dropped, since what a place held is another thing now: it counts on where the length is another one.
-  static void drop(const StateFacts& facts);
-  void note() const;  // what has grown too often
+  void note() const;                    // what has grown too often
  private:
   std::unordered_map<PyObject*, int> seen_;
 };

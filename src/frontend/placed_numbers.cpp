@@ -95,6 +95,7 @@ void PlacedNumbers::take_back() {
   std::vector<Placed> placed = std::exchange(placed_, {});
   std::reverse(placed.begin(), placed.end());  // a place that two paths lead to was given two symbols
   for (const Placed& p : placed) {
+    if (p.now && p.before) OneForOne::stood_for(p.now.get(), p.before);
     if (held_by(p.place) != p.now.get()) continue;  // the program wrote there
     try {
       set(p.place, p.before.get());

@@ -269,7 +269,7 @@ bool StateFacts::collect_varied(const Varied& tell) const {
   return !candidates.empty();
 }
 
-void StateFacts::each_grown(const std::function<void(PyObject*, bool)>& tell) const {
+void StateFacts::each_grown(const std::function<void(PyObject*)>& tell) const {
   for (const List& fact : lists_) {
     if (!PyList_CheckExact(fact.list.get()) && !is_deque(fact.list.get())) continue;
     const PyRef now = items_of(fact.list.get());
@@ -277,7 +277,7 @@ void StateFacts::each_grown(const std::function<void(PyObject*, bool)>& tell) co
     bool same = PyTuple_GET_SIZE(now.get()) == count;
     for (Py_ssize_t i = 0; same && i < count; ++i)
       same = same_constant(PyTuple_GET_ITEM(fact.contents.get(), i), PyTuple_GET_ITEM(now.get(), i));
-    if (!same) tell(fact.list.get(), PyTuple_GET_SIZE(now.get()) != count);
+    if (!same) tell(fact.list.get());
   }
 }
 

@@ -304,6 +304,11 @@ PyObject* original_of(PyObject* object) {
 OneForOne::OneForOne() : around_(std::exchange(all_made, &made_)) {}
 OneForOne::~OneForOne() { all_made = around_; }
 
+void OneForOne::stood_for(PyObject* symbolic, const PyRef& plain) {
+  if (all_made != nullptr && PyTuple_Check(symbolic))
+    all_made->emplace(symbolic, std::pair(PyRef::borrow(symbolic), plain));
+}
+
 PyRef without_symbols(PyRef object) { return Replacer().replaced(object.get(), 0); }
 
 namespace {

@@ -25,6 +25,8 @@ class OneForOne {
   OneForOne();
   ~OneForOne();
   OneForOne(const OneForOne&) = delete;
+  // Of a tuple that stood in the place of `plain`: that very one takes its place again.
+  static void stood_for(PyObject* symbolic, const PyRef& plain);
 
  private:
   Made made_;

@@ -212,7 +212,6 @@ void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgS
       outdated.push_back(v);
   }
   contents.note();
-  for (const std::shared_ptr<Variant>& v : outdated) Contents::drop(v->facts);
   // What they pin is gone: they would only keep it alive.
   std::erase_if(variants, [&](const std::shared_ptr<Variant>& v) {
     return std::find(outdated.begin(), outdated.end(), v) != outdated.end() ||

@@ -194,7 +194,7 @@ def trees_mapped(compiled):
         yield f(tree, 1.0 + i)
 
 
-@steady
+@growing
 def heaps_and_bisection(compiled):
     best, edges, at = [], [-1.0, 0.0, 1.0], itertools.count()
 
@@ -208,7 +208,7 @@ def heaps_and_bisection(compiled):
         bisect.insort(edges, score)
         return sum(t for _, _, t in best), where, len(edges)
 
-    for i in range(48):
+    for i in range(10):
         yield f(data(i, 2)), [s for s, *_ in sorted(best, key=lambda b: b[:2])]
 
 

@@ -255,7 +255,7 @@ def beam_search_tensors(compiled):
         frozen = torch.full_like(logp, -1e9)
         frozen[:, eos] = 0
         total = scores[:, None] + torch.where(done[:, None], frozen, logp)
-        best, at = (total / ids.shape[1] ** penalty).view(-1).topk(beams)
+        _, at = (total / ids.shape[1] ** penalty).view(-1).topk(beams)
         rows, tokens = torch.div(at, vocab, rounding_mode="floor"), at % vocab
         ids = torch.cat([ids[rows], tokens[:, None]], 1)
         done = done[rows] | (tokens == eos)

@@ -385,3 +385,16 @@ def test_numbers_of_an_object_that_each_call_makes_anew(values):
         assert repr(compiled(*args)) == repr(f(*args))
         graphs.append(cresset.stats()["graphs"])
     assert graphs[-1] == graphs[4], graphs
+
+
+def test_a_size_in_state_is_the_object_that_is_given_back():
+    world = types.SimpleNamespace()
+
+    @cresset.compile
+    def f(x):
+        world.last = x.shape
+        print(end="")
+        return world.last, x + 0
+
+    for rows in (3, 3, 5, 4, 5, 3):
+        assert f(torch.ones(rows, 4))[0] is world.last
