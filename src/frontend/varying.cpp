@@ -180,8 +180,7 @@ void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder,
       builder.symbolic_ints = numbers ? &varying.ints : nullptr;
       spec = spec_in_state(builder, varying, now, spec.path);
     } else if (can_be_opaque(now) && has_place) {  // an array that the program replaces: handed on, any of its type
-      spec.kind = ArgSpec::Kind::Opaque;
-      spec.type = PyRef::borrow((PyObject*)Py_TYPE(now));
+      spec = spec_in_state(builder, varying, now, spec.path);  // which frames may hold, too
     } else {
       continue;
     }
