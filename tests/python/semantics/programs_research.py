@@ -1,5 +1,5 @@
-"""Programs as research code and training scripts have them: samplers, replay buffers, routers, trackers, losses that
-mine, optimizers written by hand, schedulers and registries, each called over and over while its state changes."""
+"""Programs as research code has them: samplers, generation, replay buffers, message passing, routers and losses that mine,
+each called over and over while its state changes."""
 
 from __future__ import annotations
 

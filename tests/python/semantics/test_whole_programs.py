@@ -15,6 +15,7 @@ from programs_changing_values import PROGRAMS as CHANGING
 from programs_control import PROGRAMS as CONTROL
 from programs_designs import PROGRAMS as DESIGNS
 from programs_everyday import PROGRAMS as EVERYDAY
+from programs_loops import PROGRAMS as LOOPS
 from programs_moving_state import PROGRAMS as MOVING
 from programs_research import PROGRAMS as RESEARCH
 from programs_scripts import PROGRAMS as SCRIPTS
@@ -22,7 +23,18 @@ from programs_whole import PROGRAMS as WHOLE
 
 import cresset
 
-PROGRAMS = {**WHOLE, **MOVING, **SCRIPTS, **EVERYDAY, **CONTROL, **DESIGNS, **ALGORITHMS, **CHANGING, **RESEARCH}
+PROGRAMS = {
+    **WHOLE,
+    **MOVING,
+    **SCRIPTS,
+    **EVERYDAY,
+    **CONTROL,
+    **DESIGNS,
+    **ALGORITHMS,
+    **CHANGING,
+    **RESEARCH,
+    **LOOPS,
+}
 
 
 def run(program, compiled):
