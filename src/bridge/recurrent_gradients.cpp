@@ -113,7 +113,8 @@ bool has_known_form(const RecurrentLayers& network) {
   const at::Tensor& input = network.input;
   const size_t states = network.kind == RecurrentKind::Lstm ? 2 : 1;
   const auto count = static_cast<size_t>(network.layers * network.directions());
-  if (input.dim() != 3 || !input.is_floating_point() || network.states.size() != states) return false;
+  if (input.dim() != 3 || !input.device().is_cpu() || !input.is_floating_point() || network.states.size() != states)
+    return false;
   if (network.parameters.size() != count * network.parameters_of_one()) return false;
   const auto alike = [&](const at::Tensor& tensor) {
     return tensor.scalar_type() == input.scalar_type() && tensor.layout() == at::kStrided &&

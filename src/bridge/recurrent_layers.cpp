@@ -47,6 +47,7 @@ bool has_tangents(const c10::OperatorHandle& op, const torch::jit::Stack& stack)
 // Of sequences that are not packed. Whether it was done; the results are on the stack then.
 bool in_known_form(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   if (op.operator_name().overload_name != "input" || at::autocast::is_autocast_enabled(at::kCPU)) return false;
+  const SizeOblivious oblivious;  // data may say how long they are, or how many
   if (has_tangents(op, stack) || !at::functorch::getDynamicLayerStack().empty()) return false;
   const auto kind = std::find_if(kLayers.begin(), kLayers.end(), [&](const char* name) {
     return op.operator_name().name == std::string("aten::") + name;
