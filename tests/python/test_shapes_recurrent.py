@@ -295,3 +295,26 @@ def test_gradients(layer, training):
         for mine, its in zip(module.parameters(), layer.parameters()):
             assert_same(mine.grad, its.grad, tolerance=1e-4)
     assert cresset.stats()["eager_calls"] == 0
+
+
+def test_gradients_along_lengths_that_data_gives():
+    torch.manual_seed(0)
+    layers = nn.GRU(3, 4), nn.LSTM(3, 4, batch_first=True)
+
+    def f(x):
+        rows = x[x[:, 0] > 0]
+        steps, sequence, batch = layers[0](rows[:, None])[0], layers[1](rows[None])[0], layers[1](rows[:, None])[0]
+        return steps.sum() + sequence.square().sum() + batch.sum()
+
+    compiled = cresset.compile(f, fullgraph=True)
+    for n in (6, 9, 4, 12, 7, 20):
+        x, found = torch.randn(n, 3), []
+        for call in (compiled, f):
+            for layer in layers:
+                layer.zero_grad()
+            loss = call(x)
+            loss.backward()
+            found.append((loss, [p.grad for layer in layers for p in layer.parameters()]))
+        assert_same(*found)
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["eager_calls"]) == (1, 0)
