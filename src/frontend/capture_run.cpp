@@ -3,18 +3,15 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
-#include <torch/csrc/utils/python_symnode.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/log.h"
-#include "bridge/capture_kernel.h"
 #include "bridge/gradients.h"
 #include "bridge/native_call.h"
 #include "bridge/symbolic_float.h"
-#include "frontend/absent_attribute.h"
 #include "frontend/errors.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/left_to_autograd.h"
@@ -25,6 +22,7 @@
 #include "frontend/piece.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
+#include "frontend/set_up.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
 #include "frontend/transforms.h"
@@ -120,21 +118,6 @@ bool containers_unchanged(const Variant& variant, PyObject* args, PyObject* kwar
         std::find(after.floats.begin(), after.floats.end(), i) == after.floats.end())
       return false;
   return true;
-}
-
-// torch's argument parser turns a symbolic number that is given for a tensor into a tensor with the attribute
-// _wrapped_number; the tensor's own contents mean nothing.
-std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
-  const py::gil_scoped_acquire gil;
-  PyRef python = PyRef::steal(THPVariable_Wrap(tensor));
-  PyRef number = python ? PyRef::steal(PyObject_GetAttrString(python.get(), "_wrapped_number")) : PyRef();
-  PyErr_Clear();
-  if (!number) return std::nullopt;
-  const py::handle handle(number.get());
-  if (is_symint(number.get())) return py::cast<c10::SymInt>(handle);
-  if (is_symfloat(number.get())) return c10::SymFloat(node_of(number.get()));
-  if (is_symbool(number.get())) return py::cast<c10::SymBool>(handle).guard_bool(__FILE__, __LINE__);
-  return std::nullopt;
 }
 
 // A branch that leaves its operand on the stack: the outcome alone does not tell what comes of it.
@@ -695,31 +678,8 @@ class CaptureRun final : public PieceMaker {
 
 thread_local bool capturing = false;
 
-// The capture kernels go onto torch's operators once a process: counted apart from what a capture takes.
-void install_once() {
-  const double begin = now_ms();
-  bridge::install_capture_kernels();
-  bridge::set_unwrapper([](const c10::SymNode& node) {
-    const auto* python = dynamic_cast<torch::impl::PythonSymNodeImpl*>(node.get());
-    if (python == nullptr) return node;
-    const py::gil_scoped_acquire gil;
-    const py::handle inner = python->getPyObj();
-    return py::isinstance<c10::SymNodeImpl>(inner) ? py::cast<c10::SymNode>(inner) : node;
-  });
-  bridge::set_symbolic_numbers(&symbolic_number);
-  answer_torch_function_quickly();
-  static bool imported = false;  // under the GIL
-  if (!imported) {
-    const NoCollection no_collection;  // of all that the process has, for the sake of some functions
-    import_module("cresset._capture_patches");
-    import_module("cresset._forms.arithmetic");
-    imported = true;
-  }
-  live_totals().ms_setup += now_ms() - begin;
-}
-
 struct Capturing {
-  Capturing() { install_once(), capturing = true; }
+  Capturing() { set_up_capturing(), capturing = true; }
   ~Capturing() { capturing = false; }
 };
 

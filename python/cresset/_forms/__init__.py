@@ -28,7 +28,7 @@ _OF_SYMBOLS = {
     "places": """diagonal Tensor.diagonal diag_embed Tensor.diag_embed diag Tensor.diag diagflat Tensor.diagflat
         tril_indices triu_indices hann_window hamming_window blackman_window bartlett_window kaiser_window fft.fftfreq
         fft.rfftfreq logspace diagonal_scatter Tensor.diagonal_scatter round Tensor.round rot90 Tensor.rot90
-        _C._VariableFunctions.stft""",
+        _C._VariableFunctions.stft _C._infer_size""",
     "ranges": """arange _C._nn.upsample_nearest1d _C._nn._upsample_nearest_exact1d _C._nn.upsample_nearest2d
         _C._nn._upsample_nearest_exact2d _C._nn.upsample_nearest3d _C._nn._upsample_nearest_exact3d
         _C._nn.upsample_linear1d _C._nn.upsample_bilinear2d _C._nn.upsample_trilinear3d _C._nn.upsample_bicubic2d""",

@@ -309,7 +309,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 @form(torch._C._infer_size)
 def infer_size(a, b):
-    x, y = torch.broadcast_tensors(torch.empty(()).expand(a), torch.empty(()).expand(b))
+    x = torch.broadcast_tensors(torch.empty(()).expand(a), torch.empty(()).expand(b))[0]
     return x.size()
 
 

@@ -1,0 +1,56 @@
+#include "frontend/set_up.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
+
+#include <chrono>
+
+#include "bridge/capture_kernel.h"
+#include "bridge/native_call.h"
+#include "bridge/symbolic_float.h"
+#include "frontend/absent_attribute.h"
+#include "frontend/compiled_function.h"
+#include "frontend/no_collection.h"
+#include "frontend/py_objects.h"
+#include "frontend/symbols.h"
+
+namespace cresset::frontend {
+
+std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
+  const py::gil_scoped_acquire gil;
+  PyRef python = PyRef::steal(THPVariable_Wrap(tensor));
+  PyRef number = python ? PyRef::steal(PyObject_GetAttrString(python.get(), "_wrapped_number")) : PyRef();
+  PyErr_Clear();
+  if (!number) return std::nullopt;
+  const py::handle handle(number.get());
+  if (is_symint(number.get())) return py::cast<c10::SymInt>(handle);
+  if (is_symfloat(number.get())) return c10::SymFloat(node_of(number.get()));
+  if (is_symbool(number.get())) return py::cast<c10::SymBool>(handle).guard_bool(__FILE__, __LINE__);
+  return std::nullopt;
+}
+
+void set_up_capturing() {
+  const auto begin = std::chrono::steady_clock::now();
+  bridge::install_capture_kernels();
+  bridge::set_unwrapper([](const c10::SymNode& node) {
+    const auto* python = dynamic_cast<torch::impl::PythonSymNodeImpl*>(node.get());
+    if (python == nullptr) return node;
+    const py::gil_scoped_acquire gil;
+    const py::handle inner = python->getPyObj();
+    return py::isinstance<c10::SymNodeImpl>(inner) ? py::cast<c10::SymNode>(inner) : node;
+  });
+  bridge::set_symbolic_numbers(&symbolic_number);
+  answer_torch_function_quickly();
+  static bool imported = false;  // under the GIL
+  if (!imported) {
+    const NoCollection no_collection;  // of all that the process has, for the sake of some functions
+    import_module("cresset._capture_patches");
+    import_module("cresset._forms.arithmetic");
+    imported = true;
+  }
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+  live_totals().ms_setup += taken.count();
+}
+
+}  // namespace cresset::frontend
