@@ -100,7 +100,7 @@ struct Steps : torch::autograd::Function<Steps> {
     const at::Tensor one = state.unsqueeze(0), before = reverse ? at::cat({out.narrow_symint(0, 1, others), one})
                                                                 : at::cat({one, out.narrow_symint(0, 0, others)});
     const at::Tensor of_weight = hidden.flatten(0, 1).t().mm(before.flatten(0, 1));
-    const at::Tensor of_bias = bias.defined() ? hidden.sum({0, 1}) : at::Tensor();
+    const at::Tensor of_bias = bias.defined() ? hidden.sum(at::IntArrayRef({0, 1})) : at::Tensor();
     return {gates, first, cell.defined() ? first_cell : at::Tensor(), of_weight, of_bias, {}, {}};
   }
 };
