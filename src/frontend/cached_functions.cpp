@@ -132,6 +132,7 @@ CressetAction Session::call_cached(const CressetActivation& activation, const Cr
   if (cached.function == nullptr || !existed(cached.function)) return CRESSET_RUN;
   const auto& [function, args, count] = cached;
   const auto is_known = [&](PyObject* arg) {
+    if (PyType_Check(arg)) return true;  // calls share the classes that the first one made (made_classes.h)
     return is_constant_value(arg) || (existed(arg) && !is_tensor(arg) && !is_symbolic_number(arg));
   };
   const bool plain =

@@ -177,3 +177,25 @@ def test_results_of_all_kinds(result):
         return lambda x: (x + 1, g(x.shape[1]) if "object" not in result else g(x.shape[1]) is g(x.shape[1]))
 
     check(make, inputs())
+
+
+def test_asked_about_classes():
+    """Of C code, of the program, and such that the call makes: what a cache knows of classes holds for later calls."""
+    asked = functools.lru_cache(None)(lambda classes: sum(len(c.__mro__) for c in classes))
+
+    class Old:
+        pass
+
+    def f(x, o):
+        class Made(type(o)):
+            factor = 3
+
+        return x * asked(type(o).__mro__) + asked((Made, object)), asked((int, type(x)))
+
+    compiled = cresset.compile(f)
+    for o in (Old(), Old(), 3.5, Old(), 3.5):
+        x = torch.randn(3)
+        got, expected = compiled(x, o), f(x, o)
+        assert torch.equal(got[0], expected[0]) and got[1] == expected[1]
+    stats = cresset.stats()
+    assert (stats["graph_breaks"], stats["eager_calls"]) == (0, 0), stats["graph_break_reasons"]
