@@ -11,13 +11,8 @@
 #include "bridge/aten_call_race.h"
 #include "bridge/aten_call_small.h"
 #include "bridge/epilogue.h"
+#include "bridge/onednn_matmul.h"
 #include "bridge/row_parts.h"
-
-// Exported by libtorch_cpu without a public header. Weak: a torch without it is served by ATen's default.
-namespace at::native {
-__attribute__((weak)) void mkldnn_matmul(const at::Tensor& mat1, const at::Tensor& mat2, const at::Tensor& result,
-                                         float beta, float alpha);
-}  // namespace at::native
 
 namespace cresset::bridge {
 namespace {

@@ -16,8 +16,8 @@
 #include "bridge/overloads.h"
 #include "bridge/own_derivatives.h"
 #include "bridge/random_fills.h"
-#include "bridge/recurrent_steps.h"
 #include "bridge/recurrent_layers.h"
+#include "bridge/recurrent_steps.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_composites.h"
 

@@ -39,16 +39,18 @@ const c10::IValue& argument(const c10::OperatorHandle& op, const torch::jit::Sta
   return stack[stack.size() - count + static_cast<size_t>(*op.schema().argumentIndexWithName(name))];
 }
 
-bool has_tangents(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+// Under autocast, which tells the steps' operators apart, and with tangents.
+bool needs_steps(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  if (at::autocast::is_autocast_enabled(at::kCPU)) return true;
   const auto first = stack.end() - static_cast<long>(op.schema().arguments().size());
   return c10::AutogradState::get_tls_state().get_fw_grad_mode() && std::any_of(first, stack.end(), has_tangent);
 }
 
 // Of sequences that are not packed. Whether it was done; the results are on the stack then.
 bool in_known_form(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
-  if (op.operator_name().overload_name != "input" || at::autocast::is_autocast_enabled(at::kCPU)) return false;
+  if (op.operator_name().overload_name != "input" || needs_steps(op, stack)) return false;
   const SizeOblivious oblivious;  // data may say how long they are, or how many
-  if (has_tangents(op, stack) || !at::functorch::getDynamicLayerStack().empty()) return false;
+  if (!at::functorch::getDynamicLayerStack().empty()) return false;
   const auto kind = std::find_if(kLayers.begin(), kLayers.end(), [&](const char* name) {
     return op.operator_name().name == std::string("aten::") + name;
   });
@@ -92,9 +94,8 @@ bool is_recurrent_layer(const c10::OperatorName& name) {
 
 bool is_kept_whole(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   if (argument(op, stack, "train").toBool() && argument(op, stack, "dropout").toDouble() != 0) return false;
-  if (at::autocast::is_autocast_enabled(at::kCPU)) return false;  // it tells the steps' operators apart
+  if (needs_steps(op, stack)) return false;
   const auto first = stack.end() - static_cast<long>(op.schema().arguments().size());
-  if (has_tangents(op, stack)) return false;
   return !at::GradMode::is_enabled() || std::none_of(first, stack.end(), wants_gradient);
 }
 

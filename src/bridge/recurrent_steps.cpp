@@ -42,8 +42,6 @@ void gru_step(const Step& step, const at::Tensor& given, int64_t n) {
   at::sub_out(out, step.before, fresh).mul_(part(both, 1, n)).add_(fresh);
 }
 
-int64_t kept_parts(RecurrentKind kind) { return kind == RecurrentKind::Lstm ? 5 : kind == RecurrentKind::Gru ? 4 : 0; }
-
 at::Tensor one_behind_another(const Optional& tensor) { return tensor ? tensor->contiguous() : at::Tensor(); }
 
 std::tuple<at::Tensor, at::Tensor> steps(const at::Tensor& gates, const at::Tensor& state, const Optional& cell,
@@ -53,7 +51,7 @@ std::tuple<at::Tensor, at::Tensor> steps(const at::Tensor& gates, const at::Tens
   const auto kind = static_cast<RecurrentKind>(kind_number);
   const int64_t length = gates.size(0), batch = gates.size(1), n = state.size(1);
   at::Tensor out = at::empty({length, batch, n}, gates.options());
-  at::Tensor kept = at::empty({length, batch, kept_parts(kind) * n}, gates.options());
+  at::Tensor kept = at::empty({length, batch, ops::kept_of(kind) * n}, gates.options());
   if (is_f32(gates)) {
     run_f32(gates, state.contiguous(), one_behind_another(cell), weight.contiguous(), one_behind_another(bias), kind,
             reverse, out, kept);

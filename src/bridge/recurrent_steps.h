@@ -18,9 +18,11 @@
 #include <optional>
 #include <tuple>
 
+#include "ops/recurrent.h"
+
 namespace cresset::bridge {
 
-enum class RecurrentKind : int64_t { Lstm, Gru, Tanh, Relu };
+using ops::RecurrentKind;
 
 void register_recurrent_steps();
 

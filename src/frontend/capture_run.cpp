@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "bridge/gradients.h"
 #include "bridge/native_call.h"
-#include "bridge/symbolic_float.h"
 #include "frontend/errors.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/left_to_autograd.h"

@@ -10,6 +10,9 @@ import torch
 
 from .. import _C
 
+# Of base.form's `always`: where a number is symbolic that stands in no list, or a tensor has sizes that only data has.
+OF_DATA = 2
+
 _OF_SYMBOLS = {
     "draws": """dropout feature_dropout alpha_dropout feature_alpha_dropout dropout_ Tensor.bernoulli_ bernoulli
         Tensor.bernoulli Tensor.normal_ Tensor.uniform_ Tensor.exponential_ Tensor.log_normal_ Tensor.cauchy_
@@ -56,7 +59,7 @@ _WITH_DATA = {"numbers": "_C._nn.pad constant_pad_nd"}
 
 def rows():
     """(function, the module with its form, when it is evaluated in its place: `always` of base.form)"""
-    for always, table in ((False, _OF_SYMBOLS), (True, _ALWAYS), (2, _WITH_DATA)):
+    for always, table in ((False, _OF_SYMBOLS), (True, _ALWAYS), (OF_DATA, _WITH_DATA)):
         for module, names in table.items():
             for name in names.split():
                 function = math if name.startswith("math.") else torch

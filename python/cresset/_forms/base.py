@@ -10,8 +10,7 @@ import types
 import torch
 
 from .. import _C
-
-OF_DATA = 2  # of `always`: where a number is symbolic that stands in no list, or a tensor has sizes that only data has
+from . import OF_DATA  # noqa: F401
 
 
 def form(*functions, always=False, varied=False):

@@ -1,6 +1,8 @@
 // Recurrent layers as a whole, called through ATen: the steps are a loop inside of the operator, so a program with one
 // does not depend on the length. Captured where no gradient is wanted (bridge/recurrent_layers.h); where one is, the
 // steps of one direction of a layer are an operator, and so is their derivative (bridge/recurrent_steps.h).
+#include "ops/recurrent.h"
+
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -80,15 +82,13 @@ Result<Types> packed_rnn_shape(ShapeContext& shapes, const OpArgs& args) {
   return of_packed(shapes, args, {&args.tensor(2)});
 }
 
-// How many features a step keeps for its derivative, for each of its state's: by the kind of layer.
-constexpr int64_t kKept[] = {5, 4, 0, 0};
-
 Result<Types> steps_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType &gates = args.tensor(0), &state = args.tensor(1);
   if (gates.rank() != 3 || state.rank() != 2) return shapes.invalid("needs gates of 3 dimensions and a state of 2");
   const sym::ExprId length = gates.sizes[0], batch = gates.sizes[1], features = state.sizes[1];
   if (!shapes.require_equal(state.sizes[0], batch)) return shapes.invalid("a state has another batch size");
-  const sym::ExprId kept = shapes.pool().mul(features, shapes.pool().constant(kKept[args.constant(5)]));
+  const sym::ExprId kept =
+      shapes.pool().mul(features, shapes.pool().constant(kept_of(RecurrentKind{args.constant(5)})));
   Types out = one(contiguous_like(shapes, gates, {length, batch, features}));
   out.push_back(contiguous_like(shapes, gates, {length, batch, kept}));
   return out;

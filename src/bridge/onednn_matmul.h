@@ -1,0 +1,9 @@
+// Exported by libtorch_cpu without a public header. Weak: a torch without it is served by ATen's default.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace at::native {
+__attribute__((weak)) void mkldnn_matmul(const at::Tensor& mat1, const at::Tensor& mat2, const at::Tensor& result,
+                                         float beta, float alpha);
+}  // namespace at::native
