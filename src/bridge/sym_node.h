@@ -70,6 +70,8 @@ class SymNode final : public c10::SymNodeImpl {
   }
 
   bool is_value() const { return type_ == Type::Value; }
+  // Of a float that arguments and sizes give: whether it is not one value for all calls yet.
+  static bool is_open_float(const c10::SymNode& node);
   sym::ExprId expr() const { return expr_; }
   const Env& env() const { return env_; }
 

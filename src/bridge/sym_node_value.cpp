@@ -300,6 +300,18 @@ c10::SymNode SymNode::with_remainder(bool quotient, const c10::SymNode& first, c
                   : mine->value_op(b, &remainder_tensors, float_ops::kRemainder);
 }
 
+bool SymNode::is_open_float(const c10::SymNode& node) {
+  const SymNode* const mine = ours(node);
+  const Capture* const capture = Capture::current();
+  if (mine == nullptr || capture == nullptr || capture->env_ptr() != mine->env_) return false;
+  const auto is_open = [&](sym::ExprId size) { return !mine->pool().is_const(mine->env_->simplify(size)); };
+  if (mine->type_ == Type::Ratio) return is_open(mine->expr_) || is_open(mine->denominator_);
+  if (mine->type_ == Type::Scaled) return is_open(mine->expr_);
+  if (mine->type_ != Type::Value || !mine->known_) return false;
+  return (mine->known_->arguments & ~capture->pinned_floats) != 0 ||
+         std::any_of(mine->known_->sizes.begin(), mine->known_->sizes.end(), is_open);
+}
+
 double SymNode::look() {
   Capture* capture = Capture::current();
   const bool open = capture != nullptr && !capture->closed() && capture->env_ptr() == env_;

@@ -1,10 +1,13 @@
 #include "frontend/pins.h"
 
-#include <unordered_map>
+#include <algorithm>
+#include <bit>
+#include <map>
 #include <unordered_set>
+#include <utility>
 
+#include "bridge/sym_node.h"
 #include "frontend/py_objects.h"
-#include "frontend/py_ref.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
@@ -14,36 +17,91 @@ struct Pins {
   PyRef code;  // keeps the address taken
   std::unordered_set<int64_t> values;
 };
+using Place = std::pair<PyCodeObject*, const void*>;
 
-constexpr size_t kFew = 4, kMostCodes = 1000;  // codes: calls may make them anew
+// Values of one place. An operator may take one of a few as it is: a dimension, of which there are as many as a tensor
+// has, from either end.
+constexpr size_t kFew = 4, kFewOfOperator = 8;
+constexpr size_t kMostCodes = 1000;  // calls may make codes anew
 
-std::unordered_map<PyCodeObject*, Pins>& table() {
-  static auto& pins = *new std::unordered_map<PyCodeObject*, Pins>;  // not destroyed after Python
+std::map<Place, Pins>& table() {
+  static auto& pins = *new std::map<Place, Pins>;  // not destroyed after Python
   return pins;
 }
 
-}  // namespace
+// Methods are bound anew at each call.
+const void* operator_of(const CressetCall& call) {
+  if (PyCFunction_Check(call.callable)) return ((PyCFunctionObject*)call.callable)->m_ml;
+  if (Py_IS_TYPE(call.callable, &PyMethodDescr_Type)) return ((PyMethodDescrObject*)call.callable)->d_method;
+  return call.callable;
+}
 
-bool is_unpinned(PyObject* number) { return is_symint(number) && !node_of(number)->maybe_as_int(); }
+std::optional<int64_t> bits_of(PyObject* number) {
+  const PyRef plain = without_symbols(PyRef::borrow(number));
+  if (PyFloat_Check(plain.get())) return std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(plain.get()));
+  const long long value = PyLong_AsLongLong(plain.get());
+  if (value == -1 && PyErr_Occurred() != nullptr) return PyErr_Clear(), std::nullopt;
+  return value;
+}
 
-bool is_plain_result(PyObject* object) {
+void note(const Place& place, PyObject* number, size_t most) {
+  if (table().size() >= kMostCodes && table().count(place) == 0) return;
+  const std::optional<int64_t> value = bits_of(number);
+  if (!value) return;
+  Pins& pins = table()[place];
+  pins.code = PyRef::borrow((PyObject*)place.first);
+  if (pins.values.size() < most) pins.values.insert(*value);
+}
+
+bool too_often(const Place& place, size_t most) {
+  if (table().empty()) return false;
+  const auto found = table().find(place);
+  return found != table().end() && found->second.values.size() >= most;
+}
+
+bool is_plain_item(PyObject* object) {
   return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
          PyBytes_CheckExact(object) || is_plain_tensor(object);
 }
 
-void note_pin(const CressetActivation& activation, PyObject* number) {
-  if (table().size() >= kMostCodes && table().count(activation.code) == 0) return;
-  const long long value = PyLong_AsLongLong(without_symbols(PyRef::borrow(number)).get());
-  if (value == -1 && PyErr_Occurred() != nullptr) return PyErr_Clear();
-  Pins& pins = table()[activation.code];
-  pins.code = PyRef::borrow((PyObject*)activation.code);
-  if (pins.values.size() < kFew) pins.values.insert(value);
+}  // namespace
+
+bool is_unpinned(PyObject* number) {
+  if (is_symint(number)) return !node_of(number)->maybe_as_int();
+  return is_symfloat(number) && bridge::SymNode::is_open_float(node_of(number));
 }
 
-bool pins_too_often(const CressetActivation& activation) {
-  if (table().empty()) return false;
-  const auto found = table().find(activation.code);
-  return found != table().end() && found->second.values.size() >= kFew;
+std::vector<PyRef> unpinned_among(const CressetCall& call) {
+  std::vector<PyRef> found;
+  const auto note = [&](PyObject* object) {
+    if (is_unpinned(object)) found.push_back(PyRef::borrow(object));
+  };
+  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  for (Py_ssize_t i = 0; i < call.nargs + named; ++i) {
+    PyObject* const given = call.args[i];
+    note(given);
+    if (!PyList_CheckExact(given) && !PyTuple_CheckExact(given)) continue;
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(given); ++k) note(PySequence_Fast_GET_ITEM(given, k));
+  }
+  return found;
+}
+
+bool is_plain_result(PyObject* object) {
+  if (!PyTuple_Check(object)) return is_plain_item(object);
+  PyObject* const* items = PySequence_Fast_ITEMS(object);
+  return std::all_of(items, items + PyTuple_GET_SIZE(object), is_plain_item);
+}
+
+void note_pin(const CressetActivation& activation, PyObject* number) { note({activation.code, nullptr}, number, kFew); }
+
+void note_pin(const CressetActivation& activation, const CressetCall& call, PyObject* number) {
+  note({activation.code, operator_of(call)}, number, kFewOfOperator);
+}
+
+bool pins_too_often(const CressetActivation& activation) { return too_often({activation.code, nullptr}, kFew); }
+
+bool pins_too_often(const CressetActivation& activation, const CressetCall& call) {
+  return too_often({activation.code, operator_of(call)}, kFewOfOperator);
 }
 
 void forget_pins() { table().clear(); }

@@ -49,6 +49,7 @@ struct InProgress {
   TorchState state;             // likewise: what it consists of may be done in other modes (repr of a tensor)
   bool in_transform = false;    // of torch.func
   std::vector<PyRef> unpinned;  // numbers that C code is given, and no guard has made one value (pins.h)
+  bool of_operator = false;     // they are given to torch
   bool uses_up = false;  // once it has begun, what it was given is not what it was: an iterator, a list being sorted
 
   Operation kept() const;
@@ -253,7 +254,7 @@ class Session {
   void read_class(PyTypeObject* type, PyObject* name);
   void note_classes(const CressetCall& call);
   bool looks_inside(const CressetCall& call) const;
-  bool pins_any(const CressetActivation& activation, const CressetCall& call);
+  bool pins_any(const CressetActivation& activation, const CressetCall& call, bool is_operator);
   CressetAction call_cached(const CressetActivation& activation, const CressetCall& call, PyObject** result);
   void read_context_variable(PyObject* variable, bool will_change);
   bool is_closed_to_facts(PyObject* object) const;

@@ -355,12 +355,13 @@ static bool orders_symbols(const CCall& what, const CressetCall& call) {
          });
 }
 
-// Whether C code of Python's would pin a number that was another one too often.
-bool Session::pins_any(const CressetActivation& activation, const CressetCall& call) {
-  if (!PyCFunction_Check(call.callable) || !may_end_at_pin()) return false;
-  for (Py_ssize_t i = 0; i < call.nargs; ++i)
-    if (is_unpinned(call.args[i])) in_progress_.unpinned.push_back(PyRef::borrow(call.args[i]));
-  return !in_progress_.unpinned.empty() && pins_too_often(activation);
+// Whether C code would pin a number that was another one too often.
+bool Session::pins_any(const CressetActivation& activation, const CressetCall& call, bool is_operator) {
+  if ((!is_operator && !PyCFunction_Check(call.callable)) || !may_end_at_pin()) return false;
+  in_progress_.unpinned = unpinned_among(call);
+  in_progress_.of_operator = is_operator;
+  if (in_progress_.unpinned.empty()) return false;
+  return is_operator ? pins_too_often(activation, call) : pins_too_often(activation);
 }
 
 CressetAction Session::before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,
@@ -384,9 +385,10 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
     const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
     for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
       is_tensor(call.args[i]) ? hold_metadata(call.args[i]) : read_deep(call.args[i]);
+    if (pins_any(*activation, call, /*is_operator=*/true)) return capture_->flush(text_of(call)), CRESSET_RUN;
     return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   }
-  if (what.effect == CEffect::Outside || pins_any(*activation, call) ||
+  if (what.effect == CEffect::Outside || pins_any(*activation, call, /*is_operator=*/false) ||
       (what.self != nullptr && existed(what.self) && may_end_at_pin() && orders_symbols(what, call)))
     return capture_->flush(text_of(call)), CRESSET_RUN;
   PyObject* key = nullptr;
@@ -533,10 +535,15 @@ CressetAction Session::log_warning(const CressetCall& call, PyObject** result) {
 void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject** result,
                          PyObject* exception) {
   const std::vector<PyRef> unpinned = std::move(in_progress_.unpinned);
+  const bool of_operator = in_progress_.of_operator;
   in_progress_ = {};
-  if (open() && *result != nullptr && is_plain_result(*result))
+  // One that ended the piece itself ends it as well before it takes the numbers.
+  if (*result != nullptr && !unpinned.empty() && is_plain_result(*result))
     for (const PyRef& number : unpinned)
-      if (!is_unpinned(number.get())) note_pin(*activation, number.get());
+      if (of_operator && (!open() || !is_unpinned(number.get())))
+        note_pin(*activation, call, number.get());
+      else if (!of_operator && open() && !is_unpinned(number.get()))
+        note_pin(*activation, number.get());
   if (exception != nullptr)
     if (PyRef given = done_with_plain_numbers(call, classify(call).effect, exception))
       *result = given.release(), exception = nullptr;
