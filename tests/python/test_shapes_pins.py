@@ -1,10 +1,11 @@
 """Numbers that an operator takes as they are: a program for each of the first few values, then the operator is done
 between two pieces, which hold for every value."""
 
-import cresset
 import pytest
 import torch
 import torch.nn.functional as F
+
+import cresset
 
 MOST = 13  # eight values, and the pieces around the operator
 
