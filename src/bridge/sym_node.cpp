@@ -501,9 +501,19 @@ static bool differentiates_strided_view() {
   return node != nullptr && node->name() == "AsStridedBackward0";
 }
 
+// The length of y[:n], where data gives n, is 0 or 1 by its formula, too.
+static std::optional<bool> answer_to_strided_view(sym::ShapeEnv& env, sym::ExprId condition) {
+  if (const std::optional<bool> answer = sym::known_for_general_sizes(env, condition)) return answer;
+  const sym::ExprPool& pool = env.pool();
+  if (pool[condition].kind != sym::Kind::Eq || env.hint(condition)) return std::nullopt;
+  const auto sides = pool.operands(condition);
+  const auto is_short = [&](sym::ExprId e) { return pool.is_const(e, 0) || pool.is_const(e, 1); };
+  return is_short(sides[0]) || is_short(sides[1]) ? std::optional(false) : std::nullopt;
+}
+
 bool SymNode::guard_bool(const char*, int64_t) {
   if (type_ == Type::Bool && !env_->statically_known(expr_) && differentiates_strided_view())
-    if (const std::optional<bool> answer = sym::known_for_general_sizes(*env_, expr_)) return *answer;
+    if (const std::optional<bool> answer = answer_to_strided_view(*env_, expr_)) return *answer;
   if (type_ == Type::Value)
     if (const std::optional<bool> answer = decided(number(0), FloatRelation::NotEqual)) return *answer;
   if (is_float()) return guard_float(__FILE__, __LINE__) != 0;

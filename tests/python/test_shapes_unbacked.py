@@ -452,16 +452,37 @@ def test_tensors_of_one_integer_as_bounds(name, fullgraph, wants):
     assert stats["graphs"] == 1 and stats["graph_breaks"] == 0, (stats["recompiles"], stats["graph_break_reasons"])
 
 
-def test_writing_to_slices_that_tensors_bound():
+WRITTEN_SLICES = {
+    "filled": lambda y, n: y[:n].fill_(0),
+    "multiplied": lambda y, n: y[n:].mul_(3),
+    "masked": lambda y, n: y[:n].masked_fill_(y[:n] > 0, 2.0),
+    "of both": lambda y, n: y[:n, n:].sub_(y[:n, n:] * 2),
+    "a view of it": lambda y, n: y[:n].t()[1:].exp_(),
+}
+
+
+def set_and_added(y, n):
+    y[:n] = 0
+    y[:, n:] += 1
+
+
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("name", ["set and added", *WRITTEN_SLICES])
+def test_writing_to_slices_that_tensors_bound(name, wants):
+    write = WRITTEN_SLICES.get(name, set_and_added)
+
     def function(x, n):
         y = x * 2
-        y[:n] = 0
-        y[:, n:] += 1
-        return y
+        write(y, n)
+        return y * x
 
     compiled = cresset.compile(function)
     for rows, n in ((5, 3), (7, 2), (4, 4), (6, 1), (5, -2), (3, 9), (3, 0), (1, 1), (0, 0)):
-        assert_same_call(function, compiled, torch.randn(rows, 6), torch.tensor(n))
+        x = torch.randn(rows, 6).requires_grad_(wants)
+        assert_same_call(function, compiled, x, torch.tensor(n))
+        if wants:
+            found = [torch.autograd.grad(f(x, torch.tensor(n)).sum(), x)[0] for f in (compiled, function)]
+            torch.testing.assert_close(*found)
     stats = cresset.stats()
     assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["graph_break_reasons"]
 
