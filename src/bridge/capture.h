@@ -279,6 +279,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::string obstacle_to_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
                                     std::vector<torch::autograd::Node*>& python);
   std::vector<at::Tensor> differentiable(const std::vector<at::Tensor>& results, std::string& why);
+  bool owns_memory(const at::Tensor& base);
   void add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
                      const std::vector<torch::autograd::Node*>& python);
   std::shared_ptr<const Backward> finished_backward(const std::vector<at::Tensor>& outputs);

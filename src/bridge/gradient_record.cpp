@@ -178,7 +178,7 @@ at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
   at::Tensor base = *root;
   if (base.is_view()) base = base._base();
   const TraceTensor* trace = TraceTensor::from(base);
-  if (trace == nullptr || trace != base.unsafeGetTensorImpl() || trace->chain() != nullptr) return {};
+  if (trace == nullptr || trace != base.unsafeGetTensorImpl()) return {};
   for (const at::Tensor& t : sharing) {
     const bool belongs = t.is_same(base) || (t.is_view() && t._base().is_same(base));
     if (t.scalar_type() != base.scalar_type()) return {};
@@ -196,6 +196,30 @@ void Capture::leave_to_autograd(const std::vector<Node*>& python) {
   } catch (const std::exception&) {
     return;
   }
+}
+
+// What autograd calls no view, though it lies in memory of another shape (a product with more than two dimensions): all
+// of the memory, row by row, is this tensor's from now on. False where it is not all of it.
+bool Capture::owns_memory(const at::Tensor& base) {
+  TraceTensor& trace = *TraceTensor::from(base);
+  if (trace.chain() == nullptr) return true;
+  Storage& storage = storages_[trace.storage_id().index];
+  if (storage.home != OutputSpec::Kind::GraphOutput) return false;
+  sym::ExprPool& pool = env().pool();
+  const auto count = [&](const graph::TensorType& type) {
+    return std::accumulate(type.sizes.begin(), type.sizes.end(), pool.constant(1),
+                           [&](sym::ExprId a, sym::ExprId b) { return pool.mul(a, b); });
+  };
+  const graph::TensorType &type = trace.type(), &whole = graph_->type(storage.value);
+  const std::vector<sym::ExprId> rows = graph::contiguous_strides(pool, type.sizes);
+  const auto same = [&](sym::ExprId a, sym::ExprId b) { return env().known_equal(a, b); };
+  if (type.dtype != whole.dtype || !pool.is_const(env().simplify(trace.offset()), 0) ||
+      !same(count(type), count(whole)))
+    return false;
+  if (!std::equal(rows.begin(), rows.end(), type.strides.begin(), same)) return false;
+  storage.value = value_of(trace);
+  trace.chain_ = nullptr;
+  return true;
 }
 
 // The results that need a history of their own: of those that share memory, the one that the others are views of.
@@ -228,7 +252,7 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
     if (sharing[storage].size() > 1) {
       if (!done.insert(storage).second) continue;
       root = common_base(sharing[storage]);
-      if (!root.defined()) {
+      if (!root.defined() || !owns_memory(root)) {
         why = "results share memory that autograd does not know to be one";
         continue;
       }
@@ -326,6 +350,22 @@ std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Ten
   return gradients;
 }
 
+// A piece may end in the middle of an operator, where torch leaves autograd out. Operators that consist of others are
+// taken apart there.
+class AutogradTakesPart {
+ public:
+  AutogradTakesPart() : saved_(c10::impl::tls_local_dispatch_key_set()) {
+    c10::impl::LocalDispatchKeySet keys = saved_;
+    keys.excluded_ = keys.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView;
+    c10::impl::_force_tls_local_dispatch_key_set(keys);
+  }
+  ~AutogradTakesPart() { c10::impl::_force_tls_local_dispatch_key_set(saved_); }
+  AutogradTakesPart(const AutogradTakesPart&) = delete;
+
+ private:
+  c10::impl::LocalDispatchKeySet saved_;
+};
+
 }  // namespace
 
 void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python) {
@@ -346,6 +386,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   }
   std::vector<at::Tensor> found;
   const auto run = [&] {
+    const AutogradTakesPart as_outside;
     const SizeOblivious oblivious;  // a gradient has the sizes of what it is of, whatever a formula does for none
     found = torch::autograd::grad(roots, sources, tangents, /*retain_graph=*/true, /*create_graph=*/false,
                                   /*allow_unused=*/true);

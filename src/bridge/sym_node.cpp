@@ -498,7 +498,7 @@ int64_t SymNode::truncated() {
 // strides are larger, to see whether elements are shared. What it does for sizes in general is right for these, too.
 static bool differentiates_strided_view() {
   const auto node = torch::autograd::get_current_node();
-  return node != nullptr && node->name() == "AsStridedBackward0";
+  return node != nullptr && node->name().starts_with("AsStridedBackward");  // 0, 1: by the function that made it
 }
 
 // The length of y[:n], where data gives n, is 0 or 1 by its formula, too.

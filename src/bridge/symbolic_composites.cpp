@@ -108,7 +108,8 @@ at::Tensor masked_select_backward(const at::Tensor& gradient, const at::Tensor& 
 at::Tensor trace_backward(const at::Tensor& gradient, c10::SymIntArrayRef sizes) {
   TORCH_CHECK(sizes.size() == 2, "expected matrix input");
   const at::TensorOptions options = at::TensorOptions().dtype(at::kLong).device(gradient.device());
-  const at::Tensor rows = at::arange(at::Scalar(sizes[0]), options), columns = at::arange(at::Scalar(sizes[1]), options);
+  const at::Tensor rows = at::arange(at::Scalar(sizes[0]), options),
+                   columns = at::arange(at::Scalar(sizes[1]), options);
   return at::where(rows.unsqueeze(1).eq(columns), gradient, at::zeros({}, gradient.options()));
 }
 
@@ -433,7 +434,7 @@ void install_symbolic_composites() {
                            torch::CppFunction::makeFromBoxedFunction<&upsample_vec>());
       }
       for (const char* name : {"cdist", "diff", "group_norm", "dropout_", "feature_dropout", "alpha_dropout",
-                               "feature_alpha_dropout", "cross_entropy_loss", "tensordot"})
+                               "feature_alpha_dropout", "cross_entropy_loss"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_general_sizes>());
       for (const char* name : {"empty.out", "randn.out"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&with_numbers_for_sizes>());
@@ -443,6 +444,7 @@ void install_symbolic_composites() {
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));
       made->back()->impl("matmul", TORCH_FN(symbolic_matmul));
+      made->back()->impl("tensordot", TORCH_FN(symbolic_tensordot));
       made->back()->impl("cosine_similarity", TORCH_FN(cosine_similarity));
       made->back()->impl("einsum", TORCH_FN(einsum));
       made->back()->impl("rms_norm", TORCH_FN(rms_norm));

@@ -1,10 +1,13 @@
 #include "bridge/symbolic_matmul.h"
 
 #include <ATen/Functions.h>
+#include <ATen/ops/tensordot_ops.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
+#include "bridge/size_oblivious.h"
 #include "bridge/symbolic_composites.h"
 
 namespace cresset::bridge {
@@ -81,7 +84,59 @@ bool is_single(const at::Tensor& tensor, const at::Tensor& other) {
          !decides(tensor.sym_size(0).sym_eq(other.sym_size(0))) && decides(tensor.sym_size(0).sym_eq(1));
 }
 
+// An operand of tensordot as a matrix: what is summed over last, or first.
+struct Unfolded {
+  at::Tensor matrix;
+  Sizes rest;
+};
+
+Unfolded unfold(const at::Tensor& tensor, at::IntArrayRef summed, bool last) {
+  std::vector<int64_t> order;
+  Unfolded made;
+  c10::SymInt count = 1;
+  for (const int64_t dim : summed) count = count * tensor.sym_size(dim);
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    if (std::find(summed.begin(), summed.end(), dim) != summed.end()) continue;
+    order.push_back(dim);
+    made.rest.push_back(tensor.sym_size(dim));
+  }
+  order.insert(last ? order.end() : order.begin(), summed.begin(), summed.end());
+  const c10::SymInt rest = product(made.rest);
+  const at::Tensor turned = tensor.permute(order);
+  made.matrix = last ? turned.reshape_symint({rest, count}) : turned.reshape_symint({count, rest});
+  return made;
+}
+
+bool wrap(const at::Tensor& tensor, at::IntArrayRef dims, std::vector<int64_t>& wrapped) {
+  std::vector<bool> seen(static_cast<size_t>(tensor.dim()));
+  for (const int64_t dim : dims) {
+    if (dim < -tensor.dim() || dim >= tensor.dim()) return false;
+    wrapped.push_back(dim < 0 ? dim + tensor.dim() : dim);
+    if (seen[static_cast<size_t>(wrapped.back())]) return false;
+    seen[static_cast<size_t>(wrapped.back())] = true;
+  }
+  return true;
+}
+
 }  // namespace
+
+at::Tensor symbolic_tensordot(const at::Tensor& left, const at::Tensor& right, at::IntArrayRef left_dims,
+                              at::IntArrayRef right_dims) {
+  const auto as_aten = [&] {
+    const SizeOblivious oblivious;
+    return at::_ops::tensordot::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), left, right, left_dims,
+                                           right_dims);
+  };
+  std::vector<int64_t> a, b;
+  if (left_dims.size() != right_dims.size() || !wrap(left, left_dims, a) || !wrap(right, right_dims, b))
+    return as_aten();                    // which says what is wrong
+  for (size_t i = 0; i < a.size(); ++i)  // one of size 1 is repeated
+    if (!decides(left.sym_size(a[i]).sym_eq(right.sym_size(b[i])))) return as_aten();
+  Unfolded mine = unfold(left, a, /*last=*/true);
+  const Unfolded its = unfold(right, b, /*last=*/false);
+  mine.rest.insert(mine.rest.end(), its.rest.begin(), its.rest.end());
+  return mine.matrix.mm(its.matrix).reshape_symint(mine.rest);
+}
 
 at::Tensor symbolic_matmul(const at::Tensor& left, const at::Tensor& right) {
   const int64_t a = left.dim(), b = right.dim();

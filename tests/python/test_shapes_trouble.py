@@ -341,3 +341,45 @@ def test_an_error_that_only_eager_sees_keeps_later_calls_compiled():
     for batch in (3, 0, 2, 5):
         assert_same_call(pick, compiled, torch.rand(batch, 7))
     assert cresset.stats()["eager_calls"] == 1
+
+
+def test_a_mean_over_a_channels_last_image_is_of_any_batch():
+    """Its layout is made by as_strided(), whose derivative asks each size whether it is 1."""
+    pool, norm, head = torch.nn.AdaptiveAvgPool2d(1), torch.nn.LayerNorm(8), torch.nn.Linear(8, 3)
+
+    def function(x):
+        return head(pool(norm(x).permute(0, 3, 1, 2)).flatten(1))
+
+    compiled = cresset.compile(function)
+    for batch in (2, 1, 3):
+        x, found = torch.randn(batch, 4, 4, 8), []
+        for f in (function, compiled):
+            given = x.clone().requires_grad_()
+            out = f(given)
+            out.sin().sum().backward()
+            found.append((out.detach(), given.grad))
+        torch.testing.assert_close(found[1], found[0])
+    assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]
+
+
+TENSORDOT = {
+    "matrices": lambda x, w: torch.tensordot(x[:, :, None] * 2, w, dims=((1,), (0,))).permute(0, 2, 1).reshape(-1, 4),
+    "itself": lambda x, w: torch.tensordot(x, x, dims=2),
+    "outer": lambda x, w: torch.tensordot(x, w, dims=0),
+    "repeated": lambda x, w: torch.tensordot(x, w.sum(0, keepdim=True), dims=([-1], [0])),
+    "two of each": lambda x, w: torch.tensordot(x[:, :, None] * w, w[:, None], dims=([1, -1], [0, 2])),
+    "twice the same": lambda x, w: torch.tensordot(x, w, dims=([1, 1], [0, 0])),
+    "other sizes": lambda x, w: torch.tensordot(x, w[:3], dims=([1], [0])),
+    "other ranks": lambda x, w: torch.tensordot(x, w, dims=([1], [0, 1])),
+    "out of range": lambda x, w: torch.tensordot(x, w, dims=([2], [0])),
+}
+
+
+@pytest.mark.parametrize("name", TENSORDOT)
+def test_tensordot_is_of_any_batch(name):
+    function = TENSORDOT[name]
+    compiled = cresset.compile(function)
+    for batch in (3, 1, 5, 0):
+        assert_same_call(function, compiled, torch.randn(batch, 4).requires_grad_(), torch.randn(4, 4).requires_grad_())
+    stats = cresset.stats()
+    assert stats["graphs"] <= 1 or name == "repeated", stats["recompiles"]
