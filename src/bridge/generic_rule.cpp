@@ -256,6 +256,11 @@ class GenericRule {
       call_.gather();
       return run();
     }
+    if (const std::vector<ExprId> still = predictor.still(); all_moved && !still.empty()) {
+      for (const ExprId e : still) pin(capture_, e);
+      call_.gather();
+      return run();
+    }
     if (!all_moved || !predictor.fit(numbers(here))) {
       for (const ExprId e : call_.sizes()) pin(capture_, e);
       return types(base, nullptr);

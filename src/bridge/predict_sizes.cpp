@@ -33,18 +33,50 @@ SizePredictor::SizePredictor(sym::ShapeEnv& env, const std::vector<ExprId>& size
     hints_[var] = hint ? *hint : std::clamp(kGeneralSize, range.lo, range.hi);
     guesses_ = guesses_ || !hint;
   }
+  Point factors;
+  for (const VarId var : vars_) factors[var] = 1;
+  place_points(factors);
+  for (int i = 0; i < 3; ++i) {  // n // 160 does not move with n by a little
+    bool any = false;
+    for (const ExprId e : sizes_) {
+      if (!is_still(e, points_)) continue;
+      std::vector<VarId> of_it;
+      env_.pool().collect_vars(e, of_it);
+      for (const VarId var : of_it) factors[var] *= 8, any = true;
+    }
+    if (!any) break;
+    place_points(factors);
+  }
+}
+
+void SizePredictor::place_points(const Point& factors) {
+  points_.clear();
   int64_t spread = 0;
   for (const int64_t step : kSteps) {
     Point all = hints_;
     for (const VarId var : vars_) {
       const sym::Interval range = env_.range(env_.pool().var(var));
       Point one = hints_;
-      one[var] = moved(hints_[var], step, range);
+      one[var] = moved(hints_[var], step * factors.at(var), range);
       points_.push_back(std::move(one));
-      all[var] = moved(hints_[var], step * (2 + spread++ % 3), range);
+      all[var] = moved(hints_[var], step * factors.at(var) * (2 + spread++ % 3), range);
     }
     if (vars_.size() > 1) points_.push_back(std::move(all));
   }
+}
+
+bool SizePredictor::is_still(ExprId size, const std::vector<Point>& points) const {
+  if (points.empty() || env_.pool().is_const(size)) return false;
+  const std::optional<int64_t> here = value(hints_, size);
+  return std::all_of(points.begin(), points.end(), [&](const Point& point) { return value(point, size) == here; });
+}
+
+std::vector<ExprId> SizePredictor::still() const {
+  std::vector<Point> points;
+  for (const Observation& o : seen_) points.push_back(o.point);
+  std::vector<ExprId> out;
+  std::copy_if(sizes_.begin(), sizes_.end(), std::back_inserter(out), [&](ExprId e) { return is_still(e, points); });
+  return out;
 }
 
 std::optional<int64_t> SizePredictor::value(const Point& point, ExprId e) const {

@@ -29,6 +29,8 @@ class SizePredictor {
   bool moves_all(const Point& point) const;
   // Symbols that no observation moves, where there are others that one does: the operator takes their values alone.
   std::vector<sym::VarId> never_moved() const;
+  // Sizes that no observation moves: how results follow from them is not known.
+  std::vector<sym::ExprId> still() const;
   // No value: a division by zero there.
   std::optional<int64_t> value(const Point& point, sym::ExprId e) const;
   void observe(const Point& point, std::vector<int64_t> numbers);
@@ -42,6 +44,8 @@ class SizePredictor {
     Point point;
     std::vector<int64_t> numbers;
   };
+  void place_points(const Point& factors);  // by how many times the usual steps each symbol is moved
+  bool is_still(sym::ExprId size, const std::vector<Point>& points) const;
   bool observed_enough() const;
   bool agrees(sym::ExprId e, size_t i) const;
   sym::ExprId candidate(size_t i, int64_t base);

@@ -102,6 +102,29 @@ Maybe filled(Walk& w, size_t number) {
   return elements <= kMostElements ? Maybe(Elements(elements, *value)) : std::nullopt;
 }
 
+// Of as many numbers as the call fixes.
+Maybe counted(Walk& w, std::optional<size_t> start, std::optional<size_t> step) {
+  const auto number = [&](std::optional<size_t> i, int64_t otherwise) {
+    const auto* given = i ? std::get_if<ExprId>(&w.argument(*i)) : nullptr;
+    return given != nullptr ? std::optional(*given) : i ? std::nullopt : std::optional(w.pool().constant(otherwise));
+  };
+  const std::optional<ExprId> first = number(start, 0), by = number(step, 1);
+  const ExprId count = w.type().sizes[0];
+  if (!first || !by || !w.pool().is_const(count) || w.pool().const_value(count) > int64_t{kMostElements})
+    return std::nullopt;
+  Elements out;
+  for (int64_t i = 0; i < w.pool().const_value(count); ++i) {
+    const std::optional<ExprId> passed = w.product(w.pool().constant(i), *by);
+    const std::optional<ExprId> e = passed ? w.sum(*first, *passed) : std::nullopt;
+    if (!e) return std::nullopt;
+    out.push_back(*e);
+  }
+  return out;
+}
+Maybe counted_to(Walk& w) { return counted(w, std::nullopt, std::nullopt); }
+Maybe counted_from(Walk& w) { return counted(w, 0, std::nullopt); }
+Maybe counted_by(Walk& w) { return counted(w, 0, 2); }
+
 Maybe joined(Walk& w) {
   const auto* parts = std::get_if<std::vector<graph::OptionalValue>>(&w.argument(0));
   if (parts == nullptr || w.plain(1) != 0) return std::nullopt;
@@ -228,6 +251,9 @@ const std::unordered_map<uint32_t, Rule>& rules() {
     const std::initializer_list<std::pair<std::string_view, Rule>> named = {
         {"aten::full", &filling_argument_1},
         {"aten::scalar_tensor", &filling_argument_0},
+        {"aten::arange", &counted_to},
+        {"aten::arange.start", &counted_from},
+        {"aten::arange.start_step", &counted_by},
         {"aten::clone", &same},
         {"aten::alias", &same},
         {"aten::detach", &same},

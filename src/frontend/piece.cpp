@@ -212,16 +212,29 @@ std::string Piece::end_recipes(uint64_t before) {
   return stored_elsewhere(before) ? "the call stores a tensor where it outlives the call" : std::string();
 }
 
-// Autograd's record of a view keeps its base alive (tensor._base): that is no escape, but must become real too.
+// Whether nothing of Python's but the tensor itself holds its object.
+static bool is_unknown_to_python(const at::Tensor& tensor) {
+  const PyRef object = PyRef::steal(THPVariable_Wrap(tensor));
+  return object && Py_REFCNT(object.get()) <= 2;
+}
+
+// Autograd's record of a view keeps its base alive (tensor._base), and for those of another dtype what they are views
+// of: that is no escape, but must become real too.
 void Piece::add_bases() {
   std::vector<at::Tensor>& tensors = builder_->tensors;
+  const auto is_known = [&](const at::Tensor& tensor) {
+    return std::any_of(tensors.begin(), tensors.end(), [&](const at::Tensor& t) { return t.is_same(tensor); });
+  };
   for (size_t i = 0; i < tensors.size(); ++i) {
-    at::Tensor base;
-    if (tensors[i].is_view()) base = tensors[i]._base();
-    if (!base.defined() || bridge::TraceTensor::from(base) == nullptr) continue;
-    const at::Tensor stand_in(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(bridge::TraceTensor::from(base)));
-    if (std::none_of(tensors.begin(), tensors.end(), [&](const at::Tensor& t) { return t.is_same(stand_in); }))
-      tensors.push_back(stand_in);
+    if (!tensors[i].is_view()) continue;
+    const at::Tensor whole(tensors[i]._base());
+    if (bridge::TraceTensor::from(whole) == nullptr) continue;
+    const at::Tensor base(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(bridge::TraceTensor::from(whole)));
+    if (!is_known(base)) tensors.push_back(base);
+    if (!torch::autograd::impl::get_view_autograd_meta(tensors[i])->get_backward_view().has_view_fn()) continue;
+    for (const at::Tensor& held : capture_->held())
+      if (held.is_view() && at::Tensor(held._base()).is_same(whole) && !is_known(held) && is_unknown_to_python(held))
+        tensors.push_back(held);
   }
 }
 

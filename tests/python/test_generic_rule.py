@@ -147,3 +147,43 @@ def test_sizes_that_follow_nothing_simple_are_pinned():
     for rows in (6, 8, 6):
         assert_same_call(function, compiled, torch.rand(rows))
     assert cresset.stats()["graphs"] == 2
+
+
+FRAMES = {
+    "spectrum": lambda x, w: torch.stft(x, 400, 160, 400, w, return_complex=True),
+    "numbers": lambda x, w: torch.view_as_real(torch.stft(x, 400, 160, 400, w, return_complex=True)),
+    "real part": lambda x, w: torch.stft(x, 400, 160, 400, w, center=False, return_complex=True).real,
+    "power": lambda x, w: torch.stft(x, 400, 100, 400, w, pad_mode="constant", return_complex=True).abs() ** 2,
+    "transposed": lambda x, w: torch.view_as_real(torch.fft.rfft(x.unfold(1, 400, 320) * w).transpose(0, 1)),
+    "a part": lambda x, w: torch.view_as_real(torch.fft.rfft(x.unfold(-1, 400, 320) * w)[..., 1:])[..., 0],
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("wants", [False, True])
+def test_as_many_frames_as_there_are(name, wants):
+    """A length // hop does not move with the length by a little; a view as numbers keeps what it is a view of."""
+    function, window = FRAMES[name], torch.hamming_window(400)
+    compiled = cresset.compile(function)
+    for rows, length in ((2, 3200), (1, 3100), (3, 3300), (2, 16000), (2, 801)):
+        assert_same_call(function, compiled, torch.randn(rows, length).requires_grad_(wants), window)
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["eager_calls"], stats["graph_breaks"]) == (1, 0, 0), stats
+
+
+OF_COUNTS = {
+    "dimensions": lambda x: x.sum(dim=torch.arange(1, x.dim()).tolist()),
+    "parts": lambda x: x.split(torch.arange(1, 4).tolist(), 1),
+    "steps": lambda x: [x * int(i) for i in torch.arange(0, 10, 3)],
+    "last of the sizes": lambda x: x + torch.arange(2, x.dim() + 2)[-1].item(),
+    "between": lambda x: [x[:, i] for i in torch.arange(x.dim(), x.shape[1] - 1, 1)],
+}
+
+
+@pytest.mark.parametrize("name", OF_COUNTS)
+def test_numbers_that_are_counted(name):
+    function = OF_COUNTS[name]
+    compiled = cresset.compile(function, fullgraph=True)
+    for rows in (2, 3, 1):
+        assert_same_call(function, compiled, torch.randn(rows, 6, 2))
+    assert cresset.stats()["graphs"] == 1
