@@ -93,3 +93,15 @@ def whole(x):
 @pytest.mark.parametrize("function", [heads, halves, one_of_another, written_after, whole])
 def test_views_of_a_product(function):
     check(function, lambda n: torch.randn(n, 4, 4))
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_loss_over_sequences(reads):
+    lengths = [[20, 18, 20], [5, 3, 4]]
+    targets = torch.randint(1, 6, (3, 5))
+
+    def function(x):
+        loss = F.ctc_loss((x * 2).log_softmax(2), targets, *lengths)
+        return [loss * float(loss.detach()) if reads else loss * 2]
+
+    check(function, lambda n: torch.randn(20, 3, 6), calls=(1, 2))

@@ -31,6 +31,13 @@ Result<Types> of_input(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, input, input.sizes));
 }
 
+// (grad of a loss for each sequence, log probabilities, ...)
+Result<Types> of_sequences(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &grad = args.tensor(0), &logs = args.tensor(1);
+  if (!is_float(logs.dtype) || grad.dtype != logs.dtype) return unsupported_dtype(logs.dtype, "this derivative");
+  return one(contiguous_like(shapes, logs, logs.sizes));
+}
+
 template <Result<Types> (*Shape)(ShapeContext&, const OpArgs&)>
 constexpr OpDef row(std::string_view schema) {
   return {.schema = schema, .op_class = OpClass::Extern, .shape = Shape};
@@ -57,6 +64,9 @@ constexpr OpDef kRows[] = {
     row<of_input>(
         "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, "
         "int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor"),
+    row<of_sequences>(
+        "aten::_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] "
+        "target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor"),
 };
 
 }  // namespace
