@@ -103,6 +103,18 @@ void Session::touch_in_record(PyObject* object) {
   if (std::none_of(objects.begin(), objects.end(), is_it)) objects.push_back(PyRef::borrow(object));
 }
 
+// An attribute that the object itself holds, in its dictionary or its structure.
+static PyRef value_now(PyObject* owner, PyObject* name) {
+  PyObject* const found = _PyType_Lookup(Py_TYPE(owner), name);
+  if (found != nullptr && Py_IS_TYPE(found, &PyGetSetDescr_Type)) {
+    PyRef value = PyRef::steal(Py_TYPE(found)->tp_descr_get(found, owner, (PyObject*)Py_TYPE(owner)));
+    if (!value) PyErr_Clear();
+    return value;
+  }
+  PyObject* const dict = instance_dict(owner);
+  return PyRef::borrow(dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr);
+}
+
 // An attribute of an object that the call made: between two functions of the record it may be another one. A backward
 // pass does then what this one does, and nobody else sees the object, unless it lives on.
 bool Session::may_be_changed_back(const CressetWrite& write) {
@@ -110,25 +122,25 @@ bool Session::may_be_changed_back(const CressetWrite& write) {
   if (const auto known = objects_.find(write.owner); known != objects_.end() && known->second.made) return false;
   PyObject* const dict = instance_dict(write.owner);
   PyTypeObject* const type = Py_TYPE(write.owner);
-  if (dict == nullptr || !is_heap_type(type) || PyType_Check(write.owner) || PyModule_Check(write.owner)) return false;
+  if (!is_heap_type(type) || PyType_Check(write.owner) || PyModule_Check(write.owner)) return false;
   PyObject* const found = _PyType_Lookup(type, write.key);
-  if (found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr) return false;
+  const bool is_slot = found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr;
+  if (is_slot ? !Py_IS_TYPE(found, &PyGetSetDescr_Type) : dict == nullptr)
+    return false;  // a context's needs_input_grad
   touch(write.owner);
   std::vector<RecordRun::Change>& changes = record_run_->changes;
   const auto is_it = [&](const RecordRun::Change& c) {
     return c.owner.get() == write.owner && PyUnicode_Compare(c.name.get(), write.key) == 0;
   };
   if (std::none_of(changes.begin(), changes.end(), is_it))
-    changes.push_back({PyRef::borrow(write.owner), PyRef::borrow(write.key),
-                       PyRef::borrow(PyDict_GetItemWithError(dict, write.key)), record_run_->calls.size() - 1});
+    changes.push_back({PyRef::borrow(write.owner), PyRef::borrow(write.key), value_now(write.owner, write.key),
+                       record_run_->calls.size() - 1});
   return true;
 }
 
 void Session::check_changed_back(RecordRun& seen) {
   for (const RecordRun::Change& change : seen.changes) {
-    PyObject* const dict = instance_dict(change.owner.get());
-    PyObject* const now = dict != nullptr ? PyDict_GetItemWithError(dict, change.name.get()) : nullptr;
-    if (now == change.before.get()) continue;
+    if (value_now(change.owner.get(), change.name.get()).get() == change.before.get()) continue;
     std::swap(seen.calls[change.call], seen.calls.back());
     capture_->fail_part(std::string("it leaves an object changed (") + Py_TYPE(change.owner.get())->tp_name + "." +
                         utf8(change.name.get()) + ")");

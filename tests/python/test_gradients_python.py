@@ -559,3 +559,46 @@ def test_modules_are_as_they_were():
     other(x).sum().backward()
     for p, q in zip(model.parameters(), other.parameters()):
         torch.testing.assert_close(p.grad, q.grad)
+
+
+@torch.library.custom_op("cresset_test::scaled", mutates_args=())
+def scaled_by(x: torch.Tensor, w: torch.Tensor, by: float) -> torch.Tensor:
+    return x * w * by
+
+
+@scaled_by.register_fake
+def _(x, w, by):
+    return torch.empty_like(x)
+
+
+def _saved(ctx, inputs, output):
+    ctx.save_for_backward(*inputs[:2])
+    ctx.by = inputs[2]
+
+
+def _saved_alone(ctx, inputs, output):
+    ctx.save_for_backward(*inputs[:2])
+
+
+@pytest.mark.parametrize("context", ["with attributes", "without"])
+def test_derivatives_that_are_registered_for_an_operator(context):
+    """torch's own wrapping of them sets needs_input_grad of the context, and sets it back."""
+
+    def derivative(ctx, g):
+        x, w = ctx.saved_tensors
+        by = ctx.by if context == "with attributes" else 3.0
+        return g * w * by if ctx.needs_input_grad[0] else None, g * x * by if ctx.needs_input_grad[1] else None, None
+
+    scaled_by.register_autograd(derivative, setup_context=_saved if context == "with attributes" else _saved_alone)
+
+    def function(x, w):
+        return (torch.ops.cresset_test.scaled(x * 2, w, 3.0) + 1).sin() + scaled_by(x, w, 3.0)
+
+    compiled = cresset.compile(function, fullgraph=True)
+    for rows, of_w in ((2, True), (3, True), (1, True), (4, False)):
+        x, w = torch.randn(rows, 4, requires_grad=True), torch.randn(rows, 4, requires_grad=of_w)
+        leaves = (x, w) if of_w else (x,)
+        found = [torch.autograd.grad(f(x, w).sum(), leaves) for f in (compiled, function)]
+        torch.testing.assert_close(*found)
+    assert cresset.stats()["graphs"] <= 2
+    assert cresset.stats()["eager_calls"] == 0
