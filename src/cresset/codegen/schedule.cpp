@@ -94,10 +94,11 @@ class Scheduler {
 
   // Whether an outer loop's steps are rows of one element each that lie side by side, and a row's points read what all
   // of them share, or neighbours: with vectors of rows, every point is read once for all lanes, and nothing is folded
-  // across lanes at a row's end. Rows may be shorter than a vector; this many rows are not.
+  // across lanes at a row's end. Rows may be shorter than a vector; this many rows are not. Without another outer loop
+  // there would be few work items.
   bool shares_reads(const Loop& loop) {
-    if (space_.inner.empty() || !pool_.is_const(loop.extent) || pool_.const_value(loop.extent) < out_.width)
-      return false;
+    if (space_.inner.empty() || space_.outer.size() < 2) return false;
+    if (!pool_.is_const(loop.extent) || pool_.const_value(loop.extent) < out_.width) return false;
     const auto steps_by = [&](ExprId e, int64_t step) {
       sym::ExprPool::Affine form;
       return !e.valid() || (pool_.affine_in(e, loop.var, form) && pool_.is_const(form.coefficient, step));
