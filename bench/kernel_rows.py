@@ -129,6 +129,10 @@ def integers() -> None:
     row("float to bfloat16", lambda x: x.to(torch.bfloat16), lambda n: (real(n),))
     row("bfloat16 to float", lambda x: x.float(), lambda n: (real(n, dtype=torch.bfloat16),))
     row("one_hot", lambda x: F.one_hot(x, 20).float(), lambda n: (whole(rest(n, 20), high=20),))
+    row("one_hot sum", lambda x: F.one_hot(x, 16).sum(1), lambda n: (whole(rest(n, 64), 4, high=16),))
+    row("int8 to floats", lambda q, s, z: (q.float() - z) * s, lambda n: (whole(rest(n, 96), 96, low=-128, high=127, dtype=torch.int8), real(rest(n, 96), 1), real(rest(n, 96), 1)))  # fmt: skip
+    row("floats to int8", lambda x, s: torch.clamp(torch.round(x / s), -128, 127).to(torch.int8), lambda n: (real(rest(n, 96), 96), real(rest(n, 96), 1).abs() + 0.1))  # fmt: skip
+    row("int4 unpacked", lambda q: torch.stack((q & 15, q >> 4), -1).flatten(-2).float() - 8, lambda n: (whole(rest(n, 64), 64, high=256, dtype=torch.uint8),))  # fmt: skip
     row("int sum", lambda x: x.sum(-1), lambda n: (whole(rest(n, 50), 50),))
     row("count", lambda x: (x > 0).sum(-1), lambda n: (real(rest(n, 300), 300),))
 

@@ -8,6 +8,7 @@ One compilation serves every shape; what cannot be captured runs eagerly. See th
 
 import torch as _torch  # loads libtorch, which the native module links against
 
+from . import _capture_patches as _patches  # what captures put in place: the first one finds it loaded
 from ._api import (
     CaptureError,
     ConstraintError,
@@ -33,6 +34,7 @@ from ._control import (
     is_compiling,
     substitute_in_graph,
 )
+from ._forms import arithmetic as _arithmetic
 from ._places import cond, while_loop
 from ._shapes import check, shapes, solve
 
@@ -66,4 +68,4 @@ __all__ = [
     "while_loop",
 ]
 
-del _torch
+del _torch, _patches, _arithmetic

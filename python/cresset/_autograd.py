@@ -16,8 +16,13 @@ from . import _C
 
 _STATE_BYTES = torch.get_rng_state().numel()
 _get, _set = torch.get_rng_state, torch.set_rng_state
-_read, _write = torch.ops.cresset.get_rng_state.default, torch.ops.cresset.set_rng_state.default
+_read = _write = None  # operators of cresset's, found once they are registered
 _Reentrant, _without_reentrant = checkpoints.CheckpointFunction, checkpoints._checkpoint_without_reentrant_generator
+
+
+def find_operators():
+    global _read, _write
+    _read, _write = torch.ops.cresset.get_rng_state.default, torch.ops.cresset.set_rng_state.default
 
 
 def _is_state(state):

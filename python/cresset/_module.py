@@ -30,12 +30,23 @@ def _register_late(function):
     return _register(function)
 
 
+class _NotOfTheProgram:
+    """First base of the classes made here: a program's ``__init_subclass__`` is not told of them, as it is told of the
+    classes that the program makes of these."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **settings):
+        if "_cresset_settings" not in cls.__dict__:
+            super().__init_subclass__(**settings)
+
+
 def _subclass(known, cls, slot, **methods):
     """A subclass of the module's class, made once, whose instances share a module's state and keep their call in `slot`."""
     if cls not in known:
         known[cls] = type(
             cls.__name__,
-            (cls,),
+            (_NotOfTheProgram, cls),
             {
                 "__slots__": (slot, "_cresset_settings", "_orig_mod"),
                 "__module__": cls.__module__,

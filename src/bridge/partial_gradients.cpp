@@ -29,7 +29,7 @@ const PartialProgram* PartialPrograms::get(const std::vector<bool>& given) {
   const std::lock_guard lock(mutex_);
   const auto known = made_.find(given);
   if (known != made_.end()) return known->second.get();
-  if (sealed_ != driver::asked(whole_.env()) || made_.size() >= kMost) return nullptr;
+  if (sealed_ != sym::asked(whole_.env()) || made_.size() >= kMost) return nullptr;
   return (made_[given] = make(given)).get();
 }
 
@@ -64,7 +64,7 @@ std::unique_ptr<driver::Deferred> PartialPrograms::lowered(std::unique_ptr<graph
   Result<std::unique_ptr<driver::Deferred>> deferred = driver::defer(std::move(program), options_);
   CRESSET_CHECK(deferred.ok(), describe(deferred.fallback()));
   // Where lowering asked, no other one is made any more.
-  return sealed_ == driver::asked(whole_.env()) ? std::move(*deferred) : nullptr;
+  return sealed_ == sym::asked(whole_.env()) ? std::move(*deferred) : nullptr;
 }
 
 }  // namespace cresset::bridge

@@ -11,7 +11,8 @@
 #include <optional>
 
 #include "bridge/gradients.h"
-#include "compile/program_cache.h"
+#include "compile/compile.h"
+#include "sym/asked.h"
 
 namespace cresset::bridge {
 
@@ -34,7 +35,7 @@ class PartialPrograms {
       : whole_(whole), tangents_(tangents), constants_(constants), slots_(slots), options_(options) {}
 
   // The variant's guards are what the environment knows now.
-  void seal() { sealed_ = driver::asked(whole_.env()); }
+  void seal() { sealed_ = sym::asked(whole_.env()); }
   // nullptr: there is none. By any thread.
   const PartialProgram* get(const std::vector<bool>& given);
 
@@ -51,7 +52,7 @@ class PartialPrograms {
   const std::unordered_map<sym::VarId, uint32_t>& slots_;
   const driver::Options options_;
   std::mutex mutex_;
-  std::optional<driver::Asked> sealed_;
+  std::optional<sym::Asked> sealed_;
   std::map<std::vector<bool>, std::unique_ptr<PartialProgram>> made_;
 };
 

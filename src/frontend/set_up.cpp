@@ -11,7 +11,6 @@
 #include "bridge/symbolic_float.h"
 #include "frontend/absent_attribute.h"
 #include "frontend/compiled_function.h"
-#include "frontend/no_collection.h"
 #include "frontend/py_objects.h"
 #include "frontend/symbols.h"
 
@@ -42,13 +41,11 @@ void set_up_capturing() {
   });
   bridge::set_symbolic_numbers(&symbolic_number);
   answer_torch_function_quickly();
-  static bool imported = false;  // under the GIL
-  if (!imported) {
-    const NoCollection no_collection;  // of all that the process has, for the sake of some functions
-    import_module("cresset._capture_patches");
-    import_module("cresset._forms.arithmetic");
-    imported = true;
-  }
+  static const bool found = [] {  // once, under the GIL
+    checked(PyObject_CallMethod(import_module("cresset._autograd").get(), "find_operators", nullptr));
+    return true;
+  }();
+  static_cast<void>(found);
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
   live_totals().ms_setup += taken.count();
 }

@@ -7,8 +7,8 @@
 
 namespace cresset::frontend {
 
-// The capture kernels on torch's operators, and the replacements of cresset._capture_patches; once a process, counted
-// apart from what a capture takes (ms_setup). Needs the GIL.
+// The capture kernels on torch's operators; once a process, counted apart from what a capture takes (ms_setup). Needs
+// the GIL.
 void set_up_capturing();
 
 // The number that a tensor stands for: torch's argument parser turns a symbolic one that is given for a tensor into a

@@ -118,32 +118,39 @@ void ModuleGuards::add_dict(PyObject* dict, const std::string& path) {
   dicts_.push_back(std::move(guard));
 }
 
+// "layer.0" and "weight" make "layer.0.weight".
+static std::string joined(const std::string& path, PyObject* key) {
+  return path.empty() ? text_of(key) : path + "." + text_of(key);
+}
+
 void ModuleGuards::add_module(PyObject* module, const std::string& path, int depth) {
+  static PyObject* const stores[] = {PyUnicode_InternFromString("_parameters"), PyUnicode_InternFromString("_buffers")};
+  static PyObject* const modules = PyUnicode_InternFromString("_modules");
   PyObject** slot = _PyObject_GetDictPtr(module);
   PyObject* dict = slot != nullptr ? *slot : nullptr;
   if (dict == nullptr || depth > 200 || !modules_.insert(dict).second) return;
   add_dict(dict, path);
-  for (const char* name : {"_parameters", "_buffers"}) {
-    PyObject* tensors = PyDict_GetItemString(dict, name);
+  for (PyObject* name : stores) {
+    PyObject* tensors = PyDict_GetItem(dict, name);
     if (tensors == nullptr || !PyDict_Check(tensors)) continue;
     add_dict(tensors, path);
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(tensors, &position, &key, &value))
-      if (is_tensor(value)) tensors_.push_back({path.empty() ? text_of(key) : path + "." + text_of(key), value});
+      if (is_tensor(value)) tensors_.push_back({joined(path, key), value});
   }
   for (const char* name : {"_forward_hooks", "_forward_pre_hooks"}) {
     if (names_only_) break;
     PyObject* hooks = PyDict_GetItemString(dict, name);
     if (hooks != nullptr && PyDict_Check(hooks)) add_dict(hooks, path + "." + name);
   }
-  PyObject* children = PyDict_GetItemString(dict, "_modules");
+  PyObject* children = PyDict_GetItem(dict, modules);
   if (children == nullptr || !PyDict_Check(children)) return;
   add_dict(children, path);
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (PyDict_Next(children, &position, &key, &value))
-    if (is_module(value)) add_module(value, path.empty() ? text_of(key) : path + "." + text_of(key), depth + 1);
+    if (is_module(value)) add_module(value, joined(path, key), depth + 1);
 }
 
 void ModuleGuards::add(PyObject* module) { add_module(module, "", 0); }

@@ -25,6 +25,16 @@ print(*sorted(name for name in sys.modules if name.startswith(("cresset._forms."
     assert run(program) == "cresset._forms.arithmetic"
 
 
+def test_the_first_call_imports_nothing():
+    program = """
+import sys, torch, cresset
+before = set(sys.modules)
+cresset.compile(lambda x: torch.nn.functional.layer_norm(x, (4,)) + 1)(torch.ones(3, 4))
+print(*sorted(set(sys.modules) - before))
+"""
+    assert run(program) == ""
+
+
 def test_padding_by_sizes_takes_no_form():
     """Its C code takes them; a form would cost a capture more than the operator itself."""
     program = """

@@ -291,3 +291,31 @@ def test_batch_norm_whose_statistics_share_one_element(which, request):
             found.append([fn(torch.randn(4, 3, 2), mean, variance), mean, variance])
         for a, b in zip(*found, strict=True):
             torch.testing.assert_close(b, a)
+
+
+class _Registering(nn.Module):
+    """Whose subclasses are told of, and must say of what kind they are."""
+
+    told: list = []
+
+    def __init_subclass__(cls, /, kind, **rest):
+        super().__init_subclass__(**rest)
+        _Registering.told.append((cls.__name__, kind))
+
+    def forward(self, x):
+        return x + 1
+
+
+class _Registered(_Registering, kind="first"):
+    pass
+
+
+def test_compiling_tells_no_init_subclass():
+    compiled, kept_out = cresset.compile(_Registered()), cresset.disable(_Registered())
+    assert _Registering.told == [("_Registered", "first")]
+    assert torch.equal(compiled(torch.zeros(2)), torch.ones(2)) and torch.equal(kept_out(torch.zeros(2)), torch.ones(2))
+
+    class Own(type(compiled), kind="second"):
+        pass
+
+    assert _Registering.told.pop() == ("Own", "second")

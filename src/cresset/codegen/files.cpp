@@ -10,7 +10,6 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "base/options.h"
 
@@ -28,17 +27,29 @@ std::string default_cache_folder() {
   return (folder + "/cresset").str();
 }
 
+// nullopt: there is none, or not all of it could be read.
+static std::optional<std::string> read_whole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+  if (size < 0) return std::nullopt;
+  std::string bytes(static_cast<size_t>(size), '\0');
+  file.seekg(0);
+  file.read(bytes.data(), size);
+  if (file.gcount() != size) return std::nullopt;
+  return bytes;
+}
+
 // The file is the contents followed by their hash.
 std::optional<std::string> read_checked(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::optional<std::string> whole = read_whole(path);
+  if (!whole) return std::nullopt;
+  std::string& bytes = *whole;
   constexpr size_t kHashLength = 32;
   if (bytes.size() <= kHashLength) return std::nullopt;
   const std::string_view contents = std::string_view(bytes).substr(0, bytes.size() - kHashLength);
   if (content_hash(contents) != std::string_view(bytes).substr(contents.size())) return std::nullopt;
   bytes.resize(contents.size());
-  return bytes;
+  return whole;
 }
 
 void write_checked(const std::string& path, std::string_view bytes) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "codegen/collapse.h"
 #include "loop/canonical.h"
@@ -91,6 +92,27 @@ class Scheduler {
     return std::any_of(operands.begin(), operands.end(), [&](ExprId operand) { return cuts_lanes(operand, loop); });
   }
 
+  // Whether an outer loop's steps are rows of one element each that lie side by side, and a row's points read what all
+  // of them share, or neighbours: with vectors of rows, every point is read once for all lanes, and nothing is folded
+  // across lanes at a row's end. Rows may be shorter than a vector; this many rows are not. Without another outer loop
+  // there would be few work items.
+  bool shares_reads(const Loop& loop) {
+    if (space_.inner.empty() || space_.outer.size() < 2) return false;
+    if (!pool_.is_const(loop.extent) || pool_.const_value(loop.extent) < out_.width) return false;
+    const auto steps_by = [&](ExprId e, int64_t step) {
+      sym::ExprPool::Affine form;
+      return !e.valid() || (pool_.affine_in(e, loop.var, form) && pool_.is_const(form.coefficient, step));
+    };
+    for (size_t i = 0; i < count(); ++i) {
+      const ExprId at = space_.scalar[i];
+      if (scalar(i).op != Op::Load || !at.valid() || !out_.analysis.is_point[i]) continue;
+      if (pool_.uses_var(at, loop.var) && !steps_by(at, 1)) return false;
+    }
+    for (size_t i = 0; i < kernel_.stores.size(); ++i)
+      if (out_.analysis.store_is_point[i] || !steps_by(space_.store[i], 1)) return false;
+    return true;
+  }
+
   // What is decided here holds for all sizes: hints say what the first call had.
   double score(const Loop& loop) {
     const double lanes = pool_.is_const(loop.extent) ? static_cast<double>(pool_.const_value(loop.extent)) : out_.width;
@@ -103,7 +125,7 @@ class Scheduler {
     double best_score = -1;
     for (const auto* list : {&space_.inner, &space_.outer}) {
       for (auto it = list->rbegin(); it != list->rend(); ++it) {
-        const double s = score(*it);
+        const double s = !it->inner && shares_reads(*it) ? std::numeric_limits<double>::infinity() : score(*it);
         if (s > best_score) best = &*it, best_score = s;
       }
     }

@@ -21,7 +21,7 @@ constexpr std::string_view kAssertion = "assert ";
 
 // A file begins with a line each for the count of nodes after the passes and the guards that lowering asked for, two
 // for what it took for granted of sizes that data gives; an empty line ends them.
-std::string header(const Stats& stats, const sym::ShapeEnv& env, const Asked& before) {
+std::string header(const Stats& stats, const sym::ShapeEnv& env, const sym::Asked& before) {
   std::string out = fmt::format("{}\n", stats.nodes_after_passes);
   for (const sym::GuardFact& guard : env.guards().subspan(before.guards)) out += env.to_string(guard.condition) + '\n';
   for (const sym::RuntimeAssertion& assertion : env.assertions().subspan(before.assertions)) {
@@ -119,7 +119,7 @@ std::optional<Compiled> ProgramCache::load(const graph::Graph& graph) const {
   return compiled;
 }
 
-ProgramCache::Entry ProgramCache::entry(const Stats& stats, const sym::ShapeEnv& env, const Asked& before) const {
+ProgramCache::Entry ProgramCache::entry(const Stats& stats, const sym::ShapeEnv& env, const sym::Asked& before) const {
   Entry entry;
   if (path_.empty()) return entry;
   entry.path_ = path_;

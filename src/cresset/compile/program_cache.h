@@ -6,15 +6,9 @@
 #include <string>
 
 #include "compile/compile.h"
+#include "sym/asked.h"
 
 namespace cresset::driver {
-
-// How many guards and assertions there are of a graph's sizes.
-struct Asked {
-  size_t guards, assertions;
-  bool operator==(const Asked&) const = default;
-};
-inline Asked asked(const sym::ShapeEnv& env) { return {env.guards().size(), env.assertions().size()}; }
 
 class ProgramCache {
  public:
@@ -33,7 +27,7 @@ class ProgramCache {
     std::string path_, header_;
     sym::VarNames names_;
   };
-  Entry entry(const Stats& stats, const sym::ShapeEnv& env, const Asked& before) const;
+  Entry entry(const Stats& stats, const sym::ShapeEnv& env, const sym::Asked& before) const;
 
   const std::string& path() const { return path_; }  // empty: off
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fuse/materialize.h"
+#include "sym/asked.h"
 
 namespace cresset::fuse {
 namespace {
@@ -17,7 +18,6 @@ class Planner {
   Plan run() {
     while (!attempt()) {
     }
-    if (options_.fuse) merge_units({graph_, *plan_.memory, options_, rounded_}, plan_.units);
     sort_units(graph_, *plan_.memory, plan_.units);
     return std::move(plan_);
   }
@@ -27,13 +27,16 @@ class Planner {
     plan_ = {std::make_unique<Memory>(graph_), {}};
     sections_ = materialize(graph_, options_, stored_, *plan_.memory);
     for (graph::NodeId id : graph_.order) add_units(id);
-    const size_t before = stored_.size(), guards = graph_.env().guards().size();
+    const size_t before = stored_.size();
+    const sym::Asked asked = sym::asked(graph_.env());
     for (Unit& unit : plan_.units) {
       complete(unit);
       // A kernel asked about a size: what was told of views and of stored values before may be told otherwise now.
-      if (graph_.env().guards().size() != guards) return false;
+      if (sym::asked(graph_.env()) != asked) return false;
     }
-    return stored_.size() == before;
+    if (stored_.size() != before) return false;
+    if (options_.fuse) merge_units({graph_, *plan_.memory, options_, rounded_}, plan_.units);
+    return sym::asked(graph_.env()) == asked;  // merged kernels ask, too
   }
 
   void add_units(graph::NodeId id) {

@@ -45,7 +45,8 @@ class Printer {
       const ExprId now = env.simplify(graph_.pool().var(s.var));
       if (graph_.pool().is_const(now)) pinned_.emplace(s.var, now);
     }
-    return print() + facts();
+    const std::string nodes = print();
+    return nodes + facts();
   }
 
   std::string print() {
@@ -61,10 +62,16 @@ class Printer {
       if (!canonical_) print_location(graph_.node(graph_.order[i]).location);
       print_node(graph_.node(graph_.order[i]));
     }
-    for (const Mutation& m : graph_.mutations)
-      out_ += fmt::format("mutate {} {} = {}\n", m.is_constant ? "constant" : "input", m.input, value(m.value));
+    for (const Mutation& m : graph_.mutations) {
+      out_ += fmt::format("mutate {} {} = ", m.is_constant ? "constant" : "input", m.input);
+      value(m.value);
+      out_ += '\n';
+    }
     out_ += "return";
-    for (size_t i = 0; i < graph_.outputs.size(); ++i) out_ += (i == 0 ? " " : ", ") + value(graph_.outputs[i]);
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+      out_ += i == 0 ? " " : ", ";
+      value(graph_.outputs[i]);
+    }
     out_ += '\n';
     return std::move(out_);
   }
@@ -105,8 +112,10 @@ class Printer {
   }
 
   void print_leaf(ValueId v, std::string_view what) {
-    const std::string name = canonical_ ? "" : text::quoted(graph_.value(v).name);
-    out_ += fmt::format("{} = {} {}\n", definition(v), what, name);
+    definition(v);
+    out_.append(" = ").append(what) += ' ';
+    if (!canonical_) out_ += text::quoted(graph_.value(v).name);
+    out_ += '\n';
   }
 
   // Who mentions a value last: the address of its arguments. Results and what is written live on.
@@ -139,41 +148,48 @@ class Printer {
   }
 
   void print_node(const Node& node) {
-    for (size_t i = 0; i < node.results.size(); ++i) out_ += (i == 0 ? "" : ", ") + definition(node.results[i]);
+    list(node.results, [&](ValueId v) { definition(v); });
     if (!node.results.empty()) out_ += " = ";
     out_ += op_name(node.op);
     if (node.through_aten) out_ += '!';
-    out_ += arguments(node.args) + '\n';
+    arguments(node.args);
+    out_ += '\n';
   }
 
   void print_call(const CallBetween& call) {
-    out_ += "#   " + joined(call.made, [&](ValueId v) { return value(v); });
+    out_ += "#   ";
+    list(call.made, [&](ValueId v) { value(v); });
     if (!call.made.empty()) out_ += " = ";
-    out_ += fmt::format("{}{}, then the rest\n", op_name(call.op), arguments(*call.args));
+    out_ += op_name(call.op);
+    arguments(*call.args);
+    out_ += ", then the rest\n";
   }
 
-  std::string arguments(const std::vector<Arg>& args) const {
+  void arguments(const std::vector<Arg>& args) {
     at_ = &args;
-    return "(" + joined(args, [&](const Arg& arg) { return argument(arg); }) + ")";
+    listed("(", args, ")", [&](const Arg& arg) { argument(arg); });
   }
 
-  std::string definition(ValueId v) {
+  void definition(ValueId v) {
     if (numbers_[v.index] == 0) numbers_[v.index] = ++defined_;
     const TensorType& type = graph_.type(v);
-    std::string out = fmt::format("{}: {}", value(v), to_string(type.dtype));
-    if (type.device != Device{}) out += "@" + device(type.device);
-    return out + exprs(type.sizes) + exprs(type.strides);
+    value(v);
+    out_.append(": ").append(to_string(type.dtype));
+    if (type.device != Device{}) out_.append("@").append(device(type.device));
+    exprs(type.sizes);
+    exprs(type.strides);
   }
 
   // "%3", or "%?17" for a value that nothing printed so far defines: a broken graph.
-  std::string value(ValueId v) const {
-    if (v.index >= numbers_.size() || numbers_[v.index] == 0) return fmt::format("%?{}", v.index);
-    return fmt::format("%{}", numbers_[v.index] - 1);
+  void value(ValueId v) {
+    const bool defined = v.index < numbers_.size() && numbers_[v.index] != 0;
+    const fmt::format_int number(defined ? numbers_[v.index] - 1 : v.index);
+    out_.append(defined ? "%" : "%?").append(number.data(), number.size());
   }
 
-  std::string use(ValueId v) const {
-    const bool last = v.index < last_uses_.size() && last_uses_[v.index] == at_;
-    return value(v) + (last ? "*" : "");
+  void use(ValueId v) {
+    value(v);
+    if (v.index < last_uses_.size() && last_uses_[v.index] == at_) out_ += '*';
   }
 
   static std::string device(Device d) {
@@ -182,12 +198,12 @@ class Printer {
     return out;
   }
 
-  const std::string& expr(ExprId e) const {
+  void expr(ExprId e) {
     const auto [known, fresh] = texts_.try_emplace(e);
     if (fresh) known->second = expr_text(e);
-    return known->second;
+    out_ += known->second;
   }
-  std::string expr_text(ExprId e) const {
+  std::string expr_text(ExprId e) {
     if (!canonical_ || graph_.pool().is_const(e)) return sym::to_string(graph_.pool(), e, names_);
     e = graph_.pool().substitute(e, pinned_);
     std::vector<sym::VarId> vars;
@@ -195,18 +211,25 @@ class Printer {
     used_.insert(vars.begin(), vars.end());
     return sym::to_string(graph_.pool(), e, names_);
   }
-  std::string exprs(const std::vector<ExprId>& list) const {
-    return "[" + joined(list, [&](ExprId e) { return expr(e); }) + "]";
+  void exprs(const std::vector<ExprId>& all) {
+    listed("[", all, "]", [&](ExprId e) { expr(e); });
   }
 
   template <class List, class F>
-  static std::string joined(const List& list, F&& f) {
-    std::string out;
-    for (const auto& item : list) {
-      if (!out.empty()) out += ", ";
-      out += f(item);
+  void list(const List& items, F&& print) {
+    bool first = true;
+    for (const auto& item : items) {
+      if (!first) out_ += ", ";
+      first = false;
+      print(item);
     }
-    return out;
+  }
+
+  template <class List, class F>
+  void listed(const char* open, const List& items, const char* close, F&& print) {
+    out_ += open;
+    list(items, print);
+    out_ += close;
   }
 
   // A double is told from an integer by a point, an exponent or a word.
@@ -216,29 +239,29 @@ class Printer {
     if (out.find_first_of(".einf") == std::string::npos) out += ".0";
     return out;
   }
-  static std::string truth(bool b) { return b ? "true" : "false"; }
+  static const char* truth(bool b) { return b ? "true" : "false"; }
 
-  std::string argument(const Arg& arg) const {
-    return std::visit(Overloaded{
-                          [](None) -> std::string { return "none"; },
-                          [&](ValueId v) { return use(v); },
-                          [&](const std::vector<OptionalValue>& list) {
-                            return "tensors(" + joined(list, [&](OptionalValue v) { return v ? use(*v) : "none"; }) +
-                                   ")";
-                          },
-                          [&](ExprId e) { return expr(e); },
-                          [&](const std::vector<ExprId>& list) { return exprs(list); },
-                          [](double d) { return number(d); },
-                          [](bool b) { return truth(b); },
-                          [](const std::vector<double>& list) { return "floats(" + joined(list, number) + ")"; },
-                          [](const std::vector<bool>& list) { return "bools(" + joined(list, truth) + ")"; },
-                          [](const std::string& s) { return text::quoted(s); },
-                          [](DType d) { return fmt::format("dtype:{}", to_string(d)); },
-                          [](Device d) { return "device:" + device(d); },
-                          [](MemoryFormat f) { return fmt::format("format:{}", text::word(text::kFormats, f)); },
-                          [](StridedLayout) -> std::string { return "layout:strided"; },
-                      },
-                      arg);
+  void argument(const Arg& arg) {
+    std::visit(
+        Overloaded{
+            [&](None) { out_ += "none"; },
+            [&](ValueId v) { use(v); },
+            [&](const std::vector<OptionalValue>& all) {
+              listed("tensors(", all, ")", [&](OptionalValue v) { v ? use(*v) : void(out_ += "none"); });
+            },
+            [&](ExprId e) { expr(e); },
+            [&](const std::vector<ExprId>& all) { exprs(all); },
+            [&](double d) { out_ += number(d); },
+            [&](bool b) { out_ += truth(b); },
+            [&](const std::vector<double>& all) { listed("floats(", all, ")", [&](double d) { out_ += number(d); }); },
+            [&](const std::vector<bool>& all) { listed("bools(", all, ")", [&](bool b) { out_ += truth(b); }); },
+            [&](const std::string& text) { out_ += text::quoted(text); },
+            [&](DType d) { out_.append("dtype:").append(to_string(d)); },
+            [&](Device d) { out_.append("device:").append(device(d)); },
+            [&](MemoryFormat f) { out_.append("format:").append(text::word(text::kFormats, f)); },
+            [&](StridedLayout) { out_ += "layout:strided"; },
+        },
+        arg);
   }
 
   const Graph& graph_;
@@ -247,12 +270,12 @@ class Printer {
   std::vector<uint32_t> numbers_;  // printed number + 1; 0: not yet defined
   uint32_t defined_ = 0;
   std::vector<const std::vector<Arg>*> last_uses_;  // of values; empty: not marked
-  mutable const std::vector<Arg>* at_ = nullptr;    // the arguments that are printed
+  const std::vector<Arg>* at_ = nullptr;            // the arguments that are printed
   uint32_t location_ = 0;                           // of what was printed last
   bool canonical_ = false;
   std::unordered_map<sym::VarId, ExprId> pinned_;  // canonical: what is written as a constant
-  mutable std::set<sym::VarId> used_;              // canonical: by the graph
-  mutable std::unordered_map<ExprId, std::string> texts_;
+  std::set<sym::VarId> used_;                      // canonical: by the graph
+  std::unordered_map<ExprId, std::string> texts_;
   std::string out_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "codegen/schedule.h"
 #include "kernel_harness.h"
 
 namespace cresset::codegen {
@@ -119,6 +120,25 @@ TEST(CodegenReduceMany, LayerNorm) {
 
 // A tanh that two passes need goes through scratch; with the vector loop inside and outside.
 // Constant extents lose their tails, their loops, or both.
+// Rows that all read the same: one vector of them for each element.
+TEST(CodegenReduceMany, RowsThatShareWhatTheyRead) {
+  for (const auto& [rows, shares] : {std::pair(64, true), std::pair(3, false)}) {
+    for (int64_t n : kSizes) {
+      KernelBuilder k;
+      const int64_t m = 5;
+      const ExprId batch = k.size(m), count = k.pool.constant(rows), cols = k.size(n);
+      const ExprId b = k.outer(batch), i = k.outer(count), j = k.inner(cols);
+      const ScalarId x = k.load(k.input(DType::I64, m * n), k.pool.add(k.pool.mul(b, cols), j));
+      const ScalarId same = k.b.binary(Op::Eq, x, k.b.size(i));
+      k.store(k.output(DType::I64, m * rows), k.pool.add(k.pool.mul(b, count), i),
+              k.b.reduce(Combine::Sum, k.b.cast(same, DType::I64)));
+      fill(k, 12, /*specials=*/false);
+      expect_same(k, {});
+      EXPECT_NE(make_schedule(k.kernel, 512).vector_is_inner(), shares);
+    }
+  }
+}
+
 TEST(CodegenReduceMany, ConstantExtents) {
   for (int64_t n : {1, 3, 16, 40, 64, 80, 96, 768, 5000}) {
     for (bool contiguous : {true, false}) {

@@ -79,7 +79,7 @@ TEST(ProgramCache, AProgramFromDiskAssertsWhatLoweringTookForGranted) {
   const driver::ProgramCache cache(*first.graph, driver::Options{});
   if (cache.path().empty()) GTEST_SKIP() << "nothing is kept on disk";
   const std::shared_ptr<sym::ShapeEnv> env = first.env;
-  const driver::Asked before{env->guards().size(), env->assertions().size()};
+  const sym::Asked before{env->guards().size(), env->assertions().size()};
   const auto is_some = [](sym::ShapeEnv& of) {
     return of.pool().ge(of.pool().var(of.symbols()[0].var), of.pool().constant(1));
   };
