@@ -218,6 +218,7 @@ class CaptureRun final : public PieceMaker {
     if (!result) note_rejected();
     const bool ended = piece_->capture().closed();  // at a break, for good or until the next piece
     if (ended && piece_->variant()->next.point == nullptr) piece_->refuse(piece_->capture().why_closed());
+    if (ended && !stopped_ && home_ != nullptr && piece_->refused()) ++live_totals().native_stretches;
     if (ended) refuse_earlier_pieces();  // the native rest of the call may have done it
     const OneForOne one;
     if (!result) {
@@ -275,7 +276,7 @@ class CaptureRun final : public PieceMaker {
     const std::vector<StateFacts::Input>& inputs = piece_->variant()->facts.inputs();
     for (size_t i = 0; i < inputs.size(); ++i)
       if (is_structure(inputs[i].given.get()) || is_text(inputs[i].given.get()) ||
-          inputs[i].spec.kind == ArgSpec::Kind::Opaque)
+          inputs[i].spec.kind == ArgSpec::Kind::Opaque || inputs[i].spec.kind == ArgSpec::Kind::Tensor)
         session_->add_argument(inputs[i].spec, inputs[i].given.get(),
                                checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
     return true;
