@@ -218,7 +218,6 @@ class CaptureRun final : public PieceMaker {
     if (!result) note_rejected();
     const bool ended = piece_->capture().closed();  // at a break, for good or until the next piece
     if (ended && piece_->variant()->next.point == nullptr) piece_->refuse(piece_->capture().why_closed());
-    if (ended && !stopped_ && home_ != nullptr && piece_->refused()) ++live_totals().native_stretches;
     if (ended) refuse_earlier_pieces();  // the native rest of the call may have done it
     const OneForOne one;
     if (!result) {
@@ -436,6 +435,7 @@ class CaptureRun final : public PieceMaker {
     if (piece_->refused()) {
       piece_->variant()->next = {};
       if (compiling_ != nullptr) compiling_->end();
+      if (home_ != nullptr) note_native_rest();  // of the first piece it is a call that runs eagerly
     } else if (!is_repeated_) {
       ++live_totals().graph_breaks;
       live_totals().break_reasons.push_back(request_.name + ": " + at);
@@ -444,6 +444,11 @@ class CaptureRun final : public PieceMaker {
     keep_piece();
     request_.turn.give();
     return true;
+  }
+
+  void note_native_rest() {
+    ++live_totals().native_stretches;
+    live_totals().break_reasons.push_back(request_.name + ": " + piece_->variant()->eager_reason);
   }
 
   // Whether a call around it is left whole from now on, where the piece could not end.

@@ -681,7 +681,6 @@ bool Session::before_write(const CressetWrite& write) {
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && is_tensor(write.owner))  // tensor[array, 0] = value
     for (PyObject* part : {write.key, write.value})
       if (is_opaque(part) || holds_foreign(part)) return true;
-  if (write.kind == CRESSET_WRITE_ITEM && stores_by_any(write)) return true;
   had_key_ = write.kind == CRESSET_WRITE_ITEM && PyDict_CheckExact(write.owner) && PyUnicode_CheckExact(write.key) &&
              PyDict_Contains(write.owner, write.key) == 1;
   if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner)) note_key(write.owner, write.key, true);

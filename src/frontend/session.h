@@ -189,7 +189,6 @@ class Session {
   CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   bool looks_into_grown(const CressetOperator& op);
   bool indexes_by_any(const CressetActivation& activation, const CressetOperator& op);
-  bool stores_by_any(const CressetWrite& write);
   bool may_end_at_pin() const;
   CressetAction operate_natively(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
                                  bool foreign, PyObject** result);

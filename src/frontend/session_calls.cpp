@@ -233,7 +233,8 @@ static std::string text_of(const CressetCall& call) {
 static PyObject* new_item(const CCall& what, const CressetCall& call) {
   if (what.self == nullptr || !PySet_Check(what.self) || std::string_view(what.name) != "add") return nullptr;
   PyObject* const item = what.first < static_cast<size_t>(call.nargs) ? call.args[what.first] : nullptr;
-  if (item == nullptr || (!is_constant_value(item) && !is_equal_by_identity(item))) return nullptr;
+  const bool by_identity = item != nullptr && !is_tensor(item) && is_equal_by_identity(item);
+  if (item == nullptr || (!is_constant_value(item) && !by_identity)) return nullptr;
   return PySet_Contains(what.self, item) == 0 ? item : nullptr;
 }
 
@@ -320,16 +321,9 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   return before_c_call(activation, call, result);
 }
 
-// items[n] = value, which the evaluator has made a call (stores_by_any).
-static bool stores_at_symbol(const CressetCall& call) {
-  static PyObject* const store = module_attribute("operator", "setitem");
-  return call.callable == store && call.nargs == 3 && is_unpinned(call.args[1]) && !is_tensor(call.args[0]);
-}
-
 // What a C function is, of these arguments.
 CCall Session::effect_of(const CressetActivation& activation, const CressetCall& call) {
-  const bool at_symbol = stores_at_symbol(call) && may_end_at_pin();
-  CCall what = at_symbol || looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
+  CCall what = looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
   const bool of_new = what.self != nullptr && !existed(what.self) && std::string_view(what.name) == "__setstate__";
   if (what.effect == CEffect::Outside && (of_new || stays_within(activation, what, call))) what.effect = CEffect::Pure;
   return what;
@@ -570,7 +564,9 @@ void Session::note_call(const CressetCall& call, PyObject* result) {
   if (asks_abstract_class(call) && existed(call.args[0])) facts_->classes().abstract((PyTypeObject*)call.args[0]);
   if (PyWeakref_CheckRef(call.callable)) read_weakref(call.callable, result);
   static PyObject* const id = module_attribute("builtins", "id");
-  if (call.callable == id && result != nullptr && !is_constant_value(call.args[0]) &&
+  static PyObject* const hash = module_attribute("builtins", "hash");
+  const bool of_address = call.callable == id || (call.callable == hash && is_equal_by_identity(call.args[0]));
+  if (of_address && result != nullptr && !is_constant_value(call.args[0]) &&
       (!existed(call.args[0]) || argument_path(call.args[0]) != nullptr ||
        argument_tensors_.count(call.args[0]) != 0)) {
     addresses_.emplace(result, call.args[0]);

@@ -234,16 +234,6 @@ bool Session::indexes_by_any(const CressetActivation& activation, const CressetO
   return false;
 }
 
-// items[n] = value, likewise.
-bool Session::stores_by_any(const CressetWrite& write) {
-  const bool is_container = PyList_CheckExact(write.owner) || PyDict_CheckExact(write.owner);
-  if (!is_container || write.value == nullptr || !is_unpinned(write.key) || !may_end_at_pin()) return false;
-  const CressetActivation& activation = *cresset_eval_current();
-  if (pins_too_often(activation)) return true;
-  note_pin(activation, write.key);
-  return false;
-}
-
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;

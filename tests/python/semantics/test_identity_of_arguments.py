@@ -40,7 +40,7 @@ class World:
         self.listed = [self.things[0], self.things[2]]
         self.marked = weakref.WeakSet() if kind in ("object", "record") else set()
         self.marked.add(self.things[1])
-        self.counts = {}
+        self.counts, self.hashes = {}, {}
 
 
 def item(w, p, x):
@@ -77,6 +77,17 @@ def equal_to_one(w, p, x):
 
 def of_pair(w, p, x):
     return x * w.by_pair.get((p, "m"), 1.0)
+
+
+def by_hash(w, p, x):
+    w.hashes.setdefault(hash(p), x.sum())
+    return x * w.hashes[hash(p)]
+
+
+def by_address(w, p, x):
+    if id(p) not in w.hashes:
+        w.hashes[id(p)] = x.sum()
+    return x * w.hashes[id(p)]
 
 
 def set_default(w, p, x):
@@ -122,6 +133,8 @@ PROGRAMS = [
     is_first,
     equal_to_one,
     of_pair,
+    by_hash,
+    by_address,
     set_default,
     stored,
     counted,
