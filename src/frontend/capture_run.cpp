@@ -275,7 +275,7 @@ class CaptureRun final : public PieceMaker {
     const std::vector<StateFacts::Input>& inputs = piece_->variant()->facts.inputs();
     for (size_t i = 0; i < inputs.size(); ++i)
       if (is_structure(inputs[i].given.get()) || is_text(inputs[i].given.get()) ||
-          inputs[i].spec.kind == ArgSpec::Kind::Opaque)
+          inputs[i].spec.kind == ArgSpec::Kind::Opaque || inputs[i].spec.kind == ArgSpec::Kind::Tensor)
         session_->add_argument(inputs[i].spec, inputs[i].given.get(),
                                checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
     return true;
@@ -435,6 +435,7 @@ class CaptureRun final : public PieceMaker {
     if (piece_->refused()) {
       piece_->variant()->next = {};
       if (compiling_ != nullptr) compiling_->end();
+      if (home_ != nullptr) note_native_rest();  // of the first piece it is a call that runs eagerly
     } else if (!is_repeated_) {
       ++live_totals().graph_breaks;
       live_totals().break_reasons.push_back(request_.name + ": " + at);
@@ -443,6 +444,11 @@ class CaptureRun final : public PieceMaker {
     keep_piece();
     request_.turn.give();
     return true;
+  }
+
+  void note_native_rest() {
+    ++live_totals().native_stretches;
+    live_totals().break_reasons.push_back(request_.name + ": " + piece_->variant()->eager_reason);
   }
 
   // Whether a call around it is left whole from now on, where the piece could not end.

@@ -59,6 +59,12 @@ bool is_exact_tensor(PyObject* object) { return THPVariable_CheckExact(object); 
 
 const at::Tensor& tensor_of(PyObject* object) { return THPVariable_Unpack(object); }
 
+bool is_equal_by_identity(PyObject* object) {
+  const PyTypeObject* const type = Py_TYPE(object);
+  return is_tensor(object) ||
+         (type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare);
+}
+
 PyRef python_tensor(const at::Tensor& tensor) { return checked(THPVariable_Wrap(tensor)); }
 
 bool is_symint(PyObject* object) {

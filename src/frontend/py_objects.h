@@ -69,6 +69,7 @@ MethodWrapper take_apart_wrapper(PyObject* wrapper);  // of one for which is_met
 bool is_exact_tensor(PyObject* object);               // of no subclass
 const at::Tensor& tensor_of(PyObject* object);        // of one for which is_tensor holds
 PyRef python_tensor(const at::Tensor& tensor);        // throws PythonError
+bool is_equal_by_identity(PyObject* object);          // as a key: it is no other object's equal
 bool is_symint(PyObject* object);
 bool is_symfloat(PyObject* object);
 bool is_symbool(PyObject* object);

@@ -165,6 +165,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   if (is_iterator) objects_[object].made = true;  // as is what may come to lie at its address
   if (!is_iterator) spec.kind == ArgSpec::Kind::Identity ? learn(object) : learn_guarded(object);
   const bool own_value = spec.kind == ArgSpec::Kind::Value && is_numpy_scalar(object);  // each call has its own
+  if (spec.kind == ArgSpec::Kind::Identity) seen_.insert({object, Py_Ellipsis});        // who asks knows which it is
   if (is_constant_value(object)) kept_.push_back(PyRef::borrow(object));                // its address stays taken
   const bool is_opened = spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict ||
                          spec.kind == ArgSpec::Kind::Anatomy || spec.kind == ArgSpec::Kind::Opaque;
@@ -251,6 +252,7 @@ bool Session::are_slots_known(PyObject* object) {
 }
 
 void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
+  note_key(dict, key, value != nullptr);
   const bool again = !first(dict, key);
   if (again && !is_generator(value)) return learn(value);
   const bool whole = is_whole(dict);
@@ -328,6 +330,9 @@ static bool never_changes(PyObject* owner, PyObject* member) {
          (((PyMemberDescrObject*)member)->d_member->flags & READONLY) != 0;
 }
 
+// What a class has, or has not, of which an instance may have its own: no method, which nobody gives to a tensor alone.
+static bool may_be_hidden(PyObject* found) { return found == nullptr || Py_TYPE(found)->tp_descr_get == nullptr; }
+
 void Session::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
   if (is_text(owner)) return;
@@ -357,6 +362,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
     case CRESSET_AT_NOWHERE:
       learn(read.found);
       if (!is_tensor(owner)) read_instance(owner, read.name, nullptr);
+      if (is_tensor(owner) && may_be_hidden(read.found)) read_of_tensor(owner, read.name);
       if (read.found != nullptr && read.value == read.found) learn(read.value);
       return read.stores != 0 ? read_stores(read) : void();
     case CRESSET_AT_CLASS:
@@ -393,10 +399,10 @@ void Session::read_stores(const CressetAttributeRead& read) {
 }
 
 // Also what stands there.
-void Session::read_contains(PyObject* container, PyObject* item) {
+void Session::read_contains(PyObject* container, PyObject* item, bool found) {
   touch(container);
-  if (!existed(container)) return meet_unknown(container);
-  if (!PyDict_Check(container)) return read_whole(container);
+  if (!existed(container)) return note_key(container, item, found), meet_unknown(container);
+  if (!PyDict_Check(container)) return note_key(container, item, found), read_whole(container);
   PyObject* const value = PyDict_GetItemWithError(container, item);
   if (value == nullptr) PyErr_Clear();
   read_key(container, item, value);
@@ -545,27 +551,6 @@ void Session::read_super(const CressetAttributeRead& read) {
   learn(read.found);
 }
 
-// Each call's tensor has attributes of its own: there is no fact that speaks of them.
-void Session::read_of_tensor(PyObject* tensor, PyObject* name) {
-  PyObject* dict = argument_tensors_.count(tensor) != 0 ? instance_dict(tensor) : nullptr;
-  if (dict != nullptr && PyDict_Contains(dict, name) == 1)
-    refuse(std::string("reads attribute ") + utf8(name) + " of a tensor among the arguments");
-}
-
-// The .data of a tensor that the call did not make: an alias of its memory, which no operator would tell of.
-bool Session::asks_for_data(const CressetAttributeRead& read) const {
-  return read.place == CRESSET_AT_GETSET && is_plain_tensor(read.owner) && !is_own_tensor(read.owner) &&
-         PyUnicode_CompareWithASCIIString(read.name, "data") == 0 && !inside_transform() && !operators_call_python();
-}
-
-bool Session::is_of_this_call(PyObject* tensor, PyObject* name) const {
-  if (argument_tensors_.count(tensor) == 0 || facts_->is_tied(tensor) || !is_plain_tensor(tensor)) return false;
-  for (const char* const any : {"grad", "__dict__"})
-    if (PyUnicode_CompareWithASCIIString(name, any) == 0) return true;
-  PyObject* const dict = instance_dict(tensor);
-  return dict != nullptr && PyDict_Contains(dict, name) == 1;
-}
-
 bool Session::looks_into_opaque(const CressetAttributeRead& read) {
   const bool of_tensor = read.place == CRESSET_AT_INSTANCE || read.place == CRESSET_AT_GETSET;
   if (of_tensor && read.value != nullptr && !read.asked && is_of_this_call(read.owner, read.name)) return true;
@@ -596,7 +581,7 @@ void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (PyType_Check(owner)) return read_class((PyTypeObject*)owner, name), learn(value);
   PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
   if (found != nullptr && Py_TYPE(found) == &PyGetSetDescr_Type) return read_computed(owner, name, found, value);
-  if (is_tensor(owner)) return read_of_tensor(owner, name);
+  if (argument_tensors_.count(owner) != 0) return may_be_hidden(found) ? read_of_tensor(owner, name) : void();
   if (found != nullptr && Py_TYPE(found) == &PyMemberDescr_Type) {
     const PyRef now = PyRef::steal(Py_TYPE(found)->tp_descr_get(found, owner, (PyObject*)Py_TYPE(owner)));
     if (!now) PyErr_Clear();
@@ -654,7 +639,7 @@ void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
     inserting_.pop_back();
     return after_write({CRESSET_WRITE_ITEM, container, key, value, 0});
   }
-  if (!existed(container)) return meet_unknown(container);
+  if (!existed(container)) return note_key(container, key, true), meet_unknown(container);
   if (PyDict_Check(container)) {
     PyObject* entry = PyDict_GetItemWithError(container, key);  // not what __missing__ gave
     if (entry == nullptr) PyErr_Clear();
@@ -698,6 +683,7 @@ bool Session::before_write(const CressetWrite& write) {
       if (is_opaque(part) || holds_foreign(part)) return true;
   had_key_ = write.kind == CRESSET_WRITE_ITEM && PyDict_CheckExact(write.owner) && PyUnicode_CheckExact(write.key) &&
              PyDict_Contains(write.owner, write.key) == 1;
+  if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner)) note_key(write.owner, write.key, true);
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner), false;
   if (write.kind == CRESSET_WRITE_ATTRIBUTE && is_symbolic_number(write.owner))
     return no_attributes_of(write.owner, write.key), false;
@@ -738,12 +724,18 @@ void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
     if (value != nullptr && PyDict_Check(value)) held_by_records_.push_back(PyRef::borrow(value));
     return;
   }
-  if (is_tensor(owner)) return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
+  // Of one in state they are the same tensor's at each call, and effects as those of other objects are.
+  const bool in_state = existed(owner) && argument_tensors_.count(owner) == 0 && instance_dict(owner) != nullptr;
+  if (is_tensor(owner) && (!in_state || _PyType_Lookup(Py_TYPE(owner), name) != nullptr))
+    return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
   if (!existed(owner)) {
     if (value != nullptr && existed(value) && PyUnicode_CompareWithASCIIString(name, "__dict__") == 0)
       refuse("gives an object of its own a dictionary that was there before");
     return meet_unknown(owner);
   }
+  // Where copyreg keeps what it found of a class.
+  if (PyType_Check(owner) && std::string_view(utf8(name)) == "__slotnames__")
+    return facts_->classes().elsewhere((PyTypeObject*)owner, name);
   if (PyType_Check(owner)) log_class((PyTypeObject*)owner, name);
   PyObject* dict = PyType_Check(owner)     ? type_dict((PyTypeObject*)owner)
                    : PyModule_Check(owner) ? PyModule_GetDict(owner)

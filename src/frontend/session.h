@@ -249,7 +249,12 @@ class Session {
   bool asks_for_data(const CressetAttributeRead& read) const;
   void read_of_new(const CressetAttributeRead& read);
   void read_stores(const CressetAttributeRead& read);
-  void read_contains(PyObject* container, PyObject* item);
+  void read_contains(PyObject* container, PyObject* item, bool found = false);
+  void note_key(PyObject* container, PyObject* key, bool found);
+  void note_keys(const CCall& what, const CressetCall& call);
+  void note_is(PyObject* left, PyObject* right);
+  bool is_argument(PyObject* object) const;
+  void note_member(PyObject* container, PyObject* key);
   void read_super(const CressetAttributeRead& read);
   void read_class(PyTypeObject* type, PyObject* name);
   void note_classes(const CressetCall& call);
@@ -344,9 +349,9 @@ class Session {
   bool symbols_placed_ = false;
   std::vector<PyRef> held_by_records_;
   std::vector<ArgumentGenerator> generators_;
-  ska::flat_hash_set<PyObject*> young_;  // made by the call, where an object of it was once
-  PyRef newest_;                         // what was made after it is not in young_ yet
-  std::unordered_set<PyObject*> addresses_;
+  ska::flat_hash_set<PyObject*> young_;                 // made by the call, where an object of it was once
+  PyRef newest_;                                        // what was made after it is not in young_ yet
+  std::unordered_map<PyObject*, PyObject*> addresses_;  // numbers, and the objects that they are of: borrowed
   std::vector<std::pair<PyObject*, PyObject*>>
       added_;  // (set, item) that the call puts into a set, in which it was not
   std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there

@@ -149,7 +149,7 @@ bool Session::looks_inside(const CressetCall& call) const {
   static PyObject *const has = module_attribute("builtins", "hasattr"), *const get =
                                                                             module_attribute("builtins", "getattr");
   if ((call.callable == has || call.callable == get) && call.nargs > 0 && is_opaque(call.args[0])) return true;
-  if (call.callable == get && call.nargs > 1 && PyUnicode_Check(call.args[1]) &&
+  if ((call.callable == has || call.callable == get) && call.nargs > 1 && PyUnicode_Check(call.args[1]) &&
       is_of_this_call(call.args[0], call.args[1]))
     return true;
   if (asks_one_question(call.callable) || call.callable == is_callable || call.callable == id ||
@@ -229,11 +229,13 @@ static std::string text_of(const CressetCall& call) {
   return std::string("an assignment to the .") + utf8(call.args[1]) + " of a tensor";
 }
 
-// A plain value that is put into a set in which it is not.
+// What is put into a set in which it is not, where asking runs no code of the program's.
 static PyObject* new_item(const CCall& what, const CressetCall& call) {
   if (what.self == nullptr || !PySet_Check(what.self) || std::string_view(what.name) != "add") return nullptr;
   PyObject* const item = what.first < static_cast<size_t>(call.nargs) ? call.args[what.first] : nullptr;
-  return item != nullptr && is_constant_value(item) && PySet_Contains(what.self, item) == 0 ? item : nullptr;
+  const bool by_identity = item != nullptr && !is_tensor(item) && is_equal_by_identity(item);
+  if (item == nullptr || (!is_constant_value(item) && !by_identity)) return nullptr;
+  return PySet_Contains(what.self, item) == 0 ? item : nullptr;
 }
 
 // Of a dictionary. *key: where the call may write, too; what only reads tells of its key itself.
@@ -391,6 +393,7 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
   if (what.effect == CEffect::Outside || pins_any(*activation, call, /*is_operator=*/false) ||
       (what.self != nullptr && existed(what.self) && may_end_at_pin() && orders_symbols(what, call)))
     return capture_->flush(text_of(call)), CRESSET_RUN;
+  note_keys(what, call);
   PyObject* key = nullptr;
   const bool reads_self = what.effect != CEffect::Writes && what.self != nullptr;
   if (reads_self && !asks_for_one_key(what, call, &key)) read_whole(what.self);
@@ -568,10 +571,12 @@ void Session::note_call(const CressetCall& call, PyObject* result) {
   if (asks_abstract_class(call) && existed(call.args[0])) facts_->classes().abstract((PyTypeObject*)call.args[0]);
   if (PyWeakref_CheckRef(call.callable)) read_weakref(call.callable, result);
   static PyObject* const id = module_attribute("builtins", "id");
-  if (call.callable == id && result != nullptr && !is_constant_value(call.args[0]) &&
+  static PyObject* const hash = module_attribute("builtins", "hash");
+  const bool of_address = call.callable == id || (call.callable == hash && is_equal_by_identity(call.args[0]));
+  if (of_address && result != nullptr && !is_constant_value(call.args[0]) &&
       (!existed(call.args[0]) || argument_path(call.args[0]) != nullptr ||
        argument_tensors_.count(call.args[0]) != 0)) {
-    addresses_.insert(result);
+    addresses_.emplace(result, call.args[0]);
     keep(PyRef::borrow(result));
   }
   if (what.self != nullptr && name == "__call__" && PyWeakref_CheckRef(what.self)) read_weakref(what.self, result);

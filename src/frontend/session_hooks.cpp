@@ -239,6 +239,9 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
   if (looks_into_grown(op) || indexes_by_any(*activation, op))
     return operate_natively(activation, op, *kind_of(op.kind), /*foreign=*/true, result);
+  if (op.kind == CRESSET_OP_COMPARE && (op.operation == Py_EQ || op.operation == Py_NE) && !is_tensor(op.operands[0]) &&
+      is_equal_by_identity(op.operands[0]) && is_equal_by_identity(op.operands[1]))
+    note_is(op.operands[0], op.operands[1]);
   if (PyObject* const instead = formatter_of(op)) return learn(instead), *result = instead, CRESSET_INSTEAD;
   if (PyRef value = of_scalars_and_texts(op)) {
     for (PyObject* operand : op.operands)
@@ -249,6 +252,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
   if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
     if (existed(op.operands[0]) && !is_constant_value(op.operands[1])) learn_keys(op.operands[0]);
+    if (is_tensor(op.operands[1])) note_member(op.operands[0], op.operands[1]);
   } else if (op.kind == CRESSET_OP_COMPARE || op.kind == CRESSET_OP_CONTAINS) {  // methods of the program compare items
     for (PyObject* operand : op.operands)
       if (is_container(operand)) read_deep(operand);
@@ -413,8 +417,12 @@ struct SessionHooks {
       session.read_whole(iterable);
     });
   }
-  static int read_contains(void* s, CressetActivation*, PyObject* container, PyObject* item, int) {
-    return guarded(s, [&](Session& session) { session.read_contains(container, item); });
+  static int read_contains(void* s, CressetActivation*, PyObject* container, PyObject* item, int found) {
+    return guarded(s, [&](Session& session) { session.read_contains(container, item, found != 0); });
+  }
+  static int read_is(void* s, CressetActivation*, PyObject* left, PyObject* right, int) {
+    if (left == Py_None || right == Py_None) return 0;
+    return guarded(s, [&](Session& session) { session.note_is(left, right); });
   }
   static int read_default(void* s, CressetActivation*, PyObject* function, Py_ssize_t, PyObject* keyword,
                           PyObject* value) {
@@ -533,6 +541,7 @@ PyRef Session::watched(const std::function<PyRef()>& run) {
   hooks.read_length = &SessionHooks::read_length;
   hooks.read_iterator = &SessionHooks::read_iterator;
   hooks.read_contains = &SessionHooks::read_contains;
+  hooks.read_is = &SessionHooks::read_is;
   hooks.read_default = &SessionHooks::read_default;
   hooks.read_next = &SessionHooks::read_next;
   hooks.before_write = &SessionHooks::before_write;

@@ -138,14 +138,73 @@ bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
     if (why != nullptr) *why = "expected a tensor that the program's state holds too";
     return false;
   }
-  if (containers_fit(leaves)) return true;
+  if (!lacks_absent(leaves, why)) return false;
+  if (!ended_ || (strangers_fit(leaves) && containers_fit(leaves))) return true;
   if (why != nullptr) *why = "expected an argument that the program's state holds too, or one that it does not hold";
   return false;
 }
 
 // What the program writes to one is seen in the other.
+bool StateFacts::lacks_absent(const CallLeaves& leaves, std::string* why) const {
+  for (const auto& [position, name] : absent_) {
+    PyObject* const dict = instance_dict(python_tensor(leaves.tensors[position]).get());
+    if (dict == nullptr || PyDict_GetItem(dict, name.get()) == nullptr) continue;
+    if (why != nullptr) *why = std::string("expected a tensor without attribute ") + utf8(name.get());
+    return false;
+  }
+  return true;
+}
+
+// Of objects that are equal to themselves alone: no code of the program's runs.
+static bool holds_object(PyObject* container, PyObject* object) {
+  if (PyDict_Check(container) || PyAnySet_Check(container)) {
+    const int has = PyDict_Check(container) ? PyDict_Contains(container, object) : PySet_Contains(container, object);
+    if (has < 0) PyErr_Clear();
+    return has != 0;
+  }
+  const PyRef items = items_of(container);
+  PyObject** const first = PySequence_Fast_ITEMS(items.get());
+  return std::find(first, first + PySequence_Fast_GET_SIZE(items.get()), object) !=
+         first + PySequence_Fast_GET_SIZE(items.get());
+}
+
+static bool holds_reference(PyObject* container, PyObject* object) {
+  const PyRef reference = PyRef::steal(PyWeakref_NewRef(object, nullptr));
+  if (!reference) PyErr_Clear();
+  return reference && holds_object(container, reference.get());
+}
+
+// Of each tensor and container, where it stands first among them.
+static std::vector<uint32_t> first_places(const CallLeaves& leaves) {
+  std::vector<const void*> all;
+  for (const at::Tensor& tensor : leaves.tensors) all.push_back(tensor.unsafeGetTensorImpl());
+  all.insert(all.end(), leaves.containers.begin(), leaves.containers.end());
+  ska::flat_hash_map<const void*, uint32_t> places;
+  std::vector<uint32_t> out;
+  for (const void* one : all) out.push_back(places.emplace(one, static_cast<uint32_t>(out.size())).first->second);
+  return out;
+}
+
+bool StateFacts::strangers_fit(const CallLeaves& leaves) const {
+  if (!places_.empty() && first_places(leaves) != places_) return false;
+  return std::none_of(strangers_.begin(), strangers_.end(), [&](const Stranger& s) {
+    if (!s.is_tensor && s.position >= leaves.containers.size()) return false;
+    const PyRef object =
+        s.is_tensor ? python_tensor(leaves.tensors[s.position]) : PyRef::borrow(leaves.containers[s.position]);
+    return s.by_reference ? holds_reference(s.container.get(), object.get())
+                          : holds_object(s.container.get(), object.get());
+  });
+}
+
+void StateFacts::stranger(PyObject* object, PyObject* container, bool by_reference) {
+  const auto leaf = leaf_of_.find(object);
+  const auto one = container_of_.find(object);
+  const bool is_leaf = leaf != leaf_of_.end();
+  if (is_leaf || one != container_of_.end())
+    strangers_.push_back({is_leaf, by_reference, is_leaf ? leaf->second : one->second, PyRef::borrow(container)});
+}
+
 bool StateFacts::containers_fit(const CallLeaves& leaves) const {
-  if (!ended_) return true;
   for (size_t i = 0; i < leaves.containers.size(); ++i) {
     PyObject* const tied = i < tied_containers_.size() ? tied_containers_[i].get() : nullptr;
     PyObject* const given = leaves.containers[i];
@@ -161,6 +220,7 @@ void StateFacts::pin_floats(const CallLeaves& leaves, uint64_t pinned, size_t& n
 void StateFacts::end_capture() {
   for (Input& input : inputs_) input.given = {};
   leaf_of_.clear();
+  first_places_.clear();
   container_of_.clear();
   if (std::exchange(ended_, true)) return;
   const auto add = [&](const PyRef& value) {
@@ -179,7 +239,15 @@ void StateFacts::end_capture() {
   for (const Member& fact : members_) add(fact.value);
 }
 
+void StateFacts::absent(PyObject* tensor, PyObject* name) {
+  const auto leaf = leaf_of_.find(tensor);
+  if (leaf == leaf_of_.end()) return;
+  const auto same = [&](const auto& known) { return known.first == leaf->second && known.second.get() == name; };
+  if (std::none_of(absent_.begin(), absent_.end(), same)) absent_.emplace_back(leaf->second, PyRef::borrow(name));
+}
+
 void StateFacts::know(const CallLeaves& leaves) {
+  first_places_ = first_places(leaves);
   for (size_t i = 0; i < leaves.tensors.size(); ++i)
     leaf_of_.emplace(python_tensor(leaves.tensors[i]).get(), i);  // the leaves keep it
   for (size_t i = 0; i < leaves.containers.size(); ++i) container_of_.emplace(leaves.containers[i], i);
@@ -194,7 +262,9 @@ void StateFacts::tie(PyObject* value) {
   for (Py_ssize_t i = 0; value != nullptr && PyTuple_CheckExact(value) && i < PyTuple_GET_SIZE(value); ++i)
     tie(PyTuple_GET_ITEM(value, i));
   const auto leaf = value != nullptr ? leaf_of_.find(value) : leaf_of_.end();
-  if (leaf != leaf_of_.end()) tied_leaves_.emplace_back(leaf->second, PyRef::borrow(value));
+  const auto is_known = [&](const auto& known) { return known.first == leaf->second; };
+  if (leaf != leaf_of_.end() && std::none_of(tied_leaves_.begin(), tied_leaves_.end(), is_known))
+    tied_leaves_.emplace_back(leaf->second, PyRef::borrow(value));
   const auto container = value != nullptr ? container_of_.find(value) : container_of_.end();
   if (container == container_of_.end()) return;
   tied_containers_.resize(std::max(tied_containers_.size(), container->second + 1));
@@ -251,7 +321,7 @@ bool StateFacts::collect_varied(const Varied& tell) const {
   };
   for (const Dict& fact : dicts_)
     for (const auto& [key, value] : fact.items)
-      if (is_constant_value(key.get())) look({{fact.dict, key}}, value.get());
+      if (is_constant_value(key.get()) || is_equal_by_identity(key.get())) look({{fact.dict, key}}, value.get());
   for (const List& fact : lists_) {
     if (!PyList_Check(fact.list.get()) && !is_deque(fact.list.get())) continue;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fact.contents.get()); ++i)
@@ -473,6 +543,8 @@ int StateFacts::visit(visitproc visit, void* arg) const {
     if (const int r = frontend::visit(input.spec, visit, arg)) return r;
   }
   for (const auto& [_, tensor] : tied_leaves_) Py_VISIT(tensor.get());
+  for (const auto& [_, name] : absent_) Py_VISIT(name.get());
+  for (const Stranger& stranger : strangers_) Py_VISIT(stranger.container.get());
   for (const PyRef& container : tied_containers_) Py_VISIT(container.get());
   for (const Member& fact : members_) {
     Py_VISIT(fact.owner.get());

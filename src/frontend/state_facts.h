@@ -48,6 +48,14 @@ class StateFacts {
   void end_capture();  // of which nothing is to be kept
   // While capturing: whether state holds this tensor among the call's own, which is this very one at later calls.
   bool is_tied(PyObject* tensor) const;
+  // One of the call's tensors, while capturing: those of later calls have no such attribute either.
+  void absent(PyObject* tensor, PyObject* name);
+  // Likewise of one of its tensors or containers: which object it is was asked. It is that very one at later calls; or
+  // none of those that a dictionary has for keys, or another container holds.
+  void same_object(PyObject* object) { tie(object); }
+  void stranger(PyObject* object, PyObject* container, bool by_reference);  // which holds weak references to them
+  // Two of them were told apart: at later calls those are one that were, and no others.
+  void all_different() { places_ = first_places_; }
   // The call's tensors and containers, once gathered: where state holds one of them, it must be that very one at later
   // calls; those that it does not hold must be none that facts speak of.
   void know(const CallLeaves& leaves);
@@ -119,6 +127,8 @@ class StateFacts {
   // A value that a fact ties to this very object.
   void tie(PyObject* value);
   bool containers_fit(const CallLeaves& leaves) const;
+  bool lacks_absent(const CallLeaves& leaves, std::string* why) const;
+  bool strangers_fit(const CallLeaves& leaves) const;
 
   std::vector<Input> inputs_;
   ska::flat_hash_map<PyObject*, size_t> leaf_of_;       // while capturing: tensor -> position among the call's
@@ -127,6 +137,15 @@ class StateFacts {
   ska::flat_hash_set<PyObject*> identities_;            // the objects that facts tie, once nothing is added
   bool ended_ = false;
   std::vector<std::pair<size_t, PyRef>> tied_leaves_;
+  std::vector<std::pair<size_t, PyRef>> absent_;  // of the call's tensors: what they must not have
+  struct Stranger {
+    bool is_tensor, by_reference;  // no tensor: a container
+    size_t position;
+    PyRef container;
+  };
+  std::vector<uint32_t> places_;        // where the call was given each of its objects first; empty: nobody asked
+  std::vector<uint32_t> first_places_;  // while capturing
+  std::vector<Stranger> strangers_;
   std::vector<Dict> dicts_;
   DictWatch watch_;  // of dicts_: all that most calls look at
   std::vector<List> lists_;

@@ -100,7 +100,6 @@ EAGERLY = {
     "stack_module_state",
     "typing_uses",
     "utils_fusion",
-    "weak_key_cache",
     "weak_value_tensor_table",
 }
 # What differs from eager today: program, and why.

@@ -15,8 +15,12 @@ from programs_changing_values import PROGRAMS as CHANGING
 from programs_control import PROGRAMS as CONTROL
 from programs_designs import PROGRAMS as DESIGNS
 from programs_everyday import PROGRAMS as EVERYDAY
+from programs_learning import PROGRAMS as LEARNING
 from programs_loops import PROGRAMS as LOOPS
+from programs_losses import PROGRAMS as LOSSES
 from programs_moving_state import PROGRAMS as MOVING
+from programs_perception import PROGRAMS as PERCEPTION
+from programs_registries import PROGRAMS as REGISTRIES
 from programs_research import PROGRAMS as RESEARCH
 from programs_scripts import PROGRAMS as SCRIPTS
 from programs_whole import PROGRAMS as WHOLE
@@ -34,6 +38,10 @@ PROGRAMS = {
     **CHANGING,
     **RESEARCH,
     **LOOPS,
+    **LEARNING,
+    **LOSSES,
+    **PERCEPTION,
+    **REGISTRIES,
 }
 
 

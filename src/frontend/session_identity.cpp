@@ -1,0 +1,100 @@
+// Which object it is that the call was given. Tensors, containers and objects among the arguments are held to what they
+// are like; where a program asks which one it has (it is a key, a member of a set, compared by `is` or by its address),
+// later calls are held to that as well.
+#include <string_view>
+
+#include "frontend/c_functions.h"
+#include "frontend/py_objects.h"
+#include "frontend/session.h"
+#include "frontend/set_aside.h"
+#include "frontend/special_cases.h"
+#include "frontend/transforms.h"
+
+namespace cresset::frontend {
+
+// A key that a container was asked for, and whether it has it.
+void Session::note_key(PyObject* container, PyObject* key, bool found) {
+  if (key == nullptr || PyUnicode_CheckExact(key)) return;
+  const bool by_reference = PyWeakref_CheckRef(key);
+  if (by_reference) key = PyWeakref_GET_OBJECT(key);
+  const bool holds_others = argument_path(container) != nullptr && !PyDict_Check(container);  // at each call
+  if (!existed(container) || holds_others) {
+    if (is_argument(key) && is_equal_by_identity(key)) facts_->all_different();
+    return;
+  }
+  if (PyTuple_CheckExact(key)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) note_key(container, PyTuple_GET_ITEM(key, i), true);
+  } else if (const auto number = addresses_.find(key); number != addresses_.end()) {
+    facts_->same_object(number->second);
+  } else if (is_equal_by_identity(key)) {
+    found ? facts_->same_object(key) : facts_->stranger(key, container, by_reference);
+  }
+}
+
+// Of those that are held to what they are like.
+bool Session::is_argument(PyObject* object) const {
+  return argument_tensors_.count(object) != 0 || argument_paths_.count(object) != 0;
+}
+
+// Methods of C's that look for what they are given. Others tell of the key that they read.
+void Session::note_keys(const CCall& what, const CressetCall& call) {
+  if (what.self == nullptr || what.first >= static_cast<size_t>(call.nargs)) return;
+  PyObject* const key = call.args[what.first];
+  const std::string_view name = what.name;
+  if (!existed(what.self)) return is_equal_by_identity(key) ? note_key(what.self, key, true) : void();
+  // Which may compare the key with those that are there.
+  if (PyDict_Check(what.self) && existed(what.self) && !is_constant_value(key)) learn_keys(what.self);
+  if (name == "__contains__" && PyAnySet_Check(what.self) && is_equal_by_identity(key))
+    return note_member(what.self, key);
+  for (const char* const one :
+       {"setdefault", "pop", "discard", "remove", "index", "count", "__setitem__", "__delitem__"})
+    if (name == one) return note_key(what.self, key, true);
+}
+
+// Two objects, compared by `is`: of one that state holds, the fact that led to it says which it is.
+void Session::note_is(PyObject* left, PyObject* right) {
+  if (left == right) {  // or the guard of another argument
+    if (argument_path(left) != nullptr && seen_.count({left, Py_Ellipsis}) != 0) facts_->same_object(left);
+    return;
+  }
+  if (is_argument(left) && is_argument(right)) return facts_->all_different();
+  for (auto [one, other] : {std::pair(left, right), std::pair(right, left)})
+    if (is_argument(one) && Py_TYPE(one) == Py_TYPE(other) && existed(other) && !is_constant_value(other))
+      facts_->stranger(one, checked(PyTuple_Pack(1, other)).get(), /*by_reference=*/false);
+}
+
+// A dictionary or a set, asked by C code alone.
+void Session::note_member(PyObject* container, PyObject* key) {
+  if (!existed(container) && !is_argument(key)) return;
+  const NotEvaluated own_business;
+  const int has = PyAnySet_Check(container) ? PySet_Contains(container, key) : PyDict_Contains(container, key);
+  if (has < 0) return PyErr_Clear();
+  note_key(container, key, has == 1);
+}
+
+// ---- What each call's tensors have for themselves
+
+// Each call's tensor has attributes of its own: no fact speaks of them, but of those that it has not.
+void Session::read_of_tensor(PyObject* tensor, PyObject* name) {
+  if (argument_tensors_.count(tensor) == 0) return read_instance(tensor, name, nullptr);
+  PyObject* dict = instance_dict(tensor);
+  if (dict != nullptr && PyDict_Contains(dict, name) == 1)
+    return refuse(std::string("reads attribute ") + utf8(name) + " of a tensor among the arguments");
+  facts_->absent(tensor, name);
+}
+
+// The .data of a tensor that the call did not make: an alias of its memory, which no operator would tell of.
+bool Session::asks_for_data(const CressetAttributeRead& read) const {
+  return read.place == CRESSET_AT_GETSET && is_plain_tensor(read.owner) && !is_own_tensor(read.owner) &&
+         PyUnicode_CompareWithASCIIString(read.name, "data") == 0 && !inside_transform() && !operators_call_python();
+}
+
+bool Session::is_of_this_call(PyObject* tensor, PyObject* name) const {
+  if (argument_tensors_.count(tensor) == 0 || facts_->is_tied(tensor) || !is_plain_tensor(tensor)) return false;
+  for (const char* const any : {"grad", "__dict__"})
+    if (PyUnicode_CompareWithASCIIString(name, any) == 0) return true;
+  PyObject* const dict = instance_dict(tensor);
+  return dict != nullptr && PyDict_Contains(dict, name) == 1;
+}
+
+}  // namespace cresset::frontend

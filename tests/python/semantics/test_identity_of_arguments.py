@@ -1,0 +1,285 @@
+"""Which object an argument is: arguments are held to what they are like, and to what they are where a program asks that."""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+
+import pytest
+import torch
+from torch import nn
+
+import cresset
+
+
+class Plain:
+    def __init__(self, value):
+        self.value = value
+
+
+@dataclasses.dataclass(eq=False)
+class Record:
+    value: torch.Tensor
+    n: int = 0
+
+
+KINDS = {
+    "tensor": lambda i: torch.ones(2) * i,
+    "parameter": lambda i: nn.Parameter(torch.ones(2) * i),
+    "object": lambda i: Plain(i + 0.5),
+    "record": lambda i: Record(torch.ones(2) * i),
+}
+
+
+class World:
+    def __init__(self, kind):
+        self.things = [KINDS[kind](i) for i in range(4)]
+        self.values = {self.things[0]: torch.tensor(5.0), self.things[1]: torch.tensor(7.0)}
+        self.by_pair = {(self.things[0], "m"): 2.0, (self.things[1], "m"): 3.0}
+        self.members = {self.things[0]}
+        self.listed = [self.things[0], self.things[2]]
+        self.marked = weakref.WeakSet() if kind in ("object", "record") else set()
+        self.marked.add(self.things[1])
+        self.counts, self.hashes = {}, {}
+
+
+def item(w, p, x):
+    return x + w.values[p]
+
+
+def got(w, p, x):
+    return x + w.values.get(p, torch.tensor(0.5))
+
+
+def in_keys(w, p, x):
+    return x * 2 if p in w.values else x
+
+
+def not_in_set(w, p, x):
+    return x * 2 if p not in w.members else x
+
+
+def in_weak_set(w, p, x):
+    return x * 2 if p in w.marked else x
+
+
+def by_is(w, p, x):
+    return x * 2 if any(p is q for q in w.listed) else x
+
+
+def is_first(w, p, x):
+    return x * 2 if p is w.listed[0] else x
+
+
+def equal_to_one(w, p, x):
+    return x * 2 if isinstance(p, (Plain, Record)) and p == w.listed[1] else x
+
+
+def of_pair(w, p, x):
+    return x * w.by_pair.get((p, "m"), 1.0)
+
+
+def by_hash(w, p, x):
+    w.hashes.setdefault(hash(p), x.sum())
+    return x * w.hashes[hash(p)]
+
+
+def by_address(w, p, x):
+    if id(p) not in w.hashes:
+        w.hashes[id(p)] = x.sum()
+    return x * w.hashes[id(p)]
+
+
+def set_default(w, p, x):
+    return x * w.values.setdefault(p, torch.tensor(9.0))
+
+
+def stored(w, p, x):
+    w.values[p] = x.sum()
+    return x
+
+
+def counted(w, p, x):
+    w.counts[p] = w.counts.get(p, 0) + 1
+    return x * w.counts[p]
+
+
+def taken_out(w, p, x):
+    return x * w.values.pop(p, torch.tensor(0.25))
+
+
+def deleted(w, p, x):
+    if p in w.values:
+        del w.values[p]
+    return x * len(w.values)
+
+
+def discarded(w, p, x):
+    w.members.discard(p)
+    return x * len(w.members)
+
+
+def place_in_list(w, p, x):
+    return x * next(k for k, q in enumerate(w.things) if q is p)
+
+
+PROGRAMS = [
+    item,
+    got,
+    in_keys,
+    not_in_set,
+    in_weak_set,
+    by_is,
+    is_first,
+    equal_to_one,
+    of_pair,
+    by_hash,
+    by_address,
+    set_default,
+    stored,
+    counted,
+    taken_out,
+    deleted,
+    discarded,
+    place_in_list,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_as_in_eager(program, kind):
+    def run(compiled):
+        w, seen = World(kind), []
+        f = compiled(lambda p, x: program(w, p, x))
+        for i in range(11):
+            p = w.things[(0, 1, 2, 0, 3, 1, 1, 2, 0, 3, 3)[i]]
+            try:
+                out = f(p, torch.arange(2.0) + i).tolist()
+            except KeyError:
+                out = "no such key"
+            at = {id(t): i for i, t in enumerate(w.things)}
+            values = {at[id(k)]: float(v) for k, v in w.values.items()}
+            counts = {at[id(k)]: v for k, v in w.counts.items()}
+            seen.append((out, values, counts, sorted(at[id(m)] for m in w.members)))
+        return seen
+
+    expected = run(lambda f: f)
+    cresset.reset()
+    assert run(cresset.compile) == expected
+
+
+def test_other_objects_are_one_program():
+    """That a fresh one is none of those that are known is no question of which one it is."""
+    known = {torch.ones(2): 1.0}
+    first = torch.ones(2)
+
+    @cresset.compile
+    def f(x):
+        if x in known or x is first:
+            return x * 5
+        return x * 2
+
+    for i in range(5):
+        assert f(torch.ones(2) * i).tolist() == [2.0 * i] * 2
+    assert cresset.stats()["graphs"] == 1
+    assert f(first).tolist() == [5.0, 5.0]
+    assert f(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert f(next(iter(known))).tolist() == [5.0, 5.0]
+
+
+def test_arguments_that_are_told_apart():
+    def both(p, q, x):
+        return x * 2 if p is q else x
+
+    def listed(things, p, x):
+        return x * sum(1 for t in things if t is p)
+
+    def seen(p, q, x):
+        known = set()
+        for one in (p, q):
+            if one in known:
+                x = x * 3
+            known.add(one)
+        return x
+
+    def in_given(p, q, x):
+        return x * {p: 2.0}.get(q, 5.0)
+
+    def equal(things, p, x):
+        return x * 2 if not isinstance(p, torch.Tensor) and p == things[0] else x
+
+    def run(compiled, kind):
+        things, out = [KINDS[kind](i) for i in range(4)], []
+        fs = [compiled(f) for f in (both, seen, in_given)]
+        in_list, equals = compiled(listed), compiled(equal)
+        for i in range(12):
+            p, q = things[i % 3], things[(i // 2) % 4]
+            out += [f(p, q, torch.ones(2)).tolist() for f in fs]
+            out += [f(things[1:3], p, torch.ones(2)).tolist() for f in (in_list, equals)]
+        return out
+
+    for kind in KINDS:
+        cresset.reset()
+        assert run(cresset.compile, kind) == run(lambda f: f, kind), kind
+
+
+def test_tensors_that_state_exchanges():
+    """An attribute, a gradient, and which one it is: of the tensor that lies there now."""
+
+    def run(compiled):
+        w, out = World("tensor"), []
+        w.now = w.things[0]
+        leaf = [torch.ones(2, requires_grad=True) for _ in range(3)]
+        w.leaf = leaf[0]
+        fs = [
+            compiled(lambda x: x * getattr(w.now, "gain", 1.0)),
+            compiled(lambda x: x * w.values.get(w.now, 3.0)),
+            compiled(lambda x: x if w.leaf.grad is None else x + w.leaf.grad),
+        ]
+        for i in range(12):
+            w.now, w.leaf = w.things[i % 4], leaf[i % 3]
+            if i % 5 == 2:
+                w.now.gain = 2.0 + i
+                w.leaf.grad = torch.ones(2) * i
+            out.append([f(torch.ones(2)).tolist() for f in fs])
+        return out
+
+    expected = run(lambda f: f)
+    cresset.reset()
+    assert run(cresset.compile) == expected
+
+
+def test_frozen_records_as_keys():
+    @dataclasses.dataclass(frozen=True)
+    class Key:
+        n: int
+        name: str
+
+    table = {Key(0, "q"): 5.0, Key(1, "q"): 7.0}
+    f = cresset.compile(lambda key, x: x * table.get(key, 1.0))
+    for i in range(9):
+        assert f(Key(i % 3, "q"), torch.ones(2)).tolist() == [(5.0, 7.0, 1.0)[i % 3]] * 2
+    assert cresset.stats()["eager_calls"] == 0, cresset.stats()["graph_break_reasons"]
+
+
+@pytest.mark.parametrize("ask", ["hasattr", "getattr", "direct"])
+def test_attributes_that_only_some_tensors_have(ask):
+    asks = {
+        "hasattr": lambda x: x * 2 if hasattr(x, "flag") else x,
+        "getattr": lambda x: x * getattr(x, "flag", 1.0),
+        "direct": lambda x: x * x.flag if "flag" in vars(x) else x,
+    }
+
+    def run(compiled):
+        f, seen = compiled(asks[ask]), []
+        for i in range(9):
+            x = torch.ones(2) * i
+            if i % 3 == 2:
+                x.flag = 3.0 + i
+            seen.append(f(x).tolist())
+        return seen
+
+    expected = run(lambda f: f)
+    cresset.reset()
+    assert run(cresset.compile) == expected
+    assert cresset.stats()["eager_calls"] == 0, cresset.stats()["graph_break_reasons"]
