@@ -4,6 +4,7 @@
 #include "bridge/capture.h"
 #include "bridge/dtypes.h"
 #include "bridge/gradients.h"
+#include "bridge/rebase.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
 
@@ -176,8 +177,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
       std::any_of(own_leaves_.begin(), own_leaves_.end(), [&](const at::Tensor& t) { return t.is_same(output); });
   spec.plain = plain_.contains(output.unsafeGetTensorImpl());
   spec.unrecorded = !spec.detached && gradient_node(output) == nullptr;
-  spec.one_of_several = of_autograd != nullptr && of_autograd->has_bw_view() &&
-                        of_autograd->get_creation_meta() == torch::autograd::CreationMeta::MULTI_OUTPUT_NODE;
+  spec.one_of_several = is_one_of_several(output);
   if (const auto known = of_written_.find(output.unsafeGetTensorImpl()); known != of_written_.end())
     spec.detached = known->second.detached, spec.unrecorded = known->second.unrecorded;
   const bool recorded = storage.home == OutputSpec::Kind::GraphOutput || (!spec.detached && !spec.unrecorded);

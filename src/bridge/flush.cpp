@@ -196,7 +196,8 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
     const bool is_leaf =
         std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& t) { return t.is_same(trace[i]); });
     tensor->settle(real[i]);
-    if (real[i].requires_grad() && gradient_node(real[i]) != nullptr) {  // of compiled code
+    if (real[i].requires_grad() &&
+        (gradient_node(real[i]) != nullptr || is_unrecorded_view(real[i]))) {  // of compiled code
       tensor->take_history(real[i]);
       if (!real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
     } else if (is_leaf && real[i].requires_grad()) {

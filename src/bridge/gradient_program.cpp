@@ -328,10 +328,19 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
         return code->run(std::move(tangents), layouts, values);
       },
       std::move(recorded));
-  for (const std::optional<uint32_t>& root : shared_roots_)
-    for (size_t i = 0; root && i < results.size(); ++i)
-      if (views.spec(i).kind == OutputSpec::Kind::GraphOutput && views.spec(i).position == *root)
-        results[i] = views.recorded(i, outputs[*root], symbols);
+  // Views were made below autograd, so that a root that is one by itself is none to it. Others are, of roots with their
+  // history, and of what has none yet: a later write may give it one.
+  c10::SmallVector<uint32_t, 8> alone;
+  for (size_t i = 0; i < backward_->roots.size(); ++i)
+    if (backward_->roots[i].home == OutputSpec::Kind::GraphOutput && !shared_roots_[i])
+      alone.push_back(views.spec(backward_->roots[i].position).position);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const OutputSpec& spec = views.spec(i);
+    if (spec.kind != OutputSpec::Kind::GraphOutput || spec.leaf) continue;
+    if (std::find(alone.begin(), alone.end(), spec.position) != alone.end()) continue;
+    const bool is_shared = std::find(shared_roots_.begin(), shared_roots_.end(), spec.position) != shared_roots_.end();
+    if (is_shared || spec.is_view) results[i] = views.recorded(i, outputs[spec.position], symbols);
+  }
   for (const Backward::Place& place : written)
     for (size_t i = 0; i < results.size(); ++i)
       if (const OutputSpec& spec = views.spec(i); spec.is_view && place == Backward::Place{spec.kind, spec.position})

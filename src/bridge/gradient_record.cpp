@@ -462,6 +462,8 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   if (roots.empty()) return {};
   for (Leaves::Leaf& leaf : leaves.all)
     if (!leaf.edge.is_valid()) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
+  // A view made where nothing was recorded counts as wanting gradients, and there is nowhere that they would go.
+  std::erase_if(leaves.all, [](const Leaves::Leaf& leaf) { return !leaf.edge.is_valid(); });
   std::vector<Node*> python;
   if (why = obstacle_to_gradients(roots, leaves, python); !why.empty()) return because(why);
 
@@ -491,6 +493,7 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
     for (const at::Tensor& t : *list)
       if (const TraceTensor* trace = TraceTensor::from(t);
           trace != nullptr && trace == t.unsafeGetTensorImpl() && storages.contains(trace->storage_id().index)) {
+        if (is_unrecorded_view(t)) of_written_[t.unsafeGetTensorImpl()] = {.detached = false, .unrecorded = true};
         t.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
       }
   for (const at::Tensor& root : roots) roots_.push_back(TraceTensor::from(root)->storage_id());

@@ -35,6 +35,12 @@ class History {
 // A view, of which autograd tells its base.
 bool is_recorded_view(const at::Tensor& tensor);
 
+// A view of an operator that gives several, which autograd does not let be written.
+bool is_one_of_several(const at::Tensor& tensor);
+
+// A view of what wants gradients, made where nothing was recorded.
+bool is_unrecorded_view(const at::Tensor& tensor);
+
 // Whether autograd lets a tensor be written in place, when gradients of what is written are wanted.
 bool may_rebase(const at::Tensor& tensor);
 

@@ -58,6 +58,7 @@ at::Tensor ResultViews::recorded(size_t i, const at::Tensor& base, const int64_t
   const at::Tensor whole = views_[i].spec.plain ? base.detach() : base;
   if (!views_[i].spec.is_view) return whole;
   const AboveAutograd recording;
+  const at::AutoGradMode mode(!views_[i].spec.unrecorded);
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   geometry_.run(symbols, geometry.data());
   return view(views_[i], whole, geometry.data());

@@ -443,3 +443,70 @@ def test_saved_versions_of_the_first_call(inside):
                 h.add_(1)
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.sum().backward()
+
+
+def a_view_of_zeros(w, x):
+    out = torch.zeros(x.shape[0], w.shape[1])
+    rows = out.t()
+    h = x @ w
+    brk(h)
+    out.add_(h)
+    return rows, h
+
+
+def a_view_of_zeros_written(w, x):
+    out = torch.zeros(x.shape[0], w.shape[1])
+    rows = out[1:]
+    h = x @ w
+    brk(h)
+    rows.mul_(2).add_(h[1:])
+    return out, rows
+
+
+def a_view_without_record(w, x):
+    h = x @ w
+    with torch.no_grad():
+        v = h[1:]
+    brk(h)
+    return v, h.sin()
+
+
+@pytest.mark.parametrize("f", [a_view_of_zeros, a_view_of_zeros_written, a_view_without_record])
+def test_views(f):
+    compare(f, cresset.compile(f))
+
+
+def test_unrecorded_view_beside_its_base():
+    """Nothing flows through it."""
+
+    def f(w, x):
+        h = x @ w
+        with torch.no_grad():
+            v = h[1:]
+        return v, h
+
+    compare(f, cresset.compile(f))
+
+
+def test_sparse_embedding():
+    """Its gradient is autograd's to make; what is around it is compiled."""
+
+    def make():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Embedding(12, 8, sparse=True), nn.Flatten(), nn.Linear(24, 4), nn.Tanh())
+
+    model, other = make(), make()
+    compiled = cresset.compile(other)
+    before = cresset.stats()
+    for call in range(4):
+        x = torch.randint(0, 12, (4 + call, 3))
+        expected, got = model(x), compiled(x)
+        torch.testing.assert_close(got, expected)
+        for m, y in ((model, expected), (other, got)):
+            m.zero_grad()
+            y.sum().backward()
+        assert other[0].weight.grad.is_sparse
+        torch.testing.assert_close(other[0].weight.grad.to_dense(), model[0].weight.grad.to_dense())
+        torch.testing.assert_close(other[2].weight.grad, model[2].weight.grad)
+    after = cresset.stats()
+    assert after["eager_calls"] == before["eager_calls"] and after["graphs"] - before["graphs"] <= 4

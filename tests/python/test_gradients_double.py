@@ -60,9 +60,17 @@ def compare(make, loss_of, compiled_of, calls=4, passes=None):
         assert cresset.stats()["recorded_backward_passes"] - before == passes
 
 
+def compiled_model(loss_of):
+    def make(module):
+        module.forward = cresset.compile(module.forward)
+        return lambda x: loss_of(module, x)
+
+    return make
+
+
 @pytest.mark.parametrize("make", [network, Broken, lambda: network(dropout=0.4)], ids=["network", "pieces", "dropout"])
 def test_penalty_of_a_compiled_model(make):
-    compare(make, penalty, lambda m: lambda x, c=cresset.compile(m): penalty(c, x))
+    compare(make, penalty, compiled_model(penalty))
 
 
 def test_penalty_in_a_compiled_step():
@@ -74,11 +82,12 @@ def test_penalty_in_a_compiled_step():
         gradient.mean().item()
         return out.mean() + ((gradient.norm(2, dim=1) - 1) ** 2).mean()
 
-    compare(Broken, with_breaks, lambda m: lambda x, c=cresset.compile(with_breaks): c(m, x))
+    compiled = cresset.compile(with_breaks)
+    compare(Broken, with_breaks, lambda m: lambda x: compiled(m, x))
 
 
 def test_counted():
-    compare(network, penalty, lambda m: lambda x, c=cresset.compile(m): penalty(c, x), calls=3, passes=3)
+    compare(network, penalty, compiled_model(penalty), calls=3, passes=3)
 
 
 def test_several_results():
@@ -96,17 +105,7 @@ def test_several_results():
         gradients = torch.autograd.grad(a.sum(), list(m.body.parameters()), create_graph=True)
         return sum(g.pow(2).sum() for g in gradients) + b.pow(2).sum()
 
-    compare(Two, loss_of, lambda m: lambda x, c=cresset.compile(m): loss_of_compiled(loss_of, m, c, x))
-
-
-def loss_of_compiled(loss_of, module, compiled, x):
-    class Same:
-        body = module.body
-
-        def __call__(self, x):
-            return compiled(x)
-
-    return loss_of(Same(), x)
+    compare(Two, loss_of, compiled_model(loss_of))
 
 
 def test_hessian_vector_product():
