@@ -195,11 +195,12 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
     const std::vector<at::Tensor>& leaves = tensor->capture().own_leaves_;
     const bool is_leaf =
         std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& t) { return t.is_same(trace[i]); });
+    const bool is_callers = tensor->capture().is_callers(*tensor);  // a stand-in: views are of the tensor itself
     tensor->settle(real[i]);
     if (real[i].requires_grad() &&
         (gradient_node(real[i]) != nullptr || is_unrecorded_view(real[i]))) {  // of compiled code
       tensor->take_history(real[i]);
-      if (!real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
+      if (!is_callers && !real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
     } else if (is_leaf && real[i].requires_grad()) {
       take_place_of(real[i], trace[i]);
     } else {

@@ -471,7 +471,19 @@ def a_view_without_record(w, x):
     return v, h.sin()
 
 
-@pytest.mark.parametrize("f", [a_view_of_zeros, a_view_of_zeros_written, a_view_without_record])
+def a_view_written_after_its_base(w, x):
+    h = x @ w
+    brk(h)
+    v = h.view(-1)
+    h[0] += w.mean()
+    brk(h)
+    v.mul_(2)
+    return h, v
+
+
+@pytest.mark.parametrize(
+    "f", [a_view_of_zeros, a_view_of_zeros_written, a_view_without_record, a_view_written_after_its_base]
+)
 def test_views(f):
     compare(f, cresset.compile(f))
 
@@ -510,3 +522,22 @@ def test_sparse_embedding():
         torch.testing.assert_close(other[2].weight.grad, model[2].weight.grad)
     after = cresset.stats()
     assert after["eager_calls"] == before["eager_calls"] and after["graphs"] - before["graphs"] <= 4
+
+
+def test_view_of_an_argument_is_a_view_of_it():
+    """In the first call, too: what is written through it, the argument knows."""
+
+    def f(h):
+        return h[1:]
+
+    compiled = cresset.compile(f)
+    for n in (3, 4, 5):
+        w = torch.randn(5, 4, requires_grad=True)
+        h = torch.randn(n, 5) @ w
+        v = compiled(h)
+        v.mul_(2)
+        assert v._base is h
+        (gradient,) = torch.autograd.grad(h[1:].sum(), h, retain_graph=True)
+        torch.testing.assert_close(gradient[1:], torch.ones_like(v))
+        h.sum().backward()
+        assert "CopySlices" in h.grad_fn.name()
