@@ -455,6 +455,7 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   if (!why.empty()) return because(why);
   for (size_t i = 0; i < own_leaves_.size(); ++i) {
     const Edge edge = torch::autograd::impl::gradient_edge(own_leaves_[i]);
+    if (!edge.is_valid()) continue;  // a view made where nothing was recorded
     if (has_hooks(*edge.function)) return because("a result is a leaf that the call made, with hooks");
     leaves.all.push_back({own_leaves_[i], {}, {OutputSpec::Kind::GraphOutput, static_cast<uint32_t>(i)}, false});
   }

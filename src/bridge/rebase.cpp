@@ -83,6 +83,14 @@ bool may_rebase(const at::Tensor& tensor) {
          !(base.is_leaf() && base.requires_grad());
 }
 
+void refresh_history(const at::Tensor& view) {
+  if (!is_recorded_view(view)) return;
+  try {
+    view.grad_fn();
+  } catch (const c10::Error&) {  // autograd refuses to say: whoever asks is told
+  }
+}
+
 void forget_history(const at::Tensor& view) {
   auto* meta = torch::autograd::impl::get_view_autograd_meta(view);
   meta->grad_fn_ = nullptr;

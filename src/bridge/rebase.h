@@ -47,6 +47,10 @@ bool may_rebase(const at::Tensor& tensor);
 // After a write: the tensor is what the node computed, its result `input_nr`.
 void rebase(const at::Tensor& written, NodePtr node, uint32_t input_nr);
 
+// A view whose base was written learns its history when it is asked: now, while nobody in a capture has sizes that are
+// symbols.
+void refresh_history(const at::Tensor& view);
+
 // A view has no history of its own until it is asked for: it follows from that of its base.
 void forget_history(const at::Tensor& view);
 

@@ -94,8 +94,8 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
       out.push_back(view(v, base, geometry.data()));
     } else if (!fresh && v.spec.detached && base.requires_grad()) {
       out.push_back(view(v, base.detach(), geometry.data()));
-    } else if (!fresh && v.spec.unrecorded) {
-      const at::NoGradGuard none;
+    } else if (!fresh) {  // the mode is that in which the piece began
+      const at::AutoGradMode mode(!v.spec.unrecorded);
       out.push_back(view(v, base, geometry.data()));
     } else {
       out.push_back(view(v, base, geometry.data()));

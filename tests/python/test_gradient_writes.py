@@ -541,3 +541,49 @@ def test_view_of_an_argument_is_a_view_of_it():
         torch.testing.assert_close(gradient[1:], torch.ones_like(v))
         h.sum().backward()
         assert "CopySlices" in h.grad_fn.name()
+
+
+def in_the_middle_of_no_grad(w, x):
+    """The piece begins where nothing is recorded."""
+    h = x @ w
+    with torch.no_grad():
+        brk(h)
+    v = h.t()
+    return v, h
+
+
+def stale_view(w, x):
+    h = x @ w
+    v = h[:, 0]
+    brk(h)
+    h.add_(1)
+    rows = h.t()
+    brk(h)
+    return v, h, rows
+
+
+def only_an_unrecorded_view(w, x):
+    h = x @ w
+    brk(h)
+    with torch.no_grad():
+        v = (h * h).sin()[1:]
+    return v, h
+
+
+@pytest.mark.parametrize("f", [in_the_middle_of_no_grad, stale_view, only_an_unrecorded_view])
+def test_views_and_modes(f):
+    compare(f, cresset.compile(f))
+
+
+def test_unrecorded_view_alone():
+    def f(w, x):
+        h = (x @ w).sin()
+        with torch.no_grad():
+            return h[1:]
+
+    compiled = cresset.compile(f)
+    for n in (3, 4, 5):
+        w, x = torch.randn(5, 4, requires_grad=True), torch.randn(n, 5)
+        expected, got = f(w, x), compiled(w, x)
+        torch.testing.assert_close(got, expected)
+        assert got.grad_fn is None and expected.grad_fn is None
