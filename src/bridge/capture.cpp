@@ -13,6 +13,7 @@
 #include "bridge/gradients.h"
 #include "bridge/masked_assignment.h"
 #include "bridge/op_entry.h"
+#include "bridge/rebase.h"
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
@@ -238,6 +239,7 @@ at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, Out
   storage.real = real;
   storage.required_grad = real.requires_grad();
   storage.gradient_node = gradient_node(real);
+  storage.history = History::of(real);
   if (memory != nullptr) {
     auto [it, fresh] = storage_of_memory_.try_emplace(memory, id);
     if (!fresh) {

@@ -30,6 +30,8 @@ struct Node;
 
 namespace cresset::bridge {
 
+class History;  // rebase.h
+
 // Capture cannot go on: what was asked needs data, or has no place in a graph. The kernel that meets it flushes, and
 // runs its operator natively.
 class CaptureAbort : public c10::Error {
@@ -255,8 +257,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
     at::Tensor real;             // the input or constant
     bool ambiguous = false;      // shares memory with another input in a way that is not modelled: must not be written
     bool required_grad = false;  // when it was met,
-    const void* gradient_node = nullptr;  // and the node that it was a result of
-    int64_t real_offset = 0;              // storage offset of the real base
+    const void* gradient_node = nullptr;     // and the node that it was a result of
+    std::shared_ptr<const History> history;  // and where its gradients went
+    bool is_root = false;                    // it is written, and a root of the backward pass
+    int64_t real_offset = 0;                 // storage offset of the real base
   };
   struct PossibleView {
     uint32_t copy, source;  // storages
@@ -336,6 +340,14 @@ class Capture : public std::enable_shared_from_this<Capture> {
   ForwardLines forward_lines_;
   std::vector<StorageId> roots_;  // no tensors: a base that only results are views of lives no longer than they do
   void leave_to_autograd(const std::vector<torch::autograd::Node*>& python);
+  bool find_written(std::vector<at::Tensor>& written);
+  std::string obstacle_to_histories(const std::vector<at::Tensor>& results) const;
+  void settle_histories(const std::vector<at::Tensor>& results);
+  bool is_view_of_written(const at::Tensor& result) const;
+  struct OfWritten {
+    bool detached, unrecorded;
+  };
+  std::unordered_map<const c10::TensorImpl*, OfWritten> of_written_;  // results that are views of such storages
   void note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results);
   std::vector<at::Tensor> own_leaves_;                // results of which gradients are wanted
   std::unordered_set<const c10::TensorImpl*> plain_;  // results that lie in a root's memory, and want no gradients

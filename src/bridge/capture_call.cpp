@@ -10,7 +10,17 @@ using graph::ValueId;
 
 thread_local constinit const OpEntry* CaptureCall::current_op_ = nullptr;
 
+// A sparse gradient is autograd's to make: such an operator is done natively, between two pieces.
+void CaptureCall::require_dense_gradients() {
+  if (!entry_.sparse_argument || !c10::GradMode::is_enabled()) return;
+  const c10::IValue& sparse = argument(*entry_.sparse_argument);
+  const c10::IValue& weight = argument(0);
+  if (sparse.isBool() && sparse.toBool() && weight.isTensor() && weight.toTensor().requires_grad())
+    abort_capture(entry_.name + " with a sparse gradient");
+}
+
 void CaptureCall::run() {
+  require_dense_gradients();
   if (scalar_is_tensor()) return;
   switch (entry_.op_class) {
     case OpEntry::Class::Functional:

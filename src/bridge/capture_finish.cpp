@@ -4,6 +4,7 @@
 #include "bridge/capture.h"
 #include "bridge/dtypes.h"
 #include "bridge/gradients.h"
+#include "bridge/rebase.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
 
@@ -155,7 +156,11 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
     if (fresh) graph_->outputs.push_back(storage.value);
     spec.position = it->second;
   }
-  const graph::TensorType& base = graph_->type(storage.value);
+  // What is written to the caller's tensor lies as that does, whatever layout was computed.
+  const graph::TensorType& base =
+      graph_->type(storage.home == OutputSpec::Kind::GraphOutput ? storage.value
+                   : storage.home == OutputSpec::Kind::Input     ? graph_->inputs[storage.position]
+                                                                 : graph_->constants[storage.position]);
   spec.dtype = trace.type().dtype;
   spec.sizes = trace.type().sizes;
   spec.strides = view ? view->strides : trace.type().strides;
@@ -172,6 +177,9 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
       std::any_of(own_leaves_.begin(), own_leaves_.end(), [&](const at::Tensor& t) { return t.is_same(output); });
   spec.plain = plain_.contains(output.unsafeGetTensorImpl());
   spec.unrecorded = !spec.detached && gradient_node(output) == nullptr;
+  spec.one_of_several = is_one_of_several(output);
+  if (const auto known = of_written_.find(output.unsafeGetTensorImpl()); known != of_written_.end())
+    spec.detached = known->second.detached, spec.unrecorded = known->second.unrecorded;
   const bool recorded = storage.home == OutputSpec::Kind::GraphOutput || (!spec.detached && !spec.unrecorded);
   if (!view && recorded && trace.chain() != nullptr) spec.within = trace.chain()->within;
   spec.conjugated = lazy.conjugated;

@@ -48,6 +48,7 @@ struct OutputSpec {
   bool conjugated = false, negated = false;  // when its elements are read
   bool detached = false;                     // to autograd it is no view of what requires gradients
   bool unrecorded = false;                   // it is one, made where nothing was recorded
+  bool one_of_several = false;               // of an operator that gives several views: none of them may be written
   bool plain = false;                        // of what has gradients: an alias without (y.detach() beside y)
   bool leaf = false;                         // gradients are wanted of it, and it begins there: the call made it
 
@@ -91,17 +92,18 @@ struct DataDependentCall {
 // What computes the gradients of results that leave the call (gradients.h). It mentions any values of the graph, and
 // the gradients of the results it is given.
 struct Backward {
-  struct Leaf {
-    OutputSpec::Kind home;  // Input or Constant
+  struct Place {
+    OutputSpec::Kind home;  // Input or Constant: a tensor of the caller's; else a result of the call
     uint32_t position;
+    bool operator==(const Place&) const = default;
   };
   struct Group {  // leaves that the same roots lead to; both by position in the lists below
     std::vector<uint32_t> roots, leaves;
   };
   GraphPart part;
-  std::vector<uint32_t> roots;           // results of the call, by position
+  std::vector<Place> roots;              // results, then tensors of the caller's that the call writes
   std::vector<graph::ValueId> tangents;  // the gradients of the roots: inputs of the graph, with their types
-  std::vector<Leaf> leaves;
+  std::vector<Place> leaves;
   std::vector<Group> groups;          // empty: every root leads to every leaf
   std::vector<OutputSpec> gradients;  // of the leaves: outputs of the part; Input: of the graph, a tangent or another
   bool linear = false;                // in the tangents: no functions of users take part

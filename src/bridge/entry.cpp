@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "bridge/control_flow.h"
 #include "bridge/gradients.h"
+#include "bridge/rebase.h"
 #include "bridge/stages.h"
 #include "ops/op_def.h"
 #include "sym/explain.h"
@@ -143,6 +144,9 @@ void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
     mutates_ = true;
     (m.is_constant ? constant_guards_ : tensor_guards_)[m.input].mutated = true;
   }
+  if (gradients_ == nullptr) return;
+  for (const Backward::Place& place : gradients_->written())
+    (place.home == OutputSpec::Kind::Constant ? constant_guards_ : tensor_guards_)[place.position].rebased = true;
 }
 
 void Entry::make_shape_guards() {
@@ -259,6 +263,7 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   if (guard.requires_grad && t.requires_grad() != *guard.requires_grad)
     return miss("expected requires_grad=", *guard.requires_grad);
   if (guard.is_leaf && t.is_leaf() != *guard.is_leaf) return miss("expected is_leaf=", *guard.is_leaf);
+  if (guard.rebased && !may_rebase(t)) return miss("it is written, which autograd does not allow");
   if (!sizes_match(guard, t)) return miss("expected sizes ", guard.sizes, " (-1: any), got ", t.sizes());
   if (!strides_match(guard, t)) return miss("expected another memory layout, got strides ", t.strides());
   if (guard.layout.at_start && t.storage_offset() != 0) return miss("expected a tensor at the start of its storage");

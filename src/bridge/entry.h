@@ -42,6 +42,7 @@ struct TensorGuard {
   InputLayout layout;
   int32_t same_as = -1;  // the very tensor of an earlier position
   bool mutated = false;
+  bool rebased = false;  // autograd notes the write
   std::optional<bool> requires_grad;
   std::optional<bool> is_leaf;  // of one that requires gradients: what made it was there before the call
 };

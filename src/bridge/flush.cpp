@@ -8,6 +8,7 @@
 #include "bridge/escaped_gradients.h"
 #include "bridge/gradients.h"
 #include "bridge/interpret.h"
+#include "bridge/rebase.h"
 
 namespace cresset::bridge {
 namespace {
@@ -109,32 +110,45 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   const auto shared = shared_roots(backward, once->captured.outputs);
   std::vector<at::Tensor> roots, leaves;
   std::vector<TangentLayout> layouts;
+  const auto at = [&](const Backward::Place& place) {
+    return place.home == OutputSpec::Kind::Input      ? once->originals[place.position]
+           : place.home == OutputSpec::Kind::Constant ? once->captured.constants[place.position]
+                                                      : results[place.position];
+  };
   for (size_t i = 0; i < backward.roots.size(); ++i) {
     OutputSpec whole;
     whole.kind = OutputSpec::Kind::GraphOutput;
     whole.position = shared[i].value_or(0);
-    const at::Tensor& t = roots.emplace_back(shared[i] ? once->interpreter.output(whole) : results[backward.roots[i]]);
+    const at::Tensor& t = roots.emplace_back(shared[i] ? once->interpreter.output(whole) : at(backward.roots[i]));
     layouts.push_back({t.sizes().vec(), t.strides().vec(), t.scalar_type(), t.device()});
   }
-  for (const Backward::Leaf& leaf : backward.leaves)
-    leaves.push_back(leaf.home == OutputSpec::Kind::Input      ? once->originals[leaf.position]
-                     : leaf.home == OutputSpec::Kind::Constant ? once->captured.constants[leaf.position]
-                                                               : results[leaf.position]);
-  set_gradients(roots, leaves, backward.groups, layouts, {}, nullptr,
-                [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
-                  const BelowEverything below;
-                  const Backward& computes = *once->captured.backward;
-                  const bool may_lack = computes.linear && computes.part.calls.empty();
-                  for (size_t i = 0; !may_lack && i < tangents.size(); ++i)
-                    if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
-                  return once->interpreter.gradients(*once->captured.backward, tangents);
-                });
+  for (const Backward::Place& leaf : backward.leaves) leaves.push_back(at(leaf));
+  const std::vector<Backward::Place> written = written_roots(backward);
+  set_gradients(
+      roots, roots.size() - written.size(), leaves, backward.groups, layouts, {}, nullptr,
+      [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+        const BelowEverything below;
+        const Backward& computes = *once->captured.backward;
+        const bool may_lack = computes.linear && computes.part.calls.empty();
+        for (size_t i = 0; !may_lack && i < tangents.size(); ++i)
+          if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
+        return once->interpreter.gradients(*once->captured.backward, tangents);
+      },
+      nullptr);
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = once->captured.outputs[i];
     if (spec.kind == OutputSpec::Kind::GraphOutput &&
         std::find(shared.begin(), shared.end(), spec.position) != shared.end())
       results[i] = once->interpreter.output(spec);
   }
+  for (const Backward::Place& place : written)
+    for (size_t i = 0; i < results.size(); ++i)
+      if (const OutputSpec& spec = once->captured.outputs[i];
+          spec.is_view && !spec.detached && place == Backward::Place{spec.kind, spec.position}) {
+        const AboveAutograd recording;
+        const at::AutoGradMode mode(!spec.unrecorded);
+        results[i] = at(place).as_strided(results[i].sizes(), results[i].strides(), results[i].storage_offset());
+      }
 }
 
 }  // namespace
@@ -181,10 +195,12 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
     const std::vector<at::Tensor>& leaves = tensor->capture().own_leaves_;
     const bool is_leaf =
         std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& t) { return t.is_same(trace[i]); });
+    const bool is_callers = tensor->capture().is_callers(*tensor);  // a stand-in: views are of the tensor itself
     tensor->settle(real[i]);
-    if (real[i].requires_grad() && gradient_node(real[i]) != nullptr) {  // of compiled code
+    if (real[i].requires_grad() &&
+        (gradient_node(real[i]) != nullptr || is_unrecorded_view(real[i]))) {  // of compiled code
       tensor->take_history(real[i]);
-      if (!real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
+      if (!is_callers && !real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
     } else if (is_leaf && real[i].requires_grad()) {
       take_place_of(real[i], trace[i]);
     } else {

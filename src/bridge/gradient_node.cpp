@@ -10,13 +10,13 @@
 
 #include "bridge/escaped_gradients.h"
 #include "bridge/gradients.h"
+#include "bridge/rebase.h"
 
 namespace cresset::bridge {
 namespace {
 
 using torch::autograd::Node;
 using torch::autograd::variable_list;
-using NodePtr = decltype(torch::autograd::Edge::function);
 
 // Gradients of results, as the backward program takes them.
 at::Tensor laid_out(const at::Tensor& tangent, const TangentLayout& layout) {
@@ -47,25 +47,37 @@ bool any_defined(const std::vector<at::Tensor>& tensors) {
 }
 
 void begin_pass() {
-  TORCH_CHECK(!c10::GradMode::is_enabled(),
-              "cresset: gradients of gradients (create_graph=True) cannot pass through a compiled call. Compute the "
-              "inner gradient inside of the compiled function (torch.autograd.grad in it is compiled), or call the "
-              "function without cresset.compile.");
   if (Capture* capture = Capture::current(); capture != nullptr && !capture->closed())
     capture->flush("gradients of an earlier compiled call");
 }
+
+// One for passes whose results want gradients, and one for others.
+struct Runs {
+  BackwardRun plain, recorded;
+  bool gone() const { return plain == nullptr; }
+  void release() { plain = recorded = nullptr; }
+  BackwardRun& chosen() {
+    if (!c10::GradMode::is_enabled()) return plain;
+    TORCH_CHECK(
+        recorded != nullptr,
+        "cresset: gradients of gradients (create_graph=True) cannot pass through this compiled call: its sizes "
+        "depend on data, or an error interrupted its capture. Compute the inner gradient inside of the compiled "
+        "function (torch.autograd.grad in it is compiled), or call the function without cresset.compile.");
+    return recorded;
+  }
+};
 
 // Where every result leads to every leaf: one node.
 class CompiledBackward final : public Node {
  public:
   CompiledBackward(torch::autograd::edge_list&& edges, std::vector<TangentLayout> layouts, SavedTensors saved,
-                   BackwardRun run)
-      : Node(std::move(edges)), layouts_(std::move(layouts)), saved_(std::move(saved)), run_(std::move(run)) {}
+                   Runs runs)
+      : Node(std::move(edges)), layouts_(std::move(layouts)), saved_(std::move(saved)), runs_(std::move(runs)) {}
 
   std::string name() const override { return "CompiledBackward"; }
   void release_variables() override {
     const std::lock_guard lock(mutex_);
-    run_ = nullptr;
+    runs_.release();
     saved_ = {};
   }
 
@@ -84,16 +96,19 @@ class CompiledBackward final : public Node {
   std::pair<BackwardRun, std::vector<at::Tensor>> take() {
     const bool again = torch::autograd::get_current_graph_task_keep_graph();
     const std::lock_guard lock(mutex_);
-    TORCH_CHECK(run_ != nullptr, torch::autograd::ERR_BACKWARD_TWICE);
+    TORCH_CHECK(!runs_.gone(), torch::autograd::ERR_BACKWARD_TWICE);
     saved_.check();
-    if (again) return {run_, saved_.tensors};
-    return {std::exchange(run_, nullptr), std::exchange(saved_, {}).tensors};
+    BackwardRun& chosen = runs_.chosen();
+    if (again) return {chosen, saved_.tensors};
+    BackwardRun run = std::move(chosen);
+    runs_.release();
+    return {std::move(run), std::exchange(saved_, {}).tensors};
   }
 
   std::mutex mutex_;
   const std::vector<TangentLayout> layouts_;
   SavedTensors saved_;
-  BackwardRun run_;  // empty: released
+  Runs runs_;
 };
 
 // Otherwise a node for each root, which only takes its tangent, with an edge to the node of each group of leaves that
@@ -104,14 +119,14 @@ class CompiledBackward final : public Node {
 class JointBackward {
  public:
   JointBackward(std::vector<TangentLayout> layouts, std::vector<Backward::Group> groups, size_t leaves,
-                SavedTensors saved, std::shared_ptr<const SavedUse> use, BackwardRun run)
+                SavedTensors saved, std::shared_ptr<const SavedUse> use, Runs runs)
       : leaves_(leaves),
         layouts_(std::move(layouts)),
         groups_(std::move(groups)),
         use_(std::move(use)),
         released_(groups_.size()),
         saved_(std::move(saved)),
-        run_(std::move(run)) {}
+        runs_(std::move(runs)) {}
 
   // Looked up among the nodes of a pass, never followed.
   std::vector<Node*> root_nodes, leaf_nodes;
@@ -142,7 +157,7 @@ class JointBackward {
     const std::lock_guard lock(mutex_);
     released_[group] = true;
     if (std::find(released_.begin(), released_.end(), false) != released_.end()) return;
-    run_ = nullptr;
+    runs_.release();
     saved_ = {};
   }
 
@@ -231,10 +246,13 @@ class JointBackward {
 
   std::pair<BackwardRun, std::vector<at::Tensor>> take(bool last, const std::vector<bool>& read) {
     const std::lock_guard lock(mutex_);
-    TORCH_CHECK(run_ != nullptr, torch::autograd::ERR_BACKWARD_TWICE);
+    TORCH_CHECK(!runs_.gone(), torch::autograd::ERR_BACKWARD_TWICE);
     saved_.check(read);
-    if (!last) return {run_, saved_.tensors};
-    return {std::exchange(run_, nullptr), std::exchange(saved_, {}).tensors};
+    BackwardRun& chosen = runs_.chosen();
+    if (!last) return {chosen, saved_.tensors};
+    BackwardRun run = std::move(chosen);
+    runs_.release();
+    return {std::move(run), std::exchange(saved_, {}).tensors};
   }
 
   std::mutex mutex_;
@@ -245,7 +263,7 @@ class JointBackward {
   std::vector<bool> released_;
   std::list<Pass> passes_;  // an entry is its own pass's alone
   SavedTensors saved_;
-  BackwardRun run_;  // empty: released
+  Runs runs_;
 };
 
 // The leaves of a group.
@@ -286,14 +304,6 @@ class RootBackward final : public Node {
   const size_t root_;
 };
 
-template <class T, class Pointer = NodePtr, class... Args>
-Pointer make_node(Args&&... args) {
-  if constexpr (std::is_same_v<Pointer, std::shared_ptr<Node>>)
-    return Pointer(new T(std::forward<Args>(args)...), [](auto* node) { deleteNode(node); });
-  else
-    return c10::make_intrusive<T>(std::forward<Args>(args)...);
-}
-
 }  // namespace
 
 at::Tensor zeros(const TangentLayout& layout) {
@@ -305,16 +315,18 @@ bool is_compiled(const Node& node) {
          dynamic_cast<const GroupBackward*>(&node) != nullptr || dynamic_cast<const RootBackward*>(&node) != nullptr;
 }
 
-namespace {
-
 uint32_t version_of(const at::Tensor& t) {
   return t.is_inference() ? 0 : static_cast<uint32_t>(torch::autograd::impl::version_counter(t).current_version());
 }
 
-}  // namespace
-
 void SavedTensors::add(const at::Tensor& t) {
-  tensors.push_back(t.detach());  // the same memory and version counter, no history: nothing refers back to the node
+  // The same memory and version counter, no history: nothing refers back to the node. Not by detach(): a piece may end
+  // inside of an operator, below where that shares the counter.
+  const c10::TensorImpl* impl = t.unsafeGetTensorImpl();
+  tensors.push_back(t.is_inference()
+                        ? t.detach()
+                        : at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(),
+                                                                   /*allow_tensor_metadata_change=*/false)));
   versions_.push_back(version_of(tensors.back()));
 }
 
@@ -328,20 +340,32 @@ void SavedTensors::check(const std::vector<bool>& read) const {
                 "call it without cresset under torch.autograd.set_detect_anomaly(True) to find it.");
 }
 
-void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& leaves,
+namespace {
+
+void set_root(const at::Tensor& root, const NodePtr& node, bool is_written) {
+  if (is_written)
+    rebase(root, node, node->add_input_metadata(root));
+  else
+    torch::autograd::set_history(root, node);
+}
+
+}  // namespace
+
+void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std::vector<at::Tensor>& leaves,
                    const std::vector<Backward::Group>& groups, std::vector<TangentLayout> layouts, SavedTensors saved,
-                   std::shared_ptr<const SavedUse> use, BackwardRun run) {
+                   std::shared_ptr<const SavedUse> use, BackwardRun run, BackwardRun recorded) {
   using torch::autograd::edge_list;
   edge_list edges;
   for (const at::Tensor& leaf : leaves) edges.push_back(torch::autograd::impl::gradient_edge(leaf));
+  Runs runs{std::move(run), std::move(recorded)};
   if (groups.empty()) {
     const NodePtr node =
-        make_node<CompiledBackward>(std::move(edges), std::move(layouts), std::move(saved), std::move(run));
-    for (const at::Tensor& root : roots) torch::autograd::set_history(root, node);
+        make_node<CompiledBackward>(std::move(edges), std::move(layouts), std::move(saved), std::move(runs));
+    for (size_t i = 0; i < roots.size(); ++i) set_root(roots[i], node, i >= fresh);
     return;
   }
   const auto joint = std::make_shared<JointBackward>(std::move(layouts), groups, leaves.size(), std::move(saved),
-                                                     std::move(use), std::move(run));
+                                                     std::move(use), std::move(runs));
   std::vector<edge_list> of_roots(roots.size());
   for (size_t g = 0; g < groups.size(); ++g) {
     edge_list of_group;
@@ -354,7 +378,7 @@ void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::T
   for (size_t i = 0; i < roots.size(); ++i) {
     const NodePtr node = make_node<RootBackward>(std::move(of_roots[i]), joint, i);
     joint->root_nodes.push_back(&*node);
-    torch::autograd::set_history(roots[i], node);
+    set_root(roots[i], node, i >= fresh);
   }
 }
 

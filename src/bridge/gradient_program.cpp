@@ -8,6 +8,7 @@
 #include "bridge/dtypes.h"
 #include "bridge/gradients.h"
 #include "bridge/partial_gradients.h"
+#include "bridge/recorded_pass.h"
 #include "bridge/stages.h"
 #include "passes/partition.h"
 #include "passes/rewriter.h"
@@ -46,10 +47,13 @@ class GradientProgram::Builder {
       const bool is_changing = changing_.contains(v);
       if (forward_.value(v).kind == graph::Value::Kind::Constant && !is_changing) continue;
       given.push_back(give(v, is_changing));
+      saved.push_back(v);
       become_input(*out, v);
     }
     return out;
   }
+
+  std::vector<graph::ValueId> saved;  // what is given, of the joint graph
 
   // A gradient that is a tangent, or something of the caller's: its position among the inputs of the program.
   uint32_t place_of_input(uint32_t position, std::vector<Given>& given, graph::Graph& out) const {
@@ -89,7 +93,7 @@ class GradientProgram::Builder {
   void note_changing(const std::vector<graph::ValueId>& needed) {
     std::unordered_set<graph::ValueId> read;
     for (const graph::ValueId v : needed) read.insert(passes::memory_of(forward_, v));
-    for (const Backward::Leaf& leaf : backward_.leaves)
+    for (const Backward::Place& leaf : backward_.leaves)
       if (leaf.home != OutputSpec::Kind::GraphOutput)
         read.insert((leaf.home == OutputSpec::Kind::Input ? forward_.inputs : forward_.constants)[leaf.position]);
     for (uint32_t i = 0; i < real_inputs_; ++i)
@@ -166,8 +170,11 @@ GradientProgram::GradientProgram(graph::Graph& graph, std::shared_ptr<const Back
       code_(std::make_shared<Code>()) {
   std::unordered_map<sym::VarId, uint32_t> slots;
   for (uint32_t i = 0; i < symbols.size(); ++i) slots.emplace(symbols[i].var, i);
+  if (backward_->part.calls.empty() && graph.inputs.size() == real_inputs + backward_->tangents.size())
+    recorded_ = std::make_shared<RecordedPass>(graph, backward_, constants, slots);
   Builder builder(graph, *backward_, real_inputs, symbols);
   std::unique_ptr<graph::Graph> program = builder.split(given_);
+  if (recorded_ != nullptr) recorded_->set_saved(builder.saved);
   std::vector<OutputSpec> gradients = backward_->gradients;
   for (OutputSpec& spec : gradients)
     if (spec.kind == OutputSpec::Kind::Input) spec.position = builder.place_of_input(spec.position, given_, *program);
@@ -287,12 +294,14 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
   const size_t given = saved.tensors.size();
   for (const uint32_t position : code_->used_constants) saved.add(code_->constants[position]);
   std::vector<at::Tensor> roots, leaves;
+  const auto at = [&](const Backward::Place& place) {
+    return place.home == OutputSpec::Kind::Input      ? inputs[place.position]
+           : place.home == OutputSpec::Kind::Constant ? code_->constants[place.position]
+                                                      : results[place.position];
+  };
   for (size_t i = 0; i < backward_->roots.size(); ++i)
-    roots.push_back(shared_roots_[i] ? outputs[*shared_roots_[i]] : results[backward_->roots[i]]);
-  for (const Backward::Leaf& leaf : backward_->leaves)
-    leaves.push_back(leaf.home == OutputSpec::Kind::Input      ? inputs[leaf.position]
-                     : leaf.home == OutputSpec::Kind::Constant ? code_->constants[leaf.position]
-                                                               : results[leaf.position]);
+    roots.push_back(shared_roots_[i] ? outputs[*shared_roots_[i]] : at(backward_->roots[i]));
+  for (const Backward::Place& leaf : backward_->leaves) leaves.push_back(at(leaf));
   std::vector<int64_t> numbers(layouts_.output_count());
   if (!numbers.empty()) layouts_.run(symbols, numbers.data());
   std::vector<TangentLayout> layouts = layout_kinds_;
@@ -302,23 +311,59 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
       std::copy_n(number, list->size(), list->begin());
       number += static_cast<long>(list->size());
     }
-  set_gradients(roots, leaves, backward_->groups, layouts, std::move(saved), use_,
-                [code = code_, given, layouts, values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](
-                    std::vector<at::Tensor> tangents, std::vector<at::Tensor> kept) {
-                  kept.resize(given);  // the program has its constants
-                  for (at::Tensor& t : kept) tangents.push_back(std::move(t));
-                  return code->run(std::move(tangents), layouts, values);
-                });
-  for (const std::optional<uint32_t>& root : shared_roots_)
-    for (size_t i = 0; root && i < results.size(); ++i)
-      if (views.spec(i).kind == OutputSpec::Kind::GraphOutput && views.spec(i).position == *root)
-        results[i] = views.recorded(i, outputs[*root], symbols);
+  const std::vector<Backward::Place> written = this->written();
+  BackwardRun recorded;
+  if (recorded_ != nullptr)
+    recorded = [pass = recorded_, layouts,
+                call = RecordedPass::note(inputs, code_->constants, symbols, code_->symbol_count)](
+                   std::vector<at::Tensor> tangents, const std::vector<at::Tensor>& kept) {
+      return pass->run(call, std::move(tangents), layouts, kept);
+    };
+  set_gradients(
+      roots, roots.size() - written.size(), leaves, backward_->groups, layouts, std::move(saved), use_,
+      [code = code_, given, layouts, values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](
+          std::vector<at::Tensor> tangents, std::vector<at::Tensor> kept) {
+        kept.resize(given);  // the program has its constants
+        for (at::Tensor& t : kept) tangents.push_back(std::move(t));
+        return code->run(std::move(tangents), layouts, values);
+      },
+      std::move(recorded));
+  // Views were made below autograd, so that a root that is one by itself is none to it. Others are, of roots with their
+  // history, and of what has none yet: a later write may give it one.
+  c10::SmallVector<uint32_t, 8> alone;
+  for (size_t i = 0; i < backward_->roots.size(); ++i)
+    if (backward_->roots[i].home == OutputSpec::Kind::GraphOutput && !shared_roots_[i])
+      alone.push_back(views.spec(backward_->roots[i].position).position);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const OutputSpec& spec = views.spec(i);
+    if (spec.kind != OutputSpec::Kind::GraphOutput || spec.leaf) continue;
+    if (std::find(alone.begin(), alone.end(), spec.position) != alone.end()) continue;
+    const bool is_shared = std::find(shared_roots_.begin(), shared_roots_.end(), spec.position) != shared_roots_.end();
+    if (is_shared || spec.is_view) results[i] = views.recorded(i, outputs[spec.position], symbols);
+  }
+  for (const Backward::Place& place : written)
+    for (size_t i = 0; i < results.size(); ++i)
+      if (const OutputSpec& spec = views.spec(i); spec.is_view && place == Backward::Place{spec.kind, spec.position})
+        results[i] = views.of_written(i, at(place), symbols);
+}
+
+std::vector<Backward::Place> GradientProgram::written() const { return written_roots(*backward_); }
+
+std::vector<Backward::Place> written_roots(const Backward& backward) {
+  std::vector<Backward::Place> out;
+  for (const Backward::Place& root : backward.roots)
+    if (root.home != OutputSpec::Kind::GraphOutput) out.push_back(root);
+  return out;
 }
 
 std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, const std::vector<OutputSpec>& results) {
   std::vector<std::optional<uint32_t>> out;
-  for (const uint32_t root : backward.roots) {
-    const uint32_t position = results[root].position;
+  for (const Backward::Place& root : backward.roots) {
+    if (root.home != OutputSpec::Kind::GraphOutput) {
+      out.emplace_back();
+      continue;
+    }
+    const uint32_t position = results[root.position].position;
     const auto count = std::count_if(results.begin(), results.end(), [&](const OutputSpec& spec) {
       return spec.kind == OutputSpec::Kind::GraphOutput && spec.position == position;
     });

@@ -1,5 +1,5 @@
 // The backward part of a capture: autograd's record, run once on trace tensors.
-#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -13,6 +13,7 @@
 #include "bridge/gradients.h"
 #include "bridge/leaf_groups.h"
 #include "bridge/leaf_order.h"
+#include "bridge/rebase.h"
 #include "bridge/size_oblivious.h"
 #include "bridge/stages.h"
 
@@ -124,6 +125,24 @@ class Ends {
   std::vector<const Node*> arrived_;
 };
 
+// While the record is run, the gradients of these nodes' results are not kept.
+class Unkept {
+ public:
+  explicit Unkept(const std::unordered_set<const Node*>& nodes) {
+    for (const Node* node : nodes) hooks_.emplace_back(const_cast<Node*>(node), Kept{});
+    swap();
+  }
+  ~Unkept() { swap(); }
+  Unkept(const Unkept&) = delete;
+
+ private:
+  using Kept = std::unordered_map<size_t, std::unique_ptr<torch::autograd::FunctionPreHook>>;
+  void swap() {
+    for (auto& [node, kept] : hooks_) kept.swap(node->retains_grad_hooks());
+  }
+  std::vector<std::pair<Node*, Kept>> hooks_;
+};
+
 }  // namespace
 
 bool is_python_function(const Node& node) { return is_class(node, "8autograd6PyNode"); }
@@ -138,11 +157,13 @@ struct Capture::Leaves {
   struct Leaf {
     at::Tensor tensor;
     Edge edge;
-    Backward::Leaf place;
+    Backward::Place place;
     bool reached = false;
   };
   std::vector<Leaf> all;
   const std::vector<at::Tensor>& results;
+  std::unordered_set<const Node*>
+      retained{};  // their gradients were kept before the call: autograd's, not the record's
 
   Leaf* find(const Edge& edge) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const Leaf& l) { return l.edge == edge; });
@@ -302,7 +323,8 @@ std::string Capture::obstacle_to_gradients(const std::vector<at::Tensor>& roots,
     const bool is_python = is_python_function(*node);
     if (is_python && !run_record) return "a function of Python's, " + node->name() + ", computes them";
     const Hooks hooks(*node);
-    const bool is_retained = !node->retains_grad_hooks().empty() && gives_result(node);
+    const bool is_retained =
+        !node->retains_grad_hooks().empty() && gives_result(node) && !leaves.retained.contains(node);
     retained_gradients |= is_retained;
     if (is_retained || hooks.others || (hooks.python && !run_record)) return "a hook waits for one of them";
     if (is_python || hooks.python) python.push_back(node);
@@ -326,7 +348,7 @@ namespace {
 
 struct Reached {
   Edge edge;
-  Backward::Leaf place;
+  Backward::Place place;
   at::Tensor gradient;
 };
 
@@ -370,7 +392,8 @@ class AutogradTakesPart {
 
 void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python) {
   Backward& backward = *backward_;
-  std::vector<at::Tensor> tangents, sources;
+  std::vector<at::Tensor> tangents;
+  torch::autograd::edge_list sources;
   for (const at::Tensor& root : roots) {
     graph::TensorType type = TraceTensor::from(root)->type();
     // A gradient has an element for each of the result's, though those may lie in one place.
@@ -382,14 +405,18 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   for (const Leaves::Leaf& leaf : leaves.all) {
     if (!leaf.reached) continue;
     ends.add(leaf.edge, leaf.tensor);
-    sources.push_back(leaf.tensor);
+    sources.push_back(leaf.edge);
   }
   std::vector<at::Tensor> found;
+  const Unkept unkept(leaves.retained);
   const auto run = [&] {
     const AutogradTakesPart as_outside;
     const SizeOblivious oblivious;  // a gradient has the sizes of what it is of, whatever a formula does for none
-    found = torch::autograd::grad(roots, sources, tangents, /*retain_graph=*/true, /*create_graph=*/false,
-                                  /*allow_unused=*/true);
+    torch::autograd::edge_list starts;
+    for (const at::Tensor& root : roots) starts.push_back(torch::autograd::impl::gradient_edge(root));
+    found = torch::autograd::Engine::get_default_engine().execute(starts, tangents, /*keep_graph=*/true,
+                                                                  /*create_graph=*/false, /*accumulate_grad=*/false,
+                                                                  sources);
   };
   run_record ? run_record(python, run) : run();
   if (!part_failure_.empty()) abort_capture(part_failure_);  // of which the program has made nothing
@@ -448,14 +475,19 @@ void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vecto
 
 std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   Leaves leaves{{}, results};
+  std::vector<at::Tensor> written;
+  if (!find_written(written)) return "whether gradients are wanted of a tensor of the caller's is changed";
   for (const Storage& storage : storages_) {
     if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
-    if (storage.real.requires_grad() != storage.required_grad || gradient_node(storage.real) != storage.gradient_node)
-      return "gradients are wanted of a tensor that the call writes in place, or whether they are is changed";
-    if (storage.required_grad) leaves.all.push_back({storage.real, {}, {storage.home, storage.position}, false});
+    const Edge before = storage.is_root && storage.history != nullptr ? storage.history->edge() : Edge();
+    if (storage.required_grad) leaves.all.push_back({storage.real, before, {storage.home, storage.position}, false});
+    if (storage.is_root && storage.history != nullptr && storage.history->is_retained())
+      leaves.retained.insert(storage.real.grad_fn().get());
   }
-  std::string why;
-  const std::vector<at::Tensor> roots = differentiable(results, why);
+  std::string why = obstacle_to_histories(results);
+  std::vector<at::Tensor> roots = differentiable(results, why);
+  const size_t own = roots.size();
+  roots.insert(roots.end(), written.begin(), written.end());
   const auto because = [&](const std::string& reason) {
     own_leaves_.clear();
     plain_.clear();
@@ -464,12 +496,16 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   if (!why.empty()) return because(why);
   for (size_t i = 0; i < own_leaves_.size(); ++i) {
     const Edge edge = torch::autograd::impl::gradient_edge(own_leaves_[i]);
+    if (!edge.is_valid()) continue;  // a view made where nothing was recorded
     if (has_hooks(*edge.function)) return because("a result is a leaf that the call made, with hooks");
     leaves.all.push_back({own_leaves_[i], {}, {OutputSpec::Kind::GraphOutput, static_cast<uint32_t>(i)}, false});
   }
   note_plain(own_leaves_, results);
   if (roots.empty()) return {};
-  for (Leaves::Leaf& leaf : leaves.all) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
+  for (Leaves::Leaf& leaf : leaves.all)
+    if (!leaf.edge.is_valid()) leaf.edge = torch::autograd::impl::gradient_edge(leaf.tensor);
+  // A view made where nothing was recorded counts as wanting gradients, and there is nowhere that they would go.
+  std::erase_if(leaves.all, [](const Leaves::Leaf& leaf) { return !leaf.edge.is_valid(); });
   std::vector<Node*> python;
   if (why = obstacle_to_gradients(roots, leaves, python); !why.empty()) return because(why);
 
@@ -494,27 +530,33 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   }
   note_plain(roots, results);
   std::unordered_set<uint32_t> storages;
-  for (const at::Tensor& root : roots) storages.insert(TraceTensor::from(root)->storage_id().index);
-  for (const auto* list : {&roots, &results})
+  for (size_t i = 0; i < own; ++i) storages.insert(TraceTensor::from(roots[i])->storage_id().index);
+  for (const std::vector<at::Tensor>* list : {&std::as_const(roots), &results})
     for (const at::Tensor& t : *list)
       if (const TraceTensor* trace = TraceTensor::from(t);
           trace != nullptr && trace == t.unsafeGetTensorImpl() && storages.contains(trace->storage_id().index)) {
+        if (is_unrecorded_view(t)) of_written_[t.unsafeGetTensorImpl()] = {.detached = false, .unrecorded = true};
         t.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
       }
   for (const at::Tensor& root : roots) roots_.push_back(TraceTensor::from(root)->storage_id());
+  settle_histories(results);
   return {};
 }
 
 std::shared_ptr<const Backward> Capture::finished_backward(const std::vector<at::Tensor>& outputs) {
   if (backward_ == nullptr) return nullptr;
   for (const StorageId root : std::exchange(roots_, {})) {
+    if (const Storage& storage = storages_[root.index]; storage.home != OutputSpec::Kind::GraphOutput) {
+      backward_->roots.push_back({storage.home, storage.position});
+      continue;
+    }
     const auto found = std::find_if(outputs.begin(), outputs.end(), [&](const at::Tensor& t) {
       const TraceTensor* trace = TraceTensor::from(t);
       return trace != nullptr && trace->storage_id() == root;
     });
-    backward_->roots.push_back(static_cast<uint32_t>(found - outputs.begin()));
+    backward_->roots.push_back({OutputSpec::Kind::GraphOutput, static_cast<uint32_t>(found - outputs.begin())});
   }
-  for (Backward::Leaf& leaf : backward_->leaves) {
+  for (Backward::Place& leaf : backward_->leaves) {
     if (leaf.home != OutputSpec::Kind::GraphOutput) continue;
     const at::Tensor& own = own_leaves_[leaf.position];
     const auto found =

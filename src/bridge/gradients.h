@@ -7,8 +7,8 @@
 // program and gives its results one node of autograd's, which runs the backward program.
 //
 // Left to autograd's own record, with the call running natively: functions of Python's in it that do more than compute
-// (frontend/left_to_autograd.h), results that share memory though autograd knows of no common base, inputs written in
-// place that want gradients, views of leaves that the call made.
+// (frontend/left_to_autograd.h), results that share memory though autograd knows of no common base, views of leaves
+// that the call made.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,6 +29,7 @@ namespace cresset::bridge {
 
 class StagedProgram;    // stages.h
 class PartialPrograms;  // partial_gradients.h
+class RecordedPass;     // recorded_pass.h
 
 // A torch.autograd.Function, or a node that runs one's backward.
 bool is_python_function(const torch::autograd::Node& node);
@@ -46,6 +47,12 @@ struct TangentLayout {
 // Where the results are roots of the backward pass: by position among the program's outputs when several results are
 // views of one, else nullopt, and the result is a root by itself.
 std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, const std::vector<OutputSpec>& results);
+
+// Those roots that are tensors of the caller's.
+std::vector<Backward::Place> written_roots(const Backward& backward);
+
+// How often a tensor was written; 0 of those that do not count.
+uint32_t version_of(const at::Tensor& t);
 
 // Eager saves tensors and remembers their versions; so does a node of ours.
 class SavedTensors {
@@ -67,14 +74,18 @@ at::Tensor zeros(const TangentLayout& layout);
 using BackwardRun =
     std::function<std::vector<at::Tensor>(std::vector<at::Tensor> tangents, std::vector<at::Tensor> saved)>;
 
-// Makes `roots`, fresh tensors without a history, the results of nodes that run `run`. `groups`: as in Backward. use:
-// of what was saved.
-void set_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& leaves,
+// Makes `roots` the results of nodes that run `run`: first `fresh` tensors without a history, then those of the
+// caller's that were written. `groups`: as in Backward. use: of what was saved. recorded: instead of `run` where
+// gradients of the gradients are wanted; may be empty.
+void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std::vector<at::Tensor>& leaves,
                    const std::vector<Backward::Group>& groups, std::vector<TangentLayout> layouts, SavedTensors saved,
-                   std::shared_ptr<const SavedUse> use, BackwardRun run);
+                   std::shared_ptr<const SavedUse> use, BackwardRun run, BackwardRun recorded);
 
 // Milliseconds of code generation in first backward passes, of the process.
 std::atomic<double>& ms_generated_in_backward();
+
+// Backward passes that autograd recorded (recorded_pass.h), of the process.
+std::atomic<int64_t>& recorded_passes();
 
 // A program with where its symbols are among the call's.
 struct Executable {
@@ -104,6 +115,8 @@ class GradientProgram {
   void seal();
 
   const driver::Stats& stats() const { return code_->stats; }
+  // Tensors of the caller's that are written and become results of the call's node.
+  std::vector<Backward::Place> written() const;
   // What mentions a size of its own.
   const std::vector<sym::ExprId>& numbers() const { return numbers_; }
 
@@ -144,6 +157,7 @@ class GradientProgram {
   std::vector<TangentLayout> layout_kinds_;
   std::vector<sym::ExprId> numbers_;
   std::shared_ptr<const SavedUse> use_;
+  std::shared_ptr<RecordedPass> recorded_;  // nullptr: there cannot be such passes
 };
 
 }  // namespace cresset::bridge

@@ -2,6 +2,7 @@
 
 #include "bridge/arguments.h"
 #include "bridge/control_flow.h"
+#include "bridge/data_read.h"
 #include "bridge/dtypes.h"
 #include "bridge/op_entry.h"
 #include "bridge/partial_gradients.h"
@@ -10,8 +11,10 @@
 
 namespace cresset::bridge {
 
-Interpreter::Interpreter(const Captured& captured, const std::vector<at::Tensor>& inputs)
+Interpreter::Interpreter(const Captured& captured, const std::vector<at::Tensor>& inputs,
+                         std::function<std::optional<int64_t>(sym::ExprId)> number)
     : captured_(captured),
+      number_(std::move(number)),
       graph_(*captured.graph),
       inputs_(inputs),
       constants_(captured.constants),
@@ -26,7 +29,8 @@ at::Tensor Interpreter::value(graph::ValueId id) const {
 }
 
 int64_t Interpreter::integer(sym::ExprId e) const {
-  if (const std::optional<int64_t> hint = graph_.env().hint(e)) return *hint;
+  const std::optional<int64_t> hint = number_ ? number_(e) : graph_.env().hint(e);
+  if (hint) return *hint;
   throw Missing{};
 }
 
@@ -110,12 +114,16 @@ void Interpreter::run_call(const DataDependentCall& call) {
   }
 }
 
-std::vector<at::Tensor> Interpreter::run_part(const GraphPart& part) {
+void Interpreter::run_nodes(const GraphPart& part) {
   auto call = part.calls.begin();
   for (size_t i = 0; i <= part.order.size(); ++i) {
     for (; call != part.calls.end() && call->position == i; ++call) run_call(*call);
     if (i < part.order.size()) run_node(graph_.node(part.order[i]));
   }
+}
+
+std::vector<at::Tensor> Interpreter::run_part(const GraphPart& part) {
+  run_nodes(part);
   std::vector<at::Tensor> out;
   for (const graph::ValueId v : part.outputs) out.push_back(value(v));
   return out;
@@ -144,6 +152,23 @@ void Interpreter::attempt(const std::function<void()>& step) {
   } catch (...) {
     if (!error_) error_ = std::current_exception();
   }
+}
+
+std::vector<bool> Interpreter::compute(const std::vector<graph::ValueId>& wanted) {
+  std::vector<bool> read(values_.size());
+  for (const graph::ValueId v : wanted) read[v.index] = true;
+  std::vector<graph::NodeId> needed;
+  for (size_t i = graph_.order.size(); i-- > 0;) {
+    const graph::Node& node = graph_.node(graph_.order[i]);
+    const bool asked = std::any_of(node.results.begin(), node.results.end(),
+                                   [&](graph::ValueId v) { return read[v.index] && !values_[v.index].defined(); });
+    if (!asked) continue;
+    TORCH_CHECK(!is_random(node.op), "it draws random numbers that were not kept, in ", graph::op_name(node.op));
+    needed.push_back(graph_.order[i]);
+    graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { read[v.index] = true; });
+  }
+  for (size_t i = needed.size(); i-- > 0;) run_node(graph_.node(needed[i]));
+  return read;
 }
 
 void Interpreter::run() {
@@ -229,7 +254,7 @@ std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const s
 std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const GraphPart& part,
                                                const std::vector<bool>& absent) {
   graph_.outputs = part.outputs;
-  run_part(part);
+  run_nodes(part);  // some outputs are absent
   std::vector<at::Tensor> out;
   for (OutputSpec spec : backward.gradients) {
     const bool is_tangent = spec.kind == OutputSpec::Kind::Input;

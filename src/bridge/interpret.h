@@ -16,12 +16,19 @@ namespace cresset::bridge {
 class Interpreter {
  public:
   // The tensors that the graph was captured with. They must outlive the interpreter.
-  Interpreter(const Captured& captured, const std::vector<at::Tensor>& inputs);
+  // number: what sizes are, when not what hints say.
+  Interpreter(const Captured& captured, const std::vector<at::Tensor>& inputs,
+              std::function<std::optional<int64_t>(sym::ExprId)> number = nullptr);
 
   // Runs every node, then writes to inputs. When an operator raises, what does not depend on it is still done, and the
   // first such exception is kept.
   void run();
   std::exception_ptr error() const { return error_; }
+
+  // Instead of run(): nothing but these values, without effects. Throws c10::Error where they need some. Gives what was
+  // looked at, by value.
+  std::vector<bool> compute(const std::vector<graph::ValueId>& wanted);
+  void know(graph::ValueId id, const at::Tensor& value) { values_[id.index] = value; }
 
   // Undefined when what it needs could not be computed.
   at::Tensor output(const OutputSpec& spec);
@@ -36,6 +43,7 @@ class Interpreter {
   void run_call(const DataDependentCall& call);
   void read_elements(const DataDependentCall& call);
   void run_control_flow(const DataDependentCall& call);
+  void run_nodes(const GraphPart& part);
   std::vector<at::Tensor> run_part(const GraphPart& part);
   std::vector<at::Tensor> gradients(const Backward& backward, const GraphPart& part, const std::vector<bool>& absent);
   void write_inputs();
@@ -46,6 +54,7 @@ class Interpreter {
   bool shares_memory(const at::Tensor& tensor, graph::ValueId except) const;
 
   const Captured& captured_;
+  const std::function<std::optional<int64_t>(sym::ExprId)> number_;
   graph::Graph& graph_;
   const std::vector<at::Tensor>&inputs_, &constants_;
   std::vector<at::Tensor> values_;  // by ValueId

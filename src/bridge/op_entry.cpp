@@ -183,7 +183,10 @@ std::optional<c10::OperatorHandle> find_operator(graph::OpId op) {
 OpEntry classify(const c10::OperatorHandle& handle) {
   const c10::FunctionSchema& schema = handle.schema();
   OpEntry entry{handle, qualified_name(handle.operator_name()), OpEntry::Class::Opaque, {}, std::nullopt, {}};
-  for (const c10::Argument& a : schema.arguments()) entry.arg_types.push_back(arg_type(a));
+  for (const c10::Argument& a : schema.arguments()) {
+    if (a.name() == "sparse" && arg_type(a) == ArgType::Bool) entry.sparse_argument = entry.arg_types.size();
+    entry.arg_types.push_back(arg_type(a));
+  }
   if (!schema.is_mutable()) {
     entry.op_class = returns_alias(schema, false) ? OpEntry::Class::View : OpEntry::Class::Functional;
     entry.functional_handle = handle;

@@ -46,7 +46,8 @@ struct OpEntry {
   graph::OpId functional;                                // the operator appended to the graph
   std::optional<c10::OperatorHandle> functional_handle;  // its handle
   std::vector<ArgType> arg_types;
-  size_t out_arguments = 0;  // Out: how many trailing arguments
+  size_t out_arguments = 0;               // Out: how many trailing arguments
+  std::optional<size_t> sparse_argument;  // whether gradients are to be sparse
 };
 
 std::string qualified_name(const c10::OperatorName& name);

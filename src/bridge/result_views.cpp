@@ -2,9 +2,11 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include "bridge/dtypes.h"
 #include "bridge/empty_strides.h"
+#include "bridge/rebase.h"
 
 namespace cresset::bridge {
 
@@ -38,8 +40,13 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
   const c10::IntArrayRef sizes(numbers, rank);
   std::vector<int64_t> strides(numbers + rank, numbers + 2 * rank);
   if (base.numel() == 0) count_empty_as_one(sizes, strides);
-  if (v.dtype == base.scalar_type())
-    return v.spec.marked(at::as_strided(parent, sizes, strides, base.storage_offset() + numbers[2 * rank]));
+  if (v.dtype == base.scalar_type()) {
+    at::Tensor out = v.spec.marked(at::as_strided(parent, sizes, strides, base.storage_offset() + numbers[2 * rank]));
+    if (v.spec.one_of_several && is_recorded_view(out))
+      torch::autograd::impl::get_view_autograd_meta(out)->set_creation_meta(
+          torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
+    return out;
+  }
   // A view as another dtype: over the same memory, counted in other elements.
   const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
   at::Tensor made = at::empty({0}, base.options().dtype(v.dtype));
@@ -47,31 +54,24 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
   return v.spec.marked(made.set_(base.storage(), bytes / size + numbers[2 * rank], sizes, strides));
 }
 
-namespace {
-
-// A piece may end inside of an operator (.item()), below autograd, which is to record all the same.
-class AboveAutograd {
- public:
-  AboveAutograd() : guard_(with_autograd()) {}
-
- private:
-  static c10::impl::LocalDispatchKeySet with_autograd() {
-    c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
-    keys.excluded_ = keys.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView;
-    return keys;
-  }
-  c10::impl::ForceDispatchKeyGuard guard_;
-};
-
-}  // namespace
-
 at::Tensor ResultViews::recorded(size_t i, const at::Tensor& base, const int64_t* symbols) const {
   const at::Tensor whole = views_[i].spec.plain ? base.detach() : base;
   if (!views_[i].spec.is_view) return whole;
   const AboveAutograd recording;
+  const at::AutoGradMode mode(!views_[i].spec.unrecorded);
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   geometry_.run(symbols, geometry.data());
   return view(views_[i], whole, geometry.data());
+}
+
+at::Tensor ResultViews::of_written(size_t i, const at::Tensor& base, const int64_t* symbols) const {
+  const AboveAutograd recording;
+  c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
+  geometry_.run(symbols, geometry.data());
+  const OutputSpec& spec = views_[i].spec;
+  if (spec.detached) return view(views_[i], base.detach(), geometry.data());
+  const at::AutoGradMode mode(!spec.unrecorded);
+  return view(views_[i], base, geometry.data());
 }
 
 std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
@@ -94,8 +94,8 @@ std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, cons
       out.push_back(view(v, base, geometry.data()));
     } else if (!fresh && v.spec.detached && base.requires_grad()) {
       out.push_back(view(v, base.detach(), geometry.data()));
-    } else if (!fresh && v.spec.unrecorded) {
-      const at::NoGradGuard none;
+    } else if (!fresh) {  // the mode is that in which the piece began
+      const at::AutoGradMode mode(!v.spec.unrecorded);
       out.push_back(view(v, base, geometry.data()));
     } else {
       out.push_back(view(v, base, geometry.data()));

@@ -29,6 +29,9 @@ class ResultViews {
   // Result i alone, a view that autograd records.
   at::Tensor recorded(size_t i, const at::Tensor& base, const int64_t* symbols) const;
 
+  // Result i alone, a view of what the caller has and the call has written.
+  at::Tensor of_written(size_t i, const at::Tensor& base, const int64_t* symbols) const;
+
  private:
   struct View {
     OutputSpec spec;

@@ -7,6 +7,7 @@
 #include "bridge/capture.h"
 #include "bridge/dtypes.h"
 #include "bridge/guest.h"
+#include "bridge/rebase.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
 
@@ -238,7 +239,7 @@ void TraceTensor::take_history(const at::Tensor& of) {
         this, torch::autograd::ViewInfo(view->get_backward_view().base_, nullptr, nullptr), std::nullopt,
         /*shared_view_info=*/true, view->get_creation_meta());
   set_autograd_meta(std::move(meta));
-  torch::autograd::impl::set_gradient_edge(self, torch::autograd::impl::gradient_edge(of));
+  if (!is_unrecorded_view(of)) torch::autograd::impl::set_gradient_edge(self, torch::autograd::impl::gradient_edge(of));
 }
 
 void TraceTensor::attach_memory(c10::Storage storage, c10::IntArrayRef sizes, c10::IntArrayRef strides) {

@@ -709,6 +709,7 @@ Totals totals() {
 void reset_totals() {
   process_totals() = Totals{};
   bridge::ms_generated_in_backward() = 0;
+  bridge::recorded_passes() = 0;
 }
 Totals& live_totals() { return process_totals(); }
 

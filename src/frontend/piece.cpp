@@ -8,6 +8,7 @@
 #include "bridge/data_read.h"
 #include "bridge/generator_watch.h"
 #include "bridge/generic_rule.h"
+#include "bridge/rebase.h"
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
 #include "frontend/equivalents.h"
@@ -132,6 +133,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   names.collect(variant_->kwargs);
   for (const StateFacts::Input& input : variant_->facts.inputs()) names.collect(input.spec);
   variant_->facts.know(leaves_);
+  for (const at::Tensor& tensor : leaves_.tensors) bridge::refresh_history(tensor);
   std::vector<PyRef> floats(leaves_.tensors.size()), ints, numbers;
   const auto python_object = [](py::object value) { return PyRef::steal(value.release().ptr()); };
   for (size_t i = 0; i < leaves_.tensors.size(); ++i) {

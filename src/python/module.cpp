@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "bridge/capture_kernel.h"
 #include "bridge/executor.h"
+#include "bridge/gradients.h"
 #include "bridge/library_race.h"
 #include "bridge/sym_node.h"
 #include "codegen/codegen.h"
@@ -79,6 +80,7 @@ py::dict stats() {
   out["distinct_kernels"] = t.distinct_kernels;
   out["extern_calls"] = t.extern_calls;
   out["native_stretches"] = t.native_stretches;
+  out["recorded_backward_passes"] = bridge::recorded_passes().load();
   out["ms_setup"] = t.ms_setup;
   out["ms_capture"] = t.ms_capture;
   out["ms_lowering"] = t.ms_lowering;

@@ -1,0 +1,58 @@
+// Tensors of the caller's that a piece writes, and of which gradients are wanted.
+#include <torch/csrc/autograd/variable.h>
+
+#include "bridge/gradients.h"
+#include "bridge/rebase.h"
+
+namespace cresset::bridge {
+
+// Those to whose history autograd has added. false: something else has become of one.
+bool Capture::find_written(std::vector<at::Tensor>& written) {
+  for (Storage& storage : storages_) {
+    storage.is_root = false;
+    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined()) continue;
+    const bool wanted = storage.real.requires_grad();
+    const void* node = gradient_node(storage.real);
+    if (wanted == storage.required_grad && node == storage.gradient_node) continue;
+    if (storage.version == 0 || !wanted || node == nullptr) return false;
+    storage.is_root = true;
+    written.push_back(storage.real);
+  }
+  return true;
+}
+
+bool Capture::is_view_of_written(const at::Tensor& result) const {
+  const TraceTensor* trace = TraceTensor::from(result);
+  return trace != nullptr && trace == result.unsafeGetTensorImpl() && storages_[trace->storage_id().index].is_root &&
+         is_recorded_view(result) && result._base().requires_grad();
+}
+
+// Autograd refuses to say what has become of some views, once somebody asks.
+std::string Capture::obstacle_to_histories(const std::vector<at::Tensor>& results) const {
+  for (const at::Tensor& result : results) {
+    if (!is_view_of_written(result)) continue;
+    const auto* view = torch::autograd::impl::get_view_autograd_meta(result);
+    if (view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT &&
+        view->get_attr_version() != static_cast<uint32_t>(result._version()))
+      return "a result is a view, made without a record, of what is written then";
+  }
+  return {};
+}
+
+// They have the history again that they had before the call: each call adds to it. So it is with views of them.
+void Capture::settle_histories(const std::vector<at::Tensor>& results) {
+  for (const at::Tensor& result : results) {
+    const TraceTensor* trace = TraceTensor::from(result);
+    if (trace == nullptr || trace != result.unsafeGetTensorImpl() || !storages_[trace->storage_id().index].is_root)
+      continue;
+    OfWritten& facts = of_written_[trace];
+    facts.detached = !is_view_of_written(result);
+    facts.unrecorded = !facts.detached && torch::autograd::impl::get_view_autograd_meta(result)->get_creation_meta() ==
+                                              torch::autograd::CreationMeta::NO_GRAD_MODE;
+    if (!facts.detached && !facts.unrecorded) forget_history(result);
+  }
+  for (const Storage& storage : storages_)
+    if (storage.is_root) History::restore(storage.history, storage.real);
+}
+
+}  // namespace cresset::bridge

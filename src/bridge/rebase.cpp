@@ -1,0 +1,112 @@
+#include "bridge/rebase.h"
+
+#include <torch/csrc/autograd/variable.h>
+
+namespace cresset::bridge {
+namespace {
+
+using torch::autograd::Edge;
+using torch::autograd::variable_list;
+
+Edge recorded_edge(const at::Tensor& tensor) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  return meta != nullptr && meta->grad_fn_ ? Edge(meta->grad_fn_, meta->output_nr_) : Edge();
+}
+
+// With the hook that keeps its gradient, which autograd had moved along.
+void put_back(const at::Tensor& tensor, const Edge& edge) {
+  auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  if (meta == nullptr || recorded_edge(tensor) == edge) return;
+  if (meta->grad_fn_ && edge.is_valid())
+    if (auto hook = meta->grad_fn_->pop_retains_grad_hook(meta->output_nr_))
+      edge.function->add_retains_grad_hook(std::move(hook), edge.input_nr);
+  meta->grad_fn_ = edge.function;
+  meta->output_nr_ = edge.input_nr;
+}
+
+// What was written to a view. Autograd puts such a node into one for the whole base (CopySlices), which replaces the
+// first edge: that of what was there before, of which nothing is left.
+class WrittenView final : public torch::autograd::Node {
+ public:
+  using Node::Node;
+  std::string name() const override { return "CompiledWrite"; }
+
+ protected:
+  variable_list apply(variable_list&& gradients) override {
+    if (!gradients[0].defined()) return variable_list(2);
+    return {at::zeros_like(gradients[0]), std::move(gradients[0])};
+  }
+};
+
+}  // namespace
+
+bool is_recorded_view(const at::Tensor& tensor) {
+  const auto* view = torch::autograd::impl::get_view_autograd_meta(tensor);
+  return view != nullptr && view->has_bw_view();
+}
+
+bool is_one_of_several(const at::Tensor& tensor) {
+  return is_recorded_view(tensor) && torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() ==
+                                         torch::autograd::CreationMeta::MULTI_OUTPUT_NODE;
+}
+
+bool is_unrecorded_view(const at::Tensor& tensor) {
+  return is_recorded_view(tensor) && torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() ==
+                                         torch::autograd::CreationMeta::NO_GRAD_MODE;
+}
+
+std::shared_ptr<const History> History::of(const at::Tensor& tensor) {
+  const bool is_view = is_recorded_view(tensor);
+  const Edge edge = recorded_edge(tensor);
+  if (!is_view && !edge.is_valid()) return nullptr;
+  auto out = std::make_shared<History>();
+  out->edge_ = edge;
+  out->is_retained_ = edge.is_valid() && edge.function->retains_grad_hooks().contains(edge.input_nr);
+  if (is_view) out->of_base_ = recorded_edge(at::Tensor(tensor._base()));
+  return out;
+}
+
+void History::restore(const std::shared_ptr<const History>& history, const at::Tensor& tensor) {
+  put_back(tensor, history != nullptr ? history->edge_ : Edge());
+  if (!is_recorded_view(tensor)) return;
+  auto* view = torch::autograd::impl::get_view_autograd_meta(tensor);
+  put_back(view->get_backward_view().base_, history != nullptr ? history->of_base_ : Edge());
+  view->set_attr_version(static_cast<uint32_t>(tensor._version()));
+}
+
+bool may_rebase(const at::Tensor& tensor) {
+  if (tensor.is_leaf() && tensor.requires_grad()) return false;
+  if (!is_recorded_view(tensor)) return true;
+  const auto* view = torch::autograd::impl::get_view_autograd_meta(tensor);
+  const at::Tensor& base = view->get_backward_view().base_;
+  return view->get_creation_meta() == torch::autograd::CreationMeta::DEFAULT &&
+         !(base.is_leaf() && base.requires_grad());
+}
+
+void refresh_history(const at::Tensor& view) {
+  if (!is_recorded_view(view)) return;
+  try {
+    view.grad_fn();
+  } catch (const c10::Error&) {  // autograd refuses to say: whoever asks is told
+  }
+}
+
+void forget_history(const at::Tensor& view) {
+  auto* meta = torch::autograd::impl::get_view_autograd_meta(view);
+  meta->grad_fn_ = nullptr;
+  meta->set_attr_version(static_cast<uint32_t>(view._version()) - 1);
+}
+
+void rebase(const at::Tensor& written, NodePtr node, uint32_t input_nr) {
+  const AboveAutograd recording;
+  Edge edge(std::move(node), input_nr);
+  if (is_recorded_view(written)) {
+    const NodePtr write = make_node<WrittenView>(torch::autograd::edge_list{Edge(), std::move(edge)});
+    write->add_input_metadata(written);
+    forget_history(written);
+    edge = Edge(write, 0);
+  }
+  torch::autograd::impl::rebase_history(written, std::move(edge));
+}
+
+}  // namespace cresset::bridge

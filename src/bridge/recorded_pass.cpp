@@ -1,0 +1,118 @@
+#include "bridge/recorded_pass.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "bridge/control_flow.h"
+#include "bridge/data_read.h"
+#include "bridge/interpret.h"
+#include "bridge/rebase.h"
+#include "sym/eval.h"
+
+namespace cresset::bridge {
+namespace {
+
+using torch::autograd::Edge;
+
+// The same memory, with a history.
+at::Tensor with_history(const at::Tensor& plain, const Edge& edge) {
+  at::Tensor out = plain.detach();
+  if (!edge.is_valid()) return out;
+  if (dynamic_cast<torch::autograd::AccumulateGrad*>(edge.function.get()) != nullptr) {
+    out.set_requires_grad(true);
+    torch::autograd::impl::set_grad_accumulator(
+        out, decltype(torch::autograd::AutogradMeta::grad_accumulator_)(edge.function));
+  } else {
+    torch::autograd::impl::set_gradient_edge(out, edge);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::atomic<int64_t>& recorded_passes() {
+  static std::atomic<int64_t> count = 0;
+  return count;
+}
+
+RecordedPass::RecordedPass(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
+                           const std::vector<at::Tensor>& constants,
+                           const std::unordered_map<sym::VarId, uint32_t>& slots)
+    : graph_(graph), backward_(std::move(backward)), constants_(constants), slots_(slots) {}
+
+RecordedPass::Call RecordedPass::note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
+                                      const int64_t* symbols, size_t count) {
+  Call out;
+  for (const at::Tensor& t : inputs) {
+    out.inputs.add(t);
+    out.edges.push_back(t.requires_grad() ? torch::autograd::impl::gradient_edge(t) : Edge());
+  }
+  for (const at::Tensor& t : constants) out.constants.push_back(version_of(t));
+  out.symbols.assign(symbols, symbols + count);
+  return out;
+}
+
+// By value.
+std::vector<bool> RecordedPass::depends_on_leaves(const Call& call) const {
+  std::vector<bool> out(graph_.value_count());
+  for (size_t i = 0; i < call.edges.size(); ++i) out[graph_.inputs[i].index] = call.edges[i].is_valid();
+  for (size_t i = 0; i < constants_.size(); ++i) out[graph_.constants[i].index] = constants_[i].requires_grad();
+  for (const graph::NodeId id : graph_.order) {
+    bool depends = false;
+    graph::Graph::for_each_value(graph_.node(id).args, [&](const graph::ValueId& v) { depends |= out[v.index]; });
+    // What is drawn takes no more than its layout from what it is drawn into, and has no derivative.
+    depends = depends && !std::string_view(graph::op_name(graph_.node(id).op)).starts_with("cresset::bernoulli_fill");
+    for (const graph::ValueId v : graph_.node(id).results) out[v.index] = depends;
+  }
+  return out;
+}
+
+// That nobody has written what is read, by value.
+void RecordedPass::check(const Call& call, const std::vector<bool>& read) const {
+  std::vector<bool> inputs;
+  for (size_t i = 0; i < call.edges.size(); ++i) inputs.push_back(read[graph_.inputs[i].index]);
+  if (!inputs.empty()) call.inputs.check(inputs);
+  for (size_t i = 0; i < constants_.size(); ++i)
+    TORCH_CHECK(!read[graph_.constants[i].index] || version_of(constants_[i]) == call.constants[i],
+                "one of the variables needed for gradient computation has been modified by an inplace operation: [",
+                constants_[i].toString(), " ", constants_[i].sizes(), "] is at version ", version_of(constants_[i]),
+                "; expected version ", call.constants[i], " instead, in gradients of gradients of a compiled call.");
+  for (const graph::Mutation& m : graph_.mutations)
+    TORCH_CHECK(
+        !read[(m.is_constant ? graph_.constants : graph_.inputs)[m.input].index],
+        "cresset: gradients of gradients (create_graph=True) need what a compiled call has overwritten in place. "
+        "Call the function without cresset.compile.");
+}
+
+std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tensor> tangents,
+                                          const std::vector<TangentLayout>& layouts,
+                                          const std::vector<at::Tensor>& saved) const {
+  ++recorded_passes();
+  const AboveAutograd recording;
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  Captured joint;
+  joint.graph = std::make_unique<graph::Graph>(graph_);
+  joint.constants = constants_;
+  std::vector<at::Tensor> given;
+  for (size_t i = 0; i < call.edges.size(); ++i) given.push_back(with_history(call.inputs.tensors[i], call.edges[i]));
+  Interpreter interpreter(joint, given, [&](sym::ExprId e) {
+    return sym::eval(graph_.env().pool(), e, [&](sym::VarId var) -> std::optional<int64_t> {
+      const auto slot = slots_.find(var);
+      return slot != slots_.end() ? std::optional(call.symbols[slot->second]) : std::nullopt;
+    });
+  });
+  const std::vector<bool> depends = depends_on_leaves(call);
+  for (size_t i = 0; i < saved_.size(); ++i)
+    if (!depends[saved_[i].index]) interpreter.know(saved_[i], saved[i]);
+  std::vector<graph::ValueId> wanted;
+  for (const graph::ValueId v : used_from_outside(graph_, backward_->part))
+    if (std::find(backward_->tangents.begin(), backward_->tangents.end(), v) == backward_->tangents.end())
+      wanted.push_back(v);
+  check(call, interpreter.compute(wanted));
+  for (size_t i = 0; !backward_->linear && i < tangents.size(); ++i)
+    if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
+  return interpreter.gradients(*backward_, tangents);
+}
+
+}  // namespace cresset::bridge

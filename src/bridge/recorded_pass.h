@@ -1,0 +1,57 @@
+// Backward passes whose results want gradients themselves (create_graph=True).
+//
+// Compiled code has no derivative: such a pass runs the joint graph operator by operator, through autograd, from the
+// tensors that the call was given, with the history that they had then. What it records is what eager's pass records.
+// What does not depend on what gradients are wanted of (a dropout's mask) is taken from what the call saved.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "bridge/captured.h"
+#include "bridge/gradients.h"
+#include "bridge/node_ptr.h"
+
+namespace cresset::bridge {
+
+// Of one compiled variant.
+class RecordedPass {
+ public:
+  // What one call leaves behind.
+  struct Call {
+    SavedTensors inputs;
+    std::vector<torch::autograd::Edge> edges;  // where gradients of the inputs go; invalid: none are wanted
+    std::vector<uint32_t> constants;           // their versions
+    std::vector<int64_t> symbols;
+  };
+
+  // graph: the joint one, as captured.
+  RecordedPass(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
+               const std::vector<at::Tensor>& constants, const std::unordered_map<sym::VarId, uint32_t>& slots);
+
+  // saved: values of the graph that the call keeps for its backward passes.
+  void set_saved(std::vector<graph::ValueId> saved) { saved_ = std::move(saved); }
+
+  static Call note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants, const int64_t* symbols,
+                   size_t count);
+
+  // The gradients of the leaves. layouts: of the tangents, which may be undefined.
+  std::vector<at::Tensor> run(const Call& call, std::vector<at::Tensor> tangents,
+                              const std::vector<TangentLayout>& layouts, const std::vector<at::Tensor>& saved) const;
+
+ private:
+  std::vector<bool> depends_on_leaves(const Call& call) const;
+  void check(const Call& call, const std::vector<bool>& read) const;
+
+  const graph::Graph graph_;
+  const std::shared_ptr<const Backward> backward_;
+  const std::vector<at::Tensor> constants_;
+  const std::unordered_map<sym::VarId, uint32_t> slots_;
+  std::vector<graph::ValueId> saved_;
+};
+
+}  // namespace cresset::bridge

@@ -1,0 +1,589 @@
+"""Tensors that were there before a piece of a call, are written in place by it, and want gradients."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import cresset
+
+
+def brk(t):
+    """Ends a piece."""
+    return t.sum().item()
+
+
+def scattered(w, x):
+    h = x @ w
+    out = torch.zeros(x.shape[0], w.shape[1])
+    brk(h)
+    out.index_add_(0, torch.arange(x.shape[0]).flip(0), h.relu())
+    return out
+
+
+def of_earlier_piece(w, x):
+    h = x @ w
+    brk(h)
+    h.mul_(2.0).add_(1.0)
+    return h.sin()
+
+
+def read_before(w, x):
+    h = x @ w
+    brk(h)
+    a = h * 3
+    h.add_(x @ w.cos())
+    return a + h
+
+
+def written_twice(w, x):
+    h = x @ w
+    brk(h)
+    h.add_(w.sum())
+    brk(h)
+    h.mul_(x.mean())
+    h[0] = w[0]
+    return h
+
+
+def old_contents(w, x):
+    h = (x @ w).sigmoid() + 1
+    h = h * 1.0
+    brk(h)
+    h.mul_(w.mean())
+    return h
+
+
+def replaced(w, x):
+    h = x @ w
+    brk(h)
+    h.copy_(x @ w.sin())
+    h.masked_fill_(h > 0, 0.5)
+    return h
+
+
+def a_part(w, x):
+    h = x @ w
+    brk(h)
+    h[:, 1:3] += x.mean() * w[0, 1:3]
+    h[:, 0].zero_()
+    return h
+
+
+def through_a_view(w, x):
+    h = x @ w
+    v = h[:, 1:3]
+    brk(h)
+    v.mul_(w.mean())
+    return v
+
+
+def through_a_view_base_read(w, x):
+    h = x @ w
+    v = h.t()
+    brk(h)
+    v.mul_(w.mean())
+    return h * 2, v
+
+
+def a_view_made_before(w, x):
+    h = x @ w
+    brk(h)
+    v = h[:, 1:]
+    h.mul_(w.mean())
+    return v.sin(), v
+
+
+def a_view_lives_on(w, x):
+    h = x @ w
+    brk(h)
+    v = h[:, 1:]
+    h.mul_(w.mean())
+    brk(h)
+    return v * w.sum(), h
+
+
+def several(w, x):
+    a, b = x @ w, x @ w.cos()
+    c = torch.zeros_like(a)
+    brk(a)
+    a.add_(b)
+    b.mul_(2)
+    c.add_(a)
+    return a, b, c
+
+
+def unrecorded(w, x):
+    h = x @ w
+    c = torch.zeros_like(h)
+    brk(h)
+    with torch.no_grad():
+        h.mul_(2)
+        c.add_(h)
+    h.add_(w.sum())
+    return h, c
+
+
+def detached(w, x):
+    h = x @ w
+    brk(h)
+    h.detach().add_(1)
+    return h * w.sum()
+
+
+def experts(w, x):
+    flat = x @ w
+    out = torch.zeros_like(flat)
+    which = (flat.detach().sum(1) > 0).long() + (flat.detach()[:, 0] > 0).long()
+    for e in range(3):
+        rows = (which == e).nonzero().flatten()
+        if len(rows.tolist()) == 0:
+            continue
+        out.index_add_(0, rows, (flat[rows] * (e + 1)).tanh())
+    return out
+
+
+def experts_index(w, x):
+    flat = x @ w
+    out = torch.zeros_like(flat)
+    which = (flat.detach().sum(1) > 0).long() + (flat.detach()[:, 0] > 0).long()
+    for e in range(3):
+        rows = torch.where(which == e)[0]
+        if len(rows.tolist()) == 0:
+            continue
+        out[rows] += (flat[rows] * (e + 1)).tanh()
+    return out
+
+
+def in_turn(w, x):
+    out = x.new_zeros(x.shape[0], w.shape[1])
+    for i in range(w.shape[1]):
+        out[:, i] = (x * w[:, i]).sum(1)
+        brk(out)
+    return out
+
+
+def retained(w, x):
+    h = x @ w
+    h.retain_grad()
+    brk(h)
+    h.mul_(2)
+    return h
+
+
+def used_later(w, x):
+    h = x @ w
+    brk(h)
+    h.add_(1)
+    brk(h)
+    a = h.exp()
+    brk(a)
+    return a + h
+
+
+PROGRAMS = [
+    scattered, of_earlier_piece, read_before, written_twice, old_contents, replaced, a_part, through_a_view,
+    a_view_made_before, a_view_lives_on, several, unrecorded, detached, experts, experts_index,
+    in_turn, used_later,
+]  # fmt: skip
+# Those of which a part is done between pieces.
+OTHERS = [through_a_view_base_read, retained]
+
+
+def run(f, w, x):
+    w = w.clone().requires_grad_()
+    out = f(w, x)
+    out = out if isinstance(out, tuple) else (out,)
+    facts = [(t.requires_grad, t.is_leaf, t._version > 0, t.grad_fn is None) for t in out]
+    loss = sum((t * (i + 0.5)).cos().sum() for i, t in enumerate(out))
+    loss.backward()
+    retained = [t.grad for t in out if t.retains_grad and not t.is_leaf]
+    return [t.detach() for t in out], w.grad, retained, facts
+
+
+def compare(f, compiled, calls=4):
+    for call in range(calls):
+        torch.manual_seed(call)
+        w, x = torch.randn(5, 4) * 0.4, torch.randn(3 + call, 5) * 0.5
+        expected = run(f, w, x)
+        got = run(compiled, w, x)
+        torch.testing.assert_close(got[:3], expected[:3], msg=lambda m, call=call: f"call {call}: {m}")
+        assert got[3] == expected[3]
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_write(f):
+    before = cresset.stats()
+    compare(f, cresset.compile(f))
+    after = cresset.stats()
+    assert after["eager_calls"] == before["eager_calls"], after["graph_break_reasons"]
+    assert after["native_stretches"] == before["native_stretches"], after["graph_break_reasons"]
+    assert after["backward_graphs"] > before["backward_graphs"]
+
+
+@pytest.mark.parametrize("f", OTHERS, ids=lambda f: f.__name__)
+def test_write_otherwise(f):
+    compare(f, cresset.compile(f))
+
+
+def test_written_argument_is_returned():
+    def f(v):
+        v.mul_(2)
+        return v
+
+    compiled = cresset.compile(f)
+    for n in (3, 4, 5):
+        v = torch.randn(n, 4)[:, 1:3]
+        assert compiled(v) is v
+
+
+def test_mixture_of_experts():
+    class Experts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate = nn.Linear(6, 4)
+            self.experts = nn.ModuleList(nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Linear(8, 6)) for _ in range(4))
+
+        def forward(self, x):
+            flat = x.reshape(-1, 6)
+            weights, chosen = self.gate(flat).softmax(-1).topk(2)
+            out = torch.zeros_like(flat)
+            for i, expert in enumerate(self.experts):
+                rows, slots = torch.where(chosen == i)
+                if len(rows.tolist()) == 0:
+                    continue
+                out.index_add_(0, rows, expert(flat[rows]) * weights[rows, slots, None])
+            return out.view_as(x)
+
+    torch.manual_seed(0)
+    model = Experts()
+    other = copy.deepcopy(model)
+    compiled = cresset.compile(other)
+    before = cresset.stats()
+    for call in range(5):
+        x = torch.randn(2, 3 + call, 6)
+        expected, got = model(x), compiled(x)
+        torch.testing.assert_close(got, expected)
+        for m, y in ((model, expected), (other, got)):
+            m.zero_grad()
+            y.pow(2).sum().backward()
+        for p, q in zip(model.parameters(), other.parameters(), strict=True):
+            torch.testing.assert_close(q.grad, p.grad)
+    after = cresset.stats()
+    assert after["eager_calls"] == before["eager_calls"] and after["native_stretches"] == before["native_stretches"]
+
+
+# Errors are eager's, at the line where eager raises them, or in the backward pass.
+
+
+def same_error(f, *arguments):
+    """The texts of the errors, without what is said of where the forward pass was; None: there is none."""
+
+    def error(g):
+        torch.manual_seed(0)
+        try:
+            g(*(a.detach().clone().requires_grad_(a.requires_grad) for a in arguments)).sum().backward()
+        except RuntimeError as e:
+            return type(e), str(e).split(":")[0].split(", which is")[0]
+        return None
+
+    compiled = cresset.compile(f)
+    expected = error(f)
+    for _ in range(3):
+        assert error(compiled) == expected
+    return expected
+
+
+def test_leaf():
+    def f(w, x):
+        brk(x)
+        w.mul_(2)
+        return w * x
+
+    w, x = torch.randn(3, requires_grad=True), torch.randn(3)
+    assert "leaf" in same_error(f, w, x)[1]
+
+
+def test_view_of_leaf():
+    def f(w, x):
+        v = w[1:]
+        brk(x)
+        v.mul_(2)
+        return v.sum() * x
+
+    w, x = torch.randn(3, requires_grad=True), torch.randn(3)
+    assert "view of a leaf" in same_error(f, w, x)[1]
+
+
+def test_saved_by_an_earlier_piece():
+    def f(w, x):
+        h = x @ w
+        y = h @ w.t()
+        brk(y)
+        h.add_(1)
+        return y + h.sum()
+
+    w, x = torch.randn(5, 4, requires_grad=True), torch.randn(3, 5)
+    assert "modified by an inplace operation" in same_error(f, w, x)[1]
+
+
+def test_saved_by_the_piece():
+    def f(w, x):
+        h = x @ w
+        brk(h)
+        y = h.sin()
+        h.add_(1)
+        return y + h
+
+    w, x = torch.randn(5, 4, requires_grad=True), torch.randn(3, 5)
+    assert "modified by an inplace operation" in same_error(f, w, x)[1]
+
+
+def test_hooks_of_what_was_before():
+    seen = []
+
+    def f(w, x):
+        h = x @ w
+        h.register_hook(lambda g: seen.append(g.sum().item()))
+        brk(h)
+        h.mul_(2)
+        return h
+
+    compiled = cresset.compile(f)
+    for call in range(4):
+        torch.manual_seed(call)
+        w, x = torch.randn(5, 4, requires_grad=True), torch.randn(3, 5)
+        grads = []
+        for g in (f, compiled):
+            w.grad = None
+            g(w, x).sin().sum().backward()
+            grads.append(w.grad)
+        torch.testing.assert_close(grads[0], grads[1])
+        assert seen[-1] == pytest.approx(seen[-2], rel=1e-4) and len(seen) == 2 * (call + 1)
+
+
+class Memory(nn.Module):
+    """State that one step writes and the next one reads, with its gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 4) * 0.3)
+        self.memory = torch.zeros(3, 4)
+
+    def forward(self, x):
+        self.memory.add_(x @ self.weight)
+        return self.memory.tanh()
+
+
+def test_state():
+    torch.manual_seed(0)
+    model = Memory()
+    other = copy.deepcopy(model)
+    compiled = cresset.compile(other)
+    for _ in range(2):
+        expected, got = [], []
+        x = torch.randn(4, 3, 4)
+        for t in range(4):
+            expected.append(model(x[t]))
+            got.append(compiled(x[t]))
+        torch.testing.assert_close(got, expected)
+        for m, ys in ((model, expected), (other, got)):
+            m.zero_grad()
+            torch.stack([y.sum() for y in ys]).sum().backward()
+            m.memory = m.memory.detach()
+        torch.testing.assert_close(other.weight.grad, model.weight.grad)
+        torch.testing.assert_close(other.memory, model.memory)
+
+
+def test_argument_of_the_caller():
+    """Made by eager code, and read there afterwards."""
+
+    def f(h, w):
+        h[1:].mul_(w.mean())
+        h.add_(1)
+
+    compiled = cresset.compile(f)
+    for call in range(4):
+        torch.manual_seed(call)
+        w, x = torch.randn(5, 4, requires_grad=True), torch.randn(3 + call, 5)
+        grads = []
+        for g in (f, compiled):
+            w.grad = None
+            h = (x @ w) * 1.0
+            v = h[0]
+            g(h, w)
+            assert h._version >= 1 and not h.is_leaf
+            (h.sin().sum() + v.exp().sum()).backward()
+            grads.append((h.detach(), v.detach(), w.grad))
+        torch.testing.assert_close(grads[0], grads[1])
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_saved_versions_of_the_first_call(inside):
+    """What a piece saves that a break ends is watched from the first call on."""
+
+    def f(w, x):
+        h = x @ w
+        y = h @ w.t()
+        brk(y)
+        if inside:
+            with torch.no_grad():
+                h.add_(1)
+        return y, h
+
+    compiled = cresset.compile(f)
+    for _ in range(3):
+        w = torch.randn(5, 4, requires_grad=True)
+        y, h = compiled(w, torch.randn(3, 5))
+        if not inside:
+            with torch.no_grad():
+                h.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+
+
+def a_view_of_zeros(w, x):
+    out = torch.zeros(x.shape[0], w.shape[1])
+    rows = out.t()
+    h = x @ w
+    brk(h)
+    out.add_(h)
+    return rows, h
+
+
+def a_view_of_zeros_written(w, x):
+    out = torch.zeros(x.shape[0], w.shape[1])
+    rows = out[1:]
+    h = x @ w
+    brk(h)
+    rows.mul_(2).add_(h[1:])
+    return out, rows
+
+
+def a_view_without_record(w, x):
+    h = x @ w
+    with torch.no_grad():
+        v = h[1:]
+    brk(h)
+    return v, h.sin()
+
+
+def a_view_written_after_its_base(w, x):
+    h = x @ w
+    brk(h)
+    v = h.view(-1)
+    h[0] += w.mean()
+    brk(h)
+    v.mul_(2)
+    return h, v
+
+
+@pytest.mark.parametrize(
+    "f", [a_view_of_zeros, a_view_of_zeros_written, a_view_without_record, a_view_written_after_its_base]
+)
+def test_views(f):
+    compare(f, cresset.compile(f))
+
+
+def test_unrecorded_view_beside_its_base():
+    """Nothing flows through it."""
+
+    def f(w, x):
+        h = x @ w
+        with torch.no_grad():
+            v = h[1:]
+        return v, h
+
+    compare(f, cresset.compile(f))
+
+
+def test_sparse_embedding():
+    """Its gradient is autograd's to make; what is around it is compiled."""
+
+    def make():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Embedding(12, 8, sparse=True), nn.Flatten(), nn.Linear(24, 4), nn.Tanh())
+
+    model, other = make(), make()
+    compiled = cresset.compile(other)
+    before = cresset.stats()
+    for call in range(4):
+        x = torch.randint(0, 12, (4 + call, 3))
+        expected, got = model(x), compiled(x)
+        torch.testing.assert_close(got, expected)
+        for m, y in ((model, expected), (other, got)):
+            m.zero_grad()
+            y.sum().backward()
+        assert other[0].weight.grad.is_sparse
+        torch.testing.assert_close(other[0].weight.grad.to_dense(), model[0].weight.grad.to_dense())
+        torch.testing.assert_close(other[2].weight.grad, model[2].weight.grad)
+    after = cresset.stats()
+    assert after["eager_calls"] == before["eager_calls"] and after["graphs"] - before["graphs"] <= 4
+
+
+def test_view_of_an_argument_is_a_view_of_it():
+    """In the first call, too: what is written through it, the argument knows."""
+
+    def f(h):
+        return h[1:]
+
+    compiled = cresset.compile(f)
+    for n in (3, 4, 5):
+        w = torch.randn(5, 4, requires_grad=True)
+        h = torch.randn(n, 5) @ w
+        v = compiled(h)
+        v.mul_(2)
+        assert v._base is h
+        (gradient,) = torch.autograd.grad(h[1:].sum(), h, retain_graph=True)
+        torch.testing.assert_close(gradient[1:], torch.ones_like(v))
+        h.sum().backward()
+        assert "CopySlices" in h.grad_fn.name()
+
+
+def in_the_middle_of_no_grad(w, x):
+    """The piece begins where nothing is recorded."""
+    h = x @ w
+    with torch.no_grad():
+        brk(h)
+    v = h.t()
+    return v, h
+
+
+def stale_view(w, x):
+    h = x @ w
+    v = h[:, 0]
+    brk(h)
+    h.add_(1)
+    rows = h.t()
+    brk(h)
+    return v, h, rows
+
+
+def only_an_unrecorded_view(w, x):
+    h = x @ w
+    brk(h)
+    with torch.no_grad():
+        v = (h * h).sin()[1:]
+    return v, h
+
+
+@pytest.mark.parametrize("f", [in_the_middle_of_no_grad, stale_view, only_an_unrecorded_view])
+def test_views_and_modes(f):
+    compare(f, cresset.compile(f))
+
+
+def test_unrecorded_view_alone():
+    def f(w, x):
+        h = (x @ w).sin()
+        with torch.no_grad():
+            return h[1:]
+
+    compiled = cresset.compile(f)
+    for n in (3, 4, 5):
+        w, x = torch.randn(5, 4, requires_grad=True), torch.randn(n, 5)
+        expected, got = f(w, x), compiled(w, x)
+        torch.testing.assert_close(got, expected)
+        assert got.grad_fn is None and expected.grad_fn is None
