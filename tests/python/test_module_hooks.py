@@ -669,7 +669,7 @@ def custom_function_that_logs(w, x):
     return Logs.apply(x * 2, w.log).sin()
 
 
-@program()
+@program(learns=2)  # of the two functions, one after the other
 def custom_functions_some_of_which_log(w, x):
     return Logs.apply(Once.apply(x), w.log).sin() + Once.apply(x * 2)
 

@@ -34,6 +34,8 @@ NATIVE = dict.fromkeys(
 ) | {
     "handed_out": "a generator that state holds is another one at each call",
     "kept_in_state": "a generator that state holds is another one at each call",
+    "getattr_breaks": "a call that is left whole is found out by one whose rest runs natively",
+    "post_init_breaks": "a call that is left whole is found out by one whose rest runs natively",
     "exit_handles": "a class that the call makes, around what is the call's own, is another one at each call",
 }
 
