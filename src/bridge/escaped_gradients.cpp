@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "bridge/capture.h"
+#include "bridge/rebase.h"
 
 namespace cresset::bridge {
 namespace {
@@ -61,8 +62,10 @@ void settle_gradients(const std::vector<at::Tensor>& tensors, uint64_t since) {
     if (node == nullptr || node->sequence_nr() < since || is_compiled(*node)) return;
     if (seen.insert(node).second) left.push_back(node);
   };
-  for (const at::Tensor& tensor : tensors)
-    if (tensor.requires_grad()) add(tensor.grad_fn().get());
+  for (const at::Tensor& tensor : tensors) {
+    refresh_history(tensor);
+    if (const auto* meta = torch::autograd::impl::get_autograd_meta(tensor); meta != nullptr) add(meta->grad_fn_.get());
+  }
   while (!left.empty()) {
     Node* node = left.back();
     left.pop_back();

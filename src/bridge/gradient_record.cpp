@@ -485,6 +485,7 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
       leaves.retained.insert(storage.real.grad_fn().get());
   }
   std::string why = obstacle_to_histories(results);
+  if (!why.empty()) return "gradients are wanted, and " + why;
   std::vector<at::Tensor> roots = differentiable(results, why);
   const size_t own = roots.size();
   roots.insert(roots.end(), written.begin(), written.end());

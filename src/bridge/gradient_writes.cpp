@@ -30,7 +30,7 @@ bool Capture::is_view_of_written(const at::Tensor& result) const {
 // Autograd refuses to say what has become of some views, once somebody asks.
 std::string Capture::obstacle_to_histories(const std::vector<at::Tensor>& results) const {
   for (const at::Tensor& result : results) {
-    if (!is_view_of_written(result)) continue;
+    if (!is_recorded_view(result)) continue;
     const auto* view = torch::autograd::impl::get_view_autograd_meta(result);
     if (view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT &&
         view->get_attr_version() != static_cast<uint32_t>(result._version()))

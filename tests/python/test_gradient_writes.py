@@ -587,3 +587,23 @@ def test_unrecorded_view_alone():
         expected, got = f(w, x), compiled(w, x)
         torch.testing.assert_close(got, expected)
         assert got.grad_fn is None and expected.grad_fn is None
+
+
+def test_view_that_nobody_asks():
+    """Autograd refuses to say what became of it: to who asks, not to who hands it on."""
+
+    def f(w, x):
+        h = x @ w
+        with torch.no_grad():
+            v = h[1:]
+        h.mul_(2)
+        return v, h
+
+    compiled = cresset.compile(f)
+    for n in (3, 4, 5):
+        w, x = torch.randn(5, 4, requires_grad=True), torch.randn(n, 5)
+        (_, expected), (v, got) = f(w, x), compiled(w, x)
+        torch.testing.assert_close(got, expected)
+        with pytest.raises(RuntimeError, match="created in no_grad mode"):
+            assert v.grad_fn is None
+        torch.testing.assert_close(torch.autograd.grad(got.sum(), w)[0], torch.autograd.grad(expected.sum(), w)[0])
