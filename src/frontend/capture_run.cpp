@@ -556,7 +556,9 @@ class CaptureRun final : public PieceMaker {
   // Where something must be left to autograd of which that was not known, the next call is captured anew.
   std::string end_recipes(uint64_t before) {
     std::string why = piece_->end_recipes(before);
-    if (!why.empty() && piece_->capture().retained_gradients) leave_retaining_to_autograd();
+    if (!why.empty() && piece_->capture().retained_gradients) leave_to_autograd(UseOfAutograd::Retains);
+    if (why.find("backward through the graph a second time") != std::string::npos)  // torch's words
+      leave_to_autograd(UseOfAutograd::Frees);
     if (!why.empty()) piece_->variant()->raised |= count_left_to_autograd() != left_to_autograd_;
     return why;
   }

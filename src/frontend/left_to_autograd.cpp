@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/python_hook.h>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "frontend/py_objects.h"
@@ -24,14 +25,13 @@ void add(PyObject* code) {
   if (left().size() < kMost) left().emplace(code, PyRef::borrow(code));
 }
 
-// Of functions that retain gradients; and those that were met.
-std::unordered_map<PyObject*, PyRef>& retaining() {
-  static auto& codes = *new std::unordered_map<PyObject*, PyRef>;
-  return codes;
-}
-std::unordered_map<PyObject*, PyRef>& asked() {
-  static auto& codes = *new std::unordered_map<PyObject*, PyRef>;
-  return codes;
+// Codes that use autograd for what lives on; and those that were met.
+struct Users {
+  std::unordered_map<PyObject*, PyRef> known, asked;
+};
+Users& users(UseOfAutograd use) {
+  static auto& of_each = *new std::array<Users, 2>;
+  return of_each.at(static_cast<size_t>(use));
 }
 
 PyObject* wrapped_by(PyObject* function) {
@@ -233,16 +233,18 @@ bool leave_checkpoint_around(const CressetActivation* innermost) {
   return left().size() != before;
 }
 
-size_t count_left_to_autograd() { return left().size() + retaining().size(); }
+size_t count_left_to_autograd() {
+  return left().size() + users(UseOfAutograd::Retains).known.size() + users(UseOfAutograd::Frees).known.size();
+}
 
-bool retains_for_others(PyCodeObject* code) {
-  if (retaining().count((PyObject*)code) != 0) return true;
-  asked().emplace((PyObject*)code, PyRef::borrow((PyObject*)code));
+bool is_for_others(UseOfAutograd use, PyCodeObject* code) {
+  if (users(use).known.count((PyObject*)code) != 0) return true;
+  users(use).asked.emplace((PyObject*)code, PyRef::borrow((PyObject*)code));
   return false;
 }
 
-void leave_retaining_to_autograd() {
-  for (auto& [code, kept] : std::exchange(asked(), {})) retaining().emplace(code, kept);
+void leave_to_autograd(UseOfAutograd use) {
+  for (auto& [code, kept] : std::exchange(users(use).asked, {})) users(use).known.emplace(code, kept);
 }
 
 bool brings_function_left_to_autograd(PyObject* callee, const CressetCall& call) {
@@ -259,8 +261,7 @@ bool brings_function_left_to_autograd(PyObject* callee, const CressetCall& call)
 
 void forget_left_to_autograd() {
   left().clear();
-  retaining().clear();
-  asked().clear();
+  users(UseOfAutograd::Retains) = users(UseOfAutograd::Frees) = {};
 }
 
 }  // namespace cresset::frontend

@@ -28,11 +28,12 @@ bool leave_checkpoint_around(const CressetActivation* innermost);
 size_t count_left_to_autograd();
 // callee: the Python function or method that is called, as the evaluator sees it.
 bool brings_function_left_to_autograd(PyObject* callee, const CressetCall& call);
-// t.retain_grad() in this code, of a tensor that the call made: whether the piece has to end there, because the tensor
-// lived on in an earlier capture.
-bool retains_for_others(PyCodeObject* code);
+// t.retain_grad() of a tensor that the call made; torch.autograd.grad() of what the call made, which frees its graph.
+enum class UseOfAutograd : uint8_t { Retains, Frees };
+// Whether the piece has to end where this code does so, because the tensor lived on in an earlier capture.
+bool is_for_others(UseOfAutograd use, PyCodeObject* code);
 // Those that were asked about since the last call of this are such.
-void leave_retaining_to_autograd();
+void leave_to_autograd(UseOfAutograd use);
 void forget_left_to_autograd();
 
 }  // namespace cresset::frontend

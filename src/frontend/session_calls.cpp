@@ -248,11 +248,26 @@ static bool asks_for_one_key(const CCall& what, const CressetCall& call, PyObjec
   return *key = call.args[what.first], true;
 }
 
+// Who called torch.autograd's functions in Python, which the engine is run by.
+static const CressetActivation& user_of_autograd(const CressetActivation& activation) {
+  static PyObject* const package = PyUnicode_InternFromString("torch.autograd");
+  const auto is_autograds = [](const CressetActivation& a) {
+    PyObject* const module = PyFunction_Check(a.function) ? ((PyFunctionObject*)a.function)->func_module : nullptr;
+    return module != nullptr && PyUnicode_Check(module) &&
+           PyUnicode_Tailmatch(module, package, 0, PY_SSIZE_T_MAX, -1) == 1;
+  };
+  const CressetActivation* user = &activation;
+  while (user->caller != nullptr && is_autograds(*user)) user = user->caller;
+  return *user;
+}
+
 // What is an effect of its kind, but of this call's on its own tensors.
 static bool stays_within(const CressetActivation& activation, const CCall& what, const CressetCall& call) {
   if (is_hook_of_own_node(what) || is_lock_of_cached_property(activation, what)) return true;
   if (!differentiates_own_tensors(what, call)) return false;
-  return std::string_view(what.name) != "retain_grad" || !retains_for_others(activation.code);
+  const std::string_view name = what.name;
+  if (name == "retain_grad") return !is_for_others(UseOfAutograd::Retains, activation.code);
+  return name != "run_backward" || !is_for_others(UseOfAutograd::Frees, user_of_autograd(activation).code);
 }
 
 // Natively, what it calls included.
