@@ -32,6 +32,7 @@ std::string Capture::obstacle_to_histories(const std::vector<at::Tensor>& result
   for (const at::Tensor& result : results) {
     if (!is_recorded_view(result)) continue;
     const auto* view = torch::autograd::impl::get_view_autograd_meta(result);
+    if (view->grad_fn_ == nullptr && !result._base().requires_grad()) continue;  // as autograd says it, too
     if (view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT &&
         view->get_attr_version() != static_cast<uint32_t>(result._version()))
       return "a result is a view, made without a record, of what is written then";

@@ -96,7 +96,6 @@ EAGERLY = {
     "result_of_inference_mode_beside_another",
     "results_of_inference_mode",
     "size_divides_by_zero",
-    "sparse_and_complex",
     "stack_module_state",
     "typing_uses",
     "utils_fusion",
