@@ -198,7 +198,7 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
     const bool is_callers = tensor->capture().is_callers(*tensor);  // a stand-in: views are of the tensor itself
     tensor->settle(real[i]);
     if (real[i].requires_grad() &&
-        (gradient_node(real[i]) != nullptr || is_unrecorded_view(real[i]))) {  // of compiled code
+        (gradient_node(real[i]) != nullptr || (!is_leaf && is_unrecorded_view(real[i])))) {  // of compiled code
       tensor->take_history(real[i]);
       if (!is_callers && !real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
     } else if (is_leaf && real[i].requires_grad()) {

@@ -189,6 +189,9 @@ void Piece::begin_recipes(Session* session) {
     const Session::Sum* const sum = session->sum_of(list);
     return sum != nullptr ? std::pair{sum->list, sum->items} : std::pair<PyRef, PyRef>();
   };
+  builder_->is_of_call = [session](PyObject* object) {
+    return is_tensor(object) || session->argument_path(object) != nullptr || !session->existed(object);
+  };
   builder_->argument_path = [session](PyObject* object) { return session->argument_path(object); };
 }
 

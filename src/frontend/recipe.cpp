@@ -186,6 +186,15 @@ Recipe RecipeBuilder::build_text(PyObject* object, const std::string& path) {
   return recipe;
 }
 
+// Keys are constants of a recipe.
+void RecipeBuilder::no_moving_key(PyObject* key, const std::string& path) const {
+  if (is_of_call && is_equal_by_identity(key) && is_of_call(key))
+    throw UnsupportedResult{
+        path, std::string("dict with the key ") + Py_TYPE(key)->tp_name + ", which each call has its own of,"};
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(key) && i < PyTuple_GET_SIZE(key); ++i)
+    no_moving_key(PyTuple_GET_ITEM(key, i), path);
+}
+
 // The numbers that copy.deepcopy() knows objects by.
 void RecipeBuilder::no_address(PyObject* number, const std::string& path) const {
   if (!is_address) return;
@@ -307,6 +316,7 @@ Recipe RecipeBuilder::build_made(PyObject* object, const std::string& path) {
     Py_ssize_t position = 0;
     while (PyDict_Next(object, &position, &key, &value)) {
       no_address(key, path);
+      no_moving_key(key, path);
       recipe.children.push_back(build(value, path + "[...]"));
     }
   } else if (!has_more_than_items(object) && flatten_registered(object, node)) {

@@ -83,6 +83,7 @@ class RecipeBuilder {
   std::function<bool(PyObject*)> existed;
   // Of a list: that it is the sum of one that nobody looked into, and of a tuple's items; empty for others.
   std::function<std::pair<PyRef, PyRef>(PyObject*)> sum_of;
+  std::function<bool(PyObject*)> is_of_call;  // made by the call, or among its arguments: another one at each call
   std::function<PyObject*(PyObject*)> argument_path;  // nullptr when the object is no container among the arguments
 
   // Of a generator that lives on: its function. One that was never resumed read nothing of it.
@@ -115,6 +116,7 @@ class RecipeBuilder {
   Recipe build_made(PyObject* object, const std::string& path);
   Recipe build_anatomy(PyObject* object, const std::string& path);
   void no_address(PyObject* number, const std::string& path) const;  // throws UnsupportedResult
+  void no_moving_key(PyObject* key, const std::string& path) const;  // likewise
   void children_of(Recipe& recipe, PyObject* tuple, const std::string& path);
 
   bridge::Capture& capture_;

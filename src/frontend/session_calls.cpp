@@ -267,7 +267,8 @@ static bool stays_within(const CressetActivation& activation, const CCall& what,
   if (!differentiates_own_tensors(what, call)) return false;
   const std::string_view name = what.name;
   if (name == "retain_grad") return !is_for_others(UseOfAutograd::Retains, activation.code);
-  return name != "run_backward" || !is_for_others(UseOfAutograd::Frees, user_of_autograd(activation).code);
+  if (name != "run_backward" || !at::GradMode::is_enabled()) return true;
+  return !is_for_others(UseOfAutograd::Frees, user_of_autograd(activation).code);
 }
 
 // Natively, what it calls included.

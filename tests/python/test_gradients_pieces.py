@@ -146,3 +146,32 @@ def test_results_whose_graph_is_kept():
         x = torch.randn(n, 4)
         torch.testing.assert_close(compiled(x), step(x))
     assert cresset.stats()["graphs"] == 1
+
+
+LEAVES = {
+    "detached": lambda x: (x * 2).detach().requires_grad_(),
+    "viewed": lambda x: (x * 2).view(-1).requires_grad_(),
+    "made": lambda x: (x * 2).requires_grad_(),
+}
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_leaves_that_no_grad_makes_before_a_break(name):
+    def function(x):
+        y = LEAVES[name](x)
+        for _ in range(2):
+            cresset.graph_break()
+            with torch.enable_grad():
+                loss = (y**2).sum()
+            cresset.graph_break()
+            (g,) = torch.autograd.grad(loss, y)
+            y = LEAVES[name](y - 0.1 * g)
+        return y
+
+    compiled = cresset.compile(function)
+    for n in (2, 3, 2, 4):
+        x = torch.randn(n, 2)
+        with torch.no_grad():
+            got, expected = compiled(x), function(x)
+        torch.testing.assert_close(got, expected)
+        assert got.requires_grad and got.is_leaf

@@ -102,7 +102,12 @@ ExprId ExprPool::divide_by_constant(ExprId a, int64_t c) {
     return sub(quotient, divide_by_constant(from_terms(rest), c));
   }
   if (k != 0) rest.push_back({ExprId{}, k});
-  const ExprId operands[] = {from_terms(rest), constant(c)};
+  const size_t count = rest.size();
+  const ExprId inner = from_terms(rest);
+  TermList joined;
+  terms(inner, joined);  // x - x % c is c*(x // c)
+  if (joined.size() < count) return add(quotient, divide_by_constant(inner, c));
+  const ExprId operands[] = {inner, constant(c)};
   return add(quotient, intern(Kind::FloorDiv, operands, 0));
 }
 

@@ -1,4 +1,5 @@
 // Relations: a canonical difference against a constant.
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -44,6 +45,16 @@ void fold_remainder(ExprPool& pool, TermList& difference) {
 // a + offset (kind) b, as  sum (kind) bound.
 ExprId ExprPool::relation(Kind kind, ExprId a, ExprId b, int64_t offset) {
   TermList difference;
+  if (kind == Kind::Le && is_const(b) && const_value(b) > std::numeric_limits<int64_t>::max() / 2 && !is_const(a)) {
+    // n - 1 <= 2^63 - 1, as a slice without an end asks: where the other side has no room, the constant stays.
+    terms(a, difference);
+    const int64_t constant_part = difference.back().monomial.valid() ? 0 : difference.back().coefficient;
+    const int64_t limit = const_value(b) - offset;
+    const __int128 exact = static_cast<__int128>(limit) - constant_part;
+    const ExprId kept[] = {a, constant(limit)};
+    if (clamp_to_int64(exact) != exact) return intern(kind, kept, 0);
+    difference.truncate(0);
+  }
   combine(a, b, -1, difference);
   while (join_remainders(difference, [this](ExprId d) { return is_const(d) && !is_const(d, 0); })) {
   }

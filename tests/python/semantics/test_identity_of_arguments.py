@@ -283,3 +283,35 @@ def test_attributes_that_only_some_tensors_have(ask):
     cresset.reset()
     assert run(cresset.compile) == expected
     assert cresset.stats()["eager_calls"] == 0, cresset.stats()["graph_break_reasons"]
+
+
+def keyed_by_argument(x):
+    d = {x: 1}
+    print(end="")
+    return d[x]
+
+
+def keyed_by_result(x):
+    y = x + 1
+    d = {(y, "m"): 1, "other": y}
+    print(end="")
+    return d[y, "m"], d["other"]
+
+
+def keyed_by_both(x):
+    d = {x: 1}
+    print(end="")
+    y = x + 1
+    d[y] = 2
+    s = {x, y, x}
+    return d[x], d[y], len(s), x in d, (x + 1) in d
+
+
+@pytest.mark.parametrize("program", [keyed_by_argument, keyed_by_result, keyed_by_both])
+def test_tensors_as_keys_over_a_break(program):
+    """Keys are constants of what a piece rebuilds: a dictionary by the call's own tensors is nothing that it can."""
+    compiled = cresset.compile(program)
+    for _ in range(3):
+        x = torch.randn(3)
+        for got, expected in zip([compiled(x)], [program(x)], strict=True):
+            torch.testing.assert_close(got, expected)

@@ -87,6 +87,15 @@ TEST_F(ValidateTest, DivisorsOfGuardsAreGuarded) {
   EXPECT_TRUE(report().guards_proved) << report().text();
 }
 
+// As a slice without an end asks: the constant moves to the side of a bound that has no room for it.
+TEST_F(ValidateTest, SymbolsAreNumbersOf64Bits) {
+  size("s", 6400), size("t", 3);
+  known("(s + 560)//640 - 1 <= 9223372036854775807");
+  known("s - 1 <= 9223372036854775807");
+  const ValidationReport r = report();
+  EXPECT_TRUE(r.ok()) << r.text();
+}
+
 // The rule table: each text fires one rule of the pool's builders, whose steps are proved for all values.
 class RuleProofs : public ::testing::TestWithParam<const char*> {};
 
