@@ -53,8 +53,8 @@ class CaptureCall {
   // Wraps graph values by the schema's returns: a Tensor[] takes what the others leave. absent: by position.
   std::vector<c10::IValue> wrap(const std::vector<at::Tensor>& tensors, uint64_t absent = 0) const;
   bool is_watchable_empty(const std::vector<graph::ValueId>& results) const;
-  // A float without a number yet, where the schema has one: another form of the operator takes a tensor there.
   void require_dense_gradients();
+  // A float without a number yet, where the schema has one: another form of the operator takes a tensor there.
   bool scalar_is_tensor();
   // An integer of sizes, and with symbolic_numbers any, stays symbolic.
   bool symbolic_item();

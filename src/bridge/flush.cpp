@@ -111,9 +111,7 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   std::vector<at::Tensor> roots, leaves;
   std::vector<TangentLayout> layouts;
   const auto at = [&](const Backward::Place& place) {
-    return place.home == OutputSpec::Kind::Input      ? once->originals[place.position]
-           : place.home == OutputSpec::Kind::Constant ? once->captured.constants[place.position]
-                                                      : results[place.position];
+    return tensor_at(place, once->originals, once->captured.constants, results);
   };
   for (size_t i = 0; i < backward.roots.size(); ++i) {
     OutputSpec whole;

@@ -252,20 +252,22 @@ class GenericRule {
     for (const auto& [point, there] : seen) predictor.observe(point, numbers(there));
     // The size of a weight, say: at other sizes of the argument there would be nothing to observe.
     if (const std::vector<sym::VarId> needed = predictor.never_moved(); !all_moved && !needed.empty()) {
-      for (const sym::VarId var : needed) pin(capture_, capture_.env().pool().var(var));
-      call_.gather();
-      return run();
+      std::vector<ExprId> symbols;
+      for (const sym::VarId var : needed) symbols.push_back(capture_.env().pool().var(var));
+      return run_pinning(symbols);
     }
-    if (const std::vector<ExprId> still = predictor.still(); all_moved && !still.empty()) {
-      for (const ExprId e : still) pin(capture_, e);
-      call_.gather();
-      return run();
-    }
+    if (const std::vector<ExprId> still = predictor.still(); all_moved && !still.empty()) return run_pinning(still);
     if (!all_moved || !predictor.fit(numbers(here))) {
       for (const ExprId e : call_.sizes()) pin(capture_, e);
       return types(base, nullptr);
     }
     return types(base, &predictor);
+  }
+
+  std::vector<graph::TensorType> run_pinning(const std::vector<ExprId>& sizes) {
+    for (const ExprId e : sizes) pin(capture_, e);
+    call_.gather();
+    return run();
   }
 
  private:

@@ -294,11 +294,7 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
   const size_t given = saved.tensors.size();
   for (const uint32_t position : code_->used_constants) saved.add(code_->constants[position]);
   std::vector<at::Tensor> roots, leaves;
-  const auto at = [&](const Backward::Place& place) {
-    return place.home == OutputSpec::Kind::Input      ? inputs[place.position]
-           : place.home == OutputSpec::Kind::Constant ? code_->constants[place.position]
-                                                      : results[place.position];
-  };
+  const auto at = [&](const Backward::Place& place) { return tensor_at(place, inputs, code_->constants, results); };
   for (size_t i = 0; i < backward_->roots.size(); ++i)
     roots.push_back(shared_roots_[i] ? outputs[*shared_roots_[i]] : at(backward_->roots[i]));
   for (const Backward::Place& leaf : backward_->leaves) leaves.push_back(at(leaf));
@@ -348,6 +344,12 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
 }
 
 std::vector<Backward::Place> GradientProgram::written() const { return written_roots(*backward_); }
+
+const at::Tensor& tensor_at(const Backward::Place& place, c10::ArrayRef<at::Tensor> inputs,
+                            const std::vector<at::Tensor>& constants, const std::vector<at::Tensor>& results) {
+  if (place.home == OutputSpec::Kind::Input) return inputs[place.position];
+  return (place.home == OutputSpec::Kind::Constant ? constants : results)[place.position];
+}
 
 std::vector<Backward::Place> written_roots(const Backward& backward) {
   std::vector<Backward::Place> out;

@@ -6,7 +6,6 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_set>
 
 #include "bridge/control_flow.h"
@@ -227,15 +226,11 @@ bool Capture::owns_memory(const at::Tensor& base) {
   Storage& storage = storages_[trace.storage_id().index];
   if (storage.home != OutputSpec::Kind::GraphOutput) return false;
   sym::ExprPool& pool = env().pool();
-  const auto count = [&](const graph::TensorType& type) {
-    return std::accumulate(type.sizes.begin(), type.sizes.end(), pool.constant(1),
-                           [&](sym::ExprId a, sym::ExprId b) { return pool.mul(a, b); });
-  };
   const graph::TensorType &type = trace.type(), &whole = graph_->type(storage.value);
   const std::vector<sym::ExprId> rows = graph::contiguous_strides(pool, type.sizes);
   const auto same = [&](sym::ExprId a, sym::ExprId b) { return env().known_equal(a, b); };
   if (type.dtype != whole.dtype || !pool.is_const(env().simplify(trace.offset()), 0) ||
-      !same(count(type), count(whole)))
+      !same(graph::numel(pool, type.sizes), graph::numel(pool, whole.sizes)))
     return false;
   if (!std::equal(rows.begin(), rows.end(), type.strides.begin(), same)) return false;
   storage.value = value_of(trace);
@@ -372,22 +367,6 @@ std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Ten
   return gradients;
 }
 
-// A piece may end in the middle of an operator, where torch leaves autograd out. Operators that consist of others are
-// taken apart there.
-class AutogradTakesPart {
- public:
-  AutogradTakesPart() : saved_(c10::impl::tls_local_dispatch_key_set()) {
-    c10::impl::LocalDispatchKeySet keys = saved_;
-    keys.excluded_ = keys.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView;
-    c10::impl::_force_tls_local_dispatch_key_set(keys);
-  }
-  ~AutogradTakesPart() { c10::impl::_force_tls_local_dispatch_key_set(saved_); }
-  AutogradTakesPart(const AutogradTakesPart&) = delete;
-
- private:
-  c10::impl::LocalDispatchKeySet saved_;
-};
-
 }  // namespace
 
 void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python) {
@@ -410,7 +389,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   std::vector<at::Tensor> found;
   const Unkept unkept(leaves.retained);
   const auto run = [&] {
-    const AutogradTakesPart as_outside;
+    const AboveAutograd recording;  // operators that consist of others are taken apart there
     const SizeOblivious oblivious;  // a gradient has the sizes of what it is of, whatever a formula does for none
     torch::autograd::edge_list starts;
     for (const at::Tensor& root : roots) starts.push_back(torch::autograd::impl::gradient_edge(root));

@@ -48,8 +48,7 @@ void Capture::settle_histories(const std::vector<at::Tensor>& results) {
       continue;
     OfWritten& facts = of_written_[trace];
     facts.detached = !is_view_of_written(result);
-    facts.unrecorded = !facts.detached && torch::autograd::impl::get_view_autograd_meta(result)->get_creation_meta() ==
-                                              torch::autograd::CreationMeta::NO_GRAD_MODE;
+    facts.unrecorded = !facts.detached && is_unrecorded_view(result);
     if (!facts.detached && !facts.unrecorded) forget_history(result);
   }
   for (const Storage& storage : storages_)

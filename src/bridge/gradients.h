@@ -48,6 +48,10 @@ struct TangentLayout {
 // views of one, else nullopt, and the result is a root by itself.
 std::vector<std::optional<uint32_t>> shared_roots(const Backward& backward, const std::vector<OutputSpec>& results);
 
+// The tensor in that place of a call with these tensors.
+const at::Tensor& tensor_at(const Backward::Place& place, c10::ArrayRef<at::Tensor> inputs,
+                            const std::vector<at::Tensor>& constants, const std::vector<at::Tensor>& results);
+
 // Those roots that are tensors of the caller's.
 std::vector<Backward::Place> written_roots(const Backward& backward);
 

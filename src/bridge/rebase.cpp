@@ -45,14 +45,16 @@ bool is_recorded_view(const at::Tensor& tensor) {
   return view != nullptr && view->has_bw_view();
 }
 
+static bool is_view_made(const at::Tensor& tensor, torch::autograd::CreationMeta how) {
+  return is_recorded_view(tensor) && torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() == how;
+}
+
 bool is_one_of_several(const at::Tensor& tensor) {
-  return is_recorded_view(tensor) && torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() ==
-                                         torch::autograd::CreationMeta::MULTI_OUTPUT_NODE;
+  return is_view_made(tensor, torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
 }
 
 bool is_unrecorded_view(const at::Tensor& tensor) {
-  return is_recorded_view(tensor) && torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() ==
-                                         torch::autograd::CreationMeta::NO_GRAD_MODE;
+  return is_view_made(tensor, torch::autograd::CreationMeta::NO_GRAD_MODE);
 }
 
 std::shared_ptr<const History> History::of(const at::Tensor& tensor) {

@@ -2,6 +2,7 @@
 
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <chrono>
@@ -557,8 +558,7 @@ class CaptureRun final : public PieceMaker {
   std::string end_recipes(uint64_t before) {
     std::string why = piece_->end_recipes(before);
     if (!why.empty() && piece_->capture().retained_gradients) leave_to_autograd(UseOfAutograd::Retains);
-    if (why.find("backward through the graph a second time") != std::string::npos)  // torch's words
-      leave_to_autograd(UseOfAutograd::Frees);
+    if (why.find(torch::autograd::ERR_BACKWARD_TWICE) != std::string::npos) leave_to_autograd(UseOfAutograd::Frees);
     if (!why.empty()) piece_->variant()->raised |= count_left_to_autograd() != left_to_autograd_;
     return why;
   }

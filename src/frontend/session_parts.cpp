@@ -125,8 +125,8 @@ bool Session::may_be_changed_back(const CressetWrite& write) {
   if (!is_heap_type(type) || PyType_Check(write.owner) || PyModule_Check(write.owner)) return false;
   PyObject* const found = _PyType_Lookup(type, write.key);
   const bool is_slot = found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr;
-  if (is_slot ? !Py_IS_TYPE(found, &PyGetSetDescr_Type) : dict == nullptr)
-    return false;  // a context's needs_input_grad
+  // A slot of C's may be changed back, too: a context's needs_input_grad.
+  if (is_slot ? !Py_IS_TYPE(found, &PyGetSetDescr_Type) : dict == nullptr) return false;
   touch(write.owner);
   std::vector<RecordRun::Change>& changes = record_run_->changes;
   const auto is_it = [&](const RecordRun::Change& c) {

@@ -144,7 +144,6 @@ bool StateFacts::gather(CallLeaves& leaves, std::string* why) const {
   return false;
 }
 
-// What the program writes to one is seen in the other.
 bool StateFacts::lacks_absent(const CallLeaves& leaves, std::string* why) const {
   for (const auto& [position, name] : absent_) {
     PyObject* const dict = instance_dict(python_tensor(leaves.tensors[position]).get());
@@ -204,6 +203,7 @@ void StateFacts::stranger(PyObject* object, PyObject* container, bool by_referen
     strangers_.push_back({is_leaf, by_reference, is_leaf ? leaf->second : one->second, PyRef::borrow(container)});
 }
 
+// What the program writes to one is seen in the other.
 bool StateFacts::containers_fit(const CallLeaves& leaves) const {
   for (size_t i = 0; i < leaves.containers.size(); ++i) {
     PyObject* const tied = i < tied_containers_.size() ? tied_containers_[i].get() : nullptr;

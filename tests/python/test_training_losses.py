@@ -9,24 +9,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from training import check
+from training import check, mlp, table, xy
 
-PROGRAMS = {}
+PROGRAMS, program = table()
 TOLERANCE = {"bn_conv": 3e-3, "lbfgs": 1e-2, "tied_lm": 3e-3}
-
-
-def program(make):
-    PROGRAMS[make.__name__] = make
-    return make
-
-
-def mlp(i, h, o):
-    return nn.Sequential(nn.Linear(i, h), nn.GELU(), nn.Linear(h, o))
-
-
-def xy(c, i=8, k=4):
-    n = 6 + c
-    return torch.randn(n, i), torch.randint(0, k, (n,))
 
 
 @program

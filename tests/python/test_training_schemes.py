@@ -8,24 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from training import check
+from training import check, classifying, mlp, table, xy
 
-PROGRAMS = {}
+PROGRAMS, program = table()
 TOLERANCE = {"autocast_scaler": 3e-2}
-
-
-def program(make):
-    PROGRAMS[make.__name__] = make
-    return make
-
-
-def mlp(i, h, o):
-    return nn.Sequential(nn.Linear(i, h), nn.GELU(), nn.Linear(h, o))
-
-
-def xy(c, i=8, k=4):
-    n = 6 + c
-    return torch.randn(n, i), torch.randint(0, k, (n,))
 
 
 @program
@@ -124,14 +110,7 @@ def weight_norm_spectral():
     )
     opt = torch.optim.SGD(m.parameters(), 0.05)
 
-    def step(x, y):
-        opt.zero_grad()
-        loss = F.cross_entropy(m(x), y)
-        loss.backward()
-        opt.step()
-        return loss.detach()
-
-    return dict(m=m, opt=opt, step=step, data=xy)
+    return classifying(m, opt)
 
 
 @program
@@ -139,14 +118,7 @@ def old_weight_norm():
     m = nn.Sequential(nn.utils.weight_norm(nn.Linear(8, 16)), nn.ReLU(), nn.utils.spectral_norm(nn.Linear(16, 4)))
     opt = torch.optim.SGD(m.parameters(), 0.05)
 
-    def step(x, y):
-        opt.zero_grad()
-        loss = F.cross_entropy(m(x), y)
-        loss.backward()
-        opt.step()
-        return loss.detach()
-
-    return dict(m=m, opt=opt, step=step, data=xy)
+    return classifying(m, opt)
 
 
 class Sym(nn.Module):
@@ -213,14 +185,7 @@ def custom_fn():
     m = M()
     opt = torch.optim.Adagrad(m.parameters(), 1e-2)
 
-    def step(x, y):
-        opt.zero_grad()
-        loss = F.cross_entropy(m(x), y)
-        loss.backward()
-        opt.step()
-        return loss.detach()
-
-    return dict(m=m, opt=opt, step=step, data=xy)
+    return classifying(m, opt)
 
 
 class Dirty(torch.autograd.Function):
@@ -252,14 +217,7 @@ def mark_dirty():
     m = M()
     opt = torch.optim.SGD(m.parameters(), 1e-2)
 
-    def step(x, y):
-        opt.zero_grad()
-        loss = F.cross_entropy(m(x), y)
-        loss.backward()
-        opt.step()
-        return loss.detach()
-
-    return dict(m=m, opt=opt, step=step, data=xy)
+    return classifying(m, opt)
 
 
 class STE(torch.autograd.Function):
@@ -291,14 +249,7 @@ def ste_gumbel():
     m = M()
     opt = torch.optim.Adam(m.parameters(), 1e-2)
 
-    def step(x, y):
-        opt.zero_grad()
-        loss = F.cross_entropy(m(x), y)
-        loss.backward()
-        opt.step()
-        return loss.detach()
-
-    return dict(m=m, opt=opt, step=step, data=xy)
+    return classifying(m, opt)
 
 
 @program
@@ -340,14 +291,7 @@ def checkpointed():
     m = M()
     opt = torch.optim.SGD(m.parameters(), 0.1)
 
-    def step(x, y):
-        opt.zero_grad()
-        loss = F.cross_entropy(m(x), y)
-        loss.backward()
-        opt.step()
-        return loss.detach()
-
-    return dict(m=m, opt=opt, step=step, data=xy)
+    return classifying(m, opt)
 
 
 @program

@@ -12,12 +12,47 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from compare import leaves
 from torch import nn
 
 import cresset
 
 CALLS = 6
+
+
+def table() -> tuple[dict[str, Callable], Callable]:
+    """Programs by name, and the decorator that puts one there."""
+    programs: dict[str, Callable] = {}
+
+    def program(make: Callable) -> Callable:
+        programs[make.__name__] = make
+        return make
+
+    return programs, program
+
+
+def mlp(i: int, h: int, o: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(i, h), nn.GELU(), nn.Linear(h, o))
+
+
+def xy(c: int, i: int = 8, k: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+    """Inputs and classes of step c."""
+    n = 6 + c
+    return torch.randn(n, i), torch.randint(0, k, (n,))
+
+
+def classifying(m: nn.Module, opt: torch.optim.Optimizer) -> dict[str, Any]:
+    """The plain step of a classifier."""
+
+    def step(x, y):
+        opt.zero_grad()
+        loss = F.cross_entropy(m(x), y)
+        loss.backward()
+        opt.step()
+        return loss.detach()
+
+    return dict(m=m, opt=opt, step=step, data=xy)
 
 
 def state_of(things: dict[str, Any]) -> list[tuple[str, Any]]:
