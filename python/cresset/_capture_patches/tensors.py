@@ -145,12 +145,21 @@ def _width(indices):
     return sum(1 if item is None else _dims_taken(item) for item in indices)
 
 
+def _begins_like(where, indices, value):
+    """Whether the values have dimensions before those that a tensor selects, of the sizes that are there: 1 or not is no
+    question then, also to the derivative. Where several tensors say where, their dimensions may be elsewhere."""
+    places = [at for at, item in enumerate(indices) if item is not None]
+    return len(places) == 1 and places[0] > 0 and value.shape[: places[0]] == where.shape[: places[0]]
+
+
 def _put(tensor, key, value):
     """Where tensors say: torch's own code asks whether the values begin with sizes of 1, which it leaves out. The
     derivative of the values asks, too: it is summed to their sizes."""
-    wants_gradient = value.requires_grad and torch.is_grad_enabled()
-    found = None if wants_gradient else _where_tensors_say(tensor, key)
+    found = _where_tensors_say(tensor, key)
     if found is None or value.dim() > found[2]:
+        return False
+    wants_gradient = value.requires_grad and torch.is_grad_enabled()
+    if wants_gradient and not (value.dim() == found[2] and _begins_like(found[0], found[1], value)):
         return False
     torch.ops.aten.index_put_(found[0], found[1], value)
     return True
