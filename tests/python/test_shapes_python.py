@@ -478,3 +478,25 @@ def test_cutting_more_than_there_is_raises():
     compiled = cresset.compile(f)
     for n in (2, 0, 1):
         assert_same_call(f, compiled, torch.randn(n, 3 * n))
+
+
+@torch.jit.script
+def _distances(q: torch.Tensor, k: torch.Tensor, most: int):
+    if q.size(-2) != k.size(-2):
+        return (torch.arange(q.size(-2))[:, None] - torch.arange(k.size(-2))[None]).clamp(-most, most)
+    return q.new_zeros(q.size(-2), k.size(-2)).long()
+
+
+def test_functions_of_torchscript_are_seen_through():
+    """TorchScript takes sizes for plain ints: the function that it was made of is evaluated."""
+
+    def f(q, k):
+        return q @ k.transpose(-1, -2) + _distances(q, k, most=3)
+
+    stats = sweep(f, [(torch.randn(2, a, 4), torch.randn(2, b, 4)) for a, b in ((3, 4), (5, 7), (1, 9), (2, 1))], 1)
+    assert stats == []
+
+
+def test_a_traced_function_stays_what_it_is():
+    traced = torch.jit.trace(lambda x: x * 2 + 1, torch.ones(3))
+    sweep(lambda x: traced(x).sin(), [(torch.randn(n),) for n in (3, 5, 1)], 1)
