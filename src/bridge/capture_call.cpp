@@ -1,5 +1,6 @@
 #include "bridge/capture_call.h"
 
+#include "bridge/complex_scalars.h"
 #include "bridge/float_scalars.h"
 #include "bridge/sym_node.h"
 
@@ -81,9 +82,11 @@ bool CaptureCall::is_watchable_empty(const std::vector<ValueId>& results) const 
 
 bool CaptureCall::scalar_is_tensor() {
   for (size_t i = 0; i < count_; ++i) {
-    if (!argument(i).isSymFloat()) continue;
+    const bool complex = argument(i).isComplexDouble();
+    if (!complex && !argument(i).isSymFloat()) continue;
     const bool in_place = entry_.op_class == OpEntry::Class::InPlace;
-    std::optional<at::Tensor> out = with_float_tensors(entry_.name, stack_, count_);
+    std::optional<at::Tensor> out =
+        complex ? with_complex_tensors(entry_.name, stack_, count_) : with_float_tensors(entry_.name, stack_, count_);
     if (out)
       finish(
           {in_place && !out->is_same(argument(0).toTensor()) ? at::Tensor(argument(0).toTensor()).copy_(*out) : *out});

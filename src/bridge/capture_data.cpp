@@ -43,7 +43,8 @@ std::optional<sym::Interval> values_of(DType dtype) {
 }  // namespace
 
 std::optional<std::vector<sym::ExprId>> Capture::symbolic_elements(graph::ValueId value) {
-  if (auto known = size_values(*graph_, value)) return known;
+  const auto constant = [this](const graph::Value& v) -> const at::Tensor& { return constants_[v.result]; };
+  if (auto known = size_values(*graph_, value, constant)) return known;
   const bool boolean = graph_->type(value).dtype == DType::Bool;
   if (boolean ? !symbolic_booleans : !symbolic_numbers) return std::nullopt;
   const graph::TensorType type = graph_->type(value);

@@ -253,24 +253,23 @@ std::optional<at::Tensor> filled(const std::string& name, const Rewrite& r) {
   return at::empty_like(r.self(), number.options(), format).copy_(number);
 }
 
-// Of an in-place operator: aten::add_.Tensor is made as aten::add.Tensor is.
-std::string functional(std::string name) {
-  const size_t end = std::min(name.find('.'), name.size());
-  return name[end - 1] == '_' ? name.erase(end - 1, 1) : name;
-}
-
 bool makes_of_number(const std::string& name) {
   return name == "aten::full" || name == "aten::scalar_tensor" || name == "aten::new_full" || name == "aten::full_like";
 }
 
 }  // namespace
 
+std::string functional_name(std::string name) {
+  const size_t end = std::min(name.find('.'), name.size());
+  return name[end - 1] == '_' ? name.erase(end - 1, 1) : name;
+}
+
 std::optional<at::Tensor> with_float_tensors(const std::string& name, const torch::jit::Stack& stack, size_t count) {
   const Rewrite call(stack, count);
   if (makes_of_number(name)) return filled(name, call);
   if (name == "aten::pow.Scalar" && call.applies(1))
     return at::pow(call.number(0, call.tensor(1).scalar_type()), call.tensor(1));
-  const auto rule = rules().find(rules().count(name) != 0 ? name : functional(name));
+  const auto rule = rules().find(rules().count(name) != 0 ? name : functional_name(name));
   if (rule == rules().end() || !call.applies(0)) return std::nullopt;
   return rule->second(call);
 }

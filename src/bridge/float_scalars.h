@@ -14,4 +14,7 @@ namespace cresset::bridge {
 // nullopt: the number is asked for.
 std::optional<at::Tensor> with_float_tensors(const std::string& name, const torch::jit::Stack& stack, size_t count);
 
+// Of an in-place operator the one whose result it writes: aten::add.Tensor for aten::add_.Tensor.
+std::string functional_name(std::string name);
+
 }  // namespace cresset::bridge

@@ -388,9 +388,11 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   }
   std::vector<at::Tensor> found;
   const Unkept unkept(leaves.retained);
+  const sym::VarId own_from = graph_->pool().new_var();
   const auto run = [&] {
     const AboveAutograd recording;  // operators that consist of others are taken apart there
-    const SizeOblivious oblivious;  // a gradient has the sizes of what it is of, whatever a formula does for none
+    const SizeOblivious oblivious(
+        own_from);  // a gradient has the sizes of what it is of, whatever a formula does for none
     torch::autograd::edge_list starts;
     for (const at::Tensor& root : roots) starts.push_back(torch::autograd::impl::gradient_edge(root));
     found = torch::autograd::Engine::get_default_engine().execute(starts, tangents, /*keep_graph=*/true,

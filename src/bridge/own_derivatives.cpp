@@ -61,8 +61,8 @@ struct Product : torch::autograd::Function<Product> {
     const at::Tensor out = keep ? saved[1] : saved[1].unsqueeze(dim),
                      gradient = keep ? gradients[0] : gradients[0].unsqueeze(dim);
     const at::Tensor zero = self == 0, zeros = zero.sum(dim, true), others = at::where(zero, 1, self).prod(dim, true);
-    const at::Tensor of_zero = at::where(zeros == 1, gradient * others, 0),
-                     divided = at::where(zeros == 0, gradient * (out / self), 0);
+    const at::Tensor of_zero = at::where(zeros == 1, gradient * others.conj(), 0),
+                     divided = at::where(zeros == 0, gradient * (out / self).conj(), 0);
     return {at::where(zero, of_zero, divided).to(self.scalar_type()), {}, {}};
   }
 };
@@ -129,10 +129,9 @@ struct Products : torch::autograd::Function<Products> {
     const at::Tensor &self = saved[0], &out = saved[1], &gradient = gradients[0];
     const at::Tensor zero = self == 0, zeros = zero.cumsum(dim), first = zero.logical_and(zeros == 1);
     const at::Tensor before = zeros == 0, others = at::where(first, 1, self).cumprod(dim);
-    const at::Tensor of_first = at::where(before, 0, others * gradient).sum(dim, true);
-    return {at::where(before, sums_from_the_end(out * gradient, dim) / self, at::where(first, of_first, 0))
-                .to(self.scalar_type()),
-            {}};
+    const at::Tensor of_first = at::where(before, 0, others.conj() * gradient).sum(dim, true);
+    const at::Tensor of_others = sums_from_the_end(out.conj() * gradient, dim) / self.conj();
+    return {at::where(before, of_others, at::where(first, of_first, 0)).to(self.scalar_type()), {}};
   }
 };
 
@@ -147,7 +146,22 @@ struct WholePower : torch::autograd::Function<WholePower> {
     const at::Tensor self = context->get_saved_variables()[0];
     const c10::SymInt exponent = context->saved_data["exponent"].toSymInt();
     if (exponent == 0) return {at::zeros_like(self), {}};
-    return {gradients[0] * (self.pow(at::Scalar(exponent - 1)) * at::Scalar(exponent)), {}};
+    return {gradients[0] * (self.pow(at::Scalar(exponent - 1)) * at::Scalar(exponent)).conj(), {}};
+  }
+};
+
+// Autograd's formula asks how the factors lie in memory, to choose between two ways to the same numbers.
+struct MatrixProduct : torch::autograd::Function<MatrixProduct> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& a, const at::Tensor& b) {
+    context->save_for_backward({a, b});
+    return a.mm(b);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    variable_list out(2);
+    if (context->needs_input_grad(0)) out[0] = gradients[0].mm(saved[1].t().conj());
+    if (context->needs_input_grad(1)) out[1] = saved[0].t().conj().mm(gradients[0]);
+    return out;
   }
 };
 
@@ -252,6 +266,15 @@ at::Tensor power_of_number(const Arguments& args) {
   const at::Tensor exponent = args[1].toTensor(), base = number_tensor(args[0], exponent.scalar_type());
   return base.defined() ? at::pow(base, exponent) : base;
 }
+at::Tensor product_of_matrices(const Arguments& args) {
+  const at::Tensor a = args[0].toTensor(), b = args[1].toTensor();
+  const auto is_asked = [](const at::Tensor& t) {
+    const auto varies = [](const c10::SymInt& stride) { return stride.is_symbolic(); };
+    return t.layout() == at::kStrided && std::any_of(t.sym_strides().begin(), t.sym_strides().end(), varies);
+  };
+  if (a.dim() != 2 || b.dim() != 2 || !(is_asked(a) || is_asked(b))) return {};
+  return MatrixProduct::apply(a, b);
+}
 at::Tensor left_to_autograd(const Arguments&) { return {}; }
 
 at::Tensor repeated(const Arguments& args) {
@@ -288,7 +311,8 @@ bool is_recorded(const Arguments& args) {
     if (arg.toTensor()._fw_grad(/*level=*/0).defined()) return false;
     if (first == nullptr) first = &arg.toTensor();
   }
-  return first != nullptr && wants_gradients(args) && at::isFloatingType(first->scalar_type());
+  return first != nullptr && wants_gradients(args) &&
+         (at::isFloatingType(first->scalar_type()) || at::isComplexType(first->scalar_type()));
 }
 
 struct OwnDerivative {
@@ -312,6 +336,7 @@ constexpr OwnDerivative kOwn[] = {
     {"pow.Scalar", power_of_number},
     {"pow_.Scalar", left_to_autograd},
     {"repeat", repeated},
+    {"mm", product_of_matrices},
     {"as_strided", placed},
 };
 

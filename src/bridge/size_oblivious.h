@@ -1,6 +1,9 @@
 // Composite operators of ATen that ask "is this size 0, is it 1?" only to leave early or to choose among algorithms.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "sym/expr.h"
 
 namespace cresset::bridge {
@@ -10,18 +13,30 @@ namespace cresset::bridge {
 // results have the same shapes either way: what a capture has told Python cannot be taken back.
 class SizeOblivious {
  public:
-  SizeOblivious() { ++depth(); }
-  ~SizeOblivious() { --depth(); }
+  SizeOblivious() = default;
+  // Not about sizes that are made while it lives, of variables from this one on: formulas of derivatives that look for
+  // such elements give other values where there are none.
+  explicit SizeOblivious(sym::VarId first_own) { end() = std::min(first_own.index, end()); }
+  ~SizeOblivious() {
+    --depth();
+    end() = outer_end_;
+  }
   SizeOblivious(const SizeOblivious&) = delete;
   SizeOblivious& operator=(const SizeOblivious&) = delete;
 
   static bool active() { return depth() != 0; }
+  static bool is_about(sym::VarId var) { return active() && var.index < end(); }
 
  private:
   static int& depth() {
     thread_local int depth = 0;
     return depth;
   }
+  static uint32_t& end() {
+    thread_local uint32_t end = UINT32_MAX;
+    return end;
+  }
+  uint32_t outer_end_ = (++depth(), end());
 };
 
 // While one lives, `condition` has the answer no, without a guard, whatever the caller's sizes are. Only where the one

@@ -20,7 +20,7 @@ constexpr int kMostSteps = 256;  // operators looked through for one value
 
 class Walk {
  public:
-  explicit Walk(graph::Graph& graph) : graph_(graph) {}
+  Walk(graph::Graph& graph, const ConstantOf& constant) : graph_(graph), constant_(constant) {}
 
   Maybe of(ValueId value);
   Maybe of(const Arg& arg) {
@@ -83,7 +83,10 @@ class Walk {
   }
 
  private:
+  Maybe literal(const graph::Value& value) const;
+
   graph::Graph& graph_;
+  const ConstantOf& constant_;
   const graph::Node* node_ = nullptr;
   int steps_ = 0;
 };
@@ -315,8 +318,22 @@ bool is_integer(const graph::TensorType& type) {
   return (type.dtype == DType::I64 || type.dtype == DType::Bool) && type.device.kind == graph::DeviceKind::Cpu;
 }
 
+// A constant that nobody can write to: a Python number, or what torch.tensor made of some, which is the graph's alone.
+Maybe Walk::literal(const graph::Value& value) const {
+  const at::Tensor& tensor = constant_(value);
+  const bool own = tensor.use_count() == 1 && tensor.storage().use_count() == 1 && tensor.is_contiguous();
+  if (!own && !tensor.unsafeGetTensorImpl()->is_wrapped_number()) return std::nullopt;
+  if (tensor.numel() > int64_t{kMostElements}) return std::nullopt;
+  Elements out;
+  for (int64_t i = 0; i < tensor.numel(); ++i)
+    out.push_back(pool().constant(tensor.scalar_type() == at::kBool ? int64_t{tensor.const_data_ptr<bool>()[i]}
+                                                                    : tensor.const_data_ptr<int64_t>()[i]));
+  return out;
+}
+
 Maybe Walk::of(ValueId id) {
   const graph::Value& value = graph_.value(id);
+  if (value.kind == graph::Value::Kind::Constant && is_integer(value.type)) return literal(value);
   if (value.kind != graph::Value::Kind::Result || !is_integer(value.type) || value.result != 0) return std::nullopt;
   const graph::Node& node = graph_.node(value.node);
   const auto rule = rules().find(node.op.index);
@@ -334,6 +351,8 @@ Maybe Walk::of(ValueId id) {
 
 }  // namespace
 
-Maybe size_values(graph::Graph& graph, ValueId value) { return Walk(graph).of(value); }
+Maybe size_values(graph::Graph& graph, ValueId value, const ConstantOf& constant) {
+  return Walk(graph, constant).of(value);
+}
 
 }  // namespace cresset::bridge

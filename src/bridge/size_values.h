@@ -1,6 +1,10 @@
-// Integers in tensors that follow from sizes alone: torch.div(x.size(1), 2, rounding_mode="floor") is no data.
+// Integers in tensors that follow from sizes and literals alone: torch.div(x.size(1), 2, rounding_mode="floor") is no
+// data, torch.tensor(3) neither.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -8,9 +12,12 @@
 
 namespace cresset::bridge {
 
+// The tensor behind a constant of a graph.
+using ConstantOf = std::function<const at::Tensor&(const graph::Value&)>;
+
 // The elements of a value in row-major order: int64, or bool as 0 and 1. nullopt where some element depends on data,
 // where they are of other types or too many, or where an operator without a rule here computes them. May guard what an
 // operator's meaning depends on (that a divisor is not zero).
-std::optional<std::vector<sym::ExprId>> size_values(graph::Graph& graph, graph::ValueId value);
+std::optional<std::vector<sym::ExprId>> size_values(graph::Graph& graph, graph::ValueId value, const ConstantOf& constant);
 
 }  // namespace cresset::bridge

@@ -525,6 +525,9 @@ bool SymNode::guard_bool(const char*, int64_t) {
 
 std::optional<bool> SymNode::general_answer() {
   if (!SizeOblivious::active()) return std::nullopt;
+  std::vector<sym::VarId> vars;
+  pool().collect_vars(expr_, vars);
+  if (!std::all_of(vars.begin(), vars.end(), SizeOblivious::is_about)) return std::nullopt;
   const std::optional<bool> answer = sym::known_for_general_sizes(*env_, expr_);
   if (!answer) return std::nullopt;
   const sym::ExprId taken = *answer ? expr_ : pool().logical_not(expr_);

@@ -129,7 +129,9 @@ PyRef whole_number(const CressetCall& call) {
 // Whether sizes alone give the integer in a tensor.
 bool is_of_sizes(bridge::Capture& capture, const at::Tensor& tensor) {
   bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
-  return trace != nullptr && !capture.closed() && bridge::size_values(capture.graph(), capture.value_of(*trace));
+  const auto constant = [&](const graph::Value& v) -> const at::Tensor& { return capture.constant(v); };
+  return trace != nullptr && !capture.closed() &&
+         bridge::size_values(capture.graph(), capture.value_of(*trace), constant);
 }
 
 bool is_number_or_numbers(PyObject* object) {

@@ -246,3 +246,35 @@ def test_learned_tokens_at_any_batch(added, heads, first):
                 torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-4)
         stats = cresset.stats()
         assert (stats["graphs"], stats["eager_calls"]) == (1, 0), stats["recompiles"]
+
+
+@torch.no_grad()
+def test_strides_over_single_elements_pass_through_views():
+    """A convolution of channels-last images of one pixel gives such images, in eager and here."""
+
+    def f(x, w):
+        rows = x.sum(1, keepdim=True).permute(0, 2, 1)  # one element along the last dimension, with another stride than 1
+        image = rows.contiguous().view(-1, 16, 1, 1)
+        return image, torch.nn.functional.conv2d(image, w)
+
+    compiled = cresset.compile(f)
+    for n in (2, 3, 5):
+        x, w = torch.randn(n, 3, 16), torch.randn(4, 16, 1, 1)
+        for mine, its in zip(compiled(x, w), f(x, w)):
+            torch.testing.assert_close(mine, its)
+            assert mine.stride() == its.stride()
+
+
+def test_products_of_matrices_of_one_column_with_gradients():
+    def f(x, y):
+        return (x @ x.mT).sum(-1) + x @ y
+
+    compiled = cresset.compile(f)
+    for rows, columns in ((3, 4), (5, 1), (1, 3), (1, 1), (2, 6)):
+        given, found = (torch.randn(rows, columns), torch.randn(columns, rows)), []
+        for call in (f, compiled):
+            leaves = [t.clone().requires_grad_() for t in given]
+            call(*leaves).sin().sum().backward()
+            found.append([t.grad for t in leaves])
+        torch.testing.assert_close(found[1], found[0])
+    assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]

@@ -308,3 +308,49 @@ def test_numbers_among_the_arguments_of_what_makes_sizes():
     for n in (3, 5, 2):
         assert_same_call(function, compiled, torch.randn(n, 2), torch.full((n,), 2))
     one_graph()
+
+
+def _of_a_list(x):
+    k = torch.tensor([2, 4])
+    return x.view(*k.tolist())
+
+
+def _of_numbers(x):
+    return x.view(torch.div(8, 4, rounding_mode="trunc"), -1) * int(torch.tensor(3) + 1)
+
+
+def _of_what_was_written(x):
+    k = torch.tensor([1, 2, 3])
+    k[1] = 4
+    return x.view(-1, k[1]) + int(k.sum())
+
+
+@pytest.mark.parametrize("f", [_of_a_list, _of_numbers], ids=lambda f: f.__name__)
+def test_literals_are_no_data(f):
+    """What torch.tensor makes of numbers, and what is computed of it, is known while a program is captured."""
+    compiled = cresset.compile(f)
+    for _ in range(2):
+        x = torch.randn(8)
+        torch.testing.assert_close(compiled(x), f(x))
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"]) == (1, 0), stats["graph_break_reasons"]
+
+
+def test_literals_that_are_written_are_read_as_they_are():
+    compiled = cresset.compile(_of_what_was_written)
+    for _ in range(2):
+        x = torch.randn(8)
+        torch.testing.assert_close(compiled(x), _of_what_was_written(x))
+
+
+def test_numbers_in_state_are_data():
+    state = torch.tensor([2, 4])
+
+    def f(x):
+        return x.view(*state.tolist()) + int(state[0])
+
+    compiled = cresset.compile(f)
+    for numbers in ([2, 4], [4, 2], [8, 1], [2, 4]):
+        state.copy_(torch.tensor(numbers))
+        x = torch.randn(8)
+        torch.testing.assert_close(compiled(x), f(x))

@@ -215,10 +215,13 @@ std::optional<Sizes> group_strides(ShapeContext& shapes, const graph::TensorType
 }  // namespace
 
 Result<Sizes> view_strides(ShapeContext& shapes, const graph::TensorType& type, const Sizes& sizes) {
-  if (shapes.is_contiguous(type)) return shapes.contiguous_strides(sizes);
+  const bool contiguous = shapes.is_contiguous(type);
+  // With other strides over dimensions of size 1 these pass on to new ones, by which a convolution knows its layout.
+  if (contiguous && type.strides == shapes.contiguous_strides(type.sizes)) return shapes.contiguous_strides(sizes);
   ShapeEnv& env = shapes.env();
   const auto proved = [&](ExprId a, ExprId b) { return a == b || env.known_equal(a, b); };
   if (std::optional<Sizes> strides = group_strides(shapes, type, sizes, proved)) return *std::move(strides);
+  if (contiguous) return shapes.contiguous_strides(sizes);
   // Sizes that merely happen to be equal may still line up; then the view holds for those only.
   const auto happens = [&](ExprId a, ExprId b) {
     const std::optional<int64_t> ha = env.hint(a), hb = env.hint(b);
