@@ -278,3 +278,35 @@ def test_products_of_matrices_of_one_column_with_gradients():
             found.append([t.grad for t in leaves])
         torch.testing.assert_close(found[1], found[0])
     assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]
+
+
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_attention_to_others_of_any_batch_and_length(batch_first, wants):
+    """A transposed operand of a product: whether it lies in memory as rows is no question of sizes of 1."""
+    module = torch.nn.MultiheadAttention(16, 4, batch_first=batch_first).eval().requires_grad_(wants)
+    compiled = cresset.compile(lambda q, k: module(q, k, k, need_weights=False)[0])
+    for batch, queries, keys in ((2, 5, 7), (1, 5, 3), (3, 4, 1), (1, 1, 1), (1, 5, 1), (2, 1, 4), (1, 1, 3)):
+        q, k = torch.randn(batch, queries, 16), torch.randn(batch, keys, 16)
+        if not batch_first:
+            q, k = q.transpose(0, 1).contiguous(), k.transpose(0, 1).contiguous()
+        torch.testing.assert_close(compiled(q, k), module(q, k, k, need_weights=False)[0])
+    assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]
+
+
+@torch.no_grad()
+def test_windows_of_which_there_is_one_at_first():
+    def f(x):
+        batch, height, width, channels = x.shape
+        y = torch.nn.functional.pad(x, (0, 0, 0, -width % 7, 0, -height % 7))
+        padded, across = y.shape[1:3]
+        windows = y.view(batch, padded // 7, 7, across // 7, 7, channels).permute(0, 1, 3, 2, 4, 5)
+        windows = windows.contiguous().view(-1, 49, channels) * 2
+        windows = windows.view(-1, padded // 7, across // 7, 7, 7, channels).permute(0, 1, 3, 2, 4, 5)
+        return x + windows.contiguous().view(-1, padded, across, channels)[:, :height, :width].contiguous().sin()
+
+    compiled = cresset.compile(f)
+    for size in ((2, 3, 2, 8), (1, 4, 16, 8), (3, 20, 3, 8), (2, 15, 8, 8), (1, 1, 1, 8)):
+        x = torch.randn(size)
+        torch.testing.assert_close(compiled(x), f(x))
+    assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]

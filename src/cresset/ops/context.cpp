@@ -155,8 +155,10 @@ ScalarId ElementContext::broadcast_element(ValueId value, const std::vector<Expr
   CRESSET_CHECK(type.rank() <= index.size(), "an operand has more dimensions than the result");
   const size_t offset = index.size() - type.rank();
   std::vector<ExprId> own(index.begin() + static_cast<std::ptrdiff_t>(offset), index.end());
+  const TensorType& result = result_type(0);
   for (size_t i = 0; i < own.size(); ++i) {
     const ExprId size = type.sizes[i];
+    if (result.rank() == index.size() && result.sizes[offset + i] == size) continue;
     if (is_broadcast(env(), size, own[i])) own[i] = pool().constant(0);
   }
   return element(value, own);

@@ -143,12 +143,13 @@ Result<Types> expand_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(std::move(out));
 }
 
-Index expand_view(ElementContext& context, const OpArgs& args, size_t, const Index& index) {
-  const TensorType& self = args.tensor(0);
+Index expand_view(ElementContext& context, const OpArgs& args, size_t result, const Index& index) {
+  const TensorType &self = args.tensor(0), &out_type = context.result_type(result);
   const size_t added = index.size() - self.rank();
   Index out(index.begin() + std::ptrdiff_t(added), index.end());
   for (size_t i = 0; i < out.size(); ++i)
-    if (is_broadcast(context.env(), self.sizes[i], out[i])) out[i] = context.pool().constant(0);
+    if (self.sizes[i] != out_type.sizes[added + i] && is_broadcast(context.env(), self.sizes[i], out[i]))
+      out[i] = context.pool().constant(0);
   return out;
 }
 
