@@ -310,3 +310,22 @@ def test_windows_of_which_there_is_one_at_first():
         x = torch.randn(size)
         torch.testing.assert_close(compiled(x), f(x))
     assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]
+
+
+def test_attention_with_gradients_under_a_mask_of_computed_sizes():
+    """The mask's length is computed of other sizes than the keys'."""
+
+    def f(q, k, mask):
+        lengths = mask.view(q.shape[0], -1)[:, None, None, :].float()
+        return torch.nn.functional.scaled_dot_product_attention(q, k, k, attn_mask=lengths)
+
+    compiled = cresset.compile(f)
+    for batch, length in ((2, 9), (3, 12), (1, 7), (4, 5), (1, 1)):
+        given, mask, found = (torch.randn(batch, 4, 3, 8), torch.randn(batch, 4, length, 8)), torch.ones(batch, length), []
+        for call in (f, compiled):
+            leaves = [t.clone().requires_grad_() for t in given]
+            call(*leaves, mask).sin().sum().backward()
+            found.append([t.grad for t in leaves])
+        torch.testing.assert_close(found[1], found[0])
+        assert [g.stride() for g in found[1]] == [g.stride() for g in found[0]]
+    assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]

@@ -26,12 +26,32 @@ Result<Types> flash_attention_shape(ShapeContext& shapes, const OpArgs& args) {
   return Types{std::move(output), std::move(logsumexp)};
 }
 
+// Gradients lie with the heads behind the sequence, whatever they are of.
+Result<Types> flash_attention_backward_shape(ShapeContext& shapes, const OpArgs& args) {
+  Types gradients;
+  for (size_t i = 1; i < 4; ++i) {
+    const TensorType& of = args.tensor(i);
+    if (of.rank() != 4 || !is_float(of.dtype)) return shapes.invalid("needs floats in tensors of 4 dimensions");
+    TensorType made = contiguous_like(shapes, of, {of.sizes[0], of.sizes[2], of.sizes[1], of.sizes[3]}, of.dtype);
+    std::swap(made.sizes[1], made.sizes[2]);
+    std::swap(made.strides[1], made.strides[2]);
+    gradients.push_back(std::move(made));
+  }
+  return gradients;
+}
+
 constexpr OpDef kRows[] = {
     {.schema = "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "
                "dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, "
                "Tensor logsumexp)",
      .op_class = OpClass::Extern,
      .shape = flash_attention_shape},
+    {.schema =
+         "aten::_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, "
+         "Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, "
+         "float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+     .op_class = OpClass::Extern,
+     .shape = flash_attention_backward_shape},
 };
 
 }  // namespace
