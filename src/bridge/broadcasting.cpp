@@ -27,7 +27,12 @@ bool needs_expanding(c10::SymIntArrayRef a, c10::SymIntArrayRef b) {
 }  // namespace
 
 at::Tensor cosine_similarity(const at::Tensor& a, const at::Tensor& b, int64_t dim, double eps) {
-  if (!needs_expanding(a.sym_sizes(), b.sym_sizes()))
+  // Beside a size of 1 it asks whether the other is 1, too.
+  const auto has_single = [](const at::Tensor& t) {
+    return std::any_of(t.sym_sizes().begin(), t.sym_sizes().end(),
+                       [](const c10::SymInt& size) { return size.maybe_as_int() == 1; });
+  };
+  if (!needs_expanding(a.sym_sizes(), b.sym_sizes()) && !has_single(a) && !has_single(b))
     return at::_ops::cosine_similarity::redispatch(kAtens, a, b, dim, eps);
   const std::vector<c10::SymInt> sizes = broadcast_sizes(a.sym_sizes(), b.sym_sizes());
   return at::_ops::cosine_similarity::redispatch(kAtens, a.expand_symint(sizes), b.expand_symint(sizes), dim, eps);

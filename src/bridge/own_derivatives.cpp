@@ -275,6 +275,20 @@ at::Tensor product_of_matrices(const Arguments& args) {
   if (a.dim() != 2 || b.dim() != 2 || !(is_asked(a) || is_asked(b))) return {};
   return MatrixProduct::apply(a, b);
 }
+// Of real numbers no gradient comes through a sign; autograd asks for the sizes to say so.
+struct Sign : torch::autograd::Function<Sign> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& self) {
+    context->save_for_backward({self});
+    return self.sgn();
+  }
+  static variable_list backward(AutogradContext* context, const variable_list&) {
+    return {at::zeros_like(context->get_saved_variables()[0])};
+  }
+};
+at::Tensor sign(const Arguments& args) {
+  const at::Tensor self = args[0].toTensor();
+  return self.is_complex() ? at::Tensor() : Sign::apply(self);
+}
 at::Tensor left_to_autograd(const Arguments&) { return {}; }
 
 at::Tensor repeated(const Arguments& args) {
@@ -337,6 +351,7 @@ constexpr OwnDerivative kOwn[] = {
     {"pow_.Scalar", left_to_autograd},
     {"repeat", repeated},
     {"mm", product_of_matrices},
+    {"sgn", sign},
     {"as_strided", placed},
 };
 

@@ -7,6 +7,8 @@
 #include <ATen/ops/_fft_r2c.h>
 #include <ATen/ops/_pad_circular_ops.h>
 #include <ATen/ops/_unsafe_view.h>
+#include <ATen/ops/adaptive_avg_pool2d_native.h>
+#include <ATen/ops/adaptive_avg_pool3d_native.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/channel_shuffle_ops.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -35,6 +37,7 @@
 #include "bridge/size_oblivious.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_matmul.h"
+#include "bridge/symbolic_norms.h"
 #include "bridge/trace_tensor.h"
 
 namespace cresset::bridge {
@@ -224,6 +227,21 @@ at::Tensor zeros_like_primal(const at::Tensor& tangent, const at::Tensor& primal
   return tangent.new_empty_strided_symint(sizes, strides).zero_();
 }
 
+// ATen asks whether one element is left, whose mean it takes: the pool's result is the same.
+template <at::Tensor (*pool)(const at::Tensor&, c10::SymIntArrayRef)>
+at::Tensor pooled_to(const at::Tensor& self, c10::SymIntArrayRef sizes) {
+  std::vector<std::unique_ptr<EitherWay>> either_way;
+  for (const c10::SymInt& size : sizes) {
+    if (!size.is_symbolic()) continue;
+    const auto single = size.toSymNode()->eq(size.toSymNode()->wrap_int(1));
+    if (const auto* ours = dynamic_cast<const SymNode*>(single.get()))
+      either_way.push_back(std::make_unique<EitherWay>(ours->expr()));
+  }
+  at::Tensor made = pool(self, sizes);
+  while (!either_way.empty()) either_way.pop_back();  // the last one first
+  return made;
+}
+
 void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const SizeOblivious oblivious;
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
@@ -313,16 +331,25 @@ at::Tensor pad_circular(const at::Tensor& self, c10::SymIntArrayRef pads) {
   return out.contiguous();
 }
 
+// The window where none is given, of which torch warns, once.
+at::Tensor rectangle(const at::Tensor& signal, int64_t length, int64_t hop, int64_t width) {
+  {
+    const Capture::StepAside aside;
+    (void)at::stft(at::zeros({length}), length, hop, width, {}, false, true, true);
+  }
+  return at::ones({width}, signal.options());
+}
+
 // The spectra of a signal's windows. ATen's asks for all sizes as numbers; it is left what it rejects or warns of.
 std::optional<at::Tensor> windowed_spectra(const std::vector<c10::IValue>& args) {
   const at::Tensor self = args[0].toTensor();
   const int64_t length = args[1].toInt(), hop = args[2].isNone() ? length / 4 : args[2].toInt(),
                 width = args[3].isNone() ? length : args[3].toInt();
-  const bool known =
-      args[4].isTensor() && args[7].isBool() && args[7].toBool() && (args.size() < 9 || args[8].isNone());
+  const bool known = args[7].isBool() && args[7].toBool() && (args.size() < 9 || args[8].isNone());
   if (!known || !self.is_floating_point() || self.dim() < 1 || self.dim() > 2) return std::nullopt;
   if (hop <= 0 || width <= 0 || width > length) return std::nullopt;
-  at::Tensor window = args[4].toTensor();
+  at::Tensor window = args[4].isTensor() ? args[4].toTensor() : at::Tensor();
+  if (!window.defined()) window = rectangle(self, length, hop, width);
   if (!window.is_floating_point() || window.dim() != 1 || window.device() != self.device()) return std::nullopt;
   if (!window.sym_size(0).sym_eq(width).guard_bool(__FILE__, __LINE__)) return std::nullopt;
   if (!self.sym_size(-1).sym_ge(length).guard_bool(__FILE__, __LINE__)) return std::nullopt;
@@ -442,6 +469,9 @@ void install_symbolic_composites() {
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_view_or_copy>());
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
+      made->back()->impl("adaptive_avg_pool2d", TORCH_FN(pooled_to<&at::native::adaptive_avg_pool2d_symint>));
+      made->back()->impl("adaptive_avg_pool3d", TORCH_FN(pooled_to<&at::native::adaptive_avg_pool3d_symint>));
+      made->back()->impl("linalg_matrix_norm", TORCH_FN(matrix_norm));
       made->back()->impl("broadcast_tensors", TORCH_FN(broadcast_tensors));
       made->back()->impl("matmul", TORCH_FN(symbolic_matmul));
       made->back()->impl("tensordot", TORCH_FN(symbolic_tensordot));

@@ -88,6 +88,18 @@ Result<Types> set_rng_state_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, state, {shapes.pool().constant(0)}));
 }
 
+// A real and an imaginary part, or a distance and an angle.
+Result<Types> complex_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType &a = args.tensor(0), &b = args.tensor(1);
+  if (a.dtype != b.dtype || (a.dtype != DType::F32 && a.dtype != DType::F64))
+    return shapes.unsupported("complex values of such numbers");
+  CRESSET_TRY(Sizes sizes, shapes.broadcast(a.sizes, b.sizes));
+  Sizes strides = shapes.pointwise_strides(sizes, {&a, &b});
+  TensorType out = with_shape(a, std::move(sizes), std::move(strides));
+  out.dtype = a.dtype == DType::F32 ? DType::C64 : DType::C128;
+  return one(std::move(out));
+}
+
 // _linalg_svd(A, full_matrices, compute_uv, driver) -> (U, S, Vh); LAPACK's matrices lie column by column.
 Result<Types> svd_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& a = args.tensor(0);
@@ -288,6 +300,8 @@ constexpr OpDef kRows[] = {
                "(Tensor U, Tensor S, Tensor Vh)",
      .op_class = kExtern,
      .shape = svd_shape},
+    {.schema = "aten::complex(Tensor real, Tensor imag) -> Tensor", .op_class = kExtern, .shape = complex_shape},
+    {.schema = "aten::polar(Tensor abs, Tensor angle) -> Tensor", .op_class = kExtern, .shape = complex_shape},
     {.schema = "cresset::get_rng_state() -> Tensor", .op_class = kExtern, .shape = get_rng_state_shape},
     {.schema = "cresset::set_rng_state(Tensor state) -> Tensor", .op_class = kExtern, .shape = set_rng_state_shape},
     {.schema = "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? "
