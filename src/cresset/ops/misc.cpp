@@ -100,6 +100,20 @@ Result<Types> complex_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(std::move(out));
 }
 
+// linalg_cholesky_ex(A, upper, check_errors) -> (L, info); columns one behind the other.
+Result<Types> cholesky_shape(ShapeContext& shapes, const OpArgs& args) {
+  const TensorType& a = args.tensor(0);
+  if (a.rank() < 2) return shapes.invalid("needs a matrix");
+  if (a.dtype != DType::F32 && a.dtype != DType::F64) return shapes.unsupported("factors of other numbers");
+  const size_t rows = a.rank() - 2, columns = a.rank() - 1;
+  if (!shapes.require_equal(a.sizes[rows], a.sizes[columns])) return shapes.invalid("needs square matrices");
+  TensorType factor = contiguous_like(shapes, a, a.sizes);
+  std::swap(factor.strides[rows], factor.strides[columns]);
+  TensorType info = contiguous_like(shapes, a, {a.sizes.begin(), a.sizes.end() - 2});
+  info.dtype = DType::I32;
+  return Types{std::move(factor), std::move(info)};
+}
+
 // _linalg_svd(A, full_matrices, compute_uv, driver) -> (U, S, Vh); LAPACK's matrices lie column by column.
 Result<Types> svd_shape(ShapeContext& shapes, const OpArgs& args) {
   const TensorType& a = args.tensor(0);
@@ -296,6 +310,10 @@ constexpr OpDef kRows[] = {
     {.schema = "aten::exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor",
      .op_class = kExtern,
      .shape = like_self_shape},
+    {.schema = "aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, "
+               "Tensor info)",
+     .op_class = kExtern,
+     .shape = cholesky_shape},
     {.schema = "aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> "
                "(Tensor U, Tensor S, Tensor Vh)",
      .op_class = kExtern,
