@@ -185,7 +185,8 @@ struct Repeated : torch::autograd::Function<Repeated> {
       }
       if (i >= added) shape.push_back(sizes[i - added]);
     }
-    return {gradients[0].reshape_symint(shape).sum(copies), {}};
+    const at::Tensor apart = gradients[0].reshape_symint(shape);
+    return {copies.empty() ? apart : apart.sum(copies), {}};  // a sum over no dimension is one over all
   }
 };
 

@@ -180,3 +180,20 @@ def test_powers_in_transforms_of_functions(transform):
             torch.testing.assert_close(gradients(compiled, x, n), gradients(f, x, n))
     stats = cresset.stats()
     assert stats["eager_calls"] == 0, stats["graph_break_reasons"]
+
+
+def test_repeats_that_turn_out_to_be_one():
+    """Symbolic to the program, and a number by what is known of the sizes."""
+
+    def f(x, image):
+        return x.repeat(1, image.shape[-1] // x.shape[-1], 1 + image.shape[0] - image.shape[0]).sin()
+
+    compiled = cresset.compile(f)
+    for width in (4, 4, 7):
+        found = []
+        given = torch.randn(2, 3, width)
+        for call in (f, compiled):
+            x = given.clone().requires_grad_()
+            call(x, given).sum().backward()
+            found.append(x.grad)
+        torch.testing.assert_close(found[1], found[0])
