@@ -1,6 +1,6 @@
 """Many models, one compilation each: the sweep of `tests/python/model_tables.py`, a process a model.
 
-    python bench/model_sweep.py [transformers] [timm] [--only names...] [--draws 20] [--json file]
+    python bench/model_sweep.py [transformers] [timm] [--only names...] [--draws 20] [--gradients] [--json file]
 
 With CRESSET_VALIDATE=1, what was done to sizes is proved too, and the table shows what that cost. Exit status 1: a result
 differed, or fewer than 95 % of the models took one compilation.
@@ -24,21 +24,21 @@ sys.path.insert(0, str(ROOT / "tests" / "python"))
 from model_tables import subjects, sweep  # noqa: E402
 
 
-def _worker(subject, draws, pipe):
+def _worker(subject, draws, gradients, pipe):
     import warnings
 
     warnings.simplefilter("ignore")
     try:
-        pipe.send(sweep(subject, draws))
+        pipe.send(sweep(subject, draws, gradients))
     except Exception:
         pipe.send({"failed": traceback.format_exc(limit=-3)})
 
 
-def in_process(subject, draws, seconds):
+def in_process(subject, draws, seconds, gradients=False):
     """The row of one model; a crash or a time-out of it is a row as well."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_worker, args=(subject, draws, there))
+    process = context.Process(target=_worker, args=(subject, draws, gradients, there))
     process.start()
     there.close()
     try:
@@ -72,6 +72,7 @@ def main():
     parser.add_argument("families", nargs="*", default=["transformers", "timm"])
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--gradients", action="store_true", help="of all parameters, compared as well")
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -86,7 +87,7 @@ def main():
         for name, subject in subjects(family).items():
             if options.only and name not in options.only:
                 continue
-            row = rows[name] = in_process(subject, options.draws, options.seconds)
+            row = rows[name] = in_process(subject, options.draws, options.seconds, options.gradients)
             row["family"] = family
             show(name, row)
             if options.json:

@@ -233,9 +233,36 @@ def _differences(got, eager, module, arguments) -> str:
     return f"{worst[1]}: relative error {worst[0]:.2g}" if worst[1] else ""
 
 
-@torch.no_grad()
-def sweep(subject: Subject, draws: int) -> dict[str, Any]:
-    """One compiled module over random sizes beside eager: what differed, how many programs it took and why."""
+def _gradient_differences(module: nn.Module, got, eager) -> str:
+    """Why the parameters' gradients of the results' squares differ beyond rounding; empty when they agree."""
+    found = []
+    for results in (eager, got):
+        module.zero_grad()
+        outputs = [t for _, t in tensors(results) if t.requires_grad]
+        if not outputs or any(t.numel() == 0 for t in outputs):
+            return ""
+        sum(t.float().pow(2).mean() for t in outputs).backward()
+        found.append({name: p.grad for name, p in module.named_parameters()})
+    theirs, ours = found
+    total = sum(g.norm() ** 2 for g in theirs.values() if g is not None) ** 0.5
+    for name, gradient in theirs.items():
+        if (gradient is None) != (ours[name] is None):
+            return f"{name} has a gradient on one side only"
+        if gradient is not None:
+            off = (gradient - ours[name]).norm()
+            if off > 2e-3 * gradient.norm() + 1e-4 * total:
+                return f"the gradient of {name}: relative error {(off / gradient.norm()).item():.2g}"
+    return ""
+
+
+def sweep(subject: Subject, draws: int, gradients: bool = False) -> dict[str, Any]:
+    """One compiled module over random sizes beside eager: what differed, how many programs it took and why. With
+    gradients: of all parameters, too."""
+    with torch.set_grad_enabled(gradients):
+        return _sweep(subject, draws)
+
+
+def _sweep(subject: Subject, draws: int) -> dict[str, Any]:
     module = subject.build()
     cresset.reset()
     compiled = cresset.compile(module)
@@ -262,6 +289,8 @@ def sweep(subject: Subject, draws: int) -> dict[str, Any]:
             why = "" if type(raised) is type(ours) else f"eager: {raised!r}, compiled: {ours!r}"
         else:
             why = _differences(got, eager, module, arguments)
+            if not why and torch.is_grad_enabled():
+                why = _gradient_differences(module, got, eager)
         row["rejected"] += raised is not None
         row["equal"] += raised is None and not why
         if why:
@@ -281,3 +310,5 @@ TOLD_APART = {
     "sew": "pads when the length was odd",
     "twins_svt_small": "cuts a padding off where there is one",
 }
+# These take a program for each length where gradients are wanted: the steps of torch's associative_scan.
+UNROLLED_WITH_GRADIENTS = {"mamba"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from model_tables import TIMM_FIXED_SIZE, TOLD_APART, subjects, sweep
+from model_tables import TIMM_FIXED_SIZE, TOLD_APART, TRANSFORMERS, UNROLLED_WITH_GRADIENTS, subjects, sweep
 
 ALWAYS = [
     "bert",
@@ -27,4 +27,17 @@ def test_random_sizes(name, full):
     assert not row["differ"], row["differ"]
     assert row["equal"] >= 4
     if name not in TOLD_APART:
+        assert (row["graphs"], row["graph_breaks"]) == (1, 0), row["causes"]
+
+
+WITH_GRADIENTS = ["bert", "gpt2", "llama", "t5", "vit"]
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_random_sizes_with_gradients(name, full):
+    if not full and name not in WITH_GRADIENTS:
+        pytest.skip("the whole table runs in make test-full")
+    row = sweep(TABLE[name], draws=4, gradients=True)
+    assert not row["differ"], row["differ"]
+    if name not in TOLD_APART.keys() | UNROLLED_WITH_GRADIENTS:
         assert (row["graphs"], row["graph_breaks"]) == (1, 0), row["causes"]

@@ -26,9 +26,9 @@ Result<Types> of_input(ShapeContext& shapes, const OpArgs& args) {
   const TensorType &grad = args.tensor(0), &input = args.tensor(1);
   if (!is_float(input.dtype) || grad.dtype != input.dtype) return unsupported_dtype(input.dtype, "this derivative");
   if (grad.rank() != input.rank()) return shapes.invalid("the gradient has another rank");
-  if (input.rank() == 4 && shapes.suggest_format(input) != MemoryFormat::Contiguous)
-    return shapes.unsupported("images with channels last");
-  return one(contiguous_like(shapes, input, input.sizes));
+  // In the input's format, whatever the gradient's is.
+  const MemoryFormat format = input.rank() == 4 ? shapes.suggest_format(input) : MemoryFormat::Contiguous;
+  return one(with_shape(input, input.sizes, shapes.strides_for(format, input.sizes)));
 }
 
 // (grad of a loss for each sequence, log probabilities, ...)
