@@ -371,6 +371,21 @@ void stft(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*
   torch::jit::push(*stack, std::move(*made));
 }
 
+// As ATen's, which asks for the sizes as numbers. What it rejects is left to it.
+at::Tensor isclose(const at::Tensor& self, const at::Tensor& other, double rtol, double atol, bool equal_nan) {
+  const bool floats = self.is_floating_point() || self.is_complex();
+  if (self.scalar_type() != other.scalar_type() || !(rtol >= 0) || !(atol >= 0) || self.is_quantized())
+    return at::_ops::isclose::redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU), self, other, rtol, atol,
+                                         equal_nan);
+  at::Tensor close = self == other;
+  if (equal_nan && floats) close = close.logical_or(self.isnan().logical_and(other.isnan()));
+  if (rtol == 0 && atol == 0) return close;
+  const auto number = [&](const at::Tensor& t) { return floats ? t : t.to(at::get_default_dtype_as_scalartype()); };
+  const at::Tensor allowed = atol + (rtol * number(other)).abs();
+  const at::Tensor actual = (self.scalar_type() == at::kBool ? number(self) : self).sub(number(other)).abs();
+  return close.logical_or(at::isfinite(actual).logical_and(actual <= allowed));
+}
+
 // ATen's asks for the sizes as numbers.
 at::Tensor& fill_diagonal(at::Tensor& self, const at::Scalar& value, bool wrap) {
   if (self.dim() != 2 || wrap)
@@ -491,6 +506,7 @@ void install_symbolic_composites() {
       made->back()->impl("kron", TORCH_FN(product_of_blocks));
       made->back()->impl("kron.out", TORCH_FN(kron_out));
       made->back()->impl("cov", TORCH_FN(cov));
+      made->back()->impl("isclose", TORCH_FN(isclose));
       made->back()->impl("stft", torch::CppFunction::makeFromBoxedFunction<&stft>());
       made->back()->impl("max_pool1d", torch::CppFunction::makeFromBoxedFunction<&max_pool1d>());
     }

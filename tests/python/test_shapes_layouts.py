@@ -253,7 +253,9 @@ def test_strides_over_single_elements_pass_through_views():
     """A convolution of channels-last images of one pixel gives such images, in eager and here."""
 
     def f(x, w):
-        rows = x.sum(1, keepdim=True).permute(0, 2, 1)  # one element along the last dimension, with another stride than 1
+        rows = x.sum(1, keepdim=True).permute(
+            0, 2, 1
+        )  # one element along the last dimension, with another stride than 1
         image = rows.contiguous().view(-1, 16, 1, 1)
         return image, torch.nn.functional.conv2d(image, w)
 
@@ -321,7 +323,11 @@ def test_attention_with_gradients_under_a_mask_of_computed_sizes():
 
     compiled = cresset.compile(f)
     for batch, length in ((2, 9), (3, 12), (1, 7), (4, 5), (1, 1)):
-        given, mask, found = (torch.randn(batch, 4, 3, 8), torch.randn(batch, 4, length, 8)), torch.ones(batch, length), []
+        given, mask, found = (
+            (torch.randn(batch, 4, 3, 8), torch.randn(batch, 4, length, 8)),
+            torch.ones(batch, length),
+            [],
+        )
         for call in (f, compiled):
             leaves = [t.clone().requires_grad_() for t in given]
             call(*leaves, mask).sin().sum().backward()
@@ -329,3 +335,38 @@ def test_attention_with_gradients_under_a_mask_of_computed_sizes():
         torch.testing.assert_close(found[1], found[0])
         assert [g.stride() for g in found[1]] == [g.stride() for g in found[0]]
     assert cresset.stats()["graphs"] == 1, cresset.stats()["recompiles"]
+
+
+NORMS = {
+    **{f"matrix norm {order}": lambda x, order=order: torch.linalg.matrix_norm(x, order) for order in (1, -1, 2, -2)},
+    "greatest row": lambda x: torch.linalg.norm(x, float("inf"), dim=(0, 2), keepdim=True),
+    "close": lambda x: torch.isclose(x, x + 1e-9).float() + torch.isclose(x.long(), x.long() + 1, rtol=0.5).float(),
+    "spectra without a window": lambda x: torch.stft(x[:, 0].repeat(1, 8), 8, 2, return_complex=True).abs(),
+    "signs": lambda x: x.sgn() * x,
+    "means of parts": lambda x: torch.nn.functional.adaptive_avg_pool2d(x, (None, 2)),
+    "cosines of all pairs": lambda x: torch.nn.functional.cosine_similarity(x[:, :, None], x[:, None], dim=-1),
+    "complex of two parts": lambda x: torch.view_as_real(torch.complex(x[:, :, None], x[:, None])),
+    "polar of two parts": lambda x: torch.polar(x[:, :1], x[:, None, 0]).abs(),
+    "cholesky": lambda x: torch.linalg.cholesky_ex(x @ x.mT + torch.eye(x.shape[1]))[0],
+}
+
+
+@pytest.mark.filterwarnings("ignore:A window was not provided")
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("name", NORMS)
+def test_operators_whose_own_code_looks_at_sizes(name, wants):
+    f = NORMS[name]
+    compiled = cresset.compile(f)
+    for size in ((2, 3, 4), (3, 5, 5), (4, 2, 7), (1, 3, 3), (5, 4, 2)):
+        given, found = torch.randn(size), []
+        for call in (f, compiled):
+            x = given.clone().requires_grad_(wants)
+            y = call(x)
+            if y.requires_grad:
+                y.sin().sum().backward()
+            found.append((y.detach(), x.grad))
+        torch.testing.assert_close(found[1], found[0])
+    # The derivative of singular values tells wide matrices from others.
+    programs = 2 if wants and name in ("matrix norm 2", "matrix norm -2") else 1
+    assert cresset.stats()["graphs"] == programs, cresset.stats()["recompiles"]
+    assert cresset.stats()["eager_calls"] == 0, cresset.stats()["graph_break_reasons"]

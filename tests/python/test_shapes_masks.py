@@ -294,7 +294,9 @@ def test_values_of_an_input_are_put_where_masks_say(name, wants, first):
     assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["recompiles"]
 
 
-@pytest.mark.parametrize("name", ["columns", "the last dimension", "columns of some rows", "a new dimension", "indices"])
+@pytest.mark.parametrize(
+    "name", ["columns", "the last dimension", "columns of some rows", "a new dimension", "indices"]
+)
 def test_values_that_want_gradients_are_of_any_batch(name):
     key, dim = ANYWHERE[name]
 
