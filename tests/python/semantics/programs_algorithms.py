@@ -621,7 +621,7 @@ def tree_lstm(compiled):
         yield f(mk(i, 1 + i % 2))
 
 
-@growing
+@steady
 def sampling_top_p(compiled):
     @compiled
     def f(logits, p, temp, seen):
@@ -636,8 +636,8 @@ def sampling_top_p(compiled):
         return t, keep.sum()
 
     seen = []
-    for i in range(12):
-        yield f(data(i, 5), 0.5 + 0.03 * i, 1.0 + 0.1 * i, seen), list(seen)
+    for i in range(60):
+        yield f(data(i, 5), 0.5 + 0.006 * i, 1.0 + 0.1 * i, seen), list(seen)
 
 
 @steady
