@@ -97,7 +97,10 @@ bool leave_whole(const CressetActivation* innermost) {
 
 bool leave_whole_at(const CressetActivation* at) {
   while (at != nullptr && is_library(*at)) at = at->caller;
-  const std::optional<Key> key = at != nullptr ? in_progress(*at) : std::nullopt;
+  // An instruction that hashes a key, or compares one, is left with the call around it.
+  std::optional<Key> key;
+  for (; at != nullptr && !key; at = at->caller)
+    if (!is_library(*at)) key = in_progress(*at);
   return key && leave(*key);
 }
 

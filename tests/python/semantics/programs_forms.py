@@ -401,7 +401,7 @@ def temporaries_with_setstate_and_copy(compiled):
         yield f(data(i, 2), i)
 
 
-@steady
+@growing
 def comparisons_of_rich_objects(compiled):
 
     @functools.total_ordering
