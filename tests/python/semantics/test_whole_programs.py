@@ -11,6 +11,7 @@ import pytest
 import torch
 from described import Describer, same_text
 from programs_algorithms import PROGRAMS as ALGORITHMS
+from programs_builders import PROGRAMS as BUILDERS
 from programs_changing_values import PROGRAMS as CHANGING
 from programs_control import PROGRAMS as CONTROL
 from programs_designs import PROGRAMS as DESIGNS
@@ -27,6 +28,7 @@ from programs_research import PROGRAMS as RESEARCH
 from programs_schemes import PROGRAMS as SCHEMES
 from programs_scripts import PROGRAMS as SCRIPTS
 from programs_sequences import PROGRAMS as SEQUENCES
+from programs_systems import PROGRAMS as SYSTEMS
 from programs_whole import PROGRAMS as WHOLE
 
 import cresset
@@ -38,6 +40,8 @@ PROGRAMS = {
     **EVERYDAY,
     **CONTROL,
     **DESIGNS,
+    **SYSTEMS,
+    **BUILDERS,
     **ALGORITHMS,
     **CHANGING,
     **RESEARCH,
