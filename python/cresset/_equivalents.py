@@ -15,7 +15,7 @@ from . import _C
 
 _list, _tuple, _set, _dict, _sum = builtins.list, builtins.tuple, builtins.set, builtins.dict, builtins.sum
 _max, _min, _sorted, _reduce = builtins.max, builtins.min, builtins.sorted, functools.reduce
-_len, _range = builtins.len, builtins.range
+_len, _range, _next = builtins.len, builtins.range, builtins.next
 _getattr, _setitem, _is_instance = builtins.getattr, operator.setitem, builtins.isinstance
 _type, _is_subclass = builtins.type, builtins.type.__subclasscheck__
 _add_note = BaseException.add_note
@@ -41,6 +41,11 @@ def first_of(values, count, /):
         if _len(out) > count:
             break
     return out
+
+
+def next_of_outsider(iterator, /):
+    """Of a generator that was there before the call."""
+    return _next(iterator)
 
 
 def tuple_of(values, /):

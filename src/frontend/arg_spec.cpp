@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "frontend/c_functions.h"
 #include "frontend/foreign.h"
+#include "frontend/outsiders.h"
 #include "frontend/py_objects.h"
 #include "frontend/state_guard.h"
 #include "frontend/texts.h"
@@ -132,6 +133,19 @@ bool SpecBuilder::is_symbolic(const std::string& path) const {
          std::find(symbolic_ints->begin(), symbolic_ints->end(), path) != symbolic_ints->end();
 }
 
+static bool is_among(const std::vector<std::string>& paths, const std::string& path) {
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+// Whether pieces hand it on, whatever it holds.
+static bool is_handed_on(const SpecBuilder& builder, bool any_object, PyObject* object, const std::string& path) {
+  const bool in_frames = builder.same_at_every_call != nullptr;
+  if (any_object && PyGen_CheckExact(object) && (!in_frames || is_outsider(object))) return true;
+  if (in_frames && is_inference_region(object)) return true;
+  return builder.not_looked_into != nullptr && !PyTuple_Check(object) && is_structure(object) &&
+         is_among(*builder.not_looked_into, path);
+}
+
 ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   ArgSpec spec;
   spec.path = std::move(path);
@@ -149,9 +163,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     spec.position = containers_.at(object);
   };
   const bool in_frames = same_at_every_call != nullptr;
-  const bool opaque = not_looked_into != nullptr && !PyTuple_Check(object) && is_structure(object) &&
-                      std::find(not_looked_into->begin(), not_looked_into->end(), spec.path) != not_looked_into->end();
-  if (opaque || (in_frames && is_inference_region(object))) {
+  if (is_handed_on(*this, any_object_, object, spec.path) || (PyList_CheckExact(object) && is_grown(spec.path))) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::Opaque;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
@@ -218,6 +230,11 @@ bool is_structure(PyObject* object) {
          (is_data_object(object) && !is_identity(object));
 }
 
+bool is_callable_by_parts(PyObject* object) {
+  static PyObject* const partial = module_attribute("functools", "partial");
+  return PyFunction_Check(object) || PyMethod_Check(object) || (PyObject*)Py_TYPE(object) == partial;
+}
+
 std::vector<PyRef> parts_of_structure(PyObject* object) {
   std::vector<PyRef> parts;
   const auto add = [&](PyObject* items) {
@@ -254,6 +271,11 @@ bool holds_tensor(PyObject* object, int depth = 0) {
 
 }  // namespace
 
+bool SpecBuilder::is_grown(const std::string& path) const {
+  return any_object_ && made_depth_ == 0 && grown_lists != nullptr && is_among(*grown_lists, path) &&
+         !is_among(*looked_into, path);
+}
+
 // Whether another object was there at another call.
 bool SpecBuilder::varies(const std::string& path) const {
   return varying_objects != nullptr &&
@@ -262,9 +284,12 @@ bool SpecBuilder::varies(const std::string& path) const {
 
 // An argument that carries data (a batch, a cache) is guarded by its parts, other objects by identity, until they vary.
 bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
+  if (any_object_ && (is_callable_by_parts(object) || PyCell_Check(object))) return varies(path);
   if (!any_object_ || (!is_data_object(object) && !is_wrapper(object))) return false;
   return is_wrapper(object) || holds_tensor(object) || varies(path);
 }
+
+constexpr size_t kClosure = 2;  // of a function's parts: cells
 
 void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
   spec.kind = ArgSpec::Kind::Anatomy;
@@ -272,15 +297,19 @@ void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
   if (makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
   const bool fixed = !is_range_iterator(anatomy) && !has_places(anatomy.kind) &&  // that is made anew where it stands
                      anatomy.kind != Anatomy::Kind::Generator;
-  const bool is_wrapper = anatomy.kind == Anatomy::Kind::Wrapper;
+  const bool is_wrapper = anatomy.kind == Anatomy::Kind::Wrapper, is_function = anatomy.kind == Anatomy::Kind::Function;
+  made_depth_ += makes_parts(anatomy.kind);
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
     const bool is_size = is_wrapper && i < kWrapperNumbers - 1;  // symbolic from the first call, as other tensors' are
     const bool every = std::exchange(every_int, every_int || is_size);
-    fixed_depth_ += fixed && !is_size;
+    const bool is_self = anatomy.kind == Anatomy::Kind::Method && is_data_object(anatomy.parts[i].get());
+    const bool has_own_places = is_size || is_self || (is_function && i == kClosure);
+    fixed_depth_ += fixed && !has_own_places;
     spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
-    fixed_depth_ -= fixed && !is_size;
+    fixed_depth_ -= fixed && !has_own_places;
     every_int = every;
   }
+  made_depth_ -= makes_parts(anatomy.kind);
 }
 
 namespace {
@@ -416,6 +445,7 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       if ((PyObject*)Py_TYPE(object) != spec.type.get())
         return miss(spec, why, "expected an object of another type, got " + type_name(object));
       if (spec.object && spec.object.get() != object) return miss(spec, why, "expected another object");
+      if (PyGen_CheckExact(object)) note_outsider(object);
       return note_container(object, leaves) || miss(spec, why, "expected an object of its own");
     case ArgSpec::Kind::Same:
       return (spec.position < leaves.containers.size() && leaves.containers[spec.position] == object) ||

@@ -81,6 +81,9 @@ class SpecBuilder {
   const std::vector<std::string>* varying_objects = nullptr;
   // In state: paths of containers that are held to their types alone.
   const std::vector<std::string>* not_looked_into = nullptr;
+  // Paths of lists that were of another length at each of many calls, which are held to their type; but for those that
+  // a program looked into.
+  const std::vector<std::string>*grown_lists = nullptr, *looked_into = nullptr;
   // symbolic_ints: paths of ints, floats and texts that are symbols (they varied between calls).
   const std::vector<std::string>* symbolic_ints = nullptr;
   const std::vector<std::string>* unlooked_texts = nullptr;  // Varying::texts
@@ -92,8 +95,10 @@ class SpecBuilder {
   void build_anatomy(ArgSpec& spec, const Anatomy& anatomy);
   bool is_data(PyObject* object, const std::string& path) const;
   bool varies(const std::string& path) const;
+  bool is_grown(const std::string& path) const;
 
   int fixed_depth_ = 0;  // inside of objects that no symbol can be put into
+  int made_depth_ = 0;   // inside of those whose parts are made to be looked at
   bool is_symbolic(const std::string& path) const;
   bool any_object_;
   std::unordered_map<PyObject*, uint32_t> containers_;
@@ -103,6 +108,8 @@ class SpecBuilder {
 // Whether it is of a kind that is held to its structure where it is another one at each call: a container, an object
 // that carries data. And what it consists of.
 bool is_structure(PyObject* object);
+// A function, method or partial function that may be one of those that a piece of code makes at each call.
+bool is_callable_by_parts(PyObject* object);
 std::vector<PyRef> parts_of_structure(PyObject* object);
 
 bool holds_symbol(const ArgSpec& spec);  // a symbolic number, or a text

@@ -157,6 +157,7 @@ class CaptureRun final : public PieceMaker {
   PyRef resume(const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant, PyRef frames, PyObject* value,
                PyObject* exception) {
     home_ = &point->successors;
+    varying_ = &point->varying;
     const PyRef kwargs = outcome(value, exception);
     const auto natively = [&] {
       retired_.clear();
@@ -275,8 +276,9 @@ class CaptureRun final : public PieceMaker {
     if (piece_->places_symbols()) session_->place_symbols();
     const std::vector<StateFacts::Input>& inputs = piece_->variant()->facts.inputs();
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (is_structure(inputs[i].given.get()) || is_text(inputs[i].given.get()) ||
-          inputs[i].spec.kind == ArgSpec::Kind::Opaque || inputs[i].spec.kind == ArgSpec::Kind::Tensor)
+      if (is_structure(inputs[i].given.get()) || is_callable_by_parts(inputs[i].given.get()) ||
+          is_text(inputs[i].given.get()) || inputs[i].spec.kind == ArgSpec::Kind::Opaque ||
+          inputs[i].spec.kind == ArgSpec::Kind::Tensor)
         session_->add_argument(inputs[i].spec, inputs[i].given.get(),
                                checked(Py_BuildValue("(ln)", kStateRoot, static_cast<Py_ssize_t>(i))).get());
     return true;
@@ -353,6 +355,7 @@ class CaptureRun final : public PieceMaker {
       variant.result = piece_->recipes().build(result, "result");
       build_fates();
     } catch (const UnsupportedResult& e) {
+      leave_address(e);
       return piece_->refuse("the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds");
     }
     if (std::string why = end_recipes(UINT64_MAX); !why.empty()) piece_->refuse(std::move(why));
@@ -392,10 +395,22 @@ class CaptureRun final : public PieceMaker {
 
   void keep_piece() {
     if (session_ != nullptr) session_->note_looks();
+    note_generators();
     if (home_ != nullptr && !is_repeated_ && !piece_->variant()->raised)
       home_->insert(home_->begin(), piece_->variant());
     home_ = nullptr;
     is_repeated_ = false;
+  }
+
+  // Of a piece that found some in state nothing is kept.
+  void note_generators() {
+    if (session_ == nullptr) return;
+    for (StateFacts::Source& source : session_->found_generators()) {
+      piece_->variant()->raised = true;
+      if (std::find(varying_->state.begin(), varying_->state.end(), source) == varying_->state.end())
+        varying_->state.push_back(std::move(source));
+    }
+    session_->found_generators().clear();
   }
 
   // ---- Breaks
@@ -465,6 +480,12 @@ class CaptureRun final : public PieceMaker {
     return leave_whole_at(at);
   }
 
+  // Where state or a caller gets an address: the next call is captured anew. What frames hold is copy.deepcopy()'s.
+  void leave_address(const UnsupportedResult& held) {
+    if (held.address != nullptr && !held.path.starts_with("frames") && session_->leave_address(held.address))
+      piece_->variant()->raised = true;
+  }
+
   // Of all frames; remembers which one holds what cannot be rebuilt.
   Recipe build_frames(PyObject* contents) {
     frame_count_ = static_cast<int>(PyTuple_GET_SIZE(contents));
@@ -517,6 +538,7 @@ class CaptureRun final : public PieceMaker {
         variant.next.operands.push_back(recipes.build(operand.get(), "operand"));
       build_fates();
     } catch (const UnsupportedResult& e) {
+      leave_address(e);
       return e.path + " of type " + e.type_name + " lives on, which no recipe rebuilds";
     }
     variant.next.operation.operands.clear();
@@ -594,6 +616,7 @@ class CaptureRun final : public PieceMaker {
     std::shared_ptr<Variant> variant = request_.turn.take() ? new_successor(last, frames, kwargs) : nullptr;
     if (variant == nullptr) return request_.turn.give(), false;
     home_ = &point->successors;
+    varying_ = &point->varying;
     if (!open(std::move(variant), frames, kwargs)) return keep_piece(), request_.turn.give(), false;
     piece_->is_repeated = is_repeated_;
     scope_->switch_to(piece_->capture());
@@ -628,7 +651,8 @@ class CaptureRun final : public PieceMaker {
     expect_numbers(varying, last.frames, "frames");
     std::shared_ptr<Variant> variant = make(false);
     if (variant == nullptr || (last.point->successors.empty() && varying.ints.empty())) return variant;
-    learn(varying, last.point->successors, variant->args, variant->kwargs, /*floats=*/true);
+    last.point->worth.dropped +=
+        learn(varying, last.point->successors, variant->args, variant->kwargs, /*floats=*/true);
     variant = make(true);
     const bool raised = PyDict_GetItemString(kwargs, "raised") != nullptr;  // which the evaluator has
     return variant == nullptr || !raised || !holds_symbol(variant->kwargs) ? variant : make(false);
@@ -670,6 +694,7 @@ class CaptureRun final : public PieceMaker {
   const size_t left_to_autograd_ = count_left_to_autograd();
   bridge::Capture::Scope* scope_ = nullptr;
   CompilingFlag* compiling_ = nullptr;
+  Varying* varying_ = &request_.varying;
   Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it
   const OuterHandled outer_;
   static constexpr int kMostRepeated = 1024;
@@ -727,8 +752,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   for (const PyRef& constant : last.constants) constants.insert(constant.get());
   SpecBuilder builder(options.dynamic && numbers ? &last.point->varying.ints : nullptr, /*any_object=*/true);
   builder.same_at_every_call = [&](PyObject* object) { return constants.count(object) != 0; };
-  builder.unlooked_texts = &last.point->varying.texts;
-  builder.varying_objects = &last.point->varying.objects;
+  tell_what_varies(last.point->varying, builder);
   auto variant = std::make_shared<Variant>();
   variant->state = state;
   try {
@@ -742,7 +766,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
                                 e.type_name + " cannot be guarded");
     return nullptr;
   }
-  if (!has_room(*last.point, variant->args, options.successor_limit))
+  if (last.point->worth.exhausted() || !has_room(*last.point, variant->args, options.successor_limit))
     return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
   return variant;
 }

@@ -14,6 +14,7 @@ struct CaptureRequest {
   const ModuleGuards& names;  // of parameters
   Points& points;             // of the function; new ones are added
   bool& inference_apart;      // of the function (left_whole.h)
+  Varying& varying;           // of the function
   bridge::CaptureTurn& turn;  // taken; given back as soon as nothing is captured any more
 };
 

@@ -177,10 +177,9 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
     SpecBuilder now(nullptr, options_.evaluate);
     now.varying_objects = &varying_.objects;  // by their parts, as the variants before have them
     const ArgSpec args_now = now.build(args, "args"), kwargs_now = now.build(kwargs, "kwargs");
-    learn(varying_, variants_, args_now, kwargs_now, options_.evaluate);
+    worth_.dropped += learn(varying_, variants_, args_now, kwargs_now, options_.evaluate);
     SpecBuilder builder(options_.dynamic ? &varying_.ints : nullptr, options_.evaluate);
-    builder.varying_objects = &varying_.objects;
-    builder.unlooked_texts = &varying_.texts;
+    tell_what_varies(varying_, builder);
     builder.every_int = options_.dynamic && options_.evaluate && !options_.auto_dynamic;
     variant->args = builder.build(args, "args");
     variant->kwargs = builder.build(kwargs, "kwargs");
@@ -210,7 +209,9 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
 void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::string& name) {
   variant->used = ++clock_;
   variants_.insert(variants_.begin(), variant);
-  if (!drop_least_used(variants_, *variant, options_.entry_limit) || std::exchange(warned_limit_, true)) return;
+  if (!drop_least_used(variants_, *variant, options_.entry_limit)) return;
+  ++worth_.dropped;
+  if (std::exchange(warned_limit_, true)) return;
   PyErr_WarnFormat(
       PyExc_RuntimeWarning, 1,
       "cresset: %s has more than %lld compiled variants; the least used one is dropped, and compiled again "
@@ -345,6 +346,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   args = std::move(frames);
   kwargs = outcome(value.get(), exception.get());
   next = find(point->successors, point->hints, state, args.get(), kwargs.get(), nullptr);
+  point->worth.served += next.variant != nullptr;
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
   bridge::CaptureTurn turn;
   const bool is_watched = cresset_eval_is_watched() != 0;
@@ -374,13 +376,15 @@ std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const To
     find(from.point->successors, from.point->hints, state, args, kwargs, &why);
     note_recompile(name() + ", from " + from.point->place.text() + ": " + why);
     if (const std::shared_ptr<Variant> now = make_successor(options_, from, state, args, kwargs, /*numbers=*/true))
-      learn(from.point->varying, from.point->successors, now->args, now->kwargs, /*floats=*/true);
+      from.point->worth.dropped +=
+          learn(from.point->varying, from.point->successors, now->args, now->kwargs, /*floats=*/true);
   }
   return make_successor(options_, from, state, args, kwargs, /*numbers=*/true);
 }
 
 CaptureRequest CompiledFunction::request(const ModuleGuards& names, bridge::CaptureTurn& turn) {
-  return {function_.get(), name(), options_, profile_.get(), TorchState::now(), names, points_, inference_apart_, turn};
+  return {function_.get(), name(),  options_,         profile_.get(), TorchState::now(),
+          names,           points_, inference_apart_, varying_,       turn};
 }
 
 PyObject* CompiledFunction::refuse_break(const Variant& variant) const {
@@ -423,7 +427,10 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     const Packed packed = pack(args, nargsf, kwnames);
     const TorchState state = TorchState::now();
     Found found = find(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), nullptr);
+    worth_.served += found.variant != nullptr;
     bridge::CaptureTurn turn;
+    if (found.variant == nullptr && captures_in_vain())
+      return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
     if (found.variant == nullptr && options_.evaluate && cresset_eval_is_watched()) {
       note_watched(name());
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
@@ -446,6 +453,22 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     return nullptr;
   }
   END_HANDLE_TH_ERRORS
+}
+
+// Whether calls like those before would go on compiling programs that serve no other.
+bool CompiledFunction::captures_in_vain() {
+  if (options_.fullgraph || !worth_.exhausted()) return false;
+  CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: too many variants served no other call");
+  if (std::exchange(warned_worth_, true)) return true;
+  const std::string worst = misses_.worst();
+  live_totals().break_reasons.push_back(name() + ": too many variants served no other call. " + worst);
+  PyErr_WarnFormat(
+      PyExc_RuntimeWarning, 1,
+      "cresset: %s was compiled anew for calls that no later one was like; calls that no variant serves run "
+      "eagerly from now on, until others are served. %s",
+      name().c_str(), worst.c_str());
+  PyErr_Clear();
+  return true;
 }
 
 PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, PyObject* kwargs,
@@ -478,6 +501,7 @@ void CompiledFunction::clear_variants() {
   varying_ = {};
   hints_.clear();
   misses_.clear();
+  worth_ = {};
 }
 
 int CompiledFunction::visit(visitproc visit, void* arg) const {

@@ -89,6 +89,7 @@ class CompiledFunction {
   PyObject* call_first(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn);
   CaptureRequest request(const ModuleGuards& names, bridge::CaptureTurn& turn);  // names: of parameters
   std::string name() const;
+  bool captures_in_vain();
   void forget(Variants& among, const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
   // Runs the call for real and makes a variant of it. `result`: what it returned; empty with an exception set.
   std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn,
@@ -105,8 +106,9 @@ class CompiledFunction {
   Varying varying_;
   CallHints hints_;
   Misses misses_;
+  Worth worth_;
   uint64_t clock_ = 0;  // calls served
-  bool warned_limit_ = false;
+  bool warned_limit_ = false, warned_worth_ = false;
 };
 
 // Whether a compiled function is at work on this thread.

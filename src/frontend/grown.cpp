@@ -1,6 +1,7 @@
 #include "frontend/grown.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
 extern "C" int cresset_asks_for_lists;  // eval/known.h, which is C
 
@@ -13,33 +14,70 @@ std::unordered_map<PyObject*, bool>& table() {
   return known;
 }
 
+// How many variants that were dropped had held it to another length.
+std::unordered_map<PyObject*, int>& dropped() {
+  static auto& times = *new std::unordered_map<PyObject*, int>;  // not destroyed after Python
+  return times;
+}
+
+std::unordered_set<PyObject*>& arguments() {
+  static auto& closed = *new std::unordered_set<PyObject*>;  // not destroyed after Python
+  return closed;
+}
+
+constexpr int kContents = 6;
+constexpr size_t kMost = 4096;
+
 }  // namespace
 
 void Contents::count(const StateFacts& facts) {
-  facts.each_grown([&](PyObject* list) { ++seen_[list]; });
+  facts.each_grown([&](PyObject* list, bool) { ++seen_[list]; });
+}
+
+void Contents::drop(const StateFacts& facts) {
+  // Items that are others in a list of this length are inputs of the next variant.
+  facts.each_grown([&](PyObject* list, bool other_length) {
+    if (!other_length) return;
+    if (dropped().size() < kMost || dropped().count(list) != 0) ++dropped()[list];
+  });
 }
 
 void Contents::note() const {
-  constexpr int kContents = 6;
-  constexpr size_t kMost = 4096;
-  for (const auto& [list, times] : seen_)
+  const auto close = [](PyObject* list, int times) {
     if (times >= kContents && table().size() < kMost) table().emplace(list, true);
-  cresset_asks_for_lists = table().empty() ? 0 : 1;
+  };
+  for (const auto& [list, times] : seen_) close(list, times);
+  for (const auto& [list, times] : dropped()) close(list, times);
+  cresset_asks_for_lists = any_grown() ? 1 : 0;
 }
 
-bool any_grown() { return !table().empty(); }
+bool any_grown() { return !table().empty() || !arguments().empty(); }
 
 bool has_grown(PyObject* object) {
+  if (arguments().count(object) != 0) return true;
   if (table().empty()) return false;
   const auto found = table().find(object);
   return found != table().end() && found->second;
 }
 
-void leave_growing(PyObject* object) { table()[object] = false; }
+void leave_growing(PyObject* object) {
+  if (arguments().erase(object) == 0) table()[object] = false;
+}
+
+void close_argument(PyObject* list) {
+  arguments().insert(list);
+  cresset_asks_for_lists = 1;
+}
+
+void forget_arguments() {
+  arguments().clear();
+  cresset_asks_for_lists = table().empty() ? 0 : 1;
+}
 
 void forget_grown() {
   table().clear();
-  cresset_asks_for_lists = 0;
+  dropped().clear();
+  forget_arguments();
 }
 
 }  // namespace cresset::frontend

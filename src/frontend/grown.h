@@ -1,6 +1,6 @@
-// Lists and deques in state that hold other things at each call (a history, a memory bank, a buffer): a program for each
-// would be compiled without end. Once a few were, what looks into such a one ends the piece, as for objects whose state
-// only C code knows, and no fact says what it holds.
+// Lists and deques in state that hold other things at each call (a history, a memory bank, a buffer): a program for
+// each would be compiled without end. Once a few were, what looks into such a one ends the piece, as for objects whose
+// state only C code knows, and no fact says what it holds.
 #pragma once
 
 #include "frontend/eval/hooks.h"
@@ -11,8 +11,9 @@ namespace cresset::frontend {
 // Contents that the variants of one place were compiled for, one after another. Under the GIL, as all of this.
 class Contents {
  public:
-  void count(const StateFacts& facts);  // of a variant
-  void note() const;                    // what has grown too often
+  void count(const StateFacts& facts);        // of a variant
+  static void drop(const StateFacts& facts);  // likewise, of one that no later call can fit
+  void note() const;                          // what has grown too often
  private:
   std::unordered_map<PyObject*, int> seen_;
 };
@@ -22,6 +23,9 @@ bool any_grown();
 bool has_grown(PyObject* object);
 // It is looped over, or taken apart, which no piece can end in: it is held to what it holds after all.
 void leave_growing(PyObject* object);
+// Likewise a list among the arguments of the piece that begins, or in its frames; until the next one begins.
+void close_argument(PyObject* list);
+void forget_arguments();
 void forget_grown();
 
 }  // namespace cresset::frontend

@@ -81,6 +81,12 @@ const CressetActivation* outermost_closed(const CressetActivation* innermost) {
   return out;
 }
 
+bool leave(const Key& key) {
+  constexpr size_t kMost = 1000;  // code that calls make anew would have every call captured
+  if (left().size() >= kMost) return false;
+  return left().emplace(key, std::pair(PyRef::borrow(key.code), PyRef::borrow(key.kind))).second;
+}
+
 }  // namespace
 
 bool leave_whole(const CressetActivation* innermost) {
@@ -91,11 +97,15 @@ bool leave_whole(const CressetActivation* innermost) {
 
 bool leave_whole_at(const CressetActivation* at) {
   while (at != nullptr && is_library(*at)) at = at->caller;
-  const std::optional<Key> key = at != nullptr ? in_progress(*at) : std::nullopt;
-  if (!key) return false;
-  constexpr size_t kMost = 1000;  // code that calls make anew would have every call captured
-  if (left().size() >= kMost) return false;
-  return left().emplace(*key, std::pair(PyRef::borrow(key->code), PyRef::borrow(key->kind))).second;
+  // An instruction that hashes a key, or compares one, is left with the call around it.
+  std::optional<Key> key;
+  for (; at != nullptr && !key; at = at->caller)
+    if (!is_library(*at)) key = in_progress(*at);
+  return key && leave(*key);
+}
+
+bool leave_call_whole(PyCodeObject* code, int instruction, PyObject* callable) {
+  return leave(key_of(code, instruction, callable));
 }
 
 bool is_left_whole(const CressetActivation& activation, PyObject* callable) {

@@ -19,6 +19,8 @@ bool leave_whole(const CressetActivation* innermost);
 // Likewise of the call or the operator that an activation is in the middle of, or of the program's around it: C code
 // asked tensors there, or what was called holds what cannot be rebuilt.
 bool leave_whole_at(const CressetActivation* caller);
+// That call, which need not be in progress.
+bool leave_call_whole(PyCodeObject* code, int instruction, PyObject* callable);
 // callable: nullptr of an operator.
 bool is_left_whole(const CressetActivation& activation, PyObject* callable);
 void forget_left_whole();

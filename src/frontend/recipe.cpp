@@ -198,7 +198,7 @@ void RecipeBuilder::no_moving_key(PyObject* key, const std::string& path) const 
 // The numbers that copy.deepcopy() knows objects by.
 void RecipeBuilder::no_address(PyObject* number, const std::string& path) const {
   if (!is_address) return;
-  if (is_address(number)) throw UnsupportedResult{path, "int, which is an object's address"};
+  if (is_address(number)) throw UnsupportedResult{path, "int, which is an object's address", number};
   for (Py_ssize_t i = 0; PyTuple_CheckExact(number) && i < PyTuple_GET_SIZE(number); ++i)
     no_address(PyTuple_GET_ITEM(number, i), path);
 }

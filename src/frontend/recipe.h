@@ -66,6 +66,7 @@ struct Fate {
 // A result that no recipe can rebuild.
 struct UnsupportedResult {
   std::string path, type_name;
+  PyObject* address = nullptr;  // borrowed: an int that is one
 };
 
 class RecipeBuilder {

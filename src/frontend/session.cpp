@@ -106,6 +106,9 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   generators_.clear();
   argument_tensors_.clear();
   opaque_.clear();
+  addresses_.clear();
+  forget_arguments();
+  if (hooks_ != nullptr) hooks_->tells_all = 0;
   refusal_.clear();
   unseen_ = false;
 }
@@ -169,9 +172,11 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   if (is_constant_value(object)) kept_.push_back(PyRef::borrow(object));                // its address stays taken
   const bool is_opened = spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict ||
                          spec.kind == ArgSpec::Kind::Anatomy || spec.kind == ArgSpec::Kind::Opaque;
-  if (is_opened && PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == kStateRoot)
-    in_state_.emplace_back(const_cast<ArgSpec*>(&spec), object);
-  if (spec.kind == ArgSpec::Kind::Opaque && can_be_opaque(object)) opaque_.insert(object);
+  const bool is_grown = spec.kind == ArgSpec::Kind::Opaque && PyList_CheckExact(object);
+  const bool is_state = PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == kStateRoot;
+  if (is_grown && !is_state) close_argument(object);
+  if (is_opened && (is_state || is_grown)) in_state_.emplace_back(const_cast<ArgSpec*>(&spec), object);
+  if (spec.kind == ArgSpec::Kind::Opaque && (can_be_opaque(object) || PyGen_CheckExact(object))) opaque_.insert(object);
   if (spec.kind == ArgSpec::Kind::Opaque || own_value) argument_paths_.emplace(object, PyRef::borrow(path));
   const bool is_object = spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict ||
                          spec.kind == ArgSpec::Kind::Anatomy || spec.kind == ArgSpec::Kind::Registered ||
@@ -241,8 +246,10 @@ static bool is_generator(PyObject* value) {
 }
 
 // A fact would hold on to a generator, which is another one at each call.
-bool Session::refuse_generator(PyObject* value) {
-  if (!is_generator(value)) return false;
+bool Session::refuse_generator(PyObject* value, PyObject* container, PyObject* key) {
+  if (!is_generator(value) || is_opaque(value)) return false;
+  if (container != nullptr && PyGen_CheckExact(value))
+    found_generators_.push_back({{PyRef::borrow(container), PyRef::borrow(key)}});
   refuse("finds a generator in state that was there before");
   return true;
 }
@@ -256,7 +263,7 @@ void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
   const bool again = !first(dict, key);
   if (again && !is_generator(value)) return learn(value);
   const bool whole = is_whole(dict);
-  if (!whole && refuse_generator(value)) return;
+  if (!whole && refuse_generator(value, dict, key)) return;
   learn(value);
   if (whole) return;
   if (facts_->dict_item(dict, key, value)) return;  // which keeps both
@@ -667,6 +674,10 @@ void Session::will_write(PyObject* container) {
 void Session::make_own(PyObject* display) {
   if (!existed(display)) return;
   ObjectRecord& record = objects_[display];
+  if (has_grown(display)) {  // the piece does not know what it holds: it serves no later call, and the next one looks
+    record.looked = true;
+    return leave_growing(display);
+  }
   kept_.push_back(std::move(record.kept));
   record.known = record.whole = false;
   record.made = true;

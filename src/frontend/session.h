@@ -111,6 +111,8 @@ class Session {
   void learn_what_it_holds(PyObject* function);
   // Whether the program got this int as the address of an object that is another one at each call.
   bool is_address(PyObject* number) const { return addresses_.count(number) != 0; }
+  // It lives on: from the next capture on the program's call of id() is done between two pieces. Whether that is news.
+  bool leave_address(PyObject* number);
 
   bool existed(PyObject* object) const {
     const auto found = objects_.find(object);
@@ -134,6 +136,8 @@ class Session {
     PyObject* get() const;  // nullptr when it is gone
   };
   const std::vector<ArgumentGenerator>& generators() const { return generators_; }
+  // Generators that state was found to hold, which the next piece that begins there is to hand on.
+  std::vector<StateFacts::Source>& found_generators() { return found_generators_; }
   // While the piece is open, symbols stand in containers and objects that were there before.
   void place_symbols() { symbols_placed_ = true; }
   // Tells what state holds whether the piece looked into it.
@@ -190,6 +194,7 @@ class Session {
   CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   bool looks_into_grown(const CressetOperator& op);
   bool indexes_by_any(const CressetActivation& activation, const CressetOperator& op);
+  bool stores_by_any(const CressetActivation& activation, const CressetWrite& write);
   bool may_end_at_pin() const;
   CressetAction operate_natively(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
                                  bool foreign, PyObject** result);
@@ -238,7 +243,7 @@ class Session {
   PyRef concatenated(const CressetOperator& op);
   void look_at_sum(PyObject* list);
   void meet(PyObject* object);
-  bool refuse_generator(PyObject* value);
+  bool refuse_generator(PyObject* value, PyObject* container = nullptr, PyObject* key = nullptr);
   void read_key(PyObject* dict, PyObject* key, PyObject* value);
   void read_whole(PyObject* container, int depth = 0);
   void read_deep(PyObject* object, int depth = 0);  // with the containers in containers that the call made
@@ -255,6 +260,12 @@ class Session {
   void note_is(PyObject* left, PyObject* right);
   bool is_argument(PyObject* object) const;
   void note_member(PyObject* container, PyObject* key);
+  void note_address(const CressetActivation& activation, const CressetCall& call, PyObject* number);
+  void note_key_by_address(PyObject* container, PyObject* number, bool found);
+  void compare_addresses(PyObject* left, PyObject* right);
+  void compute_with_address(PyObject* number);
+  void use_addresses(const CressetOperator& op);
+  void use_addresses(const CressetCall& call);
   void read_super(const CressetAttributeRead& read);
   void read_class(PyTypeObject* type, PyObject* name);
   void note_classes(const CressetCall& call);
@@ -306,7 +317,7 @@ class Session {
   // The operation in progress gave `value`: where the piece ended, the next one goes on with it.
   void go_on_with(CressetActivation* activation, PyRef& value);
   void after_failure(CressetActivation* activation);
-  void note_call(const CressetCall& call, PyObject* result);
+  void note_call(const CressetActivation& activation, const CressetCall& call, PyObject* result);
   CCall classify(const CressetCall& call);
   CCall effect_of(const CressetActivation& activation, const CressetCall& call);
   CressetAction before_c_call(CressetActivation* activation, const CressetCall& given, PyObject** result);
@@ -334,6 +345,7 @@ class Session {
   bridge::Capture* capture_ = nullptr;
   InProgress in_progress_;
   const CressetActivation* ended_in_ = nullptr;
+  std::vector<StateFacts::Source> found_generators_;
   ska::flat_hash_map<PyObject*, ObjectRecord> objects_;
   std::unordered_map<PyObject*, PyRef> argument_paths_;
   ska::flat_hash_set<Pair, PairHash> seen_, ignored_;
@@ -349,9 +361,16 @@ class Session {
   bool symbols_placed_ = false;
   std::vector<PyRef> held_by_records_;
   std::vector<ArgumentGenerator> generators_;
-  ska::flat_hash_set<PyObject*> young_;                 // made by the call, where an object of it was once
-  PyRef newest_;                                        // what was made after it is not in young_ yet
-  std::unordered_map<PyObject*, PyObject*> addresses_;  // numbers, and the objects that they are of: borrowed
+  ska::flat_hash_set<PyObject*> young_;  // made by the call, where an object of it was once
+  PyRef newest_;                         // what was made after it is not in young_ yet
+  // What id() gave, of which object, and who asked.
+  struct Address {
+    PyObject* object;  // borrowed
+    PyRef code, asked;
+    int instruction;
+  };
+  std::unordered_map<PyObject*, Address> addresses_;
+  CressetEvalHooks* hooks_ = nullptr;  // while frames are evaluated
   std::vector<std::pair<PyObject*, PyObject*>>
       added_;  // (set, item) that the call puts into a set, in which it was not
   std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there

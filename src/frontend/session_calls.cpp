@@ -13,6 +13,7 @@
 #include "frontend/grown.h"
 #include "frontend/left_to_autograd.h"
 #include "frontend/left_whole.h"
+#include "frontend/outsiders.h"
 #include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
@@ -205,9 +206,17 @@ static bool takes_grown(const Session& session, const CressetCall& call) {
   return any_grown() && std::any_of(call.args, call.args + call.nargs, is_closed);
 }
 
+// A generator from outside is used up as a whole; but what is iterated over at once takes one item after another.
+static bool takes_outsider(const CressetCall& call) {
+  if (call.evaluated) return false;
+  const bool is_iterator = call.callable == (PyObject*)&PyEnum_Type || call.callable == (PyObject*)&PyMap_Type ||
+                           call.callable == (PyObject*)&PyFilter_Type || call.callable == (PyObject*)&PyZip_Type;
+  return !is_iterator && std::any_of(call.args, call.args + call.nargs, is_outsider);
+}
+
 // What is evaluated in the place of a C function, with the same arguments.
 static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
-  if (takes_grown(session, call)) {  // as a whole: what stands for max() would loop over it
+  if (takes_grown(session, call) || takes_outsider(call)) {  // as a whole: what stands for max() would loop over it
     PyRef whole =
         PyFunction_Check(call.callable) ? PyRef::steal(PyObject_GetAttrString(call.callable, "_as_it_is")) : PyRef();
     if (!whole) PyErr_Clear();
@@ -318,7 +327,14 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     return answered;
   }
   if (call.evaluated && asks_to_do_otherwise(*activation, call)) return *result = Py_NewRef(Py_False), CRESSET_RESULT;
+  if (call.evaluated && !PyFunction_Check(call.callable) && call.nargs > 0 && is_outsider(call.args[0]) &&
+      (PyCFunction_Check(call.callable) || Py_IS_TYPE(call.callable, &PyMethodDescr_Type))) {  // next(g), g.send(x)
+    CressetCall natively = call;
+    natively.evaluated = 0;
+    return before_c_call(activation, natively, result);
+  }
   if (call.evaluated) return before_function(activation, call);
+  if (!addresses_.empty()) use_addresses(call);
   if (role_of(activation->code) != CodeRole::Replacement) {
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
     if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
@@ -379,7 +395,10 @@ bool Session::pins_any(const CressetActivation& activation, const CressetCall& c
   in_progress_.unpinned = unpinned_among(call);
   in_progress_.of_operator = is_operator;
   if (in_progress_.unpinned.empty()) return false;
-  return is_operator ? pins_too_often(activation, call) : pins_too_often(activation);
+  static PyObject* const set_item = module_attribute("cresset._equivalents", "set_item");  // stands for a statement
+  const bool for_caller = activation.function == set_item && activation.caller != nullptr;
+  const CressetActivation& asks = for_caller ? *activation.caller : activation;
+  return is_operator ? pins_too_often(asks, call) : pins_too_often(asks);
 }
 
 CressetAction Session::before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,
@@ -407,8 +426,10 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
     return in_progress_.uses_up = uses_up(what, call), CRESSET_RUN;
   }
   if (what.effect == CEffect::Outside || pins_any(*activation, call, /*is_operator=*/false) ||
-      (what.self != nullptr && existed(what.self) && may_end_at_pin() && orders_symbols(what, call)))
-    return capture_->flush(text_of(call)), CRESSET_RUN;
+      (what.self != nullptr && existed(what.self) && may_end_at_pin() && orders_symbols(what, call))) {
+    const bool runs_frame = std::any_of(call.args, call.args + call.nargs, is_outsider);
+    return capture_->flush(text_of(call)), runs_frame ? CRESSET_NATIVE : CRESSET_RUN;
+  }
   note_keys(what, call);
   PyObject* key = nullptr;
   const bool reads_self = what.effect != CEffect::Writes && what.self != nullptr;
@@ -566,7 +587,7 @@ void Session::after_call(CressetActivation* activation, const CressetCall& call,
   if (exception != nullptr)
     if (PyRef given = done_with_plain_numbers(call, classify(call).effect, exception))
       *result = given.release(), exception = nullptr;
-  if (open()) return note_call(call, *result);
+  if (open()) return note_call(*activation, call, *result);
   if (ended_in_ != activation || (*result == nullptr && exception == nullptr)) return;
   ended_in_ = nullptr;
   if (PyRef number = maker_.go_on(activation, CRESSET_AFTER, *result, exception))
@@ -579,22 +600,14 @@ static bool asks_abstract_class(const CressetCall& call) {
   return (call.callable == of_instance || call.callable == of_class) && call.nargs > 0 && PyType_Check(call.args[0]);
 }
 
-void Session::note_call(const CressetCall& call, PyObject* result) {
+void Session::note_call(const CressetActivation& activation, const CressetCall& call, PyObject* result) {
   const CCall what = classify(call);
   const size_t count = static_cast<size_t>(call.nargs);
   const std::string_view name = what.name;
   tangent_levels_ += changes_level(name);
   if (asks_abstract_class(call) && existed(call.args[0])) facts_->classes().abstract((PyTypeObject*)call.args[0]);
   if (PyWeakref_CheckRef(call.callable)) read_weakref(call.callable, result);
-  static PyObject* const id = module_attribute("builtins", "id");
-  static PyObject* const hash = module_attribute("builtins", "hash");
-  const bool of_address = call.callable == id || (call.callable == hash && is_equal_by_identity(call.args[0]));
-  if (of_address && result != nullptr && !is_constant_value(call.args[0]) &&
-      (!existed(call.args[0]) || argument_path(call.args[0]) != nullptr ||
-       argument_tensors_.count(call.args[0]) != 0)) {
-    addresses_.emplace(result, call.args[0]);
-    keep(PyRef::borrow(result));
-  }
+  note_address(activation, call, result);
   if (what.self != nullptr && name == "__call__" && PyWeakref_CheckRef(what.self)) read_weakref(what.self, result);
   if (what.effect == CEffect::Pure || what.effect == CEffect::Outside) return;
   if (what.effect == CEffect::GetsAttribute) {

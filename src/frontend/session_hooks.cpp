@@ -194,6 +194,12 @@ class PlainOperands {
 
 // Where it was left whole: natively, what it calls included.
 CressetAction Session::operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
+  const bool takes_item = op.kind == CRESSET_OP_NEXT || op.kind == CRESSET_OP_ITER;
+  if (takes_item && PyGen_CheckExact(op.operands[0])) {
+    static PyObject* const instead = module_attribute("cresset._equivalents", "next_of_outsider");
+    if (op.kind == CRESSET_OP_ITER || !is_opaque(op.operands[0])) return CRESSET_RUN;
+    return learn(instead), *result = instead, CRESSET_INSTEAD;
+  }
   const std::optional<Operation::Kind> kind = kind_of(op.kind);
   if (!kind || !is_left_whole(*activation, nullptr)) return operate(activation, op, result);
   start(activation, *kind, op.operation);
@@ -225,13 +231,26 @@ bool Session::may_end_at_pin() const { return outer_.empty() && !capture_->symbo
 // items[n], where n is symbolic: whether it was another one too often.
 bool Session::indexes_by_any(const CressetActivation& activation, const CressetOperator& op) {
   PyObject *const items = op.operands[0], *const index = op.operands[1];
-  if (op.kind != CRESSET_OP_SUBSCRIPT || !is_unpinned(index) || !may_end_at_pin()) return false;
+  const bool is_question = op.kind == CRESSET_OP_CONTAINS && (PyDict_CheckExact(items) || PyAnySet_CheckExact(items));
+  if ((op.kind != CRESSET_OP_SUBSCRIPT && !is_question) || !is_unpinned(index) || !may_end_at_pin()) return false;
+  if (is_question) {  // the number is hashed
+    if (pins_too_often(activation)) return true;
+    return note_pin(activation, index), false;
+  }
   if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items) && !PyDict_CheckExact(items)) return false;
   if (pins_too_often(activation)) return true;
   const PyRef item = PyRef::steal(PyObject_GetItem(items, without_symbols(PyRef::borrow(index)).get()));
   if (!item) PyErr_Clear();
   if (item && is_plain_result(item.get())) note_pin(activation, index);
   return false;
+}
+
+// Likewise of what is put there: history[step] = loss.
+bool Session::stores_by_any(const CressetActivation& activation, const CressetWrite& write) {
+  if (write.kind != CRESSET_WRITE_ITEM || write.value == nullptr || !PyDict_CheckExact(write.owner)) return false;
+  if (!is_unpinned(write.key) || !may_end_at_pin()) return false;
+  if (pins_too_often(activation)) return true;
+  return note_pin(activation, write.key), false;
 }
 
 // Operators on tensors are done here, so that what follows a break is known to follow it.
@@ -354,6 +373,14 @@ static bool advances_in_python(PyObject* iterator) {
   return next != nullptr && PyFunction_Check(next);
 }
 
+// Of which nothing else is asked than whether they are addresses (CressetEvalHooks::tells_all).
+static bool are_values(const CressetOperator& op) {
+  return std::all_of(op.operands, op.operands + 2, [](PyObject* o) {
+    return o == nullptr || o == Py_None || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) ||
+           PyUnicode_CheckExact(o);
+  });
+}
+
 // The table. C++ exceptions stop here.
 struct SessionHooks {
   // Nothing is told between pieces, unless it is `always`.
@@ -383,7 +410,7 @@ struct SessionHooks {
   static int read_cell(void* s, CressetActivation*, PyObject* cell, int, PyObject* value) {
     return guarded(s, [&](Session& session) {
       session.touch(cell);
-      if (!session.existed(cell) || (!session.is_whole(cell) && session.refuse_generator(value))) return;
+      if (!session.existed(cell) || (!session.is_whole(cell) && session.refuse_generator(value, cell))) return;
       session.learn(value);
       if (session.mark_whole(cell)) session.facts_->cell(cell, value);
     });
@@ -430,10 +457,11 @@ struct SessionHooks {
       if (session.existed(function)) session.learn_default(function, keyword, value);
     });
   }
-  static int before_write(void* s, CressetActivation*, const CressetWrite* write) {
+  static int before_write(void* s, CressetActivation* a, const CressetWrite* write) {
     bool done = false, as_call = false;
     const int told = guarded(s, [&](Session& session) {
-      as_call = session.before_write(*write);
+      as_call = session.stores_by_any(*a, *write) || session.before_write(*write);
+      if (as_call) return;
       if (write->kind != CRESSET_WRITE_ITEM || write->value == nullptr) return;
       done = static_cast<bool>(at_symbol(write->owner, write->key, write->value));
       if (!done && PyErr_Occurred() != nullptr) throw PythonError{};
@@ -468,12 +496,16 @@ struct SessionHooks {
   static CressetAction before_operator(void* s, CressetActivation* activation, const CressetOperator* op,
                                        PyObject** result) {
     CressetAction action = CRESSET_RUN;
-    const int done = guarded(s, [&](Session& session) { action = session.operate_whole(activation, *op, result); });
+    const int done = guarded(s, [&](Session& session) {
+      const bool asks_for_addresses = !session.addresses_.empty();
+      if (asks_for_addresses) session.use_addresses(*op);
+      if (!asks_for_addresses || !are_values(*op)) action = session.operate_whole(activation, *op, result);
+    });
     return done < 0 ? CRESSET_FAIL : action;
   }
   static int read_next(void* s, CressetActivation*, PyObject* iterator, PyObject*) {
     return guarded(s, [&](Session& session) {
-      if (session.existed(iterator) && !advances_in_python(iterator))
+      if (session.existed(iterator) && !advances_in_python(iterator) && !session.is_opaque(iterator))
         session.refuse("advances an iterator that was there before");
     });
   }
@@ -532,7 +564,9 @@ Session* Session::current() { return current_session; }
 
 PyRef Session::watched(const std::function<PyRef()>& run) {
   CressetEvalHooks hooks{};
+  CressetEvalHooks* const hooks_around = std::exchange(hooks_, &hooks);
   hooks.session = this;
+  hooks.tells_all = addresses_.empty() ? 0 : 1;
   hooks.read_name = &SessionHooks::read_name;
   hooks.read_cell = &SessionHooks::read_cell;
   hooks.read_attribute = &SessionHooks::read_attribute;
@@ -558,6 +592,7 @@ PyRef Session::watched(const std::function<PyRef()>& run) {
   Session* const around = std::exchange(current_session, this);
   PyRef result = run();
   current_session = around;
+  hooks_ = hooks_around;
   cresset_eval_end();
   return result;
 }

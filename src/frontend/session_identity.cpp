@@ -19,15 +19,17 @@ void Session::note_key(PyObject* container, PyObject* key, bool found) {
   if (by_reference) key = PyWeakref_GET_OBJECT(key);
   const bool holds_others = argument_path(container) != nullptr && !PyDict_Check(container);  // at each call
   if (!existed(container) || holds_others) {
+    if (is_address(key)) return note_key_by_address(container, key, found);
     if (is_argument(key) && is_equal_by_identity(key)) facts_->all_different();
     return;
   }
   if (PyTuple_CheckExact(key)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) note_key(container, PyTuple_GET_ITEM(key, i), true);
-  } else if (const auto number = addresses_.find(key); number != addresses_.end()) {
-    facts_->same_object(number->second);
+  } else if (is_address(key)) {
+    note_key_by_address(container, key, found);
   } else if (is_equal_by_identity(key)) {
-    found ? facts_->same_object(key) : facts_->stranger(key, container, by_reference);
+    const auto by = by_reference ? StateFacts::HeldBy::Reference : StateFacts::HeldBy::Identity;
+    found ? facts_->same_object(key) : facts_->stranger(key, container, by);
   }
 }
 
@@ -60,7 +62,7 @@ void Session::note_is(PyObject* left, PyObject* right) {
   if (is_argument(left) && is_argument(right)) return facts_->all_different();
   for (auto [one, other] : {std::pair(left, right), std::pair(right, left)})
     if (is_argument(one) && Py_TYPE(one) == Py_TYPE(other) && existed(other) && !is_constant_value(other))
-      facts_->stranger(one, checked(PyTuple_Pack(1, other)).get(), /*by_reference=*/false);
+      facts_->stranger(one, checked(PyTuple_Pack(1, other)).get(), StateFacts::HeldBy::Identity);
 }
 
 // A dictionary or a set, asked by C code alone.

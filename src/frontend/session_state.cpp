@@ -25,7 +25,7 @@ void Session::note_looks() {
     const bool looked = is_looked_into(object);
     if (spec->kind != ArgSpec::Kind::Opaque)
       spec->looked = looked;
-    else if (looked && !is_foreign(object))  // into that no piece looks
+    else if (looked && !is_foreign(object) && !PyGen_CheckExact(object))  // into those no piece looks
       spec->object = PyRef::borrow(object);
   }
 }

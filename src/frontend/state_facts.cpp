@@ -173,6 +173,27 @@ static bool holds_reference(PyObject* container, PyObject* object) {
   return reference && holds_object(container, reference.get());
 }
 
+// Of numbers and texts alone what is asked here is equality.
+static bool holds_address(PyObject* container, PyObject* object) {
+  const PyRef address = checked(PyLong_FromVoidPtr(object));
+  const int has = PyDict_Check(container) ? PyDict_Contains(container, address.get())
+                                          : PySequence_Contains(container, address.get());
+  if (has < 0) PyErr_Clear();
+  return has != 0;
+}
+
+static bool holds_in_some_way(PyObject* container, PyObject* object, StateFacts::HeldBy by) {
+  switch (by) {
+    case StateFacts::HeldBy::Identity:
+      return holds_object(container, object);
+    case StateFacts::HeldBy::Reference:
+      return holds_reference(container, object);
+    case StateFacts::HeldBy::Address:
+      return holds_address(container, object);
+  }
+  return true;
+}
+
 // Of each tensor and container, where it stands first among them.
 static std::vector<uint32_t> first_places(const CallLeaves& leaves) {
   std::vector<const void*> all;
@@ -190,17 +211,16 @@ bool StateFacts::strangers_fit(const CallLeaves& leaves) const {
     if (!s.is_tensor && s.position >= leaves.containers.size()) return false;
     const PyRef object =
         s.is_tensor ? python_tensor(leaves.tensors[s.position]) : PyRef::borrow(leaves.containers[s.position]);
-    return s.by_reference ? holds_reference(s.container.get(), object.get())
-                          : holds_object(s.container.get(), object.get());
+    return holds_in_some_way(s.container.get(), object.get(), s.by);
   });
 }
 
-void StateFacts::stranger(PyObject* object, PyObject* container, bool by_reference) {
+void StateFacts::stranger(PyObject* object, PyObject* container, HeldBy by) {
   const auto leaf = leaf_of_.find(object);
   const auto one = container_of_.find(object);
   const bool is_leaf = leaf != leaf_of_.end();
   if (is_leaf || one != container_of_.end())
-    strangers_.push_back({is_leaf, by_reference, is_leaf ? leaf->second : one->second, PyRef::borrow(container)});
+    strangers_.push_back({is_leaf, by, is_leaf ? leaf->second : one->second, PyRef::borrow(container)});
 }
 
 // What the program writes to one is seen in the other.
@@ -288,6 +308,7 @@ bool varied(PyObject* then, PyObject* now) {
   if (then == now || Py_TYPE(then) != Py_TYPE(now)) return is_plain_tensor(then) && is_plain_tensor(now) && then != now;
   if (is_plain_tensor(now)) return true;
   if (PyLong_CheckExact(now) || PyFloat_CheckExact(now)) return !same_constant(then, now);
+  if (is_callable_by_parts(now)) return same_form(take_apart(then), take_apart(now));
   if (!PyTuple_Check(now)) return is_structure(now) || can_be_opaque(now);
   if (!is_structure(now) || PyTuple_GET_SIZE(then) != PyTuple_GET_SIZE(now)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(now); ++i)
@@ -306,6 +327,18 @@ void collect_replaced(PyObject* object, ska::flat_hash_set<PyObject*>& out, int 
 
 }  // namespace
 
+// Functions of a class or a module are what they are.
+static bool is_namespace(PyObject* dict) {
+  return PyDict_CheckExact(dict) && PyDict_GetItemString(dict, "__name__") != nullptr;
+}
+
+// Which a dictionary can be asked for without running code of the program's: (3, torch.float32), too.
+static bool is_plain_key(PyObject* key) {
+  if (!PyTuple_CheckExact(key)) return is_constant_value(key) || is_equal_by_identity(key);
+  PyObject** const items = PySequence_Fast_ITEMS(key);
+  return std::all_of(items, items + PyTuple_GET_SIZE(key), is_plain_key);
+}
+
 bool StateFacts::collect_varied(const Varied& tell) const {
   struct Candidate {
     Source source;
@@ -316,12 +349,14 @@ bool StateFacts::collect_varied(const Varied& tell) const {
   const auto look = [&](Source source, PyObject* then) {
     PyObject* const now = source.held();  // which keeps it
     if (now == nullptr || then == nullptr || !varied(then, now)) return;
+    if (is_callable_by_parts(now) && (PyType_Check(source.container.get()) || is_namespace(source.container.get())))
+      return;
     collect_replaced(then, replaced);
     candidates.push_back({std::move(source), PyRef::borrow(then), PyRef::borrow(now)});
   };
   for (const Dict& fact : dicts_)
     for (const auto& [key, value] : fact.items)
-      if (is_constant_value(key.get()) || is_equal_by_identity(key.get())) look({{fact.dict, key}}, value.get());
+      if (is_plain_key(key.get())) look({{fact.dict, key}}, value.get());
   for (const List& fact : lists_) {
     if (!PyList_Check(fact.list.get()) && !is_deque(fact.list.get())) continue;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fact.contents.get()); ++i)
@@ -339,7 +374,7 @@ bool StateFacts::collect_varied(const Varied& tell) const {
   return !candidates.empty();
 }
 
-void StateFacts::each_grown(const std::function<void(PyObject*)>& tell) const {
+void StateFacts::each_grown(const std::function<void(PyObject*, bool)>& tell) const {
   for (const List& fact : lists_) {
     if (!PyList_CheckExact(fact.list.get()) && !is_deque(fact.list.get())) continue;
     const PyRef now = items_of(fact.list.get());
@@ -347,7 +382,7 @@ void StateFacts::each_grown(const std::function<void(PyObject*)>& tell) const {
     bool same = PyTuple_GET_SIZE(now.get()) == count;
     for (Py_ssize_t i = 0; same && i < count; ++i)
       same = same_constant(PyTuple_GET_ITEM(fact.contents.get(), i), PyTuple_GET_ITEM(now.get(), i));
-    if (!same) tell(fact.list.get());
+    if (!same) tell(fact.list.get(), PyTuple_GET_SIZE(now.get()) != count);
   }
 }
 

@@ -29,7 +29,8 @@ class StateFacts {
   // Where a tensor, a number, a container or an object with data is found that may be another one at each call.
   struct Source : PlaceOfItem {
     bool operator==(const Source& other) const {
-      return container.get() == other.container.get() && key.get() == other.key.get();
+      if (container.get() != other.container.get()) return false;
+      return key.get() == other.key.get() || (key && other.key && same_constant(key.get(), other.key.get()));
     }
     PyObject* held() const { return held_by(*this); }  // borrowed, or nullptr
   };
@@ -53,7 +54,9 @@ class StateFacts {
   // Likewise of one of its tensors or containers: which object it is was asked. It is that very one at later calls; or
   // none of those that a dictionary has for keys, or another container holds.
   void same_object(PyObject* object) { tie(object); }
-  void stranger(PyObject* object, PyObject* container, bool by_reference);  // which holds weak references to them
+  // How the container holds others: themselves, weak references to them, or what id() gives of them.
+  enum class HeldBy : uint8_t { Identity, Reference, Address };
+  void stranger(PyObject* object, PyObject* container, HeldBy by);
   // Two of them were told apart: at later calls those are one that were, and no others.
   void all_different() { places_ = first_places_; }
   // The call's tensors and containers, once gathered: where state holds one of them, it must be that very one at later
@@ -67,8 +70,8 @@ class StateFacts {
   // Tells of the sources of what is another one now than when it was recorded (then, now); whether there are any.
   using Varied = std::function<void(Source, PyObject*, PyObject*)>;
   bool collect_varied(const Varied& tell) const;
-  // Tells of lists and deques that hold other things now.
-  void each_grown(const std::function<void(PyObject*)>& tell) const;
+  // Tells of lists and deques that hold other things now, and whether they are of another length.
+  void each_grown(const std::function<void(PyObject*, bool)>& tell) const;
 
   // value nullptr: there is no such key. False: nothing to record.
   bool dict_item(PyObject* dict, PyObject* key, PyObject* value);
@@ -139,7 +142,8 @@ class StateFacts {
   std::vector<std::pair<size_t, PyRef>> tied_leaves_;
   std::vector<std::pair<size_t, PyRef>> absent_;  // of the call's tensors: what they must not have
   struct Stranger {
-    bool is_tensor, by_reference;  // no tensor: a container
+    bool is_tensor;  // else a container
+    HeldBy by;
     size_t position;
     PyRef container;
   };

@@ -78,7 +78,17 @@ struct Varying {
   // Paths of containers in state that programs handed on without looking into them, and that were of another structure
   // at a later call; and of those that a program looked into all the same.
   std::vector<std::string> not_looked_into, looked_into;
+  std::vector<std::string> grown_lists;  // paths of lists that were of many lengths, in arguments and frames
   int visit(visitproc visit, void* arg) const;
+};
+
+// Whether capturing is worth while: variants that were dropped were compiled in vain, unless others serve calls.
+struct Worth {
+  int64_t dropped = 0, served = 0;
+  bool exhausted() const { return dropped >= kInVain + served / kServedForEach; }
+
+ private:
+  static constexpr int64_t kInVain = 64, kServedForEach = 4;
 };
 
 // A place in a function between two pieces, and the pieces that begin there.
@@ -86,6 +96,7 @@ struct Point {
   Place place;
   Variants successors;
   CallHints hints;
+  Worth worth;
   bool warned = false;       // that there are too many
   bool drops_value = false;  // that the operation gives: None stands for it
   Varying varying;

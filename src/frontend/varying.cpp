@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "frontend/anatomy.h"
 #include "frontend/foreign.h"
@@ -41,9 +42,13 @@ class Learner {
         then.path.starts_with("frames"))
       add(varying_.objects, then.path);
     if (then.kind == ArgSpec::Kind::Opaque && then.object) add(varying_.looked_into, then.path);
+    if (made_ == 0 && then.kind == ArgSpec::Kind::List && now.kind == ArgSpec::Kind::List) compare_lengths(then, now);
     if (!then.looked && !same_structure(then, now)) add(varying_.not_looked_into, then.path);
+    const bool is_made = then.kind == ArgSpec::Kind::Anatomy && makes_parts(then.anatomy.kind);
+    made_ += is_made;
     for (size_t i = 0; i < then.children.size() && i < now.children.size(); ++i)
       compare(then.children[i], now.children[i]);
+    made_ -= is_made;
   }
 
  private:
@@ -83,6 +88,14 @@ class Learner {
     if (others >= (of_frames ? kFewOfFrames : kFewNames)) add(varying_.ints, path);
     if (others >= (of_frames ? kFewOfFrames : kManyNames)) add(varying_.texts, path);
   }
+  // A list to which each call adds: variants for a few lengths live beside each other.
+  void compare_lengths(const ArgSpec& then, const ArgSpec& now) {
+    constexpr size_t kFewLengths = 8;
+    if (then.children.size() == now.children.size()) return;
+    std::set<size_t>& lengths = other_lengths_[then.path];
+    if (lengths.insert(then.children.size()).second && lengths.size() == kFewLengths)
+      add(varying_.grown_lists, then.path);
+  }
   bool is_other_text(PyObject* a, PyObject* b) const {
     return floats_ && PyUnicode_CheckExact(a) && PyUnicode_CheckExact(b) && PyUnicode_Compare(a, b) != 0;
   }
@@ -109,12 +122,30 @@ class Learner {
       if (a.parts.size() != b.parts.size()) return;
       for (size_t i = 0; i < b.parts.size(); ++i)
         objects(a.parts[i].get(), b.parts[i].get(), path + "." + part_name(b, i), depth + 1);
+    } else if (PyCell_Check(now)) {
+      add(varying_.objects, path);
+      if (PyCell_GET(then) != nullptr && PyCell_GET(now) != nullptr)
+        objects(PyCell_GET(then), PyCell_GET(now), path + ".0", depth + 1);
+    } else if (is_callable_by_parts(now)) {
+      callables(then, now, path, depth);
     }
+  }
+
+  // Functions that one piece of code makes at each call (a lambda, a closure), bound methods, partial functions. Others
+  // are what they are: variants for each live beside each other.
+  void callables(PyObject* then, PyObject* now, const std::string& path, int depth) {
+    const Anatomy a = take_apart(then), b = take_apart(now);
+    if (!same_form(a, b)) return;
+    add(varying_.objects, path);
+    for (size_t i = 0; i < b.parts.size(); ++i)
+      objects(a.parts[i].get(), b.parts[i].get(), path + "." + part_name(b, i), depth + 1);
   }
 
   Varying& varying_;
   bool floats_;
-  std::map<std::string, int> other_texts_;  // by path: how many variants are for another one
+  int made_ = 0;                                           // inside of objects whose parts are made to be looked at
+  std::map<std::string, int> other_texts_;                 // by path: how many variants are for another one
+  std::map<std::string, std::set<size_t>> other_lengths_;  // likewise: for which ones
 };
 
 bool is_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
@@ -143,6 +174,15 @@ ArgSpec spec_in_state(SpecBuilder& builder, const Varying& varying, PyObject* ob
   ArgSpec spec = builder.build(object, path);
   builder.varying_objects = builder.not_looked_into = nullptr;
   return spec;
+}
+
+// Whether it is for a list of one length where others are to be had, of paths from `first` on.
+bool pins_length(const ArgSpec& spec, const std::vector<std::string>& paths, size_t first) {
+  if (spec.kind == ArgSpec::Kind::List &&
+      std::find(paths.begin() + static_cast<long>(first), paths.end(), spec.path) != paths.end())
+    return true;
+  return std::any_of(spec.children.begin(), spec.children.end(),
+                     [&](const ArgSpec& c) { return pins_length(c, paths, first); });
 }
 
 bool pins_one_of(const ArgSpec& spec, const std::vector<std::string>& paths, size_t first) {
@@ -176,10 +216,11 @@ void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder,
       spec.kind = ArgSpec::Kind::Tensor;
     } else if (is_number(now) && numbers && has_place) {
       spec.kind = PyFloat_CheckExact(now) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
-    } else if (is_structure(now) && has_place) {
+    } else if ((is_structure(now) || is_callable_by_parts(now)) && has_place) {
       builder.symbolic_ints = numbers ? &varying.ints : nullptr;
       spec = spec_in_state(builder, varying, now, spec.path);
-    } else if (can_be_opaque(now) && has_place) {  // an array that the program replaces: handed on, any of its type
+    } else if ((can_be_opaque(now) || PyGen_CheckExact(now)) &&
+               has_place) {  // an array that the program replaces: handed on, any of its type
       spec = spec_in_state(builder, varying, now, spec.path);  // which frames may hold, too
     } else {
       continue;
@@ -188,9 +229,16 @@ void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder,
   }
 }
 
-void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgSpec& kwargs, bool floats) {
+void tell_what_varies(const Varying& varying, SpecBuilder& builder) {
+  builder.varying_objects = &varying.objects;
+  builder.unlooked_texts = &varying.texts;
+  builder.grown_lists = &varying.grown_lists;
+  builder.looked_into = &varying.looked_into;
+}
+
+int64_t learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgSpec& kwargs, bool floats) {
   Learner learner(varying, floats);
-  const size_t known = varying.objects.size();
+  const size_t known = varying.objects.size(), known_lists = varying.grown_lists.size();
   Contents contents;
   std::vector<std::shared_ptr<Variant>> outdated;
   for (const std::shared_ptr<Variant>& v : variants) {
@@ -198,26 +246,30 @@ void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgS
     learner.compare(v->args, args);
     learner.compare(v->kwargs, kwargs);
     for (const StateFacts::Input& input : v->facts.inputs())
-      if (PyObject* const object = input.source.held(); object != nullptr && is_structure(object))
+      if (PyObject* const object = input.source.held();
+          object != nullptr && (is_structure(object) || is_callable_by_parts(object)))
         learner.compare(input.spec, now_in_state(varying, object, input.spec.path));
     if (v->facts.collect_varied([&](StateFacts::Source source, PyObject* before, PyObject* after) {
           const auto found = std::find(varying.state.begin(), varying.state.end(), source);
           const auto i = static_cast<size_t>(found - varying.state.begin());
           if (found == varying.state.end()) varying.state.push_back(std::move(source));
-          if (!is_structure(after)) return;
+          if (!is_structure(after) && !is_callable_by_parts(after)) return;
           const std::string path = path_in_state(varying, i);
           learner.compare(now_in_state(varying, before, path), now_in_state(varying, after, path));
         }))
-      outdated.push_back(v);
+      outdated.push_back(v), Contents::drop(v->facts);
   }
   contents.note();
   // What they pin is gone: they would only keep it alive.
-  std::erase_if(variants, [&](const std::shared_ptr<Variant>& v) {
+  const size_t erased = std::erase_if(variants, [&](const std::shared_ptr<Variant>& v) {
     return std::find(outdated.begin(), outdated.end(), v) != outdated.end() ||
-           pins_one_of(v->args, varying.objects, known) || pins_one_of(v->kwargs, varying.objects, known) ||
+           pins_length(v->args, varying.grown_lists, known_lists) ||
+           pins_length(v->kwargs, varying.grown_lists, known_lists) || pins_one_of(v->args, varying.objects, known) ||
+           pins_one_of(v->kwargs, varying.objects, known) ||
            std::any_of(v->facts.inputs().begin(), v->facts.inputs().end(),
                        [&](const StateFacts::Input& input) { return pins_one_of(input.spec, varying.objects, known); });
   });
+  return static_cast<int64_t>(outdated.size() + (erased > outdated.size() ? 1 : 0));  // what was learned is news once
 }
 
 void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path) {

@@ -9,9 +9,12 @@
 
 namespace cresset::frontend {
 
-// Compares this call with the variants that did not fit. Variants that no later call can fit are dropped.
+// Compares this call with the variants that did not fit. Variants that no later call can fit are dropped: how many.
 // floats: they may become symbols, too. What is traced would see that those are none (isinstance): not there.
-void learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgSpec& kwargs, bool floats);
+int64_t learn(Varying& varying, Variants& variants, const ArgSpec& args, const ArgSpec& kwargs, bool floats);
+
+// Has it build what varied as learn() found it.
+void tell_what_varies(const Varying& varying, SpecBuilder& builder);
 
 // Makes inputs of what lies at the sources in state, where it is of a kind that can be one. builder: that of the call's
 // arguments. numbers: whether symbols may be there.

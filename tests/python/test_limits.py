@@ -474,3 +474,34 @@ def test_memory_does_not_grow_with_calls(grad):
         compiled(x(), [])
     gc.collect()
     assert len(gc.get_objects()) - before < 20
+
+
+def test_calls_that_no_other_is_like_are_not_compiled_for_ever():
+    f = cresset.compile(lambda named: [x * 2 for x in named.values()])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i in range(300):
+            assert f({f"k{i}": torch.ones(2) * i})[0].tolist() == [2.0 * i] * 2
+    assert cresset.stats()["graphs"] <= 130
+    assert cresset.stats()["eager_calls"] == 300 - cresset.stats()["graphs"]
+    said = [str(w.message) for w in caught if "compiled anew" in str(w.message)]
+    assert len(said) == 1 and "args[0]: expected" in said[0], said
+    for _ in range(8):  # what was compiled serves as ever
+        f({"k127": torch.ones(2)})
+    assert cresset.stats()["graphs"] <= 131
+
+
+def test_pieces_that_no_other_call_is_like_are_not_compiled_for_ever():
+    class State:
+        kept = {}
+
+    @cresset.compile
+    def f(x):
+        n = int(x.sum())
+        State.kept = {f"k{n}": x}
+        return n, sorted(State.kept), State.kept[f"k{n}"] * 2
+
+    for i in range(200):
+        n, names, y = f(torch.ones(2) * i)
+        assert (n, names, y.tolist()) == (2 * i, [f"k{2 * i}"], [2.0 * i] * 2)
+    assert cresset.stats()["graphs"] <= 140

@@ -215,7 +215,8 @@ typedef struct CressetEvalHooks {
   // After a call that is not `evaluated`; *result is NULL when it raised `exception`, else a reference that may be
   // exchanged, or that takes the place of the exception. 0, or -1 with an exception set.
   int (*after_call)(void*, CressetActivation*, const CressetCall*, PyObject** result, PyObject* exception);
-  // Not told when all operands are exact int, float, bool, str, None.
+  // Not told when all operands are exact int, float, bool, str, None; but see tells_all.
+  uint8_t tells_all;  // may be set, and taken back, while frames are evaluated
   CressetAction (*before_operator)(void*, CressetActivation*, const CressetOperator*, PyObject** result);
 
   // A frame that was entered from C, or whose result decides a branch, returns `value`, which is no plain number or

@@ -146,6 +146,9 @@
     }                                                                     \
   } while (0)
 
+// Of this value alone, an operator is not told.
+#define IS_UNTOLD(VALUE) (is_plain(VALUE) && LIKELY(!hooks->tells_all))
+
 // Likewise before f"{value:spec}", in the place of which a function may be called. COUNT: of its operands on the stack.
 #define BEFORE_FORMAT(CONVERSION, VALUE, SPEC, COUNT, GIVEN)                            \
   do {                                                                                  \

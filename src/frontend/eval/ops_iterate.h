@@ -55,12 +55,6 @@ OP(FOR_ITER) {
   PyObject* iterator = TOP();
   SKIP(CACHES(FOR_ITER));
   PyTypeObject* type = Py_TYPE(iterator);
-  if (type == &PyGen_Type && ((PyGenObject*)iterator)->gi_frame_state < FRAME_EXECUTING) {
-    then = CRESSET_THEN_NEXT;
-    then_operand = oparg;
-    implicit_args[0] = Py_None;
-    goto enter_generator;
-  }
   if (UNLIKELY(hooks->before_operator != NULL) && type != &PyListIter_Type && type != &PyTupleIter_Type &&
       type != &PyRangeIter_Type) {
     const CressetOperator operator_ = {CRESSET_OP_NEXT, 0, {iterator, NULL}};
@@ -72,6 +66,12 @@ OP(FOR_ITER) {
       callable = result;
       goto next_in_python;
     }
+  }
+  if (type == &PyGen_Type && ((PyGenObject*)iterator)->gi_frame_state < FRAME_EXECUTING) {
+    then = CRESSET_THEN_NEXT;
+    then_operand = oparg;
+    implicit_args[0] = Py_None;
+    goto enter_generator;
   }
   if (type->tp_iternext == cresset_known.next) {
     callable = cresset_python_method(iterator, cresset_names.__next__);

@@ -3,6 +3,7 @@ OP(BINARY_OP) {
   PyObject* left = SECOND();
   PyObject* right = TOP();
   SKIP(CACHES(BINARY_OP));
+  if (UNLIKELY(hooks->tells_all)) goto told_binary_op;
   if (PyLong_CheckExact(left) && PyLong_CheckExact(right) && IS_MEDIUM(left) && IS_MEDIUM(right)) {
     const long a = MEDIUM_VALUE(left), b = MEDIUM_VALUE(right);
     switch (oparg) {
@@ -101,12 +102,12 @@ add_strings : {
   goto binary_done;
 }
 
-#define UNARY(OPCODE, SIGN, FUNCTION)                                                       \
-  op_##OPCODE : {                                                                           \
-    PyObject* value = TOP();                                                                \
-    if (!is_plain(value)) BEFORE_OPERATOR(CRESSET_OP_UNARY, SIGN, value, NULL, unary_done); \
-    result = FUNCTION(value);                                                               \
-    goto unary_done;                                                                        \
+#define UNARY(OPCODE, SIGN, FUNCTION)                                                        \
+  op_##OPCODE : {                                                                            \
+    PyObject* value = TOP();                                                                 \
+    if (!IS_UNTOLD(value)) BEFORE_OPERATOR(CRESSET_OP_UNARY, SIGN, value, NULL, unary_done); \
+    result = FUNCTION(value);                                                                \
+    goto unary_done;                                                                         \
   }
 UNARY(UNARY_NEGATIVE, '-', PyNumber_Negative)
 UNARY(UNARY_INVERT, '~', PyNumber_Invert)
@@ -124,7 +125,10 @@ OP(COMPARE_OP) {
   PyObject* right = TOP();
   const int comparison = COMPARISON(oparg), as_bool = COMPARISON_AS_BOOL(oparg);
   SKIP(CACHES(COMPARE_OP));
-  if (PyLong_CheckExact(left) && PyLong_CheckExact(right) && IS_MEDIUM(left) && IS_MEDIUM(right)) {
+  if (UNLIKELY(hooks->tells_all)) {
+    BEFORE_OPERATOR(CRESSET_OP_COMPARE, comparison | as_bool, left, right, compare_done);
+    result = PyObject_RichCompare(left, right, comparison);
+  } else if (PyLong_CheckExact(left) && PyLong_CheckExact(right) && IS_MEDIUM(left) && IS_MEDIUM(right)) {
     const long a = MEDIUM_VALUE(left), b = MEDIUM_VALUE(right);
     const int holds = COMPARE_NUMBERS(a, b, comparison);
     result = Py_NewRef(holds ? Py_True : Py_False);

@@ -198,7 +198,7 @@ OP(CALL_INTRINSIC_1) {
       result = cresset_leaving_generator(FRAME_CODE(frame), value);
       break;
     case INTRINSIC_UNARY_POSITIVE:
-      if (!is_plain(value)) BEFORE_OPERATOR(CRESSET_OP_UNARY, '+', value, NULL, unary_done);
+      if (!IS_UNTOLD(value)) BEFORE_OPERATOR(CRESSET_OP_UNARY, '+', value, NULL, unary_done);
       result = PyNumber_Positive(value);
       break;
     case INTRINSIC_LIST_TO_TUPLE:

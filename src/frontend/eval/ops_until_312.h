@@ -32,7 +32,7 @@ OP(FORMAT_VALUE) {
   PyObject* spec = (oparg & 4) ? TOP() : NULL;
   PyObject* value = PEEK(spec != NULL ? 2 : 1);
   const int conversion = (oparg & 3) == 1 ? 's' : (oparg & 3) == 2 ? 'r' : (oparg & 3) == 3 ? 'a' : 0;
-  if (!is_plain(value)) BEFORE_FORMAT(conversion, value, spec, spec != NULL ? 2 : 1, format_done);
+  if (!IS_UNTOLD(value)) BEFORE_FORMAT(conversion, value, spec, spec != NULL ? 2 : 1, format_done);
   result = cresset_format(value, spec, conversion);
 format_done:
   DROP(spec != NULL ? 2 : 1);

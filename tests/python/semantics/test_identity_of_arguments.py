@@ -168,6 +168,126 @@ def test_as_in_eager(program, kind):
     assert run(cresset.compile) == expected
 
 
+class Numbers:
+    """Numbers that are addresses of some of the things, and texts of such."""
+
+    def __init__(self, things):
+        self.things, self.last, self.met = things, None, set()
+        self.texts, self.listed = {str(id(things[0])): 5.0}, [id(t) for t in things[:2]]
+        self.known, self.by_number, self.by_pair = (
+            set(self.listed),
+            {id(things[1]) + 1: 3.0},
+            {(id(things[0]), "m"): 8.0},
+        )
+
+
+def address_equals(w, p, x):
+    return x * 2 if id(p) == id(w.things[0]) else x * 3 if id(p) != w.listed[1] else x
+
+
+def address_below(w, p, x):
+    return x if id(p) < id(w.things[1]) else -x
+
+
+def address_remainder(w, p, x):
+    return x * (id(p) // 16 % 7)
+
+
+def address_and_one(w, p, x):
+    return x * w.by_number.get(id(p) + 1, 9.0)
+
+
+def address_as_text(w, p, x):
+    return x * w.texts.get(str(id(p)), 9.0)
+
+
+def address_formatted(w, p, x):
+    return x * w.texts.get(f"{id(p)}", 9.0)
+
+
+def address_in_state(w, p, x):
+    return x * 2 if id(p) in w.known else x * (1 + w.listed.count(id(p)))
+
+
+def address_in_own_set(w, p, x):
+    known = {id(t) for t in w.things[:2]}
+    return x * 2 if id(p) in known else x
+
+
+def address_in_own_dictionary(w, p, x):
+    places = {id(t): float(k) for k, t in enumerate(w.things[:3])}
+    return x * places.get(id(p), 7.0)
+
+
+def address_in_a_pair(w, p, x):
+    return x * w.by_pair.get((id(p), "m"), 3.0) * (2 if (id(p), 1) == (w.listed[0], 1) else 1)
+
+
+def address_is_kept(w, p, x):
+    same = id(p) == w.last
+    w.last = id(p)
+    return x * 2 if same else x
+
+
+def addresses_are_collected(w, p, x):
+    w.met.add(id(p))
+    return x * len(w.met)
+
+
+def hash_of_a_pair(w, p, x):
+    return x * (hash((p, "m")) % 5)
+
+
+def greater_address(w, p, x):
+    return x if max(id(w.things[1]), id(p)) == id(p) else -x
+
+
+ADDRESSES = [
+    address_equals,
+    address_below,
+    address_remainder,
+    address_and_one,
+    address_as_text,
+    address_formatted,
+    address_in_state,
+    address_in_own_set,
+    address_in_own_dictionary,
+    address_in_a_pair,
+    address_is_kept,
+    addresses_are_collected,
+    hash_of_a_pair,
+    greater_address,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("program", ADDRESSES, ids=lambda f: f.__name__)
+def test_addresses_are_those_of_the_call(program, kind):
+    """Beside eager on the very same objects: the number differs from run to run."""
+    things = [KINDS[kind](i) for i in range(4)]
+    mine, its = Numbers(things), Numbers(things)
+    f = cresset.compile(lambda p, x: program(mine, p, x))
+    for i in range(24):
+        p, x = things[(0, 1, 2, 0, 3, 1, 1, 2, 0, 3, 3, 1)[i % 12]], torch.arange(2.0) + i
+        assert f(p, x).tolist() == program(its, p, x).tolist(), i
+        assert (mine.last, mine.met) == (its.last, its.met)
+    assert cresset.stats()["eager_calls"] <= 1, cresset.stats()["graph_break_reasons"]
+
+
+def test_addresses_of_fresh_objects_are_no_program_each():
+    """A number that is kept, or made a text, is an input of what follows."""
+    w = Numbers([torch.ones(2), torch.ones(2)])
+    f = cresset.compile(lambda p, x: (address_is_kept(w, p, x), f"{id(p)}", address_remainder(w, p, x)))
+    held = [torch.ones(2) * i for i in range(20)]
+    graphs = []
+    for p in held:
+        kept, text, rest = f(p, torch.ones(2))
+        assert (kept.tolist(), text, rest.tolist()) == ([1.0, 1.0], str(id(p)), [float(id(p) // 16 % 7)] * 2)
+        graphs.append(cresset.stats()["graphs"])
+    assert graphs[-1] == graphs[12], graphs
+    assert cresset.stats()["eager_calls"] <= 2
+
+
 def test_other_objects_are_one_program():
     """That a fresh one is none of those that are known is no question of which one it is."""
     known = {torch.ones(2): 1.0}

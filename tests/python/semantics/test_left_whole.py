@@ -224,3 +224,39 @@ def test_the_native_rest_of_a_capturing_call_is_counted(capsys):
         assert cresset.stats()["native_stretches"] == call
     assert any("itertools.count" in reason for reason in cresset.stats()["graph_break_reasons"])
     assert capsys.readouterr().out == "one\ntwo 3\n" * 3
+
+
+class Candidate:
+    def __init__(self, score, row):
+        self.score, self.row = score, row
+
+    def __eq__(self, other):
+        return round(self.score, 1) == round(other.score, 1)
+
+    def __hash__(self):
+        return hash(round(self.score, 1))
+
+
+def test_keys_that_are_hashed_in_python():
+    """The instruction is no call and no operator: it is left with the call that it is in."""
+
+    def distinct(candidates):
+        seen = {}
+        for candidate in candidates:
+            seen[candidate] = candidate.row + 1
+        return len(seen), sum(seen.values())
+
+    def f(x):
+        y = x * 2
+        n, rows = distinct([Candidate(v, y[i]) for i, v in enumerate(x.tolist())])
+        return rows + n, n
+
+    compiled = cresset.compile(f)
+    for i in range(6):
+        x = torch.randn(4, generator=torch.Generator().manual_seed(i)).round(decimals=1)
+        got, expected = compiled(x), f(x)
+        torch.testing.assert_close(got, expected)
+        if i == 2:
+            before = cresset.stats()["native_stretches"]
+    assert cresset.stats()["native_stretches"] == before, cresset.stats()["graph_break_reasons"]
+    assert cresset.stats()["eager_calls"] == 0

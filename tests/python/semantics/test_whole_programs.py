@@ -11,10 +11,13 @@ import pytest
 import torch
 from described import Describer, same_text
 from programs_algorithms import PROGRAMS as ALGORITHMS
+from programs_builders import PROGRAMS as BUILDERS
 from programs_changing_values import PROGRAMS as CHANGING
 from programs_control import PROGRAMS as CONTROL
 from programs_designs import PROGRAMS as DESIGNS
 from programs_everyday import PROGRAMS as EVERYDAY
+from programs_forms import PROGRAMS as FORMS
+from programs_given import PROGRAMS as GIVEN
 from programs_learning import PROGRAMS as LEARNING
 from programs_loops import PROGRAMS as LOOPS
 from programs_losses import PROGRAMS as LOSSES
@@ -22,7 +25,10 @@ from programs_moving_state import PROGRAMS as MOVING
 from programs_perception import PROGRAMS as PERCEPTION
 from programs_registries import PROGRAMS as REGISTRIES
 from programs_research import PROGRAMS as RESEARCH
+from programs_schemes import PROGRAMS as SCHEMES
 from programs_scripts import PROGRAMS as SCRIPTS
+from programs_sequences import PROGRAMS as SEQUENCES
+from programs_systems import PROGRAMS as SYSTEMS
 from programs_whole import PROGRAMS as WHOLE
 
 import cresset
@@ -34,6 +40,8 @@ PROGRAMS = {
     **EVERYDAY,
     **CONTROL,
     **DESIGNS,
+    **SYSTEMS,
+    **BUILDERS,
     **ALGORITHMS,
     **CHANGING,
     **RESEARCH,
@@ -42,6 +50,10 @@ PROGRAMS = {
     **LOSSES,
     **PERCEPTION,
     **REGISTRIES,
+    **GIVEN,
+    **SEQUENCES,
+    **SCHEMES,
+    **FORMS,
 }
 
 
