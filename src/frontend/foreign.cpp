@@ -112,6 +112,22 @@ bool is_foreign_type(PyTypeObject* type) {
   return !is_known_for_good(type);
 }
 
+// Of a type that C code defines, which lives as long as the process.
+bool is_foreign_for_good(PyTypeObject* type) {
+  const bool common = type == &PyUnicode_Type || type == &PyLong_Type || type == &PyTuple_Type ||
+                      type == &PyDict_Type || type == Py_TYPE(Py_None) || type == &PyBool_Type ||
+                      type == &PyType_Type || type == &PyCFunction_Type || type == &PyList_Type ||
+                      type == &PyMethodDescr_Type;
+  if (common) return false;
+  static auto& known = *new ska::flat_hash_map<PyTypeObject*, bool>;
+  const auto [found, fresh] = known.emplace(type, false);
+  if (fresh) {
+    const bool is_proxy = type == &_PyWeakref_ProxyType || type == &_PyWeakref_CallableProxyType;
+    found->second = is_proxy || (!is_numpy_scalar_type(type) && is_foreign_type(type));
+  }
+  return found->second;
+}
+
 int take_any(PyObject* object, void* held) {
   static_cast<std::vector<PyObject*>*>(held)->push_back(object);
   return 0;
@@ -120,8 +136,10 @@ int take_any(PyObject* object, void* held) {
 }  // namespace
 
 bool is_foreign(PyObject* object) {
+  PyTypeObject* const type = Py_TYPE(object);
+  if (!is_heap_type(type)) return is_foreign_for_good(type);
   if (is_plain_tensor(object) || is_numpy_scalar(object)) return false;
-  return PyWeakref_CheckProxy(object) || is_foreign_type(Py_TYPE(object));
+  return is_foreign_type(type);
 }
 
 bool is_inference_region(PyObject* object) {

@@ -45,7 +45,7 @@ void Session::start(CressetActivation* activation, Operation::Kind kind, int ope
   in_progress_.serial = capture_->serial();
   in_progress_.done = capture_->done();
   in_progress_.state = TorchState::now();
-  in_progress_.in_transform = in_transform();
+  in_progress_.in_transform = tangent_levels_ > 0 || in_progress_.state.depth_of_transforms() > 0;
 }
 
 // A branch on a tensor, or on a number that data gives: the piece ends, and one for this outcome begins.

@@ -5,9 +5,11 @@
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/functorch/DynamicLayer.h>
+#include <c10/core/AutogradState.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/autograd/forward_grad.h>
@@ -21,10 +23,12 @@ namespace cresset::frontend {
 
 TorchState TorchState::now() {
   TorchState s;
-  s.grad_mode = c10::GradMode::is_enabled();
-  s.inference_mode = c10::InferenceMode::is_enabled();
-  s.autocast_cpu = at::autocast::is_autocast_enabled(at::kCPU);
-  s.autocast_cuda = at::autocast::is_autocast_enabled(at::kCUDA);
+  const c10::AutogradState& autograd = c10::AutogradState::get_tls_state();
+  s.grad_mode = autograd.get_grad_mode();
+  s.inference_mode = autograd.get_inference_mode();
+  const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
+  s.autocast_cpu = !excluded.has(c10::DispatchKey::AutocastCPU);
+  s.autocast_cuda = !excluded.has(c10::DispatchKey::AutocastCUDA);
   if (s.autocast_cpu) s.autocast_cpu_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
   if (s.autocast_cuda) s.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
   s.default_dtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());

@@ -22,6 +22,8 @@ struct TorchState {
   uint16_t transforms = 0;     // how deep inside torch.func's transforms and levels of forward-mode differentiation
   bool operator==(const TorchState&) const = default;
 
+  int depth_of_transforms() const { return transforms / 2; }
+
   static TorchState now();
   // Whether set() can make it out of the other one: modes that are no objects of Python's.
   bool reachable_from(const TorchState& other) const;

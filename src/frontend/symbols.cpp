@@ -322,11 +322,29 @@ bool torch_asks() {
   return text == "torch" || text.starts_with("torch.");
 }
 
+py::object node_attribute(PyObject* number) {
+  static PyObject* const name = PyUnicode_InternFromString("node");
+  PyObject* const node = PyObject_GetAttr(number, name);
+  if (node == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(node);
+}
+
+// What an object of pybind11's of that very class holds, without its tables of types; nullptr for others.
+c10::SymNodeImpl* node_held_by(PyObject* node) {
+  static PyObject* const type = py::type::of<c10::SymNodeImpl>().release().ptr();
+  if ((PyObject*)Py_TYPE(node) != type) return nullptr;
+  const auto* const instance = reinterpret_cast<const py::detail::instance*>(node);
+  return instance->simple_layout ? static_cast<c10::SymNodeImpl*>(instance->simple_value_holder[0]) : nullptr;
+}
+
 PyObject* class_of_number(PyObject* number, void* plain) {
   if (torch_asks()) return Py_NewRef((PyObject*)Py_TYPE(number));
   try {
-    const py::object node = py::handle(number).attr("node");
-    const bool own = py::isinstance<c10::SymNodeImpl>(node) && !py::cast<c10::SymNode>(node)->is_nested_int();
+    const py::object node = node_attribute(number);
+    const c10::SymNodeImpl* const held = node_held_by(node.ptr());
+    const bool own = held != nullptr
+                         ? !held->is_nested_int()
+                         : py::isinstance<c10::SymNodeImpl>(node) && !py::cast<c10::SymNode>(node)->is_nested_int();
     return Py_NewRef(own ? (PyObject*)plain : (PyObject*)Py_TYPE(number));
   } catch (py::error_already_set& e) {
     e.restore();
@@ -345,7 +363,8 @@ void show_number_as(PyTypeObject* symbolic, PyTypeObject* plain) {
 }
 
 c10::SymNode node_of(PyObject* number) {
-  const py::object node = py::handle(number).attr("node");
+  const py::object node = node_attribute(number);
+  if (c10::SymNodeImpl* own = node_held_by(node.ptr())) return c10::SymNode::reclaim_copy(own);
   if (py::isinstance<c10::SymNodeImpl>(node)) return py::cast<c10::SymNode>(node);
   return c10::make_intrusive<torch::impl::PythonSymNodeImpl>(node);
 }

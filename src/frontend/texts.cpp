@@ -377,9 +377,10 @@ PyRef text_of_operator(const CressetOperator& op) {
 
 PyRef text_of_call(const CressetCall& call) {
   const std::string_view method = method_of_str(call);
+  if (method.empty() && !formats_values(call)) return {};
   const bool joins = method == "join";
   const bool of_text = call.nargs > 0 && is_text(call.args[0]) && !PyCFunction_Check(call.callable);
-  if (!makes_text(method, of_text) && !formats_values(call)) return {};
+  if (!method.empty() && !makes_text(method, of_text)) return {};
   if (PyRef message = message_of(call)) return message;
   if (call.callable == (PyObject*)&PyUnicode_Type && (call.nargs != 1 || call.kwnames != nullptr)) return {};
   Operation operation;

@@ -1,7 +1,5 @@
 #include "fuse/kernel_builder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "fuse/strided_view.h"
@@ -106,6 +104,7 @@ ScalarId Puller::element(ValueId value, const Index& asked) {
   const Place* place = nullptr;
   if (value == watched_) {
     seen_.push_back(key.index);
+    failed_ = failed_ || seen_.size() > 1;  // at more than one place: enough is known
     result = zero(type.dtype);
   } else if (roots_.count(value) == 0 && (place = build_.memory.find(value)) != nullptr &&
              roots_.count(place->base) == 0 && place->base != watched_) {
@@ -221,13 +220,16 @@ loop::BufferId Puller::buffer(ValueId base) {
   const auto it = std::find(buffers_.begin(), buffers_.end(), base);
   if (it != buffers_.end()) return {static_cast<uint32_t>(it - buffers_.begin())};
   const graph::Value& v = graph().value(base);
-  const std::string name = v.name.empty() ? fmt::format("%{}", base.index) : v.name;
+  const std::string name = v.name.empty() ? "%" + std::to_string(base.index) : v.name;
   kernel_->buffers.push_back({.dtype = v.type.dtype, .name = name});
   buffers_.push_back(base);
   return {static_cast<uint32_t>(buffers_.size() - 1)};
 }
 
 ScalarId Puller::load(const Place& place, const Index& index) {
+  // Where something is asked for does not hang on floats, which are no indices.
+  const DType stored = graph().type(place.base).dtype;
+  if (watched_.valid() && is_float(stored)) return zero(stored);
   const loop::BufferId id = buffer(place.base);
   if (!kernel_->buffers[id.index].read) reads_.push_back(place.base);
   kernel_->buffers[id.index].read = true;
@@ -239,7 +241,7 @@ bool Puller::run() {
   for (const Root& root : group_.roots) {
     const ScalarId value = element(root.value, root.index);
     if (failed_ || over_limit()) return false;
-    if (!root.stored) continue;
+    if (!root.stored || watched_.valid()) continue;
     const loop::BufferId into = buffer(root.into);
     kernel_->buffers[into.index].written = true;
     const DType dtype = compute_dtype(graph().type(root.into).dtype);  // a window's may be wider than the value's

@@ -45,8 +45,8 @@ void Memory::own(ValueId value, Layout layout) {
 
 const Place* Memory::find(ValueId value) {
   if (auto it = owned_.find(value); it != owned_.end()) return &it->second;
-  if (!is_view(graph_, value)) return nullptr;
   if (auto it = views_.find(value); it != views_.end()) return it->second ? &*it->second : nullptr;
+  if (!is_view(graph_, value)) return nullptr;
   const graph::Value& v = graph_.value(value);
   std::optional<Place> place;
   if (const Place* from = find(std::get<ValueId>(graph_.node(v.node).args[0])))

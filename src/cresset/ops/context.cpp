@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "ops/op_def.h"
 #include "ops/view_groups.h"
@@ -150,6 +152,14 @@ ScalarId ElementContext::element_where(ScalarId, ValueId value, const std::vecto
   return element(value, inside);
 }
 
+bool ElementContext::is_read_at_zero(ExprId size, ExprId index) {
+  if (pool().is_const(size)) return pool().is_const(size, 1);
+  if (std::find(wide_.begin(), wide_.end(), size) != wide_.end()) return false;
+  if (is_broadcast(env(), size, index)) return true;
+  if (pool().is_var(size) || env().hint_or(size, 0) != 1) wide_.push_back(size);  // whatever the index
+  return false;
+}
+
 ScalarId ElementContext::broadcast_element(ValueId value, const std::vector<ExprId>& index) {
   const TensorType& type = graph().type(value);
   CRESSET_CHECK(type.rank() <= index.size(), "an operand has more dimensions than the result");
@@ -157,9 +167,8 @@ ScalarId ElementContext::broadcast_element(ValueId value, const std::vector<Expr
   std::vector<ExprId> own(index.begin() + static_cast<std::ptrdiff_t>(offset), index.end());
   const TensorType& result = result_type(0);
   for (size_t i = 0; i < own.size(); ++i) {
-    const ExprId size = type.sizes[i];
-    if (result.rank() == index.size() && result.sizes[offset + i] == size) continue;
-    if (is_broadcast(env(), size, own[i])) own[i] = pool().constant(0);
+    if (result.rank() == index.size() && result.sizes[offset + i] == type.sizes[i]) continue;
+    if (is_read_at_zero(type.sizes[i], own[i])) own[i] = pool().constant(0);
   }
   return element(value, own);
 }

@@ -136,6 +136,11 @@ class ElementContext {
   loop::ScalarId number_operand(const OpArgs& args, size_t i, DType dtype);
   // An index variable whose value is an element (indirect access); the element must be integral.
   sym::ExprId indirect(loop::ScalarId scalar);
+
+ private:
+  // Whether a dimension of this size is broadcast at this index. One that is provably none is asked about once.
+  bool is_read_at_zero(sym::ExprId size, sym::ExprId index);
+  std::vector<sym::ExprId> wide_;
 };
 
 // For decompositions: appends nodes through their shape rules.

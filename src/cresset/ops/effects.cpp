@@ -37,8 +37,15 @@ bool has_effects(const graph::Node& node) {
                                                                  "cresset::bernoulli_fill",
                                                                  "cresset::get_rng_state",
                                                                  "cresset::set_rng_state"};
+  static constexpr auto kInitials = [] {  // of what follows the namespace: most names are told by that alone
+    std::array<bool, 128> out{};
+    for (const std::string_view p : kPrefixes) out[static_cast<size_t>(p[p.find("::") + 2])] = true;
+    return out;
+  }();
   if (node.results.empty()) return true;
   const std::string_view name = graph::op_name(node.op);
+  const size_t initial = name.starts_with("aten::") && name.size() > 6 ? static_cast<unsigned char>(name[6]) : 0;
+  if (initial > 0 && initial < kInitials.size() && !kInitials[initial]) return false;
   if (std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view p) { return name.starts_with(p); }))
     return true;
   return !name.starts_with("aten::") && !name.starts_with("prim::") && find(node.op) == nullptr;

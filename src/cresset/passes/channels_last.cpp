@@ -2,6 +2,7 @@
 // conversion at the entry is paid once. Only values inside the graph change their strides; what leaves keeps eager's.
 #include "ops/context.h"
 #include "ops/effects.h"
+#include "ops/shape_memo.h"
 #include "ops/strides.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
@@ -70,21 +71,30 @@ class ChannelsLast {
     const ops::OpDef* def = ops::find(node.op);
     if (def == nullptr || def->shape == nullptr) return;
     graph_.current_location = node.location;
-    ops::ShapeContext shapes(graph_, ops::name_of(*def), ops::ShapeContext::Demands::KnownOnly);
-    const Result<ops::Types> types = def->shape(shapes, ops::OpArgs(graph_, node.args));
-    if (!types.ok() || types->size() != node.results.size()) return;
-    for (size_t r = 0; r < types->size(); ++r) {
+    const ops::Types& types = types_of(*def, node);
+    if (types.size() != node.results.size()) return;
+    for (size_t r = 0; r < types.size(); ++r) {
       TensorType& type = graph_.value(node.results[r]).type;
-      if (pinned_.count(memory_of(graph_, node.results[r])) != 0 || (*types)[r].strides == type.strides) continue;
-      type.strides = (*types)[r].strides;
+      if (pinned_.count(memory_of(graph_, node.results[r])) != 0 || types[r].strides == type.strides) continue;
+      type.strides = types[r].strides;
       changed_.insert(node.results[r]);
     }
+  }
+
+  // Empty where the rule refuses. Layers repeat, and comparing strides of mixed layouts takes proofs.
+  const ops::Types& types_of(const ops::OpDef& def, const graph::Node& node) {
+    if (const ops::ShapeMemo::Entry* known = memo_.find(graph_, node.op, node.args)) return known->types;
+    ops::ShapeContext shapes(graph_, ops::name_of(def), ops::ShapeContext::Demands::KnownOnly);
+    const Result<ops::Types> types = def.shape(shapes, ops::OpArgs(graph_, node.args));
+    memo_.add({.types = types.ok() ? *types : ops::Types(), .refused = !types.ok()});
+    return memo_.find(graph_, node.op, node.args)->types;
   }
 
   Graph& graph_;
   std::unordered_set<ValueId> pinned_;   // memory that the caller gets, or whose order is seen
   std::unordered_set<ValueId> changed_;  // not the strides that eager gives
   std::unordered_map<ValueId, ValueId> converted_;
+  ops::ShapeMemo memo_;
 };
 
 }  // namespace

@@ -119,25 +119,27 @@ int cresset_tell_defaults(const CressetEvalHooks* hooks, CressetActivation* acti
                           const CallArguments* call) {
   PyFunctionObject* function = (PyFunctionObject*)callable;
   const PyCodeObject* code = (PyCodeObject*)function->func_code;
-  PyObject* given[256] = {NULL};
+  if (function->func_defaults == NULL && function->func_kwdefaults == NULL) return 0;
+  uint8_t given[256];
   const int count = code->co_argcount + code->co_kwonlyargcount;
   if (count > 256) return 0;
-  // Which parameters the call leaves open; the values do not matter.
-  for (Py_ssize_t i = 0; i < positional_count(call) && i < code->co_argcount; i++) given[i] = Py_None;
+  memset(given, 0, (size_t)count);
+  // Which parameters the call leaves open.
+  for (Py_ssize_t i = 0; i < positional_count(call) && i < code->co_argcount; i++) given[i] = 1;
   PyObject *name, *value;
   Py_ssize_t position = 0;
   while (call->partial_dict != NULL && PyDict_Next(call->partial_dict, &position, &name, &value)) {
     const Py_ssize_t slot = parameter_slot(code, name);
-    if (slot >= 0) given[slot] = Py_None;
+    if (slot >= 0) given[slot] = 1;
   }
   for (Py_ssize_t i = 0; call->kwnames != NULL && i < PyTuple_GET_SIZE(call->kwnames); i++) {
     const Py_ssize_t slot = parameter_slot(code, PyTuple_GET_ITEM(call->kwnames, i));
-    if (slot >= 0) given[slot] = Py_None;
+    if (slot >= 0) given[slot] = 1;
   }
   const Py_ssize_t defaults = function->func_defaults != NULL ? PyTuple_GET_SIZE(function->func_defaults) : 0;
   const Py_ssize_t first = code->co_argcount - defaults;
   for (Py_ssize_t i = 0; i < count; i++) {
-    if (given[i] != NULL) continue;
+    if (given[i] != 0) continue;
     int told;
     if (i < code->co_argcount) {
       value = PyTuple_GET_ITEM(function->func_defaults, i - first);

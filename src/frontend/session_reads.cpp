@@ -1,0 +1,438 @@
+// What is read of what was there before the call: facts, which later calls are held to.
+#include <structmember.h>
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
+#include "bridge/trace_tensor.h"
+#include "frontend/code_origin.h"
+#include "frontend/foreign.h"
+#include "frontend/grown.h"
+#include "frontend/py_objects.h"
+#include "frontend/recipe.h"
+#include "frontend/session.h"
+#include "frontend/snapshot_container.h"
+#include "frontend/special_cases.h"
+#include "frontend/texts.h"
+#include "frontend/transforms.h"
+#include "frontend/wrapper_tensors.h"
+
+namespace cresset::frontend {
+
+static bool is_generator(PyObject* value) {
+  return value != nullptr && (PyGen_CheckExact(value) || PyCoro_CheckExact(value));
+}
+
+// A fact would hold on to a generator, which is another one at each call.
+bool Session::refuse_generator(PyObject* value, PyObject* container, PyObject* key) {
+  if (!is_generator(value) || is_opaque(value)) return false;
+  if (container != nullptr && PyGen_CheckExact(value))
+    found_generators_.push_back({{PyRef::borrow(container), PyRef::borrow(key)}});
+  refuse("finds a generator in state that was there before");
+  return true;
+}
+
+bool Session::are_slots_known(PyObject* object) {
+  return is_whole(object) && (!is_snapshot_container(object) || argument_paths_.count(object) != 0);
+}
+
+void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
+  note_key(dict, key, value != nullptr);
+  const bool again = !first(dict, key);
+  if (again && !is_generator(value)) return learn(value);
+  const bool whole = is_whole(dict);
+  if (!whole && refuse_generator(value, dict, key)) return;
+  learn(value);
+  if (whole) return;
+  if (facts_->dict_item(dict, key, value)) return;  // which keeps both
+  kept_.push_back(PyRef::borrow(dict));
+  kept_.push_back(PyRef::borrow(key));
+}
+
+void Session::read_whole(PyObject* container, int depth) {
+  touch(container);
+  if (!existed(container)) return depth == 0 ? meet_unknown(container) : void();
+  if (depth > 50) return refuse("reads containers more than 50 levels deep");
+  if (PyObject* inside = viewed(container)) return learn(inside), read_whole(inside, depth + 1);
+  if (PyTuple_CheckExact(container)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(container); ++i) {
+      learn(PyTuple_GET_ITEM(container, i));
+      read_whole(PyTuple_GET_ITEM(container, i), depth + 1);
+    }
+    return;
+  }
+  if (PyExceptionInstance_Check(container)) {
+    static PyObject* const args = PyUnicode_InternFromString("args");
+    const PyRef value = checked(PyObject_GetAttr(container, args));
+    return read_computed(container, args, _PyType_Lookup(Py_TYPE(container), args), value.get());
+  }
+  if (!is_snapshot_container(container) || !mark_whole(container)) return;
+  objects_[container].looked = true;
+  if (objects_[container].keys_written && contents_before_.count(container) == 0)
+    return refuse("a namespace is read as a whole after it was written");
+  const auto before = contents_before_.find(container);
+  if (before == contents_before_.end() && PyDict_Check(container) && PyDict_GET_SIZE(container) == 0)
+    return facts_->whole_dict(container, container), learn_keys(container);
+  const PyRef contents = before != contents_before_.end() ? before->second : PyRef::borrow(container);
+  if (PyList_Check(contents.get()) || PyDict_Check(contents.get())) {
+    const PyRef items = checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get())
+                                                             : PySequence_List(items_of(contents.get()).get()));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
+      if (refuse_generator(PyList_GET_ITEM(items.get(), i))) return;
+  }
+  if (PyDict_Check(container)) facts_->whole_dict(container, contents.get());
+  if (PyDict_Check(container)) learn_keys(container);
+  if (PyODict_Check(container) && PyDict_GET_SIZE(container) > 1)  // its order is its own
+    facts_->whole_list(container, contents.get());
+  if (PyList_Check(container) || is_deque(container)) facts_->whole_list(container, contents.get());
+  if (PyAnySet_Check(container)) facts_->whole_set(container, contents.get());
+  if (PyDict_Check(contents.get()) && PyDict_GET_SIZE(contents.get()) == 0) return;
+  const PyRef items = checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get())
+                                                           : PySequence_List(items_of(contents.get()).get()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
+    learn(PyList_GET_ITEM(items.get(), i));
+    read_whole(PyList_GET_ITEM(items.get(), i), depth + 1);
+  }
+}
+
+void Session::read_instance(PyObject* owner, PyObject* name, PyObject* value) {
+  read_class(Py_TYPE(owner), name);
+  PyObject* dict = instance_dict(owner);
+  if (dict == nullptr) {
+    if (Py_TYPE(owner)->tp_dictoffset == 0) return;
+    const PyRef made = PyRef::steal(PyObject_GenericGetDict(owner, nullptr));
+    if (!made) return PyErr_Clear();
+    dict = made.get();  // the owner keeps it
+  }
+  if (ObjectRecord& record = objects_[owner]; !std::exchange(record.dictionary_held, true))
+    facts_->classes().dictionary(owner, dict);
+  read_key(dict, name, value);
+}
+
+// What C code set when it made the object, of a type of its own.
+static bool never_changes(PyObject* owner, PyObject* member) {
+  return Py_IS_TYPE(member, &PyMemberDescr_Type) && !is_heap_type(Py_TYPE(owner)) &&
+         (((PyMemberDescrObject*)member)->d_member->flags & READONLY) != 0;
+}
+
+// What a class has, or has not, of which an instance may have its own: no method, which nobody gives to a tensor alone.
+static bool may_be_hidden(PyObject* found) { return found == nullptr || Py_TYPE(found)->tp_descr_get == nullptr; }
+
+void Session::read_attribute(const CressetAttributeRead& read) {
+  PyObject* owner = read.owner;
+  if (is_text(owner)) return;
+  touch(owner);
+  if (PyModule_Check(owner)) adopt_module(owner);
+  if (!existed(owner)) {
+    meet_unknown(owner);
+    read_of_new(read);
+    return read.stores != 0 ? read_stores(read) : void();
+  }
+  switch (read.place) {
+    case CRESSET_AT_INSTANCE:
+      if (argument_tensors_.count(owner) != 0) return read_of_tensor(owner, read.name);
+      return read_instance(owner, read.name, read.value);
+    case CRESSET_AT_MODULE:
+      return read_key(PyModule_GetDict(owner), read.name, read.value);
+    case CRESSET_AT_SLOT:
+      read_class(Py_TYPE(owner), read.name);
+      learn(read.value);
+      if (is_tensor(owner) || never_changes(owner, read.found) || are_slots_known(owner)) return;
+      if (first(owner, read.name)) facts_->member(owner, read.found, read.value);
+      return;
+    case CRESSET_AT_GETSET:
+      return read_computed(owner, read.name, read.found, read.value);
+    case CRESSET_AT_TYPE:
+    case CRESSET_AT_PYTHON:
+    case CRESSET_AT_NOWHERE:
+      learn(read.found);
+      if (!is_tensor(owner)) read_instance(owner, read.name, nullptr);
+      if (is_tensor(owner) && may_be_hidden(read.found)) read_of_tensor(owner, read.name);
+      if (read.found != nullptr && read.value == read.found) learn(read.value);
+      return read.stores != 0 ? read_stores(read) : void();
+    case CRESSET_AT_CLASS:
+      if (read.found != nullptr && Py_TYPE(read.found) == &PyGetSetDescr_Type &&
+          _PyType_Lookup((PyTypeObject*)owner, read.name) != read.found)
+        return read_computed(owner, read.name, read.found, read.value);
+      read_class((PyTypeObject*)owner, read.name);
+      learn(read.found);
+      learn(read.value);
+      return;
+    case CRESSET_AT_SUPER:
+      learn(read.found);
+      return;
+    case CRESSET_AT_FOREIGN:
+      if (is_thread_local(owner) && first(owner, read.name)) facts_->member(owner, read.name, read.value);
+      if (is_foreign(owner)) refuse(std::string("reads an attribute of a ") + Py_TYPE(owner)->tp_name);
+      learn(read.value);
+      return;
+  }
+}
+
+// A __getattr__ that needed no frame, told of as if it had run.
+void Session::read_stores(const CressetAttributeRead& read) {
+  if (existed(read.found)) facts_->classes().function(read.found);
+  PyObject* const dict = instance_dict(read.owner);
+  if (dict == nullptr) return;  // it was taken away since
+  if (existed(read.owner)) learn(dict);
+  for (Py_ssize_t i = 0; i < read.stores; ++i) {
+    PyObject* const key = PyTuple_GET_ITEM(cresset_eval_stores(), i);
+    read_contains(dict, key);
+    PyObject* const store = PyDict_GetItemWithError(dict, key);
+    if (store != nullptr) read_contains(store, read.name);
+  }
+}
+
+// Also what stands there.
+void Session::read_contains(PyObject* container, PyObject* item, bool found) {
+  touch(container);
+  if (!existed(container)) return note_key(container, item, found), meet_unknown(container);
+  if (!PyDict_Check(container)) return note_key(container, item, found), read_whole(container);
+  PyObject* const value = PyDict_GetItemWithError(container, item);
+  if (value == nullptr) PyErr_Clear();
+  read_key(container, item, value);
+}
+
+// What a C getter computes: a fact where it gives the same again.
+void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, PyObject* value) {
+  const std::string_view text = utf8(name);
+  if (is_tensor(owner)) {
+    static const std::unordered_set<std::string_view> kOfAutograd = {"grad",    "_grad",    "requires_grad",  "is_leaf",
+                                                                     "grad_fn", "_version", "_backward_hooks"};
+    if (argument_tensors_.count(owner) != 0 &&
+        !facts_->is_tied(owner)) {  // whether it requires gradients, and is a leaf, is guarded with it
+      const bool guarded = text == "requires_grad" || text == "is_leaf" || (text == "grad_fn" && value == Py_None);
+      if (kOfAutograd.count(text) != 0 && !guarded)
+        refuse("reads ." + std::string(text) + " of a tensor among the arguments");
+      return;
+    }
+    if (text == "__dict__") learn(value);
+    if (kOfAutograd.count(text) == 0) return hold_metadata(owner);
+    if (bridge::TraceTensor::from(tensor_of(owner)) != nullptr && text != "grad" && text != "_grad") return;
+  }
+  learn(value);
+  if (PyCell_Check(owner)) {
+    if (mark_whole(owner)) facts_->cell(owner, value);
+    return;
+  }
+  // Facts about the attributes of an object hold it to its class and to its dictionary.
+  if (text == "__dict__" && value != nullptr && value == instance_dict(owner) &&
+      !std::exchange(objects_[owner].dictionary_held, true))
+    facts_->classes().dictionary(owner, value);
+  if (PyCode_Check(owner)) return;
+  if (PyFunction_Check(owner) && (text == "__code__" || text == "__defaults__" || text == "__kwdefaults__"))
+    return facts_->classes().function(owner);
+  if (text == "__dict__" || text == "__class__" || found == nullptr || Py_TYPE(found) != &PyGetSetDescr_Type) return;
+  if (value == nullptr || !first(owner, name)) return;
+  const PyRef again = PyRef::steal(Py_TYPE(found)->tp_descr_get(found, owner, (PyObject*)Py_TYPE(owner)));
+  if (!again) return PyErr_Clear();
+  if (same_constant(value, again.get())) facts_->member(owner, found, value);
+}
+
+// A tensor that was there before, asked for its sizes, its type, ...: as a constant of the program it is held to them.
+void Session::hold_metadata(PyObject* tensor) {
+  if (!existed(tensor) || argument_tensors_.count(tensor) != 0) return;
+  const at::Tensor& real = tensor_of(tensor);
+  if (!real.defined() || bridge::TraceTensor::from(real) != nullptr || inside_transform()) return;
+  if (real.layout() != c10::kStrided || real.is_conj() || real.is_neg() || !real.device().is_cpu() ||
+      real.unsafeGetTensorImpl()->is_python_dispatch())
+    return;
+  try {
+    capture_->lift(real);
+  } catch (const bridge::CaptureAbort& e) {
+    capture_->flush(e.what_without_backtrace());
+  }
+}
+
+void Session::read_weakref(PyObject* reference, PyObject* result) {
+  if (!existed(reference)) return;
+  if (first(reference, Py_None))
+    facts_->member(reference, Py_None, checked(PyLong_FromVoidPtr(PyWeakref_GET_OBJECT(reference))).get());
+  learn(result);
+}
+
+// Keys that code of the program compares.
+void Session::learn_keys(PyObject* dict) {
+  if (PyDict_GET_SIZE(dict) == 0 || !first(dict, Py_NotImplemented)) return;
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &key, &value)) learn(key);
+}
+
+// A module that was found in another way than by a name or an attribute.
+void Session::adopt_module(PyObject* module) {
+  if (existed(module)) return;
+  PyObject* const modules = PyImport_GetModuleDict();
+  PyObject* const name = PyDict_GetItemString(PyModule_GetDict(module), "__name__");
+  if (name == nullptr || PyDict_GetItemWithError(modules, name) != module) return PyErr_Clear();
+  read_module(modules, name, module);
+}
+
+namespace {
+
+// Whether what is read of it may be other at the next call.
+bool can_tell_tales(PyObject* object) {
+  if (is_tensor(object) || PyType_Check(object) || PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object))
+    return false;
+  static PyObject* const overload = module_attribute("torch._ops", "OpOverload");
+  if ((PyObject*)Py_TYPE(object) == overload) return false;
+  return is_container(object) || PyModule_Check(object) || is_heap_type(Py_TYPE(object));
+}
+
+// torch's own code gets objects of the call back from C++ code: hooks, contexts of autograd's functions.
+bool is_of_torch(PyCodeObject* code) { return !path_in_torch(code->co_filename).empty(); }
+
+}  // namespace
+
+// Whether the call made it; or nobody can tell. What an address once held that was young is so for as long as nothing
+// is collected: the address is used again for what is made later.
+bool Session::is_young(PyObject* object) {
+  if (!ages_known_ || !PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object) || young_.count(object) != 0)
+    return true;
+  PyObject* newest = newest_.release();
+  cresset_eval_visit_young(
+      &newest, [](void* young, PyObject* o) { static_cast<decltype(young_)*>(young)->insert(o); }, &young_);
+  newest_ = PyRef::steal(newest);
+  return young_.count(object) != 0;
+}
+
+// Objects are taken to be the call's own that no fact led to. Where one is older than the call, it was found in a way
+// that nobody told of, and no later call is held to what is read of it here.
+void Session::meet_unknown(PyObject* object) {
+  if (object != nullptr && !sums_.empty()) look_at_sum(object);
+  if (object == nullptr || !refusal_.empty() || !can_tell_tales(object)) return;
+  if (const auto known = objects_.find(object); known != objects_.end() && (known->second.known || known->second.made))
+    return;
+  if (is_young(object)) return;
+  const CressetActivation* const innermost = cresset_eval_current();
+  if (innermost != nullptr && is_of_torch(innermost->code)) return;
+  // What runs when an object dies is no part of the program.
+  for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
+    if (a->entered_from_c && a->function != nullptr && !existed(a->function) && !is_young(a->function)) return;
+  refuse(std::string("reads a ") + Py_TYPE(object)->tp_name +
+         " that was there before, found in a way that is not known");
+}
+
+// An object that the call made: its class may be one that was there before.
+void Session::read_of_new(const CressetAttributeRead& read) {
+  if (read.place == CRESSET_AT_SUPER) return read_super(read);
+  if (read.place == CRESSET_AT_MODULE) return;
+  learn_old_class(Py_TYPE(read.owner));
+  auto* type = read.place == CRESSET_AT_CLASS ? (PyTypeObject*)read.owner : Py_TYPE(read.owner);
+  if (!existed((PyObject*)type)) {  // a class of the call's own: it may have found it in one that was there before
+    type = cresset_attribute_holder(&read);
+    if (type != nullptr) learn_old_class(type);
+  }
+  if (type == nullptr || !existed((PyObject*)type)) return;
+  read_class(type, read.name);
+  learn(read.found);
+}
+
+// A super object is new each time; what it finds is in a class of the MRO of its object's.
+void Session::read_super(const CressetAttributeRead& read) {
+  PyTypeObject* const type = cresset_super_class(read.owner);
+  if (type == nullptr || !existed((PyObject*)type)) return;
+  read_class(type, read.name);
+  learn(read.found);
+}
+
+bool Session::looks_into_opaque(const CressetAttributeRead& read) {
+  const bool of_tensor = read.place == CRESSET_AT_INSTANCE || read.place == CRESSET_AT_GETSET;
+  if (of_tensor && read.value != nullptr && !read.asked && is_of_this_call(read.owner, read.name)) return true;
+  if (!is_opaque(read.owner) || read.place == CRESSET_AT_TYPE || read.place == CRESSET_AT_PYTHON) return false;
+  if (read.value != nullptr && !read.asked) return true;
+  refuse(std::string("asks for an attribute of a ") + Py_TYPE(read.owner)->tp_name);
+  return false;
+}
+
+// getattr(owner, name), where only the result is told.
+void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
+  if (!PyUnicode_Check(name)) return;
+  touch(owner);
+  if (PyModule_Check(owner)) adopt_module(owner);
+  if (PyType_Check(owner)) learn_old_class((PyTypeObject*)owner);
+  if (!existed(owner)) {
+    meet_unknown(owner);
+    learn_old_class(Py_TYPE(owner));
+    read_class(Py_TYPE(owner), name);
+    PyObject* found = existed((PyObject*)Py_TYPE(owner)) ? _PyType_Lookup(Py_TYPE(owner), name) : nullptr;
+    return learn(found), value == found ? learn(value) : void();
+  }
+  if (is_thread_local(owner) && first(owner, name)) facts_->member(owner, name, value);
+  if (PyModule_Check(owner)) {  // the value may be the default of getattr(), or the answer of hasattr()
+    PyObject* const own = PyDict_GetItemWithError(PyModule_GetDict(owner), name);
+    return read_key(PyModule_GetDict(owner), name, own), own != value ? learn(value) : void();
+  }
+  if (PyType_Check(owner)) return read_class((PyTypeObject*)owner, name), learn(value);
+  PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
+  if (found != nullptr && Py_TYPE(found) == &PyGetSetDescr_Type) return read_computed(owner, name, found, value);
+  if (argument_tensors_.count(owner) != 0) return may_be_hidden(found) ? read_of_tensor(owner, name) : void();
+  if (found != nullptr && Py_TYPE(found) == &PyMemberDescr_Type) {
+    const PyRef now = PyRef::steal(Py_TYPE(found)->tp_descr_get(found, owner, (PyObject*)Py_TYPE(owner)));
+    if (!now) PyErr_Clear();
+    read_class(Py_TYPE(owner), name);
+    learn(now.get());
+    if (!are_slots_known(owner) && first(owner, name)) facts_->member(owner, found, now.get());
+    return;
+  }
+  PyObject* dict = instance_dict(owner);
+  PyObject* own = dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr;
+  read_instance(owner, name, own);
+  if (own != nullptr || found == nullptr) return;
+  learn(found);
+  if (value == found) learn(value);
+}
+
+// `import name` gave `value`, a module or the package around it.
+void Session::read_module(PyObject* modules, PyObject* name, PyObject* value) {
+  learn(modules);
+  if (value == nullptr) return PyDict_Contains(modules, name) == 0 ? read_key(modules, name, nullptr) : void();
+  PyObject* const own_name =
+      PyModule_Check(value) ? PyDict_GetItemString(PyModule_GetDict(value), "__name__") : nullptr;
+  for (PyObject* key : {name, own_name}) {
+    PyObject* module = key != nullptr ? PyDict_GetItemWithError(modules, key) : nullptr;
+    if (module == nullptr) PyErr_Clear();
+    if (module != nullptr) read_key(modules, key, module);
+  }
+  learn(value);
+}
+
+// A defaultdict that was there before and has no such key: reading it is a write.
+void Session::will_insert(PyObject* dict, PyObject* key) {
+  static PyObject* const insert =
+      PyDict_GetItemString(type_dict((PyTypeObject*)module_attribute("collections", "defaultdict")), "__missing__");
+  static PyObject* const name = PyUnicode_InternFromString("__missing__");
+  if (PyDict_CheckExact(dict) || !existed(dict) || _PyType_Lookup(Py_TYPE(dict), name) != insert) return;
+  const int has_it = PyDict_Contains(dict, key);
+  if (has_it != 0) return PyErr_Clear();
+  static PyObject* const factory = PyUnicode_InternFromString("default_factory");
+  const PyRef maker = checked(PyObject_GenericGetAttr(dict, factory));
+  if (!are_slots_known(dict) && first(dict, factory))
+    facts_->member(dict, _PyType_Lookup(Py_TYPE(dict), factory), maker.get());
+  learn(maker.get());
+  if (maker.get() == Py_None) return;
+  if (!is_whole(dict)) read_key(dict, key, nullptr);
+  const CressetWrite write{CRESSET_WRITE_ITEM, dict, key, nullptr, 0};
+  before_write(write);
+  inserting_.emplace_back(dict, key);
+}
+
+void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
+  if (!is_container(container)) return;
+  touch(container);
+  if (!inserting_.empty() && inserting_.back() == std::pair(container, key)) {
+    inserting_.pop_back();
+    return after_write({CRESSET_WRITE_ITEM, container, key, value, 0});
+  }
+  if (!existed(container)) return note_key(container, key, true), meet_unknown(container);
+  if (PyDict_Check(container)) {
+    PyObject* entry = PyDict_GetItemWithError(container, key);  // not what __missing__ gave
+    if (entry == nullptr) PyErr_Clear();
+    return read_key(container, key, entry);
+  }
+  read_whole(container);
+  if (!PySlice_Check(key)) learn(value);  // a slice is made by reading it
+}
+
+}  // namespace cresset::frontend
