@@ -186,9 +186,14 @@ Recipe RecipeBuilder::build_text(PyObject* object, const std::string& path) {
   return recipe;
 }
 
+// Of which there is one in the process, whoever asked for it first.
+static bool is_constant_of_torch(PyObject* object) {
+  return THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object);
+}
+
 // Keys are constants of a recipe.
 void RecipeBuilder::no_moving_key(PyObject* key, const std::string& path) const {
-  if (is_of_call && is_equal_by_identity(key) && is_of_call(key))
+  if (is_of_call && !is_constant_of_torch(key) && is_equal_by_identity(key) && is_of_call(key))
     throw UnsupportedResult{
         path, std::string("dict with the key ") + Py_TYPE(key)->tp_name + ", which each call has its own of,"};
   for (Py_ssize_t i = 0; PyTuple_CheckExact(key) && i < PyTuple_GET_SIZE(key); ++i)
