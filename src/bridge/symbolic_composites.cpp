@@ -227,19 +227,32 @@ at::Tensor zeros_like_primal(const at::Tensor& tangent, const at::Tensor& primal
   return tangent.new_empty_strided_symint(sizes, strides).zero_();
 }
 
+// Whether each of these sizes is 1: the last question is forgotten first, also where the caller throws.
+class SinglesEitherWay {
+ public:
+  explicit SinglesEitherWay(c10::SymIntArrayRef sizes) {
+    for (const c10::SymInt& size : sizes) {
+      if (!size.is_symbolic()) continue;
+      const auto single = size.toSymNode()->eq(size.toSymNode()->wrap_int(1));
+      if (const auto* ours = dynamic_cast<const SymNode*>(single.get()))
+        questions_.push_back(std::make_unique<EitherWay>(ours->expr()));
+    }
+  }
+  ~SinglesEitherWay() {
+    while (!questions_.empty()) questions_.pop_back();
+  }
+  SinglesEitherWay(const SinglesEitherWay&) = delete;
+  SinglesEitherWay& operator=(const SinglesEitherWay&) = delete;
+
+ private:
+  std::vector<std::unique_ptr<EitherWay>> questions_;
+};
+
 // ATen asks whether one element is left, whose mean it takes: the pool's result is the same.
 template <at::Tensor (*pool)(const at::Tensor&, c10::SymIntArrayRef)>
 at::Tensor pooled_to(const at::Tensor& self, c10::SymIntArrayRef sizes) {
-  std::vector<std::unique_ptr<EitherWay>> either_way;
-  for (const c10::SymInt& size : sizes) {
-    if (!size.is_symbolic()) continue;
-    const auto single = size.toSymNode()->eq(size.toSymNode()->wrap_int(1));
-    if (const auto* ours = dynamic_cast<const SymNode*>(single.get()))
-      either_way.push_back(std::make_unique<EitherWay>(ours->expr()));
-  }
-  at::Tensor made = pool(self, sizes);
-  while (!either_way.empty()) either_way.pop_back();  // the last one first
-  return made;
+  const SinglesEitherWay either_way(sizes);
+  return pool(self, sizes);
 }
 
 void as_general_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {

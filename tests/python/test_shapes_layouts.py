@@ -370,3 +370,14 @@ def test_operators_whose_own_code_looks_at_sizes(name, wants):
     programs = 2 if wants and name in ("matrix norm 2", "matrix norm -2") else 1
     assert cresset.stats()["graphs"] == programs, cresset.stats()["recompiles"]
     assert cresset.stats()["eager_calls"] == 0, cresset.stats()["graph_break_reasons"]
+
+
+def test_pools_to_computed_sizes_that_are_refused():
+    """What was asked of the sizes is forgotten where the pool refuses them; later ones ask again."""
+
+    def f(x, wide):
+        return torch.nn.functional.adaptive_avg_pool2d(x, (x.shape[0] - 3, x.shape[1] - wide))
+
+    compiled = cresset.compile(f)
+    for size, wide in (((2, 3, 4, 4), 5), ((5, 6, 4, 4), 4), ((4, 5, 4, 4), 4), ((1, 3, 4, 4), 5), ((6, 5, 4, 4), 1)):
+        assert_same_call(f, compiled, torch.randn(size), wide)
