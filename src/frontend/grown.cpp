@@ -3,6 +3,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "frontend/c_functions.h"
+
 extern "C" int cresset_asks_for_lists;  // eval/known.h, which is C
 
 namespace cresset::frontend {
@@ -54,6 +56,7 @@ void Contents::note() const {
 bool any_grown() { return !table().empty() || !arguments().empty(); }
 
 bool has_grown(PyObject* object) {
+  if (!is_container(object)) return false;  // what lies where one was that is gone
   if (arguments().count(object) != 0) return true;
   if (table().empty()) return false;
   const auto found = table().find(object);

@@ -143,8 +143,16 @@ static bool only_adds_to_grown(const CressetCall& call) {
   return what.effect == CEffect::Writes && what.self != nullptr && has_grown(what.self);
 }
 
+// A call of such a function runs none of its code yet.
+static bool makes_generator(PyObject* callable) {
+  if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
+  constexpr int kKinds = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  return PyFunction_Check(callable) && (((PyCodeObject*)PyFunction_GET_CODE(callable))->co_flags & kKinds) != 0;
+}
+
 // Whether C code may look into such an object, or read attributes that it does not tell of.
 bool Session::looks_inside(const CressetCall& call) const {
+  if (makes_generator(call.callable)) return false;
   static PyObject *const is_callable = module_attribute("builtins", "callable"), *const id =
                                                                                      module_attribute("builtins", "id");
   static PyObject *const has = module_attribute("builtins", "hasattr"), *const get =

@@ -489,6 +489,7 @@ def _distances(q: torch.Tensor, k: torch.Tensor, most: int):
 
 def test_functions_of_torchscript_are_seen_through():
     """TorchScript takes sizes for plain ints: the function that it was made of is evaluated."""
+    assert type(_distances) is torch._C.ScriptFunction and callable(_distances._torchdynamo_inline)
 
     def f(q, k):
         return q @ k.transpose(-1, -2) + _distances(q, k, most=3)

@@ -260,3 +260,32 @@ def test_keys_that_are_hashed_in_python():
             before = cresset.stats()["native_stretches"]
     assert cresset.stats()["native_stretches"] == before, cresset.stats()["graph_break_reasons"]
     assert cresset.stats()["eager_calls"] == 0
+
+
+def test_a_generator_that_is_given_a_list_which_grows_ends_where_it_does_in_eager():
+    """Making it looks at nothing: it is no call that must be left whole, whose generator would live on."""
+
+    def rows(x, log):
+        try:
+            yield from x
+        finally:
+            log.append("rows done")
+
+    def f(log, x):
+        def mean(limit):
+            for i in range(limit):
+                log.append(i)
+                yield float(x.mean()) + i
+
+        means = list(mean(2))
+        for _ in rows(-x, log):
+            break
+        log.append("end")
+        return x * len(means)
+
+    compiled = cresset.compile(f)
+    expected, got = [], []
+    for _ in range(8):
+        x = torch.randn(3, 4)
+        torch.testing.assert_close(compiled(got, x), f(expected, x))
+        assert got == expected
