@@ -280,7 +280,8 @@ PyObject* descriptor_of(PyObject* callable) {
   return here == found->second ? here : nullptr;
 }
 
-// Of a function of torch.jit.script the function that it was made of, borrowed: TorchScript takes sizes for plain ints.
+}  // namespace
+
 PyObject* source_of_script(PyObject* callable) {
   static PyObject* const type = module_attribute("torch._C", "ScriptFunction");
   if (!Py_IS_TYPE(callable, (PyTypeObject*)type)) return nullptr;
@@ -289,8 +290,6 @@ PyObject* source_of_script(PyObject* callable) {
   if (!source) PyErr_Clear();  // it was traced
   return source && PyFunction_Check(source.get()) ? source.get() : nullptr;
 }
-
-}  // namespace
 
 void presume_varying(std::unordered_set<std::string> sources) { presumed = std::move(sources); }
 
@@ -318,7 +317,6 @@ PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& 
   if (cresset_hides_frames_of(activation.code) && (call.kwnames != nullptr || always_replaced(call))) return nullptr;
   if (PyObject* function = consumer_for(call)) return function;
   if (PyObject* function = text_maker_for(call)) return function;
-  if (PyObject* function = source_of_script(call.callable)) return function;
   return iterator_for(activation, call);
 }
 

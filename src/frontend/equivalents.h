@@ -14,6 +14,9 @@ namespace cresset::frontend {
 // what it gives would be told from what the builtin gives.
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call);
 
+// Of a function of torch.jit.script the function that it was made of, borrowed: TorchScript takes sizes for plain ints.
+PyObject* source_of_script(PyObject* callable);
+
 // Of the piece that this thread captures: sources of symbols for ints that are taken to vary before they have.
 void presume_varying(std::unordered_set<std::string> sources);
 
@@ -40,8 +43,8 @@ PyObject* use_equivalents(PyObject* module, PyObject* args);
 // _substitute(original, function): what the user wants to be evaluated in the place of a C function.
 PyObject* substitute(PyObject* module, PyObject* args);
 // _use_form(original, function, when, varied): what is evaluated in the place of one of torch's C functions that is
-// given symbolic numbers (when: 0; 1: or any; 2: not in lists, or tensors with sizes that only data has; varied: such as
-// have varied, or sizes), where it has such parameters.
+// given symbolic numbers (when: 0; 1: or any; 2: not in lists, or tensors with sizes that only data has; varied: such
+// as have varied, or sizes), where it has such parameters.
 PyObject* use_form(PyObject* module, PyObject* args);
 // _form_in(original, module, when): a module of that name, to be imported when a call wants it, has such a form.
 PyObject* form_in(PyObject* module, PyObject* args);

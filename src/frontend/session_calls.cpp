@@ -230,6 +230,7 @@ static PyRef called_instead(const Session& session, const CressetActivation& act
     if (!whole) PyErr_Clear();
     return whole;
   }
+  if (PyObject* source = source_of_script(call.callable)) return PyRef::borrow(source);
   if (call.evaluated) return {};
   if (PyObject* instead = equivalent_of(activation, call)) return PyRef::borrow(instead);
   if (PyRef instead = symbolic_form_of(activation, call)) return instead;
