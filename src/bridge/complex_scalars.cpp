@@ -34,9 +34,7 @@ class Call {
     const c10::IValue& given = argument(number_at + 1);
     const at::ScalarType dtype = given.isNone() ? otherwise : given.toScalarType();
     if (!argument(number_at).isComplexDouble() || !at::isComplexType(dtype)) return std::nullopt;
-    std::vector<c10::SymInt> out;
-    for (const c10::IValue& size : sizes.toListRef()) out.push_back(size.toSymInt());
-    return number(number_at, dtype).expand_symint(out).clone(at::MemoryFormat::Contiguous);
+    return repeated_to(number(number_at, dtype), sizes);
   }
 
  private:

@@ -230,10 +230,7 @@ at::Tensor filling(const Rewrite& r, size_t position, at::ScalarType otherwise) 
 }
 
 std::optional<at::Tensor> of_sizes(const at::Tensor& number, const c10::IValue& sizes) {
-  if (!number.defined()) return std::nullopt;
-  std::vector<c10::SymInt> out;
-  for (const c10::IValue& size : sizes.toListRef()) out.push_back(size.toSymInt());
-  return number.expand_symint(out).clone(at::MemoryFormat::Contiguous);
+  return number.defined() ? std::optional(repeated_to(number, sizes)) : std::nullopt;
 }
 
 // Operators that make a tensor of one number.
@@ -258,6 +255,12 @@ bool makes_of_number(const std::string& name) {
 }
 
 }  // namespace
+
+at::Tensor repeated_to(const at::Tensor& number, const c10::IValue& sizes) {
+  std::vector<c10::SymInt> out;
+  for (const c10::IValue& size : sizes.toListRef()) out.push_back(size.toSymInt());
+  return number.expand_symint(out).clone(at::MemoryFormat::Contiguous);
+}
 
 std::string functional_name(std::string name) {
   const size_t end = std::min(name.find('.'), name.size());

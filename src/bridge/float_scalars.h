@@ -14,6 +14,8 @@ namespace cresset::bridge {
 // nullopt: the number is asked for.
 std::optional<at::Tensor> with_float_tensors(const std::string& name, const torch::jit::Stack& stack, size_t count);
 
+// A tensor of these sizes that holds a 0-dim one's number everywhere, as torch.full makes it.
+at::Tensor repeated_to(const at::Tensor& number, const c10::IValue& sizes);
 // Of an in-place operator the one whose result it writes: aten::add.Tensor for aten::add_.Tensor.
 std::string functional_name(std::string name);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "sym/expr.h"
 
@@ -39,18 +41,20 @@ class SizeOblivious {
   uint32_t outer_end_ = (++depth(), end());
 };
 
-// While one lives, `condition` has the answer no, without a guard, whatever the caller's sizes are. Only where the one
-// who asks does the same either way.
+// While one lives, these conditions have the answer no, without a guard, whatever the caller's sizes are. Only where
+// the one who asks does the same either way.
 class EitherWay {
  public:
-  explicit EitherWay(sym::ExprId condition) : condition_(condition), outer_(current()) { current() = this; }
+  explicit EitherWay(std::vector<sym::ExprId> conditions) : conditions_(std::move(conditions)), outer_(current()) {
+    current() = this;
+  }
   ~EitherWay() { current() = outer_; }
   EitherWay(const EitherWay&) = delete;
   EitherWay& operator=(const EitherWay&) = delete;
 
   static bool has(sym::ExprId condition) {
     for (const EitherWay* one = current(); one != nullptr; one = one->outer_)
-      if (one->condition_ == condition) return true;
+      if (std::find(one->conditions_.begin(), one->conditions_.end(), condition) != one->conditions_.end()) return true;
     return false;
   }
 
@@ -59,7 +63,7 @@ class EitherWay {
     thread_local const EitherWay* innermost = nullptr;
     return innermost;
   }
-  sym::ExprId condition_;
+  std::vector<sym::ExprId> conditions_;
   const EitherWay* outer_;
 };
 

@@ -147,15 +147,21 @@ std::optional<at::Tensor> expanded_mask(const at::Tensor& query, const std::opti
   return mask.expand_symint({query.sym_size(0), -1, -1, -1});
 }
 
+// The question whether a size is 1, as ATen asks it; nullopt for a number.
+std::optional<sym::ExprId> is_single(const c10::SymInt& size) {
+  if (!size.is_symbolic()) return std::nullopt;
+  const auto single = size.toSymNode()->eq(size.toSymNode()->wrap_int(1));
+  const auto* ours = dynamic_cast<const SymNode*>(single.get());
+  return ours != nullptr ? std::optional(ours->expr()) : std::nullopt;
+}
+
 // Versions of ATen ask "is the mask's batch 1, or else the query's?", in this order. Where it is the query's, the first
 // question tells nothing.
 std::optional<sym::ExprId> idle_question(const at::Tensor& query, const std::optional<at::Tensor>& mask) {
   if (!mask || !mask->defined() || mask->dim() != 4 || query.dim() != 4) return std::nullopt;
   const c10::SymInt batch = mask->sym_size(0);
   if (!batch.is_symbolic() || !batch.sym_eq(query.sym_size(0)).guard_bool(__FILE__, __LINE__)) return std::nullopt;
-  const auto single = batch.toSymNode()->eq(batch.toSymNode()->wrap_int(1));
-  const auto* ours = dynamic_cast<const SymNode*>(single.get());
-  return ours != nullptr ? std::optional(ours->expr()) : std::nullopt;
+  return is_single(batch);
 }
 
 at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -163,8 +169,8 @@ at::Tensor attention(const at::Tensor& query, const at::Tensor& key, const at::T
                      bool grouped) {
   const SizeOblivious oblivious;
   const std::optional<at::Tensor> whole_mask = expanded_mask(query, mask);
-  std::optional<EitherWay> either_way;
-  if (const std::optional<sym::ExprId> idle = idle_question(query, whole_mask)) either_way.emplace(*idle);
+  const std::optional<sym::ExprId> idle = idle_question(query, whole_mask);
+  const EitherWay either_way(idle ? std::vector{*idle} : std::vector<sym::ExprId>{});
   return at::native::scaled_dot_product_attention(query, key, value, whole_mask, dropout, causal, scale, grouped);
 }
 
@@ -227,31 +233,13 @@ at::Tensor zeros_like_primal(const at::Tensor& tangent, const at::Tensor& primal
   return tangent.new_empty_strided_symint(sizes, strides).zero_();
 }
 
-// Whether each of these sizes is 1: the last question is forgotten first, also where the caller throws.
-class SinglesEitherWay {
- public:
-  explicit SinglesEitherWay(c10::SymIntArrayRef sizes) {
-    for (const c10::SymInt& size : sizes) {
-      if (!size.is_symbolic()) continue;
-      const auto single = size.toSymNode()->eq(size.toSymNode()->wrap_int(1));
-      if (const auto* ours = dynamic_cast<const SymNode*>(single.get()))
-        questions_.push_back(std::make_unique<EitherWay>(ours->expr()));
-    }
-  }
-  ~SinglesEitherWay() {
-    while (!questions_.empty()) questions_.pop_back();
-  }
-  SinglesEitherWay(const SinglesEitherWay&) = delete;
-  SinglesEitherWay& operator=(const SinglesEitherWay&) = delete;
-
- private:
-  std::vector<std::unique_ptr<EitherWay>> questions_;
-};
-
 // ATen asks whether one element is left, whose mean it takes: the pool's result is the same.
 template <at::Tensor (*pool)(const at::Tensor&, c10::SymIntArrayRef)>
 at::Tensor pooled_to(const at::Tensor& self, c10::SymIntArrayRef sizes) {
-  const SinglesEitherWay either_way(sizes);
+  std::vector<sym::ExprId> questions;
+  for (const c10::SymInt& size : sizes)
+    if (const std::optional<sym::ExprId> question = is_single(size)) questions.push_back(*question);
+  const EitherWay either_way(std::move(questions));
   return pool(self, sizes);
 }
 

@@ -128,13 +128,12 @@ static bool is_keywords(const ArgSpec& spec) {
   return spec.kind == ArgSpec::Kind::Dict && (spec.path == "kwargs" || spec.path.empty());
 }
 
-bool SpecBuilder::is_symbolic(const std::string& path) const {
-  return symbolic_ints != nullptr && fixed_depth_ == 0 &&
-         std::find(symbolic_ints->begin(), symbolic_ints->end(), path) != symbolic_ints->end();
-}
-
 static bool is_among(const std::vector<std::string>& paths, const std::string& path) {
   return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+bool SpecBuilder::is_symbolic(const std::string& path) const {
+  return symbolic_ints != nullptr && fixed_depth_ == 0 && is_among(*symbolic_ints, path);
 }
 
 // Whether pieces hand it on, whatever it holds.
@@ -179,8 +178,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if (any_object_ && PyUnicode_CheckExact(object) && is_symbolic(spec.path)) {
     spec.kind = ArgSpec::Kind::Text;
     spec.first = PyRef::borrow(object);
-    spec.looked = unlooked_texts == nullptr ||
-                  std::find(unlooked_texts->begin(), unlooked_texts->end(), spec.path) == unlooked_texts->end();
+    spec.looked = unlooked_texts == nullptr || !is_among(*unlooked_texts, spec.path);
   } else if (is_value(object) && !(any_object_ && can_be_opaque(object) && varies(spec.path))) {
     spec.object = PyRef::borrow(object);
   } else if (is_any_tuple(object)) {
@@ -278,8 +276,7 @@ bool SpecBuilder::is_grown(const std::string& path) const {
 
 // Whether another object was there at another call.
 bool SpecBuilder::varies(const std::string& path) const {
-  return varying_objects != nullptr &&
-         std::find(varying_objects->begin(), varying_objects->end(), path) != varying_objects->end();
+  return varying_objects != nullptr && is_among(*varying_objects, path);
 }
 
 // An argument that carries data (a batch, a cache) is guarded by its parts, other objects by identity, until they vary.

@@ -83,8 +83,8 @@ void Session::compute_with_address(PyObject* number) {
 // A container that holds numbers, of which some are addresses of other objects of this call's, is asked for one.
 void Session::note_key_by_address(PyObject* container, PyObject* number, bool found) {
   PyObject* const object = addresses_.at(number).object;
-  const PyRef numbers = existed(container) ? PyRef() : numbers_in(container);
   if (!is_argument(object)) return;  // no other object has its address while it lives
+  const PyRef numbers = existed(container) ? PyRef() : numbers_in(container);
   if (!existed(container) && !numbers) return compute_with_address(number);
   if (!numbers)
     return found ? facts_->same_object(object) : facts_->stranger(object, container, StateFacts::HeldBy::Address);

@@ -294,6 +294,13 @@ def test_values_of_an_input_are_put_where_masks_say(name, wants, first):
     assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["recompiles"]
 
 
+def with_gradients_of_both(put, y, m, i, values):
+    leaves = [t.clone().requires_grad_() for t in (y, values)]
+    out = put(leaves[0], m, i, leaves[1])
+    out.sum().backward()
+    return out.detach(), [t.grad for t in leaves]
+
+
 @pytest.mark.parametrize(
     "name", ["columns", "the last dimension", "columns of some rows", "a new dimension", "indices"]
 )
@@ -311,10 +318,7 @@ def test_values_that_want_gradients_are_of_any_batch(name):
         i = torch.tensor([0, min(rows, columns) - 1])
         given, found = torch.randn(y[key(y, m, i)].shape), []
         for f in (put, compiled):
-            leaves = [t.clone().requires_grad_() for t in (y, given)]
-            out = f(leaves[0], m, i, leaves[1])
-            out.sum().backward()
-            found.append((out.detach(), [t.grad for t in leaves]))
+            found.append(with_gradients_of_both(f, y, m, i, given))
         torch.testing.assert_close(found[1], found[0])
     stats = cresset.stats()
     assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0), stats["recompiles"]
@@ -353,10 +357,7 @@ def test_values_that_want_gradients_and_broadcast(name):
         shape[0] = 1 if one else shape[0]
         given = torch.randn(shape)
         for f in (put, compiled):
-            leaves = [t.clone().requires_grad_() for t in (y, given)]
-            out = f(leaves[0], m, i, leaves[1])
-            out.sum().backward()
-            found.append((out.detach(), [t.grad for t in leaves]))
+            found.append(with_gradients_of_both(f, y, m, i, given))
         torch.testing.assert_close(found[1], found[0])
 
 
