@@ -68,7 +68,7 @@ bool may_run_often(std::string_view name) {
   return name.starts_with("aten::_fft_") || name.starts_with("aten::multi") ||
          name.starts_with("aten::_embedding_bag") || name == "aten::angle" || name == "aten::max_unpool2d" ||
          name == "aten::nonzero_static" || name == "aten::fractional_max_pool3d_backward" || name == "aten::geqrf" ||
-         name == "aten::histogram.bin_ct";
+         name == "aten::histogram.bin_ct" || name == "aten::linalg_eig";
 }
 
 // Runs the operator's meta kernel on tensors of given sizes.
@@ -232,32 +232,25 @@ class GenericRule {
     const Tensors base = at_hints(predictor);
     dense_.assign(base.size(), {Layout::Contiguous, Layout::ChannelsLast});
     look_whether_dense(base);
-    const Geometry here = geometry(base);
-    std::vector<std::pair<SizePredictor::Point, Geometry>> seen;
-    bool all_moved = predictor.points().empty();  // plain sizes
-    const auto observe = [&](const SizePredictor::Point& point) {
-      try {
-        const Tensors there = call_.run([&](ExprId e) { return predictor.value(point, e).value(); });
-        look_whether_dense(there);
-        seen.emplace_back(point, geometry(there));
-        all_moved = all_moved || (predictor.moves_all(point) && tells_strides(here, seen.back().second));
-      } catch (const std::exception&) {  // sizes that the operator rejects say nothing about the others
-      }
-    };
-    for (const SizePredictor::Point& point : predictor.points()) observe(point);
+    Observed observed;
+    observed.all_moved = predictor.points().empty();  // plain sizes
+    for (const SizePredictor::Point& point : predictor.points()) observe(predictor, point, base, observed);
+    if (!observed.all_moved && found_equal(predictor, observed.taken)) return run_again();
     for (const SizePredictor::Point& point : predictor.closer_points()) {
-      if (all_moved) break;
-      observe(point);
+      if (observed.all_moved) break;
+      observe(predictor, point, base, observed);
     }
-    for (const auto& [point, there] : seen) predictor.observe(point, numbers(there));
+    for (size_t i = 0; i < observed.taken.size(); ++i)
+      predictor.observe(observed.taken[i], numbers(observed.results[i]));
     // The size of a weight, say: at other sizes of the argument there would be nothing to observe.
-    if (const std::vector<sym::VarId> needed = predictor.never_moved(); !all_moved && !needed.empty()) {
+    if (const std::vector<sym::VarId> needed = predictor.never_moved(); !observed.all_moved && !needed.empty()) {
       std::vector<ExprId> symbols;
       for (const sym::VarId var : needed) symbols.push_back(capture_.env().pool().var(var));
       return run_pinning(symbols);
     }
-    if (const std::vector<ExprId> still = predictor.still(); all_moved && !still.empty()) return run_pinning(still);
-    if (!all_moved || !predictor.fit(numbers(here))) {
+    if (const std::vector<ExprId> still = predictor.still(); observed.all_moved && !still.empty())
+      return run_pinning(still);
+    if (!observed.all_moved || !predictor.fit(numbers(geometry(base)))) {
       for (const ExprId e : call_.sizes()) pin(capture_, e);
       return types(base, nullptr);
     }
@@ -266,6 +259,9 @@ class GenericRule {
 
   std::vector<graph::TensorType> run_pinning(const std::vector<ExprId>& sizes) {
     for (const ExprId e : sizes) pin(capture_, e);
+    return run_again();
+  }
+  std::vector<graph::TensorType> run_again() {  // something more is known of the sizes
     call_.gather();
     return run();
   }
@@ -273,6 +269,51 @@ class GenericRule {
  private:
   enum class Layout : uint8_t { Contiguous, ChannelsLast };
   using Geometry = std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>>;  // sizes, strides of results
+  struct Observed {
+    std::vector<SizePredictor::Point> taken;  // the operator's results for which are known
+    std::vector<Geometry> results;
+    bool all_moved = false;
+  };
+
+  void observe(const SizePredictor& predictor, const SizePredictor::Point& point, const Tensors& base,
+               Observed& observed) {
+    try {
+      const Tensors there = call_.run([&](ExprId e) { return predictor.value(point, e).value(); });
+      look_whether_dense(there);
+      observed.taken.push_back(point);
+      observed.results.push_back(geometry(there));
+      observed.all_moved =
+          observed.all_moved || (predictor.moves_all(point) && tells_strides(geometry(base), observed.results.back()));
+    } catch (const std::exception&) {  // sizes that the operator rejects say nothing about the others
+    }
+  }
+
+  // Sizes that the operator takes only if they are the same, or that it broadcasts where they are not: from now on they
+  // are the same.
+  bool found_equal(const SizePredictor& predictor, const std::vector<SizePredictor::Point>& taken) {
+    for (const std::vector<sym::VarId>& vars : predictor.perhaps_equal(taken)) {
+      const std::vector<SizePredictor::Point> points = predictor.points_moving(vars);
+      if (!std::any_of(points.begin(), points.end(), [&](const auto& point) { return takes(predictor, point); }))
+        continue;
+      bool any = false;
+      for (size_t i = 1; i < vars.size(); ++i) {
+        sym::ExprPool& pool = capture_.env().pool();
+        const ExprId same = pool.eq(pool.var(vars[0]), pool.var(vars[i]));
+        any = capture_.env().evaluate(same, [] { return current_reason(); }).value_or(false) || any;
+      }
+      if (any) return true;
+    }
+    return false;
+  }
+
+  bool takes(const SizePredictor& predictor, const SizePredictor::Point& point) const {
+    try {
+      (void)call_.run([&](ExprId e) { return predictor.value(point, e).value(); });
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
 
   // Strides that are always those of contiguous tensors, or of ones with channels last, are not to be found out: they
   // follow from the sizes.

@@ -1,6 +1,7 @@
 #include "bridge/predict_sizes.h"
 
 #include <algorithm>
+#include <map>
 
 #include "sym/eval.h"
 
@@ -101,6 +102,36 @@ std::vector<VarId> SizePredictor::never_moved() const {
                         [&](const Observation& o) { return o.point.at(var) != hints_.at(var); });
   });
   return out.size() < vars_.size() ? out : std::vector<VarId>();
+}
+
+std::vector<std::vector<VarId>> SizePredictor::perhaps_equal(const std::vector<Point>& taken) const {
+  std::map<int64_t, std::vector<VarId>> stuck;
+  for (const VarId var : vars_) {
+    const bool moves = std::any_of(taken.begin(), taken.end(), [&](const Point& point) {
+      return point.at(var) != hints_.at(var) && std::all_of(vars_.begin(), vars_.end(), [&](VarId other) {
+               return other == var || point.at(other) == hints_.at(other);
+             });
+    });
+    if (!moves) stuck[hints_.at(var)].push_back(var);
+  }
+  std::vector<std::vector<VarId>> pairs, whole;
+  for (const auto& [hint, vars] : stuck) {
+    for (size_t i = 0; i < vars.size(); ++i)
+      for (size_t j = i + 1; j < vars.size(); ++j) pairs.push_back({vars[i], vars[j]});
+    if (vars.size() > 2) whole.push_back(vars);
+  }
+  pairs.insert(pairs.end(), whole.begin(), whole.end());
+  return pairs;
+}
+
+std::vector<SizePredictor::Point> SizePredictor::points_moving(const std::vector<VarId>& together) const {
+  std::vector<Point> out;
+  for (const int64_t step : kSteps) {
+    Point point = hints_;
+    for (const VarId var : together) point[var] = moved(hints_.at(var), step, env_.range(env_.pool().var(var)));
+    out.push_back(std::move(point));
+  }
+  return out;
 }
 
 bool SizePredictor::observed_enough() const {

@@ -27,6 +27,7 @@ class SizeOblivious {
   SizeOblivious& operator=(const SizeOblivious&) = delete;
 
   static bool active() { return depth() != 0; }
+  static bool differentiates() { return active() && end() != UINT32_MAX; }  // formulas of derivatives ask
   static bool is_about(sym::VarId var) { return active() && var.index < end(); }
 
  private:

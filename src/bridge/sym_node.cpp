@@ -564,9 +564,11 @@ static bool is_broadcast(sym::ShapeEnv& env, sym::ExprId condition) {
   const auto sides = pool.operands(condition);
   if (!pool.is_const(sides[0], 1) && !pool.is_const(sides[1], 1)) return false;
   const sym::ExprId size = pool.is_const(sides[0], 1) ? sides[1] : sides[0];
+  std::vector<sym::VarId> own;  // that n - 2 is not n says nothing either
+  pool.collect_vars(size, own);
   const auto differs_from_symbol = [&](const sym::Symbol& symbol) {
-    const sym::ExprId other = env.pool().var(symbol.var);
-    return other != size && env.known_not_equal(size, other);
+    if (std::find(own.begin(), own.end(), symbol.var) != own.end()) return false;
+    return env.known_not_equal(size, env.pool().var(symbol.var));
   };
   // That it is not 0 says nothing.
   const auto is_size = [&](sym::ExprId e) { return pool.is_const(e) && pool.const_value(e) >= 2; };
@@ -577,6 +579,25 @@ static bool is_broadcast(sym::ShapeEnv& env, sym::ExprId condition) {
   };
   return std::any_of(env.guards().begin(), env.guards().end(), differs_from_number) ||
          std::any_of(env.symbols().begin(), env.symbols().end(), differs_from_symbol);
+}
+
+// "Is it 1?" of a computed size (n - 2 == 1 is written n == 3). A gradient is looked at so, whether it is broadcast to
+// what it is of: the program knew when it broadcast that, and where it did not, the gradient has its size.
+static bool asks_gradient(sym::ShapeEnv& env, sym::ExprId condition) {
+  const sym::ExprPool& pool = env.pool();
+  if (!SizeOblivious::differentiates() || pool[condition].kind != sym::Kind::Eq) return false;
+  const auto sides = pool.operands(condition);
+  if (!pool.is_const(sides[0]) && !pool.is_const(sides[1])) return false;
+  std::vector<sym::VarId> own, others;
+  pool.collect_vars(condition, own);
+  const auto is_own = [&](sym::VarId var) { return std::find(own.begin(), own.end(), var) != own.end(); };
+  for (const sym::GuardFact& guard : env.guards()) {
+    if (pool[guard.condition].kind != sym::Kind::Ne) continue;
+    others.clear();
+    pool.collect_vars(guard.condition, others);
+    if (std::any_of(others.begin(), others.end(), is_own)) return false;
+  }
+  return true;
 }
 
 // The next four may answer without a guard: the caller is right with either answer. One that only sizes 0 and 1 could
@@ -592,8 +613,8 @@ bool SymNode::guard_or_false(const char* file, int64_t line) {
   if (const std::optional<bool> known = env_->statically_known(expr_)) return *known;
   const std::optional<int64_t> hint = env_->hint(expr_);
   if (!hint || *hint == 0) return ViewOrCopy::answered(expr_, false), false;
-  if (!sym::known_for_general_sizes(*env_, expr_).value_or(true) && !is_broadcast(*env_, expr_))
-    return ViewOrCopy::answered(expr_, false), false;
+  const bool possible = sym::known_for_general_sizes(*env_, expr_).value_or(!asks_gradient(*env_, expr_));
+  if (!possible && !is_broadcast(*env_, expr_)) return ViewOrCopy::answered(expr_, false), false;
   return guard_bool(file, line);
 }
 bool SymNode::guard_or_true(const char* file, int64_t line) {

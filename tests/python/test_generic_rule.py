@@ -47,6 +47,46 @@ SIGNALS = [
 ]
 
 
+BROADCAST = {
+    "igamma": lambda a, b: torch.igamma(a, b) + 1,
+    "zeta": lambda a, b: torch.special.zeta(a + 2, b),
+    "soft_margin_loss": lambda a, b: F.soft_margin_loss(a, b, reduction="none") * 2,
+}
+
+
+@pytest.mark.parametrize("name", BROADCAST)
+def test_operands_that_are_as_large(name):
+    """Two symbols for one size: neither moves alone."""
+    compiled = cresset.compile(BROADCAST[name])
+    for shape in ((5, 5), (6, 5), (5, 6), (7, 9), (2, 3), (11, 4)):
+        assert_same_call(BROADCAST[name], compiled, torch.rand(shape), torch.rand(shape))
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
+
+
+def test_operands_of_which_some_are_broadcast():
+    compiled = cresset.compile(BROADCAST["igamma"])
+    for n, m in ((10, 5), (6, 5), (12, 7), (3, 2)):
+        assert_same_call(BROADCAST["igamma"], compiled, torch.rand(n, 1, m), torch.rand(1, n, m))
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
+
+
+def test_as_many_classes_as_examples():
+    weights = torch.rand(5)
+    function = lambda x, y: F.multi_margin_loss(x, y, weight=weights, reduction="none")  # noqa: E731
+    compiled = cresset.compile(function)
+    for n in (5, 6, 2, 11):
+        assert_same_call(function, compiled, torch.rand(n, 5), torch.arange(n) % 5)
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
+
+
+def test_eigenvalues_of_any_size():
+    function = lambda x: torch.linalg.eig(x)[0].real.sort()[0]  # noqa: E731
+    compiled = cresset.compile(function)
+    for n in (5, 6, 3, 9):
+        assert_same_call(function, compiled, torch.rand(2, n, n))
+    assert cresset.stats()["graphs"] == 1 and cresset.stats()["eager_calls"] == 0
+
+
 QUANTIZED = {
     "by one scale": lambda x: torch.fake_quantize_per_tensor_affine(x * 9, 0.05, 3, -20, 127) + 1,
     "transposed": lambda x: torch.fake_quantize_per_tensor_affine(x.t(), 0.05, 3, 0, 255),

@@ -236,11 +236,7 @@ Result<Types> diagonal_shape(ShapeContext& shapes, const OpArgs& args) {
   const ExprId shift = pool.constant(offset), zero = pool.constant(0);
   const ExprId rows = offset >= 0 ? out.sizes[size_t(a)] : pool.add(out.sizes[size_t(a)], shift);
   const ExprId columns = offset >= 0 ? pool.sub(out.sizes[size_t(b)], shift) : out.sizes[size_t(b)];
-  ExprId length = rows;
-  if (!shapes.env().known_equal(rows, columns)) {
-    const std::optional<bool> tall = decide_if_backed(shapes, pool.le(rows, columns));
-    length = !tall ? pool.min(rows, columns) : *tall ? rows : columns;
-  }
+  ExprId length = shapes.env().known_equal(rows, columns) ? rows : shapes.env().simplify(pool.min(rows, columns));
   if (const std::optional<bool> any = decide_if_backed(shapes, pool.ge(length, zero)); !any)
     length = pool.max(length, zero);
   else if (!*any)
