@@ -519,6 +519,11 @@ void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   }
 }
 
+void Capture::write_unseen(TraceTensor& tensor, graph::ValueId value) {
+  write(tensor, value);
+  ++storages_[tensor.storage_id().index].unseen;
+}
+
 bool Capture::has_effects_since(const Done& before) const {
   const auto is_old = [&](uint32_t storage) {
     return storage < before.storages || storages_[storage].home != OutputSpec::Kind::GraphOutput;

@@ -107,6 +107,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   graph::ValueId value_of(TraceTensor& tensor);
   // In-place write: `value` (same sizes and dtype as the tensor) becomes its contents.
   void write(TraceTensor& tensor, graph::ValueId value);
+  void write_unseen(TraceTensor& tensor, graph::ValueId value);  // graph::Mutation::unseen
   // Aborts where write() would. Asked before what is written is computed: a random operator draws but once.
   void require_writable(const TraceTensor& tensor) const;
   at::Tensor make_result(graph::ValueId value);  // over a fresh storage
@@ -250,7 +251,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
  private:
   struct Storage {
     graph::ValueId value;
-    uint32_t version = 0;
+    uint32_t version = 0, unseen = 0;  // writes, and which of them autograd is not told of
     OutputSpec::Kind home = OutputSpec::Kind::GraphOutput;
     uint32_t position = 0;
     at::Tensor watched;          // real memory given out for an `empty`

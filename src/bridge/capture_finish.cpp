@@ -222,7 +222,8 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once)
   for (Storage& storage : storages_) {
     settle_watched(storage);
     if (storage.home == OutputSpec::Kind::GraphOutput || storage.version == 0) continue;
-    graph_->mutations.push_back({storage.position, storage.home == OutputSpec::Kind::Constant, storage.value});
+    graph_->mutations.push_back({storage.position, storage.home == OutputSpec::Kind::Constant, storage.value,
+                                 storage.unseen == storage.version});
   }
   Captured out = std::move(counters);
   out.costs.memo_misses = shapes_.misses();

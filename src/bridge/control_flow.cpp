@@ -161,10 +161,11 @@ void Capture::restore(Recording& recording) {
   for (size_t i = 0; i < storages_.size(); ++i) {
     Storage& storage = storages_[i];
     if (i < recording.storages) {
+      if (storage.version != recording.contents[i].second) storage.unseen = 0;
       std::tie(storage.value, storage.version) = recording.contents[i];
     } else if (storage.home == OutputSpec::Kind::Constant && storage.version != 0) {  // met in the part
       storage.value = graph_->constants[storage.position];
-      storage.version = 0;
+      storage.version = storage.unseen = 0;
     }
   }
   for (Recording::Known& known : recording.tensors) {

@@ -249,7 +249,7 @@ void BoundContext::bind_launch(const runtime::Launch& launch, void**& buffer, in
 
 void BoundContext::bind_copy(const runtime::Copy& copy) {
   const Home root = slots_[slots_[copy.to.index].root].home;
-  copies_.push_back({copy.from, copy.to, root == Home::Input || root == Home::Constant});
+  copies_.push_back({copy.from, copy.to, !copy.unseen && (root == Home::Input || root == Home::Constant)});
 }
 
 // A Fresh slot is allocated before the first step that mentions it, or what lies in its memory; but one that an extern

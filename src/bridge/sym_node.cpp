@@ -582,20 +582,27 @@ static bool is_broadcast(sym::ShapeEnv& env, sym::ExprId condition) {
 }
 
 // "Is it 1?" of a computed size (n - 2 == 1 is written n == 3). A gradient is looked at so, whether it is broadcast to
-// what it is of: the program knew when it broadcast that, and where it did not, the gradient has its size.
+// what it is of: the program knew when it broadcast that, for it told the size apart from another one; otherwise the
+// gradient has its size.
 static bool asks_gradient(sym::ShapeEnv& env, sym::ExprId condition) {
-  const sym::ExprPool& pool = env.pool();
+  sym::ExprPool& pool = env.pool();
   if (!SizeOblivious::differentiates() || pool[condition].kind != sym::Kind::Eq) return false;
   const auto sides = pool.operands(condition);
   if (!pool.is_const(sides[0]) && !pool.is_const(sides[1])) return false;
-  std::vector<sym::VarId> own, others;
-  pool.collect_vars(condition, own);
+  const sym::ExprId size = pool.is_const(sides[0]) ? sides[1] : sides[0];
+  std::vector<sym::VarId> own, left;
+  pool.collect_vars(size, own);
   const auto is_own = [&](sym::VarId var) { return std::find(own.begin(), own.end(), var) != own.end(); };
+  const auto is_without = [&](sym::ExprId difference) {
+    left.clear();
+    pool.collect_vars(difference, left);
+    return std::none_of(left.begin(), left.end(), is_own);
+  };
   for (const sym::GuardFact& guard : env.guards()) {
     if (pool[guard.condition].kind != sym::Kind::Ne) continue;
-    others.clear();
-    pool.collect_vars(guard.condition, others);
-    if (std::any_of(others.begin(), others.end(), is_own)) return false;
+    const auto differ = pool.operands(guard.condition);
+    const sym::ExprId apart = pool.sub(differ[0], differ[1]);
+    if (is_without(pool.sub(apart, size)) || is_without(pool.add(apart, size))) return false;
   }
   return true;
 }

@@ -607,3 +607,34 @@ def test_view_that_nobody_asks():
         with pytest.raises(RuntimeError, match="created in no_grad mode"):
             assert v.grad_fn is None
         torch.testing.assert_close(torch.autograd.grad(got.sum(), w)[0], torch.autograd.grad(expected.sum(), w)[0])
+
+
+def test_running_statistics_are_no_new_version():
+    """As in eager: what an earlier pass saved of them may still be used, whoever made that pass and the next one."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Conv1d(2, 3, 1), torch.nn.BatchNorm1d(3))
+    twin = copy.deepcopy(module)
+    compiled = cresset.compile(module)
+    for n in (4, 7):
+        x, y = torch.randn(n, 2, 5), torch.randn(n + 1, 2, 6)
+        first, second, third = module(x), compiled(y), module(x * 2)
+        (first.sum() + second.pow(2).sum() + third.pow(3).sum()).backward()
+        (twin(x).sum() + twin(y).pow(2).sum() + twin(x * 2).pow(3).sum()).backward()
+        for name in ("running_mean", "running_var"):
+            assert getattr(module[1], name)._version == getattr(twin[1], name)._version
+    for mine, theirs in zip(module.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-4)
+    for mine, theirs in zip(module.buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_what_is_written_otherwise_is_a_new_version():
+    def function(x, mean, variance):
+        mean.mul_(0.5)
+        return torch.nn.functional.batch_norm(x, mean, variance, training=True)
+
+    compiled = cresset.compile(function)
+    for n in (4, 6):
+        mean, variance = torch.zeros(3), torch.ones(3)
+        compiled(torch.randn(n, 3), mean, variance)
+        assert mean._version > 0 and variance._version == 0

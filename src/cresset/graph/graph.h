@@ -80,7 +80,8 @@ struct Value {
 struct Mutation {
   uint32_t input;  // position in Graph::inputs or, when is_constant, in Graph::constants
   bool is_constant = false;
-  ValueId value;  // final contents; same sizes and dtype as the input
+  ValueId value;        // final contents; same sizes and dtype as the input
+  bool unseen = false;  // autograd is not told: operators that keep running statistics write them so
 };
 
 class Graph {

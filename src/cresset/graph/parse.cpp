@@ -164,14 +164,16 @@ class Parser {
     return value.has_value();
   }
 
-  // mutate input 0 = %2
+  // mutate input 0 = %2, mutate constant 3 unseen = %4
   bool parse_mutation(Line& line) {
     line.take("mutate ");
     Mutation mutation{};
     mutation.is_constant = line.take("constant ");
     if (!mutation.is_constant && !expect(line.take("input "), "input or constant")) return false;
     const std::optional<int64_t> position = line.take_integer();
-    if (!expect(position.has_value() && line.take("="), "a position and =")) return false;
+    if (!expect(position.has_value(), "a position")) return false;
+    mutation.unseen = line.take("unseen");
+    if (!expect(line.take("="), "=")) return false;
     mutation.input = static_cast<uint32_t>(*position);
     if (!parse_value(line, mutation.value)) return false;
     graph_->mutations.push_back(mutation);

@@ -63,7 +63,8 @@ class Printer {
       print_node(graph_.node(graph_.order[i]));
     }
     for (const Mutation& m : graph_.mutations) {
-      out_ += fmt::format("mutate {} {} = ", m.is_constant ? "constant" : "input", m.input);
+      out_ +=
+          fmt::format("mutate {} {}{} = ", m.is_constant ? "constant" : "input", m.input, m.unseen ? " unseen" : "");
       value(m.value);
       out_ += '\n';
     }

@@ -119,7 +119,7 @@ class Lowering {
       if (m.value == mutated(m)) continue;
       TensorId from = slots_.value(m.value);
       if (is_mutated(place(m.value).base)) from = saved(m.value, from, Home::Arena);
-      copies.push_back({from, slots_.base(mutated(m))});
+      copies.push_back({from, slots_.base(mutated(m)), m.unseen});
     }
     const bool early = may_write_early();
     auto& steps = out_.program.steps;

@@ -79,7 +79,9 @@ class Printer {
       out_ += (i == 0 ? "" : ", ") + std::visit([&](const auto& a) { return argument(a); }, call.args[i]);
     out_ += ")\n";
   }
-  void print(const Copy& copy) { out_ += fmt::format("copy {} -> {}\n", name(copy.from), name(copy.to)); }
+  void print(const Copy& copy) {
+    out_ += fmt::format("copy {} -> {}{}\n", name(copy.from), name(copy.to), copy.unseen ? " unseen" : "");
+  }
   void print(const Release& release) {
     out_ += "release";
     for (TensorId id : release.tensors) out_ += fmt::format(" {}", name(id));

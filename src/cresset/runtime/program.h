@@ -71,6 +71,7 @@ struct ExternCall {
 // Copies `from` into `to` (same sizes; strides may differ): write-back of mutations, layout changes between externs.
 struct Copy {
   TensorId from, to;
+  bool unseen = false;  // graph::Mutation's
 };
 // The memory of these Extern tensors is not used any more.
 struct Release {

@@ -189,6 +189,7 @@ template <class A>
 void walk(A& a, Copy& copy) {
   walk(a, copy.from);
   walk(a, copy.to);
+  walk(a, copy.unseen);
 }
 template <class A>
 void walk(A& a, Release& release) {
