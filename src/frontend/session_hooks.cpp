@@ -55,8 +55,7 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
   if (is_closed_to_facts(value)) refuse(std::string("asks for the truth of a ") + Py_TYPE(value)->tp_name);
   const bool number = is_symbolic_number(value);
   if (!number && operators_call_python()) return CRESSET_TRUTH_RUN;
-  if (!number && (!is_exact_tensor(value) || bridge::TraceTensor::from(tensor_of(value)) == nullptr))
-    return CRESSET_TRUTH_RUN;
+  if (!number && !is_plain_tensor(value)) return CRESSET_TRUTH_RUN;
   if (number && !operators_call_python() &&
       do_spared_view(activation, value, [this](PyObject* object) { return existed(object); }))
     return 0;
