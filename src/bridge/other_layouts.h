@@ -1,5 +1,5 @@
-// Sparse and quantized tensors while something is captured: beside the capture key they dispatch to keys of their own
-// (SparsePrivateUse3 and its kin), which torch has no kernels for. The capture kernel takes them, and ends the piece.
+// Sparse, quantized and nested tensors while something is captured: beside the capture key they dispatch to keys of
+// their own (SparsePrivateUse3 and its kin), which torch has no kernels for. Those here end the piece.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

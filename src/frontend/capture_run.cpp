@@ -248,7 +248,15 @@ class CaptureRun final : public PieceMaker {
     capture.symbolic_number = &symbolic_number;
     capture.on_close = [this] { time_.stop(); };
     if (session_ != nullptr) {
-      capture.before_flush = [this](const std::string& why) { return end_at_break(why); };
+      capture.before_flush = [this](const std::string& why) {
+        try {
+          return end_at_break(why);
+        } catch (const PythonError&) {  // through torch's code, which knows its own class of exceptions alone
+          python_error raised;
+          raised.persist();
+          throw raised;
+        }
+      };
       capture.run_record = [this](const auto& python, const auto& run) { run_record(python, run); };
     }
     bool taken = true;

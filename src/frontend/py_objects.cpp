@@ -67,19 +67,28 @@ bool is_equal_by_identity(PyObject* object) {
 
 PyRef python_tensor(const at::Tensor& tensor) { return checked(THPVariable_Wrap(tensor)); }
 
+// The others' are plain objects: their nodes are of Python classes.
+static bool has_node_of_captures(PyObject* number) {
+  static PyObject* const name = PyUnicode_InternFromString("node");
+  static PyObject* const made_in_c = module_attribute("torch._C", "_SymNode");
+  const PyRef node = PyRef::steal(PyObject_GetAttr(number, name));
+  if (!node) return PyErr_Clear(), false;
+  return Py_IS_TYPE(node.get(), (PyTypeObject*)made_in_c);
+}
+
 bool is_symint(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymInt");
-  return is_instance_of(object, type);
+  return is_instance_of(object, type) && has_node_of_captures(object);
 }
 
 bool is_symfloat(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymFloat");
-  return is_instance_of(object, type);
+  return is_instance_of(object, type) && has_node_of_captures(object);
 }
 
 bool is_symbool(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymBool");
-  return is_instance_of(object, type);
+  return is_instance_of(object, type) && has_node_of_captures(object);
 }
 
 bool is_symbolic_number(PyObject* object) { return is_symint(object) || is_symfloat(object) || is_symbool(object); }

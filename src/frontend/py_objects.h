@@ -70,6 +70,7 @@ bool is_exact_tensor(PyObject* object);               // of no subclass
 const at::Tensor& tensor_of(PyObject* object);        // of one for which is_tensor holds
 PyRef python_tensor(const at::Tensor& tensor);        // throws PythonError
 bool is_equal_by_identity(PyObject* object);          // as a key: it is no other object's equal
+// Symbolic numbers of captures; those of others (lengths of nested tensors) are objects like any.
 bool is_symint(PyObject* object);
 bool is_symfloat(PyObject* object);
 bool is_symbool(PyObject* object);

@@ -182,7 +182,7 @@ class Session {
 
   // Machinery: of symbolic numbers, done natively, as they are. Replacement: of cresset._capture_patches, which sees
   // them as they are. LoggerQuestion: Logger.isEnabledFor.
-  enum class CodeRole : uint8_t { Program, Machinery, Replacement, LoggerQuestion };
+  enum class CodeRole : uint8_t { Program, Machinery, Replacement, LoggerQuestion, NestedTensors };
   CodeRole role_of(PyCodeObject* code);
 
   PyRef watched(const std::function<PyRef()>& run);

@@ -41,6 +41,12 @@ void ask_beforehand(CressetActivation* activation) {
   if (!PyRef::steal(PyObject_Vectorcall(activation->function, args, 2, nullptr))) PyErr_Clear();
 }
 
+// The class of nested tensors, and what makes them. Their lengths are numbers of their own, known by identity alone.
+bool is_of_nested_tensors(PyCodeObject* code) {
+  const std::string_view file = path_in_torch(code->co_filename);
+  return file.starts_with("nested/") || file.starts_with("nested\\");
+}
+
 }  // namespace
 
 Session::CodeRole Session::role_of(PyCodeObject* code) {
@@ -49,6 +55,7 @@ Session::CodeRole Session::role_of(PyCodeObject* code) {
   kept_.push_back(PyRef::borrow((PyObject*)code));
   if (is_machinery(code)) known->second = CodeRole::Machinery;
   if (is_logger_question(code)) known->second = CodeRole::LoggerQuestion;
+  if (is_of_nested_tensors(code)) known->second = CodeRole::NestedTensors;
   const std::string_view ours = path_in_cresset(code->co_filename);
   if (ours.starts_with("_capture_patches/") || ours.starts_with("_forms/")) known->second = CodeRole::Replacement;
   return known->second;
@@ -130,6 +137,11 @@ CressetAction Session::enter(CressetActivation& activation) {
     case CodeRole::LoggerQuestion:
       if (activation.instruction < 0) ask_beforehand(&activation);
       break;
+    case CodeRole::NestedTensors:
+      refuse("works on nested tensors");
+      if (!capture_->closed()) capture_->flush("nested tensors");
+      bridge::Capture::leave_dispatch_state();  // for the rest of the call: for such tensors the keys mean other kernels
+      return CRESSET_NATIVE;
     default:
       break;
   }

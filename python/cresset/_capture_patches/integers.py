@@ -6,6 +6,7 @@ For good: outside of captures these classes are torch's own affair, and answer a
 import torch
 
 from .. import _C
+from .foreign import is_foreign
 
 
 class SymInt:
@@ -60,13 +61,18 @@ _EXACT = (int, bool, torch.SymInt, torch.SymBool, torch.SymFloat)
 def _without_end(name):
     """Arithmetic of ints: where an expression has no room for what comes of it, of the numbers themselves, which that pins."""
     symbolic = getattr(torch.SymInt, name)
+    reflected = f"__{_REFLECTED.get(name[2:-2], name[3:-2] if name[2] == 'r' else 'r' + name[2:-2])}__"
 
     def exact(self, other):
+        if is_foreign(self):
+            ours = type(other) is torch.SymInt and not is_foreign(other)
+            return symbolic(self, int(other) if ours else other)
+        if type(other) is torch.SymInt and is_foreign(other):
+            return getattr(other, reflected)(int(self))
         try:
             if type(other) not in _EXACT and isinstance(
                 other, int
             ):  # of a class of its own, whose operators come first
-                reflected = f"__{_REFLECTED.get(name[2:-2], name[3:-2] if name[2] == 'r' else 'r' + name[2:-2])}__"
                 if getattr(type(other), reflected, None) is not getattr(int, reflected, None):
                     return NotImplemented
                 other = int(other)
