@@ -1,6 +1,7 @@
 """What cannot work as it is on what stands in for tensors and sizes, replaced: for good, or while something is captured.
 
-Of numbers: `integers`, `floats`, `ranges` (and `foreign`: others' are left alone); of tensors and torch's functions: `tensors`, `functions`; the rest: `outside`.
+Of numbers: `integers`, `floats`, `ranges` (and `foreign`: others' are left alone); of tensors and torch's functions: `tensors`, `functions`;
+functions that would start another compiler: `compilers`; the rest: `outside`.
 """
 
 import builtins
@@ -16,7 +17,7 @@ import torch.nn.functional as F
 
 from .. import _C, _autograd, _control_flow, _equivalents, _forms, _wrappers  # noqa: F401  (in use from then on)
 from . import foreign  # isort: skip  (what the others alter)
-from . import floats, functions, integers, outside, ranges
+from . import compilers, floats, functions, integers, outside, ranges
 from .outside import place_of_warning, warn_again  # noqa: F401  (which the front end asks for here, as the next two)
 from .ranges import RangeIterator, _iterator_over_items, _iterator_over_keys, _iterator_over_values  # noqa: F401
 from .tensors import get_item, is_contiguous, product, set_item, stride  # noqa: F401
@@ -61,7 +62,7 @@ _REPLACED = [
     (where, name, foreign.for_ours(where, name, stand_in) if where in foreign.CLASSES else stand_in)
     for where, name, stand_in in _REPLACED
 ]
-_REPLACED += outside.operators_of_control_flow()
+_REPLACED += outside.operators_of_control_flow() + compilers.rows()
 _REPLACED += _autograd.rows()
 _originals = [getattr(where, name) for where, name, _ in _REPLACED]
 _C._set_originals(
