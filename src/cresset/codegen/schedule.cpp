@@ -278,11 +278,22 @@ class Scheduler {
     return false;
   }
 
-  // Values that are expensive to compute and needed in more than one pass go through scratch. Spilling one may make
-  // the recomputation of another unnecessary, so they are taken one at a time, latest in dependence order first.
+  // Whether lanes read elements far from each other, one by one, in rows that caches hold.
+  bool is_gathered(size_t i) {
+    constexpr int64_t kMostKept = 1 << 16;
+    if (scalar(i).op != Op::Load) return false;
+    const int64_t rows = out_.vector_is_inner() ? 1 : out_.width;
+    if (env_.typical_or(product_of(/*inner=*/true, /*with_vector=*/true), kMostKept) * rows >= kMostKept) return false;
+    const ExprId step = out_.scalar_index[i].coefficient;
+    return !step.valid() || !pool_.is_const(step) || std::abs(pool_.const_value(step)) > kMostStrided;
+  }
+
+  // Values that are expensive to compute, or to read, and needed in more than one pass go through scratch. Spilling one
+  // may make the recomputation of another unnecessary, so they are taken one at a time, latest in dependence order
+  // first.
   void plan_passes() {
     for (size_t i = count(); i-- > 0;) {
-      if (!out_.live[i] || !out_.is_vector[i] || !is_heavy(scalar(i).op)) continue;
+      if (!out_.live[i] || !out_.is_vector[i] || !(is_heavy(scalar(i).op) || is_gathered(i))) continue;
       std::vector<uint16_t> passes;
       for (uint16_t p = 0; p <= out_.analysis.stages; ++p)
         if (needed_in(p)[i]) passes.push_back(p);
