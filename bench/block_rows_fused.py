@@ -82,7 +82,9 @@ def losses() -> None:
     block("huber masked", lambda x, y: torch.where((x - y).abs() < 1, 0.5 * (x - y) ** 2, (x - y).abs() - 0.5)[..., 1:].sum(-1),
           lambda: (real(1024, 65), real(1024, 65)))  # fmt: skip
     block("pairwise ranking", lambda x: F.softplus(x[:, None, :] - x[:, :, None]).mean((1, 2)), lambda: (real(32, 64),))
-    forward("matching cost", matching, lambda: (real(300, 91), torch.rand(300, 4), whole(20, high=91), torch.rand(20, 4)))
+    forward(
+        "matching cost", matching, lambda: (real(300, 91), torch.rand(300, 4), whole(20, high=91), torch.rand(20, 4))
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- norms
@@ -113,7 +115,11 @@ def norms() -> None:
           lambda: (real(4, 14, 14, 128), real(128), real(128)))  # fmt: skip
     block("weight standardization", lambda w: (w - w.mean((1, 2, 3), keepdim=True)) / (w.std((1, 2, 3), keepdim=True) + 1e-5),
           lambda: (real(128, 64, 3, 3),))  # fmt: skip
-    forward("variance of channels last", lambda x: torch.var_mean(x, (0, 2, 3))[0], lambda: (image(64).to(memory_format=torch.channels_last),))
+    forward(
+        "variance of channels last",
+        lambda x: torch.var_mean(x, (0, 2, 3))[0],
+        lambda: (image(64).to(memory_format=torch.channels_last),),
+    )
     forward("var_mean over odd dims", lambda x: torch.cat(torch.var_mean(x, (0, 2))), lambda: (real(13, 37, 11, 29),))
 
 
@@ -172,7 +178,11 @@ def attentions() -> None:
     block("masked softmax", lambda x, m: torch.softmax(torch.where(m, x, float("-1e9")), -1) * m, lambda: (real(8, 8, 64, 64), bits(8, 1, 1, 64)))  # fmt: skip
     block("windows and back", windowed, lambda: (real(4, 28, 28, 48),))
     block("patchify normalized", patchify, lambda: (real(4, 3, 64, 64),))
-    block("rotary of complex", rotary_complex, lambda: (real(4, 64, 8, 64), torch.polar(torch.ones(64, 1, 32), real(64, 1, 32).view(64, 1, 32))))
+    block(
+        "rotary of complex",
+        rotary_complex,
+        lambda: (real(4, 64, 8, 64), torch.polar(torch.ones(64, 1, 32), real(64, 1, 32).view(64, 1, 32))),
+    )
     block("repeat kv", lambda k, q: (q * k[:, :, None].expand(-1, -1, 4, -1, -1).reshape(q.shape)).sum(-1),
           lambda: (real(2, 2, 64, 64), real(2, 8, 64, 64)))  # fmt: skip
 
@@ -210,8 +220,16 @@ def routing() -> None:
     block("balance loss", balance, lambda: (real(4096, 16),))
     forward("positions in expert", positions_in_expert, lambda: (whole(4096, high=8),))
     forward("nucleus", nucleus, lambda: (real(64, 1000),))
-    forward("topk mask", lambda x: x.masked_fill(x < x.topk(10, -1).values[..., -1:], float("-inf")).softmax(-1), lambda: (real(256, 500),))
-    forward("repetition penalty", lambda x, i: x.scatter(1, i, torch.where((g := x.gather(1, i)) < 0, g * 1.2, g / 1.2)), lambda: (real(32, 5000), whole(32, 64, high=5000)))
+    forward(
+        "topk mask",
+        lambda x: x.masked_fill(x < x.topk(10, -1).values[..., -1:], float("-inf")).softmax(-1),
+        lambda: (real(256, 500),),
+    )
+    forward(
+        "repetition penalty",
+        lambda x, i: x.scatter(1, i, torch.where((g := x.gather(1, i)) < 0, g * 1.2, g / 1.2)),
+        lambda: (real(32, 5000), whole(32, 64, high=5000)),
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- optimizers
@@ -290,7 +308,7 @@ def coordinates(x):
 
 
 def warp(x, flow):
-    b, _, h, w = x.shape
+    _b, _, h, w = x.shape
     gy, gx = torch.meshgrid(torch.arange(h), torch.arange(w), indexing="ij")
     grid = torch.stack((gx, gy), -1)[None] + flow.permute(0, 2, 3, 1)
     grid = 2 * grid / torch.tensor([w - 1, h - 1]) - 1
@@ -315,13 +333,25 @@ def ssim(x, y):
 
 def images() -> None:
     image = lambda c=32, s=28: real(4, c, s, s)  # noqa: E731
-    block("depthwise conv gelu", lambda x, w, b: F.gelu(F.conv2d(x, w, b, padding=3, groups=32)), lambda: (image(), real(32, 1, 7, 7) / 7, real(32)))
-    block("squeeze excite conv", lambda x, a, b: x * F.hardsigmoid(F.conv2d(F.relu(F.conv2d(x.mean((2, 3), keepdim=True), a)), b)), lambda: (image(), real(8, 32, 1, 1), real(32, 8, 1, 1)))
+    block(
+        "depthwise conv gelu",
+        lambda x, w, b: F.gelu(F.conv2d(x, w, b, padding=3, groups=32)),
+        lambda: (image(), real(32, 1, 7, 7) / 7, real(32)),
+    )
+    block(
+        "squeeze excite conv",
+        lambda x, a, b: x * F.hardsigmoid(F.conv2d(F.relu(F.conv2d(x.mean((2, 3), keepdim=True), a)), b)),
+        lambda: (image(), real(8, 32, 1, 1), real(32, 8, 1, 1)),
+    )
     block("bilinear by hand", bilinear_by_hand, lambda: (real(16, 32, 32), real(1000), real(1000)))
     block("soft argmax", coordinates, lambda: (image(),))
     block("warp by flow", warp, lambda: (image(8, 32), real(4, 2, 32, 32)))
     block("SSIM", ssim, lambda: (torch.rand(4, 3, 64, 64), torch.rand(4, 3, 64, 64)))
-    block("total variation", lambda x: (x[..., 1:] - x[..., :-1]).abs().sum() + (x[..., 1:, :] - x[..., :-1, :]).pow(2).sum(), lambda: (image(),))
+    block(
+        "total variation",
+        lambda x: (x[..., 1:] - x[..., :-1]).abs().sum() + (x[..., 1:, :] - x[..., :-1, :]).pow(2).sum(),
+        lambda: (image(),),
+    )
     forward("augment", augment, lambda: (torch.randint(0, 256, (8, 3, 64, 64), dtype=torch.uint8),))
     block("hard swish pool", lambda x: F.adaptive_avg_pool2d(F.hardswish(x), 1).flatten(1), lambda: (image(64),))
     block("pad constant relu", lambda x: F.pad(x.relu(), (1, 2, 3, 1)), lambda: (image(),))
@@ -351,9 +381,23 @@ def signals() -> None:
     block("scan by steps", ssm_scan, lambda: (real(16, 16, 256), real(256)))
     block("cumprod", lambda x: torch.cumprod(torch.sigmoid(x) + 0.5, -1) * x, lambda: (real(256, 128),))
     block("autocorrelation", lambda x: (x[:, :-8] * x[:, 8:]).mean(-1), lambda: (real(256, 1024),))
-    forward("complex magnitude", lambda a, b: torch.complex(a, b).abs() * torch.exp(1j * b).real, lambda: (real(256, 256), real(256, 256)))
-    forward("sinusoids", lambda t: torch.cat(((a := t[:, None].float() * torch.exp(torch.arange(64) * (-math.log(10000) / 64))).sin(), a.cos()), -1), lambda: (whole(1024, high=1000),))
-    block("fourier features", lambda x, b: torch.cat((torch.sin(6.28 * x @ b), torch.cos(6.28 * x @ b)), -1), lambda: (real(2048, 3), real(3, 64)))
+    forward(
+        "complex magnitude",
+        lambda a, b: torch.complex(a, b).abs() * torch.exp(1j * b).real,
+        lambda: (real(256, 256), real(256, 256)),
+    )
+    forward(
+        "sinusoids",
+        lambda t: torch.cat(
+            ((a := t[:, None].float() * torch.exp(torch.arange(64) * (-math.log(10000) / 64))).sin(), a.cos()), -1
+        ),
+        lambda: (whole(1024, high=1000),),
+    )
+    block(
+        "fourier features",
+        lambda x, b: torch.cat((torch.sin(6.28 * x @ b), torch.cos(6.28 * x @ b)), -1),
+        lambda: (real(2048, 3), real(3, 64)),
+    )
 
 
 # ------------------------------------------------------------------------------------------------- whole numbers, casts
@@ -388,8 +432,14 @@ def packed_masks(m):
 
 
 def numbers() -> None:
-    forward("dequantized product", dequantized, lambda: (whole(256, 256, high=255).to(torch.uint8), torch.rand(256, 1), torch.rand(256, 1), real(64, 256)))
-    forward("fake quantize", lambda *x: torch.cat([y.float() for y in fake_quantized(*x)], -1), lambda: (real(1024, 256),))
+    forward(
+        "dequantized product",
+        dequantized,
+        lambda: (whole(256, 256, high=255).to(torch.uint8), torch.rand(256, 1), torch.rand(256, 1), real(64, 256)),
+    )
+    forward(
+        "fake quantize", lambda *x: torch.cat([y.float() for y in fake_quantized(*x)], -1), lambda: (real(1024, 256),)
+    )
     forward("popcount", popcount, lambda: (whole(1 << 16, high=1 << 31),))
     forward("hashes", hashes, lambda: (whole(1 << 16, high=1 << 20),))
     forward("packed masks", packed_masks, lambda: (bits(256, 1024),))
@@ -397,9 +447,23 @@ def numbers() -> None:
     forward("bf16 norm", lambda x, g: (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)).to(torch.bfloat16) * g,
             lambda: (real(1024, 256).bfloat16(), real(256).bfloat16()))  # fmt: skip
     forward("fp16 swiglu", lambda a, b: F.silu(a) * b, lambda: (real(512, 512).half(), real(512, 512).half()))
-    forward("masks of lengths", lambda n, x: x.masked_fill(torch.arange(x.shape[1]) >= n[:, None], 0).sum(-1) / n, lambda: (whole(512, high=200) + 1, real(512, 200)))
-    forward("confusion", lambda p, y: torch.zeros(20, 20, dtype=torch.int64).index_put((y, p.argmax(-1)), torch.ones((), dtype=torch.int64), accumulate=True), lambda: (real(4096, 20), whole(4096, high=20)))
-    forward("IoU of classes", lambda p, y: ((p[:, None] == (c := torch.arange(20))[:, None]) & (y[:, None] == c[:, None])).sum((0, 2)), lambda: (whole(8, 4096, high=20), whole(8, 4096, high=20)))
+    forward(
+        "masks of lengths",
+        lambda n, x: x.masked_fill(torch.arange(x.shape[1]) >= n[:, None], 0).sum(-1) / n,
+        lambda: (whole(512, high=200) + 1, real(512, 200)),
+    )
+    forward(
+        "confusion",
+        lambda p, y: torch.zeros(20, 20, dtype=torch.int64).index_put(
+            (y, p.argmax(-1)), torch.ones((), dtype=torch.int64), accumulate=True
+        ),
+        lambda: (real(4096, 20), whole(4096, high=20)),
+    )
+    forward(
+        "IoU of classes",
+        lambda p, y: ((p[:, None] == (c := torch.arange(20))[:, None]) & (y[:, None] == c[:, None])).sum((0, 2)),
+        lambda: (whole(8, 4096, high=20), whole(8, 4096, high=20)),
+    )
 
 
 # --------------------------------------------------------------------------------------------------- pairs and reduction
@@ -413,22 +477,66 @@ def reductions() -> None:
     block("cdist", lambda x, y: torch.cdist(x, y), lambda: (real(256, 16), real(200, 16)))
     forward("nearest", lambda x, y: (x[:, None] - y).square().sum(-1).argmin(-1), lambda: (real(512, 8), real(128, 8)))
     forward("knn", knn, lambda: (real(256, 3), real(512, 3)))
-    block("rbf kernel", lambda x, y: torch.exp(-0.5 * (x[:, None] - y).square().sum(-1)), lambda: (real(128, 8), real(128, 8)))
-    block("outer sum", lambda a, b, c: torch.tanh(a[:, None] + b[None] + c).sum(-1), lambda: (real(64, 64), real(64, 64), real(64)))
-    block("bilinear pool", lambda x, y: F.normalize(torch.einsum("nci,ndi->ncd", x, y).flatten(1).sign() * 0.1 + torch.einsum("nci,ndi->ncd", x, y).flatten(1), dim=-1), lambda: (real(8, 32, 49), real(8, 32, 49)))
-    forward("middle sums", lambda x: x.view(x.shape[0], 3, 5, -1).sum(2) + x.view(x.shape[0], 3, 5, -1).amax(2), lambda: (real(64, 15, 77),))
+    block(
+        "rbf kernel",
+        lambda x, y: torch.exp(-0.5 * (x[:, None] - y).square().sum(-1)),
+        lambda: (real(128, 8), real(128, 8)),
+    )
+    block(
+        "outer sum",
+        lambda a, b, c: torch.tanh(a[:, None] + b[None] + c).sum(-1),
+        lambda: (real(64, 64), real(64, 64), real(64)),
+    )
+    block(
+        "bilinear pool",
+        lambda x, y: F.normalize(
+            torch.einsum("nci,ndi->ncd", x, y).flatten(1).sign() * 0.1 + torch.einsum("nci,ndi->ncd", x, y).flatten(1),
+            dim=-1,
+        ),
+        lambda: (real(8, 32, 49), real(8, 32, 49)),
+    )
+    forward(
+        "middle sums",
+        lambda x: x.view(x.shape[0], 3, 5, -1).sum(2) + x.view(x.shape[0], 3, 5, -1).amax(2),
+        lambda: (real(64, 15, 77),),
+    )
     forward("transposed sums", lambda x: (x.transpose(0, 2) * 2).sum(-1), lambda: (real(33, 65, 127),))
     forward("argmin of middle", lambda x: x.argmin(1), lambda: (real(32, 50, 40),))
-    forward("gather of axes", lambda x, i, j: x[:, i[:, None], j[None, :]].transpose(1, 2) * 2, lambda: (real(16, 64, 64), whole(40, high=64), whole(48, high=64)))
-    forward("tril triu", lambda x: torch.tril(x) + torch.triu(x, 1).transpose(-1, -2) * 0.5, lambda: (real(8, 130, 130),))
+    forward(
+        "gather of axes",
+        lambda x, i, j: x[:, i[:, None], j[None, :]].transpose(1, 2) * 2,
+        lambda: (real(16, 64, 64), whole(40, high=64), whole(48, high=64)),
+    )
+    forward(
+        "tril triu", lambda x: torch.tril(x) + torch.triu(x, 1).transpose(-1, -2) * 0.5, lambda: (real(8, 130, 130),)
+    )
     forward("roll and flip", lambda x: x.roll((1, 2), (1, 2)) + x.flip(1) - x.roll(-1, 0), lambda: (real(16, 64, 64),))
-    forward("segment softmax", lambda x, i: (e := (x - torch.full((100,), -1e30).scatter_reduce(0, i, x, "amax")[i]).exp()) / torch.zeros(100).index_add(0, i, e)[i], lambda: (torch.randn(5000), whole(5000, high=100)))
+    forward(
+        "segment softmax",
+        lambda x, i: (
+            (e := (x - torch.full((100,), -1e30).scatter_reduce(0, i, x, "amax")[i]).exp())
+            / torch.zeros(100).index_add(0, i, e)[i]
+        ),
+        lambda: (torch.randn(5000), whole(5000, high=100)),
+    )
     forward("sorted diff", lambda x: (s := x.sort(-1).values)[:, 1:] - s[:, :-1], lambda: (real(256, 200),))
     forward("quantile by sort", lambda x: x.sort(-1).values[:, ::20].mean(0), lambda: (real(256, 200),))
-    block("einsum heads", lambda x, w: torch.einsum("bnhd,hde->bnhe", x, w).tanh(), lambda: (real(4, 64, 8, 32), real(8, 32, 32)))
-    block("trilinear", lambda a, b, c: (a[:, :, None] * b[:, None, :] * c).sum((1, 2)), lambda: (real(64, 48), real(64, 48), real(48, 48)))
+    block(
+        "einsum heads",
+        lambda x, w: torch.einsum("bnhd,hde->bnhe", x, w).tanh(),
+        lambda: (real(4, 64, 8, 32), real(8, 32, 32)),
+    )
+    block(
+        "trilinear",
+        lambda a, b, c: (a[:, :, None] * b[:, None, :] * c).sum((1, 2)),
+        lambda: (real(64, 48), real(64, 48), real(48, 48)),
+    )
     block("log matmul", lambda a, b: torch.logsumexp(a[:, :, None] + b[None], 1), lambda: (real(64, 64), real(64, 64)))
-    block("embedding mean", lambda w, i: (w[i] * (i > 0)[..., None]).sum(1) / (i > 0).sum(1, keepdim=True).clamp(min=1), lambda: (real(2000, 64), whole(128, 20, high=2000)))
+    block(
+        "embedding mean",
+        lambda w, i: (w[i] * (i > 0)[..., None]).sum(1) / (i > 0).sum(1, keepdim=True).clamp(min=1),
+        lambda: (real(2000, 64), whole(128, 20, high=2000)),
+    )
 
 
 losses()

@@ -17,8 +17,8 @@ import time
 import warnings
 from pathlib import Path
 
-import torch
 import block_rows_fused  # noqa: F401  (adds its rows)
+import torch
 from block_rows import BLOCKS, Block
 
 import cresset

@@ -312,6 +312,7 @@ class Scheduler {
     for (size_t i = 0; i < count(); ++i) {
       if (!out_.live[i] || scalar(i).op == Op::Const) continue;
       has_doubles |= out_.is_vector[i] != 0 && byte_size(scalar(i).dtype) == 8;
+      has_doubles |= scalar(i).op == Op::Reduce && byte_size(scalar(i).dtype) == 8;  // the places of the greatest
       cost += is_heavy(scalar(i).op) ? 8 : 1;
     }
     const bool reduces = out_.analysis.stages > 0;

@@ -143,8 +143,8 @@ Index reshape_index(ShapeEnv& env, const Sizes& old_sizes, const Sizes& new_size
 
 namespace {
 
-// Of a dimension that is asked for in blocks (h // k of them, beside k): that they are whole ones. The number of elements
-// says so too, but only of all dimensions together: loops, and sizes that are divided later, ask about each.
+// Of a dimension that is asked for in blocks (h // k of them, beside k): that they are whole ones. The number of
+// elements says so too, but only of all dimensions together: loops, and sizes that are divided later, ask about each.
 void require_whole_blocks(ShapeContext& shapes, ExprId numel, const Sizes& requested) {
   ExprPool& pool = shapes.pool();
   if (shapes.env().hint_or(numel, 0) == 0) return;
