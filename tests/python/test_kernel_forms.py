@@ -99,3 +99,46 @@ def test_blocks_of_a_dimension_are_whole():
         assert cresset.stats()["graphs"] == 1
         for shape in ((2, 7, 6), (0, 7, 6), (2, 8, 5), (2, 0, 6)):
             assert_same_call(function, compiled, torch.randn(shape))
+
+
+def bits_equal(got: torch.Tensor, expected: torch.Tensor) -> None:
+    """Bit by bit, but for which NaN it is."""
+    nan = expected.isnan()
+    assert torch.equal(got.isnan(), nan)
+    assert torch.equal(got.view(torch.int16)[~nan], expected.view(torch.int16)[~nan])
+
+
+@torch.no_grad()
+def test_bf16_is_rounded_as_eager_rounds():
+    """Whatever the bits: subnormal numbers, ties, what becomes infinite, NaN; and rounded in the middle of a kernel."""
+    compiled = cresset.compile(lambda x: (x.bfloat16(), x.bfloat16().float().floor().bfloat16()))
+    bits = torch.randint(-(2**31), 2**31, (100_003,), dtype=torch.int64).to(torch.int32)
+    small = torch.randint(0, 2**23, (1000,), dtype=torch.int64).to(torch.int32)
+    ties = torch.arange(0x3F80_0000, 0x3F90_0000, 0x8000, dtype=torch.int64).to(torch.int32)
+    specials = torch.tensor([INF, -INF, NAN, 0.0, -0.0, 3.4e38, -3.4e38, 1e-45]).view(torch.int32)
+    for each in (bits, small, ties, specials, torch.cat((ties, small))):
+        x = each.view(torch.float32)
+        for got, expected in zip(compiled(x), (x.bfloat16(), x.bfloat16().float().floor().bfloat16()), strict=True):
+            bits_equal(got, expected)
+
+
+MOVES = {
+    "pad": lambda x: torch.nn.functional.pad(x, (1, 2, 3, 0)),
+    "pad by another number": lambda x: torch.nn.functional.pad(x, (1, 0), value=-1e9),
+    "flip": lambda x: x.flip(-1),
+    "where": lambda x: torch.where(x > 0, x, -x),
+    "relu": lambda x: x.relu().t().contiguous(),
+    "clamp": lambda x: x.clamp(-0.3, 0.7),
+    "greatest": lambda x: torch.maximum(x.amax(-1, keepdim=True), -x.abs()),
+    "cat": lambda x: torch.cat((x, x[:, :3]), -1),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+@torch.no_grad()
+def test_bf16_that_is_moved(name):
+    function = MOVES[name]
+    compiled = cresset.compile(function)
+    for shape in ((3, 5), (7, 64), (33, 81)):
+        x = torch.randint(-(2**15), 2**15, shape, dtype=torch.int64).to(torch.int16).view(torch.bfloat16)
+        bits_equal(compiled(x), function(x))

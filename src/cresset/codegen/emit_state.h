@@ -24,6 +24,7 @@ struct EmitState {
   SymbolResolver resolver = nullptr;
   int vector_bits = 128;
   bool has_fma = false;
+  bool has_bf16 = false;    // f32 to bf16 by vectors of 16
   bool has_scalef = false;  // AVX-512's x * 2^n, for vectors of 16
 
   std::vector<llvm::Value*> values;              // by scalar: the value in the innermost scope that computed it

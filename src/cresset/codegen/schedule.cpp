@@ -18,6 +18,7 @@ using loop::Scalar;
 
 constexpr int64_t kPointwiseBlock = 4096;    // elements in a work item of a pointwise kernel
 constexpr double kGatherLoss = 2;            // of bytes that are gathered, to those read whole
+constexpr int kLeastGathered = 4;            // bytes: narrower elements are gathered no faster
 constexpr int64_t kMostStrided = 4;          // elements between lanes that are read or written as whole vectors
 constexpr int64_t kLongReduction = 1 << 18;  // inner points from which float sums are put away twice
 
@@ -68,7 +69,7 @@ class Scheduler {
       if (apart >= 1 && apart <= kMostStrided)
         votes += weight * static_cast<double>(byte_size(dtype)) / static_cast<double>(apart);
       else if (has_rows)
-        votes -= kGatherLoss * static_cast<double>(byte_size(dtype));
+        votes -= kGatherLoss * std::max(kLeastGathered, static_cast<int>(byte_size(dtype)));
     };
     for (size_t i = 0; i < count(); ++i) {
       if (scalar(i).op != Op::Load) continue;
