@@ -197,10 +197,11 @@ bool PickedRows::walk(int64_t begin, int64_t end, const Body& body) const {
   if (begin >= end) return true;
   const Dim& dim = dims_.back();
   const bool single = choices_.size() == 1, all = choices_[0].own_end == INT64_MAX, unit = is_unit(0);
+  Moving only{.count = 1};
   int64_t from = begin % dim.size, left = end - begin;
   for (Line line = line_of(begin); left > 0; go_on(line), from = 0) {
     const int64_t to = std::min(dim.size, from + left);
-    const Moving only{.self = line.self, .choices = {0}, .count = 1};
+    only.self = line.self;
     const bool inside = !single ? walk_several(line, from, to, body)
                         : !all  ? walk_places<false, false>(line, only, from, to, body)
                         : unit  ? walk_places<true, true>(line, only, from, to, body)
