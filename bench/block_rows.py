@@ -1,6 +1,7 @@
 """The blocks that `bench/blocks.py` trains: functions of parameters and data as models write them.
 
-A row is a name, a function that gives one tensor, and a recipe for its inputs. Floating-point inputs want gradients.
+A row is a name, a function, and a recipe for its inputs. Where it is trained, it gives one tensor, and floating-point
+inputs want gradients.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ class Block(NamedTuple):
     name: str
     function: Callable
     inputs: Callable[[], tuple]
+    trained: bool = True
 
 
 BLOCKS: list[Block] = []

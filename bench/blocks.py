@@ -17,6 +17,7 @@ import time
 import warnings
 from pathlib import Path
 
+import block_rows_fused  # noqa: F401  (adds its rows)
 import torch
 from block_rows import BLOCKS, Block
 
@@ -29,13 +30,14 @@ def step(function, inputs, tangent):
     """Result and gradients of one pass; `tangent` None: the forward pass alone."""
     out = function(*inputs)
     if tangent is None:
-        return [out]
-    return [out, *torch.autograd.grad(out, [x for x in inputs if x.requires_grad], tangent)]
+        return [out] if isinstance(out, torch.Tensor) else list(out)
+    gradients = torch.autograd.grad(out, [x for x in inputs if x.requires_grad], tangent, allow_unused=True)
+    return [out, *(g for g in gradients if g is not None)]
 
 
 def prepared(block: Block) -> tuple:
     torch.manual_seed(0)
-    return tuple(x.requires_grad_() if x.is_floating_point() else x for x in block.inputs())
+    return tuple(x.requires_grad_() if block.trained and x.is_floating_point() else x for x in block.inputs())
 
 
 def quartiles(calls: dict, seconds: float) -> dict[str, float]:
@@ -66,8 +68,7 @@ def difference(got: list, expected: list) -> float:
 
 def measure(block: Block, options) -> dict:
     inputs = prepared(block)
-    out = block.function(*inputs)
-    tangent = None if options.forward else torch.randn_like(out)
+    tangent = None if options.forward or not block.trained else torch.randn_like(block.function(*inputs))
     functions = {"eager": block.function, "cresset": cresset.compile(block.function)}
     if options.torch:
         torch._dynamo.reset()

@@ -68,11 +68,21 @@ class PickedRows {
   Line line_of(int64_t row) const;
   void go_on(Line& line) const;
   void step(Line& line, size_t dim, int64_t times) const;
+  // The choices that differ along a line; the others, which stand still there, are made once for all of it.
+  struct Moving {
+    int64_t self = 0;  // where the line begins, with those others
+    std::array<size_t, kMostIndices> choices{};
+    size_t count = 0;
+  };
+  std::optional<Moving> moving_along(const Line& line) const;  // nullopt: an index is out of range
+  bool is_unit(size_t choice) const;
   // Bodies by value: what they write may lie anywhere but in a copy that nobody else knows.
   template <class Body>
-  bool walk_line(const Line& line, int64_t begin, int64_t end, Body body) const;
+  bool walk_several(const Line& line, int64_t begin, int64_t end, Body body) const;
+  template <class Body>
+  bool walk_line(const Line& line, const Moving& moving, int64_t begin, int64_t end, Body body) const;
   template <bool kUnit, bool kAll, class Body>
-  bool walk_places(const Line& line, int64_t begin, int64_t end, Body body) const;
+  bool walk_places(const Line& line, const Moving& moving, int64_t begin, int64_t end, Body body) const;
 
   std::vector<Dim> dims_;  // outermost first
   std::vector<Choice> choices_;
@@ -97,18 +107,50 @@ inline void PickedRows::go_on(Line& line) const {
   }
 }
 
+inline std::optional<PickedRows::Moving> PickedRows::moving_along(const Line& line) const {
+  Moving out{.self = line.self};
+  for (size_t k = 0; k < choices_.size(); ++k) {
+    if (dims_.back().indices[k] != 0) {
+      out.choices[out.count++] = k;
+      continue;
+    }
+    int64_t place = line.places[k][0];
+    if (place < 0 && wraps_) place += choices_[k].extent;
+    if (place < 0 || place >= choices_[k].extent) return std::nullopt;
+    out.self += place * choices_[k].step;
+  }
+  return out;
+}
+
+// Whether nothing but this choice moves in self, by single elements, and all else is dense.
+inline bool PickedRows::is_unit(size_t choice) const {
+  const Dim& dim = dims_.back();
+  return dim.indices[choice] == 1 && choices_[choice].step == 1 && dim.self == 0 && dim.other == 1;
+}
+
 template <class Body>
-bool PickedRows::walk_line(const Line& line, int64_t begin, int64_t end, Body body) const {
+bool PickedRows::walk_several(const Line& line, int64_t begin, int64_t end, Body body) const {
+  const std::optional<Moving> moving = moving_along(line);
+  if (!moving) return false;
+  if (moving->count != 1) return walk_line(line, *moving, begin, end, body);
+  return is_unit(moving->choices[0]) ? walk_places<true, true>(line, *moving, begin, end, body)
+                                     : walk_places<false, true>(line, *moving, begin, end, body);
+}
+
+template <class Body>
+bool PickedRows::walk_line(const Line& line, const Moving& moving, int64_t begin, int64_t end, Body body) const {
   struct Local {  // the body writes to memory: what members hold would be read again for each row
     const int64_t* places;
     int64_t stride, extent, step;
   };
   const Dim& dim = dims_.back();
-  const size_t indices = choices_.size();
+  const size_t indices = moving.count;
   std::array<Local, kMostIndices> local;
-  for (size_t k = 0; k < indices; ++k)
-    local[k] = {line.places[k], dim.indices[k], choices_[k].extent, choices_[k].step};
-  const int64_t self = line.self, other = line.other, self_step = dim.self, other_step = dim.other;
+  for (size_t m = 0; m < indices; ++m) {
+    const size_t k = moving.choices[m];
+    local[m] = {line.places[k], dim.indices[k], choices_[k].extent, choices_[k].step};
+  }
+  const int64_t self = moving.self, other = line.other, self_step = dim.self, other_step = dim.other;
   const bool wraps = wraps_;
   for (int64_t i = begin; i < end; ++i) {
     int64_t at = self + i * self_step;
@@ -123,16 +165,17 @@ bool PickedRows::walk_line(const Line& line, int64_t begin, int64_t end, Body bo
   return true;
 }
 
-// Of one index. kUnit: nothing but that moves in self, by single elements, and all else is dense, so that the loop has
-// no products. kAll: all places are this part's.
+// Of one index that moves. kUnit: is_unit, so that the loop has no products. kAll: all places are this part's.
 template <bool kUnit, bool kAll, class Body>
-bool PickedRows::walk_places(const Line& line, int64_t begin, int64_t end, Body body) const {
+bool PickedRows::walk_places(const Line& line, const Moving& moving, int64_t begin, int64_t end, Body body) const {
   const Dim& dim = dims_.back();
-  const int64_t* const places = line.places[0];
-  const int64_t stride = kUnit ? 1 : dim.indices[0], step = kUnit ? 1 : choices_[0].step;
+  const size_t k = moving.choices[0];
+  const Choice& choice = choices_[k];
+  const int64_t* const places = line.places[k];
+  const int64_t stride = kUnit ? 1 : dim.indices[k], step = kUnit ? 1 : choice.step;
   const int64_t self_step = kUnit ? 0 : dim.self, other_step = kUnit ? 1 : dim.other;
-  const int64_t self = line.self, other = line.other, extent = choices_[0].extent, from_end = wraps_ ? extent : 0;
-  const int64_t own_begin = kAll ? 0 : choices_[0].own_begin, own_end = kAll ? 0 : choices_[0].own_end;
+  const int64_t self = moving.self, other = line.other, extent = choice.extent, from_end = wraps_ ? extent : 0;
+  const int64_t own_begin = kAll ? 0 : choice.own_begin, own_end = kAll ? 0 : choice.own_end;
   const auto outside = [extent](int64_t place) {
     return static_cast<uint64_t>(place) >= static_cast<uint64_t>(extent);
   };
@@ -153,15 +196,16 @@ template <class Body>
 bool PickedRows::walk(int64_t begin, int64_t end, const Body& body) const {
   if (begin >= end) return true;
   const Dim& dim = dims_.back();
-  const bool unit = dim.indices[0] == 1 && choices_[0].step == 1 && dim.self == 0 && dim.other == 1;
-  const bool single = choices_.size() == 1, all = choices_[0].own_end == INT64_MAX;
+  const bool single = choices_.size() == 1, all = choices_[0].own_end == INT64_MAX, unit = is_unit(0);
+  Moving only{.count = 1};
   int64_t from = begin % dim.size, left = end - begin;
   for (Line line = line_of(begin); left > 0; go_on(line), from = 0) {
     const int64_t to = std::min(dim.size, from + left);
-    const bool inside = !single ? walk_line(line, from, to, body)
-                        : !all  ? walk_places<false, false>(line, from, to, body)
-                        : unit  ? walk_places<true, true>(line, from, to, body)
-                                : walk_places<false, true>(line, from, to, body);
+    only.self = line.self;
+    const bool inside = !single ? walk_several(line, from, to, body)
+                        : !all  ? walk_places<false, false>(line, only, from, to, body)
+                        : unit  ? walk_places<true, true>(line, only, from, to, body)
+                                : walk_places<false, true>(line, only, from, to, body);
     if (!inside) return false;
     left -= to - from;
   }

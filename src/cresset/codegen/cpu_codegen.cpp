@@ -141,7 +141,8 @@ void CpuCodegen::Impl::make_object(Job& job, ObjectCompiler& compiler) const {
   llvm::LLVMContext context;
   llvm::Module module("kernel", context);
   compiler.prepare(module);
-  emit_kernel(*job.kernel, job.schedule, {options.resolver, target.vector_bits, target.has_fma, target.has_scalef},
+  emit_kernel(*job.kernel, job.schedule,
+              {options.resolver, target.vector_bits, target.has_fma, target.has_bf16, target.has_scalef},
               function_name(job), module);
   job.object = compiler.compile(module);
 }

@@ -23,11 +23,20 @@ constexpr double kErf[] = {0.1283791657266722,   -0.3761262582396059,   0.112835
 // -log(erfc(x)) on 0.92 <= x <= 3.95: 0.03 of erf.
 constexpr double kLogErfc[] = {0.0001956711767394858, 1.1276756459111528,    0.6371822121344524,    0.1039316298766645,
                                -0.022226937353630138, 0.0030432219629341535, -0.0001959377365111938};
+// (sin(sqrt t) / sqrt t - 1) / t on t <= (pi / 4)^2: 0.06 of sin.
+constexpr double kSin[] = {-0.16666654602276771, 0.0083321602919058799, -0.000195152181161819};
+// (cos(sqrt t) - 1 + t / 2) / t^2 on t <= (pi / 4)^2: 0.002 of cos.
+constexpr double kCos[] = {0.041666645670160623, -0.0013887315616747172, 2.4433082713982745e-5};
 constexpr double kTanhSmall = 0.625, kTanhFlat = 10;  // tanh is x-like below, 1 above
 constexpr double kErfSmall = 0.96, kErfFlat = 3.95;
 
 constexpr double kRounder = 12582912.0;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
 constexpr double kLog2E = 1.4426950408889634;
+// pi / 2 as floats, cut off and not rounded: all are positive, so that -0 stays. A number of quarter turns has at most
+// 17 bits: what is taken off first leaves no rest, and what the last one lacks is far below the least distance of any
+// such float from a multiple.
+constexpr double kQuarter[] = {0x1.921fb4p+0, 0x1.4442dp-24, 0x1.846988p-48};
+constexpr double kMostOfWave = 1e5, kQuarters = 0.6366197723675814;
 constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e-6;
 
 }  // namespace
@@ -136,6 +145,48 @@ Value* ApproxEmitter::erf(Value* x) {
   Value* large = s_.ir.CreateFSub(number(x, 1), decay);
   Value* out = s_.ir.CreateSelect(s_.ir.CreateFCmpOLT(magnitude, number(x, kErfSmall)), small, large);
   return s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, out, x);
+}
+
+Value* ApproxEmitter::beyond_wave(Value* x) {
+  Value* magnitude = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, x);
+  Value* beyond = s_.ir.CreateNot(s_.ir.CreateFCmpOLE(magnitude, number(x, kMostOfWave)));
+  return s_.mask != nullptr ? s_.ir.CreateAnd(beyond, s_.mask) : beyond;
+}
+
+ApproxEmitter::Angle ApproxEmitter::quarter_turns(Value* x) {
+  llvm::Type* bits = x->getType()->getWithNewType(s_.ir.getInt32Ty());
+  Value* shifted = fma(x, number(x, kQuarters), number(x, kRounder));
+  Value* turns = s_.ir.CreateFSub(shifted, number(x, kRounder));
+  Value* rest = x;
+  for (const double part : kQuarter) rest = fma(turns, number(x, -part), rest);
+  return {rest, s_.ir.CreateBitCast(shifted, bits)};  // kRounder's own bits count whole turns
+}
+
+// |rest| + |rest|^3 P(rest^2), its sign that of rest, for zeros too; or 1 - rest^2 / 2 + rest^4 Q(rest^2). Then the
+// sign of the half turn.
+Value* ApproxEmitter::wave(Value* rest, Value* quarters) {
+  Value* square = s_.ir.CreateFMul(rest, rest);
+  Value* magnitude = s_.ir.CreateUnaryIntrinsic(Intrinsic::fabs, rest);
+  Value* sine = fma(s_.ir.CreateFMul(horner(square, kSin), square), magnitude, magnitude);
+  sine = s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, sine, rest);
+  Value* cosine = fma(fma(horner(square, kCos), square, number(rest, -0.5)), square, number(rest, 1));
+  Value* odd = s_.ir.CreateICmpNE(s_.ir.CreateAnd(quarters, s_.constant_int_like(quarters, 1)),
+                                  s_.constant_int_like(quarters, 0));
+  Value* out = s_.ir.CreateSelect(odd, cosine, sine);
+  Value* half =
+      s_.ir.CreateShl(s_.ir.CreateAnd(quarters, s_.constant_int_like(quarters, 2)), s_.constant_int_like(quarters, 30));
+  Value* turned = s_.ir.CreateXor(s_.ir.CreateBitCast(out, half->getType()), half);
+  return s_.ir.CreateBitCast(turned, out->getType());
+}
+
+Value* ApproxEmitter::sin(Value* x) {
+  const Angle angle = quarter_turns(x);
+  return wave(angle.rest, angle.quarters);
+}
+
+Value* ApproxEmitter::cos(Value* x) {
+  const Angle angle = quarter_turns(x);
+  return wave(angle.rest, s_.ir.CreateAdd(angle.quarters, s_.constant_int_like(angle.quarters, 1)));
 }
 
 }  // namespace cresset::codegen

@@ -27,6 +27,7 @@ KernelEmitter::KernelEmitter(const loop::Kernel& kernel, const Schedule& schedul
   s_.vector_bits = options.vector_bits;
   s_.has_fma = options.has_fma;
   s_.has_scalef = options.has_scalef;
+  s_.has_bf16 = options.has_bf16;
 }
 
 namespace {

@@ -12,6 +12,7 @@ struct EmitOptions {
   SymbolResolver resolver = nullptr;
   int vector_bits = 128;
   bool has_fma = false;     // fused multiply-add in hardware
+  bool has_bf16 = false;    // AVX-512
   bool has_scalef = false;  // AVX-512
 };
 

@@ -48,7 +48,16 @@ Value* MathEmitter::emit(Op op, std::vector<Value*> operands) {
     if (op == Op::Expm1) return approx.expm1(operands[0]);
     if (op == Op::Tanh) return approx.tanh(operands[0]);
     if (op == Op::Erf) return approx.erf(operands[0]);
+    if ((op == Op::Sin || op == Op::Cos) && EmitState::is_vector(operands[0])) {
+      Value* beyond = approx.beyond_wave(operands[0]);
+      Value* near = op == Op::Sin ? approx.sin(operands[0]) : approx.cos(operands[0]);
+      return s_.unless_any(beyond, near, [&] { return call(op, operands); });
+    }
   }
+  return call(op, operands);
+}
+
+Value* MathEmitter::call(Op op, const std::vector<Value*>& operands) {
   if (!EmitState::is_vector(operands[0])) return call_scalar(op, operands);
   const int lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(operands[0]->getType())->getNumElements());
   const bool is_double = operands[0]->getType()->getScalarType()->isDoubleTy();

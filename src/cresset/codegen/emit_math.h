@@ -1,4 +1,4 @@
-// Transcendental functions: calls into the vector-math library by width, or into libm one lane at a time.
+// Transcendental functions: inline code, calls into the vector-math library by width, or into libm one lane at a time.
 #pragma once
 
 #include "codegen/emit_state.h"
@@ -12,6 +12,7 @@ class MathEmitter {
   llvm::Value* emit(loop::Op op, std::vector<llvm::Value*> operands);
 
  private:
+  llvm::Value* call(loop::Op op, const std::vector<llvm::Value*>& operands);
   llvm::Value* call_scalar(loop::Op op, const std::vector<llvm::Value*>& operands);
   llvm::Value* call_by_lane(loop::Op op, const std::vector<llvm::Value*>& operands);
   llvm::Value* call_by_vector(const char* name, int width, const std::vector<llvm::Value*>& operands);

@@ -1,12 +1,76 @@
 #include "codegen/emit_memory.h"
 
 #include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <bit>
+#include <numeric>
 
 namespace cresset::codegen {
 
 using llvm::Value;
 
+namespace {
+
+// Whether an f32 has nothing below bf16's bits: what only moves values has not.
+bool is_exactly_bf16(const loop::Kernel& kernel, ScalarId id, int depth = 0) {
+  constexpr int kDeepest = 8;
+  const loop::Scalar& s = kernel[id];
+  const auto is = [&](ScalarId operand) { return depth < kDeepest && is_exactly_bf16(kernel, operand, depth + 1); };
+  switch (s.op) {
+    case loop::Op::Load:
+      return kernel.buffers[s.buffer.index].dtype == DType::BF16;
+    case loop::Op::RoundTo:
+      return s.round == DType::BF16;
+    case loop::Op::Const:
+      return (std::bit_cast<uint32_t>(static_cast<float>(s.number)) & 0xffffu) == 0;
+    case loop::Op::Select:
+      return is(s.b) && is(s.c);
+    case loop::Op::Neg:
+    case loop::Op::Abs:
+      return is(s.a);
+    case loop::Op::Maximum:
+    case loop::Op::Minimum:
+      return is(s.a) && is(s.b);
+    case loop::Op::Reduce:
+      return (s.combine == loop::Combine::Max || s.combine == loop::Combine::Min) && is(s.a);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Value* MemoryEmitter::high_half(Value* v) {
+  Value* bits = s_.ir.CreateBitCast(v, v->getType()->getWithNewType(s_.ir.getInt32Ty()));
+  return s_.ir.CreateTrunc(s_.ir.CreateLShr(bits, s_.constant_int_like(bits, 16)),
+                           v->getType()->getWithNewType(s_.ir.getInt16Ty()));
+}
+
+// The machine's conversion takes subnormal numbers for zeros.
+Value* MemoryEmitter::bf16_by_machine(Value* v) {
+  constexpr unsigned kWidth = 16;
+  constexpr int kSubnormal = 0x20;
+  std::vector<Value*> narrow, subnormal;
+  for (unsigned start = 0; start < EmitState::lanes_of(v); start += kWidth) {
+    std::vector<int> lanes(kWidth);
+    std::iota(lanes.begin(), lanes.end(), static_cast<int>(start));
+    Value* part = EmitState::lanes_of(v) == kWidth ? v : s_.ir.CreateShuffleVector(v, lanes);
+    Value* converted = s_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {part});
+    narrow.push_back(s_.ir.CreateBitCast(converted, s_.widened(s_.ir.getInt16Ty(), kWidth)));
+    subnormal.push_back(
+        s_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_fpclass_ps_512, {}, {part, s_.ir.getInt32(kSubnormal)}));
+  }
+  return s_.unless_any(llvm::concatenateVectors(s_.ir, subnormal), llvm::concatenateVectors(s_.ir, narrow),
+                       [&] { return bf16_by_hand(v); });
+}
+
 Value* MemoryEmitter::bf16_bits(Value* v) {
+  const unsigned lanes = EmitState::lanes_of(v);
+  return s_.has_bf16 && lanes % 16 == 0 ? bf16_by_machine(v) : bf16_by_hand(v);
+}
+
+Value* MemoryEmitter::bf16_by_hand(Value* v) {
   llvm::Type* wide = v->getType()->getWithNewType(s_.ir.getInt32Ty());
   Value* bits = s_.ir.CreateBitCast(v, wide);
   auto number = [&](int64_t n) { return s_.constant_int_like(bits, n); };
@@ -14,7 +78,7 @@ Value* MemoryEmitter::bf16_bits(Value* v) {
   Value* rounded = s_.ir.CreateAdd(bits, s_.ir.CreateAdd(odd, number(0x7fff)));
   Value* nan = s_.ir.CreateOr(bits, number(0x400000));
   Value* kept = s_.ir.CreateSelect(s_.ir.CreateFCmpUNO(v, v), nan, rounded);
-  return s_.ir.CreateLShr(kept, number(16));
+  return high_half(s_.ir.CreateBitCast(kept, v->getType()));
 }
 
 Value* MemoryEmitter::from_memory(DType dtype, Value* v) {
@@ -30,15 +94,11 @@ Value* MemoryEmitter::to_memory(DType dtype, Value* v) {
   llvm::Type* type = v->getType()->getWithNewType(s_.memory_type(dtype));
   if (dtype == DType::Bool) return s_.ir.CreateZExt(v, type);
   if (dtype == DType::F16) return s_.ir.CreateFPTrunc(v, type);
-  if (dtype == DType::BF16) return s_.ir.CreateTrunc(bf16_bits(v), type);
+  if (dtype == DType::BF16) return bf16_bits(v);
   return v;
 }
 
-Value* MemoryEmitter::round_to(DType narrow, Value* v) {
-  if (narrow == DType::F16) return from_memory(narrow, to_memory(narrow, v));
-  Value* bits = bf16_bits(v);
-  return s_.ir.CreateBitCast(s_.ir.CreateShl(bits, s_.constant_int_like(bits, 16)), v->getType());
-}
+Value* MemoryEmitter::round_to(DType narrow, Value* v) { return from_memory(narrow, to_memory(narrow, v)); }
 
 Value* MemoryEmitter::lane_mask(Value* extra) {
   if (extra == nullptr) return s_.mask;
@@ -181,7 +241,9 @@ void MemoryEmitter::store(const loop::Store& store, const IndexForm& form) {
   const llvm::Align align(static_cast<uint64_t>(byte_size(dtype)));
   Value* offset = nullptr;
   IndexEmitter::Access access = index_.access(form, offset);
-  Value* value = to_memory(dtype, s_.value(store.value));
+  Value* value = s_.value(store.value);
+  const bool moves = dtype == DType::BF16 && is_exactly_bf16(s_.kernel, store.value);
+  value = moves ? high_half(value) : to_memory(dtype, value);
   if (access == IndexEmitter::Access::Uniform && EmitState::is_vector(value)) {
     offset = s_.splat(offset);
     access = IndexEmitter::Access::Scattered;

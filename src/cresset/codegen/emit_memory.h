@@ -17,7 +17,10 @@ class MemoryEmitter {
   llvm::Value* round_to(DType narrow, llvm::Value* v);  // f32 -> f32 with the precision of f16/bf16
 
  private:
-  llvm::Value* bf16_bits(llvm::Value* f32);
+  llvm::Value* bf16_bits(llvm::Value* f32);  // rounded, as i16
+  llvm::Value* bf16_by_machine(llvm::Value* f32);
+  llvm::Value* bf16_by_hand(llvm::Value* f32);
+  llvm::Value* high_half(llvm::Value* f32);    // cut off
   llvm::Value* lane_mask(llvm::Value* extra);  // mask of the body and a load's own; nullptr: all lanes
   llvm::Value* spread_mask(llvm::Value* mask, int step, int part);
   llvm::Value* strided_load(llvm::Type* type, llvm::Value* pointer, int step, llvm::Align align, llvm::Value* mask);

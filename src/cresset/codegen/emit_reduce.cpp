@@ -70,15 +70,16 @@ Accumulator ReduceEmitter::start(ScalarId id, int lanes) {
 }
 
 // Whether b wins over a: greater, or NaN against a number, or equal (both NaN) at a smaller index.
-Value* ReduceEmitter::beats(const Scalar& reduce, Pair a, Pair b) {
+Value* ReduceEmitter::beats(const Scalar& reduce, Pair a, Pair b, Ties ties_go) {
   const DType dtype = operand_dtype(reduce);
   const bool greatest = wants_greatest(reduce.combine);
-  Value *wins, *ties;
+  Value *wins, *ties = nullptr;
   if (is_float(dtype)) {
     Value* a_nan = s_.ir.CreateFCmpUNO(a.value, a.value);
     Value* b_nan = s_.ir.CreateFCmpUNO(b.value, b.value);
     wins = greatest ? s_.ir.CreateFCmpOGT(b.value, a.value) : s_.ir.CreateFCmpOLT(b.value, a.value);
     wins = s_.ir.CreateOr(wins, s_.ir.CreateAnd(b_nan, s_.ir.CreateNot(a_nan)));
+    if (ties_go == Ties::ComeLater) return wins;
     ties = s_.ir.CreateOr(s_.ir.CreateFCmpOEQ(a.value, b.value), s_.ir.CreateAnd(a_nan, b_nan));
   } else {
     const bool u = is_unsigned(dtype);
@@ -86,12 +87,13 @@ Value* ReduceEmitter::beats(const Scalar& reduce, Pair a, Pair b) {
       wins = u ? s_.ir.CreateICmpUGT(b.value, a.value) : s_.ir.CreateICmpSGT(b.value, a.value);
     else
       wins = u ? s_.ir.CreateICmpULT(b.value, a.value) : s_.ir.CreateICmpSLT(b.value, a.value);
+    if (ties_go == Ties::ComeLater) return wins;
     ties = s_.ir.CreateICmpEQ(a.value, b.value);
   }
   return s_.ir.CreateOr(wins, s_.ir.CreateAnd(ties, s_.ir.CreateICmpSLT(b.index, a.index)));
 }
 
-ReduceEmitter::Pair ReduceEmitter::combine(const Scalar& reduce, Pair a, Pair b) {
+ReduceEmitter::Pair ReduceEmitter::combine(const Scalar& reduce, Pair a, Pair b, Ties ties) {
   const DType dtype = operand_dtype(reduce);
   switch (reduce.combine) {
     case Combine::Sum:
@@ -107,7 +109,7 @@ ReduceEmitter::Pair ReduceEmitter::combine(const Scalar& reduce, Pair a, Pair b)
       return {scalars_.extreme(wants_greatest(reduce.combine), dtype, a.value, b.value), nullptr};
     case Combine::ArgMax:
     case Combine::ArgMin: {
-      Value* b_wins = beats(reduce, a, b);
+      Value* b_wins = beats(reduce, a, b, ties);
       return {s_.ir.CreateSelect(b_wins, b.value, a.value), s_.ir.CreateSelect(b_wins, b.index, a.index)};
     }
   }
@@ -124,8 +126,11 @@ void ReduceEmitter::fold(const Accumulator& acc, Value* position) {
     old.index = s_.ir.CreateLoad(acc.index->getAllocatedType(), acc.index);
     next.index = s_.splat(position);
   }
+  // Of one loop a lane's positions grow. What is not above the identity needs no index: then nothing is, and the first
+  // of all is the answer.
+  const bool in_order = s_.schedule.loops.size() == s_.schedule.first_inner() + 1;
   // Outside lanes: the identity where that is exact and cheap, else the old value.
-  Pair folded = combine(reduce, old, next);
+  Pair folded = combine(reduce, old, next, in_order ? Ties::ComeLater : Ties::GoToTheFirst);
   if (s_.mask != nullptr) {
     folded.value = s_.ir.CreateSelect(s_.mask, folded.value, old.value);
     if (arg) folded.index = s_.ir.CreateSelect(s_.mask, folded.index, old.index);
@@ -163,6 +168,32 @@ ReduceEmitter::Pair ReduceEmitter::halve(const Scalar& reduce, Pair v) {
   return combine(reduce, {half(v.value, 0), half(v.index, 0)}, {half(v.value, lanes / 2), half(v.index, lanes / 2)});
 }
 
+// Of all lanes, at once: the best value, NaN before all others, and the least index that has it.
+ReduceEmitter::Pair ReduceEmitter::first_of_the_best(const Scalar& reduce, Pair v) {
+  const DType dtype = operand_dtype(reduce);
+  const bool greatest = wants_greatest(reduce.combine);
+  Value *best, *among;
+  if (is_float(dtype)) {
+    Value* nan = s_.ir.CreateFCmpUNO(v.value, v.value);
+    Value* any_nan = s_.ir.CreateOrReduce(nan);
+    llvm::FastMathFlags flags;
+    flags.setNoNaNs();  // with one among them this is not looked at
+    flags.setNoSignedZeros();
+    llvm::IRBuilder<>::FastMathFlagGuard guard(s_.ir);
+    s_.ir.setFastMathFlags(flags);
+    best = greatest ? s_.ir.CreateFPMaxReduce(v.value) : s_.ir.CreateFPMinReduce(v.value);
+    s_.ir.clearFastMathFlags();
+    among = s_.ir.CreateSelect(any_nan, nan, s_.ir.CreateFCmpOEQ(v.value, s_.splat_like(v.value, best)));
+    best = s_.ir.CreateSelect(any_nan, llvm::ConstantFP::getNaN(best->getType()), best);
+  } else {
+    const bool is_signed = !is_unsigned(dtype);
+    best = greatest ? s_.ir.CreateIntMaxReduce(v.value, is_signed) : s_.ir.CreateIntMinReduce(v.value, is_signed);
+    among = s_.ir.CreateICmpEQ(v.value, s_.splat_like(v.value, best));
+  }
+  Value* index = s_.ir.CreateSelect(among, v.index, s_.constant_int_like(v.index, kNoIndex));
+  return {best, s_.ir.CreateIntMinReduce(index, /*IsSigned=*/true)};
+}
+
 Value* ReduceEmitter::result(const Scalar& reduce, Pair v) {
   if (!is_arg(reduce.combine)) return v.value;
   Value* none = s_.ir.CreateICmpEQ(v.index, s_.constant_int_like(v.index, kNoIndex));
@@ -177,6 +208,7 @@ Value* ReduceEmitter::across_lanes(const std::vector<Accumulator>& parts) {
     for (; lanes > parts[i].lanes; lanes /= 2) all = halve(reduce, all);
     all = combine(reduce, all, read(parts[i]));
   }
+  if (is_arg(reduce.combine) && lanes > 1) return result(reduce, first_of_the_best(reduce, all));
   for (; lanes > 1; lanes /= 2) all = halve(reduce, all);
   return result(reduce, all);
 }

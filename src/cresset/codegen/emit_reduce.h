@@ -38,10 +38,12 @@ class ReduceEmitter {
     llvm::Value* value;
     llvm::Value* index;
   };
+  enum class Ties { GoToTheFirst, ComeLater };  // ComeLater: b's indices are known to be the greater ones
   Pair read(const Accumulator& accumulator);
-  Pair combine(const loop::Scalar& reduce, Pair a, Pair b);
+  Pair combine(const loop::Scalar& reduce, Pair a, Pair b, Ties ties = Ties::GoToTheFirst);
   Pair halve(const loop::Scalar& reduce, Pair v);
-  llvm::Value* beats(const loop::Scalar& reduce, Pair a, Pair b);
+  llvm::Value* beats(const loop::Scalar& reduce, Pair a, Pair b, Ties ties);
+  Pair first_of_the_best(const loop::Scalar& reduce, Pair v);
   llvm::Value* result(const loop::Scalar& reduce, Pair v);
   llvm::Constant* identity(const loop::Scalar& reduce, llvm::Type* type);
   DType operand_dtype(const loop::Scalar& reduce) const { return s_.scalar(reduce.a).dtype; }

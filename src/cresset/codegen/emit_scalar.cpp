@@ -1,7 +1,5 @@
 #include "codegen/emit_scalar.h"
 
-#include <llvm/IR/MDBuilder.h>
-
 #include <limits>
 
 namespace cresset::codegen {
@@ -189,26 +187,7 @@ Value* ScalarEmitter::fmod(Value* a, Value* b) {
   rest = s_.ir.CreateSelect(s_.ir.CreateFCmpOLT(rest, zero), s_.ir.CreateFAdd(rest, divisor), rest);
   rest = s_.ir.CreateSelect(s_.ir.CreateFCmpOEQ(quotient, zero), whole, rest);  // the divisor may be infinite
   rest = s_.ir.CreateBinaryIntrinsic(Intrinsic::copysign, rest, a);
-  return unless_any(beyond, rest, [&] { return s_.ir.CreateFRem(a, b); });
-}
-
-// `value`, or, when `condition` holds in a lane, what `otherwise` makes in a block of its own.
-Value* ScalarEmitter::unless_any(Value* condition, Value* value, const std::function<Value*()>& otherwise) {
-  llvm::BasicBlock* before = s_.ir.GetInsertBlock();
-  llvm::Function* function = before->getParent();
-  llvm::BasicBlock* rare = llvm::BasicBlock::Create(s_.ir.getContext(), "rare", function);
-  llvm::BasicBlock* after = llvm::BasicBlock::Create(s_.ir.getContext(), "after", function);
-  llvm::MDNode* unlikely = llvm::MDBuilder(s_.ir.getContext()).createBranchWeights(1, 1000);
-  s_.ir.CreateCondBr(s_.ir.CreateOrReduce(condition), rare, after, unlikely);
-  s_.ir.SetInsertPoint(rare);
-  Value* exact = otherwise();
-  llvm::BasicBlock* rare_end = s_.ir.GetInsertBlock();
-  s_.ir.CreateBr(after);
-  s_.ir.SetInsertPoint(after);
-  llvm::PHINode* out = s_.ir.CreatePHI(value->getType(), 2);
-  out->addIncoming(value, before);
-  out->addIncoming(exact, rare_end);
-  return out;
+  return s_.unless_any(beyond, rest, [&] { return s_.ir.CreateFRem(a, b); });
 }
 
 Value* ScalarEmitter::remainder(Value* a, Value* b) {

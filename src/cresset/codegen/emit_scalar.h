@@ -1,8 +1,6 @@
 // One scalar operator as code, over plain values or over lanes.
 #pragma once
 
-#include <functional>
-
 #include "codegen/emit_math.h"
 #include "codegen/emit_memory.h"
 
@@ -35,7 +33,6 @@ class ScalarEmitter {
   llvm::Value* sign(DType dtype, llvm::Value* a);
   llvm::Value* fmod(llvm::Value* a, llvm::Value* b);
   llvm::Value* remainder(llvm::Value* a, llvm::Value* b);
-  llvm::Value* unless_any(llvm::Value* condition, llvm::Value* value, const std::function<llvm::Value*()>& otherwise);
 
   EmitState& s_;
   IndexEmitter& index_;

@@ -1,5 +1,7 @@
 #include "codegen/emit_state.h"
 
+#include <llvm/IR/MDBuilder.h>
+
 namespace cresset::codegen {
 
 llvm::Type* EmitState::register_type(DType dtype) {
@@ -46,6 +48,25 @@ llvm::Value* EmitState::constant_like(llvm::Value* v, double number) {
 }
 llvm::Value* EmitState::constant_int_like(llvm::Value* v, int64_t number) {
   return llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(number), /*isSigned=*/true);
+}
+
+llvm::Value* EmitState::unless_any(llvm::Value* condition, llvm::Value* value,
+                                   const std::function<llvm::Value*()>& otherwise) {
+  llvm::BasicBlock* before = ir.GetInsertBlock();
+  llvm::Function* function = before->getParent();
+  llvm::BasicBlock* rare = llvm::BasicBlock::Create(ir.getContext(), "rare", function);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(ir.getContext(), "after", function);
+  llvm::MDNode* unlikely = llvm::MDBuilder(ir.getContext()).createBranchWeights(1, 1000);
+  ir.CreateCondBr(ir.CreateOrReduce(condition), rare, after, unlikely);
+  ir.SetInsertPoint(rare);
+  llvm::Value* exact = otherwise();
+  llvm::BasicBlock* rare_end = ir.GetInsertBlock();
+  ir.CreateBr(after);
+  ir.SetInsertPoint(after);
+  llvm::PHINode* out = ir.CreatePHI(value->getType(), 2);
+  out->addIncoming(value, before);
+  out->addIncoming(exact, rare_end);
+  return out;
 }
 
 }  // namespace cresset::codegen

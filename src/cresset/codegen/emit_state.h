@@ -4,6 +4,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct EmitState {
   SymbolResolver resolver = nullptr;
   int vector_bits = 128;
   bool has_fma = false;
+  bool has_bf16 = false;    // f32 to bf16 by vectors of 16
   bool has_scalef = false;  // AVX-512's x * 2^n, for vectors of 16
 
   std::vector<llvm::Value*> values;              // by scalar: the value in the innermost scope that computed it
@@ -46,10 +48,19 @@ struct EmitState {
   llvm::Value* splat(llvm::Value* v) {  // vectors pass through
     return is_vector(v) || lanes == 1 ? v : ir.CreateVectorSplat(static_cast<unsigned>(lanes), v);
   }
+  static unsigned lanes_of(const llvm::Value* v) {
+    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+    return type == nullptr ? 1 : type->getNumElements();
+  }
+  llvm::Value* splat_like(llvm::Value* like, llvm::Value* v) {
+    return is_vector(like) ? ir.CreateVectorSplat(lanes_of(like), v) : v;
+  }
   llvm::Value* iota();  // <0, 1, ..., lanes - 1> of i64
   // A constant of v's type (splat for vectors).
   llvm::Value* constant_like(llvm::Value* v, double number);
   llvm::Value* constant_int_like(llvm::Value* v, int64_t number);
+  // `value`, or, when `condition` holds in a lane, what `otherwise` makes in a block of its own.
+  llvm::Value* unless_any(llvm::Value* condition, llvm::Value* value, const std::function<llvm::Value*()>& otherwise);
 };
 
 inline bool is_unsigned(DType dtype) { return dtype == DType::U8 || dtype == DType::Bool; }

@@ -18,6 +18,7 @@ using loop::Scalar;
 
 constexpr int64_t kPointwiseBlock = 4096;    // elements in a work item of a pointwise kernel
 constexpr double kGatherLoss = 2;            // of bytes that are gathered, to those read whole
+constexpr int kLeastGathered = 4;            // bytes: narrower elements are gathered no faster
 constexpr int64_t kMostStrided = 4;          // elements between lanes that are read or written as whole vectors
 constexpr int64_t kLongReduction = 1 << 18;  // inner points from which float sums are put away twice
 
@@ -68,7 +69,7 @@ class Scheduler {
       if (apart >= 1 && apart <= kMostStrided)
         votes += weight * static_cast<double>(byte_size(dtype)) / static_cast<double>(apart);
       else if (has_rows)
-        votes -= kGatherLoss * static_cast<double>(byte_size(dtype));
+        votes -= kGatherLoss * std::max(kLeastGathered, static_cast<int>(byte_size(dtype)));
     };
     for (size_t i = 0; i < count(); ++i) {
       if (scalar(i).op != Op::Load) continue;
@@ -278,11 +279,22 @@ class Scheduler {
     return false;
   }
 
-  // Values that are expensive to compute and needed in more than one pass go through scratch. Spilling one may make
-  // the recomputation of another unnecessary, so they are taken one at a time, latest in dependence order first.
+  // Whether lanes read elements far from each other, one by one, in rows that caches hold.
+  bool is_gathered(size_t i) {
+    constexpr int64_t kMostKept = 1 << 16;
+    if (scalar(i).op != Op::Load) return false;
+    const int64_t rows = out_.vector_is_inner() ? 1 : out_.width;
+    if (env_.typical_or(product_of(/*inner=*/true, /*with_vector=*/true), kMostKept) * rows >= kMostKept) return false;
+    const ExprId step = out_.scalar_index[i].coefficient;
+    return !step.valid() || !pool_.is_const(step) || std::abs(pool_.const_value(step)) > kMostStrided;
+  }
+
+  // Values that are expensive to compute, or to read, and needed in more than one pass go through scratch. Spilling one
+  // may make the recomputation of another unnecessary, so they are taken one at a time, latest in dependence order
+  // first.
   void plan_passes() {
     for (size_t i = count(); i-- > 0;) {
-      if (!out_.live[i] || !out_.is_vector[i] || !is_heavy(scalar(i).op)) continue;
+      if (!out_.live[i] || !out_.is_vector[i] || !(is_heavy(scalar(i).op) || is_gathered(i))) continue;
       std::vector<uint16_t> passes;
       for (uint16_t p = 0; p <= out_.analysis.stages; ++p)
         if (needed_in(p)[i]) passes.push_back(p);
@@ -301,6 +313,7 @@ class Scheduler {
     for (size_t i = 0; i < count(); ++i) {
       if (!out_.live[i] || scalar(i).op == Op::Const) continue;
       has_doubles |= out_.is_vector[i] != 0 && byte_size(scalar(i).dtype) == 8;
+      has_doubles |= scalar(i).op == Op::Reduce && byte_size(scalar(i).dtype) == 8;  // the places of the greatest
       cost += is_heavy(scalar(i).op) ? 8 : 1;
     }
     const bool reduces = out_.analysis.stages > 0;

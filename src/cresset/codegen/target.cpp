@@ -68,6 +68,7 @@ Target host_target(int vector_bits) {
   out.has_fma = features.lookup("fma") || llvm::Triple(out.triple).isAArch64();
   out.vector_bits = vector_bits == 0 ? limit : std::min(vector_bits, limit);
   out.has_scalef = limit == 512 && out.vector_bits == 512;
+  out.has_bf16 = out.has_scalef && features.lookup("avx512bf16");
   if (limit == 512 && out.vector_bits < 512) out.features += ",-avx512f";
   return out;
 }

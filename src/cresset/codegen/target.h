@@ -14,6 +14,7 @@ struct Target {
   std::string triple, cpu, features;
   int vector_bits = 128;
   bool has_fma = false;     // fused multiply-add in hardware
+  bool has_bf16 = false;    // f32 to bf16 on the vectors in use
   bool has_scalef = false;  // AVX-512's x * 2^n on the vectors in use
 };
 

@@ -18,8 +18,12 @@ std::vector<float> sampled_floats() {
       0.0f,      -0.0f,     INFINITY,   -INFINITY,   NAN,        std::numeric_limits<float>::denorm_min(),
       88.72283f, 88.72284f, -87.33655f, -103.97208f, -103.9721f, -104.1f,
       0.625f,    0.96f,     3.95f,      10.0f};
+  out.resize(64, 0.0f);
+  for (int i = 0; i < 64; ++i) out.push_back(i % 2 == 0 ? -0.0f : 0.0f);  // vectors of their own
   for (uint64_t bits = 0; bits < (1ull << 32); bits += 9973)
     out.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  for (int i = 0; i < 200000; ++i)  // about multiples of a quarter turn
+    out.push_back(std::nextafterf(static_cast<float>(i % 70000) * 1.5707963267948966f, i < 100000 ? 0.0f : 1e9f));
   for (int i = 0; i < 100000; ++i) out.push_back(static_cast<float>(i) * 0.002f - 100.0f);  // where nothing is flat
   return out;
 }
@@ -64,6 +68,8 @@ void expect_within(Op op, double (*reference)(double), double limit) {
 TEST(CodegenApprox, Exp) { expect_within(Op::Exp, std::exp, 1.05); }
 TEST(CodegenApprox, Expm1) { expect_within(Op::Expm1, std::expm1, 1.6); }
 TEST(CodegenApprox, Tanh) { expect_within(Op::Tanh, std::tanh, 1.6); }
+TEST(CodegenApprox, Sin) { expect_within(Op::Sin, std::sin, 1.6); }
+TEST(CodegenApprox, Cos) { expect_within(Op::Cos, std::cos, 1.6); }
 TEST(CodegenApprox, Erf) { expect_within(Op::Erf, std::erf, 1.6); }
 
 }  // namespace

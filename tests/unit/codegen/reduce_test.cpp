@@ -75,6 +75,23 @@ TEST(CodegenReduceMany, ArgMaxTiesGoToTheFirst) {
   }
 }
 
+// What rows gather is kept for their next passes; what lies side by side is read again.
+TEST(CodegenReduceMany, GatheredRowsAreKept) {
+  for (const bool gathered : {false, true}) {
+    KernelBuilder k;
+    const int64_t rows = 5, three = 3, n = 24;
+    const ExprId i = k.outer(k.size(rows)), j = k.inner(k.size(n)), c = k.size(three);
+    const ExprId turned = k.pool.add(k.pool.mul(k.pool.mod(j, c), k.size(100)), k.pool.floor_div(j, c));
+    const ExprId row = k.pool.mul(i, k.pool.constant(n));
+    const ScalarId x = k.load(k.input(DType::F32, 1000), k.pool.add(row, gathered ? turned : j));
+    const ScalarId rest = k.b.binary(Op::Sub, x, k.b.reduce(Combine::Sum, x));
+    k.store(k.output(DType::F32, rows * n), k.pool.add(row, j), rest);
+    EXPECT_EQ(make_schedule(k.kernel, 512).spilled.size(), gathered ? 1u : 0u);
+    fill(k, 3, /*specials=*/false);
+    expect_same(k, Tolerance{.ulps = 400, .absolute = 1e-4});
+  }
+}
+
 // Inner dims that cannot be merged, in an order that is not that of memory.
 TEST(CodegenReduceMany, SeveralInnerDims) {
   for (Combine combine : {Combine::Sum, Combine::Max, Combine::ArgMax}) {

@@ -40,6 +40,18 @@ TEST_F(ViewTest, InfersMinusOne) {
   EXPECT_EQ(refusal("aten::view", {x, list({n(-1), n(-1)})}), FallbackReason::InvalidArguments);
 }
 
+TEST_F(ViewTest, BlocksOfADimensionAreWhole) {
+  sym::ExprPool& pool = graph_.pool();
+  const ExprId b = size("b", 2), h = size("h", 16), w = size("w", 6);
+  const ExprId eighths = pool.floor_div(h, n(8)), halves = pool.floor_div(w, n(2));
+  call("aten::view", {input({b, h, w}), list({b, eighths, n(8), halves, n(2)})});
+  EXPECT_EQ(guards(), 2u);
+  EXPECT_TRUE(env_->known_equal(pool.mul(eighths, n(8)), h));
+  EXPECT_TRUE(env_->known_equal(pool.mul(halves, n(2)), w));
+  EXPECT_EQ(refusal("aten::view", {input({b, w}), list({b, pool.floor_div(w, n(4)), n(4)})}),
+            FallbackReason::InvalidArguments);
+}
+
 TEST_F(ViewTest, RefusesStridesThatDoNotMerge) {
   const ExprId b = size("b", 2), s = size("s", 3);
   const ValueId x = input({b, s, n(4), n(6)});
