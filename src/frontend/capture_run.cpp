@@ -746,6 +746,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   constexpr size_t kMostAfterExceptions = 4;
   if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= kMostAfterExceptions)
     return nullptr;
+  if (is_other_code_each_time(last.point->successors, PyDict_GetItemString(kwargs, "value"))) return nullptr;
   expect_result(last.point->varying, kwargs);
   std::unordered_set<PyObject*> constants;
   collect_constants(last.frames, constants);

@@ -14,6 +14,7 @@
 #include "bridge/sym_node.h"
 #include "frontend/anatomy.h"
 #include "frontend/arg_spec.h"
+#include "frontend/bound_methods.h"
 #include "frontend/made_classes.h"
 #include "frontend/py_objects.h"
 #include "frontend/state_facts.h"
@@ -71,8 +72,8 @@ static std::vector<PyObject*> held_by_function(PyObject* object) {
     parts = {PyFunction_GET_CLOSURE(object), PyFunction_GET_DEFAULTS(object), PyFunction_GET_KW_DEFAULTS(object)};
   else if (PyCell_Check(object))
     parts = {PyCell_GET(object)};
-  else if (PyCFunction_Check(object) && has_own_self(object))
-    parts = {PyCFunction_GET_SELF(object)};
+  else if (is_bound_method(object))
+    parts = {anatomy_of_bound(object).parts[0].get()};
   else if (Py_IS_TYPE(object, &PyStaticMethod_Type) || Py_IS_TYPE(object, &PyClassMethod_Type) ||
            Py_IS_TYPE(object, &PyProperty_Type) || PyMethod_Check(object))
     Py_TYPE(object)->tp_traverse(object, take, &parts);
@@ -293,6 +294,9 @@ Recipe RecipeBuilder::build_made(PyObject* object, const std::string& path) {
     recipe.shared_slot = static_cast<int32_t>(shared_slots++);
     made_.emplace(object, recipe.shared_slot);
   };
+  // Its class, when the call made that, too: later calls share it, if they may.
+  if (existed != nullptr && is_heap_type(Py_TYPE(object)) && !existed((PyObject*)Py_TYPE(object)))
+    build((PyObject*)Py_TYPE(object), path);
   RegisteredNode node;
   if (PyTuple_Check(object)) {
     if (PyObject* const dict = instance_dict(object); dict != nullptr && PyDict_GET_SIZE(dict) != 0)

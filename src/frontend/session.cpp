@@ -180,10 +180,16 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     argument_paths_.emplace(object, PyRef::borrow(path));
     mark_whole(object);
   }
+  // What an iterator tells of its state is made for who asks: nobody else holds it.
+  const bool is_told = std::exchange(is_told_, false) && PyTuple_CheckExact(object);
+  if (is_iterator && makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
+  const bool holds = !is_iterator && !is_told;
   const auto child = [&](size_t i, PyObject* key, PyObject* value) {
-    inside_ += !is_iterator;
+    inside_ += holds;
+    is_told_ = !holds && PyTuple_CheckExact(value);
     add_argument(spec.children[i], value, extended(path, key).get());
-    inside_ -= !is_iterator;
+    is_told_ = false;
+    inside_ -= holds;
   };
   if (spec.kind == ArgSpec::Kind::Dict) {
     PyObject *key, *value;

@@ -14,10 +14,16 @@ import types
 import torch
 import torch.nn.functional as F
 
-from .. import _C, _autograd, _control_flow, _equivalents, _forms, _wrappers  # noqa: F401  (in use from then on)
+from .. import _C, _autograd, _control_flow, _equivalents, _forms, _loops, _wrappers  # noqa: F401  (in use from then on)
 from . import floats, functions, integers, outside, ranges
 from .outside import place_of_warning, warn_again  # noqa: F401  (which the front end asks for here, as the next two)
-from .ranges import RangeIterator, _iterator_over_items, _iterator_over_keys, _iterator_over_values  # noqa: F401
+from .ranges import (  # noqa: F401
+    RangeIterator,
+    _iterator_over_items,
+    _iterator_over_keys,
+    _iterator_over_values,
+    _reduced_quietly,
+)
 from .tensors import get_item, is_contiguous, product, set_item, stride  # noqa: F401
 
 _lock = threading.Lock()
