@@ -13,6 +13,7 @@
 #include "frontend/foreign.h"
 #include "frontend/outsiders.h"
 #include "frontend/py_objects.h"
+#include "frontend/slots.h"
 #include "frontend/state_guard.h"
 #include "frontend/texts.h"
 #include "frontend/value_objects.h"
@@ -80,6 +81,16 @@ bool same_value(PyObject* expected, PyObject* got) {
   const int equal = PyObject_RichCompareBool(expected, got, Py_EQ);
   if (equal < 0) PyErr_Clear();
   return equal == 1;
+}
+
+// A tensor of a Python class that nothing but its class tells from others: without attributes of its own, and without
+// __torch_dispatch__.
+bool is_bare_subclass(PyObject* object) {
+  if (!is_tensor(object) || is_plain_tensor(object) || !is_heap_type(Py_TYPE(object)) || is_wrapper(object))
+    return false;
+  PyObject* const attributes = instance_dict(object);
+  return (attributes == nullptr || PyDict_GET_SIZE(attributes) == 0) && slots_of(Py_TYPE(object)).empty() &&
+         !tensor_of(object).key_set().has(c10::DispatchKey::Python);
 }
 
 bool miss(const ArgSpec& spec, std::string* why, std::string text) {
@@ -161,17 +172,16 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     fixed_depth_ = around;
   };
   const auto is_new = [&] { return containers_.emplace(object, containers_.size()).second; };
-  const auto same = [&] {
-    spec.kind = ArgSpec::Kind::Same;
-    spec.position = containers_.at(object);
-  };
+  const auto same = [&] { spec.kind = ArgSpec::Kind::Same, spec.position = containers_.at(object); };
   const bool in_frames = same_at_every_call != nullptr;
   if (is_handed_on(*this, any_object_, object, spec.path) || (PyList_CheckExact(object) && is_grown(spec.path))) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::Opaque;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-  } else if (is_plain_tensor(object)) {
+  } else if (is_plain_tensor(object) ||
+             (any_object_ && is_bare_subclass(object) && !(in_frames && same_at_every_call(object)))) {
     spec.kind = ArgSpec::Kind::Tensor;
+    if (!is_plain_tensor(object)) spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
   } else if (in_frames && !is_value(object) && (is_enum_member(object) || same_at_every_call(object))) {
     spec.kind = ArgSpec::Kind::Identity;
     spec.object = PyRef::borrow(object);
@@ -348,7 +358,8 @@ bool match_anatomy(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, st
 }
 
 bool match_tensor(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
-  if (!is_plain_tensor(object)) return miss(spec, why, "expected a tensor, got " + type_name(object));
+  if (spec.type ? (PyObject*)Py_TYPE(object) != spec.type.get() || !is_bare_subclass(object) : !is_plain_tensor(object))
+    return miss(spec, why, "expected a tensor, got " + type_name(object));
   leaves.tensors.push_back(tensor_of(object));
   return true;
 }

@@ -458,14 +458,22 @@ PyRef make_text(const Recipe& recipe, Ingredients& with) {
   return checked(perform(operation).release());
 }
 
-// Of the class by torch's own means: no constructor of the user's runs.
+// By torch's own means: no constructor of the user's runs. What came of operators keeps its way to their gradients.
+PyRef of_class(PyObject* type, const PyRef& tensor) {
+  static PyObject *const make_subclass =
+                             PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "_make_subclass"),
+                         *const as_subclass =
+                             PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "as_subclass");
+  const at::Tensor& plain = tensor_of(tensor.get());
+  if (plain.requires_grad() && plain.grad_fn())
+    return checked(PyObject_CallFunctionObjArgs(as_subclass, tensor.get(), type, nullptr));
+  PyObject* const wants_gradient = plain.requires_grad() ? Py_True : Py_False;
+  return checked(PyObject_CallFunctionObjArgs(make_subclass, type, tensor.get(), wants_gradient, nullptr));
+}
+
 PyRef make_tensor_object(const Recipe& recipe, Ingredients& with) {
   PyRef made = with.tensors[recipe.position];
-  if ((PyObject*)Py_TYPE(made.get()) != recipe.type.get()) {
-    static PyObject* const make_subclass =
-        PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "_make_subclass");
-    made = checked(PyObject_CallFunctionObjArgs(make_subclass, recipe.type.get(), made.get(), nullptr));
-  }
+  if ((PyObject*)Py_TYPE(made.get()) != recipe.type.get()) made = of_class(recipe.type.get(), made);
   with.shared[static_cast<size_t>(recipe.shared_slot)] = made;
   for (size_t i = 0; i < recipe.children.size(); ++i) {
     PyObject* const name = PyTuple_GET_ITEM(recipe.object.get(), i);

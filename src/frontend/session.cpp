@@ -12,6 +12,7 @@
 #include "frontend/grown.h"
 #include "frontend/py_objects.h"
 #include "frontend/recipe.h"
+#include "frontend/slots.h"
 #include "frontend/snapshot_container.h"
 #include "frontend/special_cases.h"
 #include "frontend/texts.h"
@@ -286,7 +287,9 @@ bool Session::before_write(const CressetWrite& write) {
   if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return false;
   const std::string_view name = utf8(write.key);
   if (name != "data" && is_own_tensor(write.owner)) return false;
-  const bool of_this_call = argument_tensors_.count(write.owner) != 0 && is_plain_tensor(write.owner);
+  const bool is_plain = is_plain_tensor(write.owner) || (has_plain_attributes(Py_TYPE(write.owner)) &&
+                                                         _PyType_Lookup(Py_TYPE(write.owner), write.key) == nullptr);
+  const bool of_this_call = argument_tensors_.count(write.owner) != 0 && is_plain;
   if (name != "data" && name != "grad" && name != "requires_grad" && !of_this_call) return false;
   if (write.value != nullptr) return true;
   capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");

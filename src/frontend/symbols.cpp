@@ -56,7 +56,8 @@ class Replacer {
     if (Py_IS_TYPE(object, &PyStaticMethod_Type) || Py_IS_TYPE(object, &PyClassMethod_Type)) held(object, depth);
     if (PyObject** slot = _PyObject_GetDictPtr(object); slot != nullptr && *slot != nullptr) dict(*slot, depth);
     if (is_heap_type(Py_TYPE(object))) slots(object, depth);
-    if (is_new_class((PyObject*)Py_TYPE(object))) replaced((PyObject*)Py_TYPE(object), depth + 1);
+    if (is_met_first(Py_TYPE(object)) && is_new_class((PyObject*)Py_TYPE(object)))
+      replaced((PyObject*)Py_TYPE(object), depth + 1);
     return PyRef::borrow(object);
   }
 
@@ -87,6 +88,8 @@ class Replacer {
                 : !PyModule_Check(object) && !PyFunction_Check(object) && _PyObject_GetDictPtr(object) != nullptr);
   }
 
+  // Telling the age of a class takes its time.
+  bool is_met_first(PyTypeObject* type) { return is_heap_type(type) && classes_.insert(type).second; }
   // Where its age can be told: while something is captured.
   static bool is_new(PyObject* object) { return cresset_eval_age(object, 1 << 16) > 0; }
   static bool is_new_class(PyObject* object) { return is_heap_type((PyTypeObject*)object) && is_new(object); }
@@ -291,6 +294,7 @@ class Replacer {
   }
 
   std::unordered_set<PyObject*> seen_;
+  std::unordered_set<PyTypeObject*> classes_;
   OneForOne::Made own_made_;
   OneForOne::Made& made_ = all_made != nullptr ? *all_made : own_made_;
 };

@@ -33,6 +33,7 @@ from programs_research import PROGRAMS as RESEARCH
 from programs_schemes import PROGRAMS as SCHEMES
 from programs_scripts import PROGRAMS as SCRIPTS
 from programs_sequences import PROGRAMS as SEQUENCES
+from programs_subclasses import PROGRAMS as SUBCLASSES
 from programs_systems import PROGRAMS as SYSTEMS
 from programs_whole import PROGRAMS as WHOLE
 
@@ -64,6 +65,7 @@ PROGRAMS = {
     **PRACTICE_DESIGNS,
     **PRACTICE_SAMPLING,
     **PRACTICE_TRAINING,
+    **SUBCLASSES,
 }
 
 
