@@ -7,6 +7,7 @@
 #include "frontend/bound_methods.h"
 #include "frontend/exceptions.h"
 #include "frontend/foreign.h"
+#include "frontend/late_iterators.h"
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
 #include "frontend/range_iterator.h"
@@ -581,6 +582,7 @@ PyRef make_whole(const Anatomy& anatomy) {
   const PyRef args = tuple_of({anatomy.parts.begin(), anatomy.parts.end() - (has_state ? 1 : 0)});
   PyRef made = checked(PyObject_CallObject(form_item(anatomy, 0), args.get()));
   if (has_state) checked(PyObject_CallMethod(made.get(), "__setstate__", "(O)", anatomy.parts.back().get()));
+  if (anatomy.kind == Anatomy::Kind::Iterator) note_made_iterator(made.get(), anatomy);
   return made;
 }
 

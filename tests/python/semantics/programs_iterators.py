@@ -224,3 +224,137 @@ def a_deque_that_changes_under_a_loop(x, n):
     except RuntimeError as error:
         out.append(str(error))
     return out, list(queue)
+
+
+# Over containers in state that the call changes before the loop.
+
+
+@growing
+def dict_state_loop(compiled):
+    d = {}
+
+    def f(x, k):
+        d[k] = x.mean()
+        tot = 0
+        for key in d:
+            tot = tot + d[key]
+            if x.sum() > 0:
+                tot = tot + 1
+        return tot
+
+    g = compiled(f)
+    for i in range(12):
+        yield (g(data(i, 3), "abc"[i % 3]), dict(d))
+        d.pop("a", None)
+
+
+@growing
+def dict_items_state(compiled):
+    d = {}
+
+    def f(x, k):
+        d.pop(k, None)
+        d[k] = x.mean()
+        return [(a, b * 2) for a, b in d.items() if x.sum() > 0 or b > 0]
+
+    g = compiled(f)
+    for i in range(12):
+        yield (g(data(i, 3), "abc"[i % 3]), list(d.items()))
+
+
+@growing
+def deque_both(compiled):
+    q = collections.deque(maxlen=3)
+
+    def f(x):
+        q.append(x)
+        out = []
+        for v in q:
+            if (v * x).sum() > 0:
+                out.append(v + x)
+        q.rotate(1)
+        for v in reversed(list(q)):
+            if v[0] > 0:
+                out.append(v)
+        return out
+
+    g = compiled(f)
+    for i in range(14):
+        yield (g(data(i, 3)), list(q))
+
+
+@growing
+def returns_iterator(compiled):
+    q = collections.deque(maxlen=3)
+    d = {}
+
+    def f(x, k):
+        q.append(k)
+        d[k % 2] = k
+        print("p")
+        return (iter(q), iter(d), x * 2)
+
+    g = compiled(f)
+    for i in range(6):
+        a, b, c = g(data(i, 3), i)
+        yield (list(a), list(b), c)
+
+
+@steady
+def deque_state_loop(compiled):
+
+    class Buf:
+        def __init__(self):
+            self.q = collections.deque(maxlen=4)
+            self.seen = 0
+
+        def step(self, x):
+            self.q.append(x.mean().item())
+            tot = 0.0
+            for v in self.q:
+                tot += v
+                if x.sum() > 0:
+                    self.seen += 1
+            return (x * tot, len(self.q))
+
+    b = Buf()
+    g = compiled(b.step)
+    for i in range(10):
+        yield (g(data(i, 3)), list(b.q), b.seen)
+
+
+@growing
+def defaultdict_state(compiled):
+    d = collections.defaultdict(int)
+
+    def f(x, k):
+        for key in sorted(d) + [k]:
+            d[key] += int(x[0] > 0) + 1
+            if x.sum() > 0:
+                d["pos"] += 1
+        return (x * d[k], dict(d))
+
+    g = compiled(f)
+    for i in range(10):
+        yield g(data(i, 3), "ab"[i % 2])
+
+
+@growing
+def product_with_state(compiled):
+
+    class Grid:
+        def __init__(self):
+            self.hits = collections.Counter()
+
+        def run(self, x, n):
+            for i, j in itertools.product(range(n), repeat=2):
+                if i == j:
+                    continue
+                if x[i] > x[j]:
+                    self.hits[i, j] += 1
+            return dict(self.hits)
+
+    s = Grid()
+    g = compiled(s.run)
+    for i in range(8):
+        yield g(data(i, 3), 2 + i % 2)
