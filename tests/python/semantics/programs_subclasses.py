@@ -213,9 +213,9 @@ def loops_over_breaks(compiled):
 def leaf_gets_grad(compiled):
 
     def f(a):
-        l = (a * a).sum()
-        l.backward()
-        return (l.detach(), a.grad)
+        loss = (a * a).sum()
+        loss.backward()
+        return (loss.detach(), a.grad)
 
     g = compiled(f)
     for i in range(6):
