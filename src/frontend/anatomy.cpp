@@ -4,11 +4,14 @@
 #include <cstring>
 #include <string_view>
 
+#include "frontend/bound_methods.h"
 #include "frontend/exceptions.h"
 #include "frontend/foreign.h"
+#include "frontend/late_iterators.h"
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
 #include "frontend/range_iterator.h"
+#include "frontend/set_aside.h"
 #include "frontend/slots.h"
 #include "frontend/state_facts.h"
 #include "frontend/symbols.h"
@@ -63,7 +66,8 @@ bool is_ours(PyObject* object) {
 bool is_builtin_iterator(PyObject* object) {
   const PyTypeObject* type = Py_TYPE(object);
   if (std::strcmp(type->tp_name, "RangeIterator") == 0 && is_ours(object)) return true;
-  if (is_heap_type(type) || PyGen_CheckExact(object)) return false;
+  if ((is_heap_type(type) && (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) == 0) || PyGen_CheckExact(object))
+    return false;
   static const char* const kNames[] = {"list_iterator",
                                        "list_reverseiterator",
                                        "tuple_iterator",
@@ -77,7 +81,24 @@ bool is_builtin_iterator(PyObject* object) {
                                        "dict_keyiterator",
                                        "dict_valueiterator",
                                        "dict_itemiterator",
-                                       "filter"};
+                                       "filter",
+                                       "iterator",
+                                       "callable_iterator",
+                                       "_collections._deque_iterator",
+                                       "itertools.count",
+                                       "itertools.repeat",
+                                       "itertools.chain",
+                                       "itertools.islice",
+                                       "itertools.starmap",
+                                       "itertools.takewhile",
+                                       "itertools.dropwhile",
+                                       "itertools.filterfalse",
+                                       "itertools.compress",
+                                       "itertools.product",
+                                       "itertools.combinations",
+                                       "itertools.combinations_with_replacement",
+                                       "itertools.permutations",
+                                       "itertools.zip_longest"};
   for (const char* name : kNames)
     if (std::strcmp(type->tp_name, name) == 0) return true;
   return false;
@@ -193,8 +214,41 @@ Anatomy of_dict_iterator(PyObject* object, PyObject* dict, PyObject* left) {
       Anatomy::Kind::Iterator, form, {PyRef::borrow(dict), checked(PyLong_FromSsize_t(taken)), PyRef::borrow(left)}};
 }
 
+// From CPython 3.12 on those of itertools warn that they will not be pickled any more.
+PyRef reduced_iterator(PyObject* object) {
+#if PY_VERSION_HEX >= 0x030C0000
+  if (std::string_view(Py_TYPE(object)->tp_name).starts_with("itertools.")) {
+    const NotEvaluated paused;
+    static PyObject* const quietly = module_attribute("cresset._capture_patches", "_reduced_quietly");
+    return PyRef::steal(PyObject_CallOneArg(quietly, object));
+  }
+#endif
+  return PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+}
+
+bool is_deque_iterator(PyObject* object) {
+  return std::strcmp(Py_TYPE(object)->tp_name, "_collections._deque_iterator") == 0;
+}
+// Whether the deque was changed under its iterator, which will complain of it: the beginnings of CPython's own structs.
+bool went_astray(PyObject* iterator) {
+  struct DequeIterator {
+    PyObject_HEAD void* block;
+    Py_ssize_t index;
+    PyObject* deque;
+    size_t state;
+  };
+  struct Deque {
+    PyObject_VAR_HEAD void *left_block, *right_block;
+    Py_ssize_t left_index, right_index;
+    size_t state;
+  };
+  const auto* const mine = (const DequeIterator*)iterator;
+  return mine->state != ((const Deque*)mine->deque)->state;
+}
+
 Anatomy of_iterator(PyObject* object) {
-  const PyRef reduced = PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  if (is_deque_iterator(object) && went_astray(object)) return {};
+  const PyRef reduced = reduced_iterator(object);
   if (!reduced || !PyTuple_Check(reduced.get()) || PyTuple_GET_SIZE(reduced.get()) < 2) return PyErr_Clear(), Anatomy{};
   PyObject* args = PyTuple_GET_ITEM(reduced.get(), 1);
   if (knows_rest_only(object, reduced.get())) {
@@ -380,6 +434,11 @@ bool is_range_iterator(const Anatomy& anatomy) {
          PyRange_Check(anatomy.parts[0].get()) && form_item(anatomy, 1) == Py_True;
 }
 
+bool is_counter(const Anatomy& anatomy) {
+  static PyObject* const type = module_attribute("itertools", "count");
+  return anatomy.kind == Anatomy::Kind::Iterator && form_item(anatomy, 0) == type;
+}
+
 bool has_own_self(PyObject* c_function) {
   PyObject* self = PyCFunction_GET_SELF(c_function);
   return self != nullptr && !PyModule_Check(self) && !PyType_Check(self);
@@ -395,13 +454,8 @@ Anatomy take_apart(PyObject* object) {
     return {Anatomy::Kind::Method,
             PyRef::borrow(PyMethod_GET_FUNCTION(object)),
             {PyRef::borrow(PyMethod_GET_SELF(object))}};
-  if (PyCFunction_Check(object)) {
-    if (!has_own_self(object)) return {};
-    const PyRef name = checked(PyUnicode_InternFromString(((PyCFunctionObject*)object)->m_ml->ml_name));
-    return {Anatomy::Kind::BuiltinMethod,
-            checked(PyTuple_Pack(1, name.get())),
-            {PyRef::borrow(PyCFunction_GET_SELF(object))}};
-  }
+  if (is_bound_method(object)) return anatomy_of_bound(object);
+  if (PyCFunction_Check(object)) return {};
   if (PyFunction_Check(object)) return of_function(object);
   if (is_wrapper(object)) return anatomy_of_wrapper(object);
   if (PySet_CheckExact(object))
@@ -434,14 +488,24 @@ std::string part_name(const Anatomy& anatomy, size_t i) {
   return utf8(is_slot(name) ? ((PyDescrObject*)name)->d_name : name);
 }
 
+bool has_place(const Anatomy& anatomy, size_t i) {
+  const Anatomy::Kind kind = anatomy.kind;
+  if (kind == Anatomy::Kind::Mapping) return i % 2 == 1;
+  if (kind == Anatomy::Kind::Exception) return i == 0 || i >= first_attribute(anatomy);
+  return has_attributes(kind) || kind == Anatomy::Kind::Cell || kind == Anatomy::Kind::Deque;
+}
+
 PlaceOfItem place_of_part(PyObject* object, const Anatomy& anatomy, size_t i) {
   if (anatomy.kind == Anatomy::Kind::Cell) return {PyRef::borrow(object), {}};
+  if (anatomy.kind == Anatomy::Kind::Exception) return place_in_exception(object, anatomy, i);
   const size_t items = item_count(anatomy);
-  if (i >= items) {
+  if (has_attributes(anatomy.kind) && i >= items) {
     PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - items));
     return {PyRef::borrow(is_slot(name) ? object : instance_dict(object)), PyRef::borrow(name)};
   }
-  if (PyList_Check(object)) return {PyRef::borrow(object), checked(PyLong_FromSize_t(i))};
+  if (anatomy.kind == Anatomy::Kind::Mapping) return {PyRef::borrow(object), anatomy.parts[i - 1]};
+  if (PyList_Check(object) || anatomy.kind == Anatomy::Kind::Deque)
+    return {PyRef::borrow(object), checked(PyLong_FromSize_t(i))};
   return {PyRef::borrow(object), PyRef::borrow(PyTuple_GET_ITEM(form_item(anatomy, 2), static_cast<Py_ssize_t>(i)))};
 }
 
@@ -510,8 +574,7 @@ void fill(PyObject* made, const Anatomy& anatomy) {
 
 PyRef make_whole(const Anatomy& anatomy) {
   if (anatomy.kind == Anatomy::Kind::Method) return checked(PyMethod_New(anatomy.form.get(), anatomy.parts[0].get()));
-  if (anatomy.kind == Anatomy::Kind::BuiltinMethod)
-    return checked(PyObject_GetAttr(anatomy.parts[0].get(), form_item(anatomy, 0)));
+  if (anatomy.kind == Anatomy::Kind::BuiltinMethod) return make_bound(anatomy);
   if (anatomy.kind == Anatomy::Kind::Exception) return make_exception(anatomy);
   if (anatomy.kind == Anatomy::Kind::Traceback) return make_traceback(anatomy);
   if (anatomy.kind == Anatomy::Kind::Wrapper) return make_wrapper(anatomy);
@@ -519,6 +582,7 @@ PyRef make_whole(const Anatomy& anatomy) {
   const PyRef args = tuple_of({anatomy.parts.begin(), anatomy.parts.end() - (has_state ? 1 : 0)});
   PyRef made = checked(PyObject_CallObject(form_item(anatomy, 0), args.get()));
   if (has_state) checked(PyObject_CallMethod(made.get(), "__setstate__", "(O)", anatomy.parts.back().get()));
+  if (anatomy.kind == Anatomy::Kind::Iterator) note_made_iterator(made.get(), anatomy);
   return made;
 }
 

@@ -20,7 +20,7 @@ struct Anatomy {
     ListObject,  // of a Python subclass of list; form: (type, attribute names); parts: items, then attributes' values
     Cell,        // parts: the contents, unless it is empty
     Method,      // form: the function; parts: its self
-    BuiltinMethod,  // form: its name; parts: its self
+    BuiltinMethod,  // bound_methods.h; form: its descriptor, or its name; parts: its self
     Function,   // form: (code, globals, name, qualified name, module, documentation, attribute names); parts: defaults,
                 // keyword defaults, closure, annotations, type parameters, attributes' values
     Set,        // form: (type); parts: the items
@@ -51,8 +51,8 @@ bool has_fate(PyObject* object, const Anatomy& anatomy);
 inline bool has_attributes(Anatomy::Kind kind) {
   return kind == Anatomy::Kind::Object || kind == Anatomy::Kind::DictObject || kind == Anatomy::Kind::ListObject;
 }
-// Kinds whose parts stand in places of their own, where others can be put.
-inline bool has_places(Anatomy::Kind kind) { return has_attributes(kind) || kind == Anatomy::Kind::Cell; }
+// Whether part i stands in a place of its own, where another can be put. Keys do not.
+bool has_place(const Anatomy& anatomy, size_t i);
 // Kinds that make_empty() refuses.
 inline bool is_made_whole(Anatomy::Kind kind) {
   return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Method || kind == Anatomy::Kind::BuiltinMethod ||
@@ -73,6 +73,7 @@ bool has_own_self(PyObject* c_function);
 
 // An iterator over a range, or what stands for it while its place is symbolic.
 bool is_range_iterator(const Anatomy& anatomy);
+bool is_counter(const Anatomy& anatomy);  // itertools.count
 
 // Kind::None for objects of other kinds: containers, tensors, objects that hide their state. Runs no code of the
 // user's.

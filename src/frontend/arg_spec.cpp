@@ -13,8 +13,10 @@
 #include "frontend/foreign.h"
 #include "frontend/outsiders.h"
 #include "frontend/py_objects.h"
+#include "frontend/slots.h"
 #include "frontend/state_guard.h"
 #include "frontend/texts.h"
+#include "frontend/value_objects.h"
 #include "frontend/wrapper_tensors.h"
 
 namespace cresset::frontend {
@@ -79,6 +81,16 @@ bool same_value(PyObject* expected, PyObject* got) {
   const int equal = PyObject_RichCompareBool(expected, got, Py_EQ);
   if (equal < 0) PyErr_Clear();
   return equal == 1;
+}
+
+// A tensor of a Python class that nothing but its class tells from others: without attributes of its own, and without
+// __torch_dispatch__.
+bool is_bare_subclass(PyObject* object) {
+  if (!is_tensor(object) || is_plain_tensor(object) || !is_heap_type(Py_TYPE(object)) || is_wrapper(object))
+    return false;
+  PyObject* const attributes = instance_dict(object);
+  return (attributes == nullptr || PyDict_GET_SIZE(attributes) == 0) && slots_of(Py_TYPE(object)).empty() &&
+         !tensor_of(object).key_set().has(c10::DispatchKey::Python);
 }
 
 bool miss(const ArgSpec& spec, std::string* why, std::string text) {
@@ -151,23 +163,25 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   const auto child = [&](PyObject* item, const std::string& suffix) {
     // A container that the function may write to must stay the very container. The evaluator sees to its symbols.
     const bool is_made_anew = spec.kind == ArgSpec::Kind::Tuple || is_keywords(spec);
-    const bool fixed = !is_made_anew && (!any_object_ || spec.kind == ArgSpec::Kind::Registered);
-    fixed_depth_ += fixed;
+    const bool sealed = spec.kind == ArgSpec::Kind::Registered;
+    const bool fixed = !is_made_anew && (!any_object_ || sealed);
+    const int around = enter(!is_made_anew && !fixed, fixed);
+    sealed_depth_ += sealed;
     spec.children.push_back(build(item, spec.path + suffix));
-    fixed_depth_ -= fixed;
+    sealed_depth_ -= sealed;
+    fixed_depth_ = around;
   };
   const auto is_new = [&] { return containers_.emplace(object, containers_.size()).second; };
-  const auto same = [&] {
-    spec.kind = ArgSpec::Kind::Same;
-    spec.position = containers_.at(object);
-  };
+  const auto same = [&] { spec.kind = ArgSpec::Kind::Same, spec.position = containers_.at(object); };
   const bool in_frames = same_at_every_call != nullptr;
   if (is_handed_on(*this, any_object_, object, spec.path) || (PyList_CheckExact(object) && is_grown(spec.path))) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::Opaque;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-  } else if (is_plain_tensor(object)) {
+  } else if (is_plain_tensor(object) ||
+             (any_object_ && is_bare_subclass(object) && !(in_frames && same_at_every_call(object)))) {
     spec.kind = ArgSpec::Kind::Tensor;
+    if (!is_plain_tensor(object)) spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
   } else if (in_frames && !is_value(object) && (is_enum_member(object) || same_at_every_call(object))) {
     spec.kind = ArgSpec::Kind::Identity;
     spec.object = PyRef::borrow(object);
@@ -229,8 +243,7 @@ bool is_structure(PyObject* object) {
 }
 
 bool is_callable_by_parts(PyObject* object) {
-  static PyObject* const partial = module_attribute("functools", "partial");
-  return PyFunction_Check(object) || PyMethod_Check(object) || (PyObject*)Py_TYPE(object) == partial;
+  return PyFunction_Check(object) || PyMethod_Check(object) || is_partial_function(object);
 }
 
 std::vector<PyRef> parts_of_structure(PyObject* object) {
@@ -286,26 +299,38 @@ bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
   return is_wrapper(object) || holds_tensor(object) || varies(path);
 }
 
-constexpr size_t kClosure = 2;  // of a function's parts: cells
+// Into a container or an object: whether its items have places of their own, or no symbol can be put there. What to
+// leave it with.
+int SpecBuilder::enter(bool places, bool fixed) {
+  const int before = fixed_depth_;
+  if (places && sealed_depth_ == 0) fixed_depth_ = 0;
+  fixed_depth_ += fixed;
+  return before;
+}
+
+// Of a partial function: what its __reduce__ tells of it, a tuple of the function, arguments and keywords.
+static bool is_state_of_partial(const Anatomy& anatomy, size_t i) { return is_partial_function(anatomy) && i == 1; }
 
 void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
   spec.kind = ArgSpec::Kind::Anatomy;
   spec.anatomy = {anatomy.kind, anatomy.form, {}};
   if (makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
-  const bool fixed = !is_range_iterator(anatomy) && !has_places(anatomy.kind) &&  // that is made anew where it stands
-                     anatomy.kind != Anatomy::Kind::Generator;
-  const bool is_wrapper = anatomy.kind == Anatomy::Kind::Wrapper, is_function = anatomy.kind == Anatomy::Kind::Function;
+  const bool is_wrapper = anatomy.kind == Anatomy::Kind::Wrapper;
+  const bool is_at_its_place =  // made anew there
+      is_range_iterator(anatomy) || is_counter(anatomy) || anatomy.kind == Anatomy::Kind::Generator;
+  const bool sealed = makes_parts(anatomy.kind) && !is_at_its_place && !is_partial_function(anatomy);
   made_depth_ += makes_parts(anatomy.kind);
+  sealed_depth_ += sealed;
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
     const bool is_size = is_wrapper && i < kWrapperNumbers - 1;  // symbolic from the first call, as other tensors' are
     const bool every = std::exchange(every_int, every_int || is_size);
-    const bool is_self = anatomy.kind == Anatomy::Kind::Method && is_data_object(anatomy.parts[i].get());
-    const bool has_own_places = is_size || is_self || (is_function && i == kClosure);
-    fixed_depth_ += fixed && !has_own_places;
+    const bool places = has_place(anatomy, i) || is_state_of_partial(anatomy, i);
+    const int around = enter(places, !places && !is_at_its_place && !is_size);
     spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
-    fixed_depth_ -= fixed && !has_own_places;
+    fixed_depth_ = around;
     every_int = every;
   }
+  sealed_depth_ -= sealed;
   made_depth_ -= makes_parts(anatomy.kind);
 }
 
@@ -333,7 +358,8 @@ bool match_anatomy(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, st
 }
 
 bool match_tensor(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
-  if (!is_plain_tensor(object)) return miss(spec, why, "expected a tensor, got " + type_name(object));
+  if (spec.type ? (PyObject*)Py_TYPE(object) != spec.type.get() || !is_bare_subclass(object) : !is_plain_tensor(object))
+    return miss(spec, why, "expected a tensor, got " + type_name(object));
   leaves.tensors.push_back(tensor_of(object));
   return true;
 }
@@ -460,6 +486,12 @@ bool holds_symbol(const ArgSpec& spec) {
          std::any_of(spec.children.begin(), spec.children.end(), holds_symbol);
 }
 
+// Whether there is a symbol in it, or what was met before, which may be an iterator that another stands for.
+static bool may_be_replaced(const ArgSpec& spec) {
+  return is_number(spec) || spec.kind == ArgSpec::Kind::Text || spec.kind == ArgSpec::Kind::Same ||
+         std::any_of(spec.children.begin(), spec.children.end(), may_be_replaced);
+}
+
 // An iterator over a range, standing at a symbolic place.
 static PyRef range_iterator(PyObject* range, PyObject* index) {
   static PyObject* const type = module_attribute("cresset._capture_patches", "RangeIterator");
@@ -493,18 +525,30 @@ static void put_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols)
   const bool is_list = spec.kind == ArgSpec::Kind::List, is_dict = spec.kind == ArgSpec::Kind::Dict;
   const Anatomy anatomy = is_list || is_dict ? Anatomy{} : take_apart(object);
   for (size_t i = 0; i < spec.children.size(); ++i) {
-    if (!holds_symbol(spec.children[i])) continue;
+    if (!may_be_replaced(spec.children[i])) continue;
     PlaceOfItem place;
     if (is_list) place = {PyRef::borrow(object), checked(PyLong_FromSize_t(i))};
     if (is_dict) place = {PyRef::borrow(object), PyRef::borrow(PyTuple_GET_ITEM(spec.object.get(), i))};
-    const bool has_place = is_list || is_dict || has_places(anatomy.kind);
-    if (has_place && !place.container) place = place_of_part(object, anatomy, i);
-    const PyRef now = PyRef::borrow(has_place ? held_by(place) : anatomy.parts[i].get());
+    const bool placed = is_list || is_dict || has_place(anatomy, i);
+    if (placed && !place.container) place = place_of_part(object, anatomy, i);
+    const PyRef now = PyRef::borrow(placed ? held_by(place) : anatomy.parts[i].get());
     PyRef then = with_symbols(spec.children[i], now.get(), symbols);
     if (then.get() == now.get()) continue;
-    CRESSET_CHECK(has_place, "a symbolic number in an object without a place for it");
+    CRESSET_CHECK(placed, "a symbolic number in an object without a place for it");
     symbols.placed.put(std::move(place), std::move(then));
   }
+}
+
+static void put_symbols_into_partial(const ArgSpec& spec, PyObject* partial, Symbols& symbols) {
+  constexpr Py_ssize_t kArguments = 1;
+  const Anatomy anatomy = take_apart(partial);
+  with_symbols(spec.children[0], anatomy.parts[0].get(), symbols);
+  PyObject* const state = anatomy.parts[1].get();
+  const PyRef then = with_symbols(spec.children[1], state, symbols);
+  if (PyTuple_GET_ITEM(then.get(), kArguments) == PyTuple_GET_ITEM(state, kArguments)) return;
+  static PyObject* const name = PyUnicode_InternFromString("args");
+  symbols.placed.put({PyRef::borrow(partial), PyRef::borrow(name)},
+                     PyRef::borrow(PyTuple_GET_ITEM(then.get(), kArguments)));
 }
 
 // Of a wrapper: its sizes, which it is given when the piece begins.
@@ -543,8 +587,25 @@ static void put_symbols_into_frame(const ArgSpec& spec, PyObject* generator, Sym
   }
 }
 
+// One of a range or a counter that stands at a symbolic place, or one that holds such: another in its place.
+static PyRef iterator_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
+  Anatomy anatomy = take_apart(object);
+  if (is_range_iterator(anatomy) && holds_symbol(spec))
+    return range_iterator(anatomy.parts[0].get(), symbols.numbers[symbols.next++].get());
+  bool changed = false;
+  for (size_t i = 0; i < anatomy.parts.size(); ++i) {
+    PyRef part = with_symbols(spec.children[i], anatomy.parts[i].get(), symbols);
+    changed |= part.get() != anatomy.parts[i].get();
+    anatomy.parts[i] = std::move(part);
+  }
+  return changed ? make_whole(anatomy) : PyRef::borrow(object);
+}
+
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
-  if (!holds_symbol(spec)) return PyRef::borrow(object);
+  if (spec.kind == ArgSpec::Kind::Same)
+    for (const auto& [original, now] : symbols.iterators)
+      if (original == object) return now;
+  if (!may_be_replaced(spec)) return PyRef::borrow(object);
   if (is_number(spec)) return symbols.numbers[symbols.next++];
   if (spec.kind == ArgSpec::Kind::Text)
     return symbols.texts.emplace_back(&spec, text_of_input(object, !spec.looked)).second;
@@ -558,10 +619,12 @@ PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
     note_sizes(spec, object, symbols);
     return PyRef::borrow(object);
   }
-  if (spec.kind == ArgSpec::Kind::Anatomy && moves_on(spec.anatomy.kind)) {
-    const Anatomy anatomy = take_apart(object);
-    CRESSET_CHECK(is_range_iterator(anatomy), "a symbolic number in an iterator");
-    return range_iterator(anatomy.parts[0].get(), symbols.numbers[symbols.next++].get());
+  if (spec.kind == ArgSpec::Kind::Anatomy && is_partial_function(spec.anatomy)) {
+    put_symbols_into_partial(spec, object, symbols);
+    return PyRef::borrow(object);
+  }
+  if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Iterator) {
+    return symbols.iterators.emplace_back(object, iterator_with_symbols(spec, object, symbols)).second;
   }
   put_symbols(spec, object, symbols);
   return PyRef::borrow(object);

@@ -96,9 +96,11 @@ class SpecBuilder {
   bool is_data(PyObject* object, const std::string& path) const;
   bool varies(const std::string& path) const;
   bool is_grown(const std::string& path) const;
+  int enter(bool places, bool fixed);
 
-  int fixed_depth_ = 0;  // inside of objects that no symbol can be put into
-  int made_depth_ = 0;   // inside of those whose parts are made to be looked at
+  int fixed_depth_ = 0;   // inside of objects that no symbol can be put into, below the last one that has places
+  int sealed_depth_ = 0;  // inside of objects that symbols are not looked for in
+  int made_depth_ = 0;    // inside of those whose parts are made to be looked at
   bool is_symbolic(const std::string& path) const;
   bool any_object_;
   std::unordered_map<PyObject*, uint32_t> containers_;
@@ -136,6 +138,9 @@ struct Symbols {
   };
   std::vector<Wrapper> wrappers;
   std::vector<std::pair<const ArgSpec*, PyRef>> texts;  // what stands for each (texts.h)
+  // Iterators that others stand for, wherever they are met again: a comprehension's lies in a variable and on the
+  // stack.
+  std::vector<std::pair<PyObject*, PyRef>> iterators;
 };
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols);
 

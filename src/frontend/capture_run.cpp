@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -27,28 +27,10 @@
 #include "frontend/texts.h"
 #include "frontend/transforms.h"
 #include "frontend/varying.h"
+#include "frontend/while_capturing.h"
 
 namespace cresset::frontend {
 namespace {
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// What capturing takes: neither compiling, nor what runs for real while no piece is open.
-class CaptureTime {
- public:
-  void go() {
-    if (began_ == 0) began_ = now_ms();
-  }
-  void stop() {
-    if (began_ != 0) ms_ += now_ms() - std::exchange(began_, 0);
-  }
-  double ms() const { return ms_; }
-
- private:
-  double began_ = 0, ms_ = 0;
-};
 
 void add_tensors(PyObject* value, std::vector<at::Tensor>& out) {
   if (THPVariable_Check(value)) return out.push_back(THPVariable_Unpack(value));
@@ -62,52 +44,6 @@ void settle_native_results(const bridge::Capture& capture, PyObject* value) {
   if (value != nullptr) add_tensors(value, tensors);
   if (!tensors.empty()) capture.settle_native_results(tensors);
 }
-
-// torch.compiler.is_compiling() is what model code asks before it looks at data.
-class CompilingFlag {
- public:
-  CompilingFlag() : module_(import_module("torch.compiler")) { set(+1); }
-  ~CompilingFlag() { end(); }
-  // Nothing more will be captured: what follows is done as without us.
-  void end() {
-    if (std::exchange(ended_, true)) return;
-    const SetAside pending;
-    set(-1);
-  }
-
- private:
-  void set(int step) {
-    static int depth = 0;  // under the GIL
-    depth += step;
-    PyObject_SetAttrString(module_.get(), "_is_compiling_flag", depth > 0 ? Py_True : Py_False);
-    PyErr_Clear();
-  }
-  PyRef module_;
-  bool ended_ = false;
-};
-
-// Replacements of the module cresset._capture_patches, for as long as something is captured.
-class Replacements {
- public:
-  explicit Replacements(Session* session) : module_(import_module("cresset._capture_patches")) {
-    remove_ = checked(PyObject_CallMethod(module_.get(), "install", nullptr));
-    if (session == nullptr) return;
-    const PyRef rows = checked(PyObject_GetAttrString(module_.get(), "_REPLACED"));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows.get()); ++i) {
-      PyObject *row = PyList_GET_ITEM(rows.get(), i), *where = PyTuple_GET_ITEM(row, 0);
-      PyObject* const of = PyModule_Check(where) ? PyModule_GetDict(where) : where;
-      session->ignore(of, PyUnicode_AsUTF8(PyTuple_GET_ITEM(row, 1)));
-    }
-  }
-  ~Replacements() {
-    const SetAside pending;
-    PyRef::steal(PyObject_CallNoArgs(remove_.get()));
-    PyErr_Clear();
-  }
-
- private:
-  PyRef module_, remove_;
-};
 
 // Whether the function left its argument containers as they were given.
 bool containers_unchanged(const Variant& variant, PyObject* args, PyObject* kwargs, const CallLeaves& given) {
@@ -754,6 +690,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   constexpr size_t kMostAfterExceptions = 4;
   if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= kMostAfterExceptions)
     return nullptr;
+  if (is_other_code_each_time(last.point->successors, PyDict_GetItemString(kwargs, "value"))) return nullptr;
   expect_result(last.point->varying, kwargs);
   std::unordered_set<PyObject*> constants;
   collect_constants(last.frames, constants);

@@ -15,6 +15,7 @@
 #include "bridge/generic_rule.h"
 #include "frontend/capture_run.h"
 #include "frontend/errors.h"
+#include "frontend/late_iterators.h"
 #include "frontend/released_inputs.h"
 #include "frontend/replay.h"
 #include "frontend/session.h"
@@ -287,10 +288,12 @@ PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kw
     with.shared.resize(variant.shared_slots);
     find_generators(variant.fates, with);
     if (variant.next.point == nullptr) {
+      LateIterators late;
       const Replay effects(variant.effects, with);
       PyRef result = make(variant.result, with);
       make_fates(variant.fates, with);
       effects.happen();
+      late.settle();
       settle_generators(variant.fates, with);
       variant.after.set();
       return result.release();
@@ -326,6 +329,7 @@ static PyRef perform_while_handling(PyObject* exception, const Operation& operat
 // on natively, returns.
 PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& next, PyRef& args, PyRef& kwargs) {
   const std::shared_ptr<Point>& point = variant.next.point;  // the caller keeps the variant
+  LateIterators late;
   std::optional<Replay> effects(std::in_place, variant.effects, with);
   PyRef frames = make(variant.next.frames, with);
   Operation operation = variant.next.operation;
@@ -333,6 +337,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   make_fates(variant.fates, with);
   effects->happen();
   effects.reset();
+  late.settle();
   settle_generators(variant.fates, with);
   variant.after.set();
   next = {};

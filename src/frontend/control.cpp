@@ -243,6 +243,7 @@ PyMethodDef functions[] = {
     {"size_text", size_text, METH_O, "The expression of a symbolic size; None for others."},
     {"_hide_frames", hide_frames, METH_O, "Frames of this code are passed over where Python looks at the stack."},
     {"_use_equivalents", use_equivalents, METH_VARARGS, "What is evaluated in the place of builtins."},
+    {"_use_loops", use_loops, METH_O, "What is evaluated in the place of itertools in the head of a loop."},
     {"_substitute", substitute, METH_VARARGS, "What the user wants to be evaluated in the place of a C function."},
     {"_use_form", use_form, METH_VARARGS, "What is evaluated in the place of a C function that is given symbols."},
     {"_form_in", form_in, METH_VARARGS, "Which module has the form of a C function, until that is wanted."},

@@ -23,7 +23,14 @@ struct Consumer {
 };
 // Under the GIL; kept for good.
 std::unordered_map<PyObject*, Consumer> consumers;
-std::unordered_map<PyObject*, PyObject*> iterators;    // by the builtin class
+std::unordered_map<PyObject*, PyObject*> iterators;  // by the builtin class
+// Of itertools: functions that give a generator, called with so many arguments, and by these names.
+struct Looped {
+  PyObject* function;
+  Py_ssize_t least, most;
+  PyObject* names;
+};
+std::unordered_map<const void*, Looped> looped;        // by the class, or by the definition of a method of one
 std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by the C function
 // What a form is evaluated for: symbolic numbers among the arguments, in lists, too; anything, where sizes of its
 // tensors are what the C code asks for; symbolic numbers that are arguments themselves, and tensors with sizes that
@@ -154,16 +161,24 @@ PyObject* text_maker_for(const CressetCall& call) {
   return has_text_of(Py_TYPE(thing), of_str) ? (of_str ? str_of : repr_of) : nullptr;
 }
 
-// Whether the value of the call in progress is iterated over, at once, and by nobody but the evaluator.
-bool is_only_iterated(const CressetActivation& activation) {
+// The instruction behind the call in progress, and its operand; opcode -1: it is no plain call, or the last one.
+struct Instruction {
+  int opcode, operand;
+};
+Instruction behind(const CressetActivation& activation) {
   const PyRef code = checked(PyCode_GetCode(activation.code));
   const auto* units = (const unsigned char*)PyBytes_AS_STRING(code.get());
   const auto count = PyBytes_GET_SIZE(code.get()) / 2;
-  if (units[2 * activation.instruction] != CALL) return false;
+  if (units[2 * activation.instruction] != CALL) return {-1, 0};
   Py_ssize_t next = activation.instruction + 1;
   while (next < count && units[2 * next] == CACHE) ++next;
-  if (next >= count) return false;
-  const int opcode = units[2 * next], operand = units[2 * next + 1];
+  return next < count ? Instruction{units[2 * next], units[2 * next + 1]} : Instruction{-1, 0};
+}
+
+// Whether the value of the call in progress is iterated over, at once, and by nobody but the evaluator.
+bool is_only_iterated(const CressetActivation& activation) {
+  const auto [opcode, operand] = behind(activation);
+  if (opcode < 0) return false;
   if (opcode == GET_ITER || opcode == LIST_EXTEND || opcode == UNPACK_SEQUENCE) return true;
   if (cresset_begins_call(opcode) == 0 || operand != 1) return false;
   CressetFrameImage image;
@@ -190,6 +205,29 @@ PyObject* iterator_for(const CressetActivation& activation, const CressetCall& c
   bool runs = calls_function && is_of_program(call.args[0]);
   for (Py_ssize_t i = calls_function ? 1 : 0; i < call.nargs; ++i) runs = runs || runs_program(call.args[i]);
   return runs && is_only_iterated(activation) ? found->second : nullptr;
+}
+
+const Looped* looped_for(PyObject* callable) {
+  const void* const by = PyCFunction_Check(callable) ? (const void*)((PyCFunctionObject*)callable)->m_ml : callable;
+  const auto found = looped.find(by);
+  if (found == looped.end()) return nullptr;
+  // A subclass has chain.from_iterable, too.
+  return PyCFunction_Check(callable) && looped.find(PyCFunction_GET_SELF(callable)) == looped.end() ? nullptr
+                                                                                                    : &found->second;
+}
+
+// Of itertools, in the head of a loop: a frame keeps its place over a break, and calls functions of the program.
+PyObject* loop_for(const CressetActivation& activation, const CressetCall& call) {
+  const Looped* const found = looped.empty() ? nullptr : looped_for(call.callable);
+  if (found == nullptr || call.nargs > found->most || cresset_hides_frames_of(activation.code)) return nullptr;
+  Py_ssize_t given = call.nargs;
+  for (Py_ssize_t i = 0; call.kwnames != nullptr && i < PyTuple_GET_SIZE(call.kwnames); ++i, ++given)
+    if (PySequence_Contains(found->names, PyTuple_GET_ITEM(call.kwnames, i)) != 1) return nullptr;
+  if (given < found->least) return nullptr;
+  if (behind(activation).opcode == GET_ITER) return found->function;
+  bool runs = false;
+  for (Py_ssize_t i = 0; i < given; ++i) runs = runs || is_of_program(call.args[i]) || runs_program(call.args[i]);
+  return runs && is_only_iterated(activation) ? found->function : nullptr;
 }
 
 // Made of ints alone that are taken to vary before they have.
@@ -317,6 +355,7 @@ PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& 
   if (cresset_hides_frames_of(activation.code) && (call.kwnames != nullptr || always_replaced(call))) return nullptr;
   if (PyObject* function = consumer_for(call)) return function;
   if (PyObject* function = text_maker_for(call)) return function;
+  if (PyObject* function = loop_for(activation, call)) return function;
   return iterator_for(activation, call);
 }
 
@@ -407,12 +446,27 @@ PyObject* effect_of(PyObject*, PyObject* args) {
       {CEffect::Outside, "piece ends"},
   };
   if (substitutes.count(callable) != 0) return PyUnicode_FromString("substituted");
-  if (consumers.count(callable) != 0 || iterators.count(callable) != 0) return PyUnicode_FromString("equivalent");
+  if (consumers.count(callable) != 0 || iterators.count(callable) != 0 || looped_for(callable) != nullptr)
+    return PyUnicode_FromString("equivalent");
   try {
     return PyUnicode_FromString(names.at(classify_call(callable, items + 1, PyTuple_GET_SIZE(args) - 1).effect));
   } catch (const PythonError&) {
     return nullptr;
   }
+}
+
+PyObject* use_loops(PyObject*, PyObject* rows) {
+  for (Py_ssize_t i = 0; PyList_Check(rows) && i < PyList_GET_SIZE(rows); ++i) {
+    PyObject *builtin, *function, *names;
+    Py_ssize_t least, most;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "OOnnO!", &builtin, &function, &least, &most, &PyTuple_Type,
+                          &names))
+      return nullptr;
+    const void* const by = PyCFunction_Check(builtin) ? (const void*)((PyCFunctionObject*)builtin)->m_ml : builtin;
+    looped[by] = {Py_NewRef(function), least, most < 0 ? PY_SSIZE_T_MAX : most, Py_NewRef(names)};
+    Py_INCREF(builtin);  // kept for good
+  }
+  return Py_NewRef(Py_None);
 }
 
 PyObject* use_equivalents(PyObject*, PyObject* args) {

@@ -40,6 +40,9 @@ PyRef maker_of_instance(const CressetCall& call);
 // assign, data_of, attribute_of, set_item).
 PyObject* hide_frames(PyObject* module, PyObject* code);
 PyObject* use_equivalents(PyObject* module, PyObject* args);
+// _use_loops(rows): of itertools what is evaluated in the head of a loop: (callable, function, least and most
+// arguments, names of arguments).
+PyObject* use_loops(PyObject* module, PyObject* rows);
 // _substitute(original, function): what the user wants to be evaluated in the place of a C function.
 PyObject* substitute(PyObject* module, PyObject* args);
 // _use_form(original, function, when, varied): what is evaluated in the place of one of torch's C functions that is

@@ -85,6 +85,17 @@ Anatomy of_exception(PyObject* object) {
   return out;
 }
 
+size_t first_attribute(const Anatomy& anatomy) {
+  return anatomy.parts.size() - static_cast<size_t>(PyTuple_GET_SIZE(form_item(anatomy, 1)));
+}
+
+PlaceOfItem place_in_exception(PyObject* exception, const Anatomy& anatomy, size_t i) {
+  static PyObject* const args = PyUnicode_InternFromString("args");
+  if (i == 0) return {PyRef::borrow(exception), PyRef::borrow(args)};
+  PyObject* const name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - first_attribute(anatomy)));
+  return {checked(PyObject_GenericGetDict(exception, nullptr)), PyRef::borrow(name)};
+}
+
 PyRef make_exception(const Anatomy& anatomy) {
   auto* type = (PyTypeObject*)form_item(anatomy, 0);
   PyRef made = checked(keeper_of(type)->tp_new(type, anatomy.parts[0].get(), nullptr));

@@ -10,6 +10,8 @@ namespace cresset::frontend {
 
 Anatomy of_exception(PyObject* object);
 Anatomy of_traceback(PyObject* object);
+size_t first_attribute(const Anatomy& anatomy);                                         // among its parts
+PlaceOfItem place_in_exception(PyObject* exception, const Anatomy& anatomy, size_t i);  // of its args, or an attribute
 PyRef make_exception(const Anatomy& anatomy);
 void fill_exception(PyObject* made, const Anatomy& anatomy);
 PyRef make_traceback(const Anatomy& anatomy);

@@ -31,7 +31,8 @@ void exchange(PyObject* object, PyObject* before, PyRef now) {
 bool holds_inside(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
   if (type->tp_traverse == nullptr || type->tp_itemsize != 0 || _PyObject_GetDictPtr(object) != nullptr) return false;
-  if (type == &PyProperty_Type || type == &PySuper_Type || type == &PyCFunction_Type) return true;
+  if (type == &PyProperty_Type || type == &PySuper_Type || type == &PyCFunction_Type || is_method_wrapper(object))
+    return true;
   if (std::string_view(type->tp_name).starts_with("itertools.")) return true;
   return type->tp_iternext != nullptr && (!is_heap_type(type) || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0);
 }

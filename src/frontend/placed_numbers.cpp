@@ -9,6 +9,7 @@
 #include "frontend/set_aside.h"
 #include "frontend/slots.h"
 #include "frontend/symbols.h"
+#include "frontend/value_objects.h"
 
 namespace cresset::frontend {
 
@@ -26,6 +27,13 @@ PyObject** slot_in(const PlaceOfItem& place) {
   return cresset_eval_generator_slot(generator, static_cast<int>(PyLong_AsLong(place.key.get())));
 }
 
+void set_arguments(PyObject* partial, PyObject* args) {
+  const Anatomy anatomy = take_apart(partial);
+  PyObject* const state = anatomy.parts[1].get();  // function, arguments, keywords, attributes
+  checked(PyObject_CallMethod(partial, "__setstate__", "((OOOO))", PyTuple_GET_ITEM(state, 0), args,
+                              PyTuple_GET_ITEM(state, 2), PyTuple_GET_ITEM(state, 3)));
+}
+
 // Past a subclass's own methods.
 void set(const PlaceOfItem& place, PyObject* value) {
   PyObject *container = place.container.get(), *key = place.key.get();
@@ -35,12 +43,24 @@ void set(const PlaceOfItem& place, PyObject* value) {
   }
   if (key != nullptr && is_slot(key)) return set_slot(container, key, value);
   if (PyDict_Check(container)) return set_item(container, key, value);
+  if (is_partial_function(container)) return set_arguments(container, value);
+  if (PyExceptionInstance_Check(container)) {
+    Py_SETREF(((PyBaseExceptionObject*)container)->args, Py_NewRef(value));
+    return;
+  }
   const int done = PyCell_Check(container)      ? PyCell_Set(container, value)
                    : PyType_Check(container)    ? PyType_Type.tp_setattro(container, key, value)
                    : is_thread_local(container) ? PyObject_SetAttr(container, key, value)
                    : is_deque(container)        ? PySequence_SetItem(container, PyLong_AsSsize_t(key), value)
                                                 : PyList_SetItem(container, PyLong_AsSsize_t(key), Py_NewRef(value));
   if (done < 0) throw PythonError{};
+}
+
+// An iterator at a symbolic place went on meanwhile.
+void catch_up(PyObject* before, PyObject* now) {
+  Anatomy anatomy = take_apart(now);
+  for (PyRef& part : anatomy.parts) part = without_symbols(std::move(part));
+  fill(before, anatomy);
 }
 
 }  // namespace
@@ -72,6 +92,9 @@ PyObject* held_by(const PlaceOfItem& place) {
     const PyRef item = item_of_deque(container, PyLong_AsSsize_t(key));
     return item.get();  // which the deque keeps
   }
+  if (is_partial_function(container))
+    return PyTuple_GET_ITEM(take_apart(container).parts[1].get(), 1);  // it keeps them
+  if (PyExceptionInstance_Check(container)) return ((PyBaseExceptionObject*)container)->args;
   if (is_thread_local(container)) {
     const PyRef value = PyRef::steal(PyObject_GetAttr(container, key));
     if (!value) PyErr_Clear();
@@ -95,12 +118,10 @@ void PlacedNumbers::take_back() {
   std::vector<Placed> placed = std::exchange(placed_, {});
   std::reverse(placed.begin(), placed.end());  // a place that two paths lead to was given two symbols
   for (const Placed& p : placed) {
-    if (p.now && p.before) OneForOne::stood_for(p.now.get(), p.before);
-    if (held_by(p.place) != p.now.get()) continue;  // the program wrote there
     try {
-      set(p.place, p.before.get());
-      // An iterator at a symbolic place went on meanwhile.
-      if (PyIter_Check(p.before.get())) fill(p.before.get(), take_apart(without_symbols(p.now).get()));
+      if (p.before && PyIter_Check(p.before.get())) catch_up(p.before.get(), p.now.get());
+      if (p.now && p.before) OneForOne::stood_for(p.now.get(), p.before);
+      if (held_by(p.place) == p.now.get()) set(p.place, p.before.get());  // else the program wrote there
     } catch (const PythonError&) {
       PyErr_Clear();
     }

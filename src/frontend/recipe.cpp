@@ -14,6 +14,7 @@
 #include "bridge/sym_node.h"
 #include "frontend/anatomy.h"
 #include "frontend/arg_spec.h"
+#include "frontend/bound_methods.h"
 #include "frontend/made_classes.h"
 #include "frontend/py_objects.h"
 #include "frontend/state_facts.h"
@@ -71,8 +72,8 @@ static std::vector<PyObject*> held_by_function(PyObject* object) {
     parts = {PyFunction_GET_CLOSURE(object), PyFunction_GET_DEFAULTS(object), PyFunction_GET_KW_DEFAULTS(object)};
   else if (PyCell_Check(object))
     parts = {PyCell_GET(object)};
-  else if (PyCFunction_Check(object) && has_own_self(object))
-    parts = {PyCFunction_GET_SELF(object)};
+  else if (is_bound_method(object))
+    parts = {anatomy_of_bound(object).parts[0].get()};
   else if (Py_IS_TYPE(object, &PyStaticMethod_Type) || Py_IS_TYPE(object, &PyClassMethod_Type) ||
            Py_IS_TYPE(object, &PyProperty_Type) || PyMethod_Check(object))
     Py_TYPE(object)->tp_traverse(object, take, &parts);
@@ -293,6 +294,9 @@ Recipe RecipeBuilder::build_made(PyObject* object, const std::string& path) {
     recipe.shared_slot = static_cast<int32_t>(shared_slots++);
     made_.emplace(object, recipe.shared_slot);
   };
+  // Its class, when the call made that, too: later calls share it, if they may.
+  if (existed != nullptr && is_heap_type(Py_TYPE(object)) && !existed((PyObject*)Py_TYPE(object)))
+    build((PyObject*)Py_TYPE(object), path);
   RegisteredNode node;
   if (PyTuple_Check(object)) {
     if (PyObject* const dict = instance_dict(object); dict != nullptr && PyDict_GET_SIZE(dict) != 0)
@@ -454,14 +458,22 @@ PyRef make_text(const Recipe& recipe, Ingredients& with) {
   return checked(perform(operation).release());
 }
 
-// Of the class by torch's own means: no constructor of the user's runs.
+// By torch's own means: no constructor of the user's runs. What came of operators keeps its way to their gradients.
+PyRef of_class(PyObject* type, const PyRef& tensor) {
+  static PyObject *const make_subclass =
+                             PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "_make_subclass"),
+                         *const as_subclass =
+                             PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "as_subclass");
+  const at::Tensor& plain = tensor_of(tensor.get());
+  if (plain.requires_grad() && plain.grad_fn())
+    return checked(PyObject_CallFunctionObjArgs(as_subclass, tensor.get(), type, nullptr));
+  PyObject* const wants_gradient = plain.requires_grad() ? Py_True : Py_False;
+  return checked(PyObject_CallFunctionObjArgs(make_subclass, type, tensor.get(), wants_gradient, nullptr));
+}
+
 PyRef make_tensor_object(const Recipe& recipe, Ingredients& with) {
   PyRef made = with.tensors[recipe.position];
-  if ((PyObject*)Py_TYPE(made.get()) != recipe.type.get()) {
-    static PyObject* const make_subclass =
-        PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "_make_subclass");
-    made = checked(PyObject_CallFunctionObjArgs(make_subclass, recipe.type.get(), made.get(), nullptr));
-  }
+  if ((PyObject*)Py_TYPE(made.get()) != recipe.type.get()) made = of_class(recipe.type.get(), made);
   with.shared[static_cast<size_t>(recipe.shared_slot)] = made;
   for (size_t i = 0; i < recipe.children.size(); ++i) {
     PyObject* const name = PyTuple_GET_ITEM(recipe.object.get(), i);

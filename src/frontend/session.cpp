@@ -12,6 +12,7 @@
 #include "frontend/grown.h"
 #include "frontend/py_objects.h"
 #include "frontend/recipe.h"
+#include "frontend/slots.h"
 #include "frontend/snapshot_container.h"
 #include "frontend/special_cases.h"
 #include "frontend/texts.h"
@@ -180,10 +181,16 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     argument_paths_.emplace(object, PyRef::borrow(path));
     mark_whole(object);
   }
+  // What an iterator tells of its state is made for who asks: nobody else holds it.
+  const bool is_told = std::exchange(is_told_, false) && PyTuple_CheckExact(object);
+  if (is_iterator && makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
+  const bool holds = !is_iterator && !is_told;
   const auto child = [&](size_t i, PyObject* key, PyObject* value) {
-    inside_ += !is_iterator;
+    inside_ += holds;
+    is_told_ = !holds && PyTuple_CheckExact(value);
     add_argument(spec.children[i], value, extended(path, key).get());
-    inside_ -= !is_iterator;
+    is_told_ = false;
+    inside_ -= holds;
   };
   if (spec.kind == ArgSpec::Kind::Dict) {
     PyObject *key, *value;
@@ -280,7 +287,9 @@ bool Session::before_write(const CressetWrite& write) {
   if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return false;
   const std::string_view name = utf8(write.key);
   if (name != "data" && is_own_tensor(write.owner)) return false;
-  const bool of_this_call = argument_tensors_.count(write.owner) != 0 && is_plain_tensor(write.owner);
+  const bool is_plain = is_plain_tensor(write.owner) || (has_plain_attributes(Py_TYPE(write.owner)) &&
+                                                         _PyType_Lookup(Py_TYPE(write.owner), write.key) == nullptr);
+  const bool of_this_call = argument_tensors_.count(write.owner) != 0 && is_plain;
   if (name != "data" && name != "grad" && name != "requires_grad" && !of_this_call) return false;
   if (write.value != nullptr) return true;
   capture_->flush("an assignment to the ." + std::string(name) + " of a tensor");

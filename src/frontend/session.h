@@ -381,9 +381,10 @@ class Session {
   bool had_key_ = false;                               // of the write in progress
   bool unseen_ = false;                                // a frame ran in CPython's own loop while the piece was open
   int outermost_frames_ = 0;                           // that were entered, one after the other
-  int inside_ = 0;                                     // of how many containers and objects, while arguments are added
-  std::vector<std::unordered_set<PyObject*>> outer_;   // of each part in progress
-  RecordRun* record_run_ = nullptr;                    // where that is autograd's record
+  bool is_told_ = false;                              // of what is added next: whether an iterator made it for who asks
+  int inside_ = 0;                                    // of how many containers and objects, while arguments are added
+  std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
+  RecordRun* record_run_ = nullptr;                   // where that is autograd's record
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
   std::string refusal_;
 };

@@ -7,6 +7,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
+#include "frontend/slots.h"
 #include "frontend/special_cases.h"
 #include "frontend/transforms.h"
 
@@ -92,7 +93,9 @@ bool Session::asks_for_data(const CressetAttributeRead& read) const {
 }
 
 bool Session::is_of_this_call(PyObject* tensor, PyObject* name) const {
-  if (argument_tensors_.count(tensor) == 0 || facts_->is_tied(tensor) || !is_plain_tensor(tensor)) return false;
+  if (argument_tensors_.count(tensor) == 0 || facts_->is_tied(tensor) ||
+      !(is_plain_tensor(tensor) || has_plain_attributes(Py_TYPE(tensor))))
+    return false;
   for (const char* const any : {"grad", "__dict__"})
     if (PyUnicode_CompareWithASCIIString(name, any) == 0) return true;
   PyObject* const dict = instance_dict(tensor);

@@ -13,9 +13,9 @@ class SetAside {
   SetAside(const SetAside&) = delete;
   void remove_symbols() {
     PyErr_NormalizeException(&type_, &value_, &trace_);
+    without_symbols(PyRef::borrow(value_));  // in its notes, too, and in what it was raised for
     auto* exception = (PyBaseExceptionObject*)value_;
-    if (exception->dict != nullptr) without_symbols(PyRef::borrow(exception->dict));  // its notes
-    PyRef args = with_plain_names(without_symbols(PyRef::borrow(exception->args)));
+    PyRef args = with_plain_names(PyRef::borrow(exception->args));
     if (args.get() == exception->args) return;
     PyObject* old = std::exchange(exception->args, args.release());
     Py_DECREF(old);

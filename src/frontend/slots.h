@@ -17,4 +17,9 @@ bool is_slot(PyObject* object);  // such a descriptor
 PyRef held_in_slot(PyObject* object, PyObject* slot);
 void set_slot(PyObject* object, PyObject* slot, PyObject* value);
 
+// Whether attributes of its instances are read and set without asking functions of the program.
+inline bool has_plain_attributes(const PyTypeObject* type) {
+  return type->tp_getattro == PyObject_GenericGetAttr && type->tp_setattro == PyObject_GenericSetAttr;
+}
+
 }  // namespace cresset::frontend

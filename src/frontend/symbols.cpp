@@ -15,6 +15,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
 #include "frontend/texts.h"
+#include "frontend/value_objects.h"
 
 namespace cresset::frontend {
 namespace {
@@ -41,7 +42,7 @@ class Replacer {
     if (PyType_Check(object)) return class_(object, depth), PyRef::borrow(object);
     if (PyGen_CheckExact(object) || PyCoro_CheckExact(object)) return generator(object, depth), PyRef::borrow(object);
     if (is_iterator(object)) return iterator(object, depth);
-    if (PySlice_Check(object) || is_partial(object)) return value(object, depth);
+    if (PySlice_Check(object) || is_partial_function(object)) return value(object, depth);
     if (PyTuple_Check(object)) return tuple(object, depth);
     if (PyFrozenSet_CheckExact(object)) return frozen_set(object, depth);
     if (PySet_Check(object)) set(object, depth);
@@ -52,8 +53,11 @@ class Replacer {
     if (PyObject* inside = viewed(object)) replaced(inside, depth + 1);
     if (PyExceptionInstance_Check(object)) exception(object, depth);
     if (holds_inside(object)) inside(object, depth);
+    if (Py_IS_TYPE(object, &PyStaticMethod_Type) || Py_IS_TYPE(object, &PyClassMethod_Type)) held(object, depth);
     if (PyObject** slot = _PyObject_GetDictPtr(object); slot != nullptr && *slot != nullptr) dict(*slot, depth);
     if (is_heap_type(Py_TYPE(object))) slots(object, depth);
+    if (is_met_first(Py_TYPE(object)) && is_new_class((PyObject*)Py_TYPE(object)))
+      replaced((PyObject*)Py_TYPE(object), depth + 1);
     return PyRef::borrow(object);
   }
 
@@ -84,6 +88,8 @@ class Replacer {
                 : !PyModule_Check(object) && !PyFunction_Check(object) && _PyObject_GetDictPtr(object) != nullptr);
   }
 
+  // Telling the age of a class takes its time.
+  bool is_met_first(PyTypeObject* type) { return is_heap_type(type) && classes_.insert(type).second; }
   // Where its age can be told: while something is captured.
   static bool is_new(PyObject* object) { return cresset_eval_age(object, 1 << 16) > 0; }
   static bool is_new_class(PyObject* object) { return is_heap_type((PyTypeObject*)object) && is_new(object); }
@@ -139,6 +145,17 @@ class Replacer {
     replace_held(object, [&](PyObject* held) { return replaced(held, depth + 1); });
   }
 
+  // Of a static or a class method: the function, which stays what it is.
+  void held(PyObject* object, int depth) {
+    std::vector<PyRef> all;
+    const auto note = [](PyObject* part, void* out) {
+      return static_cast<std::vector<PyRef>*>(out)->push_back(PyRef::borrow(part)), 0;
+    };
+    Py_TYPE(object)->tp_traverse(object, note, &all);
+    for (const PyRef& part : all)
+      if (PyFunction_Check(part.get())) replaced(part.get(), depth + 1);
+  }
+
   // What its suspended frame holds. Frames that run are the business of those who ask (point.h).
   void generator(PyObject* object, int depth) {
     CressetFrameImage image;
@@ -168,10 +185,6 @@ class Replacer {
     return changed ? made(object, make_whole(anatomy)) : PyRef::borrow(object);
   }
 
-  static bool is_partial(PyObject* object) {
-    static PyObject* const type = module_attribute("functools", "partial");
-    return (PyObject*)Py_TYPE(object) == type;
-  }
   // A partial function stays the object that it is.
   PyRef value(PyObject* object, int depth) {
     Anatomy anatomy = take_apart(object);
@@ -182,7 +195,7 @@ class Replacer {
       part = std::move(now);
     }
     if (!changed) return PyRef::borrow(object);
-    if (!is_partial(object)) return made(object, make_whole(anatomy));
+    if (!is_partial_function(object)) return made(object, make_whole(anatomy));
     checked(PyObject_CallMethod(object, "__setstate__", "(O)", anatomy.parts.back().get()));
     return PyRef::borrow(object);
   }
@@ -281,6 +294,7 @@ class Replacer {
   }
 
   std::unordered_set<PyObject*> seen_;
+  std::unordered_set<PyTypeObject*> classes_;
   OneForOne::Made own_made_;
   OneForOne::Made& made_ = all_made != nullptr ? *all_made : own_made_;
 };
@@ -305,7 +319,7 @@ OneForOne::OneForOne() : around_(std::exchange(all_made, &made_)) {}
 OneForOne::~OneForOne() { all_made = around_; }
 
 void OneForOne::stood_for(PyObject* symbolic, const PyRef& plain) {
-  if (all_made != nullptr && PyTuple_Check(symbolic))
+  if (all_made != nullptr && (PyTuple_Check(symbolic) || PyIter_Check(symbolic)))
     all_made->emplace(symbolic, std::pair(PyRef::borrow(symbolic), plain));
 }
 

@@ -15,11 +15,10 @@ bool is_one_of(PyObject* type, std::initializer_list<PyObject*> types) {
 
 // What their __reduce__ tells: what to call, and with what.
 bool tells_how_it_is_made(PyObject* object) {
-  static PyObject *const partial = module_attribute("functools", "partial"),
-                         *const items = module_attribute("operator", "itemgetter"),
+  static PyObject *const items = module_attribute("operator", "itemgetter"),
                          *const attributes = module_attribute("operator", "attrgetter"),
                          *const method = module_attribute("operator", "methodcaller");
-  return is_one_of((PyObject*)Py_TYPE(object), {partial, items, attributes, method});
+  return is_partial_function(object) || is_one_of((PyObject*)Py_TYPE(object), {items, attributes, method});
 }
 
 Anatomy reduced(PyObject* object) {
@@ -63,9 +62,38 @@ Anatomy record_of_profiler() {
           {checked(PyUnicode_FromString("a compiled region"))}};
 }
 
+// What classes hold, and super(): by what they are made of.
+Anatomy of_descriptor(PyObject* object) {
+  Anatomy out{Anatomy::Kind::Value, checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(object), Py_False)), {}};
+  const auto take = [&](const char* member) {
+    PyObject* const found = PyDict_GetItemString(type_dict(Py_TYPE(object)), member);
+    const PyRef value = checked(Py_TYPE(found)->tp_descr_get(found, object, (PyObject*)Py_TYPE(object)));
+    out.parts.push_back(value);
+    return value.get();
+  };
+  if (Py_IS_TYPE(object, &PyProperty_Type)) {
+    for (const char* const member : {"fget", "fset", "fdel", "__doc__"}) take(member);
+  } else if (Py_IS_TYPE(object, &PySuper_Type)) {
+    take("__thisclass__");
+    if (take("__self__") == Py_None) return {};  // of no object yet
+  } else {
+    take("__func__");
+  }
+  return out;
+}
+
 PyRef arguments_of_form(PyObject* form) { return checked(PyObject_GetAttrString(form, "__args__")); }
 
 }  // namespace
+
+static PyObject* partial_type() {
+  static PyObject* const type = module_attribute("functools", "partial");
+  return type;
+}
+bool is_partial_function(PyObject* object) { return (PyObject*)Py_TYPE(object) == partial_type(); }
+bool is_partial_function(const Anatomy& anatomy) {
+  return anatomy.kind == Anatomy::Kind::Value && PyTuple_GET_ITEM(anatomy.form.get(), 0) == partial_type();
+}
 
 bool is_type_form(PyObject* object) {
   static PyObject* const either = module_attribute("types", "UnionType");
@@ -106,6 +134,9 @@ Anatomy anatomy_of_value(PyObject* object) {
             checked(PyTuple_Pack(2, reduce, Py_False)),
             {PyRef::borrow(either), arguments_of_form(object)}};
   }
+  if (Py_IS_TYPE(object, &PyStaticMethod_Type) || Py_IS_TYPE(object, &PyClassMethod_Type) ||
+      Py_IS_TYPE(object, &PyProperty_Type) || Py_IS_TYPE(object, &PySuper_Type))
+    return of_descriptor(object);
   return tells_how_it_is_made(object) ? reduced(object) : Anatomy{};
 }
 

@@ -10,6 +10,8 @@ namespace cresset::frontend {
 
 // Kind::Value, or Kind::None for other objects.
 Anatomy anatomy_of_value(PyObject* object);
+bool is_partial_function(PyObject* object);  // of functools.partial itself
+bool is_partial_function(const Anatomy& anatomy);
 // list[int], int | None: equal where what they consist of is.
 bool is_type_form(PyObject* object);
 // Whether it holds of all that tuples and such forms consist of.

@@ -297,6 +297,16 @@ void expect_result(Varying& varying, PyObject* kwargs) {
   if (PyObject* const value = PyDict_GetItemString(kwargs, "value")) expect_numbers_in(varying, value, "['value']", 0);
 }
 
+bool is_other_code_each_time(const Variants& successors, PyObject* value) {
+  constexpr size_t kFew = 2;
+  if (value == nullptr || !PyFunction_Check(value) || successors.size() < kFew) return false;
+  return std::all_of(successors.begin(), successors.end(), [&](const std::shared_ptr<Variant>& v) {
+    const ArgSpec* const then = v->kwargs.children.empty() ? nullptr : &v->kwargs.children[0];
+    return then != nullptr && then->kind == ArgSpec::Kind::Anatomy && then->anatomy.kind == Anatomy::Kind::Function &&
+           PyTuple_GET_ITEM(then->anatomy.form.get(), 0) != PyFunction_GET_CODE(value);
+  });
+}
+
 int Varying::visit(visitproc visit, void* arg) const {
   for (const StateFacts::Source& source : state) {
     Py_VISIT(source.container.get());

@@ -27,4 +27,7 @@ void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& p
 // Likewise numbers that the operation between two pieces gave. kwargs: of the second one.
 void expect_result(Varying& varying, PyObject* kwargs);
 
+// Functions that eval() made at one place have codes of their own: none of the pieces that follow has another call.
+bool is_other_code_each_time(const Variants& successors, PyObject* value);
+
 }  // namespace cresset::frontend

@@ -1,7 +1,7 @@
 """What cannot work as it is on what stands in for tensors and sizes, replaced: for good, or while something is captured.
 
-Of numbers: `integers`, `floats`, `ranges` (and `foreign`: others' are left alone); of tensors and torch's functions: `tensors`, `functions`;
-functions that would start another compiler: `compilers`; the rest: `outside`.
+Of numbers: `integers`, `floats`, `ranges` (`foreign` leaves others' alone); of tensors and torch's functions: `tensors`,
+`functions`; of those that would start another compiler: `compilers`; the rest: `outside`.
 """
 
 import builtins
@@ -15,11 +15,16 @@ import types
 import torch
 import torch.nn.functional as F
 
-from .. import _C, _autograd, _control_flow, _equivalents, _forms, _wrappers  # noqa: F401  (in use from then on)
-from . import foreign  # isort: skip  (what the others alter)
-from . import compilers, floats, functions, integers, outside, ranges
+from .. import _C, _autograd, _control_flow, _equivalents, _forms, _loops, _wrappers  # noqa: F401  (in use from then on)
+from . import compilers, floats, foreign, functions, integers, outside, ranges
 from .outside import place_of_warning, warn_again  # noqa: F401  (which the front end asks for here, as the next two)
-from .ranges import RangeIterator, _iterator_over_items, _iterator_over_keys, _iterator_over_values  # noqa: F401
+from .ranges import (  # noqa: F401
+    RangeIterator,
+    _iterator_over_items,
+    _iterator_over_keys,
+    _iterator_over_values,
+    _reduced_quietly,
+)
 from .tensors import get_item, is_contiguous, product, set_item, stride  # noqa: F401
 
 foreign.leave_alone()

@@ -1,6 +1,7 @@
 """Ranges whose ends are symbolic sizes, min() and max() of sizes, and iterators made anew over a break."""
 
 import builtins
+import warnings
 
 import torch
 
@@ -71,6 +72,12 @@ def _iterator_over_values(dictionary, taken, left):
 
 def _iterator_over_items(dictionary, taken, left):
     return _moved_on(iter(dictionary.items()), taken)
+
+
+def _reduced_quietly(iterator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return iterator.__reduce__()
 
 
 def _symbolic(values):

@@ -21,7 +21,6 @@ ROWS = programs_generators.ROWS
 BY_C = "C code drives the generator, or calls the function, that asks for data"
 NATIVE = dict.fromkeys(
     [
-        "chained",
         "added_in_place",
         "thrown_through_delegation",
         "operator_breaks",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 
 import pytest
 import torch
@@ -214,7 +213,7 @@ def test_the_native_rest_of_a_capturing_call_is_counted(capsys):
     @cresset.compile
     def f(x):
         print("one")
-        numbers = itertools.count(3)
+        numbers = iter({3, 4})
         y = x * 2
         print("two", next(numbers))
         return y + next(numbers)
@@ -222,7 +221,7 @@ def test_the_native_rest_of_a_capturing_call_is_counted(capsys):
     for call in range(1, 4):
         assert f(torch.ones(2)).tolist() == [6.0, 6.0]
         assert cresset.stats()["native_stretches"] == call
-    assert any("itertools.count" in reason for reason in cresset.stats()["graph_break_reasons"])
+    assert any("set_iterator" in reason for reason in cresset.stats()["graph_break_reasons"])
     assert capsys.readouterr().out == "one\ntwo 3\n" * 3
 
 

@@ -76,7 +76,7 @@ WAYS = {
     "any": lambda s, x: x * 2 if any([s.none, s.scale]) else x,
     "all": lambda s, x: x * 2 if all([s.scale, s.count]) else x,
     "root": lambda s, x: x * math.sqrt(s.scale),
-    "text": lambda s, x: (x * 2, f"{s.scale:.2f}", "%d" % s.count),
+    "text": lambda s, x: (x * 2, f"{s.scale:.2f}", f"{s.count:d}"),
     "sorted": lambda s, x: [x * v for v in sorted([s.scale, s.none])],
     "filter": lambda s, x: [x * v for v in filter(None, [s.scale, s.none])],
     "reduce": lambda s, x: x * functools.reduce(lambda a, b: a if a > b else b, [s.scale, s.none]),

@@ -18,16 +18,22 @@ from programs_designs import PROGRAMS as DESIGNS
 from programs_everyday import PROGRAMS as EVERYDAY
 from programs_forms import PROGRAMS as FORMS
 from programs_given import PROGRAMS as GIVEN
+from programs_iterators import PROGRAMS as ITERATORS
 from programs_learning import PROGRAMS as LEARNING
 from programs_loops import PROGRAMS as LOOPS
 from programs_losses import PROGRAMS as LOSSES
 from programs_moving_state import PROGRAMS as MOVING
 from programs_perception import PROGRAMS as PERCEPTION
+from programs_places import PROGRAMS as PLACES
+from programs_practice_designs import PROGRAMS as PRACTICE_DESIGNS
+from programs_practice_sampling import PROGRAMS as PRACTICE_SAMPLING
+from programs_practice_training import PROGRAMS as PRACTICE_TRAINING
 from programs_registries import PROGRAMS as REGISTRIES
 from programs_research import PROGRAMS as RESEARCH
 from programs_schemes import PROGRAMS as SCHEMES
 from programs_scripts import PROGRAMS as SCRIPTS
 from programs_sequences import PROGRAMS as SEQUENCES
+from programs_subclasses import PROGRAMS as SUBCLASSES
 from programs_systems import PROGRAMS as SYSTEMS
 from programs_whole import PROGRAMS as WHOLE
 
@@ -54,6 +60,12 @@ PROGRAMS = {
     **SEQUENCES,
     **SCHEMES,
     **FORMS,
+    **ITERATORS,
+    **PLACES,
+    **PRACTICE_DESIGNS,
+    **PRACTICE_SAMPLING,
+    **PRACTICE_TRAINING,
+    **SUBCLASSES,
 }
 
 
