@@ -445,6 +445,17 @@ class CaptureRun final : public PieceMaker {
     }
   }
 
+  // Whether what effects have put into state is an iterator that a frame goes on with: the next piece is to find one
+  // that may stand at any place, which state's cannot.
+  bool shares_iterator(PyObject* contents) const {
+    if (PyTuple_Check(contents)) {
+      PyObject** const items = PySequence_Fast_ITEMS(contents);
+      return std::any_of(items, items + PyTuple_GET_SIZE(contents), [&](PyObject* o) { return shares_iterator(o); });
+    }
+    const bool moves = PyIter_Check(contents) != 0 && PyGen_CheckExact(contents) == 0;
+    return moves && piece_->recipes().makes(contents);
+  }
+
   // Recipes for the frames and the operation; or why there are none.
   std::string make_break() {
     closed_frame_ = -1;
@@ -477,6 +488,7 @@ class CaptureRun final : public PieceMaker {
     variant.next.operation = op.kept();
     try {
       variant.effects = effects_of(recipes);
+      if (shares_iterator(frames.contents.get())) return "an iterator in state goes on";
       variant.next.frames = build_frames(frames.contents.get());
       for (const PyRef& operand : variant.next.operation.operands)
         variant.next.operands.push_back(recipes.build(operand.get(), "operand"));
