@@ -145,13 +145,16 @@ namespace {
 
 // Of a dimension that is asked for in blocks (h // k of them, beside k): that they are whole ones. The number of
 // elements says so too, but only of all dimensions together: loops, and sizes that are divided later, ask about each.
-void require_whole_blocks(ShapeContext& shapes, ExprId numel, const Sizes& requested) {
+void require_whole_blocks(ShapeContext& shapes, ExprId numel, const Sizes& requested, const Sizes& old_sizes) {
   ExprPool& pool = shapes.pool();
   if (shapes.env().hint_or(numel, 0) == 0) return;
+  const auto is_dimension = [&](ExprId size) {
+    return std::any_of(old_sizes.begin(), old_sizes.end(), [&](ExprId old) { return old == size; });
+  };
   for (const ExprId blocks : requested) {
     if (pool[blocks].kind != sym::Kind::FloorDiv) continue;
     const ExprId whole = pool.operands(blocks)[0], block = pool.operands(blocks)[1];
-    if (std::find(requested.begin(), requested.end(), block) == requested.end()) continue;
+    if (!is_dimension(whole) || std::find(requested.begin(), requested.end(), block) == requested.end()) continue;
     const ExprId rest = pool.mod(whole, block);
     if (shapes.env().hint(rest) == 0) shapes.require(pool.eq(rest, pool.constant(0)));
   }
@@ -175,7 +178,7 @@ Result<Sizes> infer_sizes(ShapeContext& shapes, const Sizes& requested, const Si
   const ExprId numel = shapes.env().simplify(graph::numel(pool, old_sizes));
   Sizes sizes = requested, others;
   std::optional<size_t> unknown;
-  require_whole_blocks(shapes, numel, requested);
+  require_whole_blocks(shapes, numel, requested, old_sizes);
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (is_minus_one(shapes, sizes[i])) {
       if (unknown) return shapes.invalid("only one dimension can be inferred");
