@@ -232,13 +232,14 @@ class GenericRule {
     const Tensors base = at_hints(predictor);
     dense_.assign(base.size(), {Layout::Contiguous, Layout::ChannelsLast});
     look_whether_dense(base);
+    const Geometry here = geometry(base);
     Observed observed;
     observed.all_moved = predictor.points().empty();  // plain sizes
-    for (const SizePredictor::Point& point : predictor.points()) observe(predictor, point, base, observed);
+    for (const SizePredictor::Point& point : predictor.points()) observe(predictor, point, here, observed);
     if (!observed.all_moved && found_equal(predictor, observed.taken)) return run_again();
     for (const SizePredictor::Point& point : predictor.closer_points()) {
       if (observed.all_moved) break;
-      observe(predictor, point, base, observed);
+      observe(predictor, point, here, observed);
     }
     for (size_t i = 0; i < observed.taken.size(); ++i)
       predictor.observe(observed.taken[i], numbers(observed.results[i]));
@@ -250,7 +251,7 @@ class GenericRule {
     }
     if (const std::vector<ExprId> still = predictor.still(); observed.all_moved && !still.empty())
       return run_pinning(still);
-    if (!observed.all_moved || !predictor.fit(numbers(geometry(base)))) {
+    if (!observed.all_moved || !predictor.fit(numbers(here))) {
       for (const ExprId e : call_.sizes()) pin(capture_, e);
       return types(base, nullptr);
     }
@@ -275,17 +276,24 @@ class GenericRule {
     bool all_moved = false;
   };
 
-  void observe(const SizePredictor& predictor, const SizePredictor::Point& point, const Tensors& base,
-               Observed& observed) {
+  // Nothing where the operator rejects such sizes.
+  std::optional<Tensors> results_at(const SizePredictor& predictor, const SizePredictor::Point& point) const {
     try {
-      const Tensors there = call_.run([&](ExprId e) { return predictor.value(point, e).value(); });
-      look_whether_dense(there);
-      observed.taken.push_back(point);
-      observed.results.push_back(geometry(there));
-      observed.all_moved =
-          observed.all_moved || (predictor.moves_all(point) && tells_strides(geometry(base), observed.results.back()));
-    } catch (const std::exception&) {  // sizes that the operator rejects say nothing about the others
+      return call_.run([&](ExprId e) { return predictor.value(point, e).value(); });
+    } catch (const std::exception&) {
+      return std::nullopt;
     }
+  }
+
+  void observe(const SizePredictor& predictor, const SizePredictor::Point& point, const Geometry& here,
+               Observed& observed) {
+    const std::optional<Tensors> there = results_at(predictor, point);
+    if (!there) return;  // which says nothing about other sizes
+    look_whether_dense(*there);
+    observed.taken.push_back(point);
+    observed.results.push_back(geometry(*there));
+    observed.all_moved =
+        observed.all_moved || (predictor.moves_all(point) && tells_strides(here, observed.results.back()));
   }
 
   // Sizes that the operator takes only if they are the same, or that it broadcasts where they are not: from now on they
@@ -293,7 +301,8 @@ class GenericRule {
   bool found_equal(const SizePredictor& predictor, const std::vector<SizePredictor::Point>& taken) {
     for (const std::vector<sym::VarId>& vars : predictor.perhaps_equal(taken)) {
       const std::vector<SizePredictor::Point> points = predictor.points_moving(vars);
-      if (!std::any_of(points.begin(), points.end(), [&](const auto& point) { return takes(predictor, point); }))
+      if (!std::any_of(points.begin(), points.end(),
+                       [&](const auto& point) { return results_at(predictor, point).has_value(); }))
         continue;
       bool any = false;
       for (size_t i = 1; i < vars.size(); ++i) {
@@ -304,15 +313,6 @@ class GenericRule {
       if (any) return true;
     }
     return false;
-  }
-
-  bool takes(const SizePredictor& predictor, const SizePredictor::Point& point) const {
-    try {
-      (void)call_.run([&](ExprId e) { return predictor.value(point, e).value(); });
-      return true;
-    } catch (const std::exception&) {
-      return false;
-    }
   }
 
   // Strides that are always those of contiguous tensors, or of ones with channels last, are not to be found out: they

@@ -9,13 +9,6 @@
 namespace cresset::bridge {
 namespace {
 
-bool same_sizes(const at::Tensor& a, const at::Tensor& b) {
-  if (a.dim() != b.dim()) return false;
-  for (int64_t d = 0; d < a.dim(); ++d)
-    if (!a.sym_size(d).sym_eq(b.sym_size(d)).guard_bool(__FILE__, __LINE__)) return false;
-  return true;
-}
-
 // Logarithms of probabilities, and what the losses' formulas multiply them by.
 struct Scores {
   at::Tensor logs;    // as the input
@@ -66,7 +59,7 @@ at::Tensor cross_entropy(const at::Tensor& self, const at::Tensor& target, const
            classes.sym_eq(weight->sym_size(0)).guard_bool(__FILE__, __LINE__);
   };
   const bool usual = (reduced || reduction == at::Reduction::None) && smoothing >= 0 && smoothing <= 1 && has_weights();
-  const bool probable = usual && same_sizes(self, target);
+  const bool probable = usual && self.is_same_size(target);
   if (usual && (probable ? target.is_floating_point() && ignored.maybe_as_int().value_or(0) < 0 : smoothing > 0)) {
     std::vector<c10::SymInt> shape(static_cast<size_t>(self.dim()), 1);
     shape[static_cast<size_t>(dim)] = weight->sym_size(0);

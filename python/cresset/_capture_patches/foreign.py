@@ -3,7 +3,6 @@
 What `integers`, `floats` and `__init__` give torch's classes is for the numbers of captures. To be imported before these.
 """
 
-import functools
 import types
 
 import torch
@@ -41,11 +40,10 @@ def for_ours(cls, name, method):
     theirs = _as_it_was(cls, name)
     theirs = theirs.fget if isinstance(theirs, property) else theirs
 
-    @functools.wraps(method, assigned=("__name__", "__qualname__"), updated=())
     def chosen(self, *args, **kwargs):
         return (method if type(self.node) is _OURS else theirs)(self, *args, **kwargs)
 
-    del chosen.__wrapped__
+    chosen.__name__, chosen.__qualname__ = method.__name__, method.__qualname__
     return chosen
 
 

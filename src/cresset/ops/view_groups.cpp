@@ -148,13 +148,13 @@ namespace {
 void require_whole_blocks(ShapeContext& shapes, ExprId numel, const Sizes& requested, const Sizes& old_sizes) {
   ExprPool& pool = shapes.pool();
   if (shapes.env().hint_or(numel, 0) == 0) return;
-  const auto is_dimension = [&](ExprId size) {
-    return std::any_of(old_sizes.begin(), old_sizes.end(), [&](ExprId old) { return old == size; });
+  const auto has = [](const Sizes& sizes, ExprId size) {
+    return std::find(sizes.begin(), sizes.end(), size) != sizes.end();
   };
   for (const ExprId blocks : requested) {
     if (pool[blocks].kind != sym::Kind::FloorDiv) continue;
     const ExprId whole = pool.operands(blocks)[0], block = pool.operands(blocks)[1];
-    if (!is_dimension(whole) || std::find(requested.begin(), requested.end(), block) == requested.end()) continue;
+    if (!has(old_sizes, whole) || !has(requested, block)) continue;
     const ExprId rest = pool.mod(whole, block);
     if (shapes.env().hint(rest) == 0) shapes.require(pool.eq(rest, pool.constant(0)));
   }
