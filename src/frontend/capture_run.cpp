@@ -379,6 +379,7 @@ class CaptureRun final : public PieceMaker {
       piece_->variant()->next = {};
       piece_->refuse(at + " (" + obstacle + ")");
       piece_->capture().flush(piece_->variant()->eager_reason);
+      session_->ends_inside_calls(cresset_eval_current());
     } else {
       piece_->variant()->next.why = at;
       compile_piece();

@@ -414,7 +414,11 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   const bool parts_first = recipe.reuse < 0 && is_made_whole(anatomy.kind);
   if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that leads back to it cannot be made
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
-    recipe.children.push_back(build(anatomy.parts[i].get(), path + "." + part_name(anatomy, i)));
+    PyObject* const part = anatomy.parts[i].get();
+    // An exception's arguments are its own, though the collector has seen them behind a break.
+    const bool own = anatomy.kind == Anatomy::Kind::Exception && i == 0 && made_.count(part) == 0;
+    const std::string where = path + "." + part_name(anatomy, i);
+    recipe.children.push_back(own ? build_made(part, where) : build(part, where));
   }
   unfinished_.erase(recipe.shared_slot);
   return recipe;

@@ -93,6 +93,8 @@ class Session {
   bool in_transform() const;  // of torch.func, or in a level of forward differentiation
   // The piece ended at the operation in progress, which may run code of the program before it is done.
   void ends_here() { ended_in_ = in_progress_.activation; }
+  // It ended for good inside of C functions, which hold numbers of it still: what they give is given plain.
+  void ends_inside_calls(const CressetActivation* innermost);
   // Keeps an object alive until the call ends.
   void keep(PyRef object) { kept_.push_back(std::move(object)); }
 
@@ -316,6 +318,7 @@ class Session {
   void after_call(CressetActivation* activation, const CressetCall& call, PyObject** result, PyObject* exception);
   // The operation in progress gave `value`: where the piece ended, the next one goes on with it.
   void go_on_with(CressetActivation* activation, PyRef& value);
+  bool was_in_call_at_the_end(const CressetActivation* activation);
   void after_failure(CressetActivation* activation);
   void note_call(const CressetActivation& activation, const CressetCall& call, PyObject* result);
   CCall classify(const CressetCall& call);
@@ -345,6 +348,7 @@ class Session {
   bridge::Capture* capture_ = nullptr;
   InProgress in_progress_;
   const CressetActivation* ended_in_ = nullptr;
+  std::vector<const CressetActivation*> in_calls_at_the_end_;
   std::vector<StateFacts::Source> found_generators_;
   ska::flat_hash_map<PyObject*, ObjectRecord> objects_;
   std::unordered_map<PyObject*, PyRef> argument_paths_;

@@ -581,22 +581,37 @@ CressetAction Session::log_warning(const CressetCall& call, PyObject** result) {
   return CRESSET_NATIVE;
 }
 
+// Containers that a call may have put its arguments into.
+static std::vector<PyObject*> containers_of(const CressetCall& call) {
+  std::vector<PyObject*> out;
+  PyObject* const self = PyCFunction_Check(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
+  if (self != nullptr && is_container(self)) out.push_back(self);
+  for (Py_ssize_t i = 0; i < call.nargs; ++i)
+    if (is_container(call.args[i])) out.push_back(call.args[i]);
+  return out;
+}
+
 void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject** result,
                          PyObject* exception) {
   const std::vector<PyRef> unpinned = std::move(in_progress_.unpinned);
   const bool of_operator = in_progress_.of_operator;
   in_progress_ = {};
   // One that ended the piece itself ends it as well before it takes the numbers.
-  if (*result != nullptr && !unpinned.empty() && is_plain_result(*result))
+  if (*result != nullptr && !unpinned.empty() && is_plain_result(*result)) {
     for (const PyRef& number : unpinned)
       if (of_operator && (!open() || !is_unpinned(number.get())))
         note_pin(*activation, call, number.get());
       else if (!of_operator && open() && !is_unpinned(number.get()))
         note_pin(*activation, number.get());
+  }
   if (exception != nullptr)
     if (PyRef given = done_with_plain_numbers(call, classify(call).effect, exception))
       *result = given.release(), exception = nullptr;
   if (open()) return note_call(*activation, call, *result);
+  if (was_in_call_at_the_end(activation)) {
+    for (PyObject* container : containers_of(call)) without_symbols(PyRef::borrow(container));
+    if (*result != nullptr) *result = without_symbols(PyRef::steal(*result)).release();
+  }
   if (ended_in_ != activation || (*result == nullptr && exception == nullptr)) return;
   ended_in_ = nullptr;
   if (PyRef number = maker_.go_on(activation, CRESSET_AFTER, *result, exception))

@@ -350,8 +350,19 @@ CressetAction Session::operate_natively(CressetActivation* activation, const Cre
   return CRESSET_RESULT;
 }
 
+void Session::ends_inside_calls(const CressetActivation* innermost) {
+  for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
+    if (a->entered_from_c && a->caller != nullptr) in_calls_at_the_end_.push_back(a->caller);
+}
+
+// Told once.
+bool Session::was_in_call_at_the_end(const CressetActivation* activation) {
+  return !in_calls_at_the_end_.empty() && std::erase(in_calls_at_the_end_, activation) != 0;
+}
+
 void Session::go_on_with(CressetActivation* activation, PyRef& value) {
   if (!capture_->closed()) return;
+  if (was_in_call_at_the_end(activation)) value = without_symbols(std::move(value));
   if (PyRef number = maker_.go_on(activation, CRESSET_AFTER, value.get())) value = std::move(number);
 }
 

@@ -1,0 +1,99 @@
+"""A capture that ends for good inside of code that C functions called: numbers that those hold come back plain."""
+
+import pytest
+import torch
+
+import cresset
+
+
+class Key:
+    def __init__(self, x):
+        self.x = x
+
+    def __hash__(self):
+        return int(self.x.sum().item() > 100)
+
+    def __eq__(self, other):
+        return self is other
+
+
+class Position:
+    def __init__(self, x):
+        self.x = x
+
+    def __index__(self):
+        return int(self.x.sum().item() > 100)
+
+
+class State:
+    def __init__(self):
+        self.of, self.items = {}, []
+
+
+def set_default(w, x, n):
+    return w.of.setdefault(Key(x), n + x.shape[0])
+
+
+def insert(w, x, n):
+    w.items.insert(Position(x), n + x.shape[0])
+
+
+def default_of_next(w, x, n):
+    w.items.append(next((i for i in [1] if i > x.sum().item() + 20), n + x.shape[0]))
+
+
+def get(w, x, n):
+    return w.of.get(Key(x), n + x.shape[0])
+
+
+def pop(w, x, n):
+    return [w.of.pop(Key(x), n + x.shape[0])]
+
+
+def from_keys(w, x, n):
+    w.items.append(list(dict.fromkeys((Key(x) for _ in range(2)), n + x.shape[0]).values()))
+
+
+def index(w, x, n):
+    w.items.append(n)
+    return w.items.index(n + 0 * x.shape[0], Position(x))
+
+
+PROGRAMS = [set_default, insert, default_of_next, get, pop, from_keys, index]
+
+
+def types_in(value):
+    if isinstance(value, list | tuple):
+        return [found for item in value for found in types_in(item)]
+    return [type(value)]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_numbers_held_by_c_code(program):
+    compiled, expected_state, state = cresset.compile(program), State(), State()
+    for call in range(4):
+        x = torch.randn(2 + call, 3)
+        expected, got = program(expected_state, x, call), compiled(state, x, call)
+        assert (got, state.items, list(state.of.values())) == (
+            expected,
+            expected_state.items,
+            list(expected_state.of.values()),
+        )
+        assert set(types_in([got, state.items, list(state.of.values())])) <= {int, type(None)}
+
+
+def raise_in_a_group(x, n):
+    try:
+        raise ExceptionGroup("g", [ValueError(n), TypeError("t")])
+    except* ValueError as e:
+        _ = e.exceptions[0].args, x.sum().item()
+    except* TypeError as e:
+        kept = e.exceptions[0]
+    return kept
+
+
+def test_each_call_makes_its_own_arguments_of_exceptions():
+    compiled = cresset.compile(raise_in_a_group)
+    made = [compiled(torch.randn(2 + call), call) for call in range(5)]
+    assert len({id(e.args) for e in made}) == 5
+    assert all(e.args == ("t",) for e in made)
