@@ -604,3 +604,14 @@ def test_sizes_that_are_broadcast():
         x, y = torch.rand(rows, columns), torch.rand(rows, columns)
         assert_same_call(weighted, compiled, x, y, torch.rand(of_weight))
     assert cresset.stats()["graphs"] == 1
+
+
+def test_histograms_of_what_wants_gradients():
+    def spread(x, n):
+        return torch.histc(x, n), x.histc(n, -1, 1), x * n
+
+    compiled = cresset.compile(spread)
+    for n in SIX:
+        counts, within, scaled = compiled(matrix().requires_grad_(), n)
+        assert not counts.requires_grad and not within.requires_grad and scaled.requires_grad
+    assert cresset.stats()["graphs"] == 1

@@ -74,7 +74,8 @@ form_of_quantile(torch.nanquantile, torch.Tensor.nanquantile, True)
 
 @form(torch.histc, torch.Tensor.histc)
 def histc(input, bins=100, min=0, max=0):
-    usual = is_float(input) and input.dtype in (torch.float32, torch.float64) and not input.requires_grad
+    usual = is_float(input) and input.dtype in (torch.float32, torch.float64)
+    input = input.detach() if usual else input  # there is no derivative
     if usual and bins > 0 and not is_symbol(min) and not is_symbol(max) and min == max == 0:
         return _C.called("aten::histc", input, bins, 0, 0)  # of the data's own range, which may be none
     if not usual or not bins > 0 or not min < max or not max - min < math.inf:
