@@ -215,15 +215,22 @@ Anatomy of_dict_iterator(PyObject* object, PyObject* dict, PyObject* left) {
 }
 
 // From CPython 3.12 on those of itertools warn that they will not be pickled any more.
+bool warns_of_pickling(PyObject* object) {
+  return PY_VERSION_HEX >= 0x030C0000 && std::string_view(Py_TYPE(object)->tp_name).starts_with("itertools.");
+}
+
 PyRef reduced_iterator(PyObject* object) {
-#if PY_VERSION_HEX >= 0x030C0000
-  if (std::string_view(Py_TYPE(object)->tp_name).starts_with("itertools.")) {
-    const NotEvaluated paused;
-    static PyObject* const quietly = module_attribute("cresset._capture_patches", "_reduced_quietly");
-    return PyRef::steal(PyObject_CallOneArg(quietly, object));
-  }
-#endif
-  return PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  if (!warns_of_pickling(object)) return PyRef::steal(PyObject_CallMethod(object, "__reduce__", nullptr));
+  const NotEvaluated paused;
+  static PyObject* const quietly = module_attribute("cresset._capture_patches", "_reduced_quietly");
+  return PyRef::steal(PyObject_CallOneArg(quietly, object));
+}
+
+void set_state(PyObject* made, PyObject* state) {
+  if (!warns_of_pickling(made)) return (void)checked(PyObject_CallMethod(made, "__setstate__", "(O)", state));
+  const NotEvaluated paused;
+  static PyObject* const quietly = module_attribute("cresset._capture_patches", "_set_state_quietly");
+  checked(PyObject_CallFunctionObjArgs(quietly, made, state, nullptr));
 }
 
 bool is_deque_iterator(PyObject* object) {
@@ -581,7 +588,7 @@ PyRef make_whole(const Anatomy& anatomy) {
   const bool has_state = form_item(anatomy, 1) == Py_True;
   const PyRef args = tuple_of({anatomy.parts.begin(), anatomy.parts.end() - (has_state ? 1 : 0)});
   PyRef made = checked(PyObject_CallObject(form_item(anatomy, 0), args.get()));
-  if (has_state) checked(PyObject_CallMethod(made.get(), "__setstate__", "(O)", anatomy.parts.back().get()));
+  if (has_state) set_state(made.get(), anatomy.parts.back().get());
   if (anatomy.kind == Anatomy::Kind::Iterator) note_made_iterator(made.get(), anatomy);
   return made;
 }

@@ -150,6 +150,10 @@ class CaptureRun final : public PieceMaker {
       return natively();
     }
     PyRef result = watch(go);
+    if (!result && lacks_plain_sizes()) {
+      if (may_begin_again()) return begin_again(natively);
+      request_.plain_sizes = true;  // of later calls
+    }
     if (!result || session_ == nullptr || piece_->capture().closed()) piece_->take_back_numbers();
     time_.stop();
     live_totals().ms_capture += time_.ms();
@@ -172,6 +176,38 @@ class CaptureRun final : public PieceMaker {
     if (result && session_ != nullptr) remove_written_symbols();
     if (misuse_) return misuse_->restore(), PyRef();
     return result ? without_symbols(std::move(result)) : std::move(result);
+  }
+
+  // A name of one of torch's modules, which its code has put back when an exception passed: how deep transforms are.
+  static bool is_counter_of_torch(const Write& write) {
+    if (write.kind != Write::Kind::Item || !PyDict_Check(write.owner.get())) return false;
+    PyObject* const name = PyDict_GetItemString(write.owner.get(), "__name__");
+    return name != nullptr && PyUnicode_Check(name) && std::string_view(utf8(name)).starts_with("torch.");
+  }
+
+  // Inside of a transform of torch.func, and of autograd's engine there, something wants plain sizes: the call raised
+  // what eager does not. As long as it has done nothing it may begin again.
+  bool may_begin_again() {
+    const bridge::Capture& capture = piece_->capture();
+    return session_ != nullptr && home_ == nullptr && retired_.size() == 1 && !capture.closed() &&
+           std::all_of(session_->writes().begin(), session_->writes().end(), is_counter_of_torch) &&
+           !capture.has_effects_since(begun_);
+  }
+
+  // With plain sizes, if that is still to be tried: then nullptr, without an exception.
+  template <class Natively>
+  PyRef begin_again(Natively&& natively) {
+    PyErr_Clear();
+    piece_->capture().before_flush = nullptr;
+    piece_->refuse("an operator that asks for plain sizes inside of a transform, where no piece can end");
+    piece_->capture().flush(piece_->variant()->eager_reason);
+    piece_->take_back_numbers();
+    time_.stop();
+    live_totals().ms_capture += time_.ms();
+    keep_piece();
+    if (!std::exchange(request_.plain_sizes, true)) return {};
+    request_.turn.give();
+    return natively();
   }
 
   // Starts a piece. False when an argument cannot take part.
@@ -210,6 +246,7 @@ class CaptureRun final : public PieceMaker {
     if (piece_ != nullptr) piece_->retire();
     retired_.push_back(std::move(piece_));
     piece_ = std::move(piece);
+    begun_ = capture.done();
     if (!taken || session_ == nullptr) return taken;
     session_->begin(piece_->variant()->facts, capture);
     if (home_ != nullptr)
@@ -652,6 +689,7 @@ class CaptureRun final : public PieceMaker {
   bridge::Capture::Scope* scope_ = nullptr;
   CompilingFlag* compiling_ = nullptr;
   Varying* varying_ = &request_.varying;
+  bridge::Capture::Done begun_;
   Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it
   const OuterHandled outer_;
   static constexpr int kMostRepeated = 1024;

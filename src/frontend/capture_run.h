@@ -14,6 +14,7 @@ struct CaptureRequest {
   const ModuleGuards& names;  // of parameters
   Points& points;             // of the function; new ones are added
   bool& inference_apart;      // of the function (left_whole.h)
+  bool& plain_sizes;          // of the function: symbolic ones have no place in it
   Varying& varying;           // of the function
   bridge::CaptureTurn& turn;  // taken; given back as soon as nothing is captured any more
 };
@@ -21,7 +22,8 @@ struct CaptureRequest {
 // Calls the function and fills in the variant, which has its state, args and kwargs: entry and recipe, or an
 // eager_reason when later calls cannot be served. Where the call breaks, more pieces are captured and become successors
 // of points. Returns what the function returned, with every tensor real; nullptr with the exception that it raised
-// (then variant.raised: nothing is learned from the call). Throws PythonError for misuse (a marked dimension that must
+// (then variant.raised: nothing is learned from the call), or without one where the call is to begin again, with plain
+// sizes. Throws PythonError for misuse (a marked dimension that must
 // be static).
 PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs);
 

@@ -196,6 +196,10 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   modules.add_reachable(function_.get());
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
   result = capture_call(request(modules, turn), variant, args, kwargs);
+  if (plain_sizes_ && options_.dynamic) {
+    options_.dynamic = options_.auto_dynamic = false;
+    if (!result && PyErr_Occurred() == nullptr) return capture(state, args, kwargs, turn, result);
+  }
   if (!variant->eager_reason.empty()) {
     variant->wants_gradients = requires_grad(leaves) && variant->eager_reason.starts_with(kGradientsAreWanted);
     record_break(*variant, name);
@@ -388,8 +392,8 @@ std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const To
 }
 
 CaptureRequest CompiledFunction::request(const ModuleGuards& names, bridge::CaptureTurn& turn) {
-  return {function_.get(), name(),  options_,         profile_.get(), TorchState::now(),
-          names,           points_, inference_apart_, varying_,       turn};
+  return {function_.get(), name(),   options_, profile_.get(), TorchState::now(), names, points_, inference_apart_,
+          plain_sizes_,    varying_, turn};
 }
 
 PyObject* CompiledFunction::refuse_break(const Variant& variant) const {

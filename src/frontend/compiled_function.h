@@ -102,7 +102,7 @@ class CompiledFunction {
   Variants variants_;
   std::vector<RejectedSizes> rejected_;
   Points points_;
-  bool inference_apart_ = false;
+  bool inference_apart_ = false, plain_sizes_ = false;
   Varying varying_;
   CallHints hints_;
   Misses misses_;

@@ -273,6 +273,8 @@ bool Session::before_write(const CressetWrite& write) {
   if (!outer_.empty()) no_write_in_part(write);
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && existed(write.owner) && is_foreign(write.owner))
     return true;
+  if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && is_first_tangent(write.owner, write.value))
+    capture_->flush("a tangent of a view");
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && is_tensor(write.owner))  // tensor[array, 0] = value
     for (PyObject* part : {write.key, write.value})
       if (is_opaque(part) || holds_foreign(part)) return true;

@@ -349,6 +349,7 @@ class Session {
   InProgress in_progress_;
   const CressetActivation* ended_in_ = nullptr;
   std::vector<const CressetActivation*> in_calls_at_the_end_;
+  std::shared_ptr<void> batching_;  // bridge/symbolic_batching.h, once torch.func.vmap was met
   std::vector<StateFacts::Source> found_generators_;
   ska::flat_hash_map<PyObject*, ObjectRecord> objects_;
   std::unordered_map<PyObject*, PyRef> argument_paths_;

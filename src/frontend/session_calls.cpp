@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "bridge/symbolic_batching.h"
 #include "frontend/compiled_function.h"
 #include "frontend/control.h"
 #include "frontend/equivalents.h"
@@ -414,17 +415,16 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
                                          PyObject** result) {
   if (!outer_.empty()) no_call_in_part(what, call);
   if (what.effect == CEffect::SetsAttribute) will_set_attribute(what, call);
-  if (what.effect == CEffect::Pure)
-    if (PyRef value = with_numbers_it_takes(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
+  if (!batching_ && begins_batching(what.name)) batching_ = std::make_shared<bridge::SymbolicBatching>();
   if (what.effect == CEffect::Pure && keeps_sizes(what.name))
     return capture_->flush("an operator whose derivative keeps sizes, inside of a transform"), CRESSET_RUN;
   if (what.effect == CEffect::Pure && is_operator_on_wrappers(what.name, call)) {
-    PyRef value = run_on_wrappers(*capture_, [&] {
-      return PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
-    });
+    PyRef value = call_on_wrappers(*capture_, call);
     in_progress_ = {};
     return value ? (*result = value.release(), CRESSET_RESULT) : CRESSET_FAIL;
   }
+  if (what.effect == CEffect::Pure)
+    if (PyRef value = with_numbers_it_takes(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
   if (what.effect == CEffect::Pure && reads_memory_of_outsider(what))
     return capture_->flush("the memory of a tensor is asked for"), CRESSET_RUN;
   if (what.effect == CEffect::Pure) {  // a function of torch's: lists of sizes, of tensors, of numbers

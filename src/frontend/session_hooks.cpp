@@ -341,7 +341,13 @@ CressetAction Session::operate_natively(CressetActivation* activation, const Cre
     const Operation operation = in_progress_.kept();
     std::optional<bridge::MakingText> text;
     if (kind == Operation::Kind::Format) text.emplace();
-    value = inside_transform() ? run_on_wrappers(*capture_, [&] { return perform(operation); }) : perform(operation);
+    const auto plainly = [&] {
+      const PlainOperands operands(op, in_progress_);
+      return perform(in_progress_.kept());
+    };
+    value = inside_transform() ? run_on_wrappers(
+                                     *capture_, [&] { return perform(operation); }, plainly)
+                               : perform(operation);
   }
   in_progress_ = {};
   if (!value) return after_failure(activation), CRESSET_FAIL;

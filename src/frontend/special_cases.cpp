@@ -430,27 +430,31 @@ static bool is_all_in_c(const CressetCall& call, Py_ssize_t count) {
                       [](PyObject* arg) { return PyFunction_Check(arg) || PyMethod_Check(arg) || PyGen_Check(arg); });
 }
 
+static bool holds_symbols(PyObject* arg) {
+  return is_symbolic_number(arg) || is_text(arg) || holds_symbolic_number(arg) || holds_text(arg);
+}
+
+PlainArguments::PlainArguments(const CressetCall& call) {
+  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyRef arg = PyRef::borrow(call.args[i]);
+    if (PyList_CheckExact(arg.get()) && holds_symbols(arg.get()))  // the program's list stays what it is
+      arg = checked(PySequence_List(without_symbols(checked(PySequence_Tuple(arg.get()))).get()));
+    else if (holds_symbols(arg.get()))
+      arg = without_symbols(std::move(arg));
+    plain_.push_back(std::move(arg));
+    args_.push_back(plain_.back().get());
+  }
+}
+
 PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject* exception) {
   if (effect != CEffect::Pure && effect != CEffect::Reads) return {};
   if (!PyErr_GivenExceptionMatches(exception, PyExc_TypeError) || PyFunction_Check(call.callable)) return {};
   const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
-  const auto is_symbolic = [](PyObject* arg) {
-    return is_symbolic_number(arg) || is_text(arg) || holds_symbolic_number(arg) || holds_text(arg);
-  };
-  if (std::none_of(call.args, call.args + count, is_symbolic)) return {};
+  if (std::none_of(call.args, call.args + count, holds_symbols)) return {};
   if (effect == CEffect::Reads && !is_all_in_c(call, count)) return {};
-  std::vector<PyRef> plain;
-  std::vector<PyObject*> args;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyRef arg = PyRef::borrow(call.args[i]);
-    if (PyList_CheckExact(arg.get()) && is_symbolic(arg.get()))  // the program's list stays what it is
-      arg = checked(PySequence_List(without_symbols(checked(PySequence_Tuple(arg.get()))).get()));
-    else if (is_symbolic(arg.get()))
-      arg = without_symbols(std::move(arg));
-    plain.push_back(std::move(arg));
-    args.push_back(plain.back().get());
-  }
-  return checked(PyObject_Vectorcall(call.callable, args.data(), static_cast<size_t>(call.nargs), call.kwnames));
+  return checked(
+      PyObject_Vectorcall(call.callable, PlainArguments(call).data(), static_cast<size_t>(call.nargs), call.kwnames));
 }
 
 bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call) {

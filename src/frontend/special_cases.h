@@ -38,6 +38,17 @@ bool is_lock_of_cached_property(const CressetActivation& activation, const CCall
 // called with floats: torch's reading of arguments knows neither. Empty for other calls. Throws PythonError.
 PyRef with_numbers_it_takes(const CressetCall& call);
 
+// A call's arguments, without symbols.
+class PlainArguments {
+ public:
+  explicit PlainArguments(const CressetCall& call);
+  PyObject* const* data() const { return args_.data(); }
+
+ private:
+  std::vector<PyRef> plain_;
+  std::vector<PyObject*> args_;
+};
+
 // A TypeError of a C function that was given symbolic numbers, and has changed nothing: what it gives for plain ones,
 // or its error in eager's words. Empty for other calls. Throws PythonError.
 PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject* exception);

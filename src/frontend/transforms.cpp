@@ -3,6 +3,7 @@
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
 #include <ATen/functorch/TensorWrapper.h>
+#include <c10/core/AutogradState.h>
 
 #include <algorithm>
 #include <string_view>
@@ -55,12 +56,14 @@ bool asks_for_plain_sizes(std::string_view message) {
   static constexpr std::string_view kWords[] = {
       "on tensor with symbolic sizes/strides",      "dispatch_on_subclass called with NO overloaded args",
       "expected to contain only concrete integers", "cannot access PyObject for Tensor - no interpreter set",
-      "Expected IntList but got GenericList",       "Expected Int but got SymInt"};
+      "Expected IntList but got GenericList",       "Expected Int but got SymInt",
+      "isIntList() INTERNAL ASSERT FAILED",         "isInt() INTERNAL ASSERT FAILED"};
   return std::any_of(std::begin(kWords), std::end(kWords),
                      [&](std::string_view words) { return message.find(words) != std::string_view::npos; });
 }
 
-// Whether that is the exception that is set; then it is none any more.
+}  // namespace
+
 bool lacks_plain_sizes() {
   if (PyErr_ExceptionMatches(PyExc_RuntimeError) == 0) return false;
   PyObject *type, *value, *trace;
@@ -71,11 +74,8 @@ bool lacks_plain_sizes() {
   PyErr_Clear();
   const bool lacks = message != nullptr && asks_for_plain_sizes(message);
   PyErr_Restore(type, value, trace);
-  if (lacks) PyErr_Clear();
   return lacks;
 }
-
-}  // namespace
 
 bool inside_transform() { return !at::functorch::getDynamicLayerStack().empty(); }
 
@@ -88,16 +88,43 @@ void settle_wrappers() {
   }
 }
 
-PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& run) {
+PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& run,
+                      const std::function<PyRef()>& run_plainly) {
   PyRef value = run();
   if (value || !lacks_plain_sizes()) return value;
+  PyErr_Clear();
   capture.flush("an operator that asks for plain sizes inside of a transform");
-  return run();
+  return run_plainly();
+}
+
+PyRef call_on_wrappers(bridge::Capture& capture, const CressetCall& call) {
+  const auto with = [&](PyObject* const* args) {
+    return PyRef::steal(PyObject_Vectorcall(call.callable, args, static_cast<size_t>(call.nargs), call.kwnames));
+  };
+  const auto as_it_is = [&] {
+    try {
+      PyRef value = with_numbers_it_takes(call);
+      return value ? std::move(value) : with(call.args);
+    } catch (const PythonError&) {
+      return PyRef();
+    }
+  };
+  return run_on_wrappers(capture, as_it_is, [&] { return with(PlainArguments(call).data()); });
+}
+
+bool is_first_tangent(PyObject* into, PyObject* value) {
+  if (!c10::AutogradState::get_tls_state().get_fw_grad_mode() || !is_tensor(into) || !is_tensor(value)) return false;
+  const auto has_tangent = [](PyObject* tensor) { return tensor_of(tensor)._fw_grad(/*level=*/0).defined(); };
+  return has_tangent(value) && !has_tangent(into);
 }
 
 int changes_level(std::string_view name) {
   if (name == "_enter_dual_level" || name == "_jvp_increment_nesting") return 1;
   return name == "_exit_dual_level" || name == "_jvp_decrement_nesting" ? -1 : 0;
+}
+
+bool begins_batching(const char* name) {
+  return name != nullptr && std::string_view(name) == "_vmap_increment_nesting";
 }
 
 bool keeps_sizes(const char* name) {

@@ -20,8 +20,18 @@ bool inside_transform();
 // Gives all wrappers that Python holds the sizes of what they wrap, which is real.
 void settle_wrappers();
 
-// Runs an operator on tensors inside of a transform. nullptr, with the exception set, when it raised.
-PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& run);
+// Whether what is raised says that plain sizes were asked for, which eager never says.
+bool lacks_plain_sizes();
+// Runs an operator on tensors inside of a transform; where it wants plain sizes the piece ends, and it is run plainly.
+// nullptr, with the exception set, when it raised.
+PyRef run_on_wrappers(bridge::Capture& capture, const std::function<PyRef()>& run,
+                      const std::function<PyRef()>& run_plainly);
+// Likewise of a call.
+PyRef call_on_wrappers(bridge::Capture& capture, const CressetCall& call);
+// into[...] = value gives the first tangent to a view of `into`, whose place torch asks for as a plain number then.
+bool is_first_tangent(PyObject* into, PyObject* value);
+// Whether a C function of this name enters a level of torch.func.vmap.
+bool begins_batching(const char* name);
 // Whether the derivative of this operator, inside of torch.func.grad, keeps sizes that must be plain.
 bool keeps_sizes(const char* name);
 // Whether a call that is known to change nothing is such an operator: no Python code can come of it.

@@ -80,6 +80,12 @@ def _reduced_quietly(iterator):
         return iterator.__reduce__()
 
 
+def _set_state_quietly(iterator, state):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        iterator.__setstate__(state)
+
+
 def _symbolic(values):
     """Whether these are integers of which one is a symbolic size."""
     kinds = {type(v) for v in values}
