@@ -1,6 +1,7 @@
 """Functions that are called again and again without arguments, and super(), are judged once: what follows from each call is
 still seen, and guarded."""
 
+import numpy
 import torch
 from compare import assert_same_call
 
@@ -82,3 +83,22 @@ def test_a_mode_that_is_asked_for_twice_is_guarded():
             assert torch.equal(got, expected)
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_a_key_is_looked_for_without_looking_at_values():
+    held = {"scale": numpy.ones(3), "shift": [numpy.zeros(2)]}
+
+    def program(x):
+        if "scale" in held:
+            x = x * 2
+        return x + 1 if "bias" not in held else x
+
+    compiled, x = cresset.compile(program), torch.randn(3)
+    cresset.reset()
+    assert torch.equal(compiled(x), program(x))
+    stats = cresset.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_calls"]) == (1, 0, 0)
+    held["bias"] = numpy.ones(1)
+    assert torch.equal(compiled(x), program(x))
+    del held["scale"]
+    assert torch.equal(compiled(x), program(x))
