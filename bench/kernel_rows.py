@@ -301,6 +301,8 @@ def windows() -> None:
         involution,
         lambda n: (real(2, 16, side(n, 32), side(n, 32)), real(2, 36, side(n, 32), side(n, 32))),
     )
+    row("convolution alone", lambda x, w: F.conv2d(x, w, padding=1), lambda n: (real(2, 64, side(n, 128), side(n, 128)), real(64, 64, 3, 3)))  # fmt: skip
+    row("convolution alone, small image", lambda x, w: F.conv2d(x, w, padding=1).relu(), lambda n: (real(2, 256, side(n, 512), side(n, 512)), real(256, 256, 3, 3)))  # fmt: skip
     row("im2col", lambda x: F.unfold(x, 3, padding=1), lambda n: images(n // 9 + 1))
 
 

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "bridge/aten_call_race.h"
+#include "bridge/channel_turns.h"
 #include "bridge/epilogue.h"
 #include "bridge/row_parts.h"
 
@@ -20,7 +21,9 @@ using runtime::ExternCall;
 using runtime::SizeRef;
 using runtime::TensorId;
 
-enum class Way : uint8_t { Aten, OneDnn, LinearOneDnn, LinearAten };
+// OneDnnTurned: with the image in the other order of memory, channels last or before space. Which one the library is
+// faster at depends on shapes and machine, and turning costs little beside most convolutions.
+enum class Way : uint8_t { Aten, OneDnn, LinearOneDnn, LinearAten, OneDnnTurned };
 
 using ConvolutionPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                                         at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view,
@@ -88,7 +91,8 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
       : args_(std::move(args)), result_(call.results[0]), op_(graph::op_name(call.op)) {
     const BoundSlot& weight = context.slot(args_.weight);
     const double taps = static_cast<double>(weight.numel) / static_cast<double>(std::max<int64_t>(weight.sizes[0], 1));
-    enter_race(key(context), ways(context), static_cast<double>(context.slot(result_).numel) * taps);
+    const std::vector<Way> candidates = ways(context);
+    enter_race(key(context, candidates.size()), candidates, static_cast<double>(context.slot(result_).numel) * taps);
   }
 
   static std::string_view name_of(Way way) {
@@ -101,17 +105,19 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
         return "linear_onednn";
       case Way::LinearAten:
         return "linear_aten";
+      case Way::OneDnnTurned:
+        return "onednn_turned";
     }
     return "";
   }
 
   void run_way(Way way, BoundContext& context) {
+    if (context.has_planned_memory(result_) && (way == Way::OneDnnTurned || leaves_turned(context)))
+      return run_apart(way, context);
     const at::Tensor& input = context.tensor(args_.input);
     const at::Tensor& weight = context.tensor(args_.weight);
-    std::optional<at::Tensor> bias;
     const bool divides = way == Way::LinearOneDnn || way == Way::OneDnn;
-    if (args_.bias.valid()) bias = context.tensor(args_.bias);
-    if (bias && divides) bias = bias->contiguous();  // oneDNN's ways do not look at its strides
+    const std::optional<at::Tensor> bias = bias_for(way, context);
     if (divides && parts_.any_missed() && run_in_parts(way, input, weight, bias, context)) return;
     const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
     context.adopt(result_, compute(way, input, weight, bias), op_);
@@ -120,6 +126,32 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
   }
 
  private:
+  std::optional<at::Tensor> bias_for(Way way, const BoundContext& context) const {
+    if (!args_.bias.valid()) return std::nullopt;
+    const at::Tensor& bias = context.tensor(args_.bias);
+    const bool any_strides = way == Way::Aten || way == Way::LinearAten;  // oneDNN's ways do not look at them
+    return any_strides ? bias : bias.contiguous();
+  }
+
+  // Where what a way makes does not lie as the result does: in memory of its own, copied from there.
+  void run_apart(Way way, BoundContext& context) {
+    const at::Tensor& out = context.planned(result_);
+    const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
+    {
+      const at::Tensor made =
+          compute(way, context.tensor(args_.input), context.tensor(args_.weight), bias_for(way, context));
+      if (!turn_channels(made, out)) out.copy_(made);
+    }
+    context.want_gap(placed);
+    check_places(placed, op_);
+  }
+
+  // Libraries keep an image's order; this result is to have the other one.
+  bool leaves_turned(const BoundContext& context) const {
+    const char input = channels_letter(context.slot(args_.input)), result = channels_letter(context.slot(result_));
+    return (input == 'c' && result == 'n') || (input == 'n' && result == 'c');
+  }
+
   at::Tensor compute(Way way, const at::Tensor& input, const at::Tensor& weight,
                      const std::optional<at::Tensor>& bias) const {
     switch (way) {
@@ -130,6 +162,10 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
       case Way::LinearOneDnn:
       case Way::LinearAten:
         return run_linear(way, input, weight, bias);
+      case Way::OneDnnTurned: {
+        const at::MemoryFormat last = channels_last_of(input);
+        return run_onednn(turned(input, input.is_contiguous() ? last : at::MemoryFormat::Contiguous), weight, bias);
+      }
     }
     return {};
   }
@@ -203,11 +239,23 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     if (!args_.transposed && known_dtype && batched && context.slot(result_).numel > 0 && input.numel > 0 &&
         convolution_pointwise() != nullptr)
       ways.push_back(Way::OneDnn);
+    if (ways.size() > 1 && is_worth_turning(context)) ways.push_back(Way::OneDnnTurned);
     if (ways.size() > 1 && is_linear(context)) {
       if (has_onednn_linear()) ways.push_back(Way::LinearOneDnn);
       ways.push_back(Way::LinearAten);
     }
     return ways;
+  }
+
+  // With several channels and pixels, so that turning moves something. Among other convolutions with channels last only
+  // where the images are small beside the weight: there turning costs no time and no memory to speak of.
+  bool is_worth_turning(const BoundContext& context) const {
+    const BoundSlot &input = context.slot(args_.input), &result = context.slot(result_);
+    const char order = channels_letter(input);
+    const int64_t channels = input.sizes[1];
+    if (channels < 2 || input.numel == input.sizes[0] * channels || !context.has_planned_memory(result_)) return false;
+    const bool small = input.numel + result.numel <= context.slot(args_.weight).numel;
+    return order == 'n' || (order == 'c' && small);
   }
 
   // One pixel a result, of an image with channels last.
@@ -221,16 +269,16 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
            channels_letter(context.slot(args_.input)) == 'c' && channels_letter(context.slot(result_)) == 'c';
   }
 
-  std::string key(const BoundContext& context) const {
+  std::string key(const BoundContext& context, size_t candidates) const {
     const BoundSlot& input = context.slot(args_.input);
     const BoundSlot& weight = context.slot(args_.weight);
-    std::string text = fmt::format("conv {}", dtype_letter(input.dtype));
+    std::string text = fmt::format("convolution {}", dtype_letter(input.dtype));
     for (const int64_t n : input.sizes) text += fmt::format(" {}", size_class(n));
-    return text + fmt::format(" w{} s{} p{} d{} g{} {}{} {} t{}", fmt::join(weight.sizes, "x"),
+    return text + fmt::format(" w{} s{} p{} d{} g{} {}{}{} {} t{} of {}", fmt::join(weight.sizes, "x"),
                               fmt::join(args_.stride, "x"), fmt::join(args_.padding, "x"),
                               fmt::join(args_.dilation, "x"), args_.groups, channels_letter(input),
-                              channels_letter(weight), args_.post == nullptr ? "-" : args_.post->name,
-                              at::get_num_threads());
+                              channels_letter(weight), channels_letter(context.slot(result_)),
+                              args_.post == nullptr ? "-" : args_.post->name, at::get_num_threads(), candidates);
   }
 
   const ConvolutionArgs args_;

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "bridge/aten_call.h"
+#include "bridge/channel_turns.h"
 #include "bridge/executor.h"
 #include "bridge/executor_context.h"
 #include "bridge/result_memory.h"
@@ -134,6 +135,7 @@ namespace {
 
 // Dimensions of stride 0 repeat one element: that one is copied.
 void copy_elements(at::Tensor into, at::Tensor from) {
+  if (turn_channels(from, into)) return;
   for (int64_t d = 0; d < into.dim(); ++d) {
     if (into.stride(d) != 0 || into.size(d) < 2) continue;
     into = into.narrow(d, 0, 1);

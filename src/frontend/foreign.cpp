@@ -154,9 +154,16 @@ bool can_be_opaque(PyObject* object) {
   return is_library_value(object) || is_foreign(object) || is_inference_region(object);
 }
 
+static bool may_hold(PyObject* object) {
+  constexpr unsigned long kContainers = Py_TPFLAGS_TUPLE_SUBCLASS | Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_DICT_SUBCLASS;
+  return (PyType_GetFlags(Py_TYPE(object)) & kContainers) != 0 || PySlice_Check(object);
+}
+
 static bool holds_any(PyObject* container, const std::function<bool(PyObject*)>& is, int depth) {
   constexpr int kDeepest = 6;
-  const auto one = [&](PyObject* item) { return is(item) || (depth < kDeepest && holds_any(item, is, depth + 1)); };
+  const auto one = [&](PyObject* item) {
+    return is(item) || (depth < kDeepest && may_hold(item) && holds_any(item, is, depth + 1));
+  };
   if (PyTuple_Check(container) || PyList_Check(container)) {
     PyObject** const items = PySequence_Fast_ITEMS(container);
     return std::any_of(items, items + PySequence_Fast_GET_SIZE(container), one);
@@ -172,7 +179,9 @@ static bool holds_any(PyObject* container, const std::function<bool(PyObject*)>&
   return false;
 }
 
-bool holds_any(PyObject* container, const std::function<bool(PyObject*)>& is) { return holds_any(container, is, 0); }
+bool holds_any(PyObject* container, const std::function<bool(PyObject*)>& is) {
+  return may_hold(container) && holds_any(container, is, 0);
+}
 
 static bool hands_items_on(std::string_view method, const PyTypeObject* owner) {
   static auto* const deque = (PyTypeObject*)module_attribute("collections", "deque");

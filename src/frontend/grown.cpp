@@ -56,7 +56,7 @@ void Contents::note() const {
 bool any_grown() { return !table().empty() || !arguments().empty(); }
 
 bool has_grown(PyObject* object) {
-  if (!is_container(object)) return false;  // what lies where one was that is gone
+  if (!any_grown() || !is_container(object)) return false;  // no container: what lies where one was that is gone
   if (arguments().count(object) != 0) return true;
   if (table().empty()) return false;
   const auto found = table().find(object);

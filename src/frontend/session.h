@@ -322,6 +322,8 @@ class Session {
   void after_failure(CressetActivation* activation);
   void note_call(const CressetActivation& activation, const CressetCall& call, PyObject* result);
   CCall classify(const CressetCall& call);
+  bool is_plain_question(const CressetCall& call) const;
+  void note_question(const CressetCall& call, const PyObject* result);
   CCall effect_of(const CressetActivation& activation, const CressetCall& call);
   CressetAction before_c_call(CressetActivation* activation, const CressetCall& given, PyObject** result);
   CressetAction before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,
@@ -356,7 +358,8 @@ class Session {
   ska::flat_hash_set<Pair, PairHash> seen_, ignored_;
   ska::flat_hash_map<PyCodeObject*, CodeRole> roles_;
   ska::flat_hash_map<Pair, CCall, PairHash> classified_;
-  std::unordered_set<PyObject*> opaque_;  // arguments
+  std::unordered_set<const void*> plain_questions_;  // definitions of functions, as note_question() finds them
+  std::unordered_set<PyObject*> opaque_;             // arguments
   std::unordered_set<PyObject*> argument_tensors_;
   std::unordered_map<PyObject*, PyRef> contents_before_;   // of containers that were written
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set

@@ -322,6 +322,7 @@ static PyRef module_of_frame(const CressetActivation& activation, const CressetC
 }
 
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
+  if (is_plain_question(call)) return CRESSET_RUN;
   note_classes(call);
   note_callable(activation, call.callable);
   if (is_left_whole(*activation, call.callable)) return call_whole(activation, call);
@@ -593,6 +594,7 @@ static std::vector<PyObject*> containers_of(const CressetCall& call) {
 
 void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject** result,
                          PyObject* exception) {
+  if (*result != nullptr && is_plain_question(call)) return;
   const std::vector<PyRef> unpinned = std::move(in_progress_.unpinned);
   const bool of_operator = in_progress_.of_operator;
   in_progress_ = {};
@@ -607,6 +609,7 @@ void Session::after_call(CressetActivation* activation, const CressetCall& call,
   if (exception != nullptr)
     if (PyRef given = done_with_plain_numbers(call, classify(call).effect, exception))
       *result = given.release(), exception = nullptr;
+  if (open()) note_question(call, *result);
   if (open()) return note_call(*activation, call, *result);
   if (was_in_call_at_the_end(activation)) {
     for (PyObject* container : containers_of(call)) without_symbols(PyRef::borrow(container));

@@ -160,6 +160,8 @@ static bool is_only_changed(const CressetOperator& op, PyObject* operand) {
 // Whether the operator looks into what a container among its operands holds: tensor[array, 0], f"{[array]}".
 static bool looks_at_items(const CressetOperator& op, PyObject* operand) {
   if (operand == nullptr || op.kind == CRESSET_OP_SUBSCRIPT) return operand != nullptr && operand == op.operands[1];
+  if (op.kind == CRESSET_OP_CONTAINS && operand == op.operands[0] && PyDict_CheckExact(operand))
+    return false;  // at keys
   if (op.kind == CRESSET_OP_COMPARE || op.kind == CRESSET_OP_CONTAINS || op.kind == CRESSET_OP_FORMAT) return true;
   if (op.kind != CRESSET_OP_BINARY) return false;
   return PyUnicode_Check(op.operands[0]) || is_tensor(op.operands[0]) || is_tensor(op.operands[1]);

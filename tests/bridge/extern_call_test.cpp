@@ -304,6 +304,38 @@ TEST(ExternCall, ConvolutionsThroughEveryLibrary) {
   }
 }
 
+// The image and the result in either order of memory, one as large beside its weight as the other is small.
+TEST(ExternCall, ConvolutionsBetweenOrdersOfMemory) {
+  constexpr at::MemoryFormat kFirst = at::MemoryFormat::Contiguous, kLast = at::MemoryFormat::ChannelsLast;
+  for (const int64_t side : {3, 20})
+    for (const at::MemoryFormat from : {kFirst, kLast})
+      for (const at::MemoryFormat to : {kFirst, kLast})
+        for (const bool relu : {false, true}) {
+          const at::Tensor x = at::randn({2, 16, side, side + 1}).contiguous(from);
+          const at::Tensor w = at::randn({24, 16, 3, 3}) * 0.2, bias = at::randn({24});
+          const at::Tensor made = at::convolution(x, w, bias, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1).contiguous(to);
+          OneCall a;
+          const TensorId ax = a.in(x), aw = a.in(w), ab = a.in(bias);
+          std::vector<ExternArg> args{
+              ax, aw, ab, a.b.refs({1, 1}), a.b.refs({1, 1}), a.b.refs({1, 1}), false, a.b.refs({0, 0}), a.b.ref(1)};
+          if (relu) args.push_back(std::string("relu"));
+          a.expect(relu ? "prim::convolution_epilogue" : "aten::convolution", args, relu ? at::relu(made) : made,
+                   DType::F32, 1e-3);
+        }
+}
+
+TEST(ExternCall, ConvolutionsOfVolumesBetweenOrdersOfMemory) {
+  const at::Tensor x = at::randn({2, 16, 5, 6, 7}), w = at::randn({24, 16, 3, 3, 3}) * 0.2;
+  for (const at::MemoryFormat to : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast3d}) {
+    OneCall a;
+    const TensorId ax = a.in(x), aw = a.in(w);
+    a.expect("aten::convolution",
+             {ax, aw, graph::None{}, a.b.refs({1, 1, 1}), a.b.refs({1, 1, 1}), a.b.refs({1, 1, 1}), false,
+              a.b.refs({0, 0, 0}), a.b.ref(1)},
+             at::conv3d(x, w, {}, 1, 1).contiguous(to), DType::F32, 1e-3);
+  }
+}
+
 TEST(ExternCall, PointConvolutionsAsProducts) {
   for (const bool biased : {false, true}) {
     const at::Tensor x = at::randn({2, 24, 9, 7}).contiguous(at::MemoryFormat::ChannelsLast);

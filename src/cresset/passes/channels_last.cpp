@@ -1,5 +1,10 @@
 // Image networks are computed with channels last: the libraries' convolutions are faster on it (up to 4x), and a
 // conversion at the entry is paid once. Only values inside the graph change their strides; what leaves keeps eager's.
+// A single convolution between values that keep their strides is left as it is: two conversions may cost more than they
+// bring, and whether they do is measured where it is called (bridge/aten_call_conv.cpp).
+#include <algorithm>
+
+#include "base/check.h"
 #include "ops/context.h"
 #include "ops/effects.h"
 #include "ops/shape_memo.h"
@@ -32,10 +37,29 @@ class ChannelsLast {
       graph_.order.push_back(id);
       if (reads_changed(graph_.node(id))) restride(id);
     }
-    return !changed_.empty();
+    undo_lone();
+    return std::any_of(conversions_.begin(), conversions_.end(),
+                       [&](const Conversion& c) { return !is_lone(c.group); });
   }
 
  private:
+  // What follows from one conversion; conversions whose consequences meet are one group.
+  struct Group {
+    size_t joined;  // the group that it became part of, or itself
+    int convolutions = 0;
+    bool leaves = false;  // memory that is pinned is computed from it
+  };
+  struct Conversion {
+    NodeId convolution;
+    ValueId before, after;
+    size_t group;
+  };
+  struct Change {
+    ValueId value;
+    std::vector<graph::ExprId> strides;  // before
+    size_t group;
+  };
+
   bool is_image_convolution(const graph::Node& node) const {
     static const graph::OpId plain = graph::op_id("aten::convolution"),
                              with_epilogue = graph::op_id("prim::convolution_epilogue");
@@ -53,9 +77,54 @@ class ChannelsLast {
     if (!converted.valid()) {
       graph_.current_location = graph_.node(id).location;
       converted = ops::GraphBuilder(graph_).call("aten::clone", {input, MemoryFormat::ChannelsLast});
-      changed_.insert(converted);
+      changed_.emplace(converted, groups_.size());
+      groups_.push_back({.joined = groups_.size()});
     }
     graph_.node(id).args[0] = converted;
+    conversions_.push_back({id, input, converted, changed_.at(converted)});
+  }
+
+  size_t root(size_t group) const {
+    while (groups_[group].joined != group) group = groups_[group].joined;
+    return group;
+  }
+
+  size_t join(size_t a, size_t b) {
+    a = root(a);
+    b = root(b);
+    if (a == b) return a;
+    groups_[b].joined = a;
+    groups_[a].convolutions += groups_[b].convolutions;
+    groups_[a].leaves |= groups_[b].leaves;
+    return a;
+  }
+
+  // Of a node that reads changed values.
+  Group& group_of(const graph::Node& node) {
+    std::optional<size_t> group;
+    Graph::for_each_value(node.args, [&](ValueId v) {
+      const auto found = changed_.find(v);
+      if (found != changed_.end()) group = group ? join(*group, found->second) : root(found->second);
+    });
+    CRESSET_CHECK(group.has_value(), "a node that reads nothing changed has no group");
+    return groups_[*group];
+  }
+
+  bool is_lone(size_t group) const {
+    const Group& found = groups_[root(group)];
+    return found.convolutions == 1 && found.leaves;
+  }
+
+  void undo_lone() {
+    std::unordered_set<ValueId> dropped;
+    for (const Conversion& conversion : conversions_) {
+      if (!is_lone(conversion.group)) continue;
+      graph_.node(conversion.convolution).args[0] = conversion.before;
+      dropped.insert(conversion.after);
+    }
+    std::erase_if(graph_.order, [&](NodeId id) { return dropped.count(graph_.node(id).results[0]) != 0; });
+    for (Change& change : changes_)
+      if (is_lone(change.group)) graph_.value(change.value).type.strides = std::move(change.strides);
   }
 
   bool reads_changed(const graph::Node& node) const {
@@ -68,6 +137,8 @@ class ChannelsLast {
   // leaves the result as it was: what it means does not depend on strides.
   void restride(NodeId id) {
     const graph::Node& node = graph_.node(id);
+    Group& group = group_of(node);
+    if (is_image_convolution(node)) ++group.convolutions;
     const ops::OpDef* def = ops::find(node.op);
     if (def == nullptr || def->shape == nullptr) return;
     graph_.current_location = node.location;
@@ -75,9 +146,13 @@ class ChannelsLast {
     if (types.size() != node.results.size()) return;
     for (size_t r = 0; r < types.size(); ++r) {
       TensorType& type = graph_.value(node.results[r]).type;
-      if (pinned_.count(memory_of(graph_, node.results[r])) != 0 || types[r].strides == type.strides) continue;
-      type.strides = types[r].strides;
-      changed_.insert(node.results[r]);
+      if (types[r].strides == type.strides) continue;
+      if (pinned_.count(memory_of(graph_, node.results[r])) != 0) {
+        group.leaves = true;
+        continue;
+      }
+      changes_.push_back({node.results[r], std::exchange(type.strides, types[r].strides), group.joined});
+      changed_.emplace(node.results[r], group.joined);
     }
   }
 
@@ -91,9 +166,12 @@ class ChannelsLast {
   }
 
   Graph& graph_;
-  std::unordered_set<ValueId> pinned_;   // memory that the caller gets, or whose order is seen
-  std::unordered_set<ValueId> changed_;  // not the strides that eager gives
+  std::unordered_set<ValueId> pinned_;           // memory that the caller gets, or whose order is seen
+  std::unordered_map<ValueId, size_t> changed_;  // not the strides that eager gives; with their groups
   std::unordered_map<ValueId, ValueId> converted_;
+  std::vector<Group> groups_;
+  std::vector<Conversion> conversions_;
+  std::vector<Change> changes_;
   ops::ShapeMemo memo_;
 };
 

@@ -47,6 +47,37 @@ TEST(ChannelsLastPass, WhatLeavesKeepsEagersStrides) {
   EXPECT_THAT(after(kTwoConvolutions, channels_last), HasSubstr("[8192, 1024, 32, 1] = aten::relu("));
 }
 
+// Between values that keep their strides: which order is faster is for the race of its call to say.
+TEST(ChannelsLastPass, AConvolutionAloneIsLeftAsItIs) {
+  constexpr std::string_view kOne = R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
+%0: f32[s0, 3, 32, 32][3072, 1024, 32, 1] = input "x"
+%1: f32[8, 3, 3, 3][27, 9, 3, 1] = constant "w"
+%2: f32[s0, 3, 32, 32][3072, 1024, 32, 1] = aten::exp(%0)
+%3: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::convolution(%2, %1, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+%4: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::exp(%3)
+%5: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::sigmoid(%4)
+return %5
+)crs";
+  const auto graph = parse(kOne);
+  const std::string before = graph::print(*graph);
+  EXPECT_FALSE(channels_last(*graph));
+  EXPECT_EQ(graph::print(*graph), before);
+}
+
+TEST(ChannelsLastPass, ConvolutionsOfOneImageAreNotAlone) {
+  const std::string text = after(R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
+%0: f32[s0, 3, 32, 32][3072, 1024, 32, 1] = input "x"
+%1: f32[8, 3, 3, 3][27, 9, 3, 1] = constant "w1"
+%2: f32[8, 3, 3, 3][27, 9, 3, 1] = constant "w2"
+%3: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::convolution(%0, %1, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+%4: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::convolution(%0, %2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+%5: f32[s0, 8, 32, 32][8192, 1024, 32, 1] = aten::add.Tensor(%3, %4, 1)
+return %5
+)crs",
+                                 channels_last);
+  EXPECT_THAT(text, HasSubstr("aten::clone(%0*, format:channels_last)"));
+}
+
 TEST(ChannelsLastPass, AViewThatCannotBeTakenStaysAsItWas) {
   const std::string text = after(R"crs(symbol s0 4 [0, inf] dynamic "x.size(0)"
 %0: f32[s0, 3, 32, 32][3072, 1024, 32, 1] = input "x"

@@ -1,0 +1,48 @@
+// Calls that ask the same question each time and are given no more than a number: a module's call asks torch whether it
+// is being traced, a method asks for what comes after its class. They are judged once.
+#include <string_view>
+
+#include "frontend/py_objects.h"
+#include "frontend/session.h"
+#include "frontend/transforms.h"
+
+namespace cresset::frontend {
+
+// What tells one such function from others; nullptr: it is given something. Objects of functions come and go,
+// definitions stay.
+static const void* definition_of_question(const CressetCall& call) {
+  if (call.nargs != 0 || call.kwnames != nullptr || call.evaluated) return nullptr;
+  if (call.callable == (PyObject*)&PySuper_Type) return &PySuper_Type;
+  return PyCFunction_CheckExact(call.callable) ? ((PyCFunctionObject*)call.callable)->m_ml : nullptr;
+}
+
+// A function of a module, not of an object. pybind's hold what they are made of.
+static bool is_function_of_module(PyObject* callable) {
+  PyObject* const self = PyCFunction_GET_SELF(callable);
+  return self == nullptr || PyModule_Check(self) || PyCapsule_CheckExact(self) ||
+         std::string_view(Py_TYPE(self)->tp_name).starts_with("pybind11_");
+}
+
+bool Session::is_plain_question(const CressetCall& call) const {
+  const void* const definition = definition_of_question(call);
+  return definition != nullptr && outer_.empty() && plain_questions_.count(definition) != 0;
+}
+
+// A function without arguments that is known to look at nothing that can change, and that gave nothing one could look
+// into: all that may be asked about its calls has been asked at this one.
+void Session::note_question(const CressetCall& call, const PyObject* result) {
+  const void* const definition = definition_of_question(call);
+  if (definition == nullptr || result == nullptr || !outer_.empty()) return;
+  const bool plain = result == Py_None || PyBool_Check(result) || PyLong_CheckExact(result);
+  if (!plain && !Py_IS_TYPE(result, &PySuper_Type)) return;
+  const bool is_super = definition == &PySuper_Type;
+  if (!is_super && !is_function_of_module(call.callable)) return;
+  const CCall what = classify(call);
+  if (what.self != nullptr || what.by_arguments || changes_level(what.name) != 0) return;
+  if (is_super || what.effect == CEffect::Pure) {
+    plain_questions_.insert(definition);
+    keep(PyRef::borrow(call.callable));
+  }
+}
+
+}  // namespace cresset::frontend
