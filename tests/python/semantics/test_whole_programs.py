@@ -11,6 +11,7 @@ import pytest
 import torch
 from described import Describer, same_text
 from programs_algorithms import PROGRAMS as ALGORITHMS
+from programs_attributes import PROGRAMS as ATTRIBUTES
 from programs_builders import PROGRAMS as BUILDERS
 from programs_changing_values import PROGRAMS as CHANGING
 from programs_control import PROGRAMS as CONTROL
@@ -66,6 +67,7 @@ PROGRAMS = {
     **PRACTICE_SAMPLING,
     **PRACTICE_TRAINING,
     **SUBCLASSES,
+    **ATTRIBUTES,
 }
 
 
