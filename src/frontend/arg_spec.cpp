@@ -49,7 +49,7 @@ bool is_enum_member(PyObject* object) { return PyObject_TypeCheck(object, (PyTyp
 bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
          THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) ||
-         is_generator_of_numbers(object) || is_enum_member(object) || is_module(object);
+         is_enum_member(object) || is_module(object);
 }
 
 bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
@@ -228,7 +228,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::Opaque;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-  } else if (is_identity(object) || (any_object_ && !in_frames)) {
+  } else if (is_identity(object) || is_generator_of_numbers(object) || (any_object_ && !in_frames)) {
     spec.kind = ArgSpec::Kind::Identity;
     spec.object = PyRef::borrow(object);
   } else {
