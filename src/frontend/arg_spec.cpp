@@ -48,8 +48,8 @@ bool is_enum_member(PyObject* object) { return PyObject_TypeCheck(object, (PyTyp
 
 bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
-         THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) ||
-         is_enum_member(object) || is_module(object);
+         THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) || is_enum_member(object) ||
+         is_module(object);
 }
 
 bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
@@ -217,7 +217,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
              (in_frames || is_data(object, spec.path) || (every_container && is_other_container(object))) &&
              (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
     if (!is_new()) return same(), spec;
-    build_anatomy(spec, anatomy);
+    build_anatomy(spec, object, anatomy);
   } else if (RegisteredNode node; (!any_object_ || in_frames) && flatten_registered(object, node)) {
     spec.kind = ArgSpec::Kind::Registered;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
@@ -311,7 +311,20 @@ int SpecBuilder::enter(bool places, bool fixed) {
 // Of a partial function: what its __reduce__ tells of it, a tuple of the function, arguments and keywords.
 static bool is_state_of_partial(const Anatomy& anatomy, size_t i) { return is_partial_function(anatomy) && i == 1; }
 
-void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
+// A list that an iterator goes over is the very list, and so is an iterator that it asks; other parts may be made to be
+// looked at.
+static bool is_live_part(PyObject* iterator, const Anatomy& anatomy, PyObject* part) {
+  const traverseproc traverse = Py_TYPE(iterator)->tp_traverse;
+  if (anatomy.kind != Anatomy::Kind::Iterator || traverse == nullptr) return false;
+  const auto is_it = [](PyObject* held, void* wanted) {
+    if (!PyTuple_CheckExact(held)) return held == wanted ? 1 : 0;  // of zip()
+    PyObject** const items = PySequence_Fast_ITEMS(held);
+    return std::find(items, items + PyTuple_GET_SIZE(held), wanted) != items + PyTuple_GET_SIZE(held) ? 1 : 0;
+  };
+  return traverse(iterator, is_it, part) == 1;
+}
+
+void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy) {
   spec.kind = ArgSpec::Kind::Anatomy;
   spec.anatomy = {anatomy.kind, anatomy.form, {}};
   if (makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
@@ -320,17 +333,18 @@ void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
       is_range_iterator(anatomy) || is_counter(anatomy) || anatomy.kind == Anatomy::Kind::Generator;
   const bool sealed = makes_parts(anatomy.kind) && !is_at_its_place && !is_partial_function(anatomy);
   made_depth_ += makes_parts(anatomy.kind);
-  sealed_depth_ += sealed;
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
+    const bool seals = sealed && !is_live_part(object, anatomy, anatomy.parts[i].get());
+    sealed_depth_ += seals;
     const bool is_size = is_wrapper && i < kWrapperNumbers - 1;  // symbolic from the first call, as other tensors' are
     const bool every = std::exchange(every_int, every_int || is_size);
     const bool places = has_place(anatomy, i) || is_state_of_partial(anatomy, i);
     const int around = enter(places, !places && !is_at_its_place && !is_size);
     spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
     fixed_depth_ = around;
+    sealed_depth_ -= seals;
     every_int = every;
   }
-  sealed_depth_ -= sealed;
   made_depth_ -= makes_parts(anatomy.kind);
 }
 

@@ -92,7 +92,7 @@ class SpecBuilder {
   ArgSpec build(PyObject* object, std::string path);
 
  private:
-  void build_anatomy(ArgSpec& spec, const Anatomy& anatomy);
+  void build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy);
   bool is_data(PyObject* object, const std::string& path) const;
   bool varies(const std::string& path) const;
   bool is_grown(const std::string& path) const;
