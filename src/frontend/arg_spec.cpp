@@ -324,6 +324,12 @@ static bool is_live_part(PyObject* iterator, const Anatomy& anatomy, PyObject* p
   return traverse(iterator, is_it, part) == 1;
 }
 
+// Of an iterator over a dictionary whose items are inputs themselves: those that are left, told of once more.
+static bool is_left_of_dict(const ArgSpec& spec, PyObject* iterator) {
+  return spec.children.size() == 2 && goes_over_dict(iterator) && spec.children[0].kind != ArgSpec::Kind::Identity &&
+         spec.children[0].kind != ArgSpec::Kind::Opaque;
+}
+
 void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy) {
   spec.kind = ArgSpec::Kind::Anatomy;
   spec.anatomy = {anatomy.kind, anatomy.form, {}};
@@ -334,7 +340,8 @@ void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& 
   const bool sealed = makes_parts(anatomy.kind) && !is_at_its_place && !is_partial_function(anatomy);
   made_depth_ += makes_parts(anatomy.kind);
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
-    const bool seals = sealed && !is_live_part(object, anatomy, anatomy.parts[i].get());
+    const bool seals =
+        sealed && !is_live_part(object, anatomy, anatomy.parts[i].get()) && !is_left_of_dict(spec, object);
     sealed_depth_ += seals;
     const bool is_size = is_wrapper && i < kWrapperNumbers - 1;  // symbolic from the first call, as other tensors' are
     const bool every = std::exchange(every_int, every_int || is_size);

@@ -22,6 +22,7 @@ from programs_given import PROGRAMS as GIVEN
 from programs_iterators import PROGRAMS as ITERATORS
 from programs_learning import PROGRAMS as LEARNING
 from programs_loops import PROGRAMS as LOOPS
+from programs_loops_of_numbers import PROGRAMS as LOOPS_OF_NUMBERS
 from programs_losses import PROGRAMS as LOSSES
 from programs_moving_state import PROGRAMS as MOVING
 from programs_perception import PROGRAMS as PERCEPTION
@@ -68,6 +69,7 @@ PROGRAMS = {
     **PRACTICE_TRAINING,
     **SUBCLASSES,
     **ATTRIBUTES,
+    **LOOPS_OF_NUMBERS,
 }
 
 

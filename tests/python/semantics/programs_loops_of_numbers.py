@@ -1,0 +1,189 @@
+"""Loops over containers of numbers, with a break in each turn: other numbers are no other program."""
+
+from __future__ import annotations
+
+import collections
+
+import torch
+from programs_whole import data, table_of_programs
+
+PROGRAMS, steady, bounded, growing = table_of_programs()
+
+
+def loop_over(make, arguments):
+    """A loop over what `make` gives of an argument, whose items are numbers or pairs that end in one."""
+
+    def program(compiled):
+        @compiled
+        def f(x, given):
+            for item in make(given):
+                x = x + (item[-1] if isinstance(item, tuple) else item)
+                if x.sum() > -1e9:
+                    x = x * 1.5
+            return x
+
+        for i in range(10):
+            yield f(data(i, 3), arguments(i))
+
+    return program
+
+
+def add(name, make, arguments=lambda i: [i, i + 1]):
+    program = loop_over(make, arguments)
+    program.__name__ = name
+    steady(program)
+
+
+add("a_loop_over_a_list", lambda s: s)
+add("a_loop_over_floats", lambda s: s, lambda i: [i / 2, i / 3])
+add("a_loop_over_pairs", lambda s: s, lambda i: [(i, i + 1), (i + 2, i)])
+add("a_loop_over_a_sorted_list", sorted)
+add("a_loop_over_a_list_from_its_end", reversed)
+add("a_loop_over_an_enumeration", enumerate)
+add("a_loop_over_two_lists", lambda s: zip(s, s))
+add("a_loop_over_a_made_list", lambda s: [2 * n for n in s])
+add("a_loop_over_a_generator", lambda s: (2 * n for n in s))
+add("a_loop_over_items", lambda s: s.items(), lambda i: {"a": i, "b": i + 1})
+add("a_loop_over_values", lambda s: s.values(), lambda i: {"a": i, "b": i + 1})
+add("a_loop_over_items_in_order", lambda s: collections.OrderedDict(s).items(), lambda i: {"a": i, "b": i + 1})
+add("a_loop_over_most_common", lambda s: collections.Counter(s).most_common(), lambda i: {"a": i + 2, "b": i + 1})
+
+
+@steady
+def a_loop_over_lists_in_state(compiled):
+    weights, sizes = {"a": 1.0, "b": 2.0}, [1, 2]
+
+    @compiled
+    def f(x):
+        for name, weight in weights.items():
+            for size in sizes:
+                x = x * weight + size
+                if x.sum() > 0:
+                    print(name)
+        return x
+
+    for i in range(12):
+        weights["a"], sizes[1] = 0.5 * (i % 5), i
+        yield f(data(i, 3))
+
+
+@growing
+def an_ordered_dictionary_that_changes_in_its_loop(compiled):
+    @compiled
+    def f(x, how):
+        table = collections.OrderedDict(a=1, b=2)
+        try:
+            for name, value in table.items():
+                x = x * value
+                if x.sum() > -1e9:
+                    if how == 1:
+                        table["new"] = 3
+                    if how == 2:
+                        table.move_to_end("a")
+                    if how == 3:
+                        del table["a"]
+                    if how == 4:
+                        table[name] = 9
+        except RuntimeError as e:
+            return str(e), x
+        return x, table
+
+    for i in range(10):
+        yield f(data(i, 3), i % 5)
+
+
+@growing
+def views_of_an_ordered_dictionary(compiled):
+    table = collections.OrderedDict(w=1.0, v=2.0)
+    log = []
+
+    @compiled
+    def f(x, more):
+        for name in more:
+            if x.sum() > -1e9:
+                log.append(name)
+        for name, value in table.items():
+            x = x * value
+            if x.sum() > 0:
+                table[name] = value * 0.5
+        entries = iter(more.values())
+        first = next(entries)
+        if x.sum() > -1e9:
+            x = x * first
+        return x, list(entries)
+
+    for i in range(9):
+        if i == 4:
+            table["z"] = 3.0
+        if i == 6:
+            table.move_to_end("w")
+        yield f(data(i, 3), collections.OrderedDict(a=i, b=2, c=3)), table, log
+
+
+@steady
+def counts_by_numbers_of_data(compiled):
+    counts, sums, last = collections.Counter(), collections.defaultdict(int), collections.OrderedDict()
+    plain = {k: 0 for k in range(-60, 60)}
+
+    @compiled
+    def f(x):
+        k = int(x[0] * 10)
+        counts[k] += 1
+        sums[k] += k
+        last[k] = x * 2
+        plain[k] += 2
+        return x * counts[k]
+
+    for i in range(40):
+        yield f(data(i, 3)), counts, sums, plain, list(last)
+
+
+# ------------------------------------------------------------------------------------------------ random generators
+
+
+@steady
+def generators_of_the_call(compiled):
+    @compiled
+    def f(x, seeds):
+        made = [torch.Generator().manual_seed(seed) for seed in seeds]
+        rows = torch.stack([torch.randn(x.shape, generator=g) for g in made])
+        return rows + x, torch.randperm(len(x), generator=made[0]), made[0].initial_seed()
+
+    for i in range(9):
+        yield f(data(i, 3 + i), [i, i + 1])
+
+
+@steady
+def generators_by_default(compiled):
+    @compiled
+    def sample(x, generator=None, steps=2):
+        if generator is None:
+            generator = torch.Generator(device=x.device)
+            generator.manual_seed(7)
+        before = generator.get_state()
+        for _ in range(steps):
+            x = x + 0.1 * torch.randn(x.shape, generator=generator)
+        generator.set_state(before)
+        return x, generator.initial_seed(), str(generator.device), generator
+
+    for i in range(9):
+        x, *rest, generator = sample(data(i, 3 + i), None if i % 2 else torch.Generator().manual_seed(1), 2 + i % 2)
+        yield x, rest, torch.rand(2, generator=generator)
+
+
+@growing
+def generators_in_state(compiled):
+    class Noise:
+        def __init__(self):
+            self.generator, self.calls = torch.Generator().manual_seed(3), 0
+
+        def draw(self, x):
+            self.calls += 1
+            if self.calls % 3 == 0:
+                self.generator = torch.Generator().manual_seed(self.calls)
+            return x * torch.rand(x.shape, generator=self.generator)
+
+    noise = Noise()
+    draw = compiled(noise.draw)
+    for i in range(9):
+        yield draw(data(i, 3 + i)), noise.generator.initial_seed()
