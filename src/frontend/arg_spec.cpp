@@ -311,11 +311,19 @@ int SpecBuilder::enter(bool places, bool fixed) {
 // Of a partial function: what its __reduce__ tells of it, a tuple of the function, arguments and keywords.
 static bool is_state_of_partial(const Anatomy& anatomy, size_t i) { return is_partial_function(anatomy) && i == 1; }
 
-// A list that an iterator goes over is the very list, and so is an iterator that it asks; other parts may be made to be
-// looked at.
+// Iterators that give what they find, without a look: map() calls C code with it, which may want numbers of its own
+// type.
+static bool hands_on(PyObject* iterator) {
+  static constexpr std::string_view kNames[] = {"list_iterator", "list_reverseiterator", "enumerate", "zip"};
+  return goes_over_dict(iterator) ||
+         std::find(std::begin(kNames), std::end(kNames), Py_TYPE(iterator)->tp_name) != std::end(kNames);
+}
+
+// A list or a dictionary that an iterator goes over is the very one, and so is an iterator that it asks; other parts
+// may be made to be looked at.
 static bool is_live_part(PyObject* iterator, const Anatomy& anatomy, PyObject* part) {
   const traverseproc traverse = Py_TYPE(iterator)->tp_traverse;
-  if (anatomy.kind != Anatomy::Kind::Iterator || traverse == nullptr) return false;
+  if (anatomy.kind != Anatomy::Kind::Iterator || !hands_on(iterator)) return false;
   const auto is_it = [](PyObject* held, void* wanted) {
     if (!PyTuple_CheckExact(held)) return held == wanted ? 1 : 0;  // of zip()
     PyObject** const items = PySequence_Fast_ITEMS(held);
