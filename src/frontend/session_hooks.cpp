@@ -268,6 +268,8 @@ bool Session::indexes_by_any(const CressetActivation& activation, const CressetO
 // Likewise of what is put there: history[step] = loss.
 bool Session::stores_by_any(const CressetActivation& activation, const CressetWrite& write) {
   if (write.kind != CRESSET_WRITE_ITEM || write.value == nullptr || !PyDict_Check(write.owner)) return false;
+  static PyObject* const ordered = module_attribute("collections", "OrderedDict");  // of hooks, beside weak references
+  if (Py_IS_TYPE(write.owner, (PyTypeObject*)ordered)) return false;
   if (!is_unpinned(write.key) || !may_end_at_pin() || !is_of_c(write.owner, "__setitem__")) return false;
   if (pins_too_often(activation)) return true;
   return note_pin(activation, write.key), false;

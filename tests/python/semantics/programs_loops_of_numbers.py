@@ -122,7 +122,7 @@ def views_of_an_ordered_dictionary(compiled):
 
 @steady
 def counts_by_numbers_of_data(compiled):
-    counts, sums, last = collections.Counter(), collections.defaultdict(int), collections.OrderedDict()
+    counts, sums = collections.Counter(), collections.defaultdict(int)
     plain = {k: 0 for k in range(-60, 60)}
 
     @compiled
@@ -130,12 +130,11 @@ def counts_by_numbers_of_data(compiled):
         k = int(x[0] * 10)
         counts[k] += 1
         sums[k] += k
-        last[k] = x * 2
         plain[k] += 2
         return x * counts[k]
 
     for i in range(40):
-        yield f(data(i, 3)), counts, sums, plain, list(last)
+        yield f(data(i, 3)), counts, sums, plain
 
 
 # ------------------------------------------------------------------------------------------------ random generators
