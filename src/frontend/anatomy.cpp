@@ -82,6 +82,7 @@ bool is_builtin_iterator(PyObject* object) {
                                        "dict_valueiterator",
                                        "dict_itemiterator",
                                        "odict_iterator",
+                                       "set_iterator",
                                        "filter",
                                        "iterator",
                                        "callable_iterator",
@@ -241,6 +242,19 @@ Anatomy of_dict_iterator(PyObject* object, PyObject* dict, PyObject* left) {
       Anatomy::Kind::Iterator, form, {PyRef::borrow(dict), checked(PyLong_FromSsize_t(taken)), PyRef::borrow(left)}};
 }
 
+// By the set and what is left of it. A set that is made again may have another order, and an iterator of its own would
+// begin elsewhere.
+Anatomy of_set_iterator(PyObject* object, PyObject* left) {
+  PyObject* set = nullptr;
+  const auto visit = [](PyObject* held, void* out) { return *static_cast<PyObject**>(out) = held, 1; };
+  Py_TYPE(object)->tp_traverse(object, visit, &set);
+  static PyObject* const maker = module_attribute("cresset._capture_patches", "_rest_of_set");
+  const PyRef form = checked(PyTuple_Pack(2, maker, Py_False));
+  if (set == nullptr || PyObject_LengthHint(object, -1) != PyList_GET_SIZE(left)) return PyErr_Clear(), Anatomy{};
+  PyRef size = checked(PyLong_FromSsize_t(PySet_GET_SIZE(set)));
+  return {Anatomy::Kind::Iterator, form, {PyRef::borrow(set), PyRef::borrow(left), std::move(size)}};
+}
+
 // From CPython 3.12 on those of itertools warn that they will not be pickled any more.
 PyRef reduced_iterator(PyObject* object) {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -286,6 +300,8 @@ Anatomy of_iterator(PyObject* object) {
   if (goes_over_dict(object))
     if (PyObject* const dict = iterated_dict(object); dict != nullptr)
       return of_dict_iterator(object, dict, PyTuple_GET_ITEM(args, 0));
+  if (std::strcmp(Py_TYPE(object)->tp_name, "set_iterator") == 0)
+    return of_set_iterator(object, PyTuple_GET_ITEM(args, 0));
   const bool has_state = PyTuple_GET_SIZE(reduced.get()) > 2;
   Anatomy out{Anatomy::Kind::Iterator, {}, {}};
   out.form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reduced.get(), 0), has_state ? Py_True : Py_False));

@@ -246,6 +246,10 @@ bool is_callable_by_parts(PyObject* object) {
   return PyFunction_Check(object) || PyMethod_Check(object) || is_partial_function(object);
 }
 
+bool is_rarer_container(PyObject* object) {
+  return is_other_container(object) || PyFrozenSet_CheckExact(object) || viewed(object) != nullptr;
+}
+
 std::vector<PyRef> parts_of_structure(PyObject* object) {
   std::vector<PyRef> parts;
   const auto add = [&](PyObject* items) {
@@ -294,7 +298,8 @@ bool SpecBuilder::varies(const std::string& path) const {
 
 // An argument that carries data (a batch, a cache) is guarded by its parts, other objects by identity, until they vary.
 bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
-  if (any_object_ && (is_callable_by_parts(object) || PyCell_Check(object))) return varies(path);
+  if (any_object_ && (is_callable_by_parts(object) || PyCell_Check(object) || is_rarer_container(object)))
+    return varies(path);
   if (!any_object_ || (!is_data_object(object) && !is_wrapper(object))) return false;
   return is_wrapper(object) || holds_tensor(object) || varies(path);
 }

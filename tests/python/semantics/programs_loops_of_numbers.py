@@ -186,3 +186,90 @@ def generators_in_state(compiled):
     draw = compiled(noise.draw)
     for i in range(9):
         yield draw(data(i, 3 + i)), noise.generator.initial_seed()
+
+
+# ------------------------------------------------------------------------------------------------ sets, and rarer arguments
+
+
+@steady
+def a_loop_over_a_set(compiled):
+    @compiled
+    def f(x, names):
+        total = 0
+        for n in {1, 2, 3}:
+            if (x * n).sum() > 0:
+                total += n
+        kept = []
+        for name in names:
+            x = x + len(name)
+            if x.sum() > 0:
+                kept.append(name)
+        return total, kept, x
+
+    for i in range(16):
+        yield f(data(i, 3), {"a", "bb", "ccc"} if i % 2 else {"zz", "y"})
+
+
+@growing
+def a_set_that_changes_in_its_loop(compiled):
+    @compiled
+    def f(x, how):
+        items, out = {1, 2, 3}, []
+        try:
+            for item in items:
+                if x.sum() > -1e9:
+                    out.append(item)
+                if how == 1:
+                    items.add(10 + item)
+                if how == 2:
+                    items.discard(item)
+                if how == 3:
+                    items.discard(item)
+                    items.add(item)
+        except RuntimeError as e:
+            return str(e), out, x
+        return items, out, x
+
+    for i in range(12):
+        yield f(data(i, 3), i % 4)
+
+
+@steady
+def containers_that_each_call_makes(compiled):
+    memo = {}
+
+    @compiled
+    def f(x, names, frozen, queue, counts):
+        names.add("more")
+        counts["n"] += len(names)
+        queue.append(x)
+        queue.rotate(1)
+        if frozen not in memo:
+            memo[frozen] = len(memo)
+        return x * memo[frozen] * counts["n"] + queue[1], names, queue, counts, frozen | {"z"}
+
+    for i in range(12):
+        given = {"a", "b"}, frozenset({"ab"[i % 2]}), collections.deque([i, 2.0], maxlen=4)
+        counts = collections.defaultdict(int, n=i)
+        results = f(data(i, 3), *given, counts)
+        yield results, results[1] is given[0], results[2] is given[2], results[3] is counts, memo
+
+
+@growing
+def sets_that_are_one(compiled):
+    held = {1, 2}
+
+    @compiled
+    def f(x, a, b):
+        a.add(5)
+        if x.sum() > 0:
+            b.discard(1)
+        held.add(len(a))
+        return x * len(b), a is b, a is held, len(a | b)
+
+    for i in range(12):
+        a = {1, 2}
+        b = a if i % 2 else {1, 3}
+        if i > 7:
+            a = b = held
+        yield f(data(i, 3), a, b), a, b, held
