@@ -329,6 +329,8 @@ static bool hands_on(PyObject* iterator) {
 static bool is_live_part(PyObject* iterator, const Anatomy& anatomy, PyObject* part) {
   const traverseproc traverse = Py_TYPE(iterator)->tp_traverse;
   if (anatomy.kind != Anatomy::Kind::Iterator || !hands_on(iterator)) return false;
+  for (const PyRef& other : anatomy.parts)  // one beside it may go over the same list
+    if (PyIter_Check(other.get()) && !hands_on(other.get())) return false;
   const auto is_it = [](PyObject* held, void* wanted) {
     if (!PyTuple_CheckExact(held)) return held == wanted ? 1 : 0;  // of zip()
     PyObject** const items = PySequence_Fast_ITEMS(held);

@@ -273,3 +273,59 @@ def sets_that_are_one(compiled):
         if i > 7:
             a = b = held
         yield f(data(i, 3), a, b), a, b, held
+
+
+@growing
+def lists_that_change_in_their_loops(compiled):
+    def waits(x):
+        return x * 2 if x.sum() > -1e9 else x
+
+    def popped(x, s):
+        for k in s:
+            x = waits(x + k)
+            s.pop(0)
+        return x, s
+
+    def inserted(x, s):
+        for i, k in enumerate(s):
+            x = waits(x + k)
+            if i < 2:
+                s.insert(0, k * 2)
+            if i > 6:
+                break
+        return x, s
+
+    def turned(x, s):
+        made = [a + 1 for a in s]
+        for k in made:
+            x = waits(x + k)
+            made.reverse()
+            if len(made) < 6:
+                made.append(k)
+        return x, made
+
+    def told(x, s):
+        out = []
+        for k in list(s):
+            x = waits(x)
+            out.append((type(k).__name__, k, str(k)))
+        return x, out
+
+    def of_a_dictionary(x, s):
+        table = dict(enumerate(s))
+        for k, v in table.items():
+            x = waits(x)
+            table[k] = v * 2
+            x = x + table[k]
+        return x, table, [type(v).__name__ for v in table.values()]
+
+    def beside_c_code(x, s):
+        pairs = zip(s, map((1).__add__, s))
+        first = next(pairs)
+        return waits(x) + first[0], list(pairs)
+
+    for function in (popped, inserted, turned, told, of_a_dictionary, beside_c_code):
+        f = compiled(function)
+        for i in range(6):
+            given = [i, i + 1, 2 * i, 7]
+            yield f(data(i, 3) + 5, given), given
