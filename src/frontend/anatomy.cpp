@@ -81,6 +81,8 @@ bool is_builtin_iterator(PyObject* object) {
                                        "dict_keyiterator",
                                        "dict_valueiterator",
                                        "dict_itemiterator",
+                                       "odict_iterator",
+                                       "set_iterator",
                                        "filter",
                                        "iterator",
                                        "callable_iterator",
@@ -201,17 +203,56 @@ PyObject* iterated_dict(PyObject* iterator) {
   return found;
 }
 
+// The beginning of CPython's own struct, of an iterator over an OrderedDict.
+struct OrderedIterator {
+  PyObject_HEAD int kind;  // 1: backwards; 2: keys; 4: values
+  PyObject* dict;
+  Py_ssize_t size;
+  size_t state;  // the dictionary's, which changes with it
+};
+
+const char* view_of(PyObject* iterator) {
+  const std::string_view type = Py_TYPE(iterator)->tp_name;
+  if (type == "dict_keyiterator") return "keys";
+  if (type == "dict_valueiterator") return "values";
+  if (type == "dict_itemiterator") return "items";
+  const int kind = ((const OrderedIterator*)iterator)->kind;
+  return kind == 2 ? "keys" : kind == 4 ? "values" : kind == 6 ? "items" : nullptr;
+}
+
+// Whether the dictionary is another one than when the iteration began, of which the iterator will complain.
+bool was_changed(PyObject* iterator, PyObject* dict, Py_ssize_t left) {
+  if (std::strcmp(Py_TYPE(iterator)->tp_name, "odict_iterator") != 0) {
+    const Py_ssize_t hint = PyObject_LengthHint(iterator, -1);
+    return hint < 0 ? PyErr_Clear(), true : hint != left;
+  }
+  const PyRef fresh = checked(PyObject_GetIter(dict));
+  return ((const OrderedIterator*)fresh.get())->state != ((const OrderedIterator*)iterator)->state;
+}
+
 // By the dictionary, how many entries were taken, and those that are left, whose order and identity the guards hold to.
 // `left`: a list. Nothing where the dictionary changed its size, which the iterator will complain of.
 Anatomy of_dict_iterator(PyObject* object, PyObject* dict, PyObject* left) {
   const Py_ssize_t taken = PyDict_GET_SIZE(dict) - PyList_GET_SIZE(left);
-  if (PyObject_LengthHint(object, -1) != PyList_GET_SIZE(left)) return PyErr_Clear(), Anatomy{};
-  const std::string_view type = Py_TYPE(object)->tp_name;
-  const char* const view = type == "dict_keyiterator" ? "keys" : type == "dict_valueiterator" ? "values" : "items";
+  const char* const view = view_of(object);
+  if (view == nullptr || was_changed(object, dict, PyList_GET_SIZE(left))) return Anatomy{};
   PyObject* const maker = module_attribute("cresset._capture_patches", (std::string("_iterator_over_") + view).c_str());
   const PyRef form = checked(PyTuple_Pack(2, maker, Py_False));
   return {
       Anatomy::Kind::Iterator, form, {PyRef::borrow(dict), checked(PyLong_FromSsize_t(taken)), PyRef::borrow(left)}};
+}
+
+// By the set and what is left of it. A set that is made again may have another order, and an iterator of its own would
+// begin elsewhere.
+Anatomy of_set_iterator(PyObject* object, PyObject* left) {
+  PyObject* set = nullptr;
+  const auto visit = [](PyObject* held, void* out) { return *static_cast<PyObject**>(out) = held, 1; };
+  Py_TYPE(object)->tp_traverse(object, visit, &set);
+  static PyObject* const maker = module_attribute("cresset._capture_patches", "_rest_of_set");
+  const PyRef form = checked(PyTuple_Pack(2, maker, Py_False));
+  if (set == nullptr || PyObject_LengthHint(object, -1) != PyList_GET_SIZE(left)) return PyErr_Clear(), Anatomy{};
+  PyRef size = checked(PyLong_FromSsize_t(PySet_GET_SIZE(set)));
+  return {Anatomy::Kind::Iterator, form, {PyRef::borrow(set), PyRef::borrow(left), std::move(size)}};
 }
 
 // From CPython 3.12 on those of itertools warn that they will not be pickled any more.
@@ -263,9 +304,11 @@ Anatomy of_iterator(PyObject* object) {
     const PyRef form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reduced.get(), 0), Py_True));
     return {Anatomy::Kind::Iterator, form, {std::move(place.range), std::move(place.index)}};
   }
-  if (std::strncmp(Py_TYPE(object)->tp_name, "dict_", 5) == 0)
+  if (goes_over_dict(object))
     if (PyObject* const dict = iterated_dict(object); dict != nullptr)
       return of_dict_iterator(object, dict, PyTuple_GET_ITEM(args, 0));
+  if (std::strcmp(Py_TYPE(object)->tp_name, "set_iterator") == 0)
+    return of_set_iterator(object, PyTuple_GET_ITEM(args, 0));
   const bool has_state = PyTuple_GET_SIZE(reduced.get()) > 2;
   Anatomy out{Anatomy::Kind::Iterator, {}, {}};
   out.form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reduced.get(), 0), has_state ? Py_True : Py_False));
@@ -416,6 +459,11 @@ bool is_data_object(PyObject* object) {
   static PyObject* const module_type = module_attribute("torch.nn", "Module");
   if (PyType_IsSubtype(Py_TYPE(object), (PyTypeObject*)module_type)) return false;
   return is_plain_instance(object) || is_dict_object(object) || is_list_object(object);
+}
+
+bool goes_over_dict(PyObject* iterator) {
+  const std::string_view type = Py_TYPE(iterator)->tp_name;
+  return type.starts_with("dict_") || type == "odict_iterator";
 }
 
 bool has_fate(PyObject* object, const Anatomy& anatomy) {

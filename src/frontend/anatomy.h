@@ -74,6 +74,7 @@ bool has_own_self(PyObject* c_function);
 // An iterator over a range, or what stands for it while its place is symbolic.
 bool is_range_iterator(const Anatomy& anatomy);
 bool is_counter(const Anatomy& anatomy);  // itertools.count
+bool goes_over_dict(PyObject* iterator);  // over one, or a view of one
 
 // Kind::None for objects of other kinds: containers, tensors, objects that hide their state. Runs no code of the
 // user's.

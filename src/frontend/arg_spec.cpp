@@ -48,8 +48,8 @@ bool is_enum_member(PyObject* object) { return PyObject_TypeCheck(object, (PyTyp
 
 bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
-         THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) ||
-         is_generator_of_numbers(object) || is_enum_member(object) || is_module(object);
+         THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) || is_enum_member(object) ||
+         is_module(object);
 }
 
 bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
@@ -217,7 +217,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
              (in_frames || is_data(object, spec.path) || (every_container && is_other_container(object))) &&
              (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
     if (!is_new()) return same(), spec;
-    build_anatomy(spec, anatomy);
+    build_anatomy(spec, object, anatomy);
   } else if (RegisteredNode node; (!any_object_ || in_frames) && flatten_registered(object, node)) {
     spec.kind = ArgSpec::Kind::Registered;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
@@ -228,7 +228,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::Opaque;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-  } else if (is_identity(object) || (any_object_ && !in_frames)) {
+  } else if (is_identity(object) || is_generator_of_numbers(object) || (any_object_ && !in_frames)) {
     spec.kind = ArgSpec::Kind::Identity;
     spec.object = PyRef::borrow(object);
   } else {
@@ -244,6 +244,10 @@ bool is_structure(PyObject* object) {
 
 bool is_callable_by_parts(PyObject* object) {
   return PyFunction_Check(object) || PyMethod_Check(object) || is_partial_function(object);
+}
+
+bool is_rarer_container(PyObject* object) {
+  return is_other_container(object) || PyFrozenSet_CheckExact(object) || viewed(object) != nullptr;
 }
 
 std::vector<PyRef> parts_of_structure(PyObject* object) {
@@ -294,7 +298,8 @@ bool SpecBuilder::varies(const std::string& path) const {
 
 // An argument that carries data (a batch, a cache) is guarded by its parts, other objects by identity, until they vary.
 bool SpecBuilder::is_data(PyObject* object, const std::string& path) const {
-  if (any_object_ && (is_callable_by_parts(object) || PyCell_Check(object))) return varies(path);
+  if (any_object_ && (is_callable_by_parts(object) || PyCell_Check(object) || is_rarer_container(object)))
+    return varies(path);
   if (!any_object_ || (!is_data_object(object) && !is_wrapper(object))) return false;
   return is_wrapper(object) || holds_tensor(object) || varies(path);
 }
@@ -311,7 +316,36 @@ int SpecBuilder::enter(bool places, bool fixed) {
 // Of a partial function: what its __reduce__ tells of it, a tuple of the function, arguments and keywords.
 static bool is_state_of_partial(const Anatomy& anatomy, size_t i) { return is_partial_function(anatomy) && i == 1; }
 
-void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
+// Iterators that give what they find, without a look: map() calls C code with it, which may want numbers of its own
+// type.
+static bool hands_on(PyObject* iterator) {
+  static constexpr std::string_view kNames[] = {"list_iterator", "list_reverseiterator", "enumerate", "zip"};
+  return goes_over_dict(iterator) ||
+         std::find(std::begin(kNames), std::end(kNames), Py_TYPE(iterator)->tp_name) != std::end(kNames);
+}
+
+// A list or a dictionary that an iterator goes over is the very one, and so is an iterator that it asks; other parts
+// may be made to be looked at.
+static bool is_live_part(PyObject* iterator, const Anatomy& anatomy, PyObject* part) {
+  const traverseproc traverse = Py_TYPE(iterator)->tp_traverse;
+  if (anatomy.kind != Anatomy::Kind::Iterator || !hands_on(iterator)) return false;
+  for (const PyRef& other : anatomy.parts)  // one beside it may go over the same list
+    if (PyIter_Check(other.get()) && !hands_on(other.get())) return false;
+  const auto is_it = [](PyObject* held, void* wanted) {
+    if (!PyTuple_CheckExact(held)) return held == wanted ? 1 : 0;  // of zip()
+    PyObject** const items = PySequence_Fast_ITEMS(held);
+    return std::find(items, items + PyTuple_GET_SIZE(held), wanted) != items + PyTuple_GET_SIZE(held) ? 1 : 0;
+  };
+  return traverse(iterator, is_it, part) == 1;
+}
+
+// Of an iterator over a dictionary whose items are inputs themselves: those that are left, told of once more.
+static bool is_left_of_dict(const ArgSpec& spec, PyObject* iterator) {
+  return spec.children.size() == 2 && goes_over_dict(iterator) && spec.children[0].kind != ArgSpec::Kind::Identity &&
+         spec.children[0].kind != ArgSpec::Kind::Opaque;
+}
+
+void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy) {
   spec.kind = ArgSpec::Kind::Anatomy;
   spec.anatomy = {anatomy.kind, anatomy.form, {}};
   if (makes_parts(anatomy.kind)) kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
@@ -320,17 +354,19 @@ void SpecBuilder::build_anatomy(ArgSpec& spec, const Anatomy& anatomy) {
       is_range_iterator(anatomy) || is_counter(anatomy) || anatomy.kind == Anatomy::Kind::Generator;
   const bool sealed = makes_parts(anatomy.kind) && !is_at_its_place && !is_partial_function(anatomy);
   made_depth_ += makes_parts(anatomy.kind);
-  sealed_depth_ += sealed;
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
+    const bool seals =
+        sealed && !is_live_part(object, anatomy, anatomy.parts[i].get()) && !is_left_of_dict(spec, object);
+    sealed_depth_ += seals;
     const bool is_size = is_wrapper && i < kWrapperNumbers - 1;  // symbolic from the first call, as other tensors' are
     const bool every = std::exchange(every_int, every_int || is_size);
     const bool places = has_place(anatomy, i) || is_state_of_partial(anatomy, i);
     const int around = enter(places, !places && !is_at_its_place && !is_size);
     spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
     fixed_depth_ = around;
+    sealed_depth_ -= seals;
     every_int = every;
   }
-  sealed_depth_ -= sealed;
   made_depth_ -= makes_parts(anatomy.kind);
 }
 

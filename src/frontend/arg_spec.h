@@ -92,7 +92,7 @@ class SpecBuilder {
   ArgSpec build(PyObject* object, std::string path);
 
  private:
-  void build_anatomy(ArgSpec& spec, const Anatomy& anatomy);
+  void build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy);
   bool is_data(PyObject* object, const std::string& path) const;
   bool varies(const std::string& path) const;
   bool is_grown(const std::string& path) const;
@@ -112,6 +112,9 @@ class SpecBuilder {
 bool is_structure(PyObject* object);
 // A function, method or partial function that may be one of those that a piece of code makes at each call.
 bool is_callable_by_parts(PyObject* object);
+// A deque, a set, a frozen set, a defaultdict, a view of a dictionary: among the arguments they are what they are by
+// identity, until they vary.
+bool is_rarer_container(PyObject* object);
 std::vector<PyRef> parts_of_structure(PyObject* object);
 
 bool holds_symbol(const ArgSpec& spec);  // a symbolic number, or a text

@@ -664,14 +664,14 @@ class CaptureRun final : public PieceMaker {
       }
     for (const Write& write : session_->writes())  // what they held was taken out of them
       if (write.kind != Write::Kind::Attribute && write.kind != Write::Kind::Cell) without_symbols(write.owner);
-    for (const PyRef& held : session_->held_by_records()) without_symbols(held);
+    for (const PyRef& held : session_->changed_unseen()) without_symbols(held);
     PyErr_Clear();
   }
   static void replace_written(const Write& write, PyObject* symbolic, PyObject* plain) {
     if (write.kind == Write::Kind::Cell && PyCell_GET(write.owner.get()) == symbolic)
       PyCell_Set(write.owner.get(), plain);
     if (write.kind == Write::Kind::Attribute) {
-      const PyRef now = get_attribute(write.owner.get(), write.key.get());
+      const PyRef now = held_attribute(write.owner.get(), write.key.get());
       if (now.get() == symbolic) set_attribute(write.owner.get(), write.key.get(), plain);
     } else {
       without_symbols(write.owner);  // a container: in place

@@ -108,9 +108,14 @@ static bool has_own_way(PyObject* owner) {
   return PyModule_Check(owner) || Py_IS_TYPE(owner, thread_local_type);
 }
 
-PyRef get_attribute(PyObject* owner, PyObject* name) {
-  if (PyType_Check(owner)) return PyRef::steal(PyType_Type.tp_getattro(owner, name));
-  return PyRef::steal(has_own_way(owner) ? PyObject_GetAttr(owner, name) : PyObject_GenericGetAttr(owner, name));
+PyRef held_attribute(PyObject* owner, PyObject* name) {
+  if (PyType_Check(owner)) return PyRef::borrow(PyDict_GetItemWithError(type_dict((PyTypeObject*)owner), name));
+  if (has_own_way(owner)) return PyRef::steal(PyObject_GetAttr(owner, name));
+  PyObject* const found = _PyType_Lookup(Py_TYPE(owner), name);
+  if (found != nullptr && (Py_IS_TYPE(found, &PyMemberDescr_Type) || Py_IS_TYPE(found, &PyGetSetDescr_Type)))
+    return PyRef::steal(PyObject_GenericGetAttr(owner, name));
+  PyObject* const dict = instance_dict(owner);
+  return dict != nullptr ? PyRef::borrow(PyDict_GetItemWithError(dict, name)) : PyRef();
 }
 
 void set_attribute(PyObject* owner, PyObject* name, PyObject* value) {

@@ -28,8 +28,10 @@ void replay(const std::vector<Effect>& effects, Ingredients& with);
 
 int visit(const Effect& effect, visitproc visit, void* arg);
 
-// By C code alone: no getter or setter of the program's runs. Empty, with an exception: there is none.
-PyRef get_attribute(PyObject* owner, PyObject* name);
+// What a write of an attribute has left with its owner itself, asked for by C code alone: of one that a descriptor in
+// Python keeps, nothing. Empty, perhaps with an exception: there is none.
+PyRef held_attribute(PyObject* owner, PyObject* name);
+// Likewise: no setter of the program's runs.
 void set_attribute(PyObject* owner, PyObject* name, PyObject* value);
 
 }  // namespace cresset::frontend

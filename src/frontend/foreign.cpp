@@ -82,6 +82,7 @@ bool is_known(PyTypeObject* type) {
                                                                "cresset._C"};
   if (is_struct_sequence(type)) return true;
   const std::string_view module = module_of(type), name = type->tp_name;
+  if (name == "torch._C.Generator") return false;  // of random numbers: each draw changes it
   if (module == "torch" || module.starts_with("torch.") || module.starts_with("numpy.dtypes")) return true;
   if (module == "numpy") return name == "numpy.dtype" || name == "numpy.ufunc";
   return module == "builtins" ? mutable_builtins.count(name) == 0 : modules.count(module) != 0;

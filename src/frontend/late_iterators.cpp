@@ -9,9 +9,7 @@ namespace {
 thread_local LateIterators* innermost = nullptr;
 
 bool complains_of_changes(PyObject* iterator) {
-  const std::string_view name = Py_TYPE(iterator)->tp_name;
-  return name == "_collections._deque_iterator" || name == "dict_keyiterator" || name == "dict_valueiterator" ||
-         name == "dict_itemiterator";
+  return std::string_view(Py_TYPE(iterator)->tp_name) == "_collections._deque_iterator" || goes_over_dict(iterator);
 }
 
 // Both are of one type of C code's, which keeps nothing but references and numbers.

@@ -95,7 +95,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   sums_.clear();
   symbols_placed_ = false;
   tangent_levels_ = 0;
-  held_by_records_.clear();
+  changed_unseen_.clear();
   added_.clear();
   inserting_.clear();
   generators_.clear();
@@ -320,7 +320,7 @@ void Session::add_write(Write write) {
 
 void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (is_own_tensor(owner) || (!existed(owner) && is_wrapper(owner))) {  // with the tensor, when that lives on
-    if (value != nullptr && PyDict_Check(value)) held_by_records_.push_back(PyRef::borrow(value));
+    if (value != nullptr && PyDict_Check(value)) changed_unseen_.push_back(PyRef::borrow(value));
     return;
   }
   // Of one in state they are the same tensor's at each call, and effects as those of other objects are.

@@ -129,9 +129,10 @@ class Session {
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
   PyObject* argument_path(PyObject* object) const;
   std::vector<Write>& writes() { return writes_; }
-  // Containers that autograd's record refers to, where nothing else of the call's may: of hooks on the call's own
-  // tensors.
-  const std::vector<PyRef>& held_by_records() const { return held_by_records_; }
+  // What the call may have put numbers into without a write that speaks of it: containers that autograd's record
+  // refers to, where nothing else of the call's may (of hooks on the call's own tensors), and objects that were there
+  // before and that no fact led to.
+  const std::vector<PyRef>& changed_unseen() const { return changed_unseen_; }
   // Generators, iterators and exceptions among the arguments (has_fate), and the paths to them.
   struct ArgumentGenerator {
     PyRef reference, path;  // to a generator a weak one: it is finalized when the program drops it
@@ -367,7 +368,7 @@ class Session {
   std::vector<std::pair<ArgSpec*, PyObject*>> in_state_;  // borrowed: the variant's, and what it is of
   std::unordered_map<PyObject*, Sum> sums_;
   bool symbols_placed_ = false;
-  std::vector<PyRef> held_by_records_;
+  std::vector<PyRef> changed_unseen_;
   std::vector<ArgumentGenerator> generators_;
   ska::flat_hash_set<PyObject*> young_;  // made by the call, where an object of it was once
   PyRef newest_;                         // what was made after it is not in young_ yet

@@ -10,6 +10,7 @@
 #include "frontend/control.h"
 #include "frontend/equivalents.h"
 #include "frontend/eval/bytecode.h"
+#include "frontend/eval/changers.h"
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
 #include "frontend/left_to_autograd.h"
@@ -647,11 +648,11 @@ void Session::note_call(const CressetActivation& activation, const CressetCall& 
   if (what.effect == CEffect::SetsAttribute) {
     PyObject* owner = what.self != nullptr ? what.self : call.args[0];
     const size_t at = what.self != nullptr ? what.first : 1;
-    static PyObject* const setter = PyUnicode_InternFromString("__setattr__");
-    // A setter in Python was evaluated, and its own writes are known.
-    if (what.self == nullptr && PyFunction_Check(_PyType_Lookup(Py_TYPE(owner), setter))) return;
-    if (at < count) log_attribute(owner, call.args[at], at + 1 < count ? call.args[at + 1] : nullptr);
-    return;
+    if (at >= count) return;
+    PyObject* const value = at + 1 < count ? call.args[at + 1] : nullptr;
+    CressetChanger changer;  // a setter in Python was evaluated, and its own writes are known
+    if (cresset_find_changer(owner, call.args[at], value == nullptr, what.self != nullptr, &changer) != 0) return;
+    return log_attribute(owner, call.args[at], value);
   }
   if (what.self == nullptr) return;
   if (!existed(what.self)) return is_container(what.self) ? meet_unknown(what.self) : void();

@@ -1,6 +1,7 @@
 // Classes: what a session learns of them, and what a call writes to them.
 #include <algorithm>
 
+#include "frontend/eval/changers.h"
 #include "frontend/foreign.h"
 #include "frontend/made_classes.h"
 #include "frontend/py_objects.h"
@@ -103,6 +104,16 @@ void Session::will_set_attribute(const CCall& what, const CressetCall& call) {
   if (owner == nullptr || name >= call.nargs) return;
   if (is_symbolic_number(owner)) no_attributes_of(owner, call.args[name]);
   if (PyType_Check(owner)) will_write_class((PyTypeObject*)owner);
+  CressetChanger changer;
+  const bool deletes = name + 1 == call.nargs;
+  if (cresset_find_changer(owner, call.args[name], deletes, what.self != nullptr, &changer) == 0 ||
+      changer.found == nullptr)
+    return;
+  read_attribute({.owner = (PyObject*)Py_TYPE(owner),
+                  .name = call.args[name],
+                  .value = changer.found,
+                  .found = changer.found,
+                  .place = CRESSET_AT_CLASS});
 }
 
 void Session::refuse_shared_class(PyTypeObject* type) {

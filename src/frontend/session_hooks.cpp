@@ -229,6 +229,23 @@ bool Session::looks_into_grown(const CressetOperator& op) {
 
 bool Session::may_end_at_pin() const { return outer_.empty() && !capture_->symbolic_numbers && !in_transform(); }
 
+// Whether C code does items[key], or items[key] = value, for a dictionary.
+static bool is_of_c(PyObject* dict, const char* method) {
+  if (PyDict_CheckExact(dict)) return true;
+  const PyRef found = PyRef::steal(PyObject_GetAttrString((PyObject*)Py_TYPE(dict), method));
+  return !PyFunction_Check(found.get());
+}
+
+// Whether a dictionary gives a number for a key that it does not have.
+static bool counts(PyObject* dict) {
+  static PyObject* const counter = module_attribute("collections", "Counter");
+  static PyObject* const with_default = module_attribute("collections", "defaultdict");
+  if (PyType_IsSubtype(Py_TYPE(dict), (PyTypeObject*)counter)) return true;
+  if (!PyType_IsSubtype(Py_TYPE(dict), (PyTypeObject*)with_default)) return false;
+  const PyRef maker = checked(PyObject_GetAttrString(dict, "default_factory"));
+  return maker.get() == (PyObject*)&PyLong_Type || maker.get() == (PyObject*)&PyFloat_Type;
+}
+
 // items[n], where n is symbolic: whether it was another one too often.
 bool Session::indexes_by_any(const CressetActivation& activation, const CressetOperator& op) {
   PyObject *const items = op.operands[0], *const index = op.operands[1];
@@ -238,18 +255,24 @@ bool Session::indexes_by_any(const CressetActivation& activation, const CressetO
     if (pins_too_often(activation)) return true;
     return note_pin(activation, index), false;
   }
-  if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items) && !PyDict_CheckExact(items)) return false;
+  const bool is_dict = PyDict_Check(items) && is_of_c(items, "__getitem__");
+  if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items) && !is_dict) return false;
   if (pins_too_often(activation)) return true;
-  const PyRef item = PyRef::steal(PyObject_GetItem(items, without_symbols(PyRef::borrow(index)).get()));
+  const PyRef plain = without_symbols(PyRef::borrow(index));
+  const PyRef item = is_dict ? PyRef::borrow(PyDict_GetItemWithError(items, plain.get()))
+                             : PyRef::steal(PyObject_GetItem(items, plain.get()));
   if (!item) PyErr_Clear();
-  if (item && is_plain_result(item.get())) note_pin(activation, index);
+  if (item ? is_plain_result(item.get()) || is_symbolic_number(item.get()) : is_dict && counts(items))
+    note_pin(activation, index);
   return false;
 }
 
 // Likewise of what is put there: history[step] = loss.
 bool Session::stores_by_any(const CressetActivation& activation, const CressetWrite& write) {
-  if (write.kind != CRESSET_WRITE_ITEM || write.value == nullptr || !PyDict_CheckExact(write.owner)) return false;
-  if (!is_unpinned(write.key) || !may_end_at_pin()) return false;
+  if (write.kind != CRESSET_WRITE_ITEM || write.value == nullptr || !PyDict_Check(write.owner)) return false;
+  static PyObject* const ordered = module_attribute("collections", "OrderedDict");  // of hooks, beside weak references
+  if (Py_IS_TYPE(write.owner, (PyTypeObject*)ordered)) return false;
+  if (!is_unpinned(write.key) || !may_end_at_pin() || !is_of_c(write.owner, "__setitem__")) return false;
   if (pins_too_often(activation)) return true;
   return note_pin(activation, write.key), false;
 }
@@ -581,6 +604,7 @@ thread_local Session* current_session = nullptr;
 Session* Session::current() { return current_session; }
 
 PyRef Session::watched(const std::function<PyRef()>& run) {
+  static auto* const symint = (PyTypeObject*)module_attribute("torch", "SymInt");
   CressetEvalHooks hooks{};
   CressetEvalHooks* const hooks_around = std::exchange(hooks_, &hooks);
   hooks.session = this;
@@ -606,6 +630,7 @@ PyRef Session::watched(const std::function<PyRef()>& run) {
   hooks.return_to_c = &SessionHooks::return_to_c;
   hooks.unseen = &SessionHooks::unseen;
   hooks.enter_frame = &SessionHooks::enter_frame;
+  cresset_symint_type = symint;
   if (cresset_eval_begin(&hooks) < 0) throw PythonError{};
   Session* const around = std::exchange(current_session, this);
   PyRef result = run();

@@ -14,6 +14,7 @@
 #include "frontend/session.h"
 #include "frontend/snapshot_container.h"
 #include "frontend/special_cases.h"
+#include "frontend/symbols.h"
 #include "frontend/texts.h"
 #include "frontend/transforms.h"
 #include "frontend/wrapper_tensors.h"
@@ -39,6 +40,9 @@ bool Session::are_slots_known(PyObject* object) {
 
 void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
   note_key(dict, key, value != nullptr);
+  // A number that varies was pinned when it was hashed; the fact is about the key that it is in this variant.
+  const PyRef plain = PyUnicode_CheckExact(key) ? PyRef() : without_symbols(PyRef::borrow(key));
+  if (plain && plain.get() != key) kept_.push_back(PyRef::borrow(key = plain.get()));
   const bool again = !first(dict, key);
   if (again && !is_generator(value)) return learn(value);
   const bool whole = is_whole(dict);
@@ -301,12 +305,15 @@ bool Session::is_young(PyObject* object) {
 // that nobody told of, and no later call is held to what is read of it here.
 void Session::meet_unknown(PyObject* object) {
   if (object != nullptr && !sums_.empty()) look_at_sum(object);
-  if (object == nullptr || !refusal_.empty() || !can_tell_tales(object)) return;
+  if (object == nullptr || !can_tell_tales(object)) return;
   if (const auto known = objects_.find(object); known != objects_.end() && (known->second.known || known->second.made))
     return;
   if (is_young(object)) return;
   const CressetActivation* const innermost = cresset_eval_current();
   if (innermost != nullptr && is_of_torch(innermost->code)) return;
+  if (changed_unseen_.empty() || changed_unseen_.back().get() != object)
+    changed_unseen_.push_back(PyRef::borrow(object));
+  if (!refusal_.empty()) return;
   // What runs when an object dies is no part of the program.
   for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
     if (a->entered_from_c && a->function != nullptr && !existed(a->function) && !is_young(a->function)) return;

@@ -119,13 +119,13 @@ class Learner {
     } else if (is_data_object(now) && is_structure(now)) {
       add(varying_.objects, path);
       const Anatomy a = take_apart(then), b = take_apart(now);
-      if (a.parts.size() != b.parts.size()) return;
-      for (size_t i = 0; i < b.parts.size(); ++i)
-        objects(a.parts[i].get(), b.parts[i].get(), path + "." + part_name(b, i), depth + 1);
+      if (a.parts.size() == b.parts.size()) parts(a, b, path, depth);
     } else if (PyCell_Check(now)) {
       add(varying_.objects, path);
       if (PyCell_GET(then) != nullptr && PyCell_GET(now) != nullptr)
         objects(PyCell_GET(then), PyCell_GET(now), path + ".0", depth + 1);
+    } else if (is_rarer_container(now)) {
+      parts(take_apart(then), take_apart(now), path, depth);
     } else if (is_callable_by_parts(now)) {
       callables(then, now, path, depth);
     }
@@ -135,9 +135,12 @@ class Learner {
   // are what they are: variants for each live beside each other.
   void callables(PyObject* then, PyObject* now, const std::string& path, int depth) {
     const Anatomy a = take_apart(then), b = take_apart(now);
-    if (!same_form(a, b)) return;
+    if (same_form(a, b)) parts(a, b, path, depth);
+  }
+
+  void parts(const Anatomy& a, const Anatomy& b, const std::string& path, int depth) {
     add(varying_.objects, path);
-    for (size_t i = 0; i < b.parts.size(); ++i)
+    for (size_t i = 0; i < std::min(a.parts.size(), b.parts.size()); ++i)
       objects(a.parts[i].get(), b.parts[i].get(), path + "." + part_name(b, i), depth + 1);
   }
 

@@ -24,6 +24,7 @@ from .ranges import (  # noqa: F401
     _iterator_over_keys,
     _iterator_over_values,
     _reduced_quietly,
+    _rest_of_set,
     _set_state_quietly,
 )
 from .tensors import get_item, is_contiguous, product, set_item, stride  # noqa: F401

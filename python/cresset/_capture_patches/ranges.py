@@ -74,6 +74,16 @@ def _iterator_over_items(dictionary, taken, left):
     return _moved_on(iter(dictionary.items()), taken)
 
 
+def _rest_of_set(items, left, size):
+    """How the iterator of a set is made anew: a set that is made anew itself may have another order."""
+    for item in left:
+        if len(items) != size:
+            break
+        yield item
+    if len(items) != size:
+        raise RuntimeError("Set changed size during iteration")
+
+
 def _reduced_quietly(iterator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -317,27 +317,41 @@ void cresset_load_attribute(PyObject* owner, PyObject* name, int method, Cresset
   }
 }
 
-// What changes owner.name in Python: a special method of that name, or of a property the function for it.
-static PyObject* python_changer(PyObject* owner, PyObject* name, PyObject* method, int deletes, int* with_name) {
-  PyTypeObject* type = Py_TYPE(owner);
-  PyObject* changer = NULL;
-  *with_name = type->tp_setattro == cresset_known.setattr;
-  if (*with_name) {
-    changer = _PyType_Lookup(type, method);
-  } else if (type->tp_setattro == PyObject_GenericSetAttr) {
-    const PyObject* found = _PyType_Lookup(type, name);
-    if (found == NULL || !Py_IS_TYPE(found, &PyProperty_Type)) return NULL;
-    changer = deletes ? ((const PropertyObject*)found)->del : ((const PropertyObject*)found)->set;
+// A function of the program's that descriptors of this type have for `method`.
+static PyObject* python_method(PyObject* descriptor, PyObject* method) {
+  PyTypeObject* type = Py_TYPE(descriptor);
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type->tp_descr_set == NULL) return NULL;
+  PyObject* found = _PyType_Lookup(type, method);
+  return found != NULL && PyFunction_Check(found) ? found : NULL;
+}
+
+static int descriptor_changer(PyObject* owner, PyObject* name, int deletes, CressetChanger* changer) {
+  PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
+  if (found == NULL) return 0;
+  PyObject* function;
+  if (Py_IS_TYPE(found, &PyProperty_Type)) {
+    function = deletes ? ((const PropertyObject*)found)->del : ((const PropertyObject*)found)->set;
+    *changer = (CressetChanger){.found = found, .args = {owner}, .count = 1};
+  } else {
+    function = python_method(found, deletes ? cresset_names.__delete__ : cresset_names.__set__);
+    *changer = (CressetChanger){.found = found, .args = {found, owner}, .count = 2};
   }
-  return changer != NULL && PyFunction_Check(changer) ? Py_NewRef(changer) : NULL;
+  changer->function = function;
+  return function != NULL && PyFunction_Check(function);
 }
 
-PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name) {
-  return python_changer(owner, name, cresset_names.__setattr__, 0, with_name);
-}
-
-PyObject* cresset_python_deleter(PyObject* owner, PyObject* name, int* with_name) {
-  return python_changer(owner, name, cresset_names.__delattr__, 1, with_name);
+int cresset_find_changer(PyObject* owner, PyObject* name, int deletes, int by_object, CressetChanger* changer) {
+  PyTypeObject* type = Py_TYPE(owner);
+  if (by_object || type->tp_setattro == PyObject_GenericSetAttr || type->tp_setattro == PyType_Type.tp_setattro)
+    return descriptor_changer(owner, name, deletes, changer);
+  if (type->tp_setattro != cresset_known.setattr) return 0;
+  PyObject* method = deletes ? cresset_names.__delattr__ : cresset_names.__setattr__;
+  PyObject* function = _PyType_Lookup(type, method);
+  if (function == NULL) return 0;
+  if (function == _PyType_Lookup(&PyBaseObject_Type, method) || function == _PyType_Lookup(&PyType_Type, method))
+    return descriptor_changer(owner, name, deletes, changer);  // the class defines the other one
+  *changer = (CressetChanger){.function = function, .args = {owner, name}, .count = 2};
+  return PyFunction_Check(function);
 }
 
 int cresset_replace_attribute(PyObject* owner, PyObject* name, PyObject* value) {

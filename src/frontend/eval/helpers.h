@@ -1,6 +1,7 @@
 // What opcodes need that is long or rare. All return NULL, 0 or -1 with an exception set unless said otherwise.
 #pragma once
 
+#include "frontend/eval/changers.h"
 #include "frontend/eval/state.h"
 
 // ---- names.c: messages of failed look-ups
@@ -87,10 +88,6 @@ void cresset_load_attribute(PyObject* owner, PyObject* name, int method, Cresset
 // What CPython adds to an AttributeError, for its suggestions; the exception may be another.
 void cresset_name_attribute_error(PyObject* owner, PyObject* name);
 PyObject* cresset_missing_attribute(PyObject* owner);  // type(owner).__getattr__, new reference
-// The Python function that owner.name = value has to run, new reference, NULL if C code does it; *with_name: it takes
-// (owner, name, value), else (owner, value).
-PyObject* cresset_python_setter(PyObject* owner, PyObject* name, int* with_name);
-PyObject* cresset_python_deleter(PyObject* owner, PyObject* name, int* with_name);  // of `del owner.name`
 // owner.name = value where the instance has that attribute inline and its class nothing of the name. 1: done.
 int cresset_replace_attribute(PyObject* owner, PyObject* name, PyObject* value);
 // The Python function that type(object) defines for a special method, borrowed; NULL if it is no plain function.

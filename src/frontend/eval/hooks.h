@@ -26,7 +26,8 @@ typedef struct CressetActivation CressetActivation;
 typedef struct {
   PyObject_HEAD int ends_piece;  // who looks had better be told before: an operator, a call
 } CressetText;
-extern PyTypeObject* cresset_text_type;  // NULL: there are none yet
+extern PyTypeObject* cresset_text_type;    // NULL: there are none yet
+extern PyTypeObject* cresset_symint_type;  // likewise: as a key of a dictionary, hooks are asked about it
 // Whether setting that attribute is C code's, which may take nothing but a str: f.__name__.
 int cresset_is_set_by_c(PyObject* owner, PyObject* name);
 

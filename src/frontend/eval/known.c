@@ -1,6 +1,7 @@
 #include "frontend/eval/known.h"
 
 PyTypeObject* cresset_text_type;
+PyTypeObject* cresset_symint_type;
 KnownSlots cresset_known;
 KnownNames cresset_names;
 int cresset_asks_for_lists;

@@ -115,6 +115,17 @@ load_method : {
   goto implicit_call_owned;
 }
 
+// A descriptor that is about to be asked was looked up in the owner's class.
+#define TELL_CHANGER()                                                           \
+  do {                                                                           \
+    const CressetAttributeRead looked_up_ = {.owner = (PyObject*)Py_TYPE(owner), \
+                                             .name = name,                       \
+                                             .value = changer.found,             \
+                                             .found = changer.found,             \
+                                             .place = CRESSET_AT_CLASS};         \
+    if (changer.found != NULL) TELL(read_attribute, &looked_up_);                \
+  } while (0)
+
 OP(STORE_ATTR) {
   PyObject* owner = TOP();
   PyObject* name = PyTuple_GET_ITEM(names, oparg);
@@ -127,13 +138,14 @@ OP(STORE_ATTR) {
     Py_DECREF(owner);
     NEXT();
   }
-  int with_name = 0;
-  callable = cresset_python_setter(owner, name, &with_name);
-  if (callable != NULL) {
-    implicit_args[0] = owner;
-    implicit_args[1] = with_name ? name : value;
-    implicit_args[2] = value;
-    call_nargs = 2 + with_name;
+  CressetChanger changer;
+  if (cresset_find_changer(owner, name, 0, 0, &changer)) {
+    TELL_CHANGER();
+    callable = Py_NewRef(changer.function);
+    implicit_args[0] = changer.args[0];
+    implicit_args[1] = changer.args[1];
+    implicit_args[changer.count] = value;
+    call_nargs = changer.count + 1;
     call_base = sp - 2;
     then = CRESSET_THEN_DROP;
     then_value = NULL;
@@ -166,12 +178,13 @@ OP(STORE_ATTR) {
 OP(DELETE_ATTR) {
   PyObject* owner = TOP();
   PyObject* name = PyTuple_GET_ITEM(names, oparg);
-  int with_name = 0;
-  callable = cresset_python_deleter(owner, name, &with_name);
-  if (callable != NULL) {
-    implicit_args[0] = owner;
-    implicit_args[1] = name;
-    call_nargs = 1 + with_name;
+  CressetChanger changer;
+  if (cresset_find_changer(owner, name, 1, 0, &changer)) {
+    TELL_CHANGER();
+    callable = Py_NewRef(changer.function);
+    implicit_args[0] = changer.args[0];
+    implicit_args[1] = changer.args[1];
+    call_nargs = changer.count;
     call_base = sp - 1;
     then = CRESSET_THEN_DROP;
     then_value = NULL;

@@ -519,3 +519,19 @@ def hook_handles(compiled):
 
     for i in range(10):
         yield f(data(i, 3, 2))
+
+
+@steady
+def counters_by_numbers_in_a_loop(compiled):
+    counts, totals = {0: 0, 1: 0, 2: 0}, {(0, 0): 0.5, (1, 0): 0, (2, 0): 0}
+
+    @compiled
+    def f(x):
+        for row in range(3):
+            if x[row] > 0:
+                counts[row] += 1
+            totals[row, 0] += int(x[row])
+        return x * counts[0]
+
+    for i in range(24):
+        yield f(data(i, 3) * 10), counts, totals

@@ -1,4 +1,4 @@
-"""The programs of programs_language: results, side effects, exceptions, over several calls, against eager."""
+"""The programs of programs_language and its like: results, side effects, exceptions, over several calls, against eager."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import types
 import programs_language
 import programs_language_312
 import programs_language_313
+import programs_language_flow
+import programs_language_objects
+import programs_language_torch
 import pytest
 import torch
 from compare import assert_same, clone, outcome
@@ -22,7 +25,12 @@ INPUTS = [lambda: ramp(3, 4), lambda: ramp(3, 4), lambda: -ramp(3, 4), lambda: r
 KNOWN: dict[str, str] = {}
 
 
-SOURCES = [programs_language.PROGRAMS]
+SOURCES = [
+    programs_language.PROGRAMS,
+    programs_language_objects.PROGRAMS,
+    programs_language_flow.PROGRAMS,
+    programs_language_torch.PROGRAMS,
+]
 if sys.version_info >= (3, 12):
     SOURCES.append(programs_language_312.PROGRAMS)
 if sys.version_info >= (3, 13):

@@ -80,8 +80,6 @@ EAGERLY = {
     "deepcopy_module_in_forward",
     "defaults_of_numbers",
     "exception_escapes",
-    "generator_in_call",
-    "generator_made_in_call_seeded",
     "hooks_toggle_by_call",
     "iterators_of_the_program",
     "iterators_that_hold_numbers",

@@ -11,6 +11,7 @@ import pytest
 import torch
 from described import Describer, same_text
 from programs_algorithms import PROGRAMS as ALGORITHMS
+from programs_attributes import PROGRAMS as ATTRIBUTES
 from programs_builders import PROGRAMS as BUILDERS
 from programs_changing_values import PROGRAMS as CHANGING
 from programs_control import PROGRAMS as CONTROL
@@ -21,6 +22,7 @@ from programs_given import PROGRAMS as GIVEN
 from programs_iterators import PROGRAMS as ITERATORS
 from programs_learning import PROGRAMS as LEARNING
 from programs_loops import PROGRAMS as LOOPS
+from programs_loops_of_numbers import PROGRAMS as LOOPS_OF_NUMBERS
 from programs_losses import PROGRAMS as LOSSES
 from programs_moving_state import PROGRAMS as MOVING
 from programs_perception import PROGRAMS as PERCEPTION
@@ -66,6 +68,8 @@ PROGRAMS = {
     **PRACTICE_SAMPLING,
     **PRACTICE_TRAINING,
     **SUBCLASSES,
+    **ATTRIBUTES,
+    **LOOPS_OF_NUMBERS,
 }
 
 
