@@ -380,8 +380,7 @@ class Session {
   };
   std::unordered_map<PyObject*, Address> addresses_;
   CressetEvalHooks* hooks_ = nullptr;  // while frames are evaluated
-  std::vector<std::pair<PyObject*, PyObject*>>
-      added_;  // (set, item) that the call puts into a set, in which it was not
+  std::vector<std::pair<PyObject*, PyObject*>> added_;  // (set, item) that the call puts into a set anew
   std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there
   bool ages_known_ = false;
   bool changes_shared_class_ = false;
