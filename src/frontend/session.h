@@ -379,8 +379,8 @@ class Session {
     int instruction;
   };
   std::unordered_map<PyObject*, Address> addresses_;
-  CressetEvalHooks* hooks_ = nullptr;  // while frames are evaluated
-  std::vector<std::pair<PyObject*, PyObject*>> added_;  // (set, item) that the call puts into a set anew
+  CressetEvalHooks* hooks_ = nullptr;                       // while frames are evaluated
+  std::vector<std::pair<PyObject*, PyObject*>> added_;      // (set, item) that the call puts into a set anew
   std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there
   bool ages_known_ = false;
   bool changes_shared_class_ = false;
