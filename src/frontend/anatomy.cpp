@@ -87,6 +87,7 @@ bool is_builtin_iterator(PyObject* object) {
                                        "iterator",
                                        "callable_iterator",
                                        "_collections._deque_iterator",
+                                       "collections._deque_iterator",  // CPython 3.12 and later
                                        "itertools.count",
                                        "itertools.repeat",
                                        "itertools.chain",
@@ -275,7 +276,7 @@ void set_state(PyObject* made, PyObject* state) {
 }
 
 bool is_deque_iterator(PyObject* object) {
-  return std::strcmp(Py_TYPE(object)->tp_name, "_collections._deque_iterator") == 0;
+  return std::string_view(Py_TYPE(object)->tp_name).ends_with("collections._deque_iterator");
 }
 // Whether the deque was changed under its iterator, which will complain of it: the beginnings of CPython's own structs.
 bool went_astray(PyObject* iterator) {
@@ -541,6 +542,11 @@ std::string part_name(const Anatomy& anatomy, size_t i) {
   if (!has_attributes(anatomy.kind) || i < item_count(anatomy)) return std::to_string(i);
   PyObject* name = PyTuple_GET_ITEM(form_item(anatomy, 1), static_cast<Py_ssize_t>(i - item_count(anatomy)));
   return utf8(is_slot(name) ? ((PyDescrObject*)name)->d_name : name);
+}
+
+bool has_more_than_items(PyObject* object) {
+  PyObject* const dict = PyODict_Check(object) ? instance_dict(object) : nullptr;
+  return dict != nullptr && PyDict_GET_SIZE(dict) != 0;
 }
 
 bool has_place(const Anatomy& anatomy, size_t i) {

@@ -53,6 +53,8 @@ inline bool has_attributes(Anatomy::Kind kind) {
 }
 // Whether part i stands in a place of its own, where another can be put. Keys do not.
 bool has_place(const Anatomy& anatomy, size_t i);
+// An OrderedDict that was given attributes, as state_dict() does.
+bool has_more_than_items(PyObject* object);
 // Kinds that make_empty() refuses.
 inline bool is_made_whole(Anatomy::Kind kind) {
   return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Method || kind == Anatomy::Kind::BuiltinMethod ||

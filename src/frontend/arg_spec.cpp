@@ -205,7 +205,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     spec.kind = ArgSpec::Kind::List;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i)
       child(PyList_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
-  } else if (is_dict(object)) {
+  } else if (is_dict(object) && !(in_frames && has_more_than_items(object))) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::Dict;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));

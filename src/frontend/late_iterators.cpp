@@ -9,7 +9,8 @@ namespace {
 thread_local LateIterators* innermost = nullptr;
 
 bool complains_of_changes(PyObject* iterator) {
-  return std::string_view(Py_TYPE(iterator)->tp_name) == "_collections._deque_iterator" || goes_over_dict(iterator);
+  return std::string_view(Py_TYPE(iterator)->tp_name).ends_with("collections._deque_iterator") ||
+         goes_over_dict(iterator);
 }
 
 // Both are of one type of C code's, which keeps nothing but references and numbers.

@@ -33,12 +33,6 @@ bool is_plain_immutable(PyObject* object) {
          (PyType_Check(object) && !is_heap_type((PyTypeObject*)object));
 }
 
-// An OrderedDict that was given attributes, as state_dict() does.
-bool has_more_than_items(PyObject* object) {
-  PyObject* const dict = PyODict_Check(object) ? instance_dict(object) : nullptr;
-  return dict != nullptr && PyDict_GET_SIZE(dict) != 0;
-}
-
 // torch.func's: what torch.func.vjp gives keeps some beyond the transform.
 bool is_wrapper(const at::Tensor& tensor) {
   return tensor.key_set().has_any(
@@ -394,6 +388,8 @@ Recipe RecipeBuilder::build_tensor_object(PyObject* object, bridge::TraceTensor*
 }
 
 Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
+  // A function's dictionary of annotations is made when somebody asks for it first, which may be a later piece.
+  if (PyFunction_Check(object)) checked(PyObject_GetAttrString(object, "__annotations__"));
   const Anatomy anatomy = take_apart(object);
   kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
   if (anatomy.kind == Anatomy::Kind::Traceback) tracebacks.push_back(PyRef::borrow(object));

@@ -1,4 +1,7 @@
-"""A capture that ends for good inside of code that C functions called: numbers that those hold come back plain."""
+"""What each call has of its own, however it came by it: plain numbers where a capture ends for good inside of code that C
+functions called, arguments of exceptions, dictionaries behind a break."""
+
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -97,3 +100,28 @@ def test_each_call_makes_its_own_arguments_of_exceptions():
     made = [compiled(torch.randn(2 + call), call) for call in range(5)]
     assert len({id(e.args) for e in made}) == 5
     assert all(e.args == ("t",) for e in made)
+
+
+def annotated(x, n):
+    def scale(t):
+        return t
+
+    cresset.graph_break()
+    scale.__annotations__["t"] = n
+    cresset.graph_break()
+    return scale.__annotations__
+
+
+def ordered(x, n):
+    found = OrderedDict(a=x)
+    found.notes = {"": {"version": 1}}
+    cresset.graph_break()
+    return found.notes[""]
+
+
+@pytest.mark.parametrize("program", [annotated, ordered])
+def test_each_call_makes_its_own_dictionaries(program):
+    compiled = cresset.compile(program)
+    made = [compiled(torch.randn(2), call) for call in range(5)]
+    assert len({id(d) for d in made}) == 5
+    assert made == [program(torch.randn(2), call) for call in range(5)]
