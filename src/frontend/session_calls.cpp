@@ -610,11 +610,13 @@ void Session::after_call(CressetActivation* activation, const CressetCall& call,
   if (exception != nullptr)
     if (PyRef given = done_with_plain_numbers(call, classify(call).effect, exception))
       *result = given.release(), exception = nullptr;
-  if (open()) note_question(call, *result);
-  if (open()) return note_call(*activation, call, *result);
+  if (open()) return note_question(call, *result), note_call(*activation, call, *result);
   if (was_in_call_at_the_end(activation)) {
     for (PyObject* container : containers_of(call)) without_symbols(PyRef::borrow(container));
-    if (*result != nullptr) *result = without_symbols(PyRef::steal(*result)).release();
+    if (*result != nullptr) {
+      PyRef plain = without_symbols(PyRef::borrow(*result));
+      PyRef::steal(std::exchange(*result, plain.release()));
+    }
   }
   if (ended_in_ != activation || (*result == nullptr && exception == nullptr)) return;
   ended_in_ = nullptr;
