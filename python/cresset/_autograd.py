@@ -179,19 +179,25 @@ def _begin_function(cls, name, bases, attrs):
 _begin_handle = torch.utils.hooks.RemovableHandle.__init__
 
 
-def _begin_own_handle(self, hooks_dict, *, extra_dict=None):
-    """RemovableHandle(): hooks that only this call knows are not numbered among all of the process."""
-    if extra_dict is not None or not _C._is_own(hooks_dict):
+def _begin_handle_of_call(self, hooks_dict, *, extra_dict=None):
+    """RemovableHandle(): torch numbers them among all of the process, and no two calls would be alike. Nobody looks at
+    the number but the dictionaries that the hook is in: below zero it is what they leave free."""
+    numbers = [*hooks_dict]
+    if not all(type(number) is int for number in numbers):
         return _begin_handle(self, hooks_dict, extra_dict=extra_dict)
     self.hooks_dict_ref = weakref.ref(hooks_dict)
-    self.id = min(hooks_dict, default=0) - 1
+    self.id = min(0, *numbers, 0) - 1
     self.extra_dict_ref = ()
+    if isinstance(extra_dict, dict):
+        self.extra_dict_ref = (weakref.ref(extra_dict),)
+    elif isinstance(extra_dict, list):
+        self.extra_dict_ref = tuple([weakref.ref(d) for d in extra_dict])
 
 
 def rows():
     """(where, name, what stands there while capturing)"""
     return [
-        (torch.utils.hooks.RemovableHandle, "__init__", _begin_own_handle),
+        (torch.utils.hooks.RemovableHandle, "__init__", _begin_handle_of_call),
         (_functions.FunctionMeta, "__init__", _begin_function),
         (torch, "get_rng_state", get_rng_state),
         (torch.random, "get_rng_state", get_rng_state),

@@ -7,6 +7,7 @@ give, in the same order, and leave to these what they raise themselves.
 
 import builtins
 import functools
+import itertools
 import operator
 import sys
 import warnings
@@ -16,6 +17,7 @@ from . import _C
 _list, _tuple, _set, _dict, _sum = builtins.list, builtins.tuple, builtins.set, builtins.dict, builtins.sum
 _max, _min, _sorted, _reduce = builtins.max, builtins.min, builtins.sorted, functools.reduce
 _len, _range, _next = builtins.len, builtins.range, builtins.next
+_map, _filter, _starmap, _accumulate = builtins.map, builtins.filter, itertools.starmap, itertools.accumulate
 _getattr, _setitem, _is_instance = builtins.getattr, operator.setitem, builtins.isinstance
 _type, _is_subclass = builtins.type, builtins.type.__subclasscheck__
 _add_note = BaseException.add_note
@@ -261,6 +263,27 @@ def next_of_filter(values, /):
         elif function(value):
             return value
     raise StopIteration
+
+
+# Iterators of C's whose function is a method of numbers': it is called from Python, as symbolic numbers need.
+def _called(function):
+    return lambda *args: function(*args)
+
+
+def map_by_call(function, iterable, /, *others):
+    return _map(_called(function), iterable, *others)
+
+
+def filter_by_call(function, iterable, /):
+    return _filter(_called(function), iterable)
+
+
+def starmap_by_call(function, iterable, /):
+    return _starmap(_called(function), iterable)
+
+
+def accumulate_by_call(iterable, func, *, initial=None):
+    return _accumulate(iterable, _called(func), initial=initial)
 
 
 def next_of_zip(values, /):

@@ -112,7 +112,7 @@ CachedCall cached_call(const CressetCall& call) {
   static PyObject* const type = module_attribute("functools", "_lru_cache_wrapper");
   PyObject* const function = PyMethod_Check(call.callable) ? PyMethod_GET_FUNCTION(call.callable) : call.callable;
   if ((PyObject*)Py_TYPE(function) != type) return {};
-  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  const Py_ssize_t named = cresset_count_named(&call);
   CachedCall out{function, {call.args, call.args + call.nargs + named}, call.nargs};
   if (function == call.callable) return out;
   out.args.insert(out.args.begin(), PyMethod_GET_SELF(call.callable));

@@ -560,10 +560,12 @@ class CaptureRun final : public PieceMaker {
       leave_to_autograd(seen, piece_->capture(),
                         [&](PyObject* object) { return lives_on(object, piece_->recipes(), *session_, at_break); });
     };
+    const PyRef objects = objects_of(python);
+    if (has_hook_of_c(objects.get())) return piece_->capture().fail_part("a hook is C code");
     try {
-      session_->run_part(objects_of(python).get(), run, seen);
+      session_->run_part(objects.get(), run, seen);
     } catch (...) {
-      if (seen.calls.empty()) leave_nodes_to_autograd(objects_of(python).get());
+      if (seen.calls.empty()) leave_nodes_to_autograd(objects.get());
       learn();
       throw;
     }

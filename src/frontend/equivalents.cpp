@@ -47,14 +47,27 @@ std::unordered_map<PyObject*, Form> forms;  // for symbolic numbers, by the C fu
 std::unordered_map<const PyMethodDef*, PyObject*> form_methods;
 thread_local std::unordered_set<std::string> presumed;  // symbols' sources, in the piece that is captured
 
-// Functions of the program, and methods of its containers, whose calls are to be seen.
+// A method of a number or of a class of numbers: it says NotImplemented, or raises, of a symbolic number, which its
+// call by the program would not.
+bool is_method_of_numbers(PyObject* function) {
+  const auto is_class = [](PyObject* type) {
+    return type == (PyObject*)&PyLong_Type || type == (PyObject*)&PyFloat_Type || type == (PyObject*)&PyBool_Type;
+  };
+  if (is_method_wrapper(function)) function = take_apart_wrapper(function).descriptor;
+  if (PyCFunction_Check(function) && PyCFunction_GET_SELF(function) != nullptr)
+    return is_class((PyObject*)Py_TYPE(PyCFunction_GET_SELF(function)));
+  const bool is_descriptor = Py_IS_TYPE(function, &PyWrapperDescr_Type) || Py_IS_TYPE(function, &PyMethodDescr_Type);
+  return is_descriptor && is_class((PyObject*)PyDescr_TYPE(function));
+}
+
+// Functions whose calls are to be seen: of the program, methods of its containers, and of numbers.
 bool is_of_program(PyObject* function) {
   if (PyMethod_Check(function)) return PyFunction_Check(PyMethod_GET_FUNCTION(function));
   if (PyCFunction_Check(function)) {
     PyObject* self = PyCFunction_GET_SELF(function);
-    return self != nullptr && (is_container(self) || viewed(self) != nullptr);
+    if (self != nullptr && (is_container(self) || viewed(self) != nullptr)) return true;
   }
-  return PyFunction_Check(function);
+  return PyFunction_Check(function) || is_method_of_numbers(function);
 }
 
 bool has_method(PyTypeObject* type, const char* name) {
@@ -90,7 +103,7 @@ bool runs_program(PyObject* values) {
 }
 
 PyObject* keyword(const CressetCall& call, std::string_view name) {
-  for (Py_ssize_t i = 0; call.kwnames != nullptr && i < PyTuple_GET_SIZE(call.kwnames); ++i)
+  for (Py_ssize_t i = 0; i < cresset_count_named(&call); ++i)
     if (utf8(PyTuple_GET_ITEM(call.kwnames, i)) == name) return call.args[call.nargs + i];
   return nullptr;
 }
@@ -221,7 +234,7 @@ PyObject* loop_for(const CressetActivation& activation, const CressetCall& call)
   const Looped* const found = looped.empty() ? nullptr : looped_for(call.callable);
   if (found == nullptr || call.nargs > found->most || cresset_hides_frames_of(activation.code)) return nullptr;
   Py_ssize_t given = call.nargs;
-  for (Py_ssize_t i = 0; call.kwnames != nullptr && i < PyTuple_GET_SIZE(call.kwnames); ++i, ++given)
+  for (Py_ssize_t i = 0; i < cresset_count_named(&call); ++i, ++given)
     if (PySequence_Contains(found->names, PyTuple_GET_ITEM(call.kwnames, i)) != 1) return nullptr;
   if (given < found->least) return nullptr;
   if (behind(activation).opcode == GET_ITER) return found->function;
@@ -245,7 +258,7 @@ bool is_presumed(PyObject* number) {
 // Whether one of the arguments is a symbolic number, or a list or a tuple that holds one.
 bool is_given_symbols(const CressetCall& call, bool varied) {
   const auto counts = [&](PyObject* o) { return is_symbolic_number(o) && !(varied && is_presumed(o)); };
-  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const Py_ssize_t count = cresset_count_arguments(&call);
   return std::any_of(call.args, call.args + count, [&](PyObject* arg) {
     if (!PyTuple_Check(arg) && !PyList_CheckExact(arg)) return counts(arg);
     PyObject** const items = PySequence_Fast_ITEMS(arg);
@@ -263,7 +276,7 @@ bool has_size_of_data(const at::Tensor& tensor) {
 
 // Whether one of the arguments is a symbolic number, or a tensor with a size that only data has.
 bool is_given_data(const CressetCall& call) {
-  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const Py_ssize_t count = cresset_count_arguments(&call);
   return std::any_of(call.args, call.args + count, [](PyObject* arg) {
     return is_symbolic_number(arg) || (is_tensor(arg) && has_size_of_data(tensor_of(arg)));
   });
@@ -275,11 +288,11 @@ bool has_parameters(PyObject* function, const CressetCall& call, Py_ssize_t self
   PyObject* const defaults = PyFunction_GET_DEFAULTS(function);
   const Py_ssize_t optional = defaults != nullptr ? PyTuple_GET_SIZE(defaults) : 0;
   const Py_ssize_t given = call.nargs + self;
-  if (given > code->co_argcount) return false;
+  if (given > code->co_argcount && (code->co_flags & CO_VARARGS) == 0) return false;
   const PyRef names = checked(PyObject_GetAttrString((PyObject*)code, "co_varnames"));
   std::vector<bool> known(static_cast<size_t>(code->co_argcount + code->co_kwonlyargcount));
-  std::fill_n(known.begin(), given, true);
-  for (Py_ssize_t k = 0; call.kwnames != nullptr && k < PyTuple_GET_SIZE(call.kwnames); ++k) {
+  std::fill_n(known.begin(), std::min<Py_ssize_t>(given, code->co_argcount), true);
+  for (Py_ssize_t k = 0; k < cresset_count_named(&call); ++k) {
     const auto same = [&](size_t i) {
       return PyUnicode_Compare(PyTuple_GET_ITEM(names.get(), i), PyTuple_GET_ITEM(call.kwnames, k)) == 0;
     };
@@ -289,6 +302,23 @@ bool has_parameters(PyObject* function, const CressetCall& call, Py_ssize_t self
     known[at] = true;
   }
   return std::all_of(known.begin(), known.begin() + code->co_argcount - optional, [](bool is) { return is; });
+}
+
+// Iterators of C's that call such a method: it is called by a function of Python's.
+PyObject* caller_for(const CressetCall& call) {
+  static const std::array<std::pair<PyObject*, PyObject*>, 4> callers{{
+      {(PyObject*)&PyMap_Type, module_attribute("cresset._equivalents", "map_by_call")},
+      {(PyObject*)&PyFilter_Type, module_attribute("cresset._equivalents", "filter_by_call")},
+      {module_attribute("itertools", "starmap"), module_attribute("cresset._equivalents", "starmap_by_call")},
+      {module_attribute("itertools", "accumulate"), module_attribute("cresset._equivalents", "accumulate_by_call")},
+  }};
+  if (!PyType_Check(call.callable)) return nullptr;
+  for (const auto& [iterator, caller] : callers)
+    if (call.callable == iterator) {
+      const bool given = std::any_of(call.args, call.args + cresset_count_arguments(&call), &is_method_of_numbers);
+      return given && has_parameters(caller, call, 0) ? caller : nullptr;
+    }
+  return nullptr;
 }
 
 // The form of a function, where it is for such arguments.
@@ -356,7 +386,8 @@ PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& 
   if (PyObject* function = consumer_for(call)) return function;
   if (PyObject* function = text_maker_for(call)) return function;
   if (PyObject* function = loop_for(activation, call)) return function;
-  return iterator_for(activation, call);
+  if (PyObject* iterator = iterator_for(activation, call)) return iterator;
+  return caller_for(call);
 }
 
 PyObject* next_item_of(PyObject* iterator) {

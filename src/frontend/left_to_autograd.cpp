@@ -79,6 +79,21 @@ PyTypeObject* type_of_module_hooks() {
   return type;
 }
 
+// Whether it is a function of C code's, which runs unseen.
+bool is_of_c(PyObject* callable) {
+  static PyObject* const partial = module_attribute("functools", "partial");
+  if (PyMethod_Check(callable)) return is_of_c(PyMethod_GET_FUNCTION(callable));
+  if (PyObject_TypeCheck(callable, (PyTypeObject*)partial)) {
+    const PyRef inner = PyRef::steal(PyObject_GetAttrString(callable, "func"));
+    if (!inner) PyErr_Clear();
+    return !inner || is_of_c(inner.get());
+  }
+  if (PyFunction_Check(callable)) return false;
+  static PyObject* const name = PyUnicode_InternFromString("__call__");
+  PyObject* const method = _PyType_Lookup(Py_TYPE(callable), name);
+  return method == nullptr || !PyFunction_Check(method);
+}
+
 bool wants_gradients(PyObject* object) {
   if (is_tensor(object)) return tensor_of(object).defined() && tensor_of(object).requires_grad();
   if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
@@ -117,7 +132,7 @@ bool brings_by(Way way, const std::vector<PyObject*>& args) {
     case Way::None:
       return false;
     case Way::HookOfTensor:
-      return is_left(args[1]);
+      return is_left(args[1]) || is_of_c(args[1]);
     case Way::HooksOfModule:
       return wanted && (any_left(args[0], "user_hooks") || any_left(args[0], "user_pre_hooks"));
     case Way::Checkpoint:
@@ -192,10 +207,21 @@ PyRef objects_of(const std::vector<torch::autograd::Node*>& nodes) {
       throw PythonError{};
     for (const auto& hook : node->tensor_pre_hooks())
       add_hooks<torch::autograd::PyFunctionTensorPreHook>(*hook, "23PyFunctionTensorPreHookE", out.get());
+    for (const auto& hook : node->pre_hooks())
+      add_hooks<torch::autograd::PyFunctionPreHook>(*hook, "17PyFunctionPreHookE", out.get());
     for (const auto& hook : node->post_hooks())
       add_hooks<torch::autograd::PyFunctionPostHook>(*hook, "18PyFunctionPostHookE", out.get());
   }
   return out;
+}
+
+bool has_hook_of_c(PyObject* nodes) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(nodes); ++i) {
+    PyObject *const node = PyList_GET_ITEM(nodes, i), *name, *hook;
+    for (Py_ssize_t at = 0; PyDict_Check(node) && PyDict_Next(node, &at, &name, &hook);)
+      if (is_of_c(hook)) return true;
+  }
+  return false;
 }
 
 void leave_to_autograd(const RecordRun& seen, bridge::Capture& capture,
@@ -248,10 +274,10 @@ void leave_to_autograd(UseOfAutograd use) {
 }
 
 bool brings_function_left_to_autograd(PyObject* callee, const CressetCall& call) {
-  if (left().empty() || !at::GradMode::is_enabled()) return false;
+  if (!at::GradMode::is_enabled()) return false;
   const bool bound = PyMethod_Check(callee);
   const Way way = way_of(bound ? PyMethod_GET_FUNCTION(callee) : callee);
-  if (way == Way::None) return false;
+  if (way == Way::None || (left().empty() && way != Way::HookOfTensor)) return false;
   std::vector<PyObject*> args(call.args, call.args + call.nargs);
   if (bound) args.insert(args.begin(), PyMethod_GET_SELF(callee));
   if (args.size() < 2 || !brings_by(way, args)) return false;

@@ -19,6 +19,8 @@ inline constexpr const char* kLeftToAutograd = "autograd has to call a function 
 void leave_to_autograd(const RecordRun& seen, bridge::Capture& capture, const std::function<bool(PyObject*)>& lives_on);
 // The objects that nodes of autograd's are in Python, with contexts of custom functions; and dictionaries of hooks.
 PyRef objects_of(const std::vector<torch::autograd::Node*>& nodes);
+// Of such a list: whether a hook in it is C code, which would do for real what it does.
+bool has_hook_of_c(PyObject* nodes);
 // nodes: such a list.
 void leave_nodes_to_autograd(PyObject* nodes);
 // A piece cannot end inside of a checkpoint: what is checkpointed is left to autograd as a whole, from the next capture

@@ -76,7 +76,7 @@ std::vector<PyRef> unpinned_among(const CressetCall& call) {
   const auto note = [&](PyObject* object) {
     if (is_unpinned(object)) found.push_back(PyRef::borrow(object));
   };
-  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  const Py_ssize_t named = cresset_count_named(&call);
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i) {
     PyObject* const given = call.args[i];
     note(given);

@@ -129,7 +129,7 @@ void Session::use_addresses(const CressetCall& call) {
   const CCall what = classify(call);
   if (call.callable == is_instance || call.callable == id_function()) return;
   if (what.self != nullptr && (PyDict_Check(what.self) || PyAnySet_Check(what.self) || PyList_Check(what.self))) return;
-  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  const Py_ssize_t named = cresset_count_named(&call);
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
     if (is_address(call.args[i])) compute_with_address(call.args[i]);
 }

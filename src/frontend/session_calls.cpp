@@ -80,7 +80,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
 
 static bool uses_up(const CCall& what, const CressetCall& call) {
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) return true;
-  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  const Py_ssize_t named = cresset_count_named(&call);
   return std::any_of(call.args, call.args + call.nargs + named, [](PyObject* o) { return PyIter_Check(o) != 0; });
 }
 
@@ -171,7 +171,7 @@ bool Session::looks_inside(const CressetCall& call) const {
   const auto asks = [](PyObject* object) {
     return (PyObject*)Py_TYPE(object) == getter || (PyObject*)Py_TYPE(object) == caller;
   };
-  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const Py_ssize_t count = cresset_count_arguments(&call);
   const auto any = [&](auto&& is) { return std::any_of(call.args, call.args + count, is); };
   if (asks(call.callable)) return any([&](PyObject* o) { return existed(o) && !is_plain_tensor(o); });
   if (any_grown() && only_adds_to_grown(call)) return false;
@@ -207,7 +207,7 @@ void Session::note_classes(const CressetCall& call) {
   };
   note(call.callable);
   if (call.evaluated || asks_one_question(call.callable)) return;
-  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  const Py_ssize_t named = cresset_count_named(&call);
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i) note(call.args[i]);
 }
 
@@ -430,7 +430,7 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
   if (what.effect == CEffect::Pure && reads_memory_of_outsider(what))
     return capture_->flush("the memory of a tensor is asked for"), CRESSET_RUN;
   if (what.effect == CEffect::Pure) {  // a function of torch's: lists of sizes, of tensors, of numbers
-    const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+    const Py_ssize_t named = cresset_count_named(&call);
     for (Py_ssize_t i = 0; i < call.nargs + named; ++i)
       is_tensor(call.args[i]) ? hold_metadata(call.args[i]) : read_deep(call.args[i]);
     if (pins_any(*activation, call, /*is_operator=*/true)) return capture_->flush(text_of(call)), CRESSET_RUN;
@@ -446,7 +446,7 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
   const bool reads_self = what.effect != CEffect::Writes && what.self != nullptr;
   if (reads_self && !asks_for_one_key(what, call, &key)) read_whole(what.self);
   if (key != nullptr) read_contains(what.self, key);
-  const size_t named = call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0;
+  const size_t named = static_cast<size_t>(cresset_count_named(&call));
   const bool deep = what.effect == CEffect::Reads && !looks_at_items_only(call.callable);
   for (size_t i = what.first; i < static_cast<size_t>(call.nargs) + named; ++i)
     deep ? read_deep(call.args[i]) : read_whole(call.args[i]);
@@ -537,7 +537,7 @@ void Session::hands_methods_on(const CressetCall& call) {
   if (asks_one_question(call.callable) || call.callable == is_callable) return;
   PyObject* keeper = PyCFunction_Check(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
   if (keeper != nullptr && is_container(keeper)) return;
-  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  const Py_ssize_t named = cresset_count_named(&call);
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i) {
     const CressetCall inner{call.args[i], nullptr, 0, nullptr, 0};
     PyObject* self = PyCFunction_Check(inner.callable) ? PyCFunction_GET_SELF(inner.callable) : nullptr;
@@ -715,8 +715,7 @@ void Session::log_method(const CCall& what, const CressetCall& call) {
   }
   if (method == nullptr) return refuse(std::string("calls ") + what.name);
   Write write{Write::Kind::Method, PyRef::borrow(what.self), PyRef::borrow(method), {}, PyRef::borrow(call.kwnames), 0};
-  const size_t count = static_cast<size_t>(call.nargs) +
-                       (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
+  const auto count = static_cast<size_t>(cresset_count_arguments(&call));
   for (size_t i = what.first; i < count; ++i) {
     // What is left of an iterator says nothing of what it gave.
     if (PyIter_Check(call.args[i]) && !stores_what_it_is_given(key.get())) {

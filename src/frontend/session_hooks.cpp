@@ -35,7 +35,7 @@ Operation InProgress::kept() const {
   out.positional = call.nargs;
   out.kwnames = PyRef::borrow(call.kwnames);
   out.operands.push_back(PyRef::borrow(call.callable));
-  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  const Py_ssize_t named = cresset_count_named(&call);
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i) out.operands.push_back(PyRef::borrow(call.args[i]));
   return out;
 }

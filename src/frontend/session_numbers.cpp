@@ -90,8 +90,8 @@ PyRef about_sizes(const CressetCall& call) {
 // round(x, 4): of decimals, which no operator on tensors counts as Python does.
 bool rounds_to_digits(const CressetCall& call) {
   static PyObject* const round = module_attribute("builtins", "round");
-  return call.callable == round && call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0) == 2 &&
-         is_symfloat(call.args[0]) && call.args[1] != Py_None;
+  return call.callable == round && cresset_count_arguments(&call) == 2 && is_symfloat(call.args[0]) &&
+         call.args[1] != Py_None;
 }
 
 // `math.sqrt(n)` stays symbolic, as `n**0.5` does, and so do other functions of math's of one number.

@@ -250,7 +250,7 @@ void Session::hold_metadata(PyObject* tensor) {
 }
 
 void Session::read_weakref(PyObject* reference, PyObject* result) {
-  if (!existed(reference)) return;
+  if (!existed(reference) || argument_path(reference) != nullptr) return;  // among the arguments: a part of it
   if (first(reference, Py_None))
     facts_->member(reference, Py_None, checked(PyLong_FromVoidPtr(PyWeakref_GET_OBJECT(reference))).get());
   learn(result);

@@ -9,10 +9,6 @@
 namespace cresset::frontend {
 namespace {
 
-Py_ssize_t count_of(const CressetCall& call) {
-  return call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
-}
-
 bool compares_text_of_float(const CressetOperator& op) {
   if (op.kind != CRESSET_OP_COMPARE && op.kind != CRESSET_OP_CONTAINS) return false;
   const auto ends_piece = [](PyObject* operand) { return is_text(operand) && had_better_end_piece(operand); };
@@ -61,7 +57,7 @@ CressetAction Session::look_in_progress(CressetActivation* activation, bool of_f
 // A call that makes a text, or a method of one.
 CressetAction Session::call_method_of_text(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   const auto read_all_of = [&] {
-    for (Py_ssize_t i = 0; i < count_of(call); ++i) read_deep(call.args[i]);
+    for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) read_deep(call.args[i]);
   };
   if (!PyMethod_Check(call.callable) || !is_text(PyMethod_GET_SELF(call.callable))) {
     PyRef text = text_of_call(call);
@@ -70,7 +66,7 @@ CressetAction Session::call_method_of_text(CressetActivation* activation, const 
   }
   read_all_of();
   std::vector<PyObject*> args{PyMethod_GET_SELF(call.callable)};
-  args.insert(args.end(), call.args, call.args + count_of(call));
+  args.insert(args.end(), call.args, call.args + cresset_count_arguments(&call));
   CressetCall unbound = call;
   unbound.callable = PyMethod_GET_FUNCTION(call.callable);
   unbound.args = args.data();
@@ -94,7 +90,7 @@ bool Session::look_at_texts(CressetActivation* activation, CressetCall& call) {
   const std::vector<Py_ssize_t> looked = texts_looked_at(call);
   if (looked.empty()) return false;
   std::vector<PyRef> plain;
-  for (Py_ssize_t i = 0; i < count_of(call); ++i) plain.push_back(PyRef::borrow(call.args[i]));
+  for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) plain.push_back(PyRef::borrow(call.args[i]));
   for (const Py_ssize_t i : looked) plain[static_cast<size_t>(i)] = without_symbols(plain[static_cast<size_t>(i)]);
   const auto replaced = [&](PyObject* object) {
     for (const Py_ssize_t i : looked)

@@ -131,7 +131,7 @@ bool go_through_others(const std::vector<Node*>& roots, const std::vector<Node*>
 // An argument of run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable,
 // accumulate_grad).
 PyObject* argument_of_engine(const CressetCall& call, Py_ssize_t position, const char* name) {
-  for (Py_ssize_t i = 0; call.kwnames != nullptr && i < PyTuple_GET_SIZE(call.kwnames); ++i)
+  for (Py_ssize_t i = 0; i < cresset_count_named(&call); ++i)
     if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call.kwnames, i), name) == 0)
       return call.args[call.nargs + i];
   return position < call.nargs ? call.args[position] : nullptr;
@@ -271,7 +271,7 @@ PyRef as_floats(PyObject* numbers) {
 
 // torch._foreach_mul_(tensors, numbers): torch's reading of such lists takes plain floats.
 static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name) {
-  const Py_ssize_t named = call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  const Py_ssize_t named = cresset_count_named(&call);
   const auto holds_symfloat = [](PyObject* arg) { return any_item(arg, is_symfloat); };
   if (!name.starts_with("_foreach_") || std::none_of(call.args, call.args + call.nargs + named, holds_symfloat))
     return {};
@@ -284,8 +284,7 @@ static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name)
 }
 
 PyRef with_numbers_it_takes(const CressetCall& call) {
-  const size_t count = static_cast<size_t>(call.nargs) +
-                       (call.kwnames != nullptr ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0);
+  const auto count = static_cast<size_t>(cresset_count_arguments(&call));
   const bool is_function = PyCFunction_Check(call.callable);
   if ((!is_function && !Py_IS_TYPE(call.callable, &PyMethodDescr_Type)) || operators_call_python()) return {};
   if (is_function && is_ours(call.callable)) return {};
@@ -344,7 +343,7 @@ bool is_of_numbers(PyObject* callable) {
 
 bool asks_for_types(const CressetCall& call) {
   static PyObject* const is_instance = module_attribute("builtins", "isinstance");
-  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const Py_ssize_t count = cresset_count_arguments(&call);
   const auto any = [&](auto&& is) { return std::any_of(call.args, call.args + count, is); };
   if (call.callable == is_instance || PyCFunction_Check(call.callable)) return false;
   return any([&](PyObject* arg) {
@@ -435,7 +434,7 @@ static bool holds_symbols(PyObject* arg) {
 }
 
 PlainArguments::PlainArguments(const CressetCall& call) {
-  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const Py_ssize_t count = cresset_count_arguments(&call);
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyRef arg = PyRef::borrow(call.args[i]);
     if (PyList_CheckExact(arg.get()) && holds_symbols(arg.get()))  // the program's list stays what it is
@@ -450,7 +449,7 @@ PlainArguments::PlainArguments(const CressetCall& call) {
 PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject* exception) {
   if (effect != CEffect::Pure && effect != CEffect::Reads) return {};
   if (!PyErr_GivenExceptionMatches(exception, PyExc_TypeError) || PyFunction_Check(call.callable)) return {};
-  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const Py_ssize_t count = cresset_count_arguments(&call);
   if (std::none_of(call.args, call.args + count, holds_symbols)) return {};
   if (effect == CEffect::Reads && !is_all_in_c(call, count)) return {};
   return checked(

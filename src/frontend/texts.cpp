@@ -387,7 +387,7 @@ PyRef text_of_call(const CressetCall& call) {
   operation.positional = call.nargs;
   operation.kwnames = PyRef::borrow(call.kwnames);
   operation.operands.push_back(PyRef::borrow(call.callable));
-  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const Py_ssize_t count = cresset_count_arguments(&call);
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyRef operand = joins && i == count - 1 ? joined_items(call.args[i]) : snapshot(call.args[i]);
     if (!operand || !is_snapshot_of_values(operand.get())) return {};
@@ -513,7 +513,7 @@ std::vector<Py_ssize_t> texts_looked_at(const CressetCall& call) {
   if (living == 0) return out;
   static PyObject* const len = module_attribute("builtins", "len");
   if (call.callable == len && call.nargs == 1 && PyTuple_Check(call.args[0])) return out;  // counts, whatever they are
-  const Py_ssize_t count = call.nargs + (call.kwnames != nullptr ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const Py_ssize_t count = cresset_count_arguments(&call);
   const Py_ssize_t name = place_of_name(call);
   Looked looked = name >= 0 ? Looked{name, name + 1} : looked_at(call);
   if (name == 1 && call.nargs == 3 && cresset_is_set_by_c(call.args[0], call.args[1]) != 0) looked.end = kAll;

@@ -124,6 +124,11 @@ Anatomy anatomy_of_value(PyObject* object) {
     return {
         Anatomy::Kind::Value, checked(PyTuple_Pack(2, maker_of_view(object).get(), Py_False)), {PyRef::borrow(inside)}};
   if (PyFrozenSet_CheckExact(object)) return made_by({checked(PySequence_Tuple(object))});
+  if (PyWeakref_CheckRefExact(object)) {
+    PyObject* const referent = PyWeakref_GET_OBJECT(object);
+    const bool tells = ((PyWeakReference*)object)->wr_callback != nullptr;
+    return referent == Py_None || tells ? Anatomy{} : made_by({PyRef::borrow(referent)});
+  }
   if (is_record_of_profiler(object)) return record_of_profiler();
   if (Py_IS_TYPE(object, &Py_GenericAliasType))
     return made_by({checked(PyObject_GetAttrString(object, "__origin__")), arguments_of_form(object)});

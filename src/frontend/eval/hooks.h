@@ -149,6 +149,14 @@ typedef struct {
   uint8_t evaluated;      // a Python function that will be evaluated here (not a C function)
 } CressetCall;
 
+// Arguments that are given by name, and all.
+static inline Py_ssize_t cresset_count_named(const CressetCall* call) {
+  return call->kwnames != NULL ? PyTuple_GET_SIZE(call->kwnames) : 0;
+}
+static inline Py_ssize_t cresset_count_arguments(const CressetCall* call) {
+  return call->nargs + cresset_count_named(call);
+}
+
 enum { CRESSET_AS_BOOL = 0x100 };
 typedef enum {
   CRESSET_OP_BINARY = 0,  // operation: NB_*; operands left, right. In-place ones are told as writes too

@@ -358,3 +358,46 @@ def product_with_state(compiled):
     g = compiled(s.run)
     for i in range(8):
         yield g(data(i, 3), 2 + i % 2)
+
+
+def methods_of_numbers(after_break):
+    """C code that calls a method of a number with numbers of the caller's list, which are symbols from the second call."""
+
+    def program(compiled):
+        iterators = {
+            "map": lambda s: map((2).__add__, s),
+            "map of a float": lambda s: map((100.0).__truediv__, s),
+            "map of two": lambda s: map(int.__mul__, s, s[1:]),
+            "map of a plain method": lambda s: map(int.bit_length, s),
+            "filter": lambda s: filter((3).__lt__, s),
+            "starmap": lambda s: itertools.starmap(int.__add__, [(v, v) for v in s]),
+            "accumulate": lambda s: itertools.accumulate(s, int.__mul__),
+            "accumulate from": lambda s: itertools.accumulate(s, func=int.__add__, initial=1),
+        }
+
+        def f(x, s, name):
+            m = iterators[name](s)
+            first = next(m)
+            if after_break and x.sum() > -1e9:
+                x = x * 2
+            return x + first + s[1], list(m)
+
+        def g(x, s):
+            keys = sorted(s, key=(3).__sub__), max(s, key=(5).__rsub__), min(map((2).__mul__, s))
+            return x + functools.reduce(int.__add__, s), keys, [*map((1).__add__, s)], (2).__sub__(s[0])
+
+        g_of = compiled(g)
+        for name in iterators:
+            f_of = compiled(f)
+            for i in range(4):
+                yield f_of(data(i, 3), [4 + i, i + 1, 2 * i + 1, 7], name)
+        for i in range(4):
+            yield g_of(data(i, 3), [4 + i, i + 1, 2 * i + 1, 7])
+
+    return program
+
+
+for _after in (False, True):
+    _program = methods_of_numbers(_after)
+    _program.__name__ = f"methods_of_numbers_{'after_a_break' if _after else 'at_once'}"
+    growing(_program)
