@@ -472,6 +472,7 @@ class CaptureRun final : public PieceMaker {
   Recipe build_frames(PyObject* contents) {
     frame_count_ = static_cast<int>(PyTuple_GET_SIZE(contents));
     RecipeBuilder& recipes = piece_->recipes();
+    recipes.behind_break = true;
     try {
       return recipes.build(contents, "frames");
     } catch (const UnsupportedResult& e) {

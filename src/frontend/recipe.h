@@ -98,6 +98,7 @@ class RecipeBuilder {
       running_functions;  // of the frames: they stay what they are, though they replace others
 
   std::vector<PyRef> tracebacks;    // of exceptions that live on
+  bool behind_break = false;        // what is built is held until the next piece ends: nothing may tell when it dies
   bool in_inference = false;        // tensors among them are of inference mode, though it is off
   bool outside_inference = false;   // and are not
   std::vector<at::Tensor> tensors;  // in the order of Recipe::position
@@ -115,6 +116,7 @@ class RecipeBuilder {
   Recipe build_tensor_object(PyObject* object, bridge::TraceTensor* trace, PyObject* attributes,
                              const std::string& path);
   Recipe build_made(PyObject* object, const std::string& path);
+  bool tells_when_it_dies(PyObject* object, const Anatomy& anatomy) const;
   Recipe build_anatomy(PyObject* object, const std::string& path);
   void no_address(PyObject* number, const std::string& path) const;  // throws UnsupportedResult
   void no_moving_key(PyObject* key, const std::string& path) const;  // likewise

@@ -291,6 +291,40 @@ def f(t):
 y = f(x)
 return y + float(y.sum())
 
+finalizers_run_where_the_program_lets_go_behind_a_break
+class Ends:
+    def __del__(self):
+        w.log.append("gone")
+e = Ends()
+if x.sum() > -1e9:
+    x = x + 1
+del e
+w.log.append("after")
+return x * 2
+
+weak_references_die_behind_a_break
+class Held:
+    pass
+held = Held()
+held.t = x * 2
+r = weakref.ref(held)
+if x.sum() > -1e9:
+    x = x + 1
+y = r().t + x
+del held
+return y, r() is None
+
+weak_references_with_a_callback_behind_a_break
+class Held:
+    pass
+held = Held()
+r = weakref.ref(held, lambda _: w.log.append("gone"))
+if x.sum() > -1e9:
+    x = x + 1
+del held
+w.log.append("after")
+return x, r() is None
+
 ## classes whose attributes differ between calls
 
 classes_of_partial_functions
