@@ -213,7 +213,8 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(object, &position, &key, &value)) child(value, "[" + key_text(key) + "]");
-  } else if (Anatomy anatomy;
+  } else if (Anatomy anatomy;  // what an operation gives may refer to anything, weakly
+             !(PyWeakref_CheckRefExact(object) && spec.path.starts_with("['value']")) &&
              (in_frames || is_data(object, spec.path) || (every_container && is_other_container(object))) &&
              (anatomy = take_apart(object)).kind != Anatomy::Kind::None) {
     if (!is_new()) return same(), spec;

@@ -422,8 +422,9 @@ void StateFacts::whole_list(PyObject* list, PyObject* contents) {
   for (const List& fact : lists_)
     if (fact.list.get() == list) return;
   const PyRef items = checked(PySequence_List(items_of(contents).get()));
+  const bool is_of_keys = PyDict_Check(list);  // an ordered dictionary's, in their order: its values have other facts
   for (const Input& input : inputs_)
-    if (input.source.container.get() == list && PyLong_Check(input.source.key.get())) {
+    if (!is_of_keys && input.source.container.get() == list && PyLong_Check(input.source.key.get())) {
       const Py_ssize_t i = PyLong_AsSsize_t(input.source.key.get());
       if (i < PyList_GET_SIZE(items.get())) PyList_SetItem(items.get(), i, Py_NewRef(any_input()));
     }

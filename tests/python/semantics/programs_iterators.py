@@ -7,6 +7,7 @@ import functools
 import itertools
 import operator
 
+import torch
 from programs_whole import data, table_of_programs
 
 PROGRAMS, steady, bounded, growing = table_of_programs()
@@ -358,6 +359,51 @@ def product_with_state(compiled):
     g = compiled(s.run)
     for i in range(8):
         yield g(data(i, 3), 2 + i % 2)
+
+
+@steady
+def ordered_dictionary_by_numbers_over_a_break(compiled):
+    """What lies under a number in an ordered dictionary is no item of a list."""
+    steps = collections.OrderedDict()
+
+    def f(x, first, second):
+        steps[first] = lambda v: v * 2
+        steps[second] = lambda v: v + 2
+        y = x * 2
+        if y.sum() > -1e9:
+            y = y + 1
+        for step in steps.values():
+            y = step(y)
+        names = list(steps)
+        del steps[first], steps[second]
+        return y, names, len(steps)
+
+    for first, second in ((-1, -2), (0, 1), (5, 3), (1, 0)):
+        g = compiled(f)
+        for i in range(4):
+            yield g(data(i, 3), first, second)
+
+
+@bounded
+def ordered_dictionary_by_numbers_in_another_order(compiled):
+    steps = collections.OrderedDict({0: torch.ones(3), 1: torch.full((3,), 2.0), 2: torch.full((3,), 3.0)})
+
+    def f(x):
+        y = x * 2
+        if y.sum() > -1e9:
+            y = y + 1
+        for step in steps.values():
+            y = y * step
+        return y, list(steps)
+
+    g = compiled(f)
+    for i in range(8):
+        steps[i % 3] = torch.full((3,), float(i))
+        if i % 2:
+            steps.move_to_end(i % 3)
+        yield g(data(i, 3))
+        if i == 5:
+            steps[7] = steps.pop(0)
 
 
 def methods_of_numbers(after_break):

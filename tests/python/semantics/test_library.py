@@ -80,7 +80,6 @@ EAGERLY = {
     "deepcopy_module_in_forward",
     "defaults_of_numbers",
     "exception_escapes",
-    "hooks_toggle_by_call",
     "iterators_of_the_program",
     "iterators_that_hold_numbers",
     "leaf_that_is_returned",
