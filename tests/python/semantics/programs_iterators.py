@@ -361,7 +361,7 @@ def product_with_state(compiled):
         yield g(data(i, 3), 2 + i % 2)
 
 
-@steady
+@growing
 def ordered_dictionary_by_numbers_over_a_break(compiled):
     """What lies under a number in an ordered dictionary is no item of a list."""
     steps = collections.OrderedDict()
@@ -384,7 +384,7 @@ def ordered_dictionary_by_numbers_over_a_break(compiled):
             yield g(data(i, 3), first, second)
 
 
-@bounded
+@growing
 def ordered_dictionary_by_numbers_in_another_order(compiled):
     steps = collections.OrderedDict({0: torch.ones(3), 1: torch.full((3,), 2.0), 2: torch.full((3,), 3.0)})
 
