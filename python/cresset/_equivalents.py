@@ -11,6 +11,7 @@ import itertools
 import operator
 import sys
 import warnings
+import weakref
 
 from . import _C
 
@@ -263,6 +264,15 @@ def next_of_filter(values, /):
         elif function(value):
             return value
     raise StopIteration
+
+
+class _Gone:
+    pass
+
+
+def dead_reference():
+    """A weak reference to what is gone, for recipes of such."""
+    return weakref.ref(_Gone())
 
 
 # Iterators of C's whose function is a method of numbers': it is called from Python, as symbolic numbers need.

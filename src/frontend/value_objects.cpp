@@ -125,9 +125,10 @@ Anatomy anatomy_of_value(PyObject* object) {
         Anatomy::Kind::Value, checked(PyTuple_Pack(2, maker_of_view(object).get(), Py_False)), {PyRef::borrow(inside)}};
   if (PyFrozenSet_CheckExact(object)) return made_by({checked(PySequence_Tuple(object))});
   if (PyWeakref_CheckRefExact(object)) {
+    static PyObject* const dead = module_attribute("cresset._equivalents", "dead_reference");
     PyObject* const referent = PyWeakref_GET_OBJECT(object);
-    const bool tells = ((PyWeakReference*)object)->wr_callback != nullptr;
-    return referent == Py_None || tells ? Anatomy{} : made_by({PyRef::borrow(referent)});
+    if (referent == Py_None) return {Anatomy::Kind::Value, checked(PyTuple_Pack(2, dead, Py_False)), {}};
+    return ((PyWeakReference*)object)->wr_callback != nullptr ? Anatomy{} : made_by({PyRef::borrow(referent)});
   }
   if (is_record_of_profiler(object)) return record_of_profiler();
   if (Py_IS_TYPE(object, &Py_GenericAliasType))
