@@ -36,7 +36,7 @@ def bounds_table(results: dict) -> list[str]:
     lines = ["| what | measured | aim |", "| --- | ---: | ---: |"]
     for bound in compile_bounds(results) + run_bounds(results):
         if bound.value is not None:
-            what, measured, limit, _ = bound.row()
+            what, measured, _, limit, _ = bound.row()
             lines.append(f"| {what} | {measured} | {limit} |")
     return lines
 
