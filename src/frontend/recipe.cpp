@@ -391,8 +391,9 @@ Recipe RecipeBuilder::build_tensor_object(PyObject* object, bridge::TraceTensor*
 // call.
 bool RecipeBuilder::tells_when_it_dies(PyObject* object, const Anatomy& anatomy) const {
   static PyObject* const finalizer = PyUnicode_InternFromString("__del__");
-  if (has_attributes(anatomy.kind)) return _PyType_Lookup(Py_TYPE(object), finalizer) != nullptr;
-  if (!PyWeakref_CheckRefExact(object) || anatomy.parts.empty()) return false;
+  if (has_attributes(anatomy.kind)) return behind_break && _PyType_Lookup(Py_TYPE(object), finalizer) != nullptr;
+  if (!PyWeakref_CheckRefExact(object)) return false;
+  if (anatomy.parts.empty()) return !behind_break;  // dead: what the call leaves may be about to die, too
   PyObject* const referent = anatomy.parts[0].get();
   return is_heap_type(Py_TYPE(referent)) || !existed || !existed(referent);
 }
@@ -401,7 +402,7 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   // A function's dictionary of annotations is made when somebody asks for it first, which may be a later piece.
   if (PyFunction_Check(object)) checked(PyObject_GetAttrString(object, "__annotations__"));
   const Anatomy anatomy = take_apart(object);
-  if (behind_break && tells_when_it_dies(object, anatomy))
+  if (tells_when_it_dies(object, anatomy))
     throw UnsupportedResult{path, std::string(Py_TYPE(object)->tp_name) + ", which tells when an object dies,"};
   kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
   if (anatomy.kind == Anatomy::Kind::Traceback) tracebacks.push_back(PyRef::borrow(object));
