@@ -11,6 +11,7 @@ import datetime
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,20 @@ def machine_name() -> str:
     return re.sub(r"[^a-z0-9]+", "-", f"{name} {os.cpu_count()} cores".lower()).strip("-")
 
 
+def run_alone(command: list[str], environment: dict, limit: float) -> subprocess.CompletedProcess:
+    """A worker with the processes that it starts: when the time is over, none of them goes on beside the next."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as worker:
+        try:
+            out, err = worker.communicate(timeout=limit)
+        except BaseException:
+            os.killpg(worker.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, worker.returncode, out, err)
+
+
 class Session:
     """One run: where results go, how long it may take, and the caches a model's measurements share."""
 
@@ -61,7 +76,7 @@ class Session:
         environment = {**os.environ, **{k: str(v) for k, v in where.items()}}
         command = [sys.executable, str(HERE / "worker.py"), json.dumps(request)]
         try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
+            done = run_alone(command, environment, limit)
             answer = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
         except (subprocess.TimeoutExpired, json.JSONDecodeError, IndexError):
             answer = None
