@@ -186,7 +186,7 @@ def _begin_handle_of_call(self, hooks_dict, *, extra_dict=None):
     if not all(type(number) is int for number in numbers):
         return _begin_handle(self, hooks_dict, extra_dict=extra_dict)
     self.hooks_dict_ref = weakref.ref(hooks_dict)
-    self.id = min(0, *numbers, 0) - 1
+    self.id = min([0, *numbers]) - 1
     self.extra_dict_ref = ()
     if isinstance(extra_dict, dict):
         self.extra_dict_ref = (weakref.ref(extra_dict),)

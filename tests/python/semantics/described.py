@@ -78,8 +78,6 @@ class Describer:
     def attributes(value, inner):
         slots = [s for c in type(value).__mro__ for s in ([*vars(c).get("__slots__", ())]) if hasattr(value, s)]
         held = {**{s: getattr(value, s) for s in slots if not s.startswith("__")}, **getattr(value, "__dict__", {})}
-        if isinstance(value, torch.utils.hooks.RemovableHandle):
-            held.pop("id")  # torch's count over the whole process; see docs/decisions/0010-numbers-of-hooks.md
         return "".join(f" .{k}={inner(v)}" for k, v in held.items())
 
     def tensor(self, value, number, inner):
