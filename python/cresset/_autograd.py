@@ -180,18 +180,34 @@ _begin_handle = torch.utils.hooks.RemovableHandle.__init__
 
 
 def _begin_handle_of_call(self, hooks_dict, *, extra_dict=None):
-    """RemovableHandle(): torch numbers them among all of the process, and no two calls would be alike. Nobody looks at
-    the number but the dictionaries that the hook is in: below zero it is what they leave free."""
+    """RemovableHandle(): torch numbers them among all of the process, and no two calls would be alike. While the call
+    lasts, nobody looks at the number but the dictionaries that the hook is in: below zero it is what they leave free."""
     numbers = [*hooks_dict]
-    if not all(type(number) is int for number in numbers):
+    if not _C.is_compiling() or not all(type(number) is int for number in numbers):
         return _begin_handle(self, hooks_dict, extra_dict=extra_dict)
+    extra = extra_dict if isinstance(extra_dict, list) else [extra_dict] if isinstance(extra_dict, dict) else []
     self.hooks_dict_ref = weakref.ref(hooks_dict)
     self.id = min([0, *numbers]) - 1
-    self.extra_dict_ref = ()
-    if isinstance(extra_dict, dict):
-        self.extra_dict_ref = (weakref.ref(extra_dict),)
-    elif isinstance(extra_dict, list):
-        self.extra_dict_ref = tuple([weakref.ref(d) for d in extra_dict])
+    self.extra_dict_ref = tuple([weakref.ref(d) for d in extra])
+    _C._note_hook(self, (self.hooks_dict_ref, *self.extra_dict_ref))
+
+
+_transforms = torch._functorch.eager_transforms
+_push_tangents = _transforms._jvp_with_argnums
+_no_complex = _transforms.error_if_complex
+
+
+def _push_tangents_of_call(*args, **kwargs):
+    """jvp() and what each direction of jacfwd() comes to."""
+    _C._begin_tangents()
+    return _push_tangents(*args, **kwargs)
+
+
+def _no_complex_in_call(func_name, args, is_input):
+    """What jacfwd() does first, outside of its vmap()."""
+    if is_input and func_name == "jacfwd":
+        _C._begin_tangents()
+    return _no_complex(func_name, args, is_input)
 
 
 def rows():
@@ -199,6 +215,8 @@ def rows():
     return [
         (torch.utils.hooks.RemovableHandle, "__init__", _begin_handle_of_call),
         (_functions.FunctionMeta, "__init__", _begin_function),
+        (_transforms, "_jvp_with_argnums", _push_tangents_of_call),
+        (_transforms, "error_if_complex", _no_complex_in_call),
         (torch, "get_rng_state", get_rng_state),
         (torch.random, "get_rng_state", get_rng_state),
         (torch, "set_rng_state", set_rng_state),

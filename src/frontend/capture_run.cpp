@@ -14,6 +14,8 @@
 #include "bridge/native_call.h"
 #include "frontend/errors.h"
 #include "frontend/eval/bytecode.h"
+#include "frontend/held_count.h"
+#include "frontend/hook_numbers.h"
 #include "frontend/left_to_autograd.h"
 #include "frontend/left_whole.h"
 #include "frontend/lives_on.h"
@@ -23,6 +25,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/set_up.h"
+#include "frontend/successor.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
 #include "frontend/transforms.h"
@@ -56,19 +59,9 @@ bool containers_unchanged(const Variant& variant, PyObject* args, PyObject* kwar
   return true;
 }
 
-// A branch that leaves its operand on the stack: the outcome alone does not tell what comes of it.
-bool keeps_operand(const CressetActivation& activation) {
-  return cresset_jump_keeps_operand(opcode_in_progress(activation)) != 0;
-}
-
-// The frames as they stand once the operation in progress is done, its result not yet on the stack.
-Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why) {
-  if (!is_truth || cresset_truth_is_result() != 0) return frames_of(activation, CRESSET_AFTER, 0, why);
-  // The branch is taken again, on the outcome in place of the tensor.
-  const bool keeps = keeps_operand(*activation);
-  Frames frames = frames_of(activation, CRESSET_BEFORE, keeps ? 0 : 1, why);
-  frames.place.keeps_operand = keeps;
-  return frames;
+CompileOptions without_symbols_of(CompileOptions options) {
+  options.dynamic = options.auto_dynamic = false;
+  return options;
 }
 
 class CaptureRun final : public PieceMaker {
@@ -94,6 +87,7 @@ class CaptureRun final : public PieceMaker {
                PyObject* exception) {
     home_ = &point->successors;
     varying_ = &point->varying;
+    options_ = point->plain_sizes ? &plain_options_ : &request_.options;
     const PyRef kwargs = outcome(value, exception);
     const auto natively = [&] {
       retired_.clear();
@@ -105,6 +99,13 @@ class CaptureRun final : public PieceMaker {
       frames = {};
       return session_->resume(point->place, piece_->take_given_args(), given, exception);
     });
+  }
+
+  // Of all its pieces.
+  std::vector<std::shared_ptr<Variant>> variants() const {
+    std::vector<std::shared_ptr<Variant>> all;
+    each_piece([&](const Piece& piece) { all.push_back(piece.variant()); });
+    return all;
   }
 
   PyRef go_on(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) override {
@@ -194,6 +195,11 @@ class CaptureRun final : public PieceMaker {
            !capture.has_effects_since(begun_);
   }
 
+  bool begins_plainly() override {
+    plainly_ = options_->dynamic && !request_.options.fullgraph && !inside_transform() && !may_begin_again();
+    return plainly_;
+  }
+
   // With plain sizes, if that is still to be tried: then nullptr, without an exception.
   template <class Natively>
   PyRef begin_again(Natively&& natively) {
@@ -212,7 +218,7 @@ class CaptureRun final : public PieceMaker {
 
   // Starts a piece. False when an argument cannot take part.
   bool open(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
-    auto piece = std::make_unique<Piece>(request_.options, std::move(variant), request_.profile);
+    auto piece = std::make_unique<Piece>(*options_, std::move(variant), request_.profile);
     bridge::Capture& capture = piece->capture();
     for (const ModuleGuards::NamedTensor& t : request_.names.tensors())
       capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
@@ -275,6 +281,7 @@ class CaptureRun final : public PieceMaker {
     if (session_ != nullptr) {
       const PyRef compiler = import_module("torch.compiler");
       session_->ignore(PyModule_GetDict(compiler.get()), "_is_compiling_flag");
+      session_->ignore(HooksOfCall::counter(), "next_id");
     }
     PyRef result = go();
     scope_ = nullptr;
@@ -440,8 +447,42 @@ class CaptureRun final : public PieceMaker {
       CRESSET_LOG(Recompiles, request_.name + ": a piece ends: " + at);
     }
     keep_piece();
+    const bool watches = session_->refusal().starts_with(kWatchesDeaths);
+    if (watches) forget_pieces(session_->dying(), kWatchesDeaths);
+    if (watches || obstacle.find(kTellsDeath) != std::string::npos) let_go();
     request_.turn.give();
     return true;
+  }
+
+  template <class F>
+  void each_piece(F&& tell) const {
+    for (const std::unique_ptr<Piece>& piece : retired_)
+      if (piece != nullptr) tell(*piece);
+    if (piece_ != nullptr) tell(*piece_);
+  }
+
+  // Of those that hold the object nothing is kept, and of the last one: later calls run natively there, whatever state
+  // holds.
+  void forget_pieces(PyObject* held, const char* why) {
+    each_piece([&](Piece& piece) {
+      if (&piece != piece_.get() && held != nullptr && count_held_by(piece, held) == 0) return;
+      piece.variant()->next = {};
+      piece.refuse(why);
+      piece.variant()->facts = {};
+    });
+  }
+
+  // Objects die as they would without a capture.
+  void let_go() {
+    each_piece([](Piece& piece) { piece.retire(); });
+    session_->let_go();
+  }
+
+  bool only_we_hold(PyObject* object) const override {
+    HeldCount count{object};
+    session_->visit_held(count_held, &count);
+    each_piece([&](const Piece& piece) { piece.visit(count_held, &count); });
+    return Py_REFCNT(object) <= count.found;
   }
 
   void note_native_rest() {
@@ -524,6 +565,7 @@ class CaptureRun final : public PieceMaker {
       if (PyObject* frame = PyTuple_GET_ITEM(frames.contents.get(), i); PyTuple_Check(frame))
         recipes.running_functions.insert(PyTuple_GET_ITEM(frame, 0));
     variant.next.point = point_at(frames.place);
+    variant.next.point->plain_sizes |= std::exchange(plainly_, false);
     variant.next.operation = op.kept();
     try {
       variant.effects = effects_of(recipes);
@@ -614,6 +656,7 @@ class CaptureRun final : public PieceMaker {
     if (variant == nullptr) return request_.turn.give(), false;
     home_ = &point->successors;
     varying_ = &point->varying;
+    options_ = point->plain_sizes ? &plain_options_ : &request_.options;
     if (!open(std::move(variant), frames, kwargs)) return keep_piece(), request_.turn.give(), false;
     piece_->is_repeated = is_repeated_;
     scope_->switch_to(piece_->capture());
@@ -659,32 +702,15 @@ class CaptureRun final : public PieceMaker {
 
   // The values that were written are plain numbers from now on, as they are in later calls.
   void remove_written_symbols() {
-    if (session_ == nullptr) return;
-    for (const Write& write : session_->writes())
-      for (const PyRef& value : write.values) {
-        const PyRef plain = without_symbols(value);
-        if (plain.get() != value.get()) replace_written(write, value.get(), plain.get());
-      }
-    for (const Write& write : session_->writes())  // what they held was taken out of them
-      if (write.kind != Write::Kind::Attribute && write.kind != Write::Kind::Cell) without_symbols(write.owner);
-    for (const PyRef& held : session_->changed_unseen()) without_symbols(held);
-    PyErr_Clear();
-  }
-  static void replace_written(const Write& write, PyObject* symbolic, PyObject* plain) {
-    if (write.kind == Write::Kind::Cell && PyCell_GET(write.owner.get()) == symbolic)
-      PyCell_Set(write.owner.get(), plain);
-    if (write.kind == Write::Kind::Attribute) {
-      const PyRef now = held_attribute(write.owner.get(), write.key.get());
-      if (now.get() == symbolic) set_attribute(write.owner.get(), write.key.get(), plain);
-    } else {
-      without_symbols(write.owner);  // a container: in place
-    }
-    PyErr_Clear();
+    if (session_ != nullptr) take_symbols_out(session_->writes(), session_->changed_unseen());
   }
 
   const CaptureRequest& request_;
-  std::unique_ptr<Session> session_;  // of the evaluator
-  std::unique_ptr<Piece> piece_;      // the one that is open, or the last one
+  const CompileOptions plain_options_ = without_symbols_of(request_.options);
+  const CompileOptions* options_ = &request_.options;  // of the piece that is open
+  bool plainly_ = false;                               // the next piece
+  std::unique_ptr<Session> session_;                   // of the evaluator
+  std::unique_ptr<Piece> piece_;                       // the one that is open, or the last one
   std::shared_ptr<sym::ShapeEnv> env_of_first_;
   std::vector<bridge::SymbolBinding> symbols_of_first_;
   std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold what they made: symbols
@@ -720,11 +746,6 @@ Totals& process_totals() {
 
 }  // namespace
 
-PyRef outcome(PyObject* value, PyObject* exception) {
-  return checked(exception != nullptr ? Py_BuildValue("{s:O}", "raised", exception)
-                                      : Py_BuildValue("{s:O}", "value", value));
-}
-
 bool is_capturing() { return capturing; }
 Totals totals() {
   Totals out = process_totals();
@@ -738,55 +759,41 @@ void reset_totals() {
 }
 Totals& live_totals() { return process_totals(); }
 
-std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
-                                        PyObject* frames, PyObject* kwargs, bool numbers) {
-  // What an exception says tends to differ from call to call.
-  constexpr size_t kMostAfterExceptions = 4;
-  if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= kMostAfterExceptions)
-    return nullptr;
-  if (is_other_code_each_time(last.point->successors, PyDict_GetItemString(kwargs, "value"))) return nullptr;
-  expect_result(last.point->varying, kwargs);
-  std::unordered_set<PyObject*> constants;
-  collect_constants(last.frames, constants);
-  for (const PyRef& constant : last.constants) constants.insert(constant.get());
-  SpecBuilder builder(options.dynamic && numbers ? &last.point->varying.ints : nullptr, /*any_object=*/true);
-  builder.same_at_every_call = [&](PyObject* object) { return constants.count(object) != 0; };
-  tell_what_varies(last.point->varying, builder);
-  auto variant = std::make_shared<Variant>();
-  variant->state = state;
-  try {
-    variant->args = builder.build(frames, "frames");
-    variant->kwargs = builder.build(kwargs, "");
-    builder.same_at_every_call = nullptr;
-    builder.varying_objects = nullptr;
-    take_state(variant->facts, last.point->varying, builder, options.dynamic);
-  } catch (const UnsupportedArgument& e) {
-    CRESSET_LOG(Recompiles, "no piece can begin at " + last.point->place.text() + ": " + e.path + " of type " +
-                                e.type_name + " cannot be guarded");
-    return nullptr;
+template <class F>
+static PyRef captured(const CaptureRequest& request, F&& go) {
+  const Capturing now;
+  HooksOfCall hooks;
+  std::vector<std::shared_ptr<Variant>> variants;
+  PyRef result;
+  {
+    const NoCollection no_collection;
+    CaptureRun run(request, no_collection.ages_known());
+    result = go(run);
+    variants = run.variants();
   }
-  if (last.point->worth.exhausted() || !has_room(*last.point, variant->args, options.successor_limit))
-    return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
-  return variant;
+  if (hooks.number_those_that_stay())
+    for (const std::shared_ptr<Variant>& variant : variants) {
+      variant->next = {};
+      if (variant->eager_reason.empty()) variant->eager_reason = "registers a hook that stays";
+    }
+  return result;
 }
 
 PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
-  const Capturing now;
-  const NoCollection no_collection;
-  CaptureRun run(request, no_collection.ages_known());
-  // One that is advanced has the call run eagerly, whatever came before.
-  const auto is_generator = [](PyObject* arg) { return PyGen_CheckExact(arg) != 0; };
-  PyObject** const given = PySequence_Fast_ITEMS(args);
-  if (std::any_of(given, given + PyTuple_GET_SIZE(args), is_generator)) enter_inference_apart(false);
-  return run.call(std::move(variant), args, kwargs);
+  return captured(request, [&](CaptureRun& run) {
+    // One that is advanced has the call run eagerly, whatever came before.
+    const auto is_generator = [](PyObject* arg) { return PyGen_CheckExact(arg) != 0; };
+    PyObject** const given = PySequence_Fast_ITEMS(args);
+    if (std::any_of(given, given + PyTuple_GET_SIZE(args), is_generator)) enter_inference_apart(false);
+    return run.call(std::move(variant), args, kwargs);
+  });
 }
 
 PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant,
                    PyRef frames, PyObject* value, PyObject* exception) {
-  const Capturing now;
-  const NoCollection no_collection;
-  return CaptureRun(request, no_collection.ages_known())
-      .resume(point, std::move(variant), std::move(frames), value, exception);
+  return captured(request, [&](CaptureRun& run) {
+    return run.resume(point, std::move(variant), std::move(frames), value, exception);
+  });
 }
 
 }  // namespace cresset::frontend

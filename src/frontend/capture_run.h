@@ -32,15 +32,6 @@ PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> varia
 PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant,
                    PyRef frames, PyObject* value, PyObject* exception);
 
-// What an operation gave, as a piece's kwargs.
-PyRef outcome(PyObject* value, PyObject* exception);
-
-// A variant for what follows a break, with its guards on the frames (args) and the operation's result (kwargs). nullptr
-// when these cannot be guarded, or there are too many. numbers: those that varied are symbols, which frames that are
-// made anew can be given.
-std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
-                                        PyObject* frames, PyObject* kwargs, bool numbers);
-
 // True on the thread that is inside capture_call.
 bool is_capturing();
 

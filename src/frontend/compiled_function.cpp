@@ -20,6 +20,7 @@
 #include "frontend/replay.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
+#include "frontend/successor.h"
 #include "frontend/varying.h"
 
 namespace cresset::frontend {

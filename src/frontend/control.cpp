@@ -10,6 +10,7 @@
 #include "bridge/sym_node.h"
 #include "frontend/capture_run.h"
 #include "frontend/equivalents.h"
+#include "frontend/hook_numbers.h"
 #include "frontend/no_collection.h"
 #include "frontend/number_operators.h"
 #include "frontend/py_objects.h"
@@ -66,6 +67,15 @@ PyObject* end_piece(PyObject*, PyObject* reason) {
     const char* why = PyUnicode_AsUTF8(reason);
     if (why == nullptr) throw PythonError{};
     capture->flush(why);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* begin_tangents(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    bridge::Capture* const capture = open_capture();
+    Session* const session = capture != nullptr && capture->recording == 0 ? Session::current() : nullptr;
+    if (session != nullptr && session->begins_plainly()) capture->flush("torch.func's forward differentiation");
     return Py_NewRef(Py_None);
   });
 }
@@ -207,6 +217,17 @@ PyObject* assign(PyObject*, PyObject* args) {
   return PyObject_SetAttr(owner, name, value) < 0 ? nullptr : Py_NewRef(Py_None);
 }
 
+PyObject* note_hook(PyObject*, PyObject* args) {
+  PyObject *handle, *references;
+  if (PyArg_ParseTuple(args, "OO!", &handle, &PyTuple_Type, &references) == 0) return nullptr;
+  return guarded([&] {
+    Session* const session = is_capturing() ? Session::current() : nullptr;
+    PyObject* const dictionary = PyWeakref_GetObject(PyTuple_GetItem(references, 0));
+    HooksOfCall::note(handle, references, session != nullptr && session->is_own(dictionary));
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* set_originals(PyObject*, PyObject* rows) {
   try {
     frontend::set_originals(rows);
@@ -233,6 +254,8 @@ PyObject* allow(PyObject*, PyObject* callable) {
 PyMethodDef functions[] = {
     {"is_compiling", is_compiling, METH_NOARGS, "Whether the program around this call is being captured."},
     {"end_piece", end_piece, METH_O, "Ends what is being captured here, for the reason that is given."},
+    {"_begin_tangents", begin_tangents, METH_NOARGS,
+     "Ends the piece where what follows may want plain sizes, and the call cannot be captured anew."},
     {"captured_graph", captured_graph, METH_NOARGS, "The graph so far, as text; None when nothing is captured."},
     {"captured_guards", captured_guards, METH_NOARGS, "The guards so far, as texts."},
     {"call_shallow", (PyCFunction)(void (*)(void))call_shallow, METH_FASTCALL,
@@ -262,6 +285,8 @@ PyMethodDef functions[] = {
     {"_collects", collects, METH_O,
      "Whether garbage is collected where nothing is captured; of True or False: is now."},
     {"_assign", assign, METH_VARARGS, "owner.name = value"},
+    {"_note_hook", note_hook, METH_VARARGS,
+     "(handle, weak references to its dictionaries) of a hook that the call registers."},
     {"_set_originals", set_originals, METH_O, "(replacement, original) of what stands elsewhere while capturing."},
     {"allow", allow, METH_O, "A C function that may be called while capturing."},
     {nullptr, nullptr, 0, nullptr},

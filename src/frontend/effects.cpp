@@ -145,4 +145,28 @@ int visit(const Effect& effect, visitproc visit, void* arg) {
   return 0;
 }
 
+static void replace_written(const Write& write, PyObject* symbolic, PyObject* plain) {
+  if (write.kind == Write::Kind::Cell && PyCell_GET(write.owner.get()) == symbolic)
+    PyCell_Set(write.owner.get(), plain);
+  if (write.kind == Write::Kind::Attribute) {
+    const PyRef now = held_attribute(write.owner.get(), write.key.get());
+    if (now.get() == symbolic) set_attribute(write.owner.get(), write.key.get(), plain);
+  } else {
+    without_symbols(write.owner);  // a container: in place
+  }
+  PyErr_Clear();
+}
+
+void take_symbols_out(const std::vector<Write>& writes, const std::vector<PyRef>& unseen) {
+  for (const Write& write : writes)
+    for (const PyRef& value : write.values) {
+      const PyRef plain = without_symbols(value);
+      if (plain.get() != value.get()) replace_written(write, value.get(), plain.get());
+    }
+  for (const Write& write : writes)  // what they held was taken out of them
+    if (write.kind != Write::Kind::Attribute && write.kind != Write::Kind::Cell) without_symbols(write.owner);
+  for (const PyRef& held : unseen) without_symbols(held);
+  PyErr_Clear();
+}
+
 }  // namespace cresset::frontend

@@ -23,6 +23,10 @@ void drop_replaced(std::vector<Write>& writes);
 // Throws UnsupportedResult when a value has no recipe.
 std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Write>& writes);
 
+// The values that were written are plain numbers from now on, and what they were written into holds such: likewise
+// `unseen`, which no write speaks of.
+void take_symbols_out(const std::vector<Write>& writes, const std::vector<PyRef>& unseen);
+
 // Repeats them in order. None runs Python code of the user's, unless a value's own comparison or hash is Python.
 void replay(const std::vector<Effect>& effects, Ingredients& with);
 

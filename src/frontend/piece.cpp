@@ -118,6 +118,13 @@ void Piece::retire() {
   capture_->forget_inputs();
 }
 
+int Piece::visit(visitproc visit, void* arg) const {
+  for (const PyRef* held : {&args_, &kwargs_, &given_args_, &given_kwargs_}) Py_VISIT(held->get());
+  for (const PyRef& part : leaves_.kept) Py_VISIT(part.get());
+  for (const PyRef& held : leaves_.state) Py_VISIT(held.get());
+  return variant_->visit(visit, arg);
+}
+
 void Piece::refuse(std::string why) {
   if (variant_->eager_reason.empty()) variant_->eager_reason = std::move(why);
 }

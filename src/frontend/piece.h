@@ -37,6 +37,8 @@ class Piece {
   void take_back_numbers() { placed_.take_back(); }
   // When another one begins: the call lets go of tensors as the program does.
   void retire();
+  // The objects that it holds, and its variant.
+  int visit(visitproc visit, void* arg) const;
   // Why later calls cannot be served by it; the first reason counts.
   void refuse(std::string why);
   bool refused() const { return !variant_->eager_reason.empty(); }

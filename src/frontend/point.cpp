@@ -254,6 +254,20 @@ PyRef decide(FrameImage& frame, PyObject* outcome) {
 
 }  // namespace
 
+// A branch that leaves its operand on the stack: the outcome alone does not tell what comes of it.
+static bool keeps_operand(const CressetActivation& activation) {
+  return cresset_jump_keeps_operand(opcode_in_progress(activation)) != 0;
+}
+
+Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why) {
+  if (!is_truth || cresset_truth_is_result() != 0) return frames_of(activation, CRESSET_AFTER, 0, why);
+  // The branch is taken again, on the outcome in place of the tensor.
+  const bool keeps = keeps_operand(*activation);
+  Frames frames = frames_of(activation, CRESSET_BEFORE, keeps ? 0 : 1, why);
+  frames.place.keeps_operand = keeps;
+  return frames;
+}
+
 PyObject* handled_in(PyObject* contents) {
   for (Py_ssize_t i = PyTuple_GET_SIZE(contents); i-- > 0;) {
     PyObject *frame = PyTuple_GET_ITEM(contents, i), *handled = nullptr;

@@ -72,6 +72,8 @@ int opcode_in_progress(const CressetActivation& activation);
 // Of the thread's activations, from `innermost` outwards, less `dropped` values on top of the innermost stack. Empty
 // contents when they cannot be rebuilt, and why.
 Frames frames_of(CressetActivation* innermost, CressetPoint point, int dropped, std::string* why);
+// The frames as they stand once the operation in progress is done, its result not yet on the stack.
+Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why);
 // The exception that is handled there; None when there is none. Borrowed.
 PyObject* handled_in(PyObject* contents);
 

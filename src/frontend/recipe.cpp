@@ -403,7 +403,7 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   if (PyFunction_Check(object)) checked(PyObject_GetAttrString(object, "__annotations__"));
   const Anatomy anatomy = take_apart(object);
   if (tells_when_it_dies(object, anatomy))
-    throw UnsupportedResult{path, std::string(Py_TYPE(object)->tp_name) + ", which tells when an object dies,"};
+    throw UnsupportedResult{path, std::string(Py_TYPE(object)->tp_name) + ", " + kTellsDeath};
   kept_.insert(kept_.end(), anatomy.parts.begin(), anatomy.parts.end());
   if (anatomy.kind == Anatomy::Kind::Traceback) tracebacks.push_back(PyRef::borrow(object));
   if (anatomy.kind == Anatomy::Kind::None) throw UnsupportedResult{path, Py_TYPE(object)->tp_name};

@@ -63,6 +63,9 @@ struct Fate {
   Recipe recipe;
 };
 
+// Of an object that no recipe rebuilds, since what it is about would be held.
+inline constexpr const char* kTellsDeath = "which tells when an object dies,";
+
 // A result that no recipe can rebuild.
 struct UnsupportedResult {
   std::string path, type_name;

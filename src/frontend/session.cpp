@@ -271,6 +271,7 @@ void Session::make_own(PyObject* display) {
 bool Session::before_write(const CressetWrite& write) {
   if (write.kind == CRESSET_WRITE_DISPLAY) return make_own(write.owner), false;
   if (!outer_.empty()) no_write_in_part(write);
+  if (may_end_a_life(write)) return refuse(kWatchesDeaths), capture_->flush(kWatchesDeaths), false;
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && existed(write.owner) && is_foreign(write.owner))
     return true;
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && is_first_tangent(write.owner, write.value))

@@ -19,22 +19,14 @@
 #include "frontend/arg_spec.h"
 #include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/piece_maker.h"
 #include "frontend/point.h"
 #include "frontend/record_run.h"
 #include "frontend/state_facts.h"
 #include "frontend/state_guard.h"
+#include "frontend/write.h"
 
 namespace cresset::frontend {
-
-// A write to an object that existed before the call.
-struct Write {
-  enum class Kind : uint8_t { Attribute, Item, Cell, InPlace, Method } kind;
-  PyRef owner, key;           // Method: key is the C method (a descriptor of the owner's type)
-  std::vector<PyRef> values;  // empty for Attribute, Item, Cell: deleted
-  PyRef kwnames;              // Method
-  int operation = 0;          // InPlace: NB_INPLACE_*
-  bool had_key = false;       // Item: of a dictionary that had the key
-};
 
 // An operation in progress, which the evaluator has told of. Borrowed: what it needs is on the stack.
 struct InProgress {
@@ -55,15 +47,8 @@ struct InProgress {
   Operation kept() const;
 };
 
-// Who captures pieces.
-class PieceMaker {
- public:
-  virtual ~PieceMaker() = default;
-  // The piece in progress ended; the operation in progress was done natively and gave `value`, or raised `exception`.
-  // Another piece may begin. Returns what goes on in the value's place, where a number is an input of that piece.
-  virtual PyRef go_on(CressetActivation* activation, CressetPoint point, PyObject* value,
-                      PyObject* exception = nullptr) = 0;
-};
+// Why such a call, and later ones, run natively: what a capture holds on to does not die.
+inline constexpr const char* kWatchesDeaths = "may tell when an object dies";
 
 // Why nothing is captured while a trace or profile function is set, or a tool of sys.monitoring is at work.
 inline constexpr const char* kWatched = "somebody watches what runs (a debugger, a profiler, coverage)";
@@ -90,11 +75,17 @@ class Session {
   // Likewise of frames that go on.
   PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception);
   const InProgress& in_progress() const { return in_progress_; }
+  bool begins_plainly() { return maker_.begins_plainly(); }
   bool in_transform() const;  // of torch.func, or in a level of forward differentiation
   // The piece ended at the operation in progress, which may run code of the program before it is done.
   void ends_here() { ended_in_ = in_progress_.activation; }
   // It ended for good inside of C functions, which hold numbers of it still: what they give is given plain.
   void ends_inside_calls(const CressetActivation* innermost);
+  // The objects that it holds; and that it holds none any more, since nothing more is captured.
+  int visit_held(visitproc visit, void* arg) const;
+  void let_go();
+  // Where refusal() is kWatchesDeaths: whose. Borrowed; nullptr: of several.
+  PyObject* dying() const { return dying_; }
   // Keeps an object alive until the call ends.
   void keep(PyRef object) { kept_.push_back(std::move(object)); }
 
@@ -282,6 +273,9 @@ class Session {
   void read_computed(PyObject* owner, PyObject* name, PyObject* found, PyObject* value);
   void hold_metadata(PyObject* tensor);
   void read_weakref(PyObject* reference, PyObject* result);
+  bool watches_death(const CCall& what, const CressetCall& call);
+  bool may_end_a_life(const CressetWrite& write);
+  bool may_end_a_life(const CCall& what);
   void learn_keys(PyObject* dict);
   void adopt_module(PyObject* module);
   void meet_unknown(PyObject* object);
@@ -350,6 +344,7 @@ class Session {
   StateFacts* facts_ = nullptr;
   bridge::Capture* capture_ = nullptr;
   InProgress in_progress_;
+  PyObject* dying_ = nullptr;  // borrowed
   const CressetActivation* ended_in_ = nullptr;
   std::vector<const CressetActivation*> in_calls_at_the_end_;
   std::shared_ptr<void> batching_;  // bridge/symbolic_batching.h, once torch.func.vmap was met

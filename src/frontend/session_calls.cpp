@@ -387,6 +387,8 @@ CressetAction Session::before_c_call(CressetActivation* activation, const Cresse
     if (existed(what.self)) read_context_variable(what.self, std::string_view(what.name) != "get");
     if (PyRef value = with_plain_numbers(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
   }
+  if (watches_death(what, call) || may_end_a_life(what))
+    return refuse(kWatchesDeaths), capture_->flush(kWatchesDeaths), CRESSET_RUN;
   return before_known_call(activation, what, call, result);
 }
 

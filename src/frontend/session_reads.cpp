@@ -249,13 +249,6 @@ void Session::hold_metadata(PyObject* tensor) {
   }
 }
 
-void Session::read_weakref(PyObject* reference, PyObject* result) {
-  if (!existed(reference) || argument_path(reference) != nullptr) return;  // among the arguments: a part of it
-  if (first(reference, Py_None))
-    facts_->member(reference, Py_None, checked(PyLong_FromVoidPtr(PyWeakref_GET_OBJECT(reference))).get());
-  learn(result);
-}
-
 // Keys that code of the program compares.
 void Session::learn_keys(PyObject* dict) {
   if (PyDict_GET_SIZE(dict) == 0 || !first(dict, Py_NotImplemented)) return;

@@ -99,6 +99,7 @@ struct Point {
   Worth worth;
   bool warned = false;       // that there are too many
   bool drops_value = false;  // that the operation gives: None stands for it
+  bool plain_sizes = false;  // symbolic ones have no place in what follows
   Varying varying;
 };
 using Points = std::vector<std::shared_ptr<Point>>;

@@ -89,7 +89,7 @@ def beside_a_hook_from_before(w, x):
     return y, w.net(x)
 
 
-@program(make=net, learns=0)
+@program(make=net, learns=3)  # each runs eagerly: the number is another one
 def hooks_that_stay(w, x):
     if len(w.net[1]._forward_hooks) < 3:
         w.net[1].register_forward_hook(lambda m, args, out: out * 2)
@@ -153,3 +153,49 @@ def test_hooks_of_c_on_a_node_are_called_by_backward_passes_alone():
         torch.testing.assert_close(x.grad, 2 * (2 * x).cos() + 1)
     assert cresset.stats()["eager_calls"] == 3
     assert any("a hook is C code" in why for why in cresset.stats()["graph_break_reasons"])
+
+
+@pytest.mark.parametrize("by", ["one that stays", "by turns", "a handle alone", "over a break"])
+def test_hooks_that_stay_have_torchs_numbers(by):
+    def numbers(wrap):
+        torch.utils.hooks.RemovableHandle.next_id = 7
+        module, handles = nn.Linear(2, 2, bias=False), []
+
+        def call(x):
+            if by == "by turns" and handles:
+                handles.pop().remove()
+                return module(x)
+            first = module.register_forward_hook(lambda m, args, out: out * 2)
+            handles.append(module.register_forward_pre_hook(lambda m, a, k: (a, k), with_kwargs=True, prepend=True))
+            if by == "over a break":
+                x.sum().item()
+            if by == "a handle alone":
+                handles[-1].remove()
+            out = module(x)
+            first.remove()
+            return out
+
+        call, out = wrap(call), []
+        for n in range(2, 6):
+            call(torch.ones(n, 2))
+            keys = list(module._forward_pre_hooks), list(module._forward_pre_hooks_with_kwargs)
+            out.append(([h.id for h in handles], keys, torch.utils.hooks.RemovableHandle.next_id))
+        return out
+
+    assert numbers(cresset.compile) == numbers(lambda call: call)
+
+
+def test_calls_that_remove_their_hooks_are_one_program_whatever_torch_counts():
+    module = nn.Linear(2, 2)
+
+    def call(x):
+        handle = module.register_forward_hook(lambda m, args, out: out * 2)
+        out = module(x)
+        handle.remove()
+        return out
+
+    compiled = cresset.compile(call)
+    for n in range(2, 6):
+        x = torch.ones(n, 2)
+        torch.testing.assert_close(compiled(x), call(x))  # which moves torch's counter
+    assert cresset.stats()["graphs"] == 1

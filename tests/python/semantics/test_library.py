@@ -82,6 +82,7 @@ EAGERLY = {
     "exception_escapes",
     "iterators_of_the_program",
     "iterators_that_hold_numbers",
+    "hooks_toggle_by_call",
     "leaf_that_is_returned",
     "new_of_values",
     "parametrize_right_inverse_assign",
@@ -98,7 +99,6 @@ EAGERLY = {
 # What differs from eager today: program, and why.
 KNOWN = {
     "conj_imag_shares": "what is both conjugated and negated when it is read is made anew",
-    "hooks_toggle_by_call": "the id of a hook's handle that stays: docs/decisions/0010-numbers-of-hooks.md",
     "functional_errors": "an operator whose result nobody uses is not done, so that what data it refuses is not told",
 }
 

@@ -1,0 +1,51 @@
+// What begins behind a break.
+#include "frontend/successor.h"
+
+#include <unordered_set>
+
+#include "base/log.h"
+#include "frontend/limits.h"
+#include "frontend/py_objects.h"
+#include "frontend/varying.h"
+
+namespace cresset::frontend {
+
+PyRef outcome(PyObject* value, PyObject* exception) {
+  return checked(exception != nullptr ? Py_BuildValue("{s:O}", "raised", exception)
+                                      : Py_BuildValue("{s:O}", "value", value));
+}
+
+std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
+                                        PyObject* frames, PyObject* kwargs, bool numbers) {
+  // What an exception says tends to differ from call to call.
+  constexpr size_t kMostAfterExceptions = 4;
+  if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= kMostAfterExceptions)
+    return nullptr;
+  if (is_other_code_each_time(last.point->successors, PyDict_GetItemString(kwargs, "value"))) return nullptr;
+  expect_result(last.point->varying, kwargs);
+  std::unordered_set<PyObject*> constants;
+  collect_constants(last.frames, constants);
+  for (const PyRef& constant : last.constants) constants.insert(constant.get());
+  const bool dynamic = options.dynamic && !last.point->plain_sizes;
+  SpecBuilder builder(dynamic && numbers ? &last.point->varying.ints : nullptr, /*any_object=*/true);
+  builder.same_at_every_call = [&](PyObject* object) { return constants.count(object) != 0; };
+  tell_what_varies(last.point->varying, builder);
+  auto variant = std::make_shared<Variant>();
+  variant->state = state;
+  try {
+    variant->args = builder.build(frames, "frames");
+    variant->kwargs = builder.build(kwargs, "");
+    builder.same_at_every_call = nullptr;
+    builder.varying_objects = nullptr;
+    take_state(variant->facts, last.point->varying, builder, dynamic);
+  } catch (const UnsupportedArgument& e) {
+    CRESSET_LOG(Recompiles, "no piece can begin at " + last.point->place.text() + ": " + e.path + " of type " +
+                                e.type_name + " cannot be guarded");
+    return nullptr;
+  }
+  if (last.point->worth.exhausted() || !has_room(*last.point, variant->args, options.successor_limit))
+    return warn_too_many_successors(*last.point, options.successor_limit), nullptr;
+  return variant;
+}
+
+}  // namespace cresset::frontend
