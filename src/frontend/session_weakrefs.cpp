@@ -39,10 +39,12 @@ PyObject* told_of(const CressetCall& call) {
   return tells ? call.args[first] : nullptr;
 }
 
-// Whether somebody notices when the object dies: its class, or a weak reference.
+// Whether the program notices when the object dies: by its class, or a weak reference.
 bool tells(PyObject* object) {
   if (object == nullptr || is_tensor(object) || !may_die(object)) return false;
-  if (Py_TYPE(object)->tp_finalize != nullptr) return true;
+  static PyObject* const finalizer = PyUnicode_InternFromString("__del__");
+  PyObject* const found = _PyType_Lookup(Py_TYPE(object), finalizer);
+  if (found != nullptr && PyFunction_Check(found)) return true;
   return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && *PyObject_GET_WEAKREFS_LISTPTR(object) != nullptr;
 }
 

@@ -133,7 +133,7 @@ NATIVE = set(
 )
 
 # How many calls find out what has to be left to autograd, and run natively; those that follow do not.
-LEARN = {"backward_hooks_of_modules": 2}
+LEARN = {"backward_hooks_of_modules": 2, "pruning_inside": 1}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[r[0] for r in ROWS])
