@@ -29,8 +29,8 @@ class SizePredictor {
   bool moves_all(const Point& point) const;
   // Symbols that no observation moves, where there are others that one does: the operator takes their values alone.
   std::vector<sym::VarId> never_moved() const;
-  // Symbols that none of the points that the operator took moves alone: each set of several that are as large, whose moves together are to be tried,
-  // first by two, then all of them.
+  // Symbols that none of the points that the operator took moves alone: each set of several that are as large, whose
+  // moves together are to be tried, first by two, then all of them.
   std::vector<std::vector<sym::VarId>> perhaps_equal(const std::vector<Point>& taken) const;
   std::vector<Point> points_moving(const std::vector<sym::VarId>& together) const;
   // Sizes that no observation moves: how results follow from them is not known.

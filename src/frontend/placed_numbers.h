@@ -10,8 +10,9 @@
 
 namespace cresset::frontend {
 
-// key: a dict's key, a list's or a deque's index, the name of the args of a partial function or an exception, a class's own name, a name in
-// a threading.local, the descriptor of a slot or of a tensor's .grad; empty: a cell. In .grad there are tensors alone.
+// key: a dict's key, a list's or a deque's index, the name of the args of a partial function or an exception, a class's
+// own name, a name in a threading.local, the descriptor of a slot or of a tensor's .grad; empty: a cell. In .grad there
+// are tensors alone.
 struct PlaceOfItem {
   PyRef container, key;
 };

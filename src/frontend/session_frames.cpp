@@ -140,7 +140,8 @@ CressetAction Session::enter(CressetActivation& activation) {
     case CodeRole::NestedTensors:
       refuse("works on nested tensors");
       if (!capture_->closed()) capture_->flush("nested tensors");
-      bridge::Capture::leave_dispatch_state();  // for the rest of the call: for such tensors the keys mean other kernels
+      bridge::Capture::leave_dispatch_state();  // for the rest of the call: for such tensors the keys mean other
+                                                // kernels
       return CRESSET_NATIVE;
     default:
       break;

@@ -16,9 +16,9 @@ std::optional<sym::ExprId> divide_exactly(sym::ExprPool& pool, sym::ExprId a, sy
 
 // True for a dimension that is proved to have size 1.
 bool is_one(sym::ShapeEnv& env, sym::ExprId size);
-// Whether a dimension of an operand, which may be broadcast, is read at 0 instead of the index. A size that is computed,
-// and is 1, was told to be 1 when the shape rule met it; where more is known of its parts since then, that may no longer
-// be proved. It is asked again, unless the index is known to lie inside.
+// Whether a dimension of an operand, which may be broadcast, is read at 0 instead of the index. A size that is
+// computed, and is 1, was told to be 1 when the shape rule met it; where more is known of its parts since then, that
+// may no longer be proved. It is asked again, unless the index is known to lie inside.
 bool is_broadcast(sym::ShapeEnv& env, sym::ExprId size, sym::ExprId index);
 
 // Dimensions old_dims of one shape hold the same elements as new_dims of another: the finest such pairs, in order.
