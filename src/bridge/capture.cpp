@@ -588,7 +588,7 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
   }
   const bool refused = known != nullptr ? known->refused : found.refused;
   absent_results = known != nullptr ? known->absent : found.absent;
-  const std::vector<graph::ValueId> results =
+  std::vector<graph::ValueId> results =
       append(op, std::move(args), known != nullptr ? known->types : std::move(found.types));
   if (refused) graph_->node(graph_->order.back()).through_aten = true;
   if (absent_results != 0 || results.size() < 3 || results.size() > 4) return results;

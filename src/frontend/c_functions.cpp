@@ -205,9 +205,8 @@ PyRef item_of_deque(PyObject* deque, Py_ssize_t i) {
   return PyRef::steal(item);
 }
 
-bool is_container(PyObject* object) {
+bool is_set_or_deque(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
-  if (PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object)) return true;
   // What extends object alone extends none of the others, which have layouts of their own.
   if (type->tp_base == &PyBaseObject_Type || type->tp_base == nullptr)
     return PyAnySet_CheckExact(object) || type == deque_type();

@@ -31,7 +31,13 @@ CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs)
 bool is_deque(PyObject* object);
 PyRef item_of_deque(PyObject* deque, Py_ssize_t i);  // empty when there is none
 // A list, tuple, dict, set or deque, or of a subclass.
-bool is_container(PyObject* object);
+bool is_set_or_deque(PyObject* object);
+inline bool is_container(PyObject* object) {
+  constexpr unsigned long kKinds = Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS | Py_TPFLAGS_DICT_SUBCLASS;
+  constexpr Py_ssize_t kLeastOfOthers = 80;  // bytes of a deque; instances of most classes are smaller
+  const PyTypeObject* const type = Py_TYPE(object);
+  return (type->tp_flags & kKinds) != 0 || (type->tp_basicsize >= kLeastOfOthers && is_set_or_deque(object));
+}
 // What a list, tuple or deque holds, or the keys of an OrderedDict, as a tuple, whatever methods its class has; of
 // others what they give.
 PyRef items_of(PyObject* object);

@@ -12,6 +12,7 @@
 #include "frontend/eval/equivalents.h"
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
+#include "frontend/special_calls.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
@@ -331,8 +332,11 @@ const Form* form_for(PyObject* original, const CressetCall& call) {
   return wanted ? &form : nullptr;
 }
 
-void note_method(PyObject* original) {
-  if (Py_IS_TYPE(original, &PyMethodDescr_Type)) form_methods[((PyMethodDescrObject*)original)->d_method] = original;
+void note_form(PyObject* original) {
+  note_special_call(original);
+  if (!Py_IS_TYPE(original, &PyMethodDescr_Type)) return;
+  form_methods[((PyMethodDescrObject*)original)->d_method] = original;
+  note_special_call(((PyMethodDescrObject*)original)->d_method);
 }
 
 // A method of a tensor that was taken from it before it is called: its descriptor, where there is a form of it. Asked
@@ -441,6 +445,7 @@ PyObject* substitute(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OO!", &original, &PyFunction_Type, &function)) return nullptr;
   Py_INCREF(original);  // kept for good
   substitutes[original] = Py_NewRef(function);
+  note_special_call(original);
   return Py_NewRef(Py_None);
 }
 
@@ -451,7 +456,7 @@ PyObject* form_in(PyObject*, PyObject* args) {
   const Form form{.module = module, .when = static_cast<When>(when)};
   if (!forms.try_emplace(original, form).second) return Py_NewRef(Py_None);
   Py_INCREF(original), Py_INCREF(module);  // kept for good
-  note_method(original);
+  note_form(original);
   return Py_NewRef(Py_None);
 }
 
@@ -461,7 +466,7 @@ PyObject* use_form(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OO!ip", &original, &PyFunction_Type, &function, &when, &varied)) return nullptr;
   Py_INCREF(original);  // kept for good
   forms[original] = {.function = Py_NewRef(function), .when = static_cast<When>(when), .varied = varied != 0};
-  note_method(original);
+  note_form(original);
   cresset_hide_frames_of((PyCodeObject*)PyFunction_GET_CODE(function));
   return Py_NewRef(Py_None);
 }
@@ -496,6 +501,7 @@ PyObject* use_loops(PyObject*, PyObject* rows) {
     const void* const by = PyCFunction_Check(builtin) ? (const void*)((PyCFunctionObject*)builtin)->m_ml : builtin;
     looped[by] = {Py_NewRef(function), least, most < 0 ? PY_SSIZE_T_MAX : most, Py_NewRef(names)};
     Py_INCREF(builtin);  // kept for good
+    note_special_call(by);
   }
   return Py_NewRef(Py_None);
 }
@@ -510,6 +516,7 @@ PyObject* use_equivalents(PyObject*, PyObject* args) {
     Py_ssize_t at;
     if (!PyArg_ParseTuple(PyList_GET_ITEM(all_consumers, i), "OOn", &builtin, &function, &at)) return nullptr;
     consumers[Py_NewRef(builtin)] = {Py_NewRef(function), at};
+    note_special_call(builtin);
   }
   const CressetEquivalents known = {Py_NewRef(list_of),
                                     Py_NewRef(first_of),
@@ -522,6 +529,7 @@ PyObject* use_equivalents(PyObject*, PyObject* args) {
     PyObject *builtin, *type;
     if (!PyArg_ParseTuple(PyList_GET_ITEM(all_iterators, i), "OO", &builtin, &type)) return nullptr;
     iterators[Py_NewRef(builtin)] = Py_NewRef(type);
+    note_special_call(builtin);
   }
   cresset_eval_use(&known);
   return Py_NewRef(Py_None);

@@ -101,6 +101,7 @@ bool is_known_for_good(PyTypeObject* type) {
 
 // A class of torch's that pybind11 made: all that it holds is in the base that pybind11 gives every class.
 bool is_binding_of_torch(PyTypeObject* type) {
+  if (Py_IS_TYPE((PyObject*)type, &PyType_Type)) return false;
   return std::string_view(Py_TYPE(type)->tp_name) == "pybind11_type" && module_of(type).starts_with("torch.");
 }
 

@@ -30,6 +30,8 @@ std::unordered_set<PyObject*>& arguments() {
 constexpr int kContents = 6;
 constexpr size_t kMost = 4096;
 
+void note_any() { any_has_grown = !table().empty() || !arguments().empty(); }
+
 }  // namespace
 
 void Contents::count(const StateFacts& facts) {
@@ -50,13 +52,14 @@ void Contents::note() const {
   };
   for (const auto& [list, times] : seen_) close(list, times);
   for (const auto& [list, times] : dropped()) close(list, times);
+  note_any();
   cresset_asks_for_lists = any_grown() ? 1 : 0;
 }
 
-bool any_grown() { return !table().empty() || !arguments().empty(); }
+bool any_has_grown = false;
 
-bool has_grown(PyObject* object) {
-  if (!any_grown() || !is_container(object)) return false;  // no container: what lies where one was that is gone
+bool is_among_grown(PyObject* object) {
+  if (!is_container(object)) return false;  // no container: what lies where one was that is gone
   if (arguments().count(object) != 0) return true;
   if (table().empty()) return false;
   const auto found = table().find(object);
@@ -65,15 +68,18 @@ bool has_grown(PyObject* object) {
 
 void leave_growing(PyObject* object) {
   if (arguments().erase(object) == 0) table()[object] = false;
+  note_any();
 }
 
 void close_argument(PyObject* list) {
   arguments().insert(list);
+  note_any();
   cresset_asks_for_lists = 1;
 }
 
 void forget_arguments() {
   arguments().clear();
+  note_any();
   cresset_asks_for_lists = table().empty() ? 0 : 1;
 }
 

@@ -18,9 +18,11 @@ class Contents {
   std::unordered_map<PyObject*, int> seen_;
 };
 
-bool any_grown();
+extern bool any_has_grown;
+inline bool any_grown() { return any_has_grown; }
 // By address alone: an object that comes to lie there costs pieces, no more.
-bool has_grown(PyObject* object);
+bool is_among_grown(PyObject* object);
+inline bool has_grown(PyObject* object) { return any_grown() && is_among_grown(object); }
 // It is looped over, or taken apart, which no piece can end in: it is held to what it holds after all.
 void leave_growing(PyObject* object);
 // Likewise a list among the arguments of the piece that begins, or in its frames; until the next one begins.

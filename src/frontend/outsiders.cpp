@@ -20,6 +20,7 @@ PyObject* forget(PyObject*, PyObject* reference) {
     known().erase(it);
     break;
   }
+  any_outsiders = !known().empty();
   return Py_NewRef(Py_None);
 }
 
@@ -36,8 +37,11 @@ void note_outsider(PyObject* generator) {
   PyRef reference = PyRef::steal(PyWeakref_NewRef(generator, forgetter()));
   if (!reference) return PyErr_Clear();
   known().emplace(generator, std::move(reference));
+  any_outsiders = true;
 }
 
-bool is_outsider(PyObject* object) { return !known().empty() && known().count(object) != 0; }
+bool any_outsiders = false;
+
+bool is_known_outsider(PyObject* object) { return known().count(object) != 0; }
 
 }  // namespace cresset::frontend

@@ -9,6 +9,8 @@ namespace cresset::frontend {
 
 // From then on, and for as long as the generator lives, it is known for one wherever frames hold it.
 void note_outsider(PyObject* generator);
-bool is_outsider(PyObject* object);
+extern bool any_outsiders;
+bool is_known_outsider(PyObject* object);
+inline bool is_outsider(PyObject* object) { return any_outsiders && is_known_outsider(object); }
 
 }  // namespace cresset::frontend

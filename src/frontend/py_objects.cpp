@@ -53,10 +53,6 @@ MethodWrapper take_apart_wrapper(PyObject* wrapper) {
   return {parts->descriptor, parts->self};
 }
 
-bool is_tensor(PyObject* object) { return object != nullptr && is_instance_of(object, THPVariableClass); }
-
-bool is_exact_tensor(PyObject* object) { return THPVariable_CheckExact(object); }
-
 const at::Tensor& tensor_of(PyObject* object) { return THPVariable_Unpack(object); }
 
 bool is_equal_by_identity(PyObject* object) {
@@ -76,32 +72,26 @@ static bool has_node_of_captures(PyObject* number) {
   return Py_IS_TYPE(node.get(), (PyTypeObject*)made_in_c);
 }
 
-bool is_symint(PyObject* object) {
+bool is_symbolic_int(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymInt");
   return is_instance_of(object, type) && has_node_of_captures(object);
 }
 
-bool is_symfloat(PyObject* object) {
+bool is_symbolic_float(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymFloat");
   return is_instance_of(object, type) && has_node_of_captures(object);
 }
 
-bool is_symbool(PyObject* object) {
+bool is_symbolic_bool(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymBool");
   return is_instance_of(object, type) && has_node_of_captures(object);
 }
-
-bool is_symbolic_number(PyObject* object) { return is_symint(object) || is_symfloat(object) || is_symbool(object); }
 
 const char* utf8(PyObject* str, const char* otherwise) {
   if (str == nullptr || !PyUnicode_Check(str)) return otherwise;
   const char* text = PyUnicode_AsUTF8(str);
   if (text == nullptr) PyErr_Clear();
   return text != nullptr ? text : otherwise;
-}
-
-bool is_plain_tensor(PyObject* object) {
-  return object != nullptr && (THPVariable_CheckExact(object) || Py_TYPE(object) == (PyTypeObject*)ParameterClass);
 }
 
 bool is_numpy_scalar(PyObject* object) { return is_numpy_scalar_type(Py_TYPE(object)); }

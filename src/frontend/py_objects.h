@@ -12,6 +12,9 @@
 namespace at {
 class Tensor;
 }
+// torch's own, declared as in <torch/csrc/autograd/python_variable.h>: what asks for them is asked at each instruction.
+__attribute__((visibility("default"))) extern PyObject* THPVariableClass;
+__attribute__((visibility("default"))) extern PyObject* ParameterClass;
 
 namespace cresset::frontend {
 
@@ -59,28 +62,50 @@ PyObject* module_attribute(const char* module, const char* name);
 // Whatever the builtins of the frame that runs: PyImport_ImportModule asks them for `__import__`, and a namedtuple's
 // `__new__` has none.
 PyRef import_module(const char* name);
-// By the object's own type: no Python code is asked.
-bool is_tensor(PyObject* object);
+// A type made at run time, by a class statement or by C code.
+inline bool is_heap_type(const PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
+// PyCFunction_Check, whose classes cannot be derived from.
+inline bool is_c_function(PyObject* object) {
+  return Py_IS_TYPE(object, &PyCFunction_Type) || Py_IS_TYPE(object, &PyCMethod_Type);
+}
+// By the object's own type: no Python code is asked. A class made at run time is no base of those of C code, and an
+// instance of a derived class is no smaller than a tensor.
+inline bool is_tensor(PyObject* object) {
+  if (object == nullptr) return false;
+  PyTypeObject *const type = Py_TYPE(object), *const tensor = (PyTypeObject*)THPVariableClass;
+  if (type == tensor || (PyObject*)type == ParameterClass) return true;
+  return is_heap_type(type) && type->tp_basicsize >= tensor->tp_basicsize && PyType_IsSubtype(type, tensor) != 0;
+}
 bool is_method_wrapper(PyObject* object);  // object().__setattr__, ...: C code with its self
 struct MethodWrapper {
   PyObject *descriptor, *self;  // borrowed
 };
 MethodWrapper take_apart_wrapper(PyObject* wrapper);  // of one for which is_method_wrapper holds
-bool is_exact_tensor(PyObject* object);               // of no subclass
-const at::Tensor& tensor_of(PyObject* object);        // of one for which is_tensor holds
-PyRef python_tensor(const at::Tensor& tensor);        // throws PythonError
-bool is_equal_by_identity(PyObject* object);          // as a key: it is no other object's equal
+inline bool is_exact_tensor(PyObject* object) {       // of no subclass but Parameter
+  return (PyObject*)Py_TYPE(object) == THPVariableClass || (PyObject*)Py_TYPE(object) == ParameterClass;
+}
+const at::Tensor& tensor_of(PyObject* object);  // of one for which is_tensor holds
+PyRef python_tensor(const at::Tensor& tensor);  // throws PythonError
+bool is_equal_by_identity(PyObject* object);    // as a key: it is no other object's equal
 // Symbolic numbers of captures; those of others (lengths of nested tensors) are objects like any.
-bool is_symint(PyObject* object);
-bool is_symfloat(PyObject* object);
-bool is_symbool(PyObject* object);
-bool is_symbolic_number(PyObject* object);  // any of the three
-// A type made at run time, by a class statement or by C code.
-inline bool is_heap_type(const PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
+// Their classes say in Python what is true of them: others are told apart without a call.
+inline bool may_be_symbolic(PyObject* object) {
+  const PyTypeObject* const type = Py_TYPE(object);
+  return is_heap_type(type) && type->tp_as_number != nullptr && type->tp_as_number->nb_bool != nullptr;
+}
+bool is_symbolic_int(PyObject* object);  // of what may be one; likewise the others
+bool is_symbolic_float(PyObject* object);
+bool is_symbolic_bool(PyObject* object);
+inline bool is_symint(PyObject* object) { return may_be_symbolic(object) && is_symbolic_int(object); }
+inline bool is_symfloat(PyObject* object) { return may_be_symbolic(object) && is_symbolic_float(object); }
+inline bool is_symbool(PyObject* object) { return may_be_symbolic(object) && is_symbolic_bool(object); }
+inline bool is_symbolic_number(PyObject* object) {  // any of the three
+  return may_be_symbolic(object) && (is_symbolic_int(object) || is_symbolic_float(object) || is_symbolic_bool(object));
+}
 // The text of a str, for as long as it lives; `otherwise` of other objects, and of what UTF-8 cannot say.
 const char* utf8(PyObject* str, const char* otherwise = "?");
 // A torch.Tensor or a Parameter, of no subclass; false for nullptr.
-bool is_plain_tensor(PyObject* object);
+inline bool is_plain_tensor(PyObject* object) { return object != nullptr && is_exact_tensor(object); }
 // An instance of numpy.generic: immutable, and compared by value.
 bool is_numpy_scalar(PyObject* object);
 bool is_numpy_scalar_type(PyTypeObject* type);

@@ -79,16 +79,19 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   facts_ = &facts;
   capture_ = &capture;
   begin_own_nodes();
-  for (auto& [object, record] : objects_)
+  objects_.each([&](PyObject*, ObjectRecord& record) {
     if (record.known) kept_.push_back(std::move(record.kept));  // addresses stay taken
+  });
   objects_.clear();
   for (auto* table : {&argument_paths_, &contents_before_, &variables_before_}) {
     for (auto& [key, kept] : *table) kept_.push_back(std::move(kept));
     table->clear();
   }
-  seen_ = ignored_;
-  for (const Pair& ignored : ignored_)
+  seen_.clear();
+  ignored_.each([&](const AddressPair& ignored, auto) {
+    seen_.insert(ignored);
     if (PyType_Check((PyObject*)ignored.a)) facts_->classes().elsewhere((PyTypeObject*)ignored.a, (PyObject*)ignored.b);
+  });
   writes_.clear();
   in_state_.clear();
   for (auto& [list, sum] : sums_) kept_.push_back(std::move(sum.sum));
@@ -103,7 +106,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   opaque_.clear();
   addresses_.clear();
   forget_arguments();
-  if (hooks_ != nullptr) hooks_->tells_all = 0;
+  if (hooks_ != nullptr) hooks_->tells_all = 0, hooks_->told = next_piece();
   refusal_.clear();
   unseen_ = false;
 }
@@ -229,7 +232,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
 void Session::ignore(PyObject* dict_or_class, const char* key) {
   PyObject* const name = kept_.emplace_back(checked(PyUnicode_InternFromString(key))).get();
   ignored_.insert({dict_or_class, name});
-  seen_.insert(ignored_.begin(), ignored_.end());
+  seen_.insert({dict_or_class, name});
   if (facts_ != nullptr && PyType_Check(dict_or_class)) facts_->classes().elsewhere((PyTypeObject*)dict_or_class, name);
 }
 
@@ -244,7 +247,7 @@ PyObject* Session::argument_path(PyObject* object) const {
 
 void Session::will_write(PyObject* container) {
   if (!existed(container) || !is_snapshot_container(container) || contents_before_.count(container) != 0) return;
-  if (const auto known = objects_.find(container); known->second.whole) return;  // what it held is a fact already
+  if (objects_.find(container)->whole) return;  // what it held is a fact already
   PyRef copy = PyRef::steal(PyODict_Check(container)    ? PyObject_CallOneArg((PyObject*)&PyODict_Type, container)
                             : PyDict_Check(container)   ? PyDict_Copy(container)
                             : PyAnySet_Check(container) ? PySet_New(container)

@@ -15,6 +15,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/address_table.h"
 #include "bridge/capture.h"
 #include "frontend/arg_spec.h"
 #include "frontend/c_functions.h"
@@ -108,8 +109,8 @@ class Session {
   bool leave_address(PyObject* number);
 
   bool existed(PyObject* object) const {
-    const auto found = objects_.find(object);
-    return found != objects_.end() && found->second.known;
+    const ObjectRecord* const record = objects_.find(object);
+    return record != nullptr && record->known;
   }
   // Whether the call made the object, while a piece is open.
   bool is_own(PyObject* object) { return open() && !existed(object) && is_young(object); }
@@ -164,15 +165,6 @@ class Session {
     bool keys_written = false;  // a namespace that the call wrote to
     bool dictionary_held = false;
   };
-  struct Pair {
-    const void *a, *b;
-    bool operator==(const Pair&) const = default;
-  };
-  struct PairHash {
-    size_t operator()(const Pair& p) const {
-      return reinterpret_cast<size_t>(p.a) * 0x9E3779B97F4A7C15ull ^ reinterpret_cast<size_t>(p.b);
-    }
-  };
 
   // Machinery: of symbolic numbers, done natively, as they are. Replacement: of cresset._capture_patches, which sees
   // them as they are. LoggerQuestion: Logger.isEnabledFor.
@@ -217,7 +209,7 @@ class Session {
   // Whether this is the first time that the key is read or written in this call.
   bool first(PyObject* container, PyObject* key) {
     if (!in_state_.empty()) objects_[container].looked = true;
-    return seen_.insert({container, key}).second;
+    return seen_.insert({container, key});
   }
   // Whether this is the first time.
   bool mark_whole(PyObject* object) {
@@ -226,10 +218,8 @@ class Session {
     return !std::exchange(record.whole, true);
   }
   bool is_whole(PyObject* object) {
-    const auto found = objects_.find(object);
-    if (found == objects_.end()) return false;
-    found->second.looked = true;
-    return found->second.whole;
+    ObjectRecord* const record = objects_.find(object);
+    return record != nullptr && (record->looked = true, record->whole);
   }
   // Whether all its slots are facts already: of a container that was read as a whole, these are its items alone.
   bool are_slots_known(PyObject* object);
@@ -318,6 +308,9 @@ class Session {
   void note_call(const CressetActivation& activation, const CressetCall& call, PyObject* result);
   CCall classify(const CressetCall& call);
   bool is_plain_question(const CressetCall& call) const;
+  bool is_ordinary(const CressetCall& call, uint8_t special) const;
+  bool is_told_for_good(PyObject* value) const;
+  static uint64_t next_piece();
   void note_question(const CressetCall& call, const PyObject* result);
   CCall effect_of(const CressetActivation& activation, const CressetCall& call);
   CressetAction before_c_call(CressetActivation* activation, const CressetCall& given, PyObject** result);
@@ -349,11 +342,11 @@ class Session {
   std::vector<const CressetActivation*> in_calls_at_the_end_;
   std::shared_ptr<void> batching_;  // bridge/symbolic_batching.h, once torch.func.vmap was met
   std::vector<StateFacts::Source> found_generators_;
-  ska::flat_hash_map<PyObject*, ObjectRecord> objects_;
+  AddressTable<PyObject*, ObjectRecord> objects_;
   std::unordered_map<PyObject*, PyRef> argument_paths_;
-  ska::flat_hash_set<Pair, PairHash> seen_, ignored_;
-  ska::flat_hash_map<PyCodeObject*, CodeRole> roles_;
-  ska::flat_hash_map<Pair, CCall, PairHash> classified_;
+  AddressSet<AddressPair> seen_, ignored_;
+  AddressTable<PyCodeObject*, CodeRole> roles_;
+  AddressTable<AddressPair, CCall> classified_;
   std::unordered_set<const void*> plain_questions_;  // definitions of functions, as note_question() finds them
   std::unordered_set<PyObject*> opaque_;             // arguments
   std::unordered_set<PyObject*> argument_tensors_;
@@ -365,8 +358,8 @@ class Session {
   bool symbols_placed_ = false;
   std::vector<PyRef> changed_unseen_;
   std::vector<ArgumentGenerator> generators_;
-  ska::flat_hash_set<PyObject*> young_;  // made by the call, where an object of it was once
-  PyRef newest_;                         // what was made after it is not in young_ yet
+  AddressSet<PyObject*> young_;  // made by the call, where an object of it was once
+  PyRef newest_;                 // what was made after it is not in young_ yet
   // What id() gave, of which object, and who asked.
   struct Address {
     PyObject* object;  // borrowed

@@ -19,6 +19,7 @@
 #include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/special_calls.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
@@ -81,7 +82,8 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
 static bool uses_up(const CCall& what, const CressetCall& call) {
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) return true;
   const Py_ssize_t named = cresset_count_named(&call);
-  return std::any_of(call.args, call.args + call.nargs + named, [](PyObject* o) { return PyIter_Check(o) != 0; });
+  return std::any_of(call.args, call.args + call.nargs + named,
+                     [](PyObject* o) { return Py_TYPE(o)->tp_iternext != nullptr && PyIter_Check(o) != 0; });
 }
 
 // The table's answer depends on the function and the type of its self alone: it is asked once for each pair.
@@ -105,10 +107,12 @@ CCall Session::classify(const CressetCall& call) {
   const bool of_class = self != nullptr && PyType_Check(self);  // torch's functions are static methods of a class
   if (function == nullptr || (of_class && !PyCFunction_CheckExact(callable)))
     return classify_call(callable, call.args, call.nargs);
-  const Pair key = of_class ? Pair{self, function} : Pair{function, self != nullptr ? Py_TYPE(self) : nullptr};
-  const auto [known, fresh] = classified_.emplace(key, CCall{});
-  if (fresh) {
-    known->second = classify_call(callable, call.args, call.nargs);
+  const AddressPair key =
+      of_class ? AddressPair{self, function} : AddressPair{function, self != nullptr ? Py_TYPE(self) : nullptr};
+  const CCall* known = classified_.find(key);
+  if (known == nullptr) {
+    const CCall what = classify_call(callable, call.args, call.nargs);
+    known = &(classified_[key] = what);
     // A bound one would keep its self.
     if (is_method_wrapper(callable))
       keep(PyRef::borrow(take_apart_wrapper(callable).descriptor));
@@ -116,8 +120,8 @@ CCall Session::classify(const CressetCall& call) {
       keep(PyRef::borrow(callable));
     if (self != nullptr) keep(PyRef::borrow((PyObject*)Py_TYPE(self)));
   }
-  if (known->second.by_arguments) return classify_call(callable, call.args, call.nargs);
-  CCall out = known->second;
+  if (known->by_arguments) return classify_call(callable, call.args, call.nargs);
+  CCall out = *known;
   if (out.self != nullptr) out.self = self;
   return out;
 }
@@ -134,7 +138,7 @@ bool Session::holds_foreign(PyObject* container) const {
 
 // Whether an object that was there before holds what no fact speaks of.
 bool Session::is_closed_to_facts(PyObject* object) const {
-  if (is_opaque(object)) return true;  // bytes, too, which are not known by their address
+  if (!opaque_.empty() && is_opaque(object)) return true;  // bytes, too, which are not known by their address
   if (is_plain_tensor(object) || !existed(object)) return false;
   return is_closed(object) || (PyIter_Check(object) && !PyGen_CheckExact(object));
 }
@@ -174,8 +178,18 @@ bool Session::looks_inside(const CressetCall& call) const {
   const Py_ssize_t count = cresset_count_arguments(&call);
   const auto any = [&](auto&& is) { return std::any_of(call.args, call.args + count, is); };
   if (asks(call.callable)) return any([&](PyObject* o) { return existed(o) && !is_plain_tensor(o); });
+  // What most calls are given holds nothing, and is none of those objects.
+  const auto is_value = [](PyObject* o) {
+    return is_plain_tensor(o) || PyLong_CheckExact(o) || PyUnicode_CheckExact(o) || PyBool_Check(o) || o == Py_None ||
+           PyFloat_CheckExact(o) || Py_IS_TYPE(o, &PyFunction_Type);
+  };
+  if (opaque_.empty() && !any_grown() && std::all_of(call.args, call.args + count, is_value) &&
+      !is_method_wrapper(call.callable) && special_call(call.callable) == kOrdinaryCall) {
+    PyObject* const self = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
+    if (self == nullptr || PyModule_Check(self) || !is_closed_to_facts(self)) return false;
+  }
   if (any_grown() && only_adds_to_grown(call)) return false;
-  if (PyCFunction_Check(call.callable)) {
+  if (is_c_function(call.callable)) {
     PyObject* self = PyCFunction_GET_SELF(call.callable);
     if (self != nullptr && !PyModule_Check(self) && is_closed_to_facts(self)) return true;
   }
@@ -322,11 +336,24 @@ static PyRef module_of_frame(const CressetActivation& activation, const CressetC
   return checked(PyObject_Vectorcall(call.callable, call.args, count, nullptr));
 }
 
+// Whether the call is one that C code does as it is, whatever it is given: most are. Not asked of isinstance() alone.
+bool Session::is_ordinary(const CressetCall& call, uint8_t special) const {
+  return (special & ~(kAsksType | kNamesAttribute)) == 0 && !call.evaluated && !any_grown() && !any_outsiders &&
+         addresses_.empty() && !capture_->symbolic_numbers;
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   if (is_plain_question(call)) return CRESSET_RUN;
   note_classes(call);
   note_callable(activation, call.callable);
   if (is_left_whole(*activation, call.callable)) return call_whole(activation, call);
+  if (const uint8_t special = call.evaluated ? uint8_t{kAnyCall} : special_call(call.callable);
+      is_ordinary(call, special)) {
+    if (special == kAsksType && role_of(activation->code) != CodeRole::Replacement)
+      if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
+    hands_methods_on(call);
+    return before_c_call(activation, call, result);
+  }
   if (PyRef instead = called_instead(*this, *activation, call)) {
     learn_function(PyMethod_Check(instead.get()) ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
     return *result = kept_.emplace_back(std::move(instead)).get(), CRESSET_INSTEAD;
@@ -537,12 +564,13 @@ PyObject* Session::stand_in(PyRef function) {
 void Session::hands_methods_on(const CressetCall& call) {
   static PyObject* const is_callable = module_attribute("builtins", "callable");
   if (asks_one_question(call.callable) || call.callable == is_callable) return;
-  PyObject* keeper = PyCFunction_Check(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
+  PyObject* keeper = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
   if (keeper != nullptr && is_container(keeper)) return;
   const Py_ssize_t named = cresset_count_named(&call);
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i) {
+    if (!is_c_function(call.args[i])) continue;
     const CressetCall inner{call.args[i], nullptr, 0, nullptr, 0};
-    PyObject* self = PyCFunction_Check(inner.callable) ? PyCFunction_GET_SELF(inner.callable) : nullptr;
+    PyObject* self = PyCFunction_GET_SELF(inner.callable);
     if (self == nullptr || PyModule_Check(self) || !existed(self) || !is_container(self)) continue;
     if (const CEffect effect = classify(inner).effect; effect == CEffect::Writes || effect == CEffect::ReadsAndWrites)
       refuse("hands a method that changes a " + std::string(Py_TYPE(self)->tp_name) + " to C code");

@@ -21,7 +21,7 @@ std::vector<PyRef> Session::behind(PyObject* object) {
   static PyObject* const partial = module_attribute("functools", "partial");
   if (type == (PyTypeObject*)partial) add("func"), add("args"), add("keywords");
   if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) add("__func__");
-  if (PyCFunction_Check(object) && has_own_self(object) && !is_foreign(PyCFunction_GET_SELF(object)))
+  if (is_c_function(object) && has_own_self(object) && !is_foreign(PyCFunction_GET_SELF(object)))
     out.push_back(PyRef::borrow(PyCFunction_GET_SELF(object)));
   return out;
 }

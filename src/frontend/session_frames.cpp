@@ -50,15 +50,15 @@ bool is_of_nested_tensors(PyCodeObject* code) {
 }  // namespace
 
 Session::CodeRole Session::role_of(PyCodeObject* code) {
-  const auto [known, fresh] = roles_.emplace(code, CodeRole::Program);
-  if (!fresh) return known->second;
+  if (const CodeRole* const known = roles_.find(code)) return *known;
+  CodeRole role = CodeRole::Program;
   kept_.push_back(PyRef::borrow((PyObject*)code));
-  if (is_machinery(code)) known->second = CodeRole::Machinery;
-  if (is_logger_question(code)) known->second = CodeRole::LoggerQuestion;
-  if (is_of_nested_tensors(code)) known->second = CodeRole::NestedTensors;
+  if (is_machinery(code)) role = CodeRole::Machinery;
+  if (is_logger_question(code)) role = CodeRole::LoggerQuestion;
+  if (is_of_nested_tensors(code)) role = CodeRole::NestedTensors;
   const std::string_view ours = path_in_cresset(code->co_filename);
-  if (ours.starts_with("_capture_patches/") || ours.starts_with("_forms/")) known->second = CodeRole::Replacement;
-  return known->second;
+  if (ours.starts_with("_capture_patches/") || ours.starts_with("_forms/")) role = CodeRole::Replacement;
+  return roles_[code] = role;
 }
 
 // A mode that torch calls: the call is held to the modes that it began under.

@@ -422,6 +422,17 @@ static bool are_values(const CressetOperator& op) {
   });
 }
 
+// What a name stands for, read once more by the same instruction of a piece, is no news. Autograd's record is told of
+// all that its functions reach.
+bool Session::is_told_for_good(PyObject* value) const {
+  return record_run_ == nullptr && open() && value != nullptr && !PyGen_CheckExact(value) && !PyCoro_CheckExact(value);
+}
+
+uint64_t Session::next_piece() {
+  static uint64_t last = 0;  // under the GIL
+  return ++last;
+}
+
 // The table. C++ exceptions stop here.
 struct SessionHooks {
   // Nothing is told between pieces, unless it is `always`.
@@ -440,13 +451,16 @@ struct SessionHooks {
 
   static int read_name(void* s, CressetActivation* a, CressetNamespace where, PyObject* mapping, PyObject* name,
                        PyObject* value) {
-    return guarded(s, [&](Session& session) {
+    bool for_good = false;
+    const int told = guarded(s, [&](Session& session) {
       PyObject* globals = PyFunction_Check(a->function) ? PyFunction_GET_GLOBALS(a->function) : nullptr;
       if (where == CRESSET_IN_MODULES) return session.read_module(mapping, name, value);
       if (where == CRESSET_IN_LOCALS || globals == nullptr) return;
       session.read_key(globals, name, where == CRESSET_IN_GLOBALS ? value : nullptr);
       if (where == CRESSET_IN_BUILTINS && PyDict_Check(mapping)) session.read_key(mapping, name, value);
+      for_good = session.is_told_for_good(value);
     });
+    return told == 0 && for_good ? CRESSET_READ_TOLD : told;
   }
   static int read_cell(void* s, CressetActivation*, PyObject* cell, int, PyObject* value) {
     return guarded(s, [&](Session& session) {
@@ -457,13 +471,16 @@ struct SessionHooks {
     });
   }
   static int read_attribute(void* s, CressetActivation*, const CressetAttributeRead* read) {
-    bool as_call = false, by_getattr = false;
+    bool as_call = false, by_getattr = false, for_good = false;
     const int told = guarded(s, [&](Session& session) {
       by_getattr = session.looks_into_opaque(*read);
       if (by_getattr) return;
       session.read_attribute(*read);
       as_call = session.asks_for_data(*read);
+      for_good =
+          read->place == CRESSET_AT_MODULE && session.existed(read->owner) && session.is_told_for_good(read->value);
     });
+    if (told == 0 && for_good) return CRESSET_READ_TOLD;
     return told < 0 ? told : as_call ? CRESSET_READ_AS_CALL : by_getattr ? CRESSET_READ_BY_GETATTR : 0;
   }
   static int read_item(void* s, CressetActivation*, PyObject* container, PyObject* key, PyObject* value) {
@@ -609,6 +626,7 @@ PyRef Session::watched(const std::function<PyRef()>& run) {
   CressetEvalHooks* const hooks_around = std::exchange(hooks_, &hooks);
   hooks.session = this;
   hooks.tells_all = addresses_.empty() ? 0 : 1;
+  hooks.told = next_piece();
   hooks.read_name = &SessionHooks::read_name;
   hooks.read_cell = &SessionHooks::read_cell;
   hooks.read_attribute = &SessionHooks::read_attribute;

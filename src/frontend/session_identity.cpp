@@ -57,7 +57,7 @@ void Session::note_keys(const CCall& what, const CressetCall& call) {
 // Two objects, compared by `is`: of one that state holds, the fact that led to it says which it is.
 void Session::note_is(PyObject* left, PyObject* right) {
   if (left == right) {  // or the guard of another argument
-    if (argument_path(left) != nullptr && seen_.count({left, Py_Ellipsis}) != 0) facts_->same_object(left);
+    if (argument_path(left) != nullptr && seen_.contains({left, Py_Ellipsis})) facts_->same_object(left);
     return;
   }
   if (is_argument(left) && is_argument(right)) return facts_->all_different();

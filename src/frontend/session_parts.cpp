@@ -119,7 +119,7 @@ static PyRef value_now(PyObject* owner, PyObject* name) {
 // pass does then what this one does, and nobody else sees the object, unless it lives on.
 bool Session::may_be_changed_back(const CressetWrite& write) {
   if (record_run_ == nullptr || write.kind != CRESSET_WRITE_ATTRIBUTE || existed(write.owner)) return false;
-  if (const auto known = objects_.find(write.owner); known != objects_.end() && known->second.made) return false;
+  if (const ObjectRecord* const known = objects_.find(write.owner); known != nullptr && known->made) return false;
   PyObject* const dict = instance_dict(write.owner);
   PyTypeObject* const type = Py_TYPE(write.owner);
   if (!is_heap_type(type) || PyType_Check(write.owner) || PyModule_Check(write.owner)) return false;
@@ -149,7 +149,7 @@ void Session::check_changed_back(RecordRun& seen) {
 }
 
 bool Session::is_outer(PyObject* object) const {
-  if (const auto found = objects_.find(object); found != objects_.end() && (found->second.known || found->second.made))
+  if (const ObjectRecord* const found = objects_.find(object); found != nullptr && (found->known || found->made))
     return true;
   for (const std::unordered_set<PyObject*>& objects : outer_)
     if (objects.count(object) != 0) return true;

@@ -39,10 +39,12 @@ bool Session::are_slots_known(PyObject* object) {
 }
 
 void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
-  note_key(dict, key, value != nullptr);
-  // A number that varies was pinned when it was hashed; the fact is about the key that it is in this variant.
-  const PyRef plain = PyUnicode_CheckExact(key) ? PyRef() : without_symbols(PyRef::borrow(key));
-  if (plain && plain.get() != key) kept_.push_back(PyRef::borrow(key = plain.get()));
+  if (!PyUnicode_CheckExact(key)) {
+    note_key(dict, key, value != nullptr);
+    // A number that varies was pinned when it was hashed; the fact is about the key that it is in this variant.
+    const PyRef plain = without_symbols(PyRef::borrow(key));
+    if (plain.get() != key) kept_.push_back(PyRef::borrow(key = plain.get()));
+  }
   const bool again = !first(dict, key);
   if (again && !is_generator(value)) return learn(value);
   const bool whole = is_whole(dict);
@@ -123,11 +125,16 @@ static bool never_changes(PyObject* owner, PyObject* member) {
 // What a class has, or has not, of which an instance may have its own: no method, which nobody gives to a tensor alone.
 static bool may_be_hidden(PyObject* found) { return found == nullptr || Py_TYPE(found)->tp_descr_get == nullptr; }
 
+// Instances of most classes are smaller.
+static bool is_module_object(PyObject* object) {
+  return Py_TYPE(object)->tp_basicsize >= PyModule_Type.tp_basicsize && PyModule_Check(object);
+}
+
 void Session::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
   if (is_text(owner)) return;
   touch(owner);
-  if (PyModule_Check(owner)) adopt_module(owner);
+  if (is_module_object(owner)) adopt_module(owner);
   if (!existed(owner)) {
     meet_unknown(owner);
     read_of_new(read);
@@ -182,8 +189,9 @@ void Session::read_stores(const CressetAttributeRead& read) {
   if (existed(read.owner)) learn(dict);
   for (Py_ssize_t i = 0; i < read.stores; ++i) {
     PyObject* const key = PyTuple_GET_ITEM(cresset_eval_stores(), i);
-    read_contains(dict, key);
     PyObject* const store = PyDict_GetItemWithError(dict, key);
+    touch(dict);
+    existed(dict) ? read_key(dict, key, store) : meet_unknown(dict);
     if (store != nullptr) read_contains(store, read.name);
   }
 }
@@ -274,7 +282,7 @@ bool can_tell_tales(PyObject* object) {
     return false;
   static PyObject* const overload = module_attribute("torch._ops", "OpOverload");
   if ((PyObject*)Py_TYPE(object) == overload) return false;
-  return is_container(object) || PyModule_Check(object) || is_heap_type(Py_TYPE(object));
+  return is_container(object) || is_heap_type(Py_TYPE(object)) || PyModule_Check(object);
 }
 
 // torch's own code gets objects of the call back from C++ code: hooks, contexts of autograd's functions.
@@ -285,13 +293,12 @@ bool is_of_torch(PyCodeObject* code) { return !path_in_torch(code->co_filename).
 // Whether the call made it; or nobody can tell. What an address once held that was young is so for as long as nothing
 // is collected: the address is used again for what is made later.
 bool Session::is_young(PyObject* object) {
-  if (!ages_known_ || !PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object) || young_.count(object) != 0)
-    return true;
+  if (!ages_known_ || !PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object) || young_.contains(object)) return true;
   PyObject* newest = newest_.release();
   cresset_eval_visit_young(
       &newest, [](void* young, PyObject* o) { static_cast<decltype(young_)*>(young)->insert(o); }, &young_);
   newest_ = PyRef::steal(newest);
-  return young_.count(object) != 0;
+  return young_.contains(object);
 }
 
 // Objects are taken to be the call's own that no fact led to. Where one is older than the call, it was found in a way
@@ -299,7 +306,7 @@ bool Session::is_young(PyObject* object) {
 void Session::meet_unknown(PyObject* object) {
   if (object != nullptr && !sums_.empty()) look_at_sum(object);
   if (object == nullptr || !can_tell_tales(object)) return;
-  if (const auto known = objects_.find(object); known != objects_.end() && (known->second.known || known->second.made))
+  if (const ObjectRecord* const known = objects_.find(object); known != nullptr && (known->known || known->made))
     return;
   if (is_young(object)) return;
   const CressetActivation* const innermost = cresset_eval_current();

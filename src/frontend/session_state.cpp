@@ -12,8 +12,8 @@ namespace cresset::frontend {
 
 bool Session::is_looked_into(PyObject* object) const {
   const auto looked = [&](PyObject* o) {
-    const auto found = objects_.find(o);
-    return found != objects_.end() && found->second.looked;
+    const ObjectRecord* const found = objects_.find(o);
+    return found != nullptr && found->looked;
   };
   PyObject* const dict = instance_dict(object);
   return looked(object) || (dict != nullptr && looked(dict));

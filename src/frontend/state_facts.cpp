@@ -83,9 +83,8 @@ bool same_items(PyObject* tuple, PyObject* list) {
 
 }  // namespace
 
-bool is_constant_value(PyObject* object) {
-  if (object == Py_None || object == Py_Ellipsis || PyBool_Check(object) || PyLong_CheckExact(object) ||
-      PyFloat_CheckExact(object) || PyComplex_CheckExact(object) || PyUnicode_CheckExact(object) ||
+bool is_constant_of_rare_type(PyObject* object) {
+  if (object == Py_Ellipsis || PyFloat_CheckExact(object) || PyComplex_CheckExact(object) ||
       PyBytes_CheckExact(object) || THPDevice_Check(object))
     return true;
   if (!PyTuple_CheckExact(object)) return false;
@@ -390,18 +389,16 @@ void StateFacts::each_grown(const std::function<void(PyObject*, bool)>& tell) co
 
 StateFacts::Dict& StateFacts::dict(PyObject* dict) {
   if (last_dict_ < dicts_.size() && dicts_[last_dict_].dict.get() == dict) return dicts_[last_dict_];
-  const auto [known, fresh] = dict_of_.emplace(dict, dicts_.size());
-  if (fresh) dicts_.push_back({PyRef::borrow(dict), false, {}});
-  return dicts_[last_dict_ = known->second];
+  const auto [known, fresh] = dict_of_.add(dict);
+  if (fresh) *known = dicts_.size(), dicts_.push_back({PyRef::borrow(dict), false, {}});
+  return dicts_[last_dict_ = *known];
 }
 
 bool StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {
   if (is_input(dict, key)) return false;
   Dict& fact = this->dict(dict);
   if (fact.whole) return false;
-  if (fact.items.empty()) fact.items.reserve(4);
-  for (const auto& [k, v] : fact.items)
-    if (k.get() == key) return false;
+  if (fact.items.empty()) fact.items.reserve(8);
   fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
   tie(fact.items.back().second.get());
   return true;

@@ -12,8 +12,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/address_table.h"
 #include "frontend/arg_spec.h"
 #include "frontend/class_facts.h"
+#include "frontend/py_objects.h"
 #include "frontend/py_ref.h"
 #include "frontend/unchanged.h"
 
@@ -22,7 +24,13 @@ namespace cresset::frontend {
 // Whether `got` serves where `expected` was seen: plain immutable values by type and value, all else by identity.
 bool same_constant(PyObject* expected, PyObject* got);
 // int, float, str, bytes, bool, None, ..., and tuples of such.
-bool is_constant_value(PyObject* object);
+bool is_constant_of_rare_type(PyObject* object);
+inline bool is_constant_value(PyObject* object) {
+  const PyTypeObject* const type = Py_TYPE(object);
+  if (type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || object == Py_None) return true;
+  if (is_heap_type(type) || type == &PyFunction_Type || type == &PyDict_Type || type == &PyCFunction_Type) return false;
+  return is_constant_of_rare_type(object);
+}
 
 class StateFacts {
  public:
@@ -73,7 +81,7 @@ class StateFacts {
   // Tells of lists and deques that hold other things now, and whether they are of another length.
   void each_grown(const std::function<void(PyObject*, bool)>& tell) const;
 
-  // value nullptr: there is no such key. False: nothing to record.
+  // Told once of each key. value nullptr: there is no such key. False: nothing to record.
   bool dict_item(PyObject* dict, PyObject* key, PyObject* value);
   // contents: what it held at the start of the call, when it was written since; else itself.
   void whole_dict(PyObject* dict, PyObject* contents);
@@ -157,8 +165,8 @@ class StateFacts {
   std::vector<Cell> cells_;
   ClassFacts classes_;
   std::vector<Member> members_;
-  ska::flat_hash_map<PyObject*, size_t> dict_of_;  // dict -> dicts_
-  size_t last_dict_ = 0;                           // asked for most recently
+  AddressTable<PyObject*, size_t> dict_of_;  // dict -> dicts_
+  size_t last_dict_ = 0;                     // asked for most recently
   std::unordered_map<PyObject*, std::string> names_;
 };
 

@@ -37,9 +37,11 @@ TorchState TorchState::now() {
   s.autocast_depth = static_cast<int16_t>(at::autocast::increment_nesting() - 1);
   at::autocast::decrement_nesting();
   const auto add = [&](const void* mode) { s.modes = s.modes * 31 + reinterpret_cast<uintptr_t>(mode); };
-  for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i)
+  const int64_t functions = at::impl::PythonTorchFunctionTLS::stack_len();
+  for (int64_t i = 0; i < functions; ++i)
     add(at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(getPyInterpreter()));
-  for (int64_t i = 0; i < c10::impl::TorchDispatchModeTLS::stack_len(); ++i)
+  const int64_t dispatches = c10::impl::TorchDispatchModeTLS::stack_len();
+  for (int64_t i = 0; i < dispatches; ++i)
     add(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter()));
   if (const auto& hooks = at::SavedTensorDefaultHooks::get_tls_state().stack; !hooks.empty()) {
     s.modes = s.modes * 31 + hooks.size();

@@ -317,8 +317,6 @@ PyRef message_of(const CressetCall& call) {
 
 }  // namespace
 
-bool is_text(PyObject* object) { return object != nullptr && Py_TYPE(object) == cresset_text_type; }
-
 bool is_or_holds_text(PyObject* object) { return living != 0 && (is_text(object) || holds_any(object, is_text)); }
 
 PyRef plain_text(PyObject* object) {

@@ -14,7 +14,7 @@
 
 namespace cresset::frontend {
 
-bool is_text(PyObject* object);
+inline bool is_text(PyObject* object) { return object != nullptr && Py_TYPE(object) == cresset_text_type; }
 bool is_or_holds_text(PyObject* object);  // in containers
 // The str, which is looked at from now on. Throws PythonError.
 PyRef plain_text(PyObject* text);

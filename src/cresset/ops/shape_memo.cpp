@@ -115,14 +115,16 @@ const ShapeMemo::Entry* ShapeMemo::find(const graph::Graph& graph, graph::OpId o
 void ShapeMemo::note_miss(const graph::Graph& graph, const std::vector<Arg>& args) {
   MemoMiss why = MemoMiss::First;
   if (const auto last = last_.find(asked_[0]); last != last_.end()) {
-    std::vector<uint32_t> words{asked_[0]};
-    std::vector<MemoMiss> meanings{MemoMiss::First};
-    KeyWriter writer(graph, words, &meanings);
-    for (const Arg& arg : args) writer.write(arg);
     const auto begin = words_.begin() + std::ptrdiff_t(keys_[last->second].begin);
     const auto end = words_.begin() + std::ptrdiff_t(keys_[last->second].end);
-    const auto differs = std::mismatch(words.begin(), words.end(), begin, end).first;
-    why = differs != words.end() ? meanings[static_cast<size_t>(differs - words.begin())] : MemoMiss::Tensors;
+    const auto differs =
+        static_cast<size_t>(std::mismatch(asked_.begin(), asked_.end(), begin, end).first - asked_.begin());
+    std::vector<uint32_t> words{asked_[0]};
+    std::vector<MemoMiss> meanings{MemoMiss::First};
+    words.reserve(asked_.size()), meanings.reserve(asked_.size());
+    KeyWriter writer(graph, words, &meanings);
+    for (size_t i = 0; i < args.size() && meanings.size() <= differs; ++i) writer.write(args[i]);
+    why = differs < meanings.size() ? meanings[differs] : MemoMiss::Tensors;
   }
   ++misses_[static_cast<size_t>(why)];
 }

@@ -309,7 +309,7 @@ void cresset_load_attribute(PyObject* owner, PyObject* name, int method, Cresset
     }
     no_attribute(owner, name);
     give(result, read, NULL);
-  } else if (load == cresset_known.getattr) {
+  } else if (load == cresset_known.getattr || load == cresset_known.getattribute) {
     load_hooked(owner, name, method, read, result);
   } else {
     if (read != NULL) find_place(owner, read);

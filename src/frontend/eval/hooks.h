@@ -182,7 +182,10 @@ typedef struct {
 typedef struct CressetEvalHooks {
   void* session;
 
-  // Reads: 0, or -1 with an exception set.
+  // Not 0: a number that changes where what was told of names has to be told again (CRESSET_READ_TOLD).
+  uint64_t told;
+  // Reads: 0, or -1 with an exception set. CRESSET_READ_TOLD, of a global, a builtin or what a module has: the same
+  // read by the same instruction need not be told again while the dictionaries stay as they are.
   int (*read_name)(void*, CressetActivation*, CressetNamespace where, PyObject* mapping, PyObject* name,
                    PyObject* value);
   int (*read_cell)(void*, CressetActivation*, PyObject* cell, int slot, PyObject* value);  // slot: index in localsplus
@@ -246,6 +249,7 @@ typedef struct CressetEvalHooks {
 
 #define CRESSET_TRUTH_RUN 2
 #define CRESSET_WRITE_AS_CALL 2
+#define CRESSET_READ_TOLD 1
 #define CRESSET_READ_AS_CALL 2
 #define CRESSET_READ_BY_GETATTR 3
 

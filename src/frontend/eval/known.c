@@ -57,6 +57,20 @@ static void read_slots(PyTypeObject* probe) {
   cresset_known.object_init = PyDict_GetItem(type_names(&PyBaseObject_Type), cresset_names.__init__);
 }
 
+// CPython gives a class that has no __getattr__ another slot function once an attribute was asked for.
+static int read_getattribute(void) {
+  PyObject* len = PyDict_GetItemString(PyEval_GetBuiltins(), "len");
+  if (len == NULL) return -1;
+  PyObject* probe = PyObject_CallFunction((PyObject*)&PyType_Type, "s(){sO}", "Probe", "__getattribute__", len);
+  PyObject* instance = probe != NULL ? PyObject_CallNoArgs(probe) : NULL;
+  PyObject* value = instance != NULL ? PyObject_GetAttrString(instance, "any") : NULL;
+  if (value != NULL) cresset_known.getattribute = ((PyTypeObject*)probe)->tp_getattro;
+  Py_XDECREF(probe);
+  Py_XDECREF(instance);
+  Py_XDECREF(value);
+  return value != NULL ? 0 : -1;
+}
+
 int cresset_known_init(void) {
   if (cresset_known.call != NULL) return 0;
   if (intern_names() < 0) return -1;
@@ -68,6 +82,7 @@ int cresset_known_init(void) {
     // Kept for good: the type object of an extension may not go away under a pointer that is compared with it.
     cresset_known.partial = (PyTypeObject*)Py_NewRef(partial);
     read_slots((PyTypeObject*)probe);
+    if (read_getattribute() < 0) Py_CLEAR(probe);
   }
   Py_XDECREF(partial);
   Py_XDECREF(function);

@@ -10,6 +10,7 @@
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
 #include "frontend/eval/loop_macros.h"
+#include "frontend/eval/told.h"
 
 static binaryfunc const kBinary[] = {
     [NB_ADD] = PyNumber_Add,

@@ -105,6 +105,14 @@
       if (told_ < 0) goto error;                                              \
     }                                                                         \
   } while (0)
+// Of what a module has (told.h); 0 of other objects.
+#define TOLD_VERSION(owner) \
+  (hooks->told != 0 && Py_IS_TYPE(owner, &PyModule_Type) ? told_version(PyModule_GetDict(owner)) : 0)
+#define REMEMBER_TOLD(owner, version, piece, value)                 \
+  do {                                                              \
+    if (hooks->told == (piece) && TOLD_VERSION(owner) == (version)) \
+      remember_told(hooks, next_instr, name, version, 0, value);    \
+  } while (0)
 // Asks a hook that may answer; `answer` is its action.
 #define ASK(answer, hook, ...)                                     \
   do {                                                             \

@@ -1,5 +1,6 @@
 // Names that are looked up, and the messages when they are not there.
 #include "frontend/eval/helpers.h"
+#include "frontend/eval/told.h"
 
 static void format_name(PyObject* type, const char* format, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
@@ -49,6 +50,8 @@ PyObject* cresset_mapping_get(PyObject* mapping, PyObject* name) {
   if (value == NULL && PyErr_ExceptionMatches(PyExc_KeyError)) PyErr_Clear();
   return value;
 }
+
+ToldName cresset_told[kToldNames];
 
 PyObject* cresset_global(Frame* frame, PyObject* name, CressetNamespace* where) {
   PyObject* value;

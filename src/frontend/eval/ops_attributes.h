@@ -8,6 +8,12 @@ OP(LOAD_ATTR) {
   PyObject* name = PyTuple_GET_ITEM(names, name_index);
   AttributeResult found;
   if (UNLIKELY(hooks->read_attribute != NULL)) {
+    const uint64_t version = TOLD_VERSION(owner), piece = hooks->told;
+    PyObject* known = told_value(hooks, next_instr, name, version, 0);
+    if (known != NULL) {
+      REPLACE_TOP(Py_NewRef(known));
+      NEXT();
+    }
     CressetAttributeRead read;
     (void)AT_REST();
     if (state->level != NULL) state->level->paused--;
@@ -31,6 +37,7 @@ OP(LOAD_ATTR) {
         then_value = NULL;
         goto implicit_call;
       }
+      if (told == CRESSET_READ_TOLD) REMEMBER_TOLD(owner, version, piece, read.value);
       Py_DECREF(owner);  // kept until the hook has seen it
       if (told < 0) goto error;
       NEXT();
@@ -62,6 +69,15 @@ load_method : {
   PyObject* name = PyTuple_GET_ITEM(names, name_index);
   AttributeResult found;
   if (UNLIKELY(hooks->read_attribute != NULL)) {
+    const uint64_t version = TOLD_VERSION(owner), piece = hooks->told;
+    PyObject* known = told_value(hooks, next_instr, name, version, 0);
+    if (known != NULL) {
+      Py_INCREF(known);
+      sp--;
+      PUSH_CALLABLE(known);
+      Py_DECREF(owner);
+      NEXT();
+    }
     CressetAttributeRead read;
     (void)AT_REST();
     if (state->level != NULL) state->level->paused--;
@@ -72,6 +88,7 @@ load_method : {
       (void)AT_REST();
       const int told = hooks->read_attribute(hooks->session, activation, &read);
       MOVING();
+      if (told == CRESSET_READ_TOLD) REMEMBER_TOLD(owner, version, piece, read.value);
       if (told < 0 || told == CRESSET_READ_BY_GETATTR) Py_DECREF(found.value);
       if (told < 0) goto error;
       if (told == CRESSET_READ_BY_GETATTR) {

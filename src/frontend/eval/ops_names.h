@@ -1,6 +1,22 @@
 // Part of cresset_run_frames: names, globals, cells.
 OP(LOAD_GLOBAL) {
   PyObject* name = PyTuple_GET_ITEM(names, oparg >> 1);
+  const Unit* at = next_instr;
+  uint64_t version = 0, outer_version = 0;
+  if (hooks->told != 0 && (outer_version = told_version(frame->f_builtins)) != 0) {
+    version = told_version(frame->f_globals);
+    PyObject* known = told_value(hooks, at, name, version, outer_version);
+    if (LIKELY(known != NULL)) {
+      Py_INCREF(known);
+      SKIP(CACHES(LOAD_GLOBAL));
+      if (oparg & 1) {
+        PUSH_CALLABLE(known);
+      } else {
+        PUSH(known);
+      }
+      NEXT();
+    }
+  }
   CressetNamespace where = CRESSET_IN_GLOBALS;
   PyObject* value = cresset_global(frame, name, &where);
   if (UNLIKELY(value == NULL && PyErr_Occurred() && hooks->read_name == NULL)) goto error;
@@ -14,7 +30,17 @@ OP(LOAD_GLOBAL) {
   } else {
     PUSH(value);
   }
-  TELL(read_name, where, where == CRESSET_IN_GLOBALS ? frame->f_globals : frame->f_builtins, name, value);
+  if (UNLIKELY(hooks->read_name != NULL)) {
+    const uint64_t piece = hooks->told;
+    (void)AT_REST();
+    const int told = hooks->read_name(hooks->session, activation, where,
+                                      where == CRESSET_IN_GLOBALS ? frame->f_globals : frame->f_builtins, name, value);
+    MOVING();
+    if (told < 0) goto error;
+    if (told == CRESSET_READ_TOLD && hooks->told == piece && version == told_version(frame->f_globals) &&
+        outer_version == told_version(frame->f_builtins))
+      remember_told(hooks, at, name, version, outer_version, value);
+  }
   NEXT();
 }
 

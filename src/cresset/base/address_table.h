@@ -1,0 +1,97 @@
+// Tables keyed by addresses, which a capture asks several times for each instruction of the program: open addressing
+// with linear probing, at most half full. Nothing is taken out but everything at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace cresset {
+
+// Two addresses; the null ones are no key.
+struct AddressPair {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  bool operator==(const AddressPair&) const = default;
+};
+
+inline uint64_t address_hash(const void* address) {
+  return (reinterpret_cast<uintptr_t>(address) >> 4) * 0x9E3779B97F4A7C15ULL;
+}
+inline uint64_t address_hash(const AddressPair& pair) {
+  return (address_hash(pair.a) ^ (reinterpret_cast<uintptr_t>(pair.b) >> 4)) * 0xD6E8FEB86659FD93ULL;
+}
+
+template <class Key, class Value>
+class AddressTable {
+ public:
+  struct Entry {
+    Key first{};
+    [[no_unique_address]] Value second{};
+  };
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  Value* find(const Key& key) { return const_cast<Value*>(std::as_const(*this).find(key)); }
+  const Value* find(const Key& key) const {
+    if (size_ == 0) return nullptr;
+    const Entry& entry = entries_[place(key)];
+    return entry.first == Key{} ? nullptr : &entry.second;
+  }
+  bool contains(const Key& key) const { return find(key) != nullptr; }
+
+  // What is there under the key, made where nothing was, and whether it was made. Good until the next one is made.
+  std::pair<Value*, bool> add(const Key& key) {
+    if (2 * (size_ + 1) > capacity()) grow();
+    Entry& entry = entries_[place(key)];
+    const bool fresh = entry.first == Key{};
+    if (fresh) entry.first = key, ++size_;
+    return {&entry.second, fresh};
+  }
+  Value& operator[](const Key& key) { return *add(key).first; }
+  bool insert(const Key& key) { return add(key).second; }  // whether it is new
+
+  void clear() {
+    if (64 * size_ < capacity()) return *this = AddressTable(), void();
+    for (size_t i = 0; size_ != 0 && i < capacity(); ++i) entries_[i] = Entry();
+    size_ = 0;
+  }
+
+  // visit(key, value), in no order.
+  template <class Visit>
+  void each(Visit&& visit) {
+    for (size_t i = 0; i < capacity(); ++i)
+      if (!(entries_[i].first == Key{})) visit(entries_[i].first, entries_[i].second);
+  }
+
+ private:
+  static constexpr int kFirstBits = 7, kMoreBits = 2;  // it grows to four times its size: most keys are placed once
+
+  size_t capacity() const { return entries_ != nullptr ? size_t{1} << bits_ : 0; }
+  size_t place(const Key& key) const {
+    const size_t mask = (size_t{1} << bits_) - 1;
+    size_t at = address_hash(key) >> (64 - bits_);
+    while (!(entries_[at].first == key) && !(entries_[at].first == Key{})) at = (at + 1) & mask;
+    return at;
+  }
+  void grow() {
+    const size_t before = capacity();
+    const std::unique_ptr<Entry[]> old = std::move(entries_);
+    bits_ = before == 0 ? kFirstBits : bits_ + kMoreBits;
+    entries_ = std::make_unique<Entry[]>(size_t{1} << bits_);
+    for (size_t i = 0; i < before; ++i)
+      if (!(old[i].first == Key{})) entries_[place(old[i].first)] = std::move(old[i]);
+  }
+
+  std::unique_ptr<Entry[]> entries_;
+  int bits_ = 0;
+  size_t size_ = 0;
+};
+
+struct NoValue {};
+template <class Key>
+using AddressSet = AddressTable<Key, NoValue>;
+
+}  // namespace cresset

@@ -1,0 +1,79 @@
+#include "frontend/special_calls.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/address_table.h"
+#include "frontend/py_objects.h"
+
+namespace cresset::frontend {
+namespace {
+
+using Table = AddressTable<const void*, uint8_t>;
+
+// Under the GIL: functions, and definitions of methods.
+Table& table() {
+  static auto& known = *new Table;
+  return known;
+}
+
+// Kept for good; none where this version has no such function.
+void add(PyObject* owner, const char* name, uint8_t what) {
+  PyRef found = PyRef::steal(PyObject_GetAttrString(owner, name));
+  if (!found) return PyErr_Clear();
+  table()[found.release()] |= what;
+}
+
+bool add_all() {
+  const PyRef builtins = import_module("builtins"), sys = import_module("sys"), warnings = import_module("warnings");
+  for (const char* name : {"repr", "format", "ascii", "bin", "hex", "oct", "len", "round", "next", "iter", "id", "hash",
+                           "globals", "locals", "dir", "vars", "eval", "exec"})
+    add(builtins.get(), name, kAnyCall);
+  for (const char* name : {"getattr", "hasattr", "setattr", "delattr"}) add(builtins.get(), name, kNamesAttribute);
+  add(builtins.get(), "isinstance", kAsksType);
+  for (const char* name : {"_getframe", "_getframemodulename"}) add(sys.get(), name, kAnyCall);
+  add(warnings.get(), "warn", kAnyCall);
+  add(import_module("torch._C._dynamo.eval_frame").get(), "set_eval_frame", kAnyCall);
+  for (const char* name : {"is_contiguous", "stride"}) add(module_attribute("torch._C", "TensorBase"), name, kAnyCall);
+  add(module_attribute("torch", "Size"), "numel", kAnyCall);
+  return true;
+}
+
+// Of numbers and texts: methods of these say NotImplemented, or raise, of what stands for one.
+bool is_of_values(const PyTypeObject* type) {
+  static const std::array<const PyTypeObject*, 6> types{&PyLong_Type,    &PyFloat_Type,   &PyBool_Type,
+                                                        &PyComplex_Type, &PyUnicode_Type, &PyBytes_Type};
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+uint8_t noted(const void* original) {
+  const uint8_t* const known = table().find(original);
+  return known != nullptr ? *known : kOrdinaryCall;
+}
+
+}  // namespace
+
+void note_special_call(const void* original) { table()[original] = kAnyCall; }
+
+uint8_t special_call(PyObject* callable) {
+  static const bool added = add_all();
+  (void)added;
+  if (const uint8_t known = noted(callable); known != kOrdinaryCall) return known;
+  if (Py_IS_TYPE(callable, &PyCFunction_Type)) {
+    static PyObject* const math = import_module("math").release();
+    PyObject* const self = PyCFunction_GET_SELF(callable);
+    if (self != nullptr && (self == math || !(PyModule_Check(self) || PyType_Check(self) || is_tensor(self))))
+      return kAnyCall;
+    return noted(((PyCFunctionObject*)callable)->m_ml);
+  }
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type))
+    return is_of_values(PyDescr_TYPE(callable)) ? uint8_t{kAnyCall} : noted(((PyMethodDescrObject*)callable)->d_method);
+  // object().__getattribute__, which texts.h knows, and other slots of objects that are no values.
+  if (!is_method_wrapper(callable)) return kAnyCall;
+  const MethodWrapper parts = take_apart_wrapper(callable);
+  const bool of_value = is_of_values(PyDescr_TYPE(parts.descriptor)) || PyLong_Check(parts.self) ||
+                        PyFloat_Check(parts.self) || PyUnicode_Check(parts.self);
+  return of_value ? uint8_t{kAnyCall} : noted(parts.descriptor);
+}
+
+}  // namespace cresset::frontend
