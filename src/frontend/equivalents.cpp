@@ -11,6 +11,7 @@
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/equivalents.h"
 #include "frontend/foreign.h"
+#include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/symbols.h"
 
@@ -229,6 +230,19 @@ const Looped* looped_for(PyObject* callable) {
                                                                                                     : &found->second;
 }
 
+bool is_zero(PyObject* number) { return PyObject_IsTrue(number) == 0; }
+
+// range(n), in the head of a loop that was of other lengths before.
+bool is_range_of_many_lengths(const CressetActivation& activation, const CressetCall& call) {
+  if (call.kwnames != nullptr || (call.nargs == 3 && (!PyLong_CheckExact(call.args[2]) || is_zero(call.args[2]))))
+    return false;
+  const auto is_int = [](PyObject* number) { return PyLong_CheckExact(number) || is_symint(number); };
+  if (!std::all_of(call.args, call.args + call.nargs, is_int)) return false;
+  for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(call.nargs, 2); ++i)
+    if (is_unpinned(call.args[i]) && is_of_many_lengths(activation, call.args[i])) return true;
+  return false;
+}
+
 // Of itertools, in the head of a loop: a frame keeps its place over a break, and calls functions of the program.
 PyObject* loop_for(const CressetActivation& activation, const CressetCall& call) {
   const Looped* const found = looped.empty() ? nullptr : looped_for(call.callable);
@@ -237,7 +251,11 @@ PyObject* loop_for(const CressetActivation& activation, const CressetCall& call)
   for (Py_ssize_t i = 0; i < cresset_count_named(&call); ++i, ++given)
     if (PySequence_Contains(found->names, PyTuple_GET_ITEM(call.kwnames, i)) != 1) return nullptr;
   if (given < found->least) return nullptr;
-  if (behind(activation).opcode == GET_ITER) return found->function;
+  static PyObject* const range = module_attribute("cresset._capture_patches.ranges", "Range");
+  const bool is_range = call.callable == range;
+  if (behind(activation).opcode == GET_ITER)
+    return !is_range || is_range_of_many_lengths(activation, call) ? found->function : nullptr;
+  if (is_range) return nullptr;
   bool runs = false;
   for (Py_ssize_t i = 0; i < given; ++i) runs = runs || is_of_program(call.args[i]) || runs_program(call.args[i]);
   return runs && is_only_iterated(activation) ? found->function : nullptr;

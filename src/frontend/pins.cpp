@@ -21,7 +21,7 @@ using Place = std::pair<PyCodeObject*, const void*>;
 
 // Values of one place. An operator may take one of a few as it is: a dimension, of which there are as many as a tensor
 // has, from either end.
-constexpr size_t kFew = 4, kFewOfOperator = 8;
+constexpr size_t kFew = 4, kFewOfOperator = 8, kFewLengths = 2;
 constexpr size_t kMostCodes = 1000;  // calls may make codes anew
 
 std::map<Place, Pins>& table() {
@@ -102,6 +102,12 @@ bool pins_too_often(const CressetActivation& activation) { return too_often({act
 
 bool pins_too_often(const CressetActivation& activation, const CressetCall& call) {
   return too_often({activation.code, operator_of(call)}, kFewOfOperator);
+}
+
+bool is_of_many_lengths(const CressetActivation& activation, PyObject* number) {
+  const Place place{activation.code, (const void*)(uintptr_t(activation.instruction) + 1)};  // where nothing lies
+  if (too_often(place, kFewLengths)) return true;
+  return note(place, number, kFewLengths), false;
 }
 
 void forget_pins() { table().clear(); }

@@ -329,3 +329,76 @@ def lists_that_change_in_their_loops(compiled):
         for i in range(6):
             given = [i, i + 1, 2 * i, 7]
             yield f(data(i, 3) + 5, given), given
+
+
+def of_many_lengths(*functions):
+    """Twice at each length: the second time nothing is compiled."""
+    for _ in range(2):
+        for n in (3, 5, 4, 7, 2, 9, 6, 12, 8, 11, 10, 14):
+            for f in functions:
+                yield f(data(n, n, 3))
+
+
+@steady
+def loops_of_many_lengths(compiled):
+    """A break in a loop over range(n): after a few lengths a piece is for one round of it, whatever n is."""
+
+    @compiled
+    def forwards(x):
+        total = 0.0
+        for i in range(x.shape[0]):
+            value = x[i].sum().item()
+            total = total + value if value > 0 else total - 1
+        return total
+
+    @compiled
+    def backwards(x):
+        out = []
+        for i in range(x.shape[0] - 1, -1, -1):
+            out.append((type(i).__name__, i, round(x[i].sum().item(), 4)))
+        return out
+
+    @compiled
+    def stepped(x):
+        total = 0.0
+        for i in range(0, len(x), 2):
+            total += x[i : i + 2].sum().item()
+            if i > 8:
+                break
+        else:
+            total += 1
+        return total, i
+
+    yield from of_many_lengths(forwards, backwards, stepped)
+
+
+@steady
+def loops_of_many_lengths_inside(compiled):
+    @compiled
+    def nested(x):
+        total = 0.0
+        for i in range(1, x.shape[0]):
+            for j in range(i):
+                total += (x[i] * x[j]).sum().item()
+        return total
+
+    @compiled
+    def left_by_an_error(x):
+        try:
+            for i in range(x.shape[0]):
+                if x[i].sum().item() > 1:
+                    raise ValueError(f"row {i} of {x.shape[0]}")
+        except ValueError as e:
+            return str(e), i
+        return i
+
+    yield from of_many_lengths(nested, left_by_an_error)
+
+
+@growing
+def displays_of_many_lengths(compiled):
+    @compiled
+    def in_displays(x):
+        return sum([x[i].sum().item() for i in range(len(x))]), max(x[i].max().item() for i in range(len(x)))
+
+    yield from of_many_lengths(in_displays)
