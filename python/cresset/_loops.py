@@ -9,7 +9,6 @@ import builtins
 import itertools
 
 from . import _C
-from ._capture_patches.ranges import Range
 from ._equivalents import _hide
 
 _list, _tuple, _len, _range, _next, _iter = (
@@ -317,7 +316,7 @@ for _thing in _list(globals().values()):
 
 # (what is called, what is evaluated in its place, least and most positional arguments and names; -1: any number)
 LOOPS = [
-    (Range, range_of, 1, 3, ()),
+    (_range, range_of, 1, 3, ()),
     (_count, count_of, 0, 2, ("start", "step")),
     (itertools.cycle, cycle_of, 1, 1, ()),
     (_repeat, repeat_of, 1, 2, ("object", "times")),

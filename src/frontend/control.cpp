@@ -207,6 +207,15 @@ PyObject* assign(PyObject*, PyObject* args) {
   return PyObject_SetAttr(owner, name, value) < 0 ? nullptr : Py_NewRef(Py_None);
 }
 
+// (original, what stands among the builtins, function to be called with symbolic numbers)
+PyObject* set_stand_in(PyObject*, PyObject* args) {
+  PyObject *original, *stand_in, *function;
+  if (PyArg_ParseTuple(args, "OOO!", &original, &stand_in, &PyFunction_Type, &function) == 0) return nullptr;
+  if (cresset_eval_stands_in(stand_in, original) == 0) return PyErr_SetString(PyExc_ValueError, "too many"), nullptr;
+  frontend::call_for_symbols(original, function);
+  return Py_NewRef(Py_None);
+}
+
 PyObject* set_originals(PyObject*, PyObject* rows) {
   try {
     frontend::set_originals(rows);
@@ -262,6 +271,8 @@ PyMethodDef functions[] = {
     {"_collects", collects, METH_O,
      "Whether garbage is collected where nothing is captured; of True or False: is now."},
     {"_assign", assign, METH_VARARGS, "owner.name = value"},
+    {"_stand_in", set_stand_in, METH_VARARGS,
+     "What is called in the place of a builtin, where numbers may be symbolic."},
     {"_set_originals", set_originals, METH_O, "(replacement, original) of what stands elsewhere while capturing."},
     {"allow", allow, METH_O, "A C function that may be called while capturing."},
     {nullptr, nullptr, 0, nullptr},

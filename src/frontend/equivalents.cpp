@@ -32,6 +32,7 @@ struct Looped {
   PyObject* names;
 };
 std::unordered_map<const void*, Looped> looped;        // by the class, or by the definition of a method of one
+std::unordered_map<PyObject*, PyObject*> for_symbols;  // what is called in the place of a builtin
 std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by the C function
 // What a form is evaluated for: symbolic numbers among the arguments, in lists, too; anything, where sizes of its
 // tensors are what the C code asks for; symbolic numbers that are arguments themselves, and tensors with sizes that
@@ -230,17 +231,25 @@ const Looped* looped_for(PyObject* callable) {
                                                                                                     : &found->second;
 }
 
-bool is_zero(PyObject* number) { return PyObject_IsTrue(number) == 0; }
+// The value of this call, without a guard; 0 where there is none.
+int64_t hint_of(PyObject* number) {
+  if (!is_symint(number)) {
+    const long long value = PyLong_AsLongLong(number);
+    return value == -1 && PyErr_Occurred() != nullptr ? PyErr_Clear(), 0 : value;
+  }
+  const auto* node = dynamic_cast<const bridge::SymNode*>(node_of(number).get());
+  return node != nullptr ? node->env()->hint(node->expr()).value_or(0) : 0;
+}
 
 // range(n), in the head of a loop that was of other lengths before.
 bool is_range_of_many_lengths(const CressetActivation& activation, const CressetCall& call) {
-  if (call.kwnames != nullptr || (call.nargs == 3 && (!PyLong_CheckExact(call.args[2]) || is_zero(call.args[2]))))
-    return false;
   const auto is_int = [](PyObject* number) { return PyLong_CheckExact(number) || is_symint(number); };
-  if (!std::all_of(call.args, call.args + call.nargs, is_int)) return false;
-  for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(call.nargs, 2); ++i)
-    if (is_unpinned(call.args[i]) && is_of_many_lengths(activation, call.args[i])) return true;
-  return false;
+  if (call.kwnames != nullptr || !std::all_of(call.args, call.args + call.nargs, is_int)) return false;
+  if (call.nargs == 3 && is_symint(call.args[2])) return false;
+  const int64_t first = call.nargs == 1 ? 0 : hint_of(call.args[0]), step = call.nargs == 3 ? hint_of(call.args[2]) : 1;
+  const int64_t last = hint_of(call.args[call.nargs == 1 ? 0 : 1]);
+  if (step == 0 || !std::any_of(call.args, call.args + call.nargs, is_unpinned)) return false;
+  return is_of_many_lengths(activation, (last - first + step - (step > 0 ? 1 : -1)) / step);
 }
 
 // Of itertools, in the head of a loop: a frame keeps its place over a break, and calls functions of the program.
@@ -251,8 +260,7 @@ PyObject* loop_for(const CressetActivation& activation, const CressetCall& call)
   for (Py_ssize_t i = 0; i < cresset_count_named(&call); ++i, ++given)
     if (PySequence_Contains(found->names, PyTuple_GET_ITEM(call.kwnames, i)) != 1) return nullptr;
   if (given < found->least) return nullptr;
-  static PyObject* const range = module_attribute("cresset._capture_patches.ranges", "Range");
-  const bool is_range = call.callable == range;
+  const bool is_range = call.callable == (PyObject*)&PyRange_Type;
   if (behind(activation).opcode == GET_ITER)
     return !is_range || is_range_of_many_lengths(activation, call) ? found->function : nullptr;
   if (is_range) return nullptr;
@@ -396,6 +404,18 @@ PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& c
                                : checked(PyMethod_New(function, PyCFunction_GET_SELF(call.callable)));
 }
 
+void call_for_symbols(PyObject* original, PyObject* function) {
+  for_symbols[Py_NewRef(original)] = Py_NewRef(function);  // kept for good
+}
+
+PyObject* stand_in_of(const CressetActivation& activation, const CressetCall& call) {
+  const auto found = for_symbols.find(call.callable);
+  if (found == for_symbols.end()) return nullptr;
+  if ((PyObject*)activation.code == PyFunction_GET_CODE(found->second)) return nullptr;  // which calls the original
+  const bool is_range = call.callable == (PyObject*)&PyRange_Type;
+  return !is_range || std::any_of(call.args, call.args + call.nargs, is_symint) ? found->second : nullptr;
+}
+
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {
   if (!substitutes.empty())
     if (const auto found = substitutes.find(call.callable); found != substitutes.end()) return found->second;
@@ -519,9 +539,10 @@ PyObject* use_loops(PyObject*, PyObject* rows) {
 }
 
 PyObject* use_equivalents(PyObject*, PyObject* args) {
-  PyObject *all_consumers, *all_iterators, *list_of, *first_of, *assign, *data_of, *attribute_of, *set_item;
-  if (!PyArg_ParseTuple(args, "O!O!OOOOOO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
-                        &first_of, &assign, &data_of, &attribute_of, &set_item))
+  PyObject *all_consumers, *all_iterators, *list_of, *first_of, *assign, *data_of, *attribute_of, *set_item, *locked,
+      *unlocked;
+  if (!PyArg_ParseTuple(args, "O!O!OOOOOOOO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
+                        &first_of, &assign, &data_of, &attribute_of, &set_item, &locked, &unlocked))
     return nullptr;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_consumers); ++i) {
     PyObject *builtin, *function;
@@ -535,6 +556,8 @@ PyObject* use_equivalents(PyObject*, PyObject* args) {
                                     Py_NewRef(data_of),
                                     Py_NewRef(attribute_of),
                                     Py_NewRef(set_item),
+                                    Py_NewRef(locked),
+                                    Py_NewRef(unlocked),
                                     [](PyObject* values) -> int { return runs_program(values) ? 1 : 0; }};
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_iterators); ++i) {
     PyObject *builtin, *type;
