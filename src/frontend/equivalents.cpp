@@ -1,5 +1,7 @@
 #include "frontend/equivalents.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
@@ -190,8 +192,10 @@ Instruction behind(const CressetActivation& activation) {
   return next < count ? Instruction{units[2 * next], units[2 * next + 1]} : Instruction{-1, 0};
 }
 
-// Whether the value of the call in progress is iterated over, at once, and by nobody but the evaluator.
-bool is_only_iterated(const CressetActivation& activation) {
+// Whether the value of the call in progress is iterated over, at once, and by nobody but the evaluator; or handed to a
+// callable that `takes` it as such an argument.
+template <class Takes>
+bool is_iterated(const CressetActivation& activation, Takes&& takes) {
   const auto [opcode, operand] = behind(activation);
   if (opcode < 0) return false;
   if (opcode == GET_ITER || opcode == LIST_EXTEND || opcode == UNPACK_SEQUENCE) return true;
@@ -200,15 +204,28 @@ bool is_only_iterated(const CressetActivation& activation) {
   cresset_eval_image(&activation, CRESSET_AFTER, &image);
   if (cresset_callable_is_first() != 0) {
     PyObject** const called = image.stack_depth >= 2 ? image.stack + image.stack_depth - 2 : nullptr;
-    const auto found = called != nullptr ? consumers.find(called[0]) : consumers.end();
-    return found != consumers.end() && found->second.at == (called[1] != nullptr ? 1 : 0);
+    return called != nullptr && called[0] != nullptr && takes(called[0], called[1] != nullptr ? 1 : 0);
   }
-  const auto consumes = [&](int from_top, Py_ssize_t at) {
+  const auto is_taken = [&](int from_top, Py_ssize_t at) {
     PyObject* callable = image.stack_depth >= from_top ? image.stack[image.stack_depth - from_top] : nullptr;
-    const auto found = callable != nullptr ? consumers.find(callable) : consumers.end();
-    return found != consumers.end() && found->second.at == at;
+    return callable != nullptr && takes(callable, at);
   };
-  return consumes(1, 0) || consumes(2, 1);
+  return is_taken(1, 0) || is_taken(2, 1);
+}
+
+bool is_consumed(PyObject* callable, Py_ssize_t at) {
+  const auto found = consumers.find(callable);
+  return found != consumers.end() && found->second.at == at;
+}
+bool is_only_iterated(const CressetActivation& activation) { return is_iterated(activation, is_consumed); }
+
+// Nobody sees where a range of several steps ends.
+bool is_only_counted(const CressetActivation& activation) {
+  static PyObject* const length = module_attribute("builtins", "len");
+  return is_iterated(activation, [](PyObject* callable, Py_ssize_t at) {
+    return is_consumed(callable, at) || iterators.count(callable) != 0 || callable == length ||
+           callable == (PyObject*)&PyReversed_Type;
+  });
 }
 
 PyObject* iterator_for(const CressetActivation& activation, const CressetCall& call) {
@@ -412,8 +429,21 @@ PyObject* stand_in_of(const CressetActivation& activation, const CressetCall& ca
   const auto found = for_symbols.find(call.callable);
   if (found == for_symbols.end()) return nullptr;
   if ((PyObject*)activation.code == PyFunction_GET_CODE(found->second)) return nullptr;  // which calls the original
-  const bool is_range = call.callable == (PyObject*)&PyRange_Type;
-  return !is_range || std::any_of(call.args, call.args + call.nargs, is_symint) ? found->second : nullptr;
+  if (call.callable != (PyObject*)&PyRange_Type) return found->second;
+  if (!std::any_of(call.args, call.args + call.nargs, is_symint)) return nullptr;
+  const bool raises = call.nargs == 3 && PyLong_CheckExact(call.args[2]) && PyObject_IsTrue(call.args[2]) == 0;
+  return raises || is_only_counted(activation) ? found->second : nullptr;
+}
+
+PyRef rows_of(const CressetActivation& activation, PyObject* tensor) {
+  if (!is_exact_tensor(tensor) || at::GradMode::is_enabled() || cresset_hides_frames_of(activation.code)) return {};
+  const at::Tensor& rows = tensor_of(tensor);
+  if (rows.dim() == 0 || rows.requires_grad() || rows.is_nested()) return {};
+  const PyRef length = checked(PyObject_CallMethod(tensor, "size", "i", 0));
+  if (!is_symint(length.get()) || !is_unpinned(length.get())) return {};
+  if (!is_of_many_lengths(activation, hint_of(length.get()))) return {};
+  static PyObject* const rows_in_turn = module_attribute("cresset._loops", "rows_of");
+  return checked(PyObject_CallFunctionObjArgs(rows_in_turn, tensor, length.get(), nullptr));
 }
 
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {

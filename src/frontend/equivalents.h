@@ -19,6 +19,10 @@ PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& 
 void call_for_symbols(PyObject* original, PyObject* function);
 PyObject* stand_in_of(const CressetActivation& activation, const CressetCall& call);
 
+// Of `for row in tensor`, where that had other lengths before: an iterator that a piece of any length goes on with.
+// Empty where it is left to torch, also where gradients may be wanted: all rows come of one operator there.
+PyRef rows_of(const CressetActivation& activation, PyObject* tensor);
+
 // Of a function of torch.jit.script the function that it was made of, borrowed: TorchScript takes sizes for plain ints.
 PyObject* source_of_script(PyObject* callable);
 

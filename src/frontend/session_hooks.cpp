@@ -8,6 +8,7 @@
 #include "frontend/compiled_function.h"
 #include "frontend/data_index.h"
 #include "frontend/equivalents.h"
+#include "frontend/eval/bytecode.h"
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
 #include "frontend/left_whole.h"
@@ -293,6 +294,9 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     return *result = value.release(), CRESSET_RESULT;
   }
   if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;
+  if (op.kind == CRESSET_OP_ITER && opcode_in_progress(*activation) == GET_ITER && may_end_at_pin() &&
+      !operators_call_python())
+    if (PyRef rows = rows_of(*activation, op.operands[0])) return *result = rows.release(), CRESSET_RESULT;
   // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
   if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
     if (existed(op.operands[0]) && !is_constant_value(op.operands[1])) learn_keys(op.operands[0]);

@@ -44,6 +44,22 @@ arrays_and_floats
 a = x.numpy().copy(); v = round(x.sum().item(), 2); h = w.n / 4; a += h; b = a * v; a *= h; b -= v; b[0] = v; c = v - b; c /= w.n; d = a.copy(); d[d > h] = h; d[:, 0] = [h] * x.shape[0]
 return np.round(b, 3), np.round(c, 3), np.round(a, 3), np.round(d, 3), v, np.float64(h) * v, (a < h).sum(), np.sqrt(h), math.sqrt(h), np.minimum(h, 1.0)
 
+ends_of_ranges
+n = x.shape[0]; r = range(w.n, n); q = range(0, n, 2); e = range(n, n); s = x.sum().item()
+return r.start, r.stop, q.stop, e.start, repr(q), str(range(n, 0, -3)), [k for k in range(0, n, 2)], len(range(0, n, 3)), list(reversed(range(w.n))), q == range(0, n + n % 2, 2), q, s > 0
+
+quotients_of_zero
+out = []
+for d in (w.n - 2, (w.n - 3) / 2, 0.0, False):
+    for f in (lambda: x.shape[0] / d, lambda: divmod(x.shape[0], d), lambda: x.sum().item() % d, lambda: divmod(w.n * 0.5, d), lambda: w.n // d):
+        try: v = f(); out.append(round(v, 3) if isinstance(v, float) else v)
+        except ZeroDivisionError as err: out.append(str(err))
+return out
+
+partial_functions_side_by_side
+ps = [functools.partial(pow, 2, 3), functools.partial(pow, 2, x.shape[0]), functools.partial(max, w.n), functools.partial(min, x.shape[0], w.n)]; s = x.sum().item()
+return ps, [p() for p in ps[:2]], ps[3](), s
+
 division_of_data_by_zero
 try: x.sum().item() / 0
 except ZeroDivisionError as e: return str(e)

@@ -392,7 +392,7 @@ def f(n):
 out = []
 for n in (1, -1):
     try: f(n)
-    except (ValueError, KeyError) as e: out.append((type(e).__name__, e.args, e.__notes__, e.extra, e.__traceback__.tb_next.tb_lineno - e.__traceback__.tb_lineno))
+    except (ValueError, KeyError) as e: out.append((type(e).__name__, [*e.args], e.__notes__, e.extra, e.__traceback__.tb_next.tb_lineno - e.__traceback__.tb_lineno))
 return out
 
 exception_groups
@@ -465,7 +465,7 @@ class_getitem_over_a_break
 |    def __class_getitem__(cls, k): SEEN.append(k); return (cls, k)
 |SEEN = []
 a = G[w.n]; s = x.sum().item(); b = G[x.shape[0], int]; c = list[int]; d = dict[str, torch.Tensor]
-return a[1], b[1], SEEN[-2:], c == list[int], d.__args__, typing.get_origin(d), typing.Optional[int], G[1:2][1]
+return a[1], b[1], str(SEEN[-2:]), c == list[int], d.__args__, typing.get_origin(d), typing.Optional[int], G[1:2][1]
 
 missing_dict
 |class M(dict):

@@ -28,6 +28,7 @@ import programs_tensors
 import programs_torch
 import programs_training
 import programs_unusual
+import programs_unusual_state
 import programs_values
 import pytest
 import torch
@@ -59,6 +60,7 @@ CAPTURED = (
     programs_between_calls,
     programs_of_numbers,
     programs_unusual,
+    programs_unusual_state,
 )
 TORCH_TABLES = programs_torch, *CAPTURED
 PROGRAMS = [row for table in TABLES for row in programs(table.PROGRAMS)]
@@ -80,13 +82,17 @@ EAGERLY = {
     "class_of_the_call_counts_over_a_break",
     "class_of_the_call_gets_a_tensor_over_breaks",
     "class_of_the_call_keeps_a_list_over_a_break",
+    "comprehension_scopes",
     "context_variable_of_a_number",
+    "contextlib_tools",
     "contextvar_and_threadlocal",
     "copies",
     "dataclass_kwonly_slots_inherit",
+    "dataset_and_collate",
     "deepcopy_module_in_forward",
     "defaults_of_numbers",
     "exception_escapes",
+    "generator_in_state_advanced",
     "generator_state_over_calls",
     "generic_alias_typing",
     "init_subclass",
@@ -106,8 +112,11 @@ EAGERLY = {
     "results_of_inference_mode",
     "size_divides_by_zero",
     "stack_module_state",
+    "tensor_subclass_state",
+    "tuple_and_namedtuple_ops",
     "typing_uses",
     "utils_fusion",
+    "weak_collections",
     "weak_value_tensor_table",
     "with_multiple_and_as",
 }
