@@ -1,5 +1,4 @@
 // Attribute look-up that tells where the value was found, and stops where Python code would have to run.
-#include "frontend/eval/equivalents.h"
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
 
@@ -94,17 +93,6 @@ static void stop_at_python(AttributeResult* result, CressetAttributeRead* read, 
   result->with_name = with_name;
 }
 
-// Whether the descriptor's __get__ is a function of Python's, which is named then.
-static int stop_at_getter(AttributeResult* result, CressetAttributeRead* read, PyObject* found) {
-  if (Py_TYPE(found)->tp_descr_get != cresset_known.descr_get) return 0;
-  PyObject* function = _PyType_Lookup(Py_TYPE(found), cresset_names.__get__);
-  if (function == NULL || !PyFunction_Check(function)) return 0;
-  if (function == cresset_equivalents.locked_getter) function = cresset_equivalents.unlocked_getter;
-  stop_at_python(result, read, found, function, 0);
-  result->getter = found;
-  return 1;
-}
-
 static CressetAttributePlace descriptor_place(PyObject* descriptor) {
   if (Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) return CRESSET_AT_SLOT;
   if (Py_IS_TYPE(descriptor, &PyGetSetDescr_Type)) return CRESSET_AT_GETSET;
@@ -124,7 +112,7 @@ static int load_generic(PyObject* owner, PyObject* name, int method, CressetAttr
       if (Py_IS_TYPE(found, &PyProperty_Type) && ((PropertyObject*)found)->get != NULL &&
           PyFunction_Check(((PropertyObject*)found)->get)) {
         stop_at_python(result, read, found, ((PropertyObject*)found)->get, 0);
-      } else if (!stop_at_getter(result, read, found)) {
+      } else {
         set_found(read, found, descriptor_place(found));
         give(result, read, get(found, owner, (PyObject*)type));
       }
@@ -152,7 +140,7 @@ static int load_generic(PyObject* owner, PyObject* name, int method, CressetAttr
     give(result, read, found);
     return 0;
   }
-  if (!stop_at_getter(result, read, found)) give(result, read, get(found, owner, (PyObject*)type));
+  give(result, read, get(found, owner, (PyObject*)type));
   Py_DECREF(found);
   return 0;
 }

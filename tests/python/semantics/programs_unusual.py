@@ -462,7 +462,7 @@ return x * A.k, sorted(Base.reg), s, Base.reg["B"] is B
 
 class_getitem_over_a_break
 |class G:
-|    def __class_getitem__(cls, k): SEEN.append(k); return (cls, k)
+|    def __class_getitem__(cls, k): SEEN.append(str(k)); return (cls, k)
 |SEEN = []
 a = G[w.n]; s = x.sum().item(); b = G[x.shape[0], int]; c = list[int]; d = dict[str, torch.Tensor]
 return a[1], b[1], str(SEEN[-2:]), c == list[int], d.__args__, typing.get_origin(d), typing.Optional[int], G[1:2][1]
