@@ -292,12 +292,38 @@ def _selected(items, selectors):
             yield item
 
 
+def range_of(*bounds):
+    """Of which one is symbolic: a piece of a loop over it is for one round, whatever its length."""
+    start, stop, step = (0, *bounds, 1) if _len(bounds) == 1 else (*bounds, 1)[:3]
+    return _rising(start, stop, step) if step > 0 else _falling(start, stop, step)
+
+
+def _rising(number, stop, step):
+    while number < stop:
+        yield number
+        number = number + step
+
+
+def _falling(number, stop, step):
+    while number > stop:
+        yield number
+        number = number + step
+
+
+def rows_of(tensor, length):
+    i = 0
+    while i < length:
+        yield tensor[i]
+        i = i + 1
+
+
 for _thing in _list(globals().values()):
     if hasattr(_thing, "__code__") and _thing.__globals__ is globals():
         _hide(_thing.__code__)
 
 # (what is called, what is evaluated in its place, least and most positional arguments and names; -1: any number)
 LOOPS = [
+    (_range, range_of, 1, 3, ()),
     (_count, count_of, 0, 2, ("start", "step")),
     (itertools.cycle, cycle_of, 1, 1, ()),
     (_repeat, repeat_of, 1, 2, ("object", "times")),

@@ -213,6 +213,10 @@ c10::SymNode SymNode::mul(const c10::SymNode& other) {
 }
 c10::SymNode SymNode::truediv(const c10::SymNode& other) {
   const SymNode* by = ours(other);
+  const auto divided = [](double a, double b) {
+    return b != 0 ? float_ops::kDivide.apply(a, b) : throw DivisionByZero("float division by zero");
+  };
+  if (by != nullptr && by->type_ == Type::Float && by->value_ == 0) divided(0, 0);  // whatever this one is
   const bool made_of_sizes = by != nullptr && by->type_ != Type::Float && by->type_ != Type::Value;
   // A whole number divides as an int does.
   const bool whole_number = type_ == Type::Int || (type_ == Type::Ratio && pool().is_const(denominator_, 1));
@@ -227,7 +231,7 @@ c10::SymNode SymNode::truediv(const c10::SymNode& other) {
   }
   if (made_of_sizes ? involves_float(other) : by != nullptr && by->type_ == Type::Float && by->value_ != 0)
     if (c10::SymNode value = value_op(other, &divide_tensors, float_ops::kDivide)) return value;
-  if (involves_float(other)) return float_op(other, float_ops::kDivide.apply);
+  if (involves_float(other)) return float_op(other, divided);
   return ratio(expr_, divisor(*env_, operand(other), "division by zero"));
 }
 c10::SymNode SymNode::floordiv(const c10::SymNode& other) {

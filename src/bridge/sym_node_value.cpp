@@ -67,7 +67,11 @@ at::Tensor multiply_tensors(const at::Tensor& a, const at::Tensor& b) { return a
 at::Tensor divide_tensors(const at::Tensor& a, const at::Tensor& b) { return at::div(a, b); }
 at::Tensor power_tensors(const at::Tensor& a, const at::Tensor& b) { return at::pow(a, b); }
 at::Tensor floor_divide_tensors(const at::Tensor& a, const at::Tensor& b) { return at::floor_divide(a, b); }
-at::Tensor remainder_tensors(const at::Tensor& a, const at::Tensor& b) { return at::remainder(a, b); }
+// Python's zero has the divisor's sign.
+at::Tensor remainder_tensors(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor out = at::remainder(a, b);
+  return at::where(at::eq(out, 0), at::copysign(at::zeros_like(out), b), out);
+}
 
 c10::SymNode SymNode::make_value(const Env& env, at::Tensor tensor, std::optional<Known> known) {
   auto node = c10::make_intrusive<SymNode>(env, Type::Value, env->pool().constant(0));

@@ -320,7 +320,8 @@ static bool is_state_of_partial(const Anatomy& anatomy, size_t i) { return is_pa
 // Iterators that give what they find, without a look: map() calls C code with it, which may want numbers of its own
 // type.
 static bool hands_on(PyObject* iterator) {
-  static constexpr std::string_view kNames[] = {"list_iterator", "list_reverseiterator", "enumerate", "zip"};
+  static constexpr std::string_view kNames[] = {"list_iterator", "list_reverseiterator", "tuple_iterator", "enumerate",
+                                                "zip"};
   return goes_over_dict(iterator) ||
          std::find(std::begin(kNames), std::end(kNames), Py_TYPE(iterator)->tp_name) != std::end(kNames);
 }
@@ -330,6 +331,7 @@ static bool hands_on(PyObject* iterator) {
 static bool is_live_part(PyObject* iterator, const Anatomy& anatomy, PyObject* part) {
   const traverseproc traverse = Py_TYPE(iterator)->tp_traverse;
   if (anatomy.kind != Anatomy::Kind::Iterator || !hands_on(iterator)) return false;
+  if (Py_IS_TYPE(iterator, &PyTupleIter_Type)) return PyTuple_Check(part);
   for (const PyRef& other : anatomy.parts)  // one beside it may go over the same list
     if (PyIter_Check(other.get()) && !hands_on(other.get())) return false;
   const auto is_it = [](PyObject* held, void* wanted) {
@@ -356,13 +358,13 @@ void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& 
   const bool sealed = makes_parts(anatomy.kind) && !is_at_its_place && !is_partial_function(anatomy);
   made_depth_ += makes_parts(anatomy.kind);
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
-    const bool seals =
-        sealed && !is_live_part(object, anatomy, anatomy.parts[i].get()) && !is_left_of_dict(spec, object);
+    const bool is_gone_over = is_live_part(object, anatomy, anatomy.parts[i].get());  // over symbols it is made anew
+    const bool seals = sealed && !is_gone_over && !is_left_of_dict(spec, object);
     sealed_depth_ += seals;
     const bool is_size = is_wrapper && i < kWrapperNumbers - 1;  // symbolic from the first call, as other tensors' are
     const bool every = std::exchange(every_int, every_int || is_size);
     const bool places = has_place(anatomy, i) || is_state_of_partial(anatomy, i);
-    const int around = enter(places, !places && !is_at_its_place && !is_size);
+    const int around = enter(places, !places && !is_at_its_place && !is_size && !is_gone_over);
     spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
     fixed_depth_ = around;
     sealed_depth_ -= seals;

@@ -228,6 +228,15 @@ PyObject* note_hook(PyObject*, PyObject* args) {
   });
 }
 
+// (original, what stands among the builtins, function to be called with symbolic numbers)
+PyObject* set_stand_in(PyObject*, PyObject* args) {
+  PyObject *original, *stand_in, *function;
+  if (PyArg_ParseTuple(args, "OOO!", &original, &stand_in, &PyFunction_Type, &function) == 0) return nullptr;
+  if (cresset_eval_stands_in(stand_in, original) == 0) return PyErr_SetString(PyExc_ValueError, "too many"), nullptr;
+  frontend::call_for_symbols(original, function);
+  return Py_NewRef(Py_None);
+}
+
 PyObject* set_originals(PyObject*, PyObject* rows) {
   try {
     frontend::set_originals(rows);
@@ -287,6 +296,8 @@ PyMethodDef functions[] = {
     {"_assign", assign, METH_VARARGS, "owner.name = value"},
     {"_note_hook", note_hook, METH_VARARGS,
      "(handle, weak references to its dictionaries) of a hook that the call registers."},
+    {"_stand_in", set_stand_in, METH_VARARGS,
+     "What is called in the place of a builtin, where numbers may be symbolic."},
     {"_set_originals", set_originals, METH_O, "(replacement, original) of what stands elsewhere while capturing."},
     {"allow", allow, METH_O, "A C function that may be called while capturing."},
     {nullptr, nullptr, 0, nullptr},

@@ -1,5 +1,7 @@
 #include "frontend/equivalents.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
@@ -11,6 +13,7 @@
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/equivalents.h"
 #include "frontend/foreign.h"
+#include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/special_calls.h"
 #include "frontend/symbols.h"
@@ -32,6 +35,7 @@ struct Looped {
   PyObject* names;
 };
 std::unordered_map<const void*, Looped> looped;        // by the class, or by the definition of a method of one
+std::unordered_map<PyObject*, PyObject*> for_symbols;  // what is called in the place of a builtin
 std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by the C function
 // What a form is evaluated for: symbolic numbers among the arguments, in lists, too; anything, where sizes of its
 // tensors are what the C code asks for; symbolic numbers that are arguments themselves, and tensors with sizes that
@@ -189,8 +193,10 @@ Instruction behind(const CressetActivation& activation) {
   return next < count ? Instruction{units[2 * next], units[2 * next + 1]} : Instruction{-1, 0};
 }
 
-// Whether the value of the call in progress is iterated over, at once, and by nobody but the evaluator.
-bool is_only_iterated(const CressetActivation& activation) {
+// Whether the value of the call in progress is iterated over, at once, and by nobody but the evaluator; or handed to a
+// callable that `takes` it as such an argument.
+template <class Takes>
+bool is_iterated(const CressetActivation& activation, Takes&& takes) {
   const auto [opcode, operand] = behind(activation);
   if (opcode < 0) return false;
   if (opcode == GET_ITER || opcode == LIST_EXTEND || opcode == UNPACK_SEQUENCE) return true;
@@ -199,15 +205,28 @@ bool is_only_iterated(const CressetActivation& activation) {
   cresset_eval_image(&activation, CRESSET_AFTER, &image);
   if (cresset_callable_is_first() != 0) {
     PyObject** const called = image.stack_depth >= 2 ? image.stack + image.stack_depth - 2 : nullptr;
-    const auto found = called != nullptr ? consumers.find(called[0]) : consumers.end();
-    return found != consumers.end() && found->second.at == (called[1] != nullptr ? 1 : 0);
+    return called != nullptr && called[0] != nullptr && takes(called[0], called[1] != nullptr ? 1 : 0);
   }
-  const auto consumes = [&](int from_top, Py_ssize_t at) {
+  const auto is_taken = [&](int from_top, Py_ssize_t at) {
     PyObject* callable = image.stack_depth >= from_top ? image.stack[image.stack_depth - from_top] : nullptr;
-    const auto found = callable != nullptr ? consumers.find(callable) : consumers.end();
-    return found != consumers.end() && found->second.at == at;
+    return callable != nullptr && takes(callable, at);
   };
-  return consumes(1, 0) || consumes(2, 1);
+  return is_taken(1, 0) || is_taken(2, 1);
+}
+
+bool is_consumed(PyObject* callable, Py_ssize_t at) {
+  const auto found = consumers.find(callable);
+  return found != consumers.end() && found->second.at == at;
+}
+bool is_only_iterated(const CressetActivation& activation) { return is_iterated(activation, is_consumed); }
+
+// Nobody sees where a range of several steps ends.
+bool is_only_counted(const CressetActivation& activation) {
+  static PyObject* const length = module_attribute("builtins", "len");
+  return is_iterated(activation, [](PyObject* callable, Py_ssize_t at) {
+    return is_consumed(callable, at) || iterators.count(callable) != 0 || callable == length ||
+           callable == (PyObject*)&PyReversed_Type;
+  });
 }
 
 PyObject* iterator_for(const CressetActivation& activation, const CressetCall& call) {
@@ -230,6 +249,27 @@ const Looped* looped_for(PyObject* callable) {
                                                                                                     : &found->second;
 }
 
+// The value of this call, without a guard; 0 where there is none.
+int64_t hint_of(PyObject* number) {
+  if (!is_symint(number)) {
+    const long long value = PyLong_AsLongLong(number);
+    return value == -1 && PyErr_Occurred() != nullptr ? PyErr_Clear(), 0 : value;
+  }
+  const auto* node = dynamic_cast<const bridge::SymNode*>(node_of(number).get());
+  return node != nullptr ? node->env()->hint(node->expr()).value_or(0) : 0;
+}
+
+// range(n), in the head of a loop that was of other lengths before.
+bool is_range_of_many_lengths(const CressetActivation& activation, const CressetCall& call) {
+  const auto is_int = [](PyObject* number) { return PyLong_CheckExact(number) || is_symint(number); };
+  if (call.kwnames != nullptr || !std::all_of(call.args, call.args + call.nargs, is_int)) return false;
+  if (call.nargs == 3 && is_symint(call.args[2])) return false;
+  const int64_t first = call.nargs == 1 ? 0 : hint_of(call.args[0]), step = call.nargs == 3 ? hint_of(call.args[2]) : 1;
+  const int64_t last = hint_of(call.args[call.nargs == 1 ? 0 : 1]);
+  if (step == 0 || !std::any_of(call.args, call.args + call.nargs, is_unpinned)) return false;
+  return is_of_many_lengths(activation, (last - first + step - (step > 0 ? 1 : -1)) / step);
+}
+
 // Of itertools, in the head of a loop: a frame keeps its place over a break, and calls functions of the program.
 PyObject* loop_for(const CressetActivation& activation, const CressetCall& call) {
   const Looped* const found = looped.empty() ? nullptr : looped_for(call.callable);
@@ -238,7 +278,10 @@ PyObject* loop_for(const CressetActivation& activation, const CressetCall& call)
   for (Py_ssize_t i = 0; i < cresset_count_named(&call); ++i, ++given)
     if (PySequence_Contains(found->names, PyTuple_GET_ITEM(call.kwnames, i)) != 1) return nullptr;
   if (given < found->least) return nullptr;
-  if (behind(activation).opcode == GET_ITER) return found->function;
+  const bool is_range = call.callable == (PyObject*)&PyRange_Type;
+  if (behind(activation).opcode == GET_ITER)
+    return !is_range || is_range_of_many_lengths(activation, call) ? found->function : nullptr;
+  if (is_range) return nullptr;
   bool runs = false;
   for (Py_ssize_t i = 0; i < given; ++i) runs = runs || is_of_program(call.args[i]) || runs_program(call.args[i]);
   return runs && is_only_iterated(activation) ? found->function : nullptr;
@@ -382,6 +425,31 @@ PyRef symbolic_form_of(const CressetActivation& activation, const CressetCall& c
                                : checked(PyMethod_New(function, PyCFunction_GET_SELF(call.callable)));
 }
 
+void call_for_symbols(PyObject* original, PyObject* function) {
+  for_symbols[Py_NewRef(original)] = Py_NewRef(function);  // kept for good
+}
+
+PyObject* stand_in_of(const CressetActivation& activation, const CressetCall& call) {
+  const auto found = for_symbols.find(call.callable);
+  if (found == for_symbols.end()) return nullptr;
+  if ((PyObject*)activation.code == PyFunction_GET_CODE(found->second)) return nullptr;  // which calls the original
+  if (call.callable != (PyObject*)&PyRange_Type) return found->second;
+  if (!std::any_of(call.args, call.args + call.nargs, is_symint)) return nullptr;
+  const bool raises = call.nargs == 3 && PyLong_CheckExact(call.args[2]) && PyObject_IsTrue(call.args[2]) == 0;
+  return raises || is_only_counted(activation) ? found->second : nullptr;
+}
+
+PyRef rows_of(const CressetActivation& activation, PyObject* tensor) {
+  if (!is_exact_tensor(tensor) || at::GradMode::is_enabled() || cresset_hides_frames_of(activation.code)) return {};
+  const at::Tensor& rows = tensor_of(tensor);
+  if (rows.dim() == 0 || rows.requires_grad() || rows.is_nested()) return {};
+  const PyRef length = checked(PyObject_CallMethod(tensor, "size", "i", 0));
+  if (!is_symint(length.get()) || !is_unpinned(length.get())) return {};
+  if (!is_of_many_lengths(activation, hint_of(length.get()))) return {};
+  static PyObject* const rows_in_turn = module_attribute("cresset._loops", "rows_of");
+  return checked(PyObject_CallFunctionObjArgs(rows_in_turn, tensor, length.get(), nullptr));
+}
+
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {
   if (!substitutes.empty())
     if (const auto found = substitutes.find(call.callable); found != substitutes.end()) return found->second;
@@ -507,9 +575,10 @@ PyObject* use_loops(PyObject*, PyObject* rows) {
 }
 
 PyObject* use_equivalents(PyObject*, PyObject* args) {
-  PyObject *all_consumers, *all_iterators, *list_of, *first_of, *assign, *data_of, *attribute_of, *set_item;
-  if (!PyArg_ParseTuple(args, "O!O!OOOOOO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
-                        &first_of, &assign, &data_of, &attribute_of, &set_item))
+  PyObject *all_consumers, *all_iterators, *list_of, *first_of, *assign, *data_of, *attribute_of, *set_item, *locked,
+      *unlocked;
+  if (!PyArg_ParseTuple(args, "O!O!OOOOOOOO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
+                        &first_of, &assign, &data_of, &attribute_of, &set_item, &locked, &unlocked))
     return nullptr;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_consumers); ++i) {
     PyObject *builtin, *function;
@@ -524,6 +593,8 @@ PyObject* use_equivalents(PyObject*, PyObject* args) {
                                     Py_NewRef(data_of),
                                     Py_NewRef(attribute_of),
                                     Py_NewRef(set_item),
+                                    Py_NewRef(locked),
+                                    Py_NewRef(unlocked),
                                     [](PyObject* values) -> int { return runs_program(values) ? 1 : 0; }};
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_iterators); ++i) {
     PyObject *builtin, *type;

@@ -14,6 +14,15 @@ namespace cresset::frontend {
 // what it gives would be told from what the builtin gives.
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call);
 
+// Of builtins that are called with numbers, some of them symbolic: what computes with these; borrowed, nullptr for
+// others.
+void call_for_symbols(PyObject* original, PyObject* function);
+PyObject* stand_in_of(const CressetActivation& activation, const CressetCall& call);
+
+// Of `for row in tensor`, where that had other lengths before: an iterator that a piece of any length goes on with.
+// Empty where it is left to torch, also where gradients may be wanted: all rows come of one operator there.
+PyRef rows_of(const CressetActivation& activation, PyObject* tensor);
+
 // Of a function of torch.jit.script the function that it was made of, borrowed: TorchScript takes sizes for plain ints.
 PyObject* source_of_script(PyObject* callable);
 
@@ -37,7 +46,7 @@ PyObject* formatter_of(const CressetOperator& op);
 PyRef maker_of_instance(const CressetCall& call);
 
 // For the module: _hide_frames(code), _use_equivalents(consumers, iterators, list_of, first_of,
-// assign, data_of, attribute_of, set_item).
+// assign, data_of, attribute_of, set_item, locked_getter, unlocked_getter).
 PyObject* hide_frames(PyObject* module, PyObject* code);
 PyObject* use_equivalents(PyObject* module, PyObject* args);
 // _use_loops(rows): of itertools what is evaluated in the head of a loop: (callable, function, least and most

@@ -1,6 +1,6 @@
-// Lists and deques in state that hold other things at each call (a history, a memory bank, a buffer): a program for
-// each would be compiled without end. Once a few were, what looks into such a one ends the piece, as for objects whose
-// state only C code knows, and no fact says what it holds.
+// Lists, deques, and dictionaries by numbers, in state that hold other things at each call (a history, a memory bank, a
+// buffer): a program for each would be compiled without end. Once a few were, what looks into such a one ends the
+// piece, as for objects whose state only C code knows, and no fact says what it holds.
 #pragma once
 
 #include "frontend/eval/hooks.h"

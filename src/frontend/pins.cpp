@@ -21,7 +21,7 @@ using Place = std::pair<PyCodeObject*, const void*>;
 
 // Values of one place. An operator may take one of a few as it is: a dimension, of which there are as many as a tensor
 // has, from either end.
-constexpr size_t kFew = 4, kFewOfOperator = 8;
+constexpr size_t kFew = 4, kFewOfOperator = 8, kFewLengths = 2;
 constexpr size_t kMostCodes = 1000;  // calls may make codes anew
 
 std::map<Place, Pins>& table() {
@@ -44,10 +44,8 @@ std::optional<int64_t> bits_of(PyObject* number) {
   return value;
 }
 
-void note(const Place& place, PyObject* number, size_t most) {
-  if (table().size() >= kMostCodes && table().count(place) == 0) return;
-  const std::optional<int64_t> value = bits_of(number);
-  if (!value) return;
+void note(const Place& place, std::optional<int64_t> value, size_t most) {
+  if (!value || (table().size() >= kMostCodes && table().count(place) == 0)) return;
   Pins& pins = table()[place];
   pins.code = PyRef::borrow((PyObject*)place.first);
   if (pins.values.size() < most) pins.values.insert(*value);
@@ -92,16 +90,24 @@ bool is_plain_result(PyObject* object) {
   return std::all_of(items, items + PyTuple_GET_SIZE(object), is_plain_item);
 }
 
-void note_pin(const CressetActivation& activation, PyObject* number) { note({activation.code, nullptr}, number, kFew); }
+void note_pin(const CressetActivation& activation, PyObject* number) {
+  note({activation.code, nullptr}, bits_of(number), kFew);
+}
 
 void note_pin(const CressetActivation& activation, const CressetCall& call, PyObject* number) {
-  note({activation.code, operator_of(call)}, number, kFewOfOperator);
+  note({activation.code, operator_of(call)}, bits_of(number), kFewOfOperator);
 }
 
 bool pins_too_often(const CressetActivation& activation) { return too_often({activation.code, nullptr}, kFew); }
 
 bool pins_too_often(const CressetActivation& activation, const CressetCall& call) {
   return too_often({activation.code, operator_of(call)}, kFewOfOperator);
+}
+
+bool is_of_many_lengths(const CressetActivation& activation, int64_t length) {
+  const Place place{activation.code, (const void*)(uintptr_t(activation.instruction) + 1)};  // where nothing lies
+  if (too_often(place, kFewLengths)) return true;
+  return note(place, length, kFewLengths), false;
 }
 
 void forget_pins() { table().clear(); }

@@ -22,6 +22,9 @@ bool is_plain_result(PyObject* object);
 // Under the GIL, as all of this.
 bool pins_too_often(const CressetActivation& activation);
 bool pins_too_often(const CressetActivation& activation, const CressetCall& call);
+// The instruction in progress begins a loop of a length that a symbolic number decides, and that a piece is for.
+// Whether it was of others before: the loop is evaluated over symbolic numbers then, of which a piece has one round.
+bool is_of_many_lengths(const CressetActivation& activation, int64_t length);
 void forget_pins();
 
 }  // namespace cresset::frontend

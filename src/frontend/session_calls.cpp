@@ -240,16 +240,12 @@ static bool takes_outsider(const CressetCall& call) {
 
 // What is evaluated in the place of a C function, with the same arguments.
 static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
-  if (takes_grown(session, call) || takes_outsider(call)) {  // as a whole: what stands for max() would loop over it
-    PyRef whole =
-        PyFunction_Check(call.callable) ? PyRef::steal(PyObject_GetAttrString(call.callable, "_as_it_is")) : PyRef();
-    if (!whole) PyErr_Clear();
-    return whole;
-  }
+  if (takes_grown(session, call) || takes_outsider(call)) return {};  // as a whole
   if (PyObject* source = source_of_script(call.callable)) return PyRef::borrow(source);
   if (call.evaluated) return {};
   if (PyObject* instead = equivalent_of(activation, call)) return PyRef::borrow(instead);
   if (PyRef instead = symbolic_form_of(activation, call)) return instead;
+  if (PyObject* instead = stand_in_of(activation, call)) return PyRef::borrow(instead);
   static PyObject* const next = module_attribute("builtins", "next");
   if (call.callable == next && call.nargs == 1 && call.kwnames == nullptr && !session.existed(call.args[0]))
     if (PyObject* instead = next_item_of(call.args[0])) return PyRef::borrow(instead);

@@ -8,6 +8,7 @@
 #include "frontend/compiled_function.h"
 #include "frontend/data_index.h"
 #include "frontend/equivalents.h"
+#include "frontend/eval/bytecode.h"
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
 #include "frontend/left_whole.h"
@@ -167,9 +168,9 @@ static bool looks_at_items(const CressetOperator& op, PyObject* operand) {
   return PyUnicode_Check(op.operands[0]) || is_tensor(op.operands[0]) || is_tensor(op.operands[1]);
 }
 
-// Of values alone, which no fact and no piece has to be asked about.
-static PyRef of_scalars_and_texts(const CressetOperator& op) {
-  if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE)
+// Of values alone, which no fact and no piece has to be asked about. of_any: one of them is another one at each call.
+static PyRef of_scalars_and_texts(const CressetOperator& op, bool of_any) {
+  if (!of_any && (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE))
     if (PyRef value = with_numpy_scalar(op)) return value;
   if (PyRef text = text_of_operator(op)) return text;
   if (PyRef value = with_plain_texts(op)) return value;
@@ -286,12 +287,16 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
       is_equal_by_identity(op.operands[0]) && is_equal_by_identity(op.operands[1]))
     note_is(op.operands[0], op.operands[1]);
   if (PyObject* const instead = formatter_of(op)) return learn(instead), *result = instead, CRESSET_INSTEAD;
-  if (PyRef value = of_scalars_and_texts(op)) {
+  const bool of_any = is_opaque(op.operands[0]) || (op.operands[1] != nullptr && is_opaque(op.operands[1]));
+  if (PyRef value = of_scalars_and_texts(op, of_any)) {
     for (PyObject* operand : op.operands)
       if (operand != nullptr && op.kind != CRESSET_OP_SUBSCRIPT) read_deep(operand);
     return *result = value.release(), CRESSET_RESULT;
   }
   if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;
+  if (op.kind == CRESSET_OP_ITER && opcode_in_progress(*activation) == GET_ITER && may_end_at_pin() &&
+      !operators_call_python())
+    if (PyRef rows = rows_of(*activation, op.operands[0])) return *result = rows.release(), CRESSET_RESULT;
   // What is made of containers is made of all that they hold: a + b, a * 2, a | b, f"{a}".
   if (op.kind == CRESSET_OP_CONTAINS && PyDict_Check(op.operands[0])) {
     if (existed(op.operands[0]) && !is_constant_value(op.operands[1])) learn_keys(op.operands[0]);
@@ -342,9 +347,10 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   if (!kind || !(tensors || foreign) || operators_call_python()) return CRESSET_RUN;
   // The evaluator tells of what native operators read and write in containers: those are left to it.
   const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
-  const bool makes_another = is_exact_tensor(op.operands[0]) || is_builtin_number(op.operands[0]) ||
-                             (is_opaque(op.operands[0]) && !is_foreign(op.operands[0]));
-  if (in_place && !makes_another) return CRESSET_RUN;
+  const bool is_natively_done = is_exact_tensor(op.operands[0]) || is_builtin_number(op.operands[0]) ||
+                                is_symbolic_number(op.operands[0]) || is_opaque(op.operands[0]) ||
+                                is_foreign(op.operands[0]);
+  if (in_place && !is_natively_done) return CRESSET_RUN;
   if (op.kind != CRESSET_OP_FORMAT)
     for (PyObject* operand : op.operands)
       if (operand != nullptr && is_container(operand)) read_deep(operand);

@@ -111,7 +111,11 @@ bool Session::watches_death(const CCall& what, const CressetCall& call) {
 
 int Session::visit_held(visitproc visit, void* arg) const {
   for (const PyRef& kept : kept_) Py_VISIT(kept.get());
-  for (const auto& [object, record] : objects_) Py_VISIT(record.kept.get());
+  int stopped = 0;
+  objects_.each([&](PyObject*, const ObjectRecord& record) {
+    if (record.kept && stopped == 0) stopped = visit(record.kept.get(), arg);
+  });
+  if (stopped != 0) return stopped;
   for (const Write& write : writes_) {
     Py_VISIT(write.owner.get());
     Py_VISIT(write.key.get());

@@ -373,6 +373,16 @@ bool StateFacts::collect_varied(const Varied& tell) const {
   return !candidates.empty();
 }
 
+// A text that is another one at each call has a program for each anyway.
+static bool has_int_keys(PyObject* dict) {
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  if (!PyDict_CheckExact(dict)) return false;
+  while (PyDict_Next(dict, &position, &key, &value))
+    if (!PyLong_CheckExact(key)) return false;
+  return true;
+}
+
 void StateFacts::each_grown(const std::function<void(PyObject*, bool)>& tell) const {
   for (const List& fact : lists_) {
     if (!PyList_CheckExact(fact.list.get()) && !is_deque(fact.list.get())) continue;
@@ -383,6 +393,10 @@ void StateFacts::each_grown(const std::function<void(PyObject*, bool)>& tell) co
       same = same_constant(PyTuple_GET_ITEM(fact.contents.get(), i), PyTuple_GET_ITEM(now.get(), i));
     if (!same) tell(fact.list.get(), PyTuple_GET_SIZE(now.get()) != count);
   }
+  for (const Dict& fact : dicts_)  // one whose length is read, and that gets another number for a key at each call
+    if (fact.whole && has_int_keys(fact.dict.get()) &&
+        PyDict_GET_SIZE(fact.dict.get()) != static_cast<Py_ssize_t>(fact.items.size()))
+      tell(fact.dict.get(), true);
 }
 
 // ---- Facts

@@ -78,7 +78,8 @@ class StateFacts {
   // Tells of the sources of what is another one now than when it was recorded (then, now); whether there are any.
   using Varied = std::function<void(Source, PyObject*, PyObject*)>;
   bool collect_varied(const Varied& tell) const;
-  // Tells of lists and deques that hold other things now, and whether they are of another length.
+  // Tells of lists, deques and dictionaries by numbers that hold other things now, and whether they are of another
+  // length.
   void each_grown(const std::function<void(PyObject*, bool)>& tell) const;
 
   // Told once of each key. value nullptr: there is no such key. False: nothing to record.

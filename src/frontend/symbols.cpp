@@ -4,6 +4,7 @@
 #include <torch/csrc/utils/python_symnode.h>
 
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -171,7 +172,7 @@ class Replacer {
   // Over a list, it sees what becomes of the list; over a range or a tuple, another one takes its place; those of
   // itertools and their kin hold what they hold.
   PyRef iterator(PyObject* object, int depth) {
-    Anatomy anatomy = take_apart(object);
+    Anatomy& anatomy = taken_.emplace_back(take_apart(object));
     if (anatomy.kind != Anatomy::Kind::Iterator) {
       if (holds_inside(object)) inside(object, depth);
       return PyRef::borrow(object);
@@ -180,19 +181,19 @@ class Replacer {
     for (PyRef& part : anatomy.parts) {
       PyRef now = replaced(part.get(), depth + 1);
       changed = changed || now.get() != part.get();
-      part = std::move(now);
+      if (changed) kept_.push_back(std::exchange(part, std::move(now)));
     }
     return changed ? made(object, make_whole(anatomy)) : PyRef::borrow(object);
   }
 
   // A partial function stays the object that it is.
   PyRef value(PyObject* object, int depth) {
-    Anatomy anatomy = take_apart(object);
+    Anatomy& anatomy = taken_.emplace_back(take_apart(object));
     bool changed = false;
     for (PyRef& part : anatomy.parts) {
       PyRef now = replaced(part.get(), depth + 1);
       changed = changed || now.get() != part.get();
-      part = std::move(now);
+      if (changed) kept_.push_back(std::exchange(part, std::move(now)));
     }
     if (!changed) return PyRef::borrow(object);
     if (!is_partial_function(object)) return made(object, make_whole(anatomy));
@@ -294,6 +295,8 @@ class Replacer {
   }
 
   std::unordered_set<PyObject*> seen_;
+  std::deque<Anatomy> taken_;  // parts that are made to be looked at: their addresses stay taken
+  std::vector<PyRef> kept_;    // likewise
   std::unordered_set<PyTypeObject*> classes_;
   OneForOne::Made own_made_;
   OneForOne::Made& made_ = all_made != nullptr ? *all_made : own_made_;

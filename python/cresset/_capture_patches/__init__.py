@@ -69,6 +69,9 @@ _REPLACED = [
     (where, name, foreign.for_ours(where, name, stand_in) if where in foreign.CLASSES else stand_in)
     for where, name, stand_in in _REPLACED
 ]
+for _, _name, _stand_in in _REPLACED[:3]:
+    _symbolic = ranges.symbolic_range if _stand_in is ranges.Range else _stand_in
+    _C._stand_in(getattr(builtins, _name), _stand_in, _symbolic)
 _REPLACED += outside.operators_of_control_flow() + compilers.rows()
 _REPLACED += _autograd.rows()
 _originals = [getattr(where, name) for where, name, _ in _REPLACED]

@@ -101,12 +101,16 @@ for _name in ("add", "sub", "mul", "pow", "floordiv", "mod", "truediv"):
 for _name in RELATIONS:
     setattr(torch.SymInt, f"__{_name}__", _without_end(f"__{_name}__"))
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
-torch.SymInt.__divmod__ = lambda self, other: (
-    (self // other, self % other) if isinstance(other, _NUMBERS) else NotImplemented
-)
-torch.SymInt.__rdivmod__ = lambda self, other: (
-    (other // self, other % self) if isinstance(other, _NUMBERS) else NotImplemented
-)
+
+
+def _divided(number, by):
+    if by == 0 and not isinstance(by, (int, torch.SymInt)):
+        return divmod(0.0, 0.0)  # which has words of its own
+    return number // by, number % by
+
+
+torch.SymInt.__divmod__ = lambda self, other: _divided(self, other) if isinstance(other, _NUMBERS) else NotImplemented
+torch.SymInt.__rdivmod__ = lambda self, other: _divided(other, self) if isinstance(other, _NUMBERS) else NotImplemented
 torch.SymInt.__pos__ = torch.SymInt.__trunc__ = torch.SymInt.__floor__ = torch.SymInt.__ceil__ = lambda self: self
 torch.SymInt.__float__ = lambda self: float(int(self))
 torch.SymInt.__invert__ = lambda self: -self - 1

@@ -32,6 +32,10 @@ class Range(metaclass=_RangeType):
         return _range(start, start + int(steps) * step, step)
 
 
+def symbolic_range(*args):
+    return Range(*args)
+
+
 Range.__name__ = Range.__qualname__ = "range"
 
 
@@ -114,9 +118,5 @@ def extremum(builtin, symbolic):
             out = symbolic(out, value)
         return out
 
-    def as_it_is(*args, **kwargs):
-        return builtin(*args, **kwargs)
-
-    extremum._as_it_is = as_it_is
     extremum.__name__ = extremum.__qualname__ = builtin.__name__
     return extremum

@@ -62,6 +62,10 @@ class AddressTable {
   // visit(key, value), in no order.
   template <class Visit>
   void each(Visit&& visit) {
+    std::as_const(*this).each([&](const Key& key, const Value& value) { visit(key, const_cast<Value&>(value)); });
+  }
+  template <class Visit>
+  void each(Visit&& visit) const {
     for (size_t i = 0; i < capacity(); ++i)
       if (!(entries_[i].first == Key{})) visit(entries_[i].first, entries_[i].second);
   }

@@ -329,3 +329,181 @@ def lists_that_change_in_their_loops(compiled):
         for i in range(6):
             given = [i, i + 1, 2 * i, 7]
             yield f(data(i, 3) + 5, given), given
+
+
+def of_many_lengths(*functions):
+    """Twice at each length: the second time nothing is compiled."""
+    for _ in range(2):
+        for n in (3, 5, 4, 7, 2, 9, 6, 12, 8, 11, 10, 14):
+            for f in functions:
+                yield f(data(n, n, 3))
+
+
+@steady
+def loops_of_many_lengths(compiled):
+    """A break in a loop over range(n): after a few lengths a piece is for one round of it, whatever n is."""
+
+    @compiled
+    def forwards(x):
+        total = 0.0
+        for i in range(x.shape[0]):
+            value = x[i].sum().item()
+            total = total + value if value > 0 else total - 1
+        return total
+
+    @compiled
+    def backwards(x):
+        out = []
+        for i in range(x.shape[0] - 1, -1, -1):
+            out.append((type(i).__name__, i, round(x[i].sum().item(), 4)))
+        return out
+
+    @compiled
+    def stepped(x):
+        total = 0.0
+        for i in range(0, len(x), 2):
+            total += x[i : i + 2].sum().item()
+            if i > 8:
+                break
+        else:
+            total += 1
+        return total, i
+
+    yield from of_many_lengths(forwards, backwards, stepped)
+
+
+@steady
+def loops_of_many_lengths_inside(compiled):
+    @compiled
+    def nested(x):
+        total = 0.0
+        for i in range(1, x.shape[0]):
+            for j in range(i):
+                total += (x[i] * x[j]).sum().item()
+        return total
+
+    @compiled
+    def left_by_an_error(x):
+        try:
+            for i in range(x.shape[0]):
+                if x[i].sum().item() > 1:
+                    raise ValueError(f"row {i} of {x.shape[0]}")
+        except ValueError as e:
+            return str(e), i
+        return i
+
+    yield from of_many_lengths(nested, left_by_an_error)
+
+
+@growing
+def displays_of_many_lengths(compiled):
+    @compiled
+    def in_displays(x):
+        return sum([x[i].sum().item() for i in range(len(x))]), max(x[i].max().item() for i in range(len(x)))
+
+    yield from of_many_lengths(in_displays)
+
+
+@steady
+def dictionary_by_step_grows(compiled):
+    """Its length, whether it has a step, and what it holds there, of a dictionary that gets a step at each call."""
+
+    class Log:
+        def __init__(self):
+            self.means, self.kept = {}, {}
+
+    log = Log()
+
+    @compiled
+    def f(x, step):
+        log.means[step] = x.mean()
+        count = len(log.means)
+        before = log.means[step - 1] if step - 1 in log.means else x.sum()
+        if len(log.kept) < 3:
+            log.kept[step] = count
+        return x * count + before, count, step in log.kept
+
+    for step in range(40):
+        yield f(data(step, 3, 2), step), len(log.means), log.kept
+
+
+@steady
+def tuples_of_numbers_over_breaks(compiled):
+    """What a loop goes over, and an iterator that several names are for; the numbers are symbols behind a break."""
+
+    def waits(x):
+        return x + 1 if x.sum().item() > -100 else x
+
+    def looped(x, k):
+        out = [waits(x * v).sum() for v in (k, k * 2, x.shape[0])]
+        for p, q in ((k, 1), (2, x.shape[0])):
+            out.append(waits(x * p + q).sum())
+        return out
+
+    def by_iterator(x, k):
+        t = k, k + 1, x.shape[0]
+        it = other = iter(t)
+        first = next(it)
+        x = waits(x + first)
+        second = next(other)
+        x = waits(x * second)
+        return x, it is other, next(it), next(other, "end"), t, type(second).__name__
+
+    def beside_others(x, k):
+        out = []
+        for i, v in enumerate((k, x.shape[0])):
+            out.append(waits(x * v).sum() + i)
+        for (a, b), c in zip(((k, 1), (x.shape[0], k)), (k + 1, 2)):
+            out.append(waits(x * a - b).sum() * c)
+            if c > 6:
+                break
+        return out
+
+    def of_state(x, k):
+        state["sizes"] = k, x.shape[0]
+        for v in state["sizes"]:
+            x = waits(x + v)
+            state["sizes"] += (v,)
+        return x, state["sizes"]
+
+    state = {"sizes": ()}
+    functions = [compiled(f) for f in (looped, by_iterator, beside_others, of_state)]
+    for i in range(24):
+        for f in functions:
+            yield f(data(i, 2 + i % 5, 3), i + 1), state["sizes"]
+
+
+@steady
+def rows_of_many_lengths(compiled):
+    """Without gradients: a piece is for one row, whatever their number."""
+
+    @compiled
+    @torch.no_grad()
+    def totals(x):
+        total, kept = 0.0, x.new_zeros(3)
+        for row in x:
+            if row.sum() > 0:
+                kept = kept + row
+            total += row.max().item()
+        return total, kept
+
+    @compiled
+    @torch.no_grad()
+    def written(x):
+        x = x.clone()
+        for row in x:
+            row.mul_(2).add_(1 if row.sum().item() > 0 else -1)
+            if row[0] > 4:
+                break
+        else:
+            x.neg_()
+        return x, row, row._base is x
+
+    @compiled
+    def with_gradients(x):
+        out = 0
+        for row in x * 2:
+            out = out + row.sum()
+        return out
+
+    yield from of_many_lengths(totals, written, with_gradients)

@@ -42,7 +42,6 @@ LEFT_OUT = {
     "gc_disable": "likewise",
     "between_weights_swapped_tied": "its sums cancel, so that the order in which they are rounded shows",
     "type_errors": "more pieces than are kept, of which a warning tells",
-    "builtins_kept": "a list in state holds what stands in for builtins while a piece is captured",
     "symbols_as_defaults_and_annotations": "which constants are one object (docs/semantics.md)",
 }
 

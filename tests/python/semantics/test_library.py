@@ -21,11 +21,14 @@ import programs_held
 import programs_idioms
 import programs_library
 import programs_modules
+import programs_of_numbers
 import programs_over_breaks
 import programs_state
 import programs_tensors
 import programs_torch
 import programs_training
+import programs_unusual
+import programs_unusual_state
 import programs_values
 import pytest
 import torch
@@ -55,6 +58,9 @@ CAPTURED = (
     programs_classes,
     programs_training,
     programs_between_calls,
+    programs_of_numbers,
+    programs_unusual,
+    programs_unusual_state,
 )
 TORCH_TABLES = programs_torch, *CAPTURED
 PROGRAMS = [row for table in TABLES for row in programs(table.PROGRAMS)]
@@ -65,36 +71,58 @@ NAMES_CAPTURED = {name for table in CAPTURED for name, _ in programs(table.PROGR
 # Of the newer tables, those that run eagerly as a whole: they raise, or hold what no recipe rebuilds, or ask for data where C
 # code is in the middle of something.
 EAGERLY = {
+    "async_for_with",
+    "autograd_function_break_inside",
     "break_in_getattr_hook",
     "break_in_getitem",
     "break_in_iter_protocol",
     "break_in_nested_with_exceptions",
     "break_in_operators",
-    "break_in_range",
+    "cached_property_break",
+    "cached_property_kinds",
+    "class_body_tensors",
     "class_of_the_call_counts_over_a_break",
     "class_of_the_call_gets_a_tensor_over_breaks",
     "class_of_the_call_keeps_a_list_over_a_break",
+    "comprehension_scopes",
     "context_variable_of_a_number",
+    "contextlib_tools",
+    "contextvar_and_threadlocal",
     "copies",
     "dataclass_kwonly_slots_inherit",
+    "dataset_and_collate",
     "deepcopy_module_in_forward",
     "defaults_of_numbers",
+    "descriptor_gets",
     "exception_escapes",
+    "generator_in_state_advanced",
+    "generator_state_over_calls",
+    "generic_alias_typing",
+    "init_subclass",
+    "int_subclass_and_float_subclass",
+    "iter_protocols",
     "iterators_of_the_program",
     "iterators_that_hold_numbers",
     "hooks_toggle_by_call",
     "leaf_that_is_returned",
+    "meta_call",
+    "metaclass_prepare_order_over_a_break",
     "new_of_values",
     "parametrize_right_inverse_assign",
     "pickle_state_hooks",
+    "property_inheritance_super",
     "registry_decorator_with_aliases",
     "result_of_inference_mode_beside_another",
     "results_of_inference_mode",
     "size_divides_by_zero",
     "stack_module_state",
+    "tensor_subclass_state",
+    "tuple_and_namedtuple_ops",
     "typing_uses",
     "utils_fusion",
+    "weak_collections",
     "weak_value_tensor_table",
+    "with_multiple_and_as",
 }
 # What differs from eager today: program, and why.
 KNOWN = {
