@@ -51,15 +51,6 @@ def next_of_outsider(iterator, /):
     return _next(iterator)
 
 
-def value_of_cached_property(cached, owner, cls, /):
-    """What such a property gives of an object that does not have its value yet."""
-    names = _getattr(owner, "__dict__", None)
-    if _type(names) is not _dict or cached.attrname is None or cached.attrname in names:
-        return cached.__get__(owner, cls)
-    value = names[cached.attrname] = cached.func(owner)
-    return value
-
-
 def tuple_of(values, /):
     return _tuple(list_of(values))
 
@@ -447,11 +438,7 @@ CONSUMERS = [
     (_add_note, add_note_to, -1),
 ]
 ITERATORS = [(builtins.map, Map), (builtins.filter, Filter), (builtins.enumerate, Enumerate), (builtins.zip, Zip)]
-# Later Pythons take no lock.
-_LOCKED = functools.cached_property.__get__ if sys.version_info < (3, 12) else None
-_C._use_equivalents(
-    CONSUMERS, ITERATORS, list_of, first_of, assign, data_of, attribute_of, set_item, _LOCKED, value_of_cached_property
-)
+_C._use_equivalents(CONSUMERS, ITERATORS, list_of, first_of, assign, data_of, attribute_of, set_item)
 
 
 def foreach_by_numbers(name, tensors, *args, **kwargs):

@@ -575,10 +575,9 @@ PyObject* use_loops(PyObject*, PyObject* rows) {
 }
 
 PyObject* use_equivalents(PyObject*, PyObject* args) {
-  PyObject *all_consumers, *all_iterators, *list_of, *first_of, *assign, *data_of, *attribute_of, *set_item, *locked,
-      *unlocked;
-  if (!PyArg_ParseTuple(args, "O!O!OOOOOOOO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
-                        &first_of, &assign, &data_of, &attribute_of, &set_item, &locked, &unlocked))
+  PyObject *all_consumers, *all_iterators, *list_of, *first_of, *assign, *data_of, *attribute_of, *set_item;
+  if (!PyArg_ParseTuple(args, "O!O!OOOOOO", &PyList_Type, &all_consumers, &PyList_Type, &all_iterators, &list_of,
+                        &first_of, &assign, &data_of, &attribute_of, &set_item))
     return nullptr;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_consumers); ++i) {
     PyObject *builtin, *function;
@@ -593,8 +592,6 @@ PyObject* use_equivalents(PyObject*, PyObject* args) {
                                     Py_NewRef(data_of),
                                     Py_NewRef(attribute_of),
                                     Py_NewRef(set_item),
-                                    Py_NewRef(locked),
-                                    Py_NewRef(unlocked),
                                     [](PyObject* values) -> int { return runs_program(values) ? 1 : 0; }};
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all_iterators); ++i) {
     PyObject *builtin, *type;

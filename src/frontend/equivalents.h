@@ -46,7 +46,7 @@ PyObject* formatter_of(const CressetOperator& op);
 PyRef maker_of_instance(const CressetCall& call);
 
 // For the module: _hide_frames(code), _use_equivalents(consumers, iterators, list_of, first_of,
-// assign, data_of, attribute_of, set_item, locked_getter, unlocked_getter).
+// assign, data_of, attribute_of, set_item).
 PyObject* hide_frames(PyObject* module, PyObject* code);
 PyObject* use_equivalents(PyObject* module, PyObject* args);
 // _use_loops(rows): of itertools what is evaluated in the head of a loop: (callable, function, least and most

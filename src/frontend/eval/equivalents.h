@@ -14,8 +14,6 @@ typedef struct {
   PyObject* data_of;               // data_of(tensor)
   PyObject* attribute_of;          // attribute_of(owner, name)
   PyObject* set_item;              // set_item(container, key, value)
-  PyObject* locked_getter;         // functools.cached_property.__get__, where it takes a lock while the value is made,
-  PyObject* unlocked_getter;       // and what is evaluated in its place, in which a piece may end
   int (*runs_program)(PyObject*);  // whether taking its items runs code of the program's
 } CressetEquivalents;
 

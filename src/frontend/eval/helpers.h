@@ -77,9 +77,8 @@ PyObject* cresset_special(PyObject* object, PyObject* name, const char* protocol
 // owner.name. Where Python code has to run for it, that code is named instead of run.
 typedef struct {
   PyObject* value;   // new reference; NULL: an exception is set, or `python` says what to call
-  PyObject* python;  // new reference or NULL: function to call with (owner) or (owner, name), or of `getter`
+  PyObject* python;  // new reference or NULL: function to call with (owner) or (owner, name)
   int with_name;     // pass the name too
-  PyObject* getter;  // borrowed or NULL: the function is its __get__, to be called with (getter, owner, class)
   int then_missing;  // if it raises AttributeError, __getattr__ is to be asked
   int unbound;       // value is a function to be called with the owner as first argument
 } AttributeResult;

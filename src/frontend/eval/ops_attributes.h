@@ -53,10 +53,9 @@ OP(LOAD_ATTR) {
   if (found.python == NULL) goto error;
   owner = TOP();
   callable = found.python;
-  implicit_args[0] = found.getter != NULL ? found.getter : owner;
-  implicit_args[1] = found.getter != NULL ? owner : name;
-  implicit_args[2] = (PyObject*)Py_TYPE(owner);
-  call_nargs = found.getter != NULL ? 3 : 1 + found.with_name;
+  implicit_args[0] = owner;
+  implicit_args[1] = name;
+  call_nargs = 1 + found.with_name;
   call_base = sp - 1;
   then = CRESSET_THEN_ATTRIBUTE;
   then_operand = 4 * name_index + found.then_missing;
@@ -123,10 +122,9 @@ load_method : {
   }
   if (found.python == NULL) goto error;
   callable = found.python;
-  implicit_args[0] = found.getter != NULL ? found.getter : owner;
-  implicit_args[1] = found.getter != NULL ? owner : name;
-  implicit_args[2] = (PyObject*)Py_TYPE(owner);
-  call_nargs = found.getter != NULL ? 3 : 1 + found.with_name;
+  implicit_args[0] = owner;
+  implicit_args[1] = name;
+  call_nargs = 1 + found.with_name;
   call_base = sp - 1;
   then = CRESSET_THEN_ATTRIBUTE;
   then_operand = 4 * name_index + 2 + found.then_missing;
