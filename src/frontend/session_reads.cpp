@@ -130,6 +130,12 @@ static bool is_module_object(PyObject* object) {
   return Py_TYPE(object)->tp_basicsize >= PyModule_Type.tp_basicsize && PyModule_Check(object);
 }
 
+// Whether the function is asked first for every name: of what the instance itself has, it tells nothing yet.
+static bool is_getattribute(PyObject* owner, PyObject* function) {
+  static PyObject* const name = PyUnicode_InternFromString("__getattribute__");
+  return PyFunction_Check(function) && _PyType_Lookup(Py_TYPE(owner), name) == function;
+}
+
 void Session::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
   if (is_text(owner)) return;
@@ -158,6 +164,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
     case CRESSET_AT_PYTHON:
     case CRESSET_AT_NOWHERE:
       learn(read.found);
+      if (read.found != nullptr && is_getattribute(owner, read.found)) return;
       if (!is_tensor(owner)) read_instance(owner, read.name, nullptr);
       if (is_tensor(owner) && may_be_hidden(read.found)) read_of_tensor(owner, read.name);
       if (read.found != nullptr && read.value == read.found) learn(read.value);

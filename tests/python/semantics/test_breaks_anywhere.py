@@ -43,6 +43,10 @@ LEFT_OUT = {
     "between_weights_swapped_tied": "its sums cancel, so that the order in which they are rounded shows",
     "type_errors": "more pieces than are kept, of which a warning tells",
     "symbols_as_defaults_and_annotations": "which constants are one object (docs/semantics.md)",
+    "yields_in_expressions": "likewise",
+    "exc_group_class": "likewise",
+    "iter_protocols": "how often C code asks for a length in advance (docs/semantics.md)",
+    "recursion_error": "a recursion without end, with breaks in it, ends without its RecursionError (docs/semantics.md)",
 }
 
 if sys.version_info >= (3, 12):

@@ -124,6 +124,8 @@ EAGERLY = {
     "weak_value_tensor_table",
     "with_multiple_and_as",
 }
+if sys.version_info >= (3, 12):
+    EAGERLY -= {"tuple_and_namedtuple_ops"}
 # What differs from eager today: program, and why.
 KNOWN = {
     "conj_imag_shares": "what is both conjugated and negated when it is read is made anew",
