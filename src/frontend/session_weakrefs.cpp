@@ -93,7 +93,7 @@ bool Session::may_end_a_life(const CCall& what) {
       "pop",        "clear",  "remove",      "popitem",           "popleft",
       "discard",    "update", "__delitem__", "difference_update", "intersection_update",
       "__setitem__"};
-  return what.self != nullptr && kTake.count(what.name) != 0 && existed(what.self) && holds_one_that_tells(what.self);
+  return what.self != nullptr && existed(what.self) && kTake.count(what.name) != 0 && holds_one_that_tells(what.self);
 }
 
 // Whether the call asks for an object that only the capture keeps alive, or has somebody told when one dies that was

@@ -62,68 +62,45 @@ def of_an_item():
     return f
 
 
-@program
-def of_an_attribute():
+def drop_of_an_attribute(earlier, breaks):
+    """Whether the reference was there before the call; whether a break comes before the object is dropped."""
     s = State()
-    s.thing = None
+
+    def begin():
+        s.thing = Thing()
+        s.r = weakref.ref(s.thing) if earlier else None
 
     def f(x):
         if s.thing is None:
-            s.thing = Thing()
-        r = weakref.ref(s.thing)
+            begin()
+        if breaks:
+            x.sum().item()
+        r = s.r if earlier else weakref.ref(s.thing)
         s.thing = None
         return x * 2, r() is None
 
+    begin()
     return f
+
+
+@program
+def of_an_attribute():
+    return drop_of_an_attribute(earlier=False, breaks=False)
 
 
 @program
 def of_an_attribute_behind_a_break():
-    s = State()
-    s.thing = Thing()
-
-    def f(x):
-        if s.thing is None:
-            s.thing = Thing()
-        x.sum().item()
-        r = weakref.ref(s.thing)
-        s.thing = None
-        return x * 2, r() is None
-
-    return f
+    return drop_of_an_attribute(earlier=False, breaks=True)
 
 
 @program
 def one_that_was_there():
-    s = State()
-    s.thing = Thing()
-    s.r = weakref.ref(s.thing)
-
-    def f(x):
-        if s.thing is None:
-            s.thing = Thing()
-            s.r = weakref.ref(s.thing)
-        s.thing = None
-        return x * 2, s.r() is None
-
-    return f
+    return drop_of_an_attribute(earlier=True, breaks=False)
 
 
 @program
 def one_that_was_there_behind_a_break():
-    s = State()
-    s.thing = Thing()
-    s.r = weakref.ref(s.thing)
-
-    def f(x):
-        if s.thing is None:
-            s.thing = Thing()
-            s.r = weakref.ref(s.thing)
-        x.sum().item()
-        s.thing = None
-        return x * 2, s.r() is None
-
-    return f
+    return drop_of_an_attribute(earlier=True, breaks=True)
 
 
 @program
@@ -224,18 +201,29 @@ def method():
     return f
 
 
-@program
-def overwritten():
+def overwrite(breaks):
     s = State()
     s.told = Told(0)
 
     def f(x):
         y = x * s.told.value
+        if breaks:
+            x.sum().item()
         s.told = Told(s.told.value + 1)
         LOG.append("after")
         return y
 
     return f
+
+
+@program
+def overwritten():
+    return overwrite(breaks=False)
+
+
+@program
+def overwritten_behind_a_break():
+    return overwrite(breaks=True)
 
 
 @program
@@ -247,21 +235,6 @@ def overwritten_unseen():
         s.told = Told(5)
         LOG.append("after")
         return x * 2
-
-    return f
-
-
-@program
-def overwritten_behind_a_break():
-    s = State()
-    s.told = Told(0)
-
-    def f(x):
-        y = x * s.told.value
-        x.sum().item()
-        s.told = Told(s.told.value + 1)
-        LOG.append("after")
-        return y
 
     return f
 
