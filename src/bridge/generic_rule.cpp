@@ -96,6 +96,7 @@ class MetaCall {
   const graph::Device& device() const { return device_; }
   // Its results. Raises what the meta kernel raises for sizes that it rejects.
   Tensors run(const std::function<int64_t(ExprId)>& value) const {
+    check_affordable(value);
     std::unordered_map<graph::ValueId, at::Tensor> made;
     const auto tensor = [&](graph::ValueId id) {
       if (const auto known = made.find(id); known != made.end()) return known->second;
@@ -147,6 +148,22 @@ class MetaCall {
     TORCH_CHECK(length >= 1 && stack[0].toTensor().size(last) == length / 2 + 1, "a spectrum of another length");
   }
 
+  // An operator that is run takes what its tensors have elements: choices of sizes far above the caller's are not tried.
+  void check_affordable(const std::function<int64_t(ExprId)>& value) const {
+    if (on_meta_) return;
+    constexpr double kMuch = 1 << 20;
+    double elements = 0;
+    for (const graph::Arg& arg : args_) {
+      const auto* id = std::get_if<graph::ValueId>(&arg);
+      if (id == nullptr) continue;
+      double here = 1;
+      for (const ExprId e : capture_.graph().type(*id).sizes) here *= static_cast<double>(value(e));
+      elements += here;
+    }
+    if (!most_elements_) most_elements_ = std::max(kMuch, 4 * elements);  // the first run is of the caller's sizes
+    TORCH_CHECK(elements <= *most_elements_, "a choice of sizes that would take too much memory");
+  }
+
   // Results that the meta kernel gives and no other does.
   uint64_t never_given() const {
     if (const uint64_t unwanted = unwanted_results(handle_.schema(), args_)) return unwanted;
@@ -188,6 +205,7 @@ class MetaCall {
   std::vector<ExprId> sizes_;
   graph::Device device_;
   mutable uint64_t absent_ = 0;
+  mutable std::optional<double> most_elements_;
 };
 
 }  // namespace
