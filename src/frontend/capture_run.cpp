@@ -14,6 +14,7 @@
 #include "bridge/native_call.h"
 #include "frontend/errors.h"
 #include "frontend/eval/bytecode.h"
+#include "frontend/eval/room.h"
 #include "frontend/held_count.h"
 #include "frontend/hook_numbers.h"
 #include "frontend/left_to_autograd.h"
@@ -34,19 +35,6 @@
 
 namespace cresset::frontend {
 namespace {
-
-void add_tensors(PyObject* value, std::vector<at::Tensor>& out) {
-  if (THPVariable_Check(value)) return out.push_back(THPVariable_Unpack(value));
-  if (!PyTuple_Check(value) && !PyList_Check(value)) return;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) add_tensors(PySequence_Fast_GET_ITEM(value, i), out);
-}
-
-// What came of an operation at which the piece ended.
-void settle_native_results(const bridge::Capture& capture, PyObject* value) {
-  std::vector<at::Tensor> tensors;
-  if (value != nullptr) add_tensors(value, tensors);
-  if (!tensors.empty()) capture.settle_native_results(tensors);
-}
 
 // Whether the function left its argument containers as they were given.
 bool containers_unchanged(const Variant& variant, PyObject* args, PyObject* kwargs, const CallLeaves& given) {
@@ -109,7 +97,8 @@ class CaptureRun final : public PieceMaker {
   }
 
   PyRef go_on(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) override {
-    settle_native_results(piece_->capture(), value);
+    const Room room;
+    piece_->settle_native_results(value);
     PyRef number = begin_after(activation, point, value, exception);
     // Operators on what no capture knows (sparse tensors) would find the trace key among their own. Inside of a
     // transform of torch.func its levels of autograd hold symbolic sizes, which operators under the trace key alone
@@ -172,7 +161,7 @@ class CaptureRun final : public PieceMaker {
       end_returned(args, kwargs, result.get());
     } else {
       piece_->capture().rethrow_deferred();
-      settle_native_results(piece_->capture(), result.get());
+      piece_->settle_native_results(result.get());
     }
     if (result && session_ != nullptr) remove_written_symbols();
     if (misuse_) return misuse_->restore(), PyRef();
@@ -409,6 +398,7 @@ class CaptureRun final : public PieceMaker {
     const py::gil_scoped_acquire gil;
     const SetAside pending;
     const NotEvaluated own_business;
+    const Room room;
     const std::string at = piece_->capture().located(why);
     std::string obstacle;
     try {

@@ -110,6 +110,22 @@ Piece::Piece(const CompileOptions& options, std::shared_ptr<Variant> variant, Sh
   capture_->sizes_stay_free = !options.keep_rejected;
 }
 
+namespace {
+
+void add_tensors(PyObject* value, std::vector<at::Tensor>& out) {
+  if (THPVariable_Check(value)) return out.push_back(THPVariable_Unpack(value));
+  if (!PyTuple_Check(value) && !PyList_Check(value)) return;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) add_tensors(PySequence_Fast_GET_ITEM(value, i), out);
+}
+
+}  // namespace
+
+void Piece::settle_native_results(PyObject* value) const {
+  std::vector<at::Tensor> tensors;
+  if (value != nullptr) add_tensors(value, tensors);
+  if (!tensors.empty()) capture_->settle_native_results(tensors);
+}
+
 void Piece::retire() {
   leaves_.clear();
   variant_->facts.end_capture();

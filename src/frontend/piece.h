@@ -35,6 +35,8 @@ class Piece {
   // The caller's containers hold plain numbers again; when the piece has ended, before anything else runs.
   bool places_symbols() const { return placed_.any(); }
   void take_back_numbers() { placed_.take_back(); }
+  // What came of an operation at which it ended; nullptr: nothing.
+  void settle_native_results(PyObject* value) const;
   // When another one begins: the call lets go of tensors as the program does.
   void retire();
   // The objects that it holds, and its variant.

@@ -1,5 +1,6 @@
 // What the evaluator tells a session: reads, writes, operators. Calls: session_calls.cpp, frames: session_frames.cpp.
 #include <opcode.h>
+#include <torch/csrc/Exceptions.h>
 
 #include <algorithm>
 #include <string_view>
@@ -448,6 +449,9 @@ struct SessionHooks {
       if (always || static_cast<Session*>(session)->open()) f(*static_cast<Session*>(session));
       return 0;
     } catch (const PythonError&) {
+      return -1;
+    } catch (python_error& e) {  // torch's own
+      e.restore();
       return -1;
     } catch (const std::exception& e) {
       PyErr_SetString(PyExc_RuntimeError, e.what());

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -227,3 +230,17 @@ def test_numbers_that_are_counted(name):
     for rows in (2, 3, 1):
         assert_same_call(function, compiled, torch.randn(rows, 6, 2))
     assert cresset.stats()["graphs"] == 1
+
+
+def test_operators_that_are_run_at_other_sizes_take_little_memory():
+    """A Jacobian has the product of its sizes as a size: chosen larger, they would fill the memory."""
+    source = """
+import resource, torch, cresset
+f = torch.func.jacrev(lambda x: torch.fft.rfft(x).abs())
+x = torch.randn(2, 4, 3, dtype=torch.float64)
+expected, before = f(x), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert torch.allclose(cresset.compile(f)(x), expected)
+assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 19, "more than half a GiB"
+assert cresset.stats()["graphs"] == 1
+"""
+    subprocess.run([sys.executable, "-c", source], check=True)

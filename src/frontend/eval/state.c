@@ -1,4 +1,5 @@
 // Beginning and ending evaluation in a thread, and the hook of PEP 523.
+#include "frontend/eval/room.h"
 #include "frontend/eval/state.h"
 
 #include "frontend/eval/known.h"
@@ -137,6 +138,30 @@ void cresset_eval_pause(void) {
 
 void cresset_eval_unpause(void) {
   if (cresset_eval_state.level != NULL) cresset_eval_state.level->paused--;
+}
+
+// Once at a time: what the code of ours may call is not to recurse for ever.
+static _Thread_local int room_given;
+
+CressetRoom cresset_eval_give_room(void) {
+  enum { kLevels = 100 };
+  CressetRoom room = {!room_given, 0, 0};
+  if (!room.given) return room;
+  room_given = 1;
+  PyThreadState* tstate = PyThreadState_Get();
+  if (RECURSION_OF_PYTHON(tstate) < kLevels) room.to_python = kLevels - RECURSION_OF_PYTHON(tstate);
+  RECURSION_OF_PYTHON(tstate) += room.to_python;
+  if (RECURSION_OF_C(tstate) < kLevels) room.to_c = kLevels - RECURSION_OF_C(tstate);
+  RECURSION_OF_C(tstate) += room.to_c;
+  return room;
+}
+
+void cresset_eval_take_room(CressetRoom room) {
+  if (!room.given) return;
+  room_given = 0;
+  PyThreadState* tstate = PyThreadState_Get();
+  RECURSION_OF_PYTHON(tstate) -= room.to_python;
+  RECURSION_OF_C(tstate) -= room.to_c;
 }
 
 int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_object) {

@@ -1,4 +1,5 @@
 // The evaluator's interface where the running CPython has no evaluator: nothing begins, and the reason is told.
+#include "frontend/eval/room.h"
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/eval/stack_walk.h"
@@ -23,6 +24,8 @@ PyTypeObject* cresset_super_class(PyObject* super) {
 void cresset_eval_end(void) {}
 void cresset_eval_pause(void) {}
 void cresset_eval_unpause(void) {}
+CressetRoom cresset_eval_give_room(void) { return (CressetRoom){0, 0, 0}; }
+void cresset_eval_take_room(CressetRoom room) { (void)room; }
 
 PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   return PyObject_Call(callable, args, kwargs);

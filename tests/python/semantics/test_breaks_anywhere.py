@@ -45,8 +45,8 @@ LEFT_OUT = {
     "symbols_as_defaults_and_annotations": "which constants are one object (docs/semantics.md)",
     "yields_in_expressions": "likewise",
     "exc_group_class": "likewise",
+    "recursion_error": "how deep the limit lets a recursion get (docs/semantics.md)",
     "iter_protocols": "how often C code asks for a length in advance (docs/semantics.md)",
-    "recursion_error": "a recursion without end, with breaks in it, ends without its RecursionError (docs/semantics.md)",
 }
 
 if sys.version_info >= (3, 12):

@@ -1,6 +1,9 @@
 """What one call captures: everything on its way, also behind places that it comes by again, so that the next call finds
 all of it."""
 
+import inspect
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -167,3 +170,30 @@ def test_numbers_that_data_gives_are_inputs(function):
         torch.testing.assert_close(compiled(x, lengths), function(x, lengths))
     s = cresset.stats()
     assert s["graphs"] == s["graph_breaks"] + 1 <= 3 and s["recompiles"] == []
+
+
+@pytest.mark.parametrize("breaks", ["data", "print", "none"])
+def test_a_recursion_without_end_raises_what_eager_raises(breaks, capsys):
+    """Also where every frame has a break, and each of them comes closer to the limit."""
+
+    def f(n, t):
+        if breaks == "print":
+            print(n)
+        if breaks == "data":
+            t = t * float(t.sum())
+        return f(n + 1, t)
+
+    def program(x):
+        try:
+            return f(0, x)
+        except RecursionError as e:
+            return str(e)[:30], x * 2
+
+    compiled, x, limit = cresset.compile(program), torch.ones(3), sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 60)
+    try:
+        for _ in range(3):
+            said, doubled = compiled(x)
+            assert said == "maximum recursion depth exceed" and torch.equal(doubled, x * 2)
+    finally:
+        sys.setrecursionlimit(limit)
