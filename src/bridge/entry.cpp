@@ -272,6 +272,10 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   return true;
 }
 
+bool Entry::writes_state() const {
+  return std::any_of(constant_guards_.begin(), constant_guards_.end(), [](const auto& guard) { return guard.mutated; });
+}
+
 // The first constant that is written and shares memory with an input; nullptr when there is none.
 const TensorGuard* Entry::overlapping_constant(c10::ArrayRef<at::Tensor> inputs) const {
   for (size_t i = 0; i < constant_guards_.size(); ++i) {

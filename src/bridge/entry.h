@@ -82,6 +82,8 @@ class Entry {
   bool has_gradients() const { return gradients_ != nullptr; }
   const driver::Stats& backward_stats() const;
 
+  // Whether it writes to tensors that are no arguments.
+  bool writes_state() const;
   // Little enough work that handing over the GIL would cost more than it gives.
   bool is_small() const { return small_; }
   const driver::Stats& stats() const { return stats_; }

@@ -148,7 +148,8 @@ class MetaCall {
     TORCH_CHECK(length >= 1 && stack[0].toTensor().size(last) == length / 2 + 1, "a spectrum of another length");
   }
 
-  // An operator that is run takes what its tensors have elements: choices of sizes far above the caller's are not tried.
+  // An operator that is run takes what its tensors have elements: choices of sizes far above the caller's are not
+  // tried.
   void check_affordable(const std::function<int64_t(ExprId)>& value) const {
     if (on_meta_) return;
     constexpr double kMuch = 1 << 20;

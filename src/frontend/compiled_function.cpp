@@ -225,6 +225,17 @@ void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::
       name.c_str(), static_cast<long long>(options_.entry_limit), misses_.worst().c_str());
 }
 
+// Likewise, of one that is to run now: of those that change state one at a time does.
+CompiledFunction::Found CompiledFunction::find_in_turn(Variants& among, CallHints& hints, const TorchState& state,
+                                                       PyObject* args, PyObject* kwargs, WriteTurn& turn) {
+  Found found = find(among, hints, state, args, kwargs, nullptr);
+  const auto changes_state = [&] { return found.variant && found.variant->entry && found.variant->changes_state; };
+  if (!changes_state() || !turn.take()) return found;
+  found = find(among, hints, state, args, kwargs, nullptr);  // another thread may have changed what this one's was for
+  if (!changes_state()) turn.give();
+  return found;
+}
+
 // The Python objects of the program's results.
 std::vector<PyRef> CompiledFunction::run_entry(Variant& variant, Found& found, PyObject* frames) {
   std::vector<at::Tensor> results;
@@ -262,7 +273,7 @@ static void make_fates(const std::vector<Fate>& fates, Ingredients& with) {
 }
 
 // Piece after piece, to the end of the call. args, kwargs: of the first piece.
-PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kwargs) {
+PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs) {
   PyRef held_args, held_kwargs;
   std::shared_ptr<Point> point;  // where the piece begins; nullptr: the first one
   for (;;) {
@@ -273,20 +284,24 @@ PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kw
     with.kwargs = kwargs;
     with.state = found.leaves.state;
     const bool released = point != nullptr && !variant.released.empty();
+    const auto by_python = [&] {
+      turn.give();
+      return natively(point.get(), std::move(held_args), args, kwargs);
+    };
     try {
       with.tensors = run_entry(variant, found, point != nullptr ? args : nullptr);
     } catch (const bridge::PredictionError& e) {
       if (released) throw;  // not of operators that such programs consist of
       forget(point != nullptr ? point->successors : variants_, held, e);
-      return natively(point.get(), std::move(held_args), args, kwargs);
+      return by_python();
     } catch (const bridge::AssumptionFailed& e) {
       CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: " + e.what_without_backtrace());
-      return natively(point.get(), std::move(held_args), args, kwargs);
+      return by_python();
     } catch (const c10::Error& e) {  // which the program may catch; and its traceback has the line
       if (released || !variant.entry->may_run_again()) throw;
       CRESSET_LOG(Recompiles,
                   name() + ": one call runs eagerly, since data made an operator raise: " + e.what_without_backtrace());
-      return natively(point.get(), std::move(held_args), args, kwargs);
+      return by_python();
     }
     with.numbers.resize(variant.numbers.output_count());
     if (!with.numbers.empty()) variant.numbers.run(found.symbols.data(), with.numbers.data());
@@ -298,12 +313,13 @@ PyObject* CompiledFunction::run_pieces(Found found, PyObject* args, PyObject* kw
       PyRef result = make(variant.result, with);
       make_fates(variant.fates, with);
       effects.happen();
+      turn.give();
       late.settle();
       settle_generators(variant.fates, with);
       variant.after.set();
       return result.release();
     }
-    PyRef result = go_on(variant, with, found, held_args, held_kwargs);
+    PyRef result = go_on(variant, with, turn, found, held_args, held_kwargs);
     if (found.variant == nullptr) return result.release();
     point = held->next.point;
     args = held_args.get();
@@ -332,7 +348,8 @@ static PyRef perform_while_handling(PyObject* exception, const Operation& operat
 
 // What follows a break: the operation, natively; then another piece that fits (`next`), or what capturing one, or going
 // on natively, returns.
-PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& next, PyRef& args, PyRef& kwargs) {
+PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTurn& turn_to_write, Found& next,
+                              PyRef& args, PyRef& kwargs) {
   const std::shared_ptr<Point>& point = variant.next.point;  // the caller keeps the variant
   LateIterators late;
   std::optional<Replay> effects(std::in_place, variant.effects, with);
@@ -342,6 +359,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   make_fates(variant.fates, with);
   effects->happen();
   effects.reset();
+  turn_to_write.give();
   late.settle();
   settle_generators(variant.fates, with);
   variant.after.set();
@@ -355,7 +373,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, Found& 
   const TorchState state = TorchState::now();
   args = std::move(frames);
   kwargs = outcome(value.get(), exception.get());
-  next = find(point->successors, point->hints, state, args.get(), kwargs.get(), nullptr);
+  next = find_in_turn(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write);
   point->worth.served += next.variant != nullptr;
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
   bridge::CaptureTurn turn;
@@ -436,7 +454,8 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   try {
     const Packed packed = pack(args, nargsf, kwnames);
     const TorchState state = TorchState::now();
-    Found found = find(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), nullptr);
+    WriteTurn turn_to_write(turns_);
+    Found found = find_in_turn(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), turn_to_write);
     worth_.served += found.variant != nullptr;
     bridge::CaptureTurn turn;
     if (found.variant == nullptr && captures_in_vain())
@@ -450,7 +469,8 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
         CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: another thread is capturing");
         return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
       }
-      found = find(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), nullptr);  // made meanwhile?
+      found =
+          find_in_turn(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), turn_to_write);  // made now?
     }
     if (found.variant == nullptr) return call_first(state, packed.args.get(), packed.kwargs.get(), turn);
     turn.give();
@@ -458,7 +478,7 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
       if (options_.fullgraph) return refuse_break(*found.variant);
       return call_eager(args, nargsf, kwnames);
     }
-    return run_pieces(std::move(found), packed.args.get(), packed.kwargs.get());
+    return run_pieces(std::move(found), turn_to_write, packed.args.get(), packed.kwargs.get());
   } catch (const PythonError&) {
     return nullptr;
   }

@@ -13,6 +13,7 @@
 #include "frontend/limits.h"
 #include "frontend/shape_profile.h"
 #include "frontend/variant.h"
+#include "frontend/write_turn.h"
 
 namespace cresset::frontend {
 
@@ -77,13 +78,16 @@ class CompiledFunction {
   // The first of the variants that serves the call, moved to the front. `why`: why the one that served last does not.
   Found find(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
              std::string* why);
+  Found find_in_turn(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
+                     WriteTurn& turn);
   bool find_likely(const CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found);
   bool serves(Variant& variant, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
               std::string* why) const;
   // frames: those that the piece goes on in, and leaves; nullptr: the caller's arguments.
   std::vector<PyRef> run_entry(Variant& variant, Found& found, PyObject* frames);
-  PyObject* run_pieces(Found found, PyObject* args, PyObject* kwargs);
-  PyRef go_on(const Variant& variant, Ingredients& with, Found& next, PyRef& args, PyRef& kwargs);
+  PyObject* run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs);
+  PyRef go_on(const Variant& variant, Ingredients& with, WriteTurn& turn_to_write, Found& next, PyRef& args,
+              PyRef& kwargs);
   std::shared_ptr<Variant> successor(const Break& from, const TorchState& state, PyObject* args, PyObject* kwargs);
   PyObject* natively(const Point* point, PyRef frames, PyObject* args, PyObject* kwargs) const;
   PyObject* call_first(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn);
@@ -107,7 +111,8 @@ class CompiledFunction {
   CallHints hints_;
   Misses misses_;
   Worth worth_;
-  uint64_t clock_ = 0;  // calls served
+  std::recursive_timed_mutex turns_;  // of threads, to change state (write_turn.h)
+  uint64_t clock_ = 0;                // calls served
   bool warned_limit_ = false, warned_worth_ = false;
 };
 

@@ -137,6 +137,12 @@ void Replay::happen() const {
 
 void replay(const std::vector<Effect>& effects, Ingredients& with) { Replay(effects, with).happen(); }
 
+bool is_of_state(const Effect& effect) {
+  const Recipe& owner = effect.owner;
+  if (owner.kind == Recipe::Kind::Constant) return true;
+  return owner.kind == Recipe::Kind::Argument && PyLong_AsLong(PyTuple_GET_ITEM(owner.object.get(), 0)) == kStateRoot;
+}
+
 int visit(const Effect& effect, visitproc visit, void* arg) {
   Py_VISIT(effect.key.get());
   if (const int r = frontend::visit(effect.owner, visit, arg)) return r;

@@ -23,6 +23,9 @@ void drop_replaced(std::vector<Write>& writes);
 // Throws UnsupportedResult when a value has no recipe.
 std::vector<Effect> build_effects(RecipeBuilder& builder, const std::vector<Write>& writes);
 
+// Whether its owner is none of the arguments.
+bool is_of_state(const Effect& effect);
+
 // The values that were written are plain numbers from now on, and what they were written into holds such: likewise
 // `unseen`, which no write speaks of.
 void take_symbols_out(const std::vector<Write>& writes, const std::vector<PyRef>& unseen);

@@ -398,6 +398,8 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
     variant_->entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text,
                                                       builder_->numbers);
   }
+  variant_->changes_state =
+      variant_->entry->writes_state() || std::any_of(variant_->effects.begin(), variant_->effects.end(), is_of_state);
   check_marks(*env, fixed_);
   log_suggestions(*env);
   std::vector<int64_t> symbols(variant_->entry->symbol_count());

@@ -49,6 +49,7 @@ struct Variant {
   StateFacts facts;      // evaluated: what it read
   std::unique_ptr<bridge::Entry> entry;
   std::vector<Effect> effects;
+  bool changes_state = false;           // of objects or tensors that are no arguments
   std::vector<Fate> fates;              // of generators among the arguments
   std::vector<PlaceInFrames> released;  // behind a break: tensors that the program lets go of (released_inputs.h)
   Break next;

@@ -222,6 +222,45 @@ def test_threads_one_function():
     in_threads(work)
 
 
+@pytest.mark.parametrize("breaks", [False, True])
+def test_threads_that_change_what_they_share(breaks):
+    """What one call has read is what it changes: no call's change is lost."""
+
+    class Counts(Net):
+        def __init__(self):
+            super().__init__()
+            self.calls, self.by_name, self.seen = 0, {}, []
+            self.register_buffer("total", torch.zeros((), dtype=torch.long))
+
+        def forward(self, t):
+            self.calls += 1
+            self.total += 1
+            self.by_name["t"] = self.by_name.get("t", 0) + 1
+            self.seen.append(t.shape[0])
+            for _ in range(4):
+                t = super().forward(t) + 1
+            if breaks:
+                t = t * t.sum().item()
+                self.calls += 1
+            return t
+
+    model = Counts()
+    compiled = cresset.compile(model, options=EVALUATE)
+
+    def work(i):
+        for step in range(40):
+            compiled(x(i * 100 + step, 400 + (step + i) % 5, 8))
+
+    in_threads(work)
+    made = 40 * 4
+    assert (model.calls, int(model.total), model.by_name, len(model.seen)) == (
+        made * (1 + breaks),
+        made,
+        {"t": made},
+        made,
+    )
+
+
 def test_threads_many_functions_one_model():
     model = Net()
 
