@@ -32,6 +32,7 @@
 #include "frontend/transforms.h"
 #include "frontend/varying.h"
 #include "frontend/while_capturing.h"
+#include "frontend/write_turn.h"
 
 namespace cresset::frontend {
 namespace {
@@ -642,7 +643,8 @@ class CaptureRun final : public PieceMaker {
   bool begin_next(const Break& last, PyObject* frames, PyObject* kwargs) {
     const std::shared_ptr<Point> point = last.point;
     is_repeated_ = false;
-    std::shared_ptr<Variant> variant = request_.turn.take() ? new_successor(last, frames, kwargs) : nullptr;
+    const bool mine = request_.turn.take() || wait_for(request_.turn);
+    std::shared_ptr<Variant> variant = mine ? new_successor(last, frames, kwargs) : nullptr;
     if (variant == nullptr) return request_.turn.give(), false;
     home_ = &point->successors;
     varying_ = &point->varying;

@@ -272,6 +272,18 @@ static void make_fates(const std::vector<Fate>& fates, Ingredients& with) {
     if (fate.lives_on) make(fate.recipe, with);
 }
 
+// Numbers in state that a thread which captures, or runs eagerly, has changed since they were read: what the piece
+// makes of them is made of what they are now, as long as it serves such.
+void CompiledFunction::read_again(Found& found, PyObject* args, PyObject* kwargs) const {
+  const Variant& variant = *found.variant;
+  if (!variant.changes_state || variant.entry->is_small() || is_only_thread()) return;
+  Found now;
+  if (!serves(*found.variant, TorchState::now(), args, kwargs, now, nullptr)) return;
+  const std::vector<bridge::SymbolBinding>& bindings = variant.entry->symbols();
+  for (size_t i = 0; i < bindings.size(); ++i)  // the others were filled in by the run
+    if (bindings[i].source.kind != runtime::SymbolSource::Kind::Element) found.symbols[i] = now.symbols[i];
+}
+
 // Piece after piece, to the end of the call. args, kwargs: of the first piece.
 PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs) {
   PyRef held_args, held_kwargs;
@@ -303,6 +315,7 @@ PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* a
                   name() + ": one call runs eagerly, since data made an operator raise: " + e.what_without_backtrace());
       return by_python();
     }
+    read_again(found, args, kwargs);
     with.numbers.resize(variant.numbers.output_count());
     if (!with.numbers.empty()) variant.numbers.run(found.symbols.data(), with.numbers.data());
     with.shared.resize(variant.shared_slots);
@@ -374,10 +387,16 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   args = std::move(frames);
   kwargs = outcome(value.get(), exception.get());
   next = find_in_turn(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write);
-  point->worth.served += next.variant != nullptr;
-  if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
   bridge::CaptureTurn turn;
   const bool is_watched = cresset_eval_is_watched() != 0;
+  while (next.variant == nullptr && !is_watched && !turn.take() && wait_for(turn)) {
+    next = find(point->successors, point->hints, state, args.get(), kwargs.get(), nullptr);  // made meanwhile?
+    if (next.variant == nullptr) break;
+    turn.give();
+    next = find_in_turn(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write);
+  }
+  point->worth.served += next.variant != nullptr;
+  if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
   if (next.variant == nullptr && !is_watched && turn.take()) {
     if (std::shared_ptr<Variant> fresh = successor(variant.next, state, args.get(), kwargs.get())) {
       const ModuleGuards no_names;
@@ -437,11 +456,6 @@ struct InCall {
   const bool autocast_caches = at::autocast::is_autocast_cache_enabled();
 };
 
-bool wait_for(bridge::CaptureTurn& turn) {
-  const py::gil_scoped_release no_gil;
-  return turn.wait();
-}
-
 }  // namespace
 
 bool inside_compiled_call() { return calls_in_progress != 0; }
@@ -464,13 +478,15 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
       note_watched(name());
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
     }
-    if (found.variant == nullptr && !turn.take()) {
+    while (found.variant == nullptr && !turn.take()) {
       if (!wait_for(turn)) {
         CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: another thread is capturing");
         return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
       }
-      found =
-          find_in_turn(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), turn_to_write);  // made now?
+      found = find(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), nullptr);  // made meanwhile?
+      if (found.variant == nullptr) break;
+      turn.give();  // before the turn to write: what has that one may wait for this
+      found = find_in_turn(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), turn_to_write);
     }
     if (found.variant == nullptr) return call_first(state, packed.args.get(), packed.kwargs.get(), turn);
     turn.give();

@@ -85,6 +85,7 @@ class CompiledFunction {
               std::string* why) const;
   // frames: those that the piece goes on in, and leaves; nullptr: the caller's arguments.
   std::vector<PyRef> run_entry(Variant& variant, Found& found, PyObject* frames);
+  void read_again(Found& found, PyObject* args, PyObject* kwargs) const;
   PyObject* run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs);
   PyRef go_on(const Variant& variant, Ingredients& with, WriteTurn& turn_to_write, Found& next, PyRef& args,
               PyRef& kwargs);

@@ -6,28 +6,44 @@
 #include <chrono>
 #include <mutex>
 
+#include "bridge/capture_turn.h"
+
 namespace cresset::frontend {
+
+inline bool is_only_thread() {
+  return PyThreadState_Next(PyInterpreterState_ThreadHead(PyInterpreterState_Get())) == nullptr;
+}
+
+inline bool wait_for(bridge::CaptureTurn& turn) {
+  PyThreadState* const state = PyEval_SaveThread();
+  const bool mine = turn.wait();
+  PyEval_RestoreThread(state);
+  return mine;
+}
 
 class WriteTurn {
  public:
   explicit WriteTurn(std::recursive_timed_mutex& turns) : lock_(turns, std::defer_lock) {}
 
-  // Whether another thread had it meanwhile, which may have changed what was found. Waits without the GIL; not for
-  // ever, since code of the program's that runs in a turn may itself wait for another thread.
+  // Whether it had to wait for another thread, which may have changed what was found. Without the GIL; not for ever,
+  // since code of the program's that runs in a turn may itself wait for another thread.
   bool take() {
-    if (lock_.owns_lock() || lock_.try_lock()) return false;
+    if ((lock_.owns_lock() || lock_.try_lock()) && change_.take()) return false;
     PyThreadState* const state = PyEval_SaveThread();
-    lock_.try_lock_for(kLongest);
+    if (!lock_.owns_lock()) lock_.try_lock_for(kLongest);
+    change_.wait();
     PyEval_RestoreThread(state);
     return true;
   }
   void give() {
+    change_.give();
     if (lock_.owns_lock()) lock_.unlock();
   }
 
  private:
-  static constexpr std::chrono::seconds kLongest{30};
+  static constexpr std::chrono::seconds kLongest{10};
   std::unique_lock<std::recursive_timed_mutex> lock_;
+  bridge::ChangeTurn change_;
 };
 
 }  // namespace cresset::frontend
