@@ -46,14 +46,14 @@ static bool is_as_int(PyObject* scalar, const CressetOperator& op) {
                                            op.operation != NB_POWER && op.operation != NB_INPLACE_POWER);
 }
 
-PyRef with_numpy_scalar(const CressetOperator& op) {
+PyRef with_numpy_scalar(const CressetOperator& op, bool ints_stay) {
   PyObject *left = op.operands[0], *right = op.operands[1];
   if (right == nullptr || is_numpy_scalar(left) == is_numpy_scalar(right)) return {};
   PyObject *number = is_numpy_scalar(left) ? right : left, *scalar = number == left ? right : left;
   if (!is_symint(number) && !is_symfloat(number)) return {};
   Operation plainly;
   PyRef plain;
-  if (is_symint(number) && is_as_int(scalar, op)) {  // what comes of it stays symbolic, and is an int
+  if (ints_stay && is_symint(number) && is_as_int(scalar, op)) {  // what comes of it stays symbolic, and is an int
     plain = checked(PyNumber_Long(scalar));
     number = scalar;
   } else {
