@@ -169,9 +169,9 @@ static bool looks_at_items(const CressetOperator& op, PyObject* operand) {
 }
 
 // Of values alone, which no fact and no piece has to be asked about. of_any: one of them is another one at each call.
-static PyRef of_scalars_and_texts(const CressetOperator& op, bool of_any, bool ints_stay) {
+static PyRef of_scalars_and_texts(const CressetOperator& op, bool of_any) {
   if (!of_any && (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_COMPARE))
-    if (PyRef value = with_numpy_scalar(op, ints_stay)) return value;
+    if (PyRef value = with_numpy_scalar(op)) return value;
   if (PyRef text = text_of_operator(op)) return text;
   if (PyRef value = with_plain_texts(op)) return value;
   return of_plain_text(op);
@@ -270,11 +270,8 @@ bool Session::indexes_by_any(const CressetActivation& activation, const CressetO
 
 // n * scalar, of one of numpy's: another value gives another scalar, which no symbol stands for.
 bool Session::computes_by_any(const CressetActivation& activation, const CressetOperator& op) {
-  PyObject *const left = op.operands[0], *const right = op.operands[1];
-  if ((op.kind != CRESSET_OP_BINARY && op.kind != CRESSET_OP_COMPARE) || right == nullptr || !may_end_at_pin())
-    return false;
-  PyObject* const number = is_numpy_scalar(left) ? right : is_numpy_scalar(right) ? left : nullptr;
-  if (number == nullptr || !is_unpinned(number)) return false;
+  PyObject* const number = pinned_by_numpy_scalar(op);
+  if (number == nullptr || !is_unpinned(number) || !may_end_at_pin()) return false;
   if (pins_too_often(activation)) return true;
   return note_pin(activation, number), false;
 }
@@ -299,7 +296,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     note_is(op.operands[0], op.operands[1]);
   if (PyObject* const instead = formatter_of(op)) return learn(instead), *result = instead, CRESSET_INSTEAD;
   const bool of_any = is_opaque(op.operands[0]) || (op.operands[1] != nullptr && is_opaque(op.operands[1]));
-  if (PyRef value = of_scalars_and_texts(op, of_any, capture_->symbolic_numbers)) {
+  if (PyRef value = of_scalars_and_texts(op, of_any)) {
     for (PyObject* operand : op.operands)
       if (operand != nullptr && op.kind != CRESSET_OP_SUBSCRIPT) read_deep(operand);
     return *result = value.release(), CRESSET_RESULT;

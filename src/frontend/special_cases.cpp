@@ -46,14 +46,22 @@ static bool is_as_int(PyObject* scalar, const CressetOperator& op) {
                                            op.operation != NB_POWER && op.operation != NB_INPLACE_POWER);
 }
 
-PyRef with_numpy_scalar(const CressetOperator& op, bool ints_stay) {
+PyObject* pinned_by_numpy_scalar(const CressetOperator& op) {
+  PyObject *left = op.operands[0], *right = op.operands[1];
+  if ((op.kind != CRESSET_OP_BINARY && op.kind != CRESSET_OP_COMPARE) || right == nullptr) return nullptr;
+  if (is_numpy_scalar(left) == is_numpy_scalar(right)) return nullptr;
+  PyObject *number = is_numpy_scalar(left) ? right : left, *scalar = number == left ? right : left;
+  return is_symfloat(number) || (is_symint(number) && !is_as_int(scalar, op)) ? number : nullptr;
+}
+
+PyRef with_numpy_scalar(const CressetOperator& op) {
   PyObject *left = op.operands[0], *right = op.operands[1];
   if (right == nullptr || is_numpy_scalar(left) == is_numpy_scalar(right)) return {};
   PyObject *number = is_numpy_scalar(left) ? right : left, *scalar = number == left ? right : left;
   if (!is_symint(number) && !is_symfloat(number)) return {};
   Operation plainly;
   PyRef plain;
-  if (ints_stay && is_symint(number) && is_as_int(scalar, op)) {  // what comes of it stays symbolic, and is an int
+  if (is_symint(number) && is_as_int(scalar, op)) {  // what comes of it stays symbolic, and is an int
     plain = checked(PyNumber_Long(scalar));
     number = scalar;
   } else {

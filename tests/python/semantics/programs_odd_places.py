@@ -14,16 +14,16 @@ PROGRAMS, steady, bounded, growing = table_of_programs()
 
 
 @steady
-def numpy_number_beside_sizes(compiled):
-    k = np.int64(2)
+def numpy_number_beside_others(compiled):
+    k, half = np.int64(2), np.float64(0.5)
 
     @compiled
-    def f(x):
-        a, b, c = x.shape[0] * k, k + x.shape[0], k < x.shape[0]
-        return x * 2, [type(v).__name__ for v in (a, b, c)], a, b, x.new_zeros(a)
+    def f(x, scale):
+        numbers = scale * half, x.shape[0] / k, half + x.shape[0], half < scale
+        return x * numbers[0], [type(v).__name__ for v in numbers], numbers
 
-    for i in range(14):
-        yield f(torch.ones(3 + i % 7))
+    for i in range(16):
+        yield f(torch.ones(3 + i % 7), 0.25 * i)
 
 
 @steady
