@@ -338,17 +338,11 @@ bool Session::is_ordinary(const CressetCall& call, uint8_t special) const {
          addresses_.empty() && !capture_->symbolic_numbers;
 }
 
-// random.Random(seed): what its __init__ sets is seen by C code alone.
-static bool makes_generator(const CressetCall& call) {
-  static PyObject* const type = module_attribute("random", "Random");
-  return call.callable == type;
-}
-
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   if (is_plain_question(call)) return CRESSET_RUN;
   note_classes(call);
   note_callable(activation, call.callable);
-  if (is_left_whole(*activation, call.callable) || makes_generator(call)) return call_whole(activation, call);
+  if (is_left_whole(*activation, call.callable)) return call_whole(activation, call);
   if (const uint8_t special = call.evaluated ? uint8_t{kAnyCall} : special_call(call.callable);
       is_ordinary(call, special)) {
     if (special == kAsksType && role_of(activation->code) != CodeRole::Replacement)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 
 import numpy as np
 import torch
@@ -149,16 +148,3 @@ def asked_when_it_is_compiled(compiled):
     f = compiled(bag)
     for i in range(4):
         yield f(data(i, 2, 3), ["ab", "b"][i % 2]), list(asked)
-
-
-@bounded
-def generators_of_the_call(compiled):
-    @compiled
-    def f(x, seed):
-        rng = random.Random(seed)
-        a, order = rng.random(), [1, 2, 3, 4]
-        rng.shuffle(order)
-        return x * a, order, rng.randint(0, 10), [rng.choice("abc") for _ in range(2)]
-
-    for i in range(12):
-        yield f(data(i, 5), i)
