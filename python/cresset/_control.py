@@ -74,8 +74,8 @@ def disable(fn=None, recursive=True, *, reason=None):
 
 
 def is_disabled(fn):
-    mark = getattr(fn, "_cresset_native", None)
-    return isinstance(fn, types.FunctionType) and mark is not None and mark[0] is fn.__code__ and mark[1] is not None
+    mark = getattr(fn, "_cresset_native", None) if isinstance(fn, types.FunctionType) else None
+    return mark is not None and mark[0] is fn.__code__ and mark[1] is not None
 
 
 def _compiled_callee(function):

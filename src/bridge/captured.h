@@ -100,13 +100,19 @@ struct Backward {
   struct Group {  // leaves that the same roots lead to; both by position in the lists below
     std::vector<uint32_t> roots, leaves;
   };
+  struct Passed {  // a root that others were computed from
+    uint32_t root;
+    std::vector<uint32_t> from;  // those
+    graph::ValueId gradient;     // all that arrives at it, in the part
+  };
   GraphPart part;
   std::vector<Place> roots;              // results, then tensors of the caller's that the call writes
   std::vector<graph::ValueId> tangents;  // the gradients of the roots: inputs of the graph, with their types
   std::vector<Place> leaves;
   std::vector<Group> groups;          // empty: every root leads to every leaf
   std::vector<OutputSpec> gradients;  // of the leaves: outputs of the part; Input: of the graph, a tangent or another
-  bool linear = false;                // in the tangents: no functions of users take part
+  std::vector<Passed> passed;
+  bool linear = false;  // in the tangents: no functions of users take part
 };
 
 // What a program stated of data: raises the message where it does not hold.

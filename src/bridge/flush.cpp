@@ -123,7 +123,7 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   for (const Backward::Place& leaf : backward.leaves) leaves.push_back(at(leaf));
   const std::vector<Backward::Place> written = written_roots(backward);
   set_gradients(
-      roots, roots.size() - written.size(), leaves, backward.groups, layouts, {}, nullptr,
+      roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr,
       [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
         const BelowEverything below;
         const Backward& computes = *once->captured.backward;
@@ -132,7 +132,13 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
           if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
         return once->interpreter.gradients(*once->captured.backward, tangents);
       },
-      nullptr);
+      nullptr,
+      [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+        const BelowEverything below;
+        for (size_t i = 0; i < tangents.size(); ++i)
+          if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
+        return once->interpreter.arriving(*once->captured.backward, tangents);
+      });
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = once->captured.outputs[i];
     if (spec.kind == OutputSpec::Kind::GraphOutput &&

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <list>
+#include <numeric>
 
 #include "bridge/escaped_gradients.h"
 #include "bridge/gradients.h"
@@ -51,11 +52,11 @@ void begin_pass() {
     capture->flush("gradients of an earlier compiled call");
 }
 
-// One for passes whose results want gradients, and one for others.
+// One for passes whose results want gradients, and one for others; and one for what arrives at passed roots.
 struct Runs {
-  BackwardRun plain, recorded;
+  BackwardRun plain, recorded, arriving;
   bool gone() const { return plain == nullptr; }
-  void release() { plain = recorded = nullptr; }
+  void release() { plain = recorded = arriving = nullptr; }
   BackwardRun& chosen() {
     if (!c10::GradMode::is_enabled()) return plain;
     TORCH_CHECK(
@@ -116,11 +117,17 @@ class CompiledBackward final : public Node {
 // first of the latter to run computes the gradients of all groups that this pass will ask for. They were made before
 // whatever came of the results, and autograd runs what was made last first: all tangents have arrived by then. One that
 // comes later all the same (from another device's thread) is computed with by itself, and the sums are as they must be.
+//
+// A root that another one was computed from has an edge from that one's node. What arrives there is a part of what the
+// leaves are given already, so nothing is said of it, unless somebody asks: the pass is for it, or it has hooks. Then
+// it is computed apart, and taken off what the root's own node is given: what hooks have changed is left.
 class JointBackward {
  public:
-  JointBackward(std::vector<TangentLayout> layouts, std::vector<Backward::Group> groups, size_t leaves,
-                SavedTensors saved, std::shared_ptr<const SavedUse> use, Runs runs)
-      : leaves_(leaves),
+  JointBackward(std::vector<TangentLayout> layouts, std::vector<Backward::Group> groups,
+                std::vector<Backward::Passed> passed, size_t leaves, SavedTensors saved,
+                std::shared_ptr<const SavedUse> use, Runs runs)
+      : passed(std::move(passed)),
+        leaves_(leaves),
         layouts_(std::move(layouts)),
         groups_(std::move(groups)),
         use_(std::move(use)),
@@ -130,8 +137,36 @@ class JointBackward {
 
   // Looked up among the nodes of a pass, never followed.
   std::vector<Node*> root_nodes, leaf_nodes;
+  const std::vector<Backward::Passed> passed;
+
+  // Of what a root was given in this pass, what others have not given it.
+  at::Tensor own_part(size_t root, at::Tensor tangent) {
+    if (passed.empty()) return tangent;
+    const at::Tensor given = std::exchange(current_pass().given_on[root], {});
+    drop_idle_pass();
+    if (!given.defined() || tangent.is_same(given)) return given.defined() ? at::Tensor() : tangent;
+    const at::Tensor rest = tangent.defined() ? tangent - given : -given;
+    return at::where(given.isfinite(), rest, at::zeros_like(rest));
+  }
+
+  // What this tangent of the root gives the passed roots that ask, in their order.
+  std::vector<at::Tensor> give_on(size_t root, const at::Tensor& tangent) {
+    std::vector<at::Tensor> out(passed.size()), arriving;
+    for (size_t i = 0; tangent.defined() && i < passed.size(); ++i) {
+      const std::vector<uint32_t>& from = passed[i].from;
+      const uint32_t to = passed[i].root;
+      if (std::find(from.begin(), from.end(), root) == from.end() || !asks(root_nodes[to])) continue;
+      if (arriving.empty()) arriving = arriving_from(root, tangent);
+      out[i] = arriving.at(i);
+      if (!runs(root_nodes[to])) continue;
+      at::Tensor& sum = current_pass().given_on[to];
+      sum = sum.defined() ? sum + out[i] : out[i];
+    }
+    return out;
+  }
 
   void take_tangent(size_t root, at::Tensor tangent) {
+    if (std::none_of(leaf_nodes.begin(), leaf_nodes.end(), takes_part)) return;  // the pass is for a passed root
     Pass& pass = current_pass();
     pass.arrived[root] = true;
     pass.is_new |= tangent.defined();
@@ -166,6 +201,7 @@ class JointBackward {
     int id;
     std::vector<at::Tensor> tangents;  // that nothing was computed with yet
     std::vector<bool> arrived, done;   // per root, per group
+    std::vector<at::Tensor> given_on;  // per root: what others have given it
     std::vector<at::Tensor> gradients;
     bool is_new = false;
   };
@@ -179,9 +215,49 @@ class JointBackward {
     pass.id = id;
     pass.tangents.resize(layouts_.size());
     pass.arrived.resize(layouts_.size());
+    pass.given_on.resize(layouts_.size());
     pass.done.resize(groups_.size());
     pass.gradients.resize(leaves_);
     return pass;
+  }
+
+  // Of one that no group will end.
+  void drop_idle_pass() {
+    if (std::any_of(leaf_nodes.begin(), leaf_nodes.end(), takes_part)) return;
+    const int id = torch::autograd::get_current_graph_task_id();
+    const std::lock_guard lock(mutex_);
+    passes_.remove_if([&](const Pass& pass) { return pass.id == id && !any_defined(pass.given_on); });
+  }
+
+  std::vector<at::Tensor> arriving_from(size_t root, const at::Tensor& tangent) {
+    std::vector<at::Tensor> tangents(layouts_.size());
+    tangents[root] = laid_out(tangent, layouts_[root]);
+    BackwardRun run;
+    std::vector<at::Tensor> saved;
+    {
+      const std::lock_guard lock(mutex_);
+      TORCH_CHECK(!runs_.gone(), torch::autograd::ERR_BACKWARD_TWICE);
+      saved_.check();
+      run = runs_.arriving;
+      saved = saved_.tensors;
+    }
+    return run(std::move(tangents), std::move(saved));
+  }
+
+  // Whether somebody sees the gradient of what the node is of.
+  static bool asks(Node* node) {
+    const auto& chosen = *torch::autograd::get_current_graph_task_exec_info();
+    const auto found = chosen.find(node);
+    const bool has_hooks = !node->tensor_pre_hooks().empty() || !node->retains_grad_hooks().empty() ||
+                           !node->pre_hooks().empty() || !node->post_hooks().empty();
+    return (found != chosen.end() && found->second.captures_ != nullptr) || (has_hooks && takes_part(node));
+  }
+
+  // Not only its gradient is wanted.
+  static bool runs(Node* node) {
+    const auto& chosen = *torch::autograd::get_current_graph_task_exec_info();
+    const auto found = chosen.find(node);
+    return chosen.empty() || (found != chosen.end() && found->second.needed_);
   }
 
   bool is_released(size_t group) {
@@ -286,22 +362,30 @@ class GroupBackward final : public Node {
   const size_t group_;
 };
 
+// edges: to as many groups, then to passed roots.
 class RootBackward final : public Node {
  public:
-  RootBackward(torch::autograd::edge_list&& edges, std::shared_ptr<JointBackward> joint, size_t root)
-      : Node(std::move(edges)), joint_(std::move(joint)), root_(root) {}
+  RootBackward(torch::autograd::edge_list&& edges, std::shared_ptr<JointBackward> joint, size_t root, size_t groups)
+      : Node(std::move(edges)), joint_(std::move(joint)), root_(root), groups_(groups) {}
   std::string name() const override { return "CompiledBackward"; }
 
  protected:
   variable_list apply(variable_list&& tangents) override {
     begin_pass();
-    joint_->take_tangent(root_, std::move(tangents.at(0)));
-    return variable_list(num_outputs());
+    at::Tensor tangent = joint_->own_part(root_, std::move(tangents.at(0)));
+    variable_list out(num_outputs());
+    const std::vector<at::Tensor> given = joint_->give_on(root_, tangent);
+    for (size_t i = 0, edge = groups_; i < joint_->passed.size(); ++i) {
+      const std::vector<uint32_t>& from = joint_->passed[i].from;
+      if (std::find(from.begin(), from.end(), root_) != from.end()) out.at(edge++) = given[i];
+    }
+    joint_->take_tangent(root_, std::move(tangent));
+    return out;
   }
 
  private:
   const std::shared_ptr<JointBackward> joint_;
-  const size_t root_;
+  const size_t root_, groups_;
 };
 
 }  // namespace
@@ -349,23 +433,36 @@ void set_root(const at::Tensor& root, const NodePtr& node, bool is_written) {
     torch::autograd::set_history(root, node);
 }
 
+// Roots in an order in which nodes can have edges to those of others: one that leads to another is passed by fewer.
+std::vector<size_t> passed_first(const std::vector<Backward::Passed>& passed, size_t count) {
+  std::vector<size_t> order(count), by(count);
+  for (const Backward::Passed& p : passed) by[p.root] = p.from.size();
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return by[a] > by[b]; });
+  return order;
+}
+
 }  // namespace
 
 void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std::vector<at::Tensor>& leaves,
-                   const std::vector<Backward::Group>& groups, std::vector<TangentLayout> layouts, SavedTensors saved,
-                   std::shared_ptr<const SavedUse> use, BackwardRun run, BackwardRun recorded) {
+                   const Backward& backward, std::vector<TangentLayout> layouts, SavedTensors saved,
+                   std::shared_ptr<const SavedUse> use, BackwardRun run, BackwardRun recorded, BackwardRun arriving) {
   using torch::autograd::edge_list;
+  const std::vector<Backward::Group>& groups = backward.groups;
   edge_list edges;
   for (const at::Tensor& leaf : leaves) edges.push_back(torch::autograd::impl::gradient_edge(leaf));
-  Runs runs{std::move(run), std::move(recorded)};
+  std::vector<Backward::Passed> passed = arriving != nullptr ? backward.passed : std::vector<Backward::Passed>();
+  for (Backward::Passed& p : passed)
+    if (p.root >= fresh) p.from.clear();  // one that is written has the history that autograd makes
+  Runs runs{std::move(run), std::move(recorded), std::move(arriving)};
   if (groups.empty()) {
     const NodePtr node =
         make_node<CompiledBackward>(std::move(edges), std::move(layouts), std::move(saved), std::move(runs));
     for (size_t i = 0; i < roots.size(); ++i) set_root(roots[i], node, i >= fresh);
     return;
   }
-  const auto joint = std::make_shared<JointBackward>(std::move(layouts), groups, leaves.size(), std::move(saved),
-                                                     std::move(use), std::move(runs));
+  const auto joint = std::make_shared<JointBackward>(std::move(layouts), groups, std::move(passed), leaves.size(),
+                                                     std::move(saved), std::move(use), std::move(runs));
   std::vector<edge_list> of_roots(roots.size());
   for (size_t g = 0; g < groups.size(); ++g) {
     edge_list of_group;
@@ -375,9 +472,14 @@ void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std
     joint->leaf_nodes.push_back(&*node);
     for (const uint32_t root : groups[g].roots) of_roots[root].emplace_back(node, 0);
   }
-  for (size_t i = 0; i < roots.size(); ++i) {
-    const NodePtr node = make_node<RootBackward>(std::move(of_roots[i]), joint, i);
-    joint->root_nodes.push_back(&*node);
+  joint->root_nodes.resize(roots.size());
+  for (const size_t i : passed_first(joint->passed, roots.size())) {
+    const size_t to_groups = of_roots[i].size();
+    for (const Backward::Passed& p : joint->passed)
+      if (std::find(p.from.begin(), p.from.end(), i) != p.from.end())
+        of_roots[i].push_back(torch::autograd::impl::gradient_edge(roots[p.root]));
+    const NodePtr node = make_node<RootBackward>(std::move(of_roots[i]), joint, i, to_groups);
+    joint->root_nodes[i] = &*node;
     set_root(roots[i], node, i >= fresh);
   }
 }

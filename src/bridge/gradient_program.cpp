@@ -308,22 +308,29 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
       number += static_cast<long>(list->size());
     }
   const std::vector<Backward::Place> written = this->written();
-  BackwardRun recorded;
-  if (recorded_ != nullptr)
-    recorded = [pass = recorded_, layouts,
-                call = RecordedPass::note(inputs, code_->constants, symbols, code_->symbol_count)](
-                   std::vector<at::Tensor> tangents, const std::vector<at::Tensor>& kept) {
-      return pass->run(call, std::move(tangents), layouts, kept);
+  BackwardRun recorded, arriving;
+  if (recorded_ != nullptr) {
+    const auto call = std::make_shared<const RecordedPass::Call>(
+        RecordedPass::note(inputs, code_->constants, symbols, code_->symbol_count));
+    recorded = [pass = recorded_, layouts, call](std::vector<at::Tensor> tangents,
+                                                 const std::vector<at::Tensor>& kept) {
+      return pass->run(*call, std::move(tangents), layouts, kept);
     };
+    if (!backward_->passed.empty())
+      arriving = [pass = recorded_, layouts, call](std::vector<at::Tensor> tangents,
+                                                   const std::vector<at::Tensor>& kept) {
+        return pass->arriving(*call, std::move(tangents), layouts, kept);
+      };
+  }
   set_gradients(
-      roots, roots.size() - written.size(), leaves, backward_->groups, layouts, std::move(saved), use_,
+      roots, roots.size() - written.size(), leaves, *backward_, layouts, std::move(saved), use_,
       [code = code_, given, layouts, values = std::vector<int64_t>(symbols, symbols + code_->symbol_count)](
           std::vector<at::Tensor> tangents, std::vector<at::Tensor> kept) {
         kept.resize(given);  // the program has its constants
         for (at::Tensor& t : kept) tangents.push_back(std::move(t));
         return code->run(std::move(tangents), layouts, values);
       },
-      std::move(recorded));
+      std::move(recorded), std::move(arriving));
   // Views were made below autograd, so that a root that is one by itself is none to it. Others are, of roots with their
   // history, and of what has none yet: a later write may give it one.
   c10::SmallVector<uint32_t, 8> alone;

@@ -355,6 +355,11 @@ std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Ten
   std::vector<Edge> edges;
   for (const Reached& leaf : leaves) edges.push_back(leaf.edge);
   backward.groups = leaf_groups(roots, edges);
+  if (backward.groups.empty() && !backward.passed.empty()) {  // each root has a node of its own
+    Backward::Group& all = backward.groups.emplace_back();
+    for (uint32_t i = 0; i < roots.size(); ++i) all.roots.push_back(i);
+    for (uint32_t i = 0; i < leaves.size(); ++i) all.leaves.push_back(i);
+  }
   arrange(backward.groups, edges);
   std::vector<size_t> order(leaves.size());
   std::iota(order.begin(), order.end(), 0);
@@ -365,6 +370,24 @@ std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Ten
     gradients.push_back(leaves[i].gradient);
   }
   return gradients;
+}
+
+std::unordered_set<graph::ValueId> computed_in(const graph::Graph& graph, const GraphPart& part) {
+  std::unordered_set<graph::ValueId> computed;
+  for (const graph::NodeId id : part.order)
+    for (const graph::ValueId v : graph.node(id).results) computed.insert(v);
+  return computed;
+}
+
+// Of these values, those that gradients are made of are outputs of the part.
+void keep_outputs(Backward& backward, const std::vector<graph::ValueId>& outputs) {
+  std::unordered_map<uint32_t, uint32_t> kept;
+  for (OutputSpec& spec : backward.gradients) {
+    if (spec.kind != OutputSpec::Kind::GraphOutput) continue;
+    const auto [at, fresh] = kept.try_emplace(spec.position, static_cast<uint32_t>(backward.part.outputs.size()));
+    if (fresh) backward.part.outputs.push_back(outputs[spec.position]);
+    spec.position = at->second;
+  }
 }
 
 }  // namespace
@@ -386,6 +409,9 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     ends.add(leaf.edge, leaf.tensor);
     sources.push_back(leaf.edge);
   }
+  if (python.empty()) backward.passed = passed_roots(roots, sources);
+  for (const Backward::Passed& passed : backward.passed)
+    sources.push_back(torch::autograd::impl::gradient_edge(roots[passed.root]));
   std::vector<at::Tensor> found;
   const Unkept unkept(leaves.retained);
   const sym::VarId own_from = graph_->pool().new_var();
@@ -405,6 +431,10 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   size_t next = 0;
   for (const Leaves::Leaf& leaf : leaves.all)
     if (leaf.reached && found.at(next++).defined()) reached.push_back({leaf.edge, leaf.place, found[next - 1]});
+  for (Backward::Passed& passed : backward.passed) {
+    TraceTensor* const arriving = TraceTensor::from(found.at(next++));
+    if (arriving != nullptr) passed.gradient = value_of(*arriving);
+  }
   const std::vector<at::Tensor> gradients = add_leaves(backward, roots, ends, std::move(reached));
   std::vector<graph::ValueId> outputs;
   backward.gradients = outputs_of_part(gradients, outputs);
@@ -414,9 +444,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     if (is_control_flow(call)) abort_capture("they need control flow");
   if (!backward.part.writes.empty()) abort_capture("computing them writes a tensor");
   // What the part is given is no output of its own.
-  std::unordered_set<graph::ValueId> computed;
-  for (const graph::NodeId id : backward.part.order)
-    for (const graph::ValueId v : graph_->node(id).results) computed.insert(v);
+  std::unordered_set<graph::ValueId> computed = computed_in(*graph_, backward.part);
   static const graph::OpId clone = graph::op_id("aten::clone");
   for (OutputSpec& spec : backward.gradients) {
     if (spec.kind != OutputSpec::Kind::GraphOutput || computed.contains(outputs[spec.position])) continue;
@@ -428,20 +456,15 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
       outputs[spec.position] = append_to(backward.part, clone, {outputs[spec.position], graph::None{}});
     }
   }
-  // Positions among those that are left.
-  std::unordered_map<uint32_t, uint32_t> kept;
-  for (OutputSpec& spec : backward.gradients) {
-    if (spec.kind != OutputSpec::Kind::GraphOutput) continue;
-    const auto [at, fresh] = kept.try_emplace(spec.position, static_cast<uint32_t>(backward.part.outputs.size()));
-    if (fresh) backward.part.outputs.push_back(outputs[spec.position]);
-    spec.position = at->second;
-  }
+  keep_outputs(backward, outputs);
   std::vector<sym::ExprId> numbers;
   for (const OutputSpec& spec : backward.gradients) {
     for (const auto* list : {&spec.sizes, &spec.strides}) numbers.insert(numbers.end(), list->begin(), list->end());
     if (spec.is_view) numbers.push_back(spec.offset);
   }
   drop_unused(*graph_, backward.part, symbols_, numbers);
+  computed = computed_in(*graph_, backward.part);
+  std::erase_if(backward.passed, [&](const Backward::Passed& passed) { return !computed.contains(passed.gradient); });
 }
 
 // Results in the memory of others that have gradients, and without.

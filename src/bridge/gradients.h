@@ -79,11 +79,12 @@ using BackwardRun =
     std::function<std::vector<at::Tensor>(std::vector<at::Tensor> tangents, std::vector<at::Tensor> saved)>;
 
 // Makes `roots` the results of nodes that run `run`: first `fresh` tensors without a history, then those of the
-// caller's that were written. `groups`: as in Backward. use: of what was saved. recorded: instead of `run` where
-// gradients of the gradients are wanted; may be empty.
+// caller's that were written. `backward`: its groups and passed roots. use: of what was saved. recorded: instead of
+// `run` where gradients of the gradients are wanted; may be empty. arriving: what arrives at the roots of
+// `backward.passed`; empty where nobody can ask for it.
 void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std::vector<at::Tensor>& leaves,
-                   const std::vector<Backward::Group>& groups, std::vector<TangentLayout> layouts, SavedTensors saved,
-                   std::shared_ptr<const SavedUse> use, BackwardRun run, BackwardRun recorded);
+                   const Backward& backward, std::vector<TangentLayout> layouts, SavedTensors saved,
+                   std::shared_ptr<const SavedUse> use, BackwardRun run, BackwardRun recorded, BackwardRun arriving);
 
 // Milliseconds of code generation in first backward passes, of the process.
 std::atomic<double>& ms_generated_in_backward();

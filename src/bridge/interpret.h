@@ -29,11 +29,14 @@ class Interpreter {
   // looked at, by value.
   std::vector<bool> compute(const std::vector<graph::ValueId>& wanted);
   void know(graph::ValueId id, const at::Tensor& value) { values_[id.index] = value; }
+  const at::Tensor& known(graph::ValueId id) const { return values_[id.index]; }  // undefined: not computed
 
   // Undefined when what it needs could not be computed.
   at::Tensor output(const OutputSpec& spec);
   // After run(): the backward part. Undefined tangents only where it is linear and makes no sizes of data.
   std::vector<at::Tensor> gradients(const Backward& backward, const std::vector<at::Tensor>& tangents);
+  // Likewise, what arrives at the roots that others were computed from. No tangent is undefined.
+  std::vector<at::Tensor> arriving(const Backward& backward, const std::vector<at::Tensor>& tangents);
 
  private:
   struct Missing {};  // a value that could not be computed is needed

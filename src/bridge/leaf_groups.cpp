@@ -1,6 +1,7 @@
 #include "bridge/leaf_groups.h"
 
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <map>
@@ -62,23 +63,48 @@ void join(std::vector<bool>& into, const std::vector<bool>& from) {
   for (size_t i = 0; i < from.size(); ++i) into[i] = into[i] || from[i];
 }
 
-}  // namespace
-
-std::vector<Backward::Group> leaf_groups(const std::vector<at::Tensor>& roots, const std::vector<Edge>& leaves) {
-  if (roots.size() < 2) return {};
-  Order order(leaves);
+// Per node of the record, in its order: the roots that lead there. visit(edge, roots): of each edge.
+template <class Visit>
+void walk(Order& order, const std::vector<at::Tensor>& roots, Visit&& visit) {
   for (const at::Tensor& root : roots) order.add(root.grad_fn().get());
   const std::vector<Node*>& nodes = order.nodes();
-  // Per node and per leaf: the roots that lead there.
   std::vector<std::vector<bool>> to_node(nodes.size(), std::vector<bool>(roots.size()));
-  std::vector<std::vector<bool>> to_leaf(leaves.size(), std::vector<bool>(roots.size()));
   for (size_t i = 0; i < roots.size(); ++i) to_node[order.place(roots[i].grad_fn().get())][i] = true;
   for (size_t n = 0; n < nodes.size(); ++n)
     for (const Edge& edge : nodes[n]->next_edges()) {
       if (!edge.is_valid()) continue;
-      const int64_t leaf = order.leaf_of(edge);
-      join(leaf >= 0 ? to_leaf[static_cast<size_t>(leaf)] : to_node[order.place(edge.function.get())], to_node[n]);
+      visit(edge, to_node[n]);
+      if (order.leaf_of(edge) < 0) join(to_node[order.place(edge.function.get())], to_node[n]);
     }
+}
+
+}  // namespace
+
+std::vector<Backward::Passed> passed_roots(const std::vector<at::Tensor>& roots, const std::vector<Edge>& leaves) {
+  if (roots.size() < 2) return {};
+  Order order(leaves);
+  std::vector<std::vector<bool>> from(roots.size(), std::vector<bool>(roots.size()));
+  walk(order, roots, [&](const Edge& edge, const std::vector<bool>& reached_from) {
+    for (size_t i = 0; i < roots.size(); ++i)
+      if (edge == torch::autograd::impl::gradient_edge(roots[i])) join(from[i], reached_from);
+  });
+  std::vector<Backward::Passed> out;
+  for (size_t i = 0; i < roots.size(); ++i) {
+    Backward::Passed passed{static_cast<uint32_t>(i), {}, {}};
+    for (size_t k = 0; k < roots.size(); ++k)
+      if (from[i][k] && k != i) passed.from.push_back(static_cast<uint32_t>(k));
+    if (!passed.from.empty()) out.push_back(std::move(passed));
+  }
+  return out;
+}
+
+std::vector<Backward::Group> leaf_groups(const std::vector<at::Tensor>& roots, const std::vector<Edge>& leaves) {
+  if (roots.size() < 2) return {};
+  Order order(leaves);
+  std::vector<std::vector<bool>> to_leaf(leaves.size(), std::vector<bool>(roots.size()));
+  walk(order, roots, [&](const Edge& edge, const std::vector<bool>& reached_from) {
+    if (const int64_t leaf = order.leaf_of(edge); leaf >= 0) join(to_leaf[static_cast<size_t>(leaf)], reached_from);
+  });
   std::map<std::vector<bool>, Backward::Group> groups;
   for (size_t i = 0; i < leaves.size(); ++i) groups[to_leaf[i]].leaves.push_back(static_cast<uint32_t>(i));
   if (groups.size() == 1 && groups.begin()->first == std::vector<bool>(roots.size(), true)) return {};

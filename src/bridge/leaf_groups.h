@@ -15,4 +15,8 @@ namespace cresset::bridge {
 std::vector<Backward::Group> leaf_groups(const std::vector<at::Tensor>& roots,
                                          const std::vector<torch::autograd::Edge>& leaves);
 
+// The roots that others were computed from, by the record; without their gradients.
+std::vector<Backward::Passed> passed_roots(const std::vector<at::Tensor>& roots,
+                                           const std::vector<torch::autograd::Edge>& leaves);
+
 }  // namespace cresset::bridge

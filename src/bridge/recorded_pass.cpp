@@ -85,10 +85,10 @@ void RecordedPass::check(const Call& call, const std::vector<bool>& read) const 
         "Call the function without cresset.compile.");
 }
 
-std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tensor> tangents,
-                                          const std::vector<TangentLayout>& layouts,
-                                          const std::vector<at::Tensor>& saved) const {
-  ++recorded_passes();
+// give(interpreter): what is wanted, once all that the backward part is given is there.
+template <class Give>
+std::vector<at::Tensor> RecordedPass::interpreted(const Call& call, const std::vector<at::Tensor>& saved,
+                                                  Give&& give) const {
   const AboveAutograd recording;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   Captured joint;
@@ -104,15 +104,31 @@ std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tens
   });
   const std::vector<bool> depends = depends_on_leaves(call);
   for (size_t i = 0; i < saved_.size(); ++i)
-    if (!depends[saved_[i].index]) interpreter.know(saved_[i], saved[i]);
+    if (!depends[saved_[i].index] || !c10::GradMode::is_enabled()) interpreter.know(saved_[i], saved[i]);
   std::vector<graph::ValueId> wanted;
   for (const graph::ValueId v : used_from_outside(graph_, backward_->part))
     if (std::find(backward_->tangents.begin(), backward_->tangents.end(), v) == backward_->tangents.end())
       wanted.push_back(v);
   check(call, interpreter.compute(wanted));
+  return give(interpreter);
+}
+
+std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tensor> tangents,
+                                          const std::vector<TangentLayout>& layouts,
+                                          const std::vector<at::Tensor>& saved) const {
+  ++recorded_passes();
   for (size_t i = 0; !backward_->linear && i < tangents.size(); ++i)
     if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
-  return interpreter.gradients(*backward_, tangents);
+  return interpreted(call, saved,
+                     [&](Interpreter& interpreter) { return interpreter.gradients(*backward_, tangents); });
+}
+
+std::vector<at::Tensor> RecordedPass::arriving(const Call& call, std::vector<at::Tensor> tangents,
+                                               const std::vector<TangentLayout>& layouts,
+                                               const std::vector<at::Tensor>& saved) const {
+  for (size_t i = 0; i < tangents.size(); ++i)
+    if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
+  return interpreted(call, saved, [&](Interpreter& interpreter) { return interpreter.arriving(*backward_, tangents); });
 }
 
 }  // namespace cresset::bridge

@@ -43,7 +43,14 @@ class RecordedPass {
   std::vector<at::Tensor> run(const Call& call, std::vector<at::Tensor> tangents,
                               const std::vector<TangentLayout>& layouts, const std::vector<at::Tensor>& saved) const;
 
+  // What arrives at the roots that others were computed from, of these tangents.
+  std::vector<at::Tensor> arriving(const Call& call, std::vector<at::Tensor> tangents,
+                                   const std::vector<TangentLayout>& layouts,
+                                   const std::vector<at::Tensor>& saved) const;
+
  private:
+  template <class Give>
+  std::vector<at::Tensor> interpreted(const Call& call, const std::vector<at::Tensor>& saved, Give&& give) const;
   std::vector<bool> depends_on_leaves(const Call& call) const;
   void check(const Call& call, const std::vector<bool>& read) const;
 

@@ -119,8 +119,13 @@ void fill_exception(PyObject* made, const Anatomy& anatomy) {
   std::vector<PyMemberDef*> fields;
   fields_of(keeper_of(Py_TYPE(made)), fields);
   size_t part = 4;
-  for (PyMemberDef* field : fields)
-    if (PyMember_SetOne((char*)made, field, anatomy.parts[part++].get()) < 0) throw PythonError{};
+  for (PyMemberDef* field : fields) {
+    PyObject* const value = anatomy.parts[part++].get();
+    const PyRef has = none_for(PyMember_GetOne((const char*)made, field));
+    PyErr_Clear();
+    if (has.get() == value) continue;  // what is not there reads as None, and stays so: texts of an OSError tell
+    if (PyMember_SetOne((char*)made, field, value) < 0) throw PythonError{};
+  }
   const PyRef dict = checked(PyObject_GenericGetDict(made, nullptr));
   PyDict_Clear(dict.get());
   for (Py_ssize_t i = 0; part < anatomy.parts.size(); ++i, ++part)

@@ -8,6 +8,7 @@
 
 #include "bridge/sym_node.h"
 #include "frontend/py_objects.h"
+#include "frontend/special_calls.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
@@ -141,6 +142,7 @@ PyObject* number_operator(PyTypeObject* type, const char* name, PyObject* otherw
   for (size_t i = 0; i < kOperators.size(); ++i) {
     if (std::string_view(kOperators[i].name) != name) continue;
     Py_XSETREF(otherwise_of[i], Py_NewRef(otherwise));
+    note_special_call(&methods[i]);  // of a float, the program's own call is told what an int says
     return PyDescr_NewMethod(type, &methods[i]);
   }
   return Py_NewRef(Py_None);

@@ -284,6 +284,8 @@ bool Session::before_write(const CressetWrite& write) {
       if (is_opaque(part) || holds_foreign(part)) return true;
   had_key_ = write.kind == CRESSET_WRITE_ITEM && PyDict_CheckExact(write.owner) && PyUnicode_CheckExact(write.key) &&
              PyDict_Contains(write.owner, write.key) == 1;
+  if (write.kind == CRESSET_WRITE_ITEM && is_symbolic_number(write.owner))
+    return no_items_of(write.owner, write.key, write.value), false;
   if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner)) note_key(write.owner, write.key, true);
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner), false;
   if (write.kind == CRESSET_WRITE_ATTRIBUTE && is_symbolic_number(write.owner))

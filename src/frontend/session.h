@@ -180,6 +180,7 @@ class Session {
   CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   bool looks_into_grown(const CressetOperator& op);
   bool indexes_by_any(const CressetActivation& activation, const CressetOperator& op);
+  bool computes_by_any(const CressetActivation& activation, const CressetOperator& op);
   bool stores_by_any(const CressetActivation& activation, const CressetWrite& write);
   bool may_end_at_pin() const;
   CressetAction operate_natively(CressetActivation* activation, const CressetOperator& op, Operation::Kind kind,
@@ -284,6 +285,7 @@ class Session {
   bool looks_into_opaque(const CressetAttributeRead& read);  // what its own state gives, not its class
   bool before_write(const CressetWrite& write);              // whether it is to be a call
   static void no_attributes_of(PyObject* number, PyObject* name);
+  static void no_items_of(PyObject* number, PyObject* key, PyObject* value);
   void after_write(const CressetWrite& write);
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
   void will_set_attribute(const CCall& what, const CressetCall& call);

@@ -485,10 +485,20 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
   return CRESSET_RUN;
 }
 
+// A number of that type: what it says of itself is the same of all.
+static PyObject* alike(PyObject* number) {
+  static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0);
+  return is_symfloat(number) ? float_zero : is_symbool(number) ? Py_False : zero;
+}
+
 // Of a number, which says so.
 void Session::no_attributes_of(PyObject* number, PyObject* name) {
-  const PyRef plain = checked(PyObject_CallOneArg(module_attribute("cresset._C", "plain"), number));
-  if (PyObject_SetAttr(plain.get(), name, Py_None) < 0) throw PythonError{};
+  if (PyObject_SetAttr(alike(number), name, Py_None) < 0) throw PythonError{};
+}
+
+void Session::no_items_of(PyObject* number, PyObject* key, PyObject* value) {
+  PyObject* const of = alike(number);
+  if ((value != nullptr ? PyObject_SetItem(of, key, value) : PyObject_DelItem(of, key)) < 0) throw PythonError{};
 }
 
 // All that an object consists of, as copying and pickling it take it.

@@ -269,6 +269,14 @@ bool Session::indexes_by_any(const CressetActivation& activation, const CressetO
   return false;
 }
 
+// n * scalar, of one of numpy's: another value gives another scalar, which no symbol stands for.
+bool Session::computes_by_any(const CressetActivation& activation, const CressetOperator& op) {
+  PyObject* const number = pinned_by_numpy_scalar(op);
+  if (number == nullptr || !is_unpinned(number) || !may_end_at_pin()) return false;
+  if (pins_too_often(activation)) return true;
+  return note_pin(activation, number), false;
+}
+
 // Likewise of what is put there: history[step] = loss.
 bool Session::stores_by_any(const CressetActivation& activation, const CressetWrite& write) {
   if (write.kind != CRESSET_WRITE_ITEM || write.value == nullptr || !PyDict_Check(write.owner)) return false;
@@ -282,7 +290,7 @@ bool Session::stores_by_any(const CressetActivation& activation, const CressetWr
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
-  if (looks_into_grown(op) || indexes_by_any(*activation, op))
+  if (looks_into_grown(op) || indexes_by_any(*activation, op) || computes_by_any(*activation, op))
     return operate_natively(activation, op, *kind_of(op.kind), /*foreign=*/true, result);
   if (op.kind == CRESSET_OP_COMPARE && (op.operation == Py_EQ || op.operation == Py_NE) && !is_tensor(op.operands[0]) &&
       is_equal_by_identity(op.operands[0]) && is_equal_by_identity(op.operands[1]))

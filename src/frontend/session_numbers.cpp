@@ -206,6 +206,17 @@ static bool asks_program(PyObject* classes) {
   return module != "abc" && module != "typing" && module != "torch" && !module.starts_with("torch.");
 }
 
+// k.__mul__(2.0) of a symbolic int: an int's method knows no floats, to which the operator leaves it.
+static bool asks_int_of_float(const CressetCall& call) {
+  static auto* const symbolic = (PyTypeObject*)module_attribute("torch", "SymInt");
+  const bool is_method = Py_IS_TYPE(call.callable, &PyMethodDescr_Type) && PyDescr_TYPE(call.callable) == symbolic;
+  PyObject* const self = PyCFunction_Check(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
+  if (!is_method && (self == nullptr || !is_symint(self))) return false;
+  if (call.nargs != (is_method ? 2 : 1)) return false;
+  PyObject* const other = call.args[call.nargs - 1];
+  return PyFloat_Check(other) || is_symfloat(other);
+}
+
 // `type(n)` and `isinstance(n, int)` say of a symbolic number what they say of the number.
 CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
   if (call.nargs == 0 || call.kwnames != nullptr) return CRESSET_RUN;
@@ -215,6 +226,7 @@ CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
     if (is < 0) return CRESSET_FAIL;
     return *result = Py_NewRef(is != 0 ? Py_True : Py_False), CRESSET_RESULT;
   }
+  if (asks_int_of_float(call)) return *result = Py_NewRef(Py_NotImplemented), CRESSET_RESULT;
   if (!is_symbolic_number(call.args[0]) && !is_text(call.args[0])) return CRESSET_RUN;
   static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0),
                          *const text = PyUnicode_FromString("");
@@ -224,6 +236,8 @@ CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
                                                       : zero;
   const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
   if (asks_type) return *result = Py_NewRef((PyObject*)Py_TYPE(alike)), CRESSET_RESULT;
+  static PyObject* const dir = module_attribute("builtins", "dir");
+  if (call.callable == dir && call.nargs == 1) return *result = checked(PyObject_Dir(alike)).release(), CRESSET_RESULT;
   if (call.callable != is_instance || call.nargs != 2 || asks_program(call.args[1])) return CRESSET_RUN;
   const int is = PyObject_IsInstance(alike, call.args[1]);
   const int is_symbolic = is == 0 ? PyObject_IsInstance(call.args[0], call.args[1]) : is;

@@ -46,6 +46,14 @@ static bool is_as_int(PyObject* scalar, const CressetOperator& op) {
                                            op.operation != NB_POWER && op.operation != NB_INPLACE_POWER);
 }
 
+PyObject* pinned_by_numpy_scalar(const CressetOperator& op) {
+  PyObject *left = op.operands[0], *right = op.operands[1];
+  if ((op.kind != CRESSET_OP_BINARY && op.kind != CRESSET_OP_COMPARE) || right == nullptr) return nullptr;
+  if (is_numpy_scalar(left) == is_numpy_scalar(right)) return nullptr;
+  PyObject *number = is_numpy_scalar(left) ? right : left, *scalar = number == left ? right : left;
+  return is_symfloat(number) || (is_symint(number) && !is_as_int(scalar, op)) ? number : nullptr;
+}
+
 PyRef with_numpy_scalar(const CressetOperator& op) {
   PyObject *left = op.operands[0], *right = op.operands[1];
   if (right == nullptr || is_numpy_scalar(left) == is_numpy_scalar(right)) return {};

@@ -13,6 +13,8 @@ bool operators_call_python();
 // numpy's scalars decide what comes of an operator by the type of the other operand: a symbolic one is pinned, other
 // than an int beside a numpy.int64, which counts as an int. Empty for other operands. Throws PythonError.
 PyRef with_numpy_scalar(const CressetOperator& op);
+// The number that it pins; nullptr where it pins none. Borrowed.
+PyObject* pinned_by_numpy_scalar(const CressetOperator& op);
 
 // A tensor that the call made and that nobody else has yet: autograd's state of it is the call's own.
 bool is_own_tensor(PyObject* object);

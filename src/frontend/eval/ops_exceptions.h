@@ -8,12 +8,10 @@ OP(RAISE_VARARGS) {
 
 OP(RERAISE) {
   if (oparg) {
-    PyObject* last = PEEK(oparg + 1);
-    if (!PyLong_Check(last)) {
-      PyErr_SetString(PyExc_SystemError, "lasti is not an int");
-      goto error;
-    }
+    PyObject* last = PyNumber_Index(PEEK(oparg + 1));  // what varies in frames is a symbol, this one, too
+    if (last == NULL) goto error;
     LAST_INSTRUCTION(frame) = first_instr + PyLong_AsLong(last);
+    Py_DECREF(last);
   }
   cresset_restore_exception(POP());
   goto unwind;

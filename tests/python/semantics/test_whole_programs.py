@@ -25,6 +25,7 @@ from programs_loops import PROGRAMS as LOOPS
 from programs_loops_of_numbers import PROGRAMS as LOOPS_OF_NUMBERS
 from programs_losses import PROGRAMS as LOSSES
 from programs_moving_state import PROGRAMS as MOVING
+from programs_odd_places import PROGRAMS as ODD_PLACES
 from programs_perception import PROGRAMS as PERCEPTION
 from programs_places import PROGRAMS as PLACES
 from programs_practice_designs import PROGRAMS as PRACTICE_DESIGNS
@@ -70,6 +71,7 @@ PROGRAMS = {
     **SUBCLASSES,
     **ATTRIBUTES,
     **LOOPS_OF_NUMBERS,
+    **ODD_PLACES,
 }
 
 
