@@ -16,7 +16,8 @@ class LocationTracker {
 
  private:
   bool is_library(PyCodeObject* code);
-  static uint32_t add(bridge::Capture& capture, const CressetStackFrame& at);
+  uint32_t add(bridge::Capture& capture, const CressetStackFrame& at);
+  int line_of(const CressetStackFrame& at);
 
   struct Key {
     const void* code;
@@ -30,6 +31,9 @@ class LocationTracker {
   };
   std::unordered_map<Key, uint32_t, Hash> known_;
   std::unordered_map<const void*, bool> is_library_;
+#if PY_VERSION_HEX < 0x030E0000
+  std::unordered_map<const void*, PyCodeAddressRange> lines_;  // by code: where its table was read up to
+#endif
 };
 
 }  // namespace cresset::frontend
