@@ -22,18 +22,18 @@ std::string describe(const CressetStackFrame& at, int line) {
 int LocationTracker::line_of(const CressetStackFrame& at) {
 #if PY_VERSION_HEX < 0x030E0000
   if (at.instruction < 0) return at.code->co_firstlineno;
-  auto [range, fresh] = lines_.try_emplace(at.code);
-  PyCodeAddressRange& read = range->second;
-  if (fresh) {
-    const char* const table = PyBytes_AS_STRING(at.code->co_linetable);
-    read.opaque.lo_next = (const uint8_t*)table;
-    read.opaque.limit = read.opaque.lo_next + PyBytes_GET_SIZE(at.code->co_linetable);
-    read.opaque.computed_line = at.code->co_firstlineno;
-    read.ar_start = -1;
-    read.ar_end = 0;
-    read.ar_line = -1;
+  Lines& lines = lines_[at.code];
+  const char* const table = PyBytes_AS_STRING(at.code->co_linetable);
+  const Py_ssize_t size = PyBytes_GET_SIZE(at.code->co_linetable);
+  if (lines.table != table || lines.size != size || lines.first != at.code->co_firstlineno) {
+    lines = {table, size, at.code->co_firstlineno, {}};
+    lines.read.opaque.lo_next = (const uint8_t*)table;
+    lines.read.opaque.limit = lines.read.opaque.lo_next + size;
+    lines.read.opaque.computed_line = at.code->co_firstlineno;
+    lines.read.ar_start = -1;
+    lines.read.ar_line = -1;
   }
-  return _PyCode_CheckLineNumber(at.instruction, &read);
+  return _PyCode_CheckLineNumber(at.instruction, &lines.read);
 #else
   return PyCode_Addr2Line(at.code, at.instruction);
 #endif

@@ -32,7 +32,13 @@ class LocationTracker {
   std::unordered_map<Key, uint32_t, Hash> known_;
   std::unordered_map<const void*, bool> is_library_;
 #if PY_VERSION_HEX < 0x030E0000
-  std::unordered_map<const void*, PyCodeAddressRange> lines_;  // by code: where its table was read up to
+  struct Lines {
+    const char* table = nullptr;  // borrowed: a code that is gone may have left its address to another one
+    Py_ssize_t size = 0;
+    int first = 0;              // line
+    PyCodeAddressRange read{};  // up to where
+  };
+  std::unordered_map<const void*, Lines> lines_;  // by code
 #endif
 };
 

@@ -168,3 +168,15 @@ def test_bad_arguments_raise_as_they_do():
         with pytest.raises(RuntimeError) as got:
             compiled(torch.randn(4))
         assert str(got.value) == str(expected.value)
+
+
+def test_lines_of_code_that_comes_and_goes():
+    def program(x):
+        for step in range(6):
+            names = {}
+            exec("\n" * step + "def made(x):\n    y = x + 1\n    return y * 2\n", names)
+            x = names["made"](x)
+        return x
+
+    x = torch.rand(3)
+    torch.testing.assert_close(cresset.compile(program)(x), program(x))
