@@ -85,9 +85,13 @@ graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type) {
     case ArgType::IntList: {
       std::vector<sym::ExprId> out;
       if (value.isIntList()) {
-        for (const int64_t v : value.toIntVector()) out.push_back(capture.env().pool().constant(v));
+        const c10::List<int64_t> numbers = value.toIntList();
+        out.reserve(numbers.size());
+        for (size_t i = 0; i < numbers.size(); ++i) out.push_back(capture.env().pool().constant(numbers.get(i)));
       } else {
-        for (const c10::IValue& v : value.toListRef()) out.push_back(integer(capture, v));
+        const c10::ArrayRef<c10::IValue> numbers = value.toListRef();
+        out.reserve(numbers.size());
+        for (const c10::IValue& v : numbers) out.push_back(integer(capture, v));
       }
       return out;
     }

@@ -224,8 +224,11 @@ graph::TensorType Capture::constant_geometry(const at::Tensor& real) {
   sym::ExprPool& pool = env().pool();
   type.dtype = dtype_or_abort(real);
   type.device = *from_torch(real.device());
-  for (const int64_t s : real.sizes()) type.sizes.push_back(pool.constant(s));
-  for (const int64_t s : real.strides()) type.strides.push_back(pool.constant(s));
+  const c10::IntArrayRef sizes = real.sizes(), strides = real.strides();
+  type.sizes.reserve(sizes.size());
+  type.strides.reserve(strides.size());
+  for (const int64_t s : sizes) type.sizes.push_back(pool.constant(s));
+  for (const int64_t s : strides) type.strides.push_back(pool.constant(s));
   return type;
 }
 
@@ -467,15 +470,24 @@ bool Capture::overlaps_partly(const TraceTensor& target, const TraceTensor& read
   return !same_range || a.strides != b.strides;
 }
 
+// Of an operator that gives something: told by its name alone, of which there are few.
+static bool follows_memory_order(graph::OpId op, const graph::Node& node) {
+  thread_local std::vector<int8_t> known;  // by operator; 0: not asked yet
+  if (known.size() <= op.index) known.resize(op.index + 64);
+  int8_t& follows = known[op.index];
+  if (follows == 0) follows = ops::follows_memory_order(node) ? 1 : -1;
+  return follows > 0;
+}
+
 std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::Arg> args,
                                             std::vector<graph::TensorType> types) {
   for (const graph::TensorType& type : types)
     for (const sym::ExprId size : type.sizes)
       if (env().pool().is_const(size) && env().pool().const_value(size) < 0) abort_capture("a result of negative size");
   if (any_unbacked_) assume_sizes(types);
-  const graph::NodeId node = graph_->add_node(op, std::move(args), std::move(types));
-  if (!graph_->node(node).results.empty() && ops::follows_memory_order(graph_->node(node))) ++draws_;
-  return graph_->node(node).results;
+  const graph::Node& node = graph_->node(graph_->add_node(op, std::move(args), std::move(types)));
+  if (!node.results.empty() && follows_memory_order(op, node)) ++draws_;
+  return node.results;
 }
 
 namespace {
@@ -567,6 +579,12 @@ void check_device_of(graph::OpId op, const std::vector<graph::TensorType>& types
 
 }  // namespace
 
+// An output mask is a list of booleans.
+static bool may_mask_results(const std::vector<graph::Arg>& args) {
+  return std::any_of(args.begin(), args.end(),
+                     [](const graph::Arg& arg) { return std::holds_alternative<std::vector<bool>>(arg); });
+}
+
 std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
   ++counters.operators;
   absent_results = 0;
@@ -591,7 +609,9 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
   std::vector<graph::ValueId> results =
       append(op, std::move(args), known != nullptr ? known->types : std::move(found.types));
   if (refused) graph_->node(graph_->order.back()).through_aten = true;
-  if (absent_results != 0 || results.size() < 3 || results.size() > 4) return results;
+  if (absent_results != 0 || results.size() < 3 || results.size() > 4 ||
+      !may_mask_results(graph_->node(graph_->order.back()).args))
+    return results;
   // A rule of ours makes all results of an operator with an output mask.
   const std::optional<c10::OperatorHandle> handle = find_operator(op);
   if (handle) absent_results = unwanted_results(handle->schema(), graph_->node(graph_->order.back()).args);

@@ -8,14 +8,36 @@
 namespace cresset::frontend {
 namespace {
 
-std::string describe(const CressetStackFrame& at) {
+std::string describe(const CressetStackFrame& at, int line) {
   const char* file = PyUnicode_AsUTF8(at.code->co_filename);
   const char* name = PyUnicode_AsUTF8(at.code->co_qualname);
-  return std::string(file != nullptr ? file : "?") + ":" + std::to_string(PyCode_Addr2Line(at.code, at.instruction)) +
-         " in " + (name != nullptr ? name : "?");
+  return std::string(file != nullptr ? file : "?") + ":" + std::to_string(line) + " in " +
+         (name != nullptr ? name : "?");
 }
 
 }  // namespace
+
+// A program asks for its lines in their order: what was read of a code's table is not read again, where CPython has a
+// function that goes on from there.
+int LocationTracker::line_of(const CressetStackFrame& at) {
+#if PY_VERSION_HEX < 0x030E0000
+  if (at.instruction < 0) return at.code->co_firstlineno;
+  Lines& lines = lines_[at.code];
+  const char* const table = PyBytes_AS_STRING(at.code->co_linetable);
+  const Py_ssize_t size = PyBytes_GET_SIZE(at.code->co_linetable);
+  if (lines.table != table || lines.size != size || lines.first != at.code->co_firstlineno) {
+    lines = {table, size, at.code->co_firstlineno, {}};
+    lines.read.opaque.lo_next = (const uint8_t*)table;
+    lines.read.opaque.limit = lines.read.opaque.lo_next + size;
+    lines.read.opaque.computed_line = at.code->co_firstlineno;
+    lines.read.ar_start = -1;
+    lines.read.ar_line = -1;
+  }
+  return _PyCode_CheckLineNumber(at.instruction, &lines.read);
+#else
+  return PyCode_Addr2Line(at.code, at.instruction);
+#endif
+}
 
 // torch's bindings give the GIL up before they dispatch; it is taken back for what is met for the first time only.
 void LocationTracker::update(bridge::Capture& capture) {
@@ -40,7 +62,7 @@ bool LocationTracker::is_library(PyCodeObject* code) {
 
 uint32_t LocationTracker::add(bridge::Capture& capture, const CressetStackFrame& at) {
   const GilHeld gil;
-  return capture.graph().add_location(describe(at));
+  return capture.graph().add_location(describe(at, line_of(at)));
 }
 
 }  // namespace cresset::frontend

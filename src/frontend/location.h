@@ -16,7 +16,8 @@ class LocationTracker {
 
  private:
   bool is_library(PyCodeObject* code);
-  static uint32_t add(bridge::Capture& capture, const CressetStackFrame& at);
+  uint32_t add(bridge::Capture& capture, const CressetStackFrame& at);
+  int line_of(const CressetStackFrame& at);
 
   struct Key {
     const void* code;
@@ -30,6 +31,15 @@ class LocationTracker {
   };
   std::unordered_map<Key, uint32_t, Hash> known_;
   std::unordered_map<const void*, bool> is_library_;
+#if PY_VERSION_HEX < 0x030E0000
+  struct Lines {
+    const char* table = nullptr;  // borrowed: a code that is gone may have left its address to another one
+    Py_ssize_t size = 0;
+    int first = 0;              // line
+    PyCodeAddressRange read{};  // up to where
+  };
+  std::unordered_map<const void*, Lines> lines_;  // by code
+#endif
 };
 
 }  // namespace cresset::frontend

@@ -72,7 +72,8 @@ bool is_unpinned(PyObject* number) {
 std::vector<PyRef> unpinned_among(const CressetCall& call) {
   std::vector<PyRef> found;
   const auto note = [&](PyObject* object) {
-    if (may_be_symbolic(object) && is_unpinned(object)) found.push_back(PyRef::borrow(object));
+    if (may_be_symbolic(object) && !is_exact_tensor(object) && is_unpinned(object))
+      found.push_back(PyRef::borrow(object));
   };
   const Py_ssize_t named = cresset_count_named(&call);
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i) {

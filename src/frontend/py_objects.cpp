@@ -74,17 +74,17 @@ static bool has_node_of_captures(PyObject* number) {
 
 bool is_symbolic_int(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymInt");
-  return is_instance_of(object, type) && has_node_of_captures(object);
+  return !is_exact_tensor(object) && is_instance_of(object, type) && has_node_of_captures(object);
 }
 
 bool is_symbolic_float(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymFloat");
-  return is_instance_of(object, type) && has_node_of_captures(object);
+  return !is_exact_tensor(object) && is_instance_of(object, type) && has_node_of_captures(object);
 }
 
 bool is_symbolic_bool(PyObject* object) {
   static PyObject* const type = module_attribute("torch", "SymBool");
-  return is_instance_of(object, type) && has_node_of_captures(object);
+  return !is_exact_tensor(object) && is_instance_of(object, type) && has_node_of_captures(object);
 }
 
 const char* utf8(PyObject* str, const char* otherwise) {

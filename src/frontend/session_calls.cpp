@@ -15,8 +15,10 @@
 #include "frontend/grown.h"
 #include "frontend/left_to_autograd.h"
 #include "frontend/left_whole.h"
+#include "frontend/of_type.h"
 #include "frontend/outsiders.h"
 #include "frontend/pins.h"
+#include "frontend/plain_operators.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/special_calls.h"
@@ -179,9 +181,14 @@ bool Session::looks_inside(const CressetCall& call) const {
   const auto any = [&](auto&& is) { return std::any_of(call.args, call.args + count, is); };
   if (asks(call.callable)) return any([&](PyObject* o) { return existed(o) && !is_plain_tensor(o); });
   // What most calls are given holds nothing, and is none of those objects.
-  const auto is_value = [](PyObject* o) {
+  const auto is_plain = [](PyObject* o) {
     return is_plain_tensor(o) || PyLong_CheckExact(o) || PyUnicode_CheckExact(o) || PyBool_Check(o) || o == Py_None ||
            PyFloat_CheckExact(o) || Py_IS_TYPE(o, &PyFunction_Type);
+  };
+  const auto is_value = [&](PyObject* o) {
+    if (!PyTuple_CheckExact(o)) return is_plain(o);
+    PyObject** const items = PySequence_Fast_ITEMS(o);
+    return std::all_of(items, items + PyTuple_GET_SIZE(o), is_plain);
   };
   if (opaque_.empty() && !any_grown() && std::all_of(call.args, call.args + count, is_value) &&
       !is_method_wrapper(call.callable) && special_call(call.callable) == kOrdinaryCall) {
@@ -220,9 +227,11 @@ void Session::note_classes(const CressetCall& call) {
     if (PyType_Check(object) && existed(object)) facts_->classes().makes_instances((PyTypeObject*)object);
   };
   note(call.callable);
-  if (call.evaluated || asks_one_question(call.callable)) return;
-  const Py_ssize_t named = cresset_count_named(&call);
-  for (Py_ssize_t i = 0; i < call.nargs + named; ++i) note(call.args[i]);
+  if (call.evaluated) return;
+  PyObject* const* const end = call.args + cresset_count_arguments(&call);
+  PyObject* const* first = std::find_if(call.args, end, [](PyObject* o) { return PyType_Check(o) != 0; });
+  if (first == end || asks_one_question(call.callable)) return;
+  for (; first != end; ++first) note(*first);
 }
 
 static bool takes_grown(const Session& session, const CressetCall& call) {
@@ -399,10 +408,13 @@ CCall Session::effect_of(const CressetActivation& activation, const CressetCall&
 CressetAction Session::before_c_call(CressetActivation* activation, const CressetCall& given, PyObject** result) {
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = given;
+  if (outer_.empty() && opaque_.empty() && !any_grown() && !in_progress_.in_transform)
+    if (CCall what; is_plain_operator(given, &what))
+      return dying_ = nullptr, before_known_call(activation, what, given, result);
   CressetCall call = given;
   const bool names = names_attribute(call);  // the name is looked at before all
   CCall what = names ? CCall{} : effect_of(*activation, call);
-  if (what.effect != CEffect::Outside || names) {
+  if (names || (what.effect != CEffect::Outside && any_texts())) {
     if (looks_at_text_of_float(call)) return capture_->flush("a look at the text of a float"), CRESSET_RUN;
     if (look_at_texts(activation, call) || names) what = effect_of(*activation, call);
   }
@@ -428,10 +440,11 @@ static bool orders_symbols(const CCall& what, const CressetCall& call) {
 
 // Whether C code would pin a number that was another one too often.
 bool Session::pins_any(const CressetActivation& activation, const CressetCall& call, bool is_operator) {
-  if ((!is_operator && !PyCFunction_Check(call.callable)) || !may_end_at_pin()) return false;
-  in_progress_.unpinned = unpinned_among(call);
+  if (!is_operator && !PyCFunction_Check(call.callable)) return false;
+  std::vector<PyRef> unpinned = unpinned_among(call);
+  if (unpinned.empty() || !may_end_at_pin()) return false;
+  in_progress_.unpinned = std::move(unpinned);
   in_progress_.of_operator = is_operator;
-  if (in_progress_.unpinned.empty()) return false;
   static PyObject* const set_item = module_attribute("cresset._equivalents", "set_item");  // stands for a statement
   const bool for_caller = activation.function == set_item && activation.caller != nullptr;
   const CressetActivation& asks = for_caller ? *activation.caller : activation;
@@ -568,11 +581,12 @@ PyObject* Session::stand_in(PyRef function) {
 
 // A method of a container that was there before, handed to C code, which may call it unseen: map(x.append, ...).
 void Session::hands_methods_on(const CressetCall& call) {
+  const Py_ssize_t named = cresset_count_named(&call);
+  if (std::none_of(call.args, call.args + call.nargs + named, is_c_function)) return;
   static PyObject* const is_callable = module_attribute("builtins", "callable");
   if (asks_one_question(call.callable) || call.callable == is_callable) return;
   PyObject* keeper = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
   if (keeper != nullptr && is_container(keeper)) return;
-  const Py_ssize_t named = cresset_count_named(&call);
   for (Py_ssize_t i = 0; i < call.nargs + named; ++i) {
     if (!is_c_function(call.args[i])) continue;
     const CressetCall inner{call.args[i], nullptr, 0, nullptr, 0};
@@ -667,14 +681,15 @@ static bool asks_abstract_class(const CressetCall& call) {
 }
 
 void Session::note_call(const CressetActivation& activation, const CressetCall& call, PyObject* result) {
+  if (was_plain_operator(call)) return;
   const CCall what = classify(call);
   const size_t count = static_cast<size_t>(call.nargs);
   const std::string_view name = what.name;
   tangent_levels_ += changes_level(name);
   if (asks_abstract_class(call) && existed(call.args[0])) facts_->classes().abstract((PyTypeObject*)call.args[0]);
-  if (PyWeakref_CheckRef(call.callable)) read_weakref(call.callable, result);
+  if (is_weakref(call.callable)) read_weakref(call.callable, result);
   note_address(activation, call, result);
-  if (what.self != nullptr && name == "__call__" && PyWeakref_CheckRef(what.self)) read_weakref(what.self, result);
+  if (what.self != nullptr && name == "__call__" && is_weakref(what.self)) read_weakref(what.self, result);
   if (what.effect == CEffect::Pure || what.effect == CEffect::Outside) return;
   if (what.effect == CEffect::GetsAttribute) {
     PyObject* owner = what.self != nullptr ? what.self : call.args[0];

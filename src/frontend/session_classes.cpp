@@ -47,14 +47,14 @@ void Session::learn_class(PyTypeObject* type) {
     PyObject *name, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(type_dict(base), &position, &name, &value))
-      if (is_python_descriptor(value) || ((PyFunction_Check(value) || !behind(value).empty()) && is_special_name(name)))
+      if (is_python_descriptor(value) || (is_special_name(name) && (PyFunction_Check(value) || !behind(value).empty())))
         learn(value);
   }
 }
 
 // A name that the program looks up in a class which it did not make.
 void Session::read_class(PyTypeObject* type, PyObject* name) {
-  if (existed((PyObject*)type) && !is_symbolic_class(type) && first((PyObject*)type, name))
+  if (existed((PyObject*)type) && first((PyObject*)type, name) && !is_symbolic_class(type))
     facts_->classes().name(type, name);
 }
 

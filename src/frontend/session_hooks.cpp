@@ -43,7 +43,15 @@ Operation InProgress::kept() const {
 }
 
 void Session::start(CressetActivation* activation, Operation::Kind kind, int operation) {
-  in_progress_ = {activation, activation->instruction, kind, operation, {}, {nullptr, nullptr}};
+  InProgress& now = in_progress_;  // written in place: most calls of the program come here
+  now.activation = activation;
+  now.instruction = activation->instruction;
+  now.kind = kind;
+  now.operation = operation;
+  now.call = {};
+  now.operands[0] = now.operands[1] = nullptr;
+  now.unpinned.clear();
+  now.of_operator = now.uses_up = false;
   in_progress_.serial = capture_->serial();
   in_progress_.done = capture_->done();
   in_progress_.state = TorchState::now();

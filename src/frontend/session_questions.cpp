@@ -1,5 +1,6 @@
 // Calls that ask the same question each time and are given no more than a number: a module's call asks torch whether it
 // is being traced, a method asks for what comes after its class. They are judged once.
+#include <algorithm>
 #include <string_view>
 
 #include "frontend/py_objects.h"
@@ -23,9 +24,28 @@ static bool is_function_of_module(PyObject* callable) {
          std::string_view(Py_TYPE(self)->tp_name).starts_with("pybind11_");
 }
 
+// has_torch_function() and its kin look at the types of what they are given, and at the modes that are on: of tensors
+// of torch's own types and of values, nothing that can change.
+static bool asks_for_overrides(const CressetCall& call) {
+  static PyObject *const of_any = module_attribute("torch._C", "_has_torch_function"),
+                         *const of_one = module_attribute("torch._C", "_has_torch_function_unary"),
+                         *const of_several = module_attribute("torch._C", "_has_torch_function_variadic");
+  if ((call.callable != of_one && call.callable != of_several && call.callable != of_any) || call.kwnames != nullptr)
+    return false;
+  const auto is_plain = [](PyObject* o) {
+    return is_plain_tensor(o) || o == Py_None || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o);
+  };
+  if (call.callable != of_any) return std::all_of(call.args, call.args + call.nargs, is_plain);
+  if (call.nargs != 1 || !PyTuple_CheckExact(call.args[0])) return false;
+  PyObject** const items = PySequence_Fast_ITEMS(call.args[0]);
+  return std::all_of(items, items + PyTuple_GET_SIZE(call.args[0]), is_plain);
+}
+
 bool Session::is_plain_question(const CressetCall& call) const {
+  if (!outer_.empty()) return false;
+  if (call.nargs != 0) return !call.evaluated && PyCFunction_CheckExact(call.callable) && asks_for_overrides(call);
   const void* const definition = definition_of_question(call);
-  return definition != nullptr && outer_.empty() && plain_questions_.count(definition) != 0;
+  return definition != nullptr && plain_questions_.count(definition) != 0;
 }
 
 // A function without arguments that is known to look at nothing that can change, and that gave nothing one could look

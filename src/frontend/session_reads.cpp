@@ -9,6 +9,7 @@
 #include "frontend/code_origin.h"
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
+#include "frontend/of_type.h"
 #include "frontend/py_objects.h"
 #include "frontend/recipe.h"
 #include "frontend/session.h"
@@ -73,9 +74,11 @@ void Session::read_whole(PyObject* container, int depth) {
     const PyRef value = checked(PyObject_GetAttr(container, args));
     return read_computed(container, args, _PyType_Lookup(Py_TYPE(container), args), value.get());
   }
-  if (!is_snapshot_container(container) || !mark_whole(container)) return;
-  objects_[container].looked = true;
-  if (objects_[container].keys_written && contents_before_.count(container) == 0)
+  if (!is_snapshot_container(container)) return;
+  ObjectRecord& record = *objects_.find(container);
+  record.looked = true;
+  if (std::exchange(record.whole, true)) return;
+  if (record.keys_written && contents_before_.count(container) == 0)
     return refuse("a namespace is read as a whole after it was written");
   const auto before = contents_before_.find(container);
   if (before == contents_before_.end() && PyDict_Check(container) && PyDict_GET_SIZE(container) == 0)
@@ -127,7 +130,7 @@ static bool may_be_hidden(PyObject* found) { return found == nullptr || Py_TYPE(
 
 // Instances of most classes are smaller.
 static bool is_module_object(PyObject* object) {
-  return Py_TYPE(object)->tp_basicsize >= PyModule_Type.tp_basicsize && PyModule_Check(object);
+  return Py_TYPE(object)->tp_basicsize >= PyModule_Type.tp_basicsize && is_of_module_type(object);
 }
 
 // Whether the function is asked first for every name: of what the instance itself has, it tells nothing yet.
@@ -148,7 +151,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
   }
   switch (read.place) {
     case CRESSET_AT_INSTANCE:
-      if (argument_tensors_.count(owner) != 0) return read_of_tensor(owner, read.name);
+      if (is_tensor(owner) && argument_tensors_.count(owner) != 0) return read_of_tensor(owner, read.name);
       return read_instance(owner, read.name, read.value);
     case CRESSET_AT_MODULE:
       return read_key(PyModule_GetDict(owner), read.name, read.value);
@@ -209,7 +212,7 @@ void Session::read_contains(PyObject* container, PyObject* item, bool found) {
   if (!existed(container)) return note_key(container, item, found), meet_unknown(container);
   if (!PyDict_Check(container)) return note_key(container, item, found), read_whole(container);
   PyObject* const value = PyDict_GetItemWithError(container, item);
-  if (value == nullptr) PyErr_Clear();
+  if (value == nullptr && PyErr_Occurred() != nullptr) PyErr_Clear();
   read_key(container, item, value);
 }
 
@@ -289,7 +292,7 @@ bool can_tell_tales(PyObject* object) {
     return false;
   static PyObject* const overload = module_attribute("torch._ops", "OpOverload");
   if ((PyObject*)Py_TYPE(object) == overload) return false;
-  return is_container(object) || is_heap_type(Py_TYPE(object)) || PyModule_Check(object);
+  return is_container(object) || is_heap_type(Py_TYPE(object)) || is_of_module_type(object);
 }
 
 // torch's own code gets objects of the call back from C++ code: hooks, contexts of autograd's functions.

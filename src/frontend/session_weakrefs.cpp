@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontend/effects.h"
+#include "frontend/of_type.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/variant.h"
@@ -101,7 +102,7 @@ bool Session::may_end_a_life(const CCall& what) {
 bool Session::watches_death(const CCall& what, const CressetCall& call) {
   const bool by_name = what.self != nullptr && std::string_view(what.name) == "__call__";
   PyObject* const called = by_name ? what.self : call.callable;
-  if (PyWeakref_CheckRef(called) != 0) {
+  if (is_weakref(called)) {
     dying_ = PyWeakref_GET_OBJECT(called);
     return dying_ != Py_None && (existed(dying_) || existed(called)) && may_die(dying_) && maker_.only_we_hold(dying_);
   }

@@ -19,8 +19,15 @@ namespace cresset::frontend {
 std::optional<at::Scalar> symbolic_number(const at::Tensor& tensor) {
   const py::gil_scoped_acquire gil;
   PyRef python = PyRef::steal(THPVariable_Wrap(tensor));
-  PyRef number = python ? PyRef::steal(PyObject_GetAttrString(python.get(), "_wrapped_number")) : PyRef();
-  PyErr_Clear();
+  if (!python) return PyErr_Clear(), std::nullopt;
+  static PyObject* const name = PyUnicode_InternFromString("_wrapped_number");
+  PyObject* found = nullptr;  // of most there is none, which is no error that somebody reads
+#if PY_VERSION_HEX >= 0x030D0000
+  if (PyObject_GetOptionalAttr(python.get(), name, &found) < 0) PyErr_Clear();
+#else
+  if (_PyObject_LookupAttr(python.get(), name, &found) < 0) PyErr_Clear();
+#endif
+  const PyRef number = PyRef::steal(found);
   if (!number) return std::nullopt;
   const py::handle handle(number.get());
   if (is_symint(number.get())) return py::cast<c10::SymInt>(handle);

@@ -291,7 +291,19 @@ static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name)
   return checked(PyObject_Vectorcall(each, args.data(), static_cast<size_t>(call.nargs) + 1, call.kwnames));
 }
 
+// Whether a number of a capture may be among the arguments, or in one that holds others.
+static bool may_take_symbols(const CressetCall& call) {
+  const auto may_be_one = [](PyObject* object) { return may_be_symbolic(object) && !is_exact_tensor(object); };
+  return std::any_of(call.args, call.args + cresset_count_arguments(&call), [&](PyObject* arg) {
+    if (!PyTuple_Check(arg) && !PyList_Check(arg)) return may_be_one(arg) || is_container(arg);
+    PyObject** const items = PySequence_Fast_ITEMS(arg);
+    return std::any_of(items, items + PySequence_Fast_GET_SIZE(arg),
+                       [&](PyObject* item) { return may_be_one(item) || is_container(item); });
+  });
+}
+
 PyRef with_numbers_it_takes(const CressetCall& call) {
+  if (!may_take_symbols(call)) return {};
   const auto count = static_cast<size_t>(cresset_count_arguments(&call));
   const bool is_function = PyCFunction_Check(call.callable);
   if ((!is_function && !Py_IS_TYPE(call.callable, &PyMethodDescr_Type)) || operators_call_python()) return {};

@@ -23,7 +23,10 @@ namespace cresset::frontend {
 
 TorchState TorchState::now() {
   TorchState s;
-  const c10::AutogradState& autograd = c10::AutogradState::get_tls_state();
+  static const at::Context& context = at::globalContext();
+  // Of this thread, whatever is written there.
+  thread_local const c10::AutogradState& autograd = c10::AutogradState::get_tls_state();
+  thread_local const at::impl::SavedTensorDefaultHooksTLS& saved = at::SavedTensorDefaultHooks::get_tls_state();
   s.grad_mode = autograd.get_grad_mode();
   s.inference_mode = autograd.get_inference_mode();
   const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
@@ -32,8 +35,8 @@ TorchState TorchState::now() {
   if (s.autocast_cpu) s.autocast_cpu_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCPU));
   if (s.autocast_cuda) s.autocast_cuda_dtype = static_cast<int8_t>(at::autocast::get_autocast_dtype(at::kCUDA));
   s.default_dtype = static_cast<int8_t>(c10::get_default_dtype_as_scalartype());
-  s.deterministic = at::globalContext().deterministicAlgorithms();
-  s.deterministic_warns = at::globalContext().deterministicAlgorithmsWarnOnly();
+  s.deterministic = context.deterministicAlgorithms();
+  s.deterministic_warns = context.deterministicAlgorithmsWarnOnly();
   s.autocast_depth = static_cast<int16_t>(at::autocast::increment_nesting() - 1);
   at::autocast::decrement_nesting();
   const auto add = [&](const void* mode) { s.modes = s.modes * 31 + reinterpret_cast<uintptr_t>(mode); };
@@ -43,7 +46,7 @@ TorchState TorchState::now() {
   const int64_t dispatches = c10::impl::TorchDispatchModeTLS::stack_len();
   for (int64_t i = 0; i < dispatches; ++i)
     add(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter()));
-  if (const auto& hooks = at::SavedTensorDefaultHooks::get_tls_state().stack; !hooks.empty()) {
+  if (const auto& hooks = saved.stack; !hooks.empty()) {
     s.modes = s.modes * 31 + hooks.size();
     add(hooks.top().first.ptr(getPyInterpreter()));
   }

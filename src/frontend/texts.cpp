@@ -506,6 +506,8 @@ Py_ssize_t place_of_name(const CressetCall& call) {
 
 bool names_attribute(const CressetCall& call) { return place_of_name(call) >= 0; }
 
+bool any_texts() { return living != 0; }
+
 std::vector<Py_ssize_t> texts_looked_at(const CressetCall& call) {
   std::vector<Py_ssize_t> out;
   if (living == 0) return out;

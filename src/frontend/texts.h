@@ -34,6 +34,7 @@ PyRef with_plain_texts(const CressetOperator& op);
 bool had_better_end_piece(PyObject* object);
 // A name of an attribute is among the arguments.
 bool names_attribute(const CressetCall& call);
+bool any_texts();  // open ones, anywhere
 // Which of the arguments of a C function, which knows no open texts, are or hold some that it looks at. Others it puts
 // into containers and exceptions.
 std::vector<Py_ssize_t> texts_looked_at(const CressetCall& call);

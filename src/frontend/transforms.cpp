@@ -119,12 +119,13 @@ bool is_first_tangent(PyObject* into, PyObject* value) {
 }
 
 int changes_level(std::string_view name) {
+  if (!name.starts_with('_')) return 0;
   if (name == "_enter_dual_level" || name == "_jvp_increment_nesting") return 1;
   return name == "_exit_dual_level" || name == "_jvp_decrement_nesting" ? -1 : 0;
 }
 
 bool begins_batching(const char* name) {
-  return name != nullptr && std::string_view(name) == "_vmap_increment_nesting";
+  return name != nullptr && name[0] == '_' && std::string_view(name) == "_vmap_increment_nesting";
 }
 
 bool keeps_sizes(const char* name) {

@@ -91,6 +91,11 @@ bool Facts::prove_by_factoring(ExprId sum, int64_t bound) {
     for (const ExprId z : atoms) {
       if (std::find(tried.begin(), tried.end(), z) != tried.end()) continue;
       tried.push_back(z);
+      const auto holds_it = [&](const Term& t) {
+        const std::span<const ExprId> factors = pool_.factors(t.monomial);
+        return std::find(factors.begin(), factors.end(), z) != factors.end();
+      };
+      if (std::count_if(terms.begin(), terms.end(), holds_it) < 2) continue;
       TermList inside, outside;
       for (const Term& t : terms) {
         ExprId rest;
@@ -100,7 +105,6 @@ bool Facts::prove_by_factoring(ExprId sum, int64_t bound) {
           outside.push_back(t);
         }
       }
-      if (inside.size() < 2) continue;
       const Interval together = mul(range_of(z), range_of(pool_.from_terms(inside)));
       const Interval r = add(together, range_of(pool_.from_terms(outside)));
       if (r.hi != Interval::kPosInf && r.hi <= bound) return true;

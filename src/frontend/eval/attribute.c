@@ -212,16 +212,26 @@ static PyObject* in_stores(PyObject* owner, PyObject* name, PyObject* missing, i
   return found;
 }
 
+// Instances of most classes are smaller than a module.
+static int is_module(PyObject* owner) {
+  return Py_TYPE(owner)->tp_basicsize >= PyModule_Type.tp_basicsize && PyModule_Check(owner);
+}
+
 // A class with __getattr__ or __getattribute__ in Python.
 static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttributeRead* read,
                         AttributeResult* result) {
   PyTypeObject* type = Py_TYPE(owner);
   PyObject* all = _PyType_Lookup(type, cresset_names.__getattribute__);
-  PyObject* missing = _PyType_Lookup(type, cresset_names.__getattr__);
+  PyObject* missing;
   if (is_generic(owner, all)) {
-    if (load_generic(owner, name, method, read, result) == 0) {
-      if (read != NULL && read->place == CRESSET_AT_INSTANCE && PyModule_Check(owner)) read->place = CRESSET_AT_MODULE;
-      if (result->value != NULL || missing == NULL) return;
+    const int nothing = load_generic(owner, name, method, read, result);
+    if (result->value != NULL) {  // nobody asks for __getattr__
+      if (read != NULL && read->place == CRESSET_AT_INSTANCE && is_module(owner)) read->place = CRESSET_AT_MODULE;
+      return;
+    }
+    missing = _PyType_Lookup(type, cresset_names.__getattr__);
+    if (nothing == 0) {
+      if (missing == NULL) return;
       if (result->python != NULL) {
         result->then_missing = 1;
         return;
@@ -242,7 +252,7 @@ static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttr
       give(result, read, stored);
       return;
     }
-  } else if (missing == NULL && PyFunction_Check(all)) {
+  } else if (PyFunction_Check(all) && _PyType_Lookup(type, cresset_names.__getattr__) == NULL) {
     stop_at_python(result, read, all, all, 1);
     return;
   }

@@ -75,7 +75,7 @@ static Py_ssize_t cell_of_torch_wrapper(PyCodeObject* code) {
   static PyCodeObject* known;  // owned
   static Py_ssize_t cell = -1;
   if (code == known) return cell;
-  if (known != NULL || !ends_with(code->co_name, "compile_wrapper") ||
+  if (known != NULL || code->co_nfreevars == 0 || !ends_with(code->co_name, "compile_wrapper") ||
       !ends_with(code->co_filename, "torch/_dynamo/eval_frame.py")) {
     return -1;
   }

@@ -1,0 +1,69 @@
+#include "frontend/plain_operators.h"
+
+#include <algorithm>
+
+#include "base/address_table.h"
+#include "frontend/control.h"
+#include "frontend/py_objects.h"
+
+namespace cresset::frontend {
+namespace {
+
+// What the table said, by functions and descriptors, which are kept for good: under the GIL.
+AddressTable<PyObject*, CCall>& operators() {
+  static auto& known = *new AddressTable<PyObject*, CCall>;
+  return known;
+}
+
+bool takes_plain_values(const CressetCall& call) {
+  static PyObject* const symbol = module_attribute("torch", "SymInt");
+  const auto is_plain = [](PyObject* o) {
+    return is_plain_tensor(o) || PyLong_CheckExact(o) || o == Py_None || PyBool_Check(o) || PyFloat_CheckExact(o) ||
+           PyUnicode_CheckExact(o) || (PyObject*)Py_TYPE(o) == symbol;
+  };
+  return std::all_of(call.args, call.args + cresset_count_arguments(&call), [&](PyObject* o) {
+    if (!PyTuple_CheckExact(o)) return is_plain(o);
+    PyObject** const items = PySequence_Fast_ITEMS(o);
+    return std::all_of(items, items + PyTuple_GET_SIZE(o), is_plain);
+  });
+}
+
+// Names with an underscore are those of functions that change modes, and of special methods.
+CCall asked(const CressetCall& call) {
+  CCall what = classify_call(call.callable, call.args, call.nargs);
+  const bool named = what.name[0] != '\0' && what.name[0] != '_';
+  if (what.by_arguments || !named || is_allowed(call.callable)) what.effect = CEffect::Outside;
+  return what;
+}
+
+bool is_method_of_tensor(const CressetCall& call) {
+  return Py_IS_TYPE(call.callable, &PyMethodDescr_Type) && call.nargs != 0 && is_plain_tensor(call.args[0]);
+}
+
+// A static method, or a function of a module. pybind11's are made at run time, and have a self.
+bool is_plain_function(PyObject* callable) {
+  if (!PyCFunction_CheckExact(callable)) return false;
+  PyObject* const self = PyCFunction_GET_SELF(callable);
+  return self == nullptr || PyModule_CheckExact(self);
+}
+
+}  // namespace
+
+bool is_plain_operator(const CressetCall& call, CCall* what) {
+  const bool is_method = is_method_of_tensor(call);
+  if (!is_method && !is_plain_function(call.callable)) return false;
+  const auto [known, fresh] = operators().add(call.callable);
+  if (fresh) *known = asked(call), Py_INCREF(call.callable);
+  if (known->effect != CEffect::Pure || !takes_plain_values(call)) return false;
+  *what = *known;
+  what->self = is_method ? call.args[0] : nullptr;
+  return true;
+}
+
+bool was_plain_operator(const CressetCall& call) {
+  if (!PyCFunction_CheckExact(call.callable) && !is_method_of_tensor(call)) return false;
+  const CCall* const known = operators().find(call.callable);
+  return known != nullptr && known->effect == CEffect::Pure;
+}
+
+}  // namespace cresset::frontend
