@@ -277,11 +277,14 @@ static void make_fates(const std::vector<Fate>& fates, Ingredients& with) {
 void CompiledFunction::read_again(Found& found, PyObject* args, PyObject* kwargs) const {
   const Variant& variant = *found.variant;
   if (!variant.changes_state || variant.entry->is_small() || is_only_thread()) return;
+  using Kind = runtime::SymbolSource::Kind;
+  const std::vector<bridge::SymbolBinding>& bindings = variant.entry->symbols();
+  for (const bridge::SymbolBinding& binding : bindings)
+    if (binding.source.kind == Kind::Computed) return;  // perhaps of data and of such a number
   Found now;
   if (!serves(*found.variant, TorchState::now(), args, kwargs, now, nullptr)) return;
-  const std::vector<bridge::SymbolBinding>& bindings = variant.entry->symbols();
-  for (size_t i = 0; i < bindings.size(); ++i)  // the others were filled in by the run
-    if (bindings[i].source.kind != runtime::SymbolSource::Kind::Element) found.symbols[i] = now.symbols[i];
+  for (size_t i = 0; i < bindings.size(); ++i)  // sizes and elements may be the run's
+    if (bindings[i].source.kind == Kind::IntArgument) found.symbols[i] = now.symbols[i];
 }
 
 // Piece after piece, to the end of the call. args, kwargs: of the first piece.

@@ -261,6 +261,28 @@ def test_threads_that_change_what_they_share(breaks):
     )
 
 
+def test_sizes_made_of_data_while_another_thread_lives():
+    log, counts = [], {"calls": 0}
+
+    def selected(t):
+        counts["calls"] += 1
+        found = t[t > 0]
+        log.append(found.numel())
+        return (found @ found) + t.exp().sin().sum(), found.shape[0]
+
+    compiled, stop = cresset.compile(selected, options=EVALUATE), threading.Event()
+    other = threading.Thread(target=stop.wait)
+    other.start()
+    try:
+        for step in range(6):
+            t = x(step, 300 + step, 40)
+            got, expected = compiled(t), (t > 0).sum().item()
+            assert (got[1], log[-1], counts["calls"]) == (expected, expected, step + 1)
+    finally:
+        stop.set()
+        other.join()
+
+
 def test_threads_many_functions_one_model():
     model = Net()
 
