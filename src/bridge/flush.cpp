@@ -128,15 +128,13 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
         const BelowEverything below;
         const Backward& computes = *once->captured.backward;
         const bool may_lack = computes.linear && computes.part.calls.empty();
-        for (size_t i = 0; !may_lack && i < tangents.size(); ++i)
-          if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
+        if (!may_lack) fill_with_zeros(tangents, layouts);
         return once->interpreter.gradients(*once->captured.backward, tangents);
       },
       nullptr,
       [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
         const BelowEverything below;
-        for (size_t i = 0; i < tangents.size(); ++i)
-          if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
+        fill_with_zeros(tangents, layouts);
         return once->interpreter.arriving(*once->captured.backward, tangents);
       });
   for (size_t i = 0; i < results.size(); ++i) {

@@ -52,6 +52,10 @@ void begin_pass() {
     capture->flush("gradients of an earlier compiled call");
 }
 
+bool is_from(const Backward::Passed& passed, size_t root) {
+  return std::find(passed.from.begin(), passed.from.end(), root) != passed.from.end();
+}
+
 // One for passes whose results want gradients, and one for others; and one for what arrives at passed roots.
 struct Runs {
   BackwardRun plain, recorded, arriving;
@@ -153,9 +157,8 @@ class JointBackward {
   std::vector<at::Tensor> give_on(size_t root, const at::Tensor& tangent) {
     std::vector<at::Tensor> out(passed.size()), arriving;
     for (size_t i = 0; tangent.defined() && i < passed.size(); ++i) {
-      const std::vector<uint32_t>& from = passed[i].from;
       const uint32_t to = passed[i].root;
-      if (std::find(from.begin(), from.end(), root) == from.end() || !asks(root_nodes[to])) continue;
+      if (!is_from(passed[i], root) || !asks(root_nodes[to])) continue;
       if (arriving.empty()) arriving = arriving_from(root, tangent);
       out[i] = arriving.at(i);
       if (!runs(root_nodes[to])) continue;
@@ -375,10 +378,8 @@ class RootBackward final : public Node {
     at::Tensor tangent = joint_->own_part(root_, std::move(tangents.at(0)));
     variable_list out(num_outputs());
     const std::vector<at::Tensor> given = joint_->give_on(root_, tangent);
-    for (size_t i = 0, edge = groups_; i < joint_->passed.size(); ++i) {
-      const std::vector<uint32_t>& from = joint_->passed[i].from;
-      if (std::find(from.begin(), from.end(), root_) != from.end()) out.at(edge++) = given[i];
-    }
+    for (size_t i = 0, edge = groups_; i < joint_->passed.size(); ++i)
+      if (is_from(joint_->passed[i], root_)) out.at(edge++) = given[i];
     joint_->take_tangent(root_, std::move(tangent));
     return out;
   }
@@ -392,6 +393,11 @@ class RootBackward final : public Node {
 
 at::Tensor zeros(const TangentLayout& layout) {
   return at::empty_strided(layout.sizes, layout.strides, at::dtype(layout.dtype).device(layout.device)).zero_();
+}
+
+void fill_with_zeros(std::vector<at::Tensor>& tangents, const std::vector<TangentLayout>& layouts) {
+  for (size_t i = 0; i < tangents.size(); ++i)
+    if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
 }
 
 bool is_compiled(const Node& node) {
@@ -476,8 +482,7 @@ void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std
   for (const size_t i : passed_first(joint->passed, roots.size())) {
     const size_t to_groups = of_roots[i].size();
     for (const Backward::Passed& p : joint->passed)
-      if (std::find(p.from.begin(), p.from.end(), i) != p.from.end())
-        of_roots[i].push_back(torch::autograd::impl::gradient_edge(roots[p.root]));
+      if (is_from(p, i)) of_roots[i].push_back(torch::autograd::impl::gradient_edge(roots[p.root]));
     const NodePtr node = make_node<RootBackward>(std::move(of_roots[i]), joint, i, to_groups);
     joint->root_nodes[i] = &*node;
     set_root(roots[i], node, i >= fresh);

@@ -72,6 +72,8 @@ class SavedTensors {
 
 // What stands for the gradient of a result that has none, where there must be one.
 at::Tensor zeros(const TangentLayout& layout);
+// Likewise for each undefined one.
+void fill_with_zeros(std::vector<at::Tensor>& tangents, const std::vector<TangentLayout>& layouts);
 
 // Gradients of the leaves, in order, from those of the roots, which lie as was promised. Of either, undefined ones are
 // not there; some root's is. `saved` is the only reference to what no other backward pass needs.

@@ -117,8 +117,7 @@ std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tens
                                           const std::vector<TangentLayout>& layouts,
                                           const std::vector<at::Tensor>& saved) const {
   ++recorded_passes();
-  for (size_t i = 0; !backward_->linear && i < tangents.size(); ++i)
-    if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
+  if (!backward_->linear) fill_with_zeros(tangents, layouts);
   return interpreted(call, saved,
                      [&](Interpreter& interpreter) { return interpreter.gradients(*backward_, tangents); });
 }
@@ -126,8 +125,7 @@ std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tens
 std::vector<at::Tensor> RecordedPass::arriving(const Call& call, std::vector<at::Tensor> tangents,
                                                const std::vector<TangentLayout>& layouts,
                                                const std::vector<at::Tensor>& saved) const {
-  for (size_t i = 0; i < tangents.size(); ++i)
-    if (!tangents[i].defined()) tangents[i] = zeros(layouts[i]);
+  fill_with_zeros(tangents, layouts);
   return interpreted(call, saved, [&](Interpreter& interpreter) { return interpreter.arriving(*backward_, tangents); });
 }
 

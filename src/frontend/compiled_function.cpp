@@ -225,7 +225,7 @@ void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::
       name.c_str(), static_cast<long long>(options_.entry_limit), misses_.worst().c_str());
 }
 
-// Likewise, of one that is to run now: of those that change state one at a time does.
+// Like find(), of one that is to run now: of those that change state one at a time does.
 CompiledFunction::Found CompiledFunction::find_in_turn(Variants& among, CallHints& hints, const TorchState& state,
                                                        PyObject* args, PyObject* kwargs, WriteTurn& turn) {
   Found found = find(among, hints, state, args, kwargs, nullptr);
@@ -234,6 +234,21 @@ CompiledFunction::Found CompiledFunction::find_in_turn(Variants& among, CallHint
   found = find(among, hints, state, args, kwargs, nullptr);  // another thread may have changed what this one's was for
   if (!changes_state()) turn.give();
   return found;
+}
+
+// Where none was found: takes the turn to capture, waiting for the thread that has it, unless that one's capture serves
+// the call. False: that thread goes on capturing.
+bool CompiledFunction::find_or_take(Variants& among, CallHints& hints, const TorchState& state, PyObject* args,
+                                    PyObject* kwargs, WriteTurn& turn_to_write, bridge::CaptureTurn& turn,
+                                    Found& found) {
+  while (found.variant == nullptr && !turn.take()) {
+    if (!wait_for(turn)) return false;
+    found = find(among, hints, state, args, kwargs, nullptr);  // made meanwhile?
+    if (found.variant == nullptr) return true;
+    turn.give();  // before the turn to write: what has that one may wait for this
+    found = find_in_turn(among, hints, state, args, kwargs, turn_to_write);
+  }
+  return true;
 }
 
 // The Python objects of the program's results.
@@ -392,12 +407,8 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   next = find_in_turn(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write);
   bridge::CaptureTurn turn;
   const bool is_watched = cresset_eval_is_watched() != 0;
-  while (next.variant == nullptr && !is_watched && !turn.take() && wait_for(turn)) {
-    next = find(point->successors, point->hints, state, args.get(), kwargs.get(), nullptr);  // made meanwhile?
-    if (next.variant == nullptr) break;
-    turn.give();
-    next = find_in_turn(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write);
-  }
+  if (!is_watched)
+    find_or_take(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write, turn, next);
   point->worth.served += next.variant != nullptr;
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
   if (next.variant == nullptr && !is_watched && turn.take()) {
@@ -481,15 +492,9 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
       note_watched(name());
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
     }
-    while (found.variant == nullptr && !turn.take()) {
-      if (!wait_for(turn)) {
-        CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: another thread is capturing");
-        return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
-      }
-      found = find(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), nullptr);  // made meanwhile?
-      if (found.variant == nullptr) break;
-      turn.give();  // before the turn to write: what has that one may wait for this
-      found = find_in_turn(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), turn_to_write);
+    if (!find_or_take(variants_, hints_, state, packed.args.get(), packed.kwargs.get(), turn_to_write, turn, found)) {
+      CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: another thread is capturing");
+      return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
     }
     if (found.variant == nullptr) return call_first(state, packed.args.get(), packed.kwargs.get(), turn);
     turn.give();

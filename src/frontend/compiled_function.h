@@ -80,6 +80,8 @@ class CompiledFunction {
              std::string* why);
   Found find_in_turn(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
                      WriteTurn& turn);
+  bool find_or_take(Variants& among, CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs,
+                    WriteTurn& turn_to_write, bridge::CaptureTurn& turn, Found& found);
   bool find_likely(const CallHints& hints, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found);
   bool serves(Variant& variant, const TorchState& state, PyObject* args, PyObject* kwargs, Found& found,
               std::string* why) const;
