@@ -119,7 +119,6 @@ void BoundContext::place_arena() {
 
 void BoundContext::use_plan(runtime::ArenaPlan plan) {
   plan_ = std::move(plan);
-  arena_bytes_ = plan_.bytes;
   scratch_threads_ = 0;
   hosted_.clear();
   for (const uint32_t root : arena_roots_)
@@ -151,7 +150,7 @@ void BoundContext::make_gaps() {
   for (size_t i = 0; i < std::min(wanted.size(), kMostPlans); ++i) {
     gaps_made_.push_back(wanted[i].scratch);
     runtime::ArenaPlan plan = runtime::plan_arena(program_, sizes_, gaps_made_);
-    if (plan.bytes < plan_.bytes + wanted[i].missed)
+    if (plan.most() < plan_.most() + wanted[i].missed)
       use_plan(std::move(plan));
     else
       gaps_made_.pop_back();

@@ -58,7 +58,7 @@ class BoundContext {
   std::vector<at::Tensor> run_releasing(std::vector<at::Tensor> inputs);
 
   c10::ArrayRef<int64_t> symbols() const { return symbols_; }
-  int64_t arena_bytes() const { return arena_bytes_; }
+  int64_t arena_bytes() const { return plan_.most(); }
   ContextStats& stats() { return stats_; }
 
   // ---- for extern calls
@@ -123,10 +123,14 @@ class BoundContext {
   // Running (executor_run.cpp).
   void set_root(uint32_t root, char* base);
   std::vector<at::Tensor> run(c10::ArrayRef<at::Tensor> inputs, std::vector<at::Tensor>* released);
-  void bind_call(c10::ArrayRef<at::Tensor> inputs, const ArenaBlock& arena);
+  void bind_call(c10::ArrayRef<at::Tensor> inputs);
+  using Part = runtime::ArenaPlan::Part;
+  void bind_arena(Part part, const ArenaBlock& arena);
   void own_inputs(std::vector<at::Tensor>& inputs);
   char* address(const runtime::ArenaPlan::Place& place) const {
-    return (place.host.valid() ? roots_[place.host.index].base : arena_base_) + place.offset;
+    char* const base =
+        place.host.valid() ? roots_[place.host.index].base : arena_bases_[static_cast<size_t>(place.part)];
+    return base + place.offset;
   }
   char* arena_place(uint32_t root) const { return address(plan_.places[root]); }
   // nullptr: a result that is allocated by whoever makes it.
@@ -173,10 +177,10 @@ class BoundContext {
   uint32_t arena_end_ = 0;                             // the step before which the arena is given back
   std::vector<uint32_t> drops_, fresh_;
   uint32_t fresh_unused_ = 0;  // fresh_ from here on: what no step writes
-  int64_t arena_bytes_ = 0, scratch_bytes_ = 0;
-  int scratch_threads_ = 0;  // that scratch was placed for
-  uint64_t last_arena_ = 0;
-  char* arena_base_ = nullptr;
+  int64_t scratch_bytes_ = 0;
+  int scratch_threads_ = 0;       // that scratch was placed for
+  uint64_t last_arenas_[3] = {};  // by part
+  char* arena_bases_[3] = {};
   int threads_ = 1;
   ContextStats stats_;
 };

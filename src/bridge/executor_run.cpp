@@ -89,7 +89,7 @@ void BoundContext::set_root(uint32_t index, char* base) {
     root.storage->set_data_ptr_noswap(at::DataPtr(base + root.storage_shift, c10::Device(at::kCPU)));
 }
 
-void BoundContext::bind_call(c10::ArrayRef<at::Tensor> inputs, const ArenaBlock& arena) {
+void BoundContext::bind_call(c10::ArrayRef<at::Tensor> inputs) {
   CRESSET_CHECK(inputs.size() == program_.inputs.size(), "a program was given another number of inputs than it has");
   const auto bind = [this](const std::vector<TensorId>& ids, c10::ArrayRef<at::Tensor> tensors) {
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -100,10 +100,16 @@ void BoundContext::bind_call(c10::ArrayRef<at::Tensor> inputs, const ArenaBlock&
   };
   bind(program_.inputs, inputs);
   bind(program_.constants, constants_);
-  last_arena_ = arena.id;
-  arena_base_ = arena.data;
-  for (const uint32_t root : arena_roots_)
-    if (!plan_.places[root].host.valid()) set_root(root, arena_place(root));
+}
+
+void BoundContext::bind_arena(Part part, const ArenaBlock& arena) {
+  const auto i = static_cast<size_t>(part);
+  last_arenas_[i] = arena.id;
+  arena_bases_[i] = arena.data;
+  for (const uint32_t root : arena_roots_) {
+    const runtime::ArenaPlan::Place& place = plan_.places[root];
+    if (!place.host.valid() && place.part == part) set_root(root, arena_place(root));
+  }
 }
 
 void BoundContext::allocate_fresh(uint32_t begin, uint32_t end) {
@@ -240,7 +246,7 @@ void BoundContext::place_scratch() {
 
 void BoundContext::run_launch(const BoundLaunch& launch) {
   const int threads = threads_for(launch);
-  char* const scratch = launch.scratch ? address(*launch.scratch) : arena_base_ + arena_bytes_;
+  char* const scratch = launch.scratch ? address(*launch.scratch) : arena_bases_[0] + plan_.arena();
   if (threads == 1) {
     if (launch.items > 0) launch.fn(launch.buffers, launch.symbols, 0, launch.items, scratch);
     return;
@@ -292,15 +298,29 @@ std::vector<at::Tensor> BoundContext::run(c10::ArrayRef<at::Tensor> inputs, std:
   const PlaceResults no_places;  // those of a call that runs this program inside it are not ours
   threads_ = at::in_parallel_region() ? 1 : at::get_num_threads();
   place_scratch();
-  std::optional<ReportedArena> arena(std::in_place, static_cast<size_t>(arena_bytes_ + scratch_bytes_), last_arena_);
+  std::optional<ReportedArena> arenas[3];
+  const auto take = [&](Part part, int64_t bytes) {
+    const auto i = static_cast<size_t>(part);
+    arenas[i].emplace(static_cast<size_t>(bytes), last_arenas_[i]);
+    bind_arena(part, arenas[i]->block());
+  };
   struct AtEnd {
     BoundContext& context;
     ~AtEnd() { context.end_call(); }
   } at_end{*this};
-  bind_call(inputs, arena->block());
+  take(Part::Whole, plan_.arena() + scratch_bytes_);
+  if (plan_.turn != 0) take(Part::Before, plan_.bytes[1]);
+  bind_call(inputs);
   if (released != nullptr) own_inputs(*released);
+  bool turned = plan_.turn == 0;
   for (const BoundStep& step : steps_) {
-    if (step.position >= arena_end_) arena.reset();
+    if (!turned && step.position >= plan_.turn) {
+      turned = true;
+      arenas[1].reset();
+      take(Part::After, plan_.bytes[2]);
+    }
+    if (step.position >= arena_end_)
+      for (std::optional<ReportedArena>& arena : arenas) arena.reset();
     run_step(step);
   }
   allocate_fresh(fresh_unused_, static_cast<uint32_t>(fresh_.size()));

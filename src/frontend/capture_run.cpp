@@ -58,7 +58,7 @@ class CaptureRun final : public PieceMaker {
   CaptureRun(const CaptureRequest& request, bool ages_known) : request_(request) {
     enter_inference_apart(request.inference_apart);
     if (request.options.evaluate) session_ = std::make_unique<Session>(*this);
-    if (session_ != nullptr && ages_known) session_->know_ages();
+    if (session_ != nullptr && ages_known) session_->know_ages(young_);
   }
 
   // Runs the call, once and for real. Its result, or nullptr with the function's exception set.
@@ -701,8 +701,9 @@ class CaptureRun final : public PieceMaker {
   const CompileOptions plain_options_ = without_symbols_of(request_.options);
   const CompileOptions* options_ = &request_.options;  // of the piece that is open
   bool plainly_ = false;                               // the next piece
-  std::unique_ptr<Session> session_;                   // of the evaluator
-  std::unique_ptr<Piece> piece_;                       // the one that is open, or the last one
+  Young young_;
+  std::unique_ptr<Session> session_;  // of the evaluator
+  std::unique_ptr<Piece> piece_;      // the one that is open, or the last one
   std::shared_ptr<sym::ShapeEnv> env_of_first_;
   std::vector<bridge::SymbolBinding> symbols_of_first_;
   std::vector<std::unique_ptr<Piece>> retired_;  // frames may still hold what they made: symbols

@@ -26,6 +26,7 @@
 #include "frontend/state_facts.h"
 #include "frontend/state_guard.h"
 #include "frontend/write.h"
+#include "frontend/young.h"
 
 namespace cresset::frontend {
 
@@ -64,7 +65,7 @@ class Session {
   // A new piece: nothing is known, read or written.
   void begin(StateFacts& facts, bridge::Capture& capture);
   // Garbage collection rests, and what was made before the call is in no young generation.
-  void know_ages() { ages_known_ = true; }
+  void know_ages(Young& young) { young_ = &young; }
   // Arguments, with what their structure holds: guarded elsewhere.
   void add_argument(const ArgSpec& spec, PyObject* object, PyObject* path);
   // What live frames hold, with `spec` as of their contents: no object is kept by this that the program may drop.
@@ -100,7 +101,7 @@ class Session {
   void run_part(PyObject* roots, const std::function<void()>& run, RecordRun& seen);
 
   // Whether a tuple of constants was there before: of the code, or of state.
-  bool is_older(PyObject* tuple) { return ages_known_ && (!PyObject_GC_IsTracked(tuple) || !is_young(tuple)); }
+  bool is_older(PyObject* tuple) { return young_ != nullptr && (!PyObject_GC_IsTracked(tuple) || !is_young(tuple)); }
   // Of a function that the call's own generator holds: its cells and defaults are not the call's.
   void learn_what_it_holds(PyObject* function);
   // Whether the program got this int as the address of an object that is another one at each call.
@@ -360,8 +361,7 @@ class Session {
   bool symbols_placed_ = false;
   std::vector<PyRef> changed_unseen_;
   std::vector<ArgumentGenerator> generators_;
-  AddressSet<PyObject*> young_;  // made by the call, where an object of it was once
-  PyRef newest_;                 // what was made after it is not in young_ yet
+  Young* young_ = nullptr;  // if ages are known
   // What id() gave, of which object, and who asked.
   struct Address {
     PyObject* object;  // borrowed
@@ -372,7 +372,6 @@ class Session {
   CressetEvalHooks* hooks_ = nullptr;                       // while frames are evaluated
   std::vector<std::pair<PyObject*, PyObject*>> added_;      // (set, item) that the call puts into a set anew
   std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there
-  bool ages_known_ = false;
   bool changes_shared_class_ = false;
   std::vector<std::pair<PyRef, unsigned>> decorated_;  // classes of earlier pieces written to; what each had before
   int tangent_levels_ = 0;                             // that the piece has entered

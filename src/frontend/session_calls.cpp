@@ -604,7 +604,7 @@ bool Session::takes_warnings() {
   const auto is_own = [&](const char* name) {
     PyObject* shower = PyDict_GetItemString(PyModule_GetDict(warnings), name);
     if (shower != nullptr && PyCFunction_Check(shower)) shower = PyCFunction_GET_SELF(shower);
-    return shower != nullptr && ((ages_known_ && is_young(shower)) || argument_path(shower) != nullptr);
+    return shower != nullptr && ((young_ != nullptr && is_young(shower)) || argument_path(shower) != nullptr);
   };
   return is_own("_showwarnmsg_impl") || is_own("showwarning");
 }

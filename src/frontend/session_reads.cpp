@@ -300,15 +300,9 @@ bool is_of_torch(PyCodeObject* code) { return !path_in_torch(code->co_filename).
 
 }  // namespace
 
-// Whether the call made it; or nobody can tell. What an address once held that was young is so for as long as nothing
-// is collected: the address is used again for what is made later.
+// Whether the call made it; or nobody can tell.
 bool Session::is_young(PyObject* object) {
-  if (!ages_known_ || !PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object) || young_.contains(object)) return true;
-  PyObject* newest = newest_.release();
-  cresset_eval_visit_young(
-      &newest, [](void* young, PyObject* o) { static_cast<decltype(young_)*>(young)->insert(o); }, &young_);
-  newest_ = PyRef::steal(newest);
-  return young_.contains(object);
+  return young_ == nullptr || !PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object) || young_->holds(object);
 }
 
 // Objects are taken to be the call's own that no fact led to. Where one is older than the call, it was found in a way

@@ -129,7 +129,7 @@ int Session::visit_held(visitproc visit, void* arg) const {
 
 void Session::let_go() {
   kept_.clear();
-  newest_ = {};
+  if (young_ != nullptr) young_->let_go();
   changed_unseen_.clear();
   objects_.clear();
   argument_paths_.clear();

@@ -17,6 +17,7 @@
 #include "frontend/slots.h"
 #include "frontend/texts.h"
 #include "frontend/value_objects.h"
+#include "frontend/young.h"
 
 namespace cresset::frontend {
 namespace {
@@ -92,7 +93,11 @@ class Replacer {
   // Telling the age of a class takes its time.
   bool is_met_first(PyTypeObject* type) { return is_heap_type(type) && classes_.insert(type).second; }
   // Where its age can be told: while something is captured.
-  static bool is_new(PyObject* object) { return cresset_eval_age(object, 1 << 16) > 0; }
+  static bool is_new(PyObject* object) {
+    if (!PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object)) return false;
+    if (Young* const young = Young::innermost()) return young->holds(object);
+    return cresset_eval_age(object, 1 << 16) > 0;
+  }
   static bool is_new_class(PyObject* object) { return is_heap_type((PyTypeObject*)object) && is_new(object); }
   void class_(PyObject* object, int depth) {
     auto* type = (PyTypeObject*)object;

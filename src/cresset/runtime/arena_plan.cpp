@@ -7,6 +7,8 @@
 namespace cresset::runtime {
 namespace {
 
+using Part = ArenaPlan::Part;
+
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kLeastGap = 4096;
 constexpr uint32_t kNone = UINT32_MAX;
@@ -32,9 +34,10 @@ struct Block {
 
 // What blocks lie in.
 struct Bin {
-  TensorId tensor;  // an output; invalid: the arena
+  TensorId tensor;  // an output; invalid: an arena
   int64_t bytes;    // INT64_MAX: it grows
   uint32_t first;   // from this step on it is no bin any more
+  uint32_t held;    // an output: from this step on it is allocated, whatever lies in it
 };
 
 // The steps that a bin is held in, as far as blocks lie in it.
@@ -47,9 +50,20 @@ struct Blocks {
 
   std::vector<Block> list;   // by first step
   std::vector<uint32_t> of;  // by tensor
-  std::vector<Bin> bins;     // outputs from the smallest to the largest, then the arena
+  std::vector<Bin> bins;     // outputs from the smallest to the largest, then the arenas by part
   std::vector<uint32_t> bin_of_output;
   int64_t alive = 0, least = 0;  // least: what the arena needs at any rate
+  uint32_t needed = 0;           // from this step on it needs none
+
+  uint32_t arena(Part part = Part::Whole) const {
+    return static_cast<uint32_t>(bins.size() - 3 + static_cast<size_t>(part));
+  }
+  // From now on blocks may lie in the arenas before and after this step; 0: in neither.
+  uint32_t turn = 0;
+  // The arena for what is alive before the turn alone, or after it alone.
+  Part part_of(const Block& block) const {
+    return turn == 0 ? Part::Whole : block.last < turn ? Part::Before : block.first >= turn ? Part::After : Part::Whole;
+  }
 
  private:
   void add(const Program& program, const std::vector<int64_t>& numbers);
@@ -70,21 +84,22 @@ Blocks::Blocks(const Program& program, const std::vector<int64_t>& numbers, std:
 }
 
 void Blocks::add_bins(const Program& program, const std::vector<int64_t>& numbers) {
-  uint32_t needed = 0;  // the arena, up to this step
   for (const Block& block : list)
-    if (block.output == kNone && block.bytes != 0) needed = std::max(needed, block.last);
+    if (block.output == kNone && block.bytes != 0)
+      needed = std::max(needed, block.last == kNone ? kNone : block.last + 1);
   for (uint32_t t = 0; t < program.tensors.size(); ++t) {
     const TensorSlot& slot = program.tensors[t];
     const int64_t bytes = numbers[slot.bytes.index];
     if (slot.home != Home::Fresh) continue;
-    const int64_t least = std::max(kLeastGap, alive / (slot.first_step > needed ? kSmallPart : kTolerance));
+    const int64_t least = std::max(kLeastGap, alive / (slot.first_step >= needed ? kSmallPart : kTolerance));
     if (bytes < least && !slot.continues.valid()) continue;
-    bins.push_back({{t}, bytes, slot.first_step});
+    const uint32_t block = of[t];
+    bins.push_back({{t}, bytes, slot.first_step, block == kNone ? slot.first_step : list[block].first});
   }
   std::stable_sort(bins.begin(), bins.end(), [](const Bin& a, const Bin& b) { return a.bytes < b.bytes; });
-  bins.push_back({{}, INT64_MAX, kNone});
   bin_of_output.assign(program.tensors.size(), kNone);
-  for (uint32_t b = 0; b + 1 < bins.size(); ++b) bin_of_output[bins[b].tensor.index] = b;
+  for (uint32_t b = 0; b < bins.size(); ++b) bin_of_output[bins[b].tensor.index] = b;
+  bins.resize(bins.size() + 3, {{}, INT64_MAX, kNone, 0});
 }
 
 void Blocks::add(const Program& program, const std::vector<int64_t>& numbers) {
@@ -163,21 +178,25 @@ void Blocks::find_least() {
 class Planner {
  public:
   Planner(const Program& program, const std::vector<int64_t>& numbers, std::span<const Scratch> scratch)
-      : program_(program), blocks_(program, numbers, scratch) {}
+      : program_(program), blocks_(program, numbers, scratch) {
+    for (uint32_t t = 0; t < program.tensors.size(); ++t) {
+      const TensorSlot& slot = program.tensors[t];
+      if (slot.home != Home::Fresh || slot.first_step > slot.last_step) continue;
+      const uint32_t block = blocks_.of[t];
+      outputs_.emplace_back(block == kNone ? slot.first_step : blocks_.list[block].first, numbers[slot.bytes.index]);
+    }
+  }
 
   ArenaPlan run() {
-    std::vector<uint32_t> order(blocks_.list.size());
-    for (uint32_t b = 0; b < order.size(); ++b) order[b] = b;
-    improve(order);  // as they come to life
-    std::stable_sort(order.begin(), order.end(),
-                     [this](uint32_t a, uint32_t b) { return blocks_.list[a].bytes > blocks_.list[b].bytes; });
-    improve(order);  // the large ones first: what is small fits between
+    find_best();
+    split();
     ArenaPlan plan;
-    plan.bytes = bytes_;
+    std::copy(std::begin(best_.bytes), std::end(best_.bytes), plan.bytes);
+    plan.turn = blocks_.turn;
     plan.alive = blocks_.alive;
     plan.places.resize(program_.tensors.size());
     for (uint32_t t = 0; t < blocks_.of.size(); ++t)
-      if (blocks_.of[t] != kNone) plan.places[t] = place_of(best_[blocks_.of[t]]);
+      if (blocks_.of[t] != kNone) plan.places[t] = place_of(best_.spots[blocks_.of[t]]);
     hold_bins(plan);
     find_gaps(plan);
     return plan;
@@ -188,10 +207,98 @@ class Planner {
     uint32_t bin = kNone;  // none: not placed yet
     int64_t offset = 0;
   };
-  ArenaPlan::Place place_of(const Spot& spot) const { return {blocks_.bins[spot.bin].tensor, spot.offset}; }
+  struct Layout {
+    std::vector<Spot> spots;   // by block
+    int64_t bytes[3] = {};     // of the arenas
+    int64_t most = INT64_MAX;  // what is held at most, outputs among it
+  };
+
+  ArenaPlan::Place place_of(const Spot& spot) const {
+    const bool in_output = spot.bin < blocks_.arena();
+    return {blocks_.bins[spot.bin].tensor, spot.offset,
+            in_output ? Part::Whole : static_cast<Part>(spot.bin - blocks_.arena())};
+  }
+
+  int64_t outputs_before(uint32_t step) const {
+    int64_t bytes = 0;
+    for (const auto& [from, size] : outputs_) bytes += from < step ? size : 0;
+    return bytes;
+  }
+
+  void find_best() {
+    std::vector<uint32_t> order(blocks_.list.size());
+    for (uint32_t b = 0; b < order.size(); ++b) order[b] = b;
+    improve(order);  // as they come to life
+    std::stable_sort(order.begin(), order.end(),
+                     [this](uint32_t a, uint32_t b) { return blocks_.list[a].bytes > blocks_.list[b].bytes; });
+    improve(order);  // the large ones first: what is small fits between
+  }
+
+  // At the step before which an output is allocated, or behind the one where most is alive, if less is held then.
+  void split() {
+    constexpr size_t kMostSteps = 4;
+    std::vector<std::pair<int64_t, uint32_t>> steps;  // by what is allocated then
+    for (const auto& [from, size] : outputs_)
+      if (from != 0 && size >= blocks_.alive / kTolerance) steps.emplace_back(size, from);
+    if (steps.empty()) return;
+    std::sort(steps.rbegin(), steps.rend());
+    steps.resize(std::min(steps.size(), kMostSteps));
+    const auto fullest = std::max_element(blocks_.list.begin(), blocks_.list.end(),
+                                          [](const Block& a, const Block& b) { return a.alive < b.alive; });
+    steps.emplace_back(0, fullest->first + 1);
+    const int64_t bound = best_.most - std::max(best_.most / kTolerance, kSmallWaste);
+    least_ = bound;
+    uint32_t step = 0;
+    for (const auto& [size, from] : steps)
+      if (const int64_t needed = least_with_turn(from); needed < least_) least_ = needed, step = from;
+    if (step == 0) return;
+    Layout whole;
+    std::swap(whole, best_);
+    blocks_.turn = step;
+    find_best();
+    if (best_.most < bound) return;
+    std::swap(whole, best_);
+    blocks_.turn = 0;
+  }
+
+  // What is alive across the turn is so at once.
+  int64_t least_with_turn(uint32_t turn) const {
+    int64_t across = 0;
+    for (const Block& block : blocks_.list)
+      if (block.output == kNone && block.first < turn && turn <= block.last) across += block.bytes;
+    const int64_t before = most_alive([&](const Block& block) { return block.last < turn; });
+    const int64_t after = most_alive([&](const Block& block) { return block.first >= turn; });
+    return across + std::max(before + outputs_before(turn), after + outputs_before(blocks_.needed));
+  }
+
+  template <class F>
+  int64_t most_alive(F&& counts) const {
+    std::vector<const Block*> together;
+    int64_t sum = 0, most = 0;
+    for (const Block& at : blocks_.list) {
+      if (at.output != kNone || !counts(at)) continue;
+      std::erase_if(together, [&](const Block* block) {
+        const bool dead = block->last < at.first;
+        if (dead) sum -= block->bytes;
+        return dead;
+      });
+      together.push_back(&at);
+      most = std::max(most, sum += at.bytes);
+    }
+    return most;
+  }
+
+  int64_t held_before(const Layout& layout) const {
+    return layout.bytes[0] + layout.bytes[1] + outputs_before(blocks_.turn);
+  }
+  int64_t held_after(const Layout& layout) const {
+    return layout.bytes[0] + layout.bytes[2] + outputs_before(blocks_.needed);
+  }
 
   bool good_enough() const {
-    return !best_.empty() && bytes_ <= blocks_.least + std::max(blocks_.least / kTolerance, kSmallWaste);
+    if (best_.spots.empty()) return false;
+    if (blocks_.turn != 0) return best_.most <= least_ + std::max(least_ / kTolerance, kSmallWaste);
+    return best_.bytes[0] <= blocks_.least + std::max(blocks_.least / kTolerance, kSmallWaste);
   }
 
   // Places all in this order; then again with the block that lay highest placed first, and so on.
@@ -206,38 +313,52 @@ class Planner {
   }
 
   // Each block at the tightest gap between its rivals that were placed before it, in the smallest bin that has one.
-  // Kept when it beats the last plan. Returns the block that ends the arena.
+  // What must lie in the arena that is always held comes first; the others do not make it larger. Kept when it beats
+  // the last plan. Returns the block that ends what is held when most is.
   uint32_t place(const std::vector<uint32_t>& order) {
-    std::vector<Spot> spots(blocks_.list.size());
+    Layout layout;
+    std::vector<Spot>& spots = layout.spots;
+    spots.resize(blocks_.list.size());
     for (uint32_t b = 0; b < spots.size(); ++b)
       if (blocks_.list[b].output != kNone) spots[b] = {blocks_.bin_of_output[blocks_.list[b].output], 0};
-    const auto arena = static_cast<uint32_t>(blocks_.bins.size() - 1);
-    int64_t end = 0;
-    uint32_t highest = kNone;
-    for (const uint32_t b : order) {
+    uint32_t highest[3] = {kNone, kNone, kNone};
+    const auto put = [&](uint32_t b) {
       const Block& block = blocks_.list[b];
-      if (block.output != kNone) continue;
-      if (block.bytes == 0) spots[b] = {arena, 0};
-      for (uint32_t bin = 0; spots[b].bin == kNone; ++bin)
-        if (const int64_t offset = tightest_gap(block, bin, spots); offset >= 0) spots[b] = {bin, offset};
-      if (spots[b].bin != arena || spots[b].offset + block.bytes <= end) continue;
-      end = spots[b].offset + block.bytes;
-      highest = b;
-    }
-    if (best_.empty() || end < bytes_) {
-      best_ = std::move(spots);
-      bytes_ = end;
-    }
-    return highest;
+      if (block.bytes == 0) spots[b] = {blocks_.arena(), 0};
+      const auto own = static_cast<size_t>(blocks_.part_of(block));
+      for (uint32_t bin = 0; spots[b].bin == kNone; bin = bin == blocks_.arena() ? bin + own : bin + 1)
+        if (const int64_t offset = tightest_gap(block, bin, layout); offset >= 0) spots[b] = {bin, offset};
+      if (spots[b].bin < blocks_.arena()) return;
+      const uint32_t part = spots[b].bin - blocks_.arena();
+      const int64_t end = spots[b].offset + block.bytes;
+      if (end > layout.bytes[part]) layout.bytes[part] = end, highest[part] = b;
+    };
+    for (const bool whole : {true, false})
+      for (const uint32_t b : order)
+        if (const Block& block = blocks_.list[b];
+            block.output == kNone && whole == (blocks_.part_of(block) == Part::Whole))
+          put(b);
+    const int64_t before = held_before(layout), after = held_after(layout);
+    layout.most = std::max(before, after);
+    const uint32_t ends = highest[blocks_.turn == 0 ? 0 : before > after ? 1 : 2];
+    if (layout.most < best_.most) best_ = std::move(layout);
+    return ends != kNone ? ends : highest[0];
   }
+
   // -1: none.
-  int64_t tightest_gap(const Block& block, uint32_t bin, const std::vector<Spot>& spots) {
+  int64_t tightest_gap(const Block& block, uint32_t bin, const Layout& layout) {
     const Bin& room = blocks_.bins[bin];
-    if (room.tensor.valid() && (block.bytes > room.bytes || block.last >= room.first)) return -1;
+    int64_t bytes = room.bytes;
+    if (room.tensor.valid()) {
+      if (block.bytes > bytes || block.last >= room.first) return -1;
+      if (blocks_.turn != 0 && block.first < room.held) return -1;
+    } else if (bin == blocks_.arena() && blocks_.part_of(block) != Part::Whole) {
+      bytes = layout.bytes[0];
+    }
     taken_.clear();
     for (const uint32_t rival : block.rivals)
-      if (spots[rival].bin == bin)
-        taken_.emplace_back(spots[rival].offset, spots[rival].offset + blocks_.list[rival].bytes);
+      if (layout.spots[rival].bin == bin)
+        taken_.emplace_back(layout.spots[rival].offset, layout.spots[rival].offset + blocks_.list[rival].bytes);
     std::sort(taken_.begin(), taken_.end());
     int64_t end = 0, best = -1, best_gap = 0;
     for (const auto& [from, to] : taken_) {
@@ -246,25 +367,29 @@ class Planner {
       end = std::max(end, to);
     }
     if (best >= 0) return best;
-    return block.bytes <= room.bytes - end ? end : -1;
+    return block.bytes <= bytes - end ? end : -1;
   }
 
   // From the first block to the last; an output until it is written, the arena until an output is allocated after it.
   void hold_bins(ArenaPlan& plan) {
     held_.resize(blocks_.bins.size());
-    for (uint32_t b = 0; b < best_.size(); ++b) {
+    for (uint32_t b = 0; b < best_.spots.size(); ++b) {
       const Block& block = blocks_.list[b];
       if (block.bytes == 0) continue;
-      Held& held = held_[best_[b].bin];
+      Held& held = held_[best_.spots[b].bin];
       held.from = std::min(held.from, block.first);
       held.end = std::max(held.end, block.last == kNone ? kNone : block.last + 1);
     }
-    for (size_t bin = 0; bin + 1 < held_.size(); ++bin) held_[bin].end = blocks_.bins[bin].first;
-    Held& arena = held_.back();
+    for (size_t bin = 0; bin < blocks_.arena(); ++bin) held_[bin].end = blocks_.bins[bin].first;
+    Held& arena = held_[blocks_.arena()];
+    arena.end = std::max(arena.end, held_[blocks_.arena(Part::After)].end);
     for (const TensorSlot& slot : program_.tensors)
       if (slot.home == Home::Fresh && slot.first_step >= arena.end && slot.first_step <= slot.last_step)
         plan.end = std::min(plan.end, slot.first_step);
     arena = {0, plan.end};
+    if (plan.turn == 0) return;
+    held_[blocks_.arena(Part::Before)] = {0, plan.turn};
+    held_[blocks_.arena(Part::After)] = {plan.turn, plan.end};
   }
 
   void find_gaps(ArenaPlan& plan) const {
@@ -279,7 +404,7 @@ class Planner {
         if (blocks_.list[next].bytes != 0 && blocks_.list[next].last >= s && blocks_.list[next].tensor != kNone)
           alive.push_back(next);
       std::sort(alive.begin(), alive.end(),
-                [this](uint32_t a, uint32_t b) { return best_[a].offset < best_[b].offset; });
+                [this](uint32_t a, uint32_t b) { return best_.spots[a].offset < best_.spots[b].offset; });
       for (uint32_t bin = 0; bin < blocks_.bins.size(); ++bin)
         if (held_[bin].from <= s && s < held_[bin].end) add_gaps(bin, alive, plan);
       plan.gaps_from.push_back(static_cast<uint32_t>(plan.gap_list.size()));
@@ -291,19 +416,21 @@ class Planner {
       if (to - end >= kLeastGap) plan.gap_list.push_back({place_of({bin, end}), to - end});
     };
     for (const uint32_t b : alive) {
-      if (best_[b].bin != bin) continue;
-      add(best_[b].offset);
-      end = std::max(end, aligned(best_[b].offset + blocks_.list[b].bytes));
+      const Spot& spot = best_.spots[b];
+      if (spot.bin != bin) continue;
+      add(spot.offset);
+      end = std::max(end, aligned(spot.offset + blocks_.list[b].bytes));
     }
-    add(std::min(blocks_.bins[bin].bytes, blocks_.bins[bin].tensor.valid() ? INT64_MAX : bytes_));
+    add(bin < blocks_.arena() ? blocks_.bins[bin].bytes : best_.bytes[bin - blocks_.arena()]);
   }
 
   const Program& program_;
-  const Blocks blocks_;
-  std::vector<Spot> best_;  // by block
+  Blocks blocks_;
+  std::vector<std::pair<uint32_t, int64_t>> outputs_;  // from which step on, bytes
+  Layout best_;
   std::vector<Held> held_;  // by bin
   std::vector<std::pair<int64_t, int64_t>> taken_;
-  int64_t bytes_ = 0;
+  int64_t least_ = 0;  // what has to be held with a turn
 };
 
 }  // namespace
@@ -323,7 +450,10 @@ std::string explain_peak(const Program& program, const std::vector<int64_t>& num
     if (sum > peak) peak = sum, peak_step = at.first;
   }
   std::string text =
-      fmt::format("arena of {} bytes; most, {} bytes, are alive at step {}:", plan.bytes, peak, peak_step);
+      fmt::format("arena of {} bytes; most, {} bytes, are alive at step {}:", plan.bytes[0], peak, peak_step);
+  if (plan.turn != 0)
+    text = fmt::format("arenas of {} bytes before step {} and of {} from then on, beside an {}", plan.bytes[1],
+                       plan.turn, plan.bytes[2], text);
   for (const Block& block : blocks.list) {
     if (block.bytes == 0 || !alive_at(block, peak_step)) continue;
     const TensorSlot& slot = program.tensors[block.tensor];
@@ -332,6 +462,7 @@ std::string explain_peak(const Program& program, const std::vector<int64_t>& num
     for (const SizeRef size : slot.sizes) sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", numbers[size.index]);
     text += fmt::format("\n  {:>12} bytes at {:<10} steps {} to {}: {} {}[{}]", block.bytes, place.offset, block.first,
                         block.last, slot.name, to_string(slot.dtype), sizes);
+    if (place.part != Part::Whole) text += place.part == Part::Before ? " before the turn" : " after the turn";
     if (place.host.valid()) text += fmt::format(" in the memory of output {}", program.tensors[place.host.index].name);
   }
   return text;

@@ -201,7 +201,7 @@ TEST(MemoryPlan, AChainRunsInOneBlock) {
   std::vector<int64_t> numbers(lowered.program.sizes.output_count());
   const int64_t size = 16;
   lowered.program.sizes.run(&size, numbers.data());
-  EXPECT_EQ(runtime::plan_arena(lowered.program, numbers).bytes, 2 * 16 * 16 * 4);
+  EXPECT_EQ(runtime::plan_arena(lowered.program, numbers).arena(), 2 * 16 * 16 * 4);
 }
 
 TEST(MemoryPlan, WritingAPartWritesWhereItReads) {
@@ -253,7 +253,7 @@ TEST(MemoryPlan, WhatIsNeededLateIsMadeLate) {
   std::vector<int64_t> numbers(lowered.program.sizes.output_count());
   const int64_t size = 200;
   lowered.program.sizes.run(&size, numbers.data());
-  EXPECT_LT(runtime::plan_arena(lowered.program, numbers).bytes, 2 * 200 * 200 * 4);
+  EXPECT_LT(runtime::plan_arena(lowered.program, numbers).arena(), 2 * 200 * 200 * 4);
 }
 
 // What writes at places that indices name: into what it starts as, where that dies and nothing else reads it.

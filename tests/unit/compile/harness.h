@@ -179,7 +179,9 @@ class Executor {
 
   std::vector<Array> run(const std::vector<Array>& inputs) {
     if (!program_.tensors.empty())
-      arena_ = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(plan_.bytes) + 64, std::byte{0x7f});
+      for (size_t part = 0; part < 3; ++part)
+        arenas_[part] =
+            std::make_shared<std::vector<std::byte>>(static_cast<size_t>(plan_.bytes[part]) + 64, std::byte{0x7f});
     const auto is_output = [&](uint32_t t) { return program_.tensors[t].home == runtime::Home::Fresh; };
     for (const bool outputs : {true, false})  // intermediates may lie in outputs
       for (uint32_t t = 0; t < program_.tensors.size(); ++t)
@@ -208,15 +210,17 @@ class Executor {
       case runtime::Home::Constant:
         a = inputs.at(slot.position);
         break;
-      case runtime::Home::Arena:
-        a.memory = arena_;
+      case runtime::Home::Arena: {
+        const auto part = static_cast<size_t>(plan_.places[t].part);
+        a.memory = arenas_[part];
         EXPECT_EQ(plan_.places[t].offset % 64, 0);
         a.offset = plan_.places[t].offset / byte_size(slot.dtype);
         if (plan_.places[t].host.valid())
           a.memory = arrays_.at(plan_.places[t].host.index).memory;
         else
-          EXPECT_LE(plan_.places[t].offset + number(slot.bytes), plan_.bytes);
+          EXPECT_LE(plan_.places[t].offset + number(slot.bytes), plan_.bytes[part]);
         break;
+      }
       case runtime::Home::Fresh:
       case runtime::Home::Extern:
         a = make_array(slot.dtype, a.sizes, a.strides);
@@ -282,7 +286,7 @@ class Executor {
   const Program& program_;
   std::vector<int64_t> numbers_;
   runtime::ArenaPlan plan_;
-  std::shared_ptr<std::vector<std::byte>> arena_;
+  std::shared_ptr<std::vector<std::byte>> arenas_[3];
   std::vector<Array> arrays_;
 };
 
