@@ -240,7 +240,7 @@ class Planner {
     std::vector<std::pair<int64_t, uint32_t>> steps;  // by what is allocated then
     for (const auto& [from, size] : outputs_)
       if (from != 0 && size >= blocks_.alive / kTolerance) steps.emplace_back(size, from);
-    if (steps.empty()) return;
+    if (steps.empty() || blocks_.list.empty()) return;
     std::sort(steps.rbegin(), steps.rend());
     steps.resize(std::min(steps.size(), kMostSteps));
     const auto fullest = std::max_element(blocks_.list.begin(), blocks_.list.end(),

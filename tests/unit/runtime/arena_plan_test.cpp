@@ -229,6 +229,14 @@ TEST(ArenaPlan, WhatDiesBeforeOutputsIsGivenBackBeforeThem) {
   EXPECT_EQ(with_scratch.most(), with_scratch.alive);
 }
 
+TEST(ArenaPlan, OutputsAloneNeedNoArena) {
+  Tensors t;
+  t.add(1000 * kLarge, 1, UINT32_MAX - 1, Home::Fresh);
+  t.add(1000 * kLarge, 2, UINT32_MAX - 1, Home::Fresh);
+  EXPECT_EQ(t.plan().most(), 0);
+  EXPECT_EQ(t.plan().turn, 0U);
+}
+
 TEST(ArenaPlan, SmallOutputsDoNotLendTheirMemory) {
   Tensors t;
   const TensorId small = t.add(4096, 0, 1);
