@@ -615,3 +615,25 @@ def test_histograms_of_what_wants_gradients():
         counts, within, scaled = compiled(matrix().requires_grad_(), n)
         assert not counts.requires_grad and not within.requires_grad and scaled.requires_grad
     assert cresset.stats()["graphs"] == 1
+
+
+def test_many_reshapes_in_a_row():
+    """The index of what is read grows with each reshape between it and where it is stored: not without end."""
+
+    def turned(x, times):
+        for i in range(times):
+            x = x.reshape(x.shape[1], x.shape[0]) if i % 2 == 0 else x[:, : x.shape[1] - 1]
+            x = x + x.shape[0]
+        return x
+
+    def views_alone(x, times):
+        for _ in range(times):
+            x = x.reshape(x.shape[1], x.shape[0]).t().reshape(x.shape[1] * x.shape[0]).view(x.shape)
+        return x.sum(0), x + 1
+
+    for program in (turned, views_alone):
+        compiled = cresset.compile(program)
+        for rows, columns in [(90, 43), (71, 88), (65, 67)]:
+            assert_same_call(program, compiled, torch.randn(rows, columns), 60)
+        assert cresset.stats()["graphs"] == 1
+        cresset.reset()

@@ -16,9 +16,12 @@ constexpr int64_t kSpreadBy = 4;
 // An inlined expression beyond these is cut: kernels have limits on buffers and code size.
 constexpr size_t kMostReads = 12;
 constexpr uint32_t kMostOperations = 60;
+// Each reshape that is read through may make the index several times as long.
+constexpr uint32_t kMostReshapes = 12;
 
 struct Cost {
   uint32_t operations = 0;
+  uint32_t reshapes = 0;  // the most on a way to what is read
   bool heavy = false;
   std::vector<ValueId> reads;  // distinct bases
   ValueId concat;              // a concatenation in no memory that is read element by element
@@ -67,8 +70,7 @@ class Materializer {
   }
 
   ValueId root_of(ValueId value) const {
-    while (is_view(graph_, value) && !memory_.owns(value))
-      value = std::get<ValueId>(graph_.node(graph_.value(value).node).args[0]);
+    while (is_view(graph_, value) && !memory_.owns(value)) value = viewed(value);
     return value;
   }
 
@@ -97,7 +99,10 @@ class Materializer {
         Graph::for_each_value(node.args, [&](const ValueId& v) { store_concat_of(v); });
         return weigh_concat(node);
       case ops::OpClass::Reduction:
-        return Graph::for_each_value(node.args, [&](const ValueId& v) { store_concat_of(v); });
+        return Graph::for_each_value(node.args, [&](const ValueId& v) {
+          reshapes_below(v);
+          store_concat_of(v);
+        });
       case ops::OpClass::View:  // a copy, or an element of something else
         for (ValueId result : node.results)
           if (memory_.owns(result)) store_concat_of(std::get<ValueId>(node.args[0]));
@@ -144,8 +149,37 @@ class Materializer {
     const ValueId concat = costs_[root.index].concat;
     if (concat.valid()) memory_.own(concat);
   }
+  // How many reshapes lie between the value and the root of its views; a view of too many becomes a copy.
+  uint32_t reshapes_below(ValueId value) {
+    std::vector<ValueId> views;
+    for (; is_view(graph_, value) && !memory_.owns(value); value = viewed(value)) views.push_back(value);
+    uint32_t count = 0;
+    for (; !views.empty(); views.pop_back()) {
+      count += reshapes(views.back());
+      if (count <= kMostReshapes) continue;
+      store_concat_of(viewed(views.back()));
+      memory_.own(views.back());
+      count = 0;
+    }
+    return count;
+  }
+  ValueId viewed(ValueId view) const { return std::get<ValueId>(graph_.node(graph_.value(view).node).args[0]); }
+  // Two where several dimensions become several others.
+  uint32_t reshapes(ValueId view) const {
+    if (!is_reshape(graph_.node(graph_.value(view).node).op)) return 0;
+    const auto beside_ones = [&](ValueId v) {
+      std::vector<sym::ExprId> sizes = graph_.type(v).sizes;
+      std::erase_if(sizes, [&](sym::ExprId size) { return graph_.pool().is_const(size, 1); });
+      return sizes;
+    };
+    const std::vector<sym::ExprId> from = beside_ones(viewed(view)), to = beside_ones(view);
+    if (from == to) return 0;
+    return from.size() > 1 && to.size() > 1 ? 2 : 1;
+  }
   void add_argument(Cost& cost, ValueId value) {
+    const uint32_t reshapes = reshapes_below(value);
     const ValueId root = root_of(value);
+    cost.reshapes = std::max(cost.reshapes, reshapes + (memory_.owns(root) ? 0 : costs_[root.index].reshapes));
     if (memory_.owns(root)) return add_read(cost, root);
     const Cost& inlined = costs_[root.index];
     cost.operations += inlined.operations;
@@ -175,6 +209,7 @@ class Materializer {
     const Use& use = uses_[result.index];
     if (!options_.fuse) return use.count > 0;
     if (cost.reads.size() > kMostReads || cost.operations > kMostOperations) return true;
+    if (cost.reshapes > kMostReshapes) return true;
     if (cost.heavy && use.expanded) return true;
     if (use.count < 2) return false;
     if (cost.concat.valid()) return true;

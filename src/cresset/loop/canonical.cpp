@@ -44,8 +44,10 @@ CanonicalNames::CanonicalNames(const Kernel& kernel) : pool_(kernel.env().pool()
   for (const Store& store : kernel.stores) mention(store.address);
 }
 
-uint64_t CanonicalNames::shape(ExprId id) const {
+uint64_t CanonicalNames::shape(ExprId id) {
   const sym::Expr& e = pool_[id];
+  const bool is_leaf = e.kind == sym::Kind::Const || e.kind == sym::Kind::Var;
+  if (const auto known = is_leaf ? shapes_.end() : shapes_.find(id); known != shapes_.end()) return known->second;
   const uint64_t kind = static_cast<uint64_t>(e.kind) + 1;
   if (e.kind == sym::Kind::Const) return mix(kind, static_cast<uint64_t>(e.value));
   if (e.kind == sym::Kind::Var) {
@@ -59,10 +61,11 @@ uint64_t CanonicalNames::shape(ExprId id) const {
     const uint64_t h = shape(operand);
     out = commutes(e.kind) ? out + h * 0x9e3779b97f4a7c15ull : mix(out, h);
   }
+  shapes_.emplace(id, out);
   return out;
 }
 
-std::vector<ExprId> CanonicalNames::ordered_operands(ExprId id) const {
+std::vector<ExprId> CanonicalNames::ordered_operands(ExprId id) {
   std::span<const ExprId> operands = pool_.operands(id);
   std::vector<ExprId> out(operands.begin(), operands.end());
   if (!commutes(pool_[id].kind)) return out;
@@ -78,12 +81,15 @@ void CanonicalNames::mention(ExprId id) {
   const sym::Expr& e = pool_[id];
   if (e.kind == sym::Kind::Const) return;
   if (e.kind == sym::Kind::Var) return number(VarId{static_cast<uint32_t>(e.value)});
+  if (!mentioned_.insert(id).second) return;
   for (ExprId operand : ordered_operands(id)) mention(operand);
 }
 
 void CanonicalNames::number(VarId var) {
   if (fixed_.contains(var)) return;
-  if (number_.try_emplace(var, static_cast<uint32_t>(symbols_.size())).second) symbols_.push_back(var);
+  if (!number_.try_emplace(var, static_cast<uint32_t>(symbols_.size())).second) return;
+  symbols_.push_back(var);
+  shapes_.clear();
 }
 
 std::string CanonicalNames::name(VarId var) {

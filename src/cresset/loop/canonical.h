@@ -3,6 +3,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "loop/kernel.h"
 
@@ -14,12 +15,15 @@ class CanonicalNames {
  public:
   explicit CanonicalNames(const Kernel& kernel);
   const std::vector<VarId>& symbols() const { return symbols_; }
-  void set_name(VarId var, std::string name) { fixed_[var] = std::move(name); }
+  void set_name(VarId var, std::string name) {
+    fixed_[var] = std::move(name);
+    shapes_.clear();
+  }
   std::string text(ExprId expr);  // mentions new symbols when it meets them
 
  private:
-  std::vector<ExprId> ordered_operands(ExprId expr) const;
-  uint64_t shape(ExprId expr) const;
+  std::vector<ExprId> ordered_operands(ExprId expr);
+  uint64_t shape(ExprId expr);
   void mention(ExprId expr);
   void number(VarId var);  // of a size symbol, when it has none
   std::string name(VarId var);
@@ -28,6 +32,8 @@ class CanonicalNames {
   std::unordered_map<VarId, std::string> fixed_;  // dims and bindings
   std::unordered_map<VarId, uint32_t> number_;    // symbols
   std::vector<VarId> symbols_;
+  std::unordered_map<ExprId, uint64_t> shapes_;  // for the names given so far
+  std::unordered_set<ExprId> mentioned_;
 };
 
 }  // namespace cresset::loop
