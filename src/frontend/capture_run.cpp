@@ -55,7 +55,7 @@ CompileOptions without_symbols_of(CompileOptions options) {
 
 class CaptureRun final : public PieceMaker {
  public:
-  CaptureRun(const CaptureRequest& request, bool ages_known) : request_(request) {
+  CaptureRun(const CaptureRequest& request, bool ages_known) : request_(request), young_(ages_known) {
     enter_inference_apart(request.inference_apart);
     if (request.options.evaluate) session_ = std::make_unique<Session>(*this);
     if (session_ != nullptr && ages_known) session_->know_ages(young_);
@@ -423,7 +423,7 @@ class CaptureRun final : public PieceMaker {
     piece_->take_back_numbers();
     if (session_->in_progress().in_transform || inside_transform()) settle_wrappers();
     replace_values(cresset_eval_current(), [&](PyObject* object) {
-      PyRef plain = without_symbols(PyRef::borrow(object));
+      PyRef plain = new_without_symbols(PyRef::borrow(object));          // what was written of the others follows
       if (plain.get() != object) session_->keep(PyRef::borrow(object));  // the operation in progress may look at it
       return plain;
     });

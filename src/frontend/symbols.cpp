@@ -29,6 +29,8 @@ thread_local OneForOne::Made* all_made = nullptr;
 
 class Replacer {
  public:
+  explicit Replacer(bool new_alone = false) : new_alone_(new_alone && Young::innermost() != nullptr) {}
+
   // A new reference to what stands in its place; the object itself when nothing changes.
   PyRef replaced(PyObject* object, int depth) {
     if (PyObject* original = original_of(object); original != object) return PyRef::borrow(original);
@@ -38,6 +40,7 @@ class Replacer {
     if (is_text(object)) return plain_text(object);
     if (PyMethod_Check(object) && is_text(PyMethod_GET_SELF(object))) return method_of_plain(object);
     if (const auto made = made_.find(object); made != made_.end()) return made->second.second;
+    if (new_alone_ && is_old(object)) return PyRef::borrow(object);
     if (depth > 64 || !may_hold(object) || !seen_.insert(object).second) return PyRef::borrow(object);
     if (PyCell_Check(object)) return cell(object, depth), PyRef::borrow(object);
     if (PyFunction_Check(object)) return function(object, depth), PyRef::borrow(object);
@@ -97,6 +100,15 @@ class Replacer {
     if (!PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object)) return false;
     if (Young* const young = Young::innermost()) return young->holds(object);
     return cresset_eval_age(object, 1 << 16) > 0;
+  }
+  // A container or an instance that was there before the call.
+  static bool is_old(PyObject* object) {
+    const bool holds = PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object) ||
+                       PyAnySet_CheckExact(object) || PyFrozenSet_CheckExact(object) ||
+                       (_PyObject_GetDictPtr(object) != nullptr && !PyFunction_Check(object) && !PyType_Check(object) &&
+                        !PyExceptionInstance_Check(object) && !PyIter_Check(object) && !holds_inside(object) &&
+                        viewed(object) == nullptr);
+    return holds && PyObject_GC_IsTracked(object) && !Young::innermost()->holds(object);
   }
   static bool is_new_class(PyObject* object) { return is_heap_type((PyTypeObject*)object) && is_new(object); }
   void class_(PyObject* object, int depth) {
@@ -302,6 +314,7 @@ class Replacer {
   std::unordered_set<PyObject*> seen_;
   std::deque<Anatomy> taken_;  // parts that are made to be looked at: their addresses stay taken
   std::vector<PyRef> kept_;    // likewise
+  const bool new_alone_;
   std::unordered_set<PyTypeObject*> classes_;
   OneForOne::Made own_made_;
   OneForOne::Made& made_ = all_made != nullptr ? *all_made : own_made_;
@@ -332,6 +345,7 @@ void OneForOne::stood_for(PyObject* symbolic, const PyRef& plain) {
 }
 
 PyRef without_symbols(PyRef object) { return Replacer().replaced(object.get(), 0); }
+PyRef new_without_symbols(PyRef object) { return Replacer(true).replaced(object.get(), 0); }
 
 namespace {
 

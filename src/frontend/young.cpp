@@ -6,13 +6,20 @@ namespace cresset::frontend {
 
 thread_local Young* Young::innermost_ = nullptr;
 
+Young::Young(bool from_empty) : around_(std::exchange(innermost_, this)) {
+  if (from_empty) look();  // then what the program's own collections take along is found behind the mark
+}
+
 bool Young::holds(PyObject* object) {
-  if (seen_.contains(object)) return true;
+  if (!seen_.contains(object)) look();
+  return seen_.contains(object);
+}
+
+void Young::look() {
   PyObject* newest = newest_.release();
   cresset_eval_visit_young(
       &newest, [](void* seen, PyObject* o) { static_cast<decltype(seen_)*>(seen)->insert(o); }, &seen_);
   newest_ = PyRef::steal(newest);
-  return seen_.contains(object);
 }
 
 }  // namespace cresset::frontend

@@ -12,7 +12,8 @@ namespace cresset::frontend {
 // Under the GIL, by the thread that captures; the innermost capture's answers.
 class Young {
  public:
-  Young() : around_(std::exchange(innermost_, this)) {}
+  // from_empty: there is nothing young yet.
+  explicit Young(bool from_empty);
   ~Young() { innermost_ = around_; }
   Young(const Young&) = delete;
   static Young* innermost() { return innermost_; }
@@ -23,6 +24,8 @@ class Young {
   void let_go() { newest_ = {}; }
 
  private:
+  void look();
+
   static thread_local Young* innermost_;
   AddressSet<PyObject*> seen_;
   PyRef newest_;  // what was made after it is not in `seen_` yet
