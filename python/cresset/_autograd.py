@@ -203,13 +203,13 @@ _begin_handle = torch.utils.hooks.RemovableHandle.__init__
 
 def _begin_handle_of_call(self, hooks_dict, *, extra_dict=None):
     """RemovableHandle(): torch numbers them among all of the process, and no two calls would be alike. While the call
-    lasts, nobody looks at the number but the dictionaries that the hook is in: below zero it is what they leave free."""
+    lasts, it is a number to which torch does not come, above those of the dictionary and of no other hook of the call."""
     numbers = [*hooks_dict]
     if not _C.is_compiling() or not all(type(number) is int for number in numbers):
         return _begin_handle(self, hooks_dict, extra_dict=extra_dict)
     extra = extra_dict if isinstance(extra_dict, list) else [extra_dict] if isinstance(extra_dict, dict) else []
     self.hooks_dict_ref = weakref.ref(hooks_dict)
-    self.id = min([0, *numbers]) - 1
+    self.id = max([_C._hook_number(), *[number + 1 for number in numbers]])
     self.extra_dict_ref = tuple([weakref.ref(d) for d in extra])
     _C._note_hook(self, (self.hooks_dict_ref, *self.extra_dict_ref))
 

@@ -209,6 +209,7 @@ class CaptureRun final : public PieceMaker {
   // Starts a piece. False when an argument cannot take part.
   bool open(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
     auto piece = std::make_unique<Piece>(*options_, std::move(variant), request_.profile);
+    HooksOfCall::begin_piece(home_);
     bridge::Capture& capture = piece->capture();
     for (const ModuleGuards::NamedTensor& t : request_.names.tensors())
       capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
