@@ -177,6 +177,7 @@ class Session {
   void start(CressetActivation* activation, Operation::Kind kind, int operation);
   int truth(CressetActivation* activation, PyObject* value);
   int same(PyObject* left, PyObject* right);
+  PyRef length_in_state(const CressetCall& call);
   CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   bool looks_into_grown(const CressetOperator& op);
   bool indexes_by_any(const CressetActivation& activation, const CressetOperator& op);
@@ -329,7 +330,6 @@ class Session {
   void hands_methods_on(const CressetCall& call);
   CressetAction log_warning(const CressetCall& call, PyObject** result);
   bool takes_warnings();
-  PyObject* stand_in(PyRef function);
   void log_method(const CCall& what, const CressetCall& call);
   bool takes_back(const CCall& what, const CressetCall& call);
   CressetAction enter(CressetActivation& activation);
