@@ -205,11 +205,12 @@ def _begin_handle_of_call(self, hooks_dict, *, extra_dict=None):
     """RemovableHandle(): torch numbers them among all of the process, and no two calls would be alike. While the call
     lasts, it is a number to which torch does not come, above those of the dictionary and of no other hook of the call."""
     numbers = [*hooks_dict]
-    if not _C.is_compiling() or not all(type(number) is int for number in numbers):
+    of_call = _C._hook_number() if _C.is_compiling() else 0
+    if of_call == 0 or not all(type(number) is int for number in numbers):
         return _begin_handle(self, hooks_dict, extra_dict=extra_dict)
     extra = extra_dict if isinstance(extra_dict, list) else [extra_dict] if isinstance(extra_dict, dict) else []
     self.hooks_dict_ref = weakref.ref(hooks_dict)
-    self.id = max([_C._hook_number(), *[number + 1 for number in numbers]])
+    self.id = max([of_call, *[number + 1 for number in numbers]])
     self.extra_dict_ref = tuple([weakref.ref(d) for d in extra])
     _C._note_hook(self, (self.hooks_dict_ref, *self.extra_dict_ref))
 
