@@ -53,11 +53,19 @@ class _Keep(torch.autograd.Function):
         raise AssertionError("nothing depends on it")
 
 
-class _Region:
-    """A function that autograd's record calls again for the tensors that it saved."""
+class _Stop(Exception):
+    """All that was saved is computed again."""
 
-    def __init__(self, function, preserve, args, kwargs):
-        self.function, self.args, self.kwargs = function, list(args), kwargs
+
+class _Region:
+    """A function that autograd's record calls again for the tensors that it saved.
+
+    Where the record is run natively after all, in the call that captures, the function is called for its effects alone:
+    its own operators may save in another order than the captured ones did, so the tensors themselves are held, too.
+    """
+
+    def __init__(self, function, preserve, args, kwargs, early_stop=False):
+        self.function, self.args, self.kwargs, self.early_stop = function, list(args), kwargs, early_stop
         self.tensors = [i for i, a in enumerate(args) if isinstance(a, torch.Tensor)]
         # The result, not its grad_fn, which is of no use in older torch once the result is gone.
         self.kept = _Keep.apply(torch.empty(0, requires_grad=True), *(args[i] for i in self.tensors))
@@ -69,24 +77,19 @@ class _Region:
             torch.get_autocast_dtype("cpu"),
             torch.is_autocast_cache_enabled(),
         )
-        self.saved = 0
+        self.held = []
         self.again = {}
 
     def pack(self, tensor):
-        self.saved += 1
-        return self.saved - 1
+        self.held.append(tensor.detach().clone())  # the program may write to it
+        return len(self.held) - 1
 
     def unpack(self, number):
         if number not in self.again:
-            self.compute()
+            self.again = self.compute() if _C.is_compiling() else self.run_natively()
         return self.again.pop(number)
 
-    def keep(self, tensor):
-        self.again[len(self.again)] = tensor.detach()
-        return None
-
-    def compute(self):
-        self.again = {}
+    def call(self, keep):
         args = list(self.args)
         for i, tensor in zip(self.tensors, self.kept.grad_fn.saved_tensors):
             args[i] = tensor
@@ -96,17 +99,35 @@ class _Region:
             preserves,
             torch.enable_grad(),
             torch.amp.autocast("cpu", enabled=enabled, dtype=dtype, cache_enabled=cached),
-            torch.autograd.graph.saved_tensors_hooks(self.keep, lambda _: None),
+            torch.autograd.graph.saved_tensors_hooks(keep, lambda _: None),
         ):
             if self.state is not None:
                 set_rng_state(self.state)
             self.function(*args, **self.kwargs)
-        if len(self.again) != self.saved:
+
+    def compute(self):
+        again = {}
+        self.call(lambda tensor: again.__setitem__(len(again), tensor.detach()))
+        if len(again) != len(self.held):
             raise checkpoints.CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                f"recomputation.\nNumber of tensors saved during forward: {self.saved}\n"
-                f"Number of tensors saved during recomputation: {len(self.again)}."
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.held)}\n"
+                f"Number of tensors saved during recomputation: {len(again)}."
             )
+        return again
+
+    def run_natively(self):
+        count = 0
+
+        def keep(tensor):
+            nonlocal count
+            count += 1
+            if self.early_stop and count == len(self.held):
+                raise _Stop
+
+        with contextlib.suppress(_Stop):
+            self.call(keep)
+        return dict(enumerate(self.held))
 
 
 def without_reentrant(fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs):
@@ -118,7 +139,8 @@ def without_reentrant(fn, preserve_rng_state, context_fn, determinism_check, deb
     elif not torch.is_grad_enabled():
         yield
     else:
-        region = _Region(fn, preserve_rng_state, args, kwargs)
+        stops = checkpoints._enable_checkpoint_early_stop
+        region = _Region(fn, preserve_rng_state, args, kwargs, early_stop if stops is None else stops)
         with torch.autograd.graph.saved_tensors_hooks(region.pack, region.unpack):
             yield
 
@@ -181,13 +203,14 @@ _begin_handle = torch.utils.hooks.RemovableHandle.__init__
 
 def _begin_handle_of_call(self, hooks_dict, *, extra_dict=None):
     """RemovableHandle(): torch numbers them among all of the process, and no two calls would be alike. While the call
-    lasts, nobody looks at the number but the dictionaries that the hook is in: below zero it is what they leave free."""
+    lasts, it is a number to which torch does not come, above those of the dictionary and of no other hook of the call."""
     numbers = [*hooks_dict]
-    if not _C.is_compiling() or not all(type(number) is int for number in numbers):
+    of_call = _C._hook_number() if _C.is_compiling() else 0
+    if of_call == 0 or not all(type(number) is int for number in numbers):
         return _begin_handle(self, hooks_dict, extra_dict=extra_dict)
     extra = extra_dict if isinstance(extra_dict, list) else [extra_dict] if isinstance(extra_dict, dict) else []
     self.hooks_dict_ref = weakref.ref(hooks_dict)
-    self.id = min([0, *numbers]) - 1
+    self.id = max([of_call, *[number + 1 for number in numbers]])
     self.extra_dict_ref = tuple([weakref.ref(d) for d in extra])
     _C._note_hook(self, (self.hooks_dict_ref, *self.extra_dict_ref))
 

@@ -14,6 +14,7 @@
 #include "frontend/outsiders.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
+#include "frontend/special_cases.h"
 #include "frontend/state_guard.h"
 #include "frontend/texts.h"
 #include "frontend/value_objects.h"
@@ -157,9 +158,31 @@ static bool is_handed_on(const SpecBuilder& builder, bool any_object, PyObject* 
          is_among(*builder.not_looked_into, path);
 }
 
+// A tuple, or one of the tuples in it: not by way of a container, which stays what it is.
+static bool holds_symbol_itself(const ArgSpec& tuple) {
+  return std::any_of(tuple.children.begin(), tuple.children.end(), [](const ArgSpec& c) {
+    return c.kind == ArgSpec::Kind::Int || c.kind == ArgSpec::Kind::Float || c.kind == ArgSpec::Kind::Text ||
+           (c.kind == ArgSpec::Kind::Tuple && c.numbered);
+  });
+}
+
+// Whether it is a number that varies, or any int where they all do.
+template <class Varies>
+static bool make_number(ArgSpec& spec, PyObject* object, bool every_int, Varies&& varies) {
+  const bool is_int = PyLong_CheckExact(object), is_float = PyFloat_CheckExact(object);
+  const bool is_of_numpy = !is_int && !is_float && is_numpy_int64(object);
+  if (!is_int && !is_float && !is_of_numpy) return false;
+  const bool varied = varies();
+  if (!varied && !(is_int && every_int)) return false;
+  spec.kind = is_float ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
+  if (is_of_numpy) spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  if (!varied) spec.first = PyRef::borrow(object);
+  return true;
+}
+
 ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
-  ArgSpec spec;
-  spec.path = std::move(path);
+  ArgSpec spec{.path = std::move(path)};
+  const bool is_made = std::exchange(is_made_, false);
   const auto child = [&](PyObject* item, const std::string& suffix) {
     // A container that the function may write to must stay the very container. The evaluator sees to its symbols.
     const bool is_made_anew = spec.kind == ArgSpec::Kind::Tuple || is_keywords(spec);
@@ -185,10 +208,8 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if (in_frames && !is_value(object) && (is_enum_member(object) || same_at_every_call(object))) {
     spec.kind = ArgSpec::Kind::Identity;
     spec.object = PyRef::borrow(object);
-  } else if ((PyLong_CheckExact(object) && every_int && fixed_depth_ == 0) ||
-             ((PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && is_symbolic(spec.path))) {
-    spec.kind = PyFloat_CheckExact(object) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
-    if (!is_symbolic(spec.path)) spec.first = PyRef::borrow(object);
+  } else if (make_number(spec, object, every_int && fixed_depth_ == 0, [&] { return is_symbolic(spec.path); })) {
+    return spec;
   } else if (any_object_ && PyUnicode_CheckExact(object) && is_symbolic(spec.path)) {
     spec.kind = ArgSpec::Kind::Text;
     spec.first = PyRef::borrow(object);
@@ -196,10 +217,12 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if (is_value(object) && !(any_object_ && can_be_opaque(object) && varies(spec.path))) {
     spec.object = PyRef::borrow(object);
   } else if (is_any_tuple(object)) {
+    if (fixed_depth_ == 0 && !is_made && containers_.count(object) != 0) return same(), spec;
     spec.kind = ArgSpec::Kind::Tuple;
     spec.object = PyRef::borrow((PyObject*)Py_TYPE(object));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
       child(PyTuple_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
+    spec.numbered = !is_made && holds_symbol_itself(spec) && is_new();
   } else if (PyList_CheckExact(object)) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::List;
@@ -365,6 +388,7 @@ void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& 
     const bool every = std::exchange(every_int, every_int || is_size);
     const bool places = has_place(anatomy, i) || is_state_of_partial(anatomy, i);
     const int around = enter(places, !places && !is_at_its_place && !is_size && !is_gone_over);
+    is_made_ = Py_REFCNT(anatomy.parts[i].get()) == 1;
     spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
     fixed_depth_ = around;
     sealed_depth_ -= seals;
@@ -404,9 +428,11 @@ bool match_tensor(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std
 }
 
 bool match_int(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
-  if (!PyLong_CheckExact(object)) return miss(spec, why, "expected an int, got " + type_name(object));
+  if (spec.type ? (PyObject*)Py_TYPE(object) != spec.type.get() : !PyLong_CheckExact(object))
+    return miss(spec, why, "expected an int, got " + type_name(object));
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (value == -1 && PyErr_Occurred() != nullptr) return PyErr_Clear(), miss(spec, why, "not a number");
   if (overflow != 0) return miss(spec, why, "an int beyond 64 bits");
   leaves.ints.push_back(value);
   return true;
@@ -432,6 +458,7 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
     return miss(spec, why, "expected a tuple of another type or length, got " + type_name(object));
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
+  if (spec.numbered) leaves.containers.push_back(object);
   return true;
 }
 
@@ -546,7 +573,7 @@ static PyRef tuple_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& 
     PyTuple_SET_ITEM(items.get(), i, item.release());
   }
   if (!changed) return PyRef::borrow(object);
-  return tuple_as(spec.object.get(), std::move(items));
+  return symbols.stand_ins.emplace_back(PyRef::borrow(object), tuple_as(spec.object.get(), std::move(items))).second;
 }
 
 static PyRef keywords_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
@@ -642,10 +669,13 @@ static PyRef iterator_with_symbols(const ArgSpec& spec, PyObject* object, Symbol
 
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   if (spec.kind == ArgSpec::Kind::Same)
-    for (const auto& [original, now] : symbols.iterators)
-      if (original == object) return now;
+    for (const auto& [original, now] : symbols.stand_ins)
+      if (original.get() == object) return now;
   if (!may_be_replaced(spec)) return PyRef::borrow(object);
-  if (is_number(spec)) return symbols.numbers[symbols.next++];
+  if (is_number(spec)) {
+    const PyRef& number = symbols.numbers[symbols.next++];
+    return spec.kind == ArgSpec::Kind::Int && spec.type ? numpy_int_of(number.get()) : number;
+  }
   if (spec.kind == ArgSpec::Kind::Text)
     return symbols.texts.emplace_back(&spec, text_of_input(object, !spec.looked)).second;
   if (spec.kind == ArgSpec::Kind::Tuple) return tuple_with_symbols(spec, object, symbols);
@@ -663,7 +693,7 @@ PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
     return PyRef::borrow(object);
   }
   if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Iterator) {
-    return symbols.iterators.emplace_back(object, iterator_with_symbols(spec, object, symbols)).second;
+    return symbols.stand_ins.emplace_back(PyRef::borrow(object), iterator_with_symbols(spec, object, symbols)).second;
   }
   put_symbols(spec, object, symbols);
   return PyRef::borrow(object);

@@ -217,6 +217,8 @@ PyObject* assign(PyObject*, PyObject* args) {
   return PyObject_SetAttr(owner, name, value) < 0 ? nullptr : Py_NewRef(Py_None);
 }
 
+PyObject* hook_number(PyObject*, PyObject*) { return PyLong_FromLongLong(HooksOfCall::next_number()); }
+
 PyObject* note_hook(PyObject*, PyObject* args) {
   PyObject *handle, *references;
   if (PyArg_ParseTuple(args, "OO!", &handle, &PyTuple_Type, &references) == 0) return nullptr;
@@ -294,6 +296,7 @@ PyMethodDef functions[] = {
     {"_collects", collects, METH_O,
      "Whether garbage is collected where nothing is captured; of True or False: is now."},
     {"_assign", assign, METH_VARARGS, "owner.name = value"},
+    {"_hook_number", hook_number, METH_NOARGS, "Of the next hook that the captured call registers."},
     {"_note_hook", note_hook, METH_VARARGS,
      "(handle, weak references to its dictionaries) of a hook that the call registers."},
     {"_stand_in", set_stand_in, METH_VARARGS,

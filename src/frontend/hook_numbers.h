@@ -1,4 +1,4 @@
-// Hooks that a captured call registers have numbers below zero while it lasts, which later calls have again
+// Hooks that a captured call registers have numbers of their own while it lasts, which later calls have again
 // (docs/decisions/0010-numbers-of-hooks.md). One that stays behind is given the number that torch would have given it.
 #pragma once
 
@@ -16,6 +16,10 @@ class HooksOfCall {
 
   // torch.utils.hooks.RemovableHandle, borrowed: its `next_id` is another one at each call, and nobody's business.
   static PyObject* counter();
+  // A piece begins at this place (nullptr: at the call's start): its hooks are numbered from one on that no other
+  // piece's are, so that no two handles of a call share one.
+  static void begin_piece(const void* place);
+  static long long next_number();
   // Of the call that this thread captures: that counts another one. Its `id` is the key in
   // its dictionaries, to which `references` (a tuple) are weak, for as long as the hook is registered.
   static void note(PyObject* handle, PyObject* references, bool in_own);
@@ -31,6 +35,7 @@ class HooksOfCall {
   static thread_local HooksOfCall* current_;
   HooksOfCall* outer_;
   std::vector<Hook> hooks_;
+  long long next_ = 0;
 };
 
 }  // namespace cresset::frontend

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/eval/bytecode.h"
+#include "frontend/looked_at_locals.h"
 #include "frontend/py_objects.h"
 #include "frontend/texts.h"
 
@@ -69,16 +70,6 @@ PyRef slots_of(PyObject* const* values, int count) {
   return out;
 }
 
-// Names of what looks at a frame's locals without its code saying so.
-bool looks_at_locals(PyCodeObject* code) {
-  static constexpr const char* kNames[] = {"locals",  "vars", "dir",     "eval", "exec",
-                                           "globals", "sys",  "inspect", "super"};
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i)
-    for (const char* name : kNames)
-      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_names, i), name) == 0) return true;
-  return false;
-}
-
 // Nobody notices when it goes: values, tensors, and containers of such.
 bool goes_unnoticed(PyObject* object, int depth = 0) {
   if (object == Py_None || PyLong_Check(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
@@ -94,10 +85,16 @@ bool goes_unnoticed(PyObject* object, int depth = 0) {
 // be outputs of the piece, and guards of the next.
 void drop_dead_slots(const CressetFrameImage& image) {
   std::vector<uint8_t> live(static_cast<size_t>(image.slot_count));
-  if (looks_at_locals(image.code) || cresset_eval_live_slots(image.code, image.last, live.data()) < 0) return;
-  for (int i = 0; i < image.slot_count; ++i) {
+  if (cresset_eval_live_slots(image.code, image.last, live.data()) < 0) return;
+  const auto is_dropped = [&](int i) {
+    return image.slots[i] != nullptr && !live[static_cast<size_t>(i)] && goes_unnoticed(image.slots[i]);
+  };
+  int first = 0;
+  while (first < image.slot_count && !is_dropped(first)) ++first;
+  if (first == image.slot_count || may_look_at_locals(image)) return;
+  for (int i = first; i < image.slot_count; ++i) {
     PyObject*& slot = image.slots[i];
-    if (slot == nullptr || live[static_cast<size_t>(i)] || !goes_unnoticed(slot)) continue;
+    if (!is_dropped(i)) continue;
     const PyRef dropped = PyRef::steal(std::exchange(slot, nullptr));
   }
 }

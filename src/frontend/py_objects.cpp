@@ -96,6 +96,10 @@ const char* utf8(PyObject* str, const char* otherwise) {
 
 bool is_numpy_scalar(PyObject* object) { return is_numpy_scalar_type(Py_TYPE(object)); }
 
+bool is_numpy_int64(PyObject* object) {
+  return std::strcmp(Py_TYPE(object)->tp_name, "numpy.int64") == 0 && is_numpy_scalar(object);
+}
+
 bool is_numpy_scalar_type(PyTypeObject* type) {
   const char* name = type->tp_name;
   if (std::strncmp(name, "numpy.", 6) != 0 || std::strcmp(name, "numpy.void") == 0) return false;  // a record changes

@@ -109,6 +109,7 @@ inline bool is_plain_tensor(PyObject* object) { return object != nullptr && is_e
 // An instance of numpy.generic: immutable, and compared by value.
 bool is_numpy_scalar(PyObject* object);
 bool is_numpy_scalar_type(PyTypeObject* type);
+bool is_numpy_int64(PyObject* object);
 // Of a dictionary, past a subclass's own methods: an OrderedDict has an order of its own, and finds items by it. The
 // keys are a list. set_item throws PythonError; value nullptr: the item is deleted.
 PyRef keys_in_order(PyObject* dict);

@@ -17,6 +17,7 @@
 #include "frontend/bound_methods.h"
 #include "frontend/made_classes.h"
 #include "frontend/py_objects.h"
+#include "frontend/special_cases.h"
 #include "frontend/state_facts.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
@@ -150,6 +151,7 @@ Recipe RecipeBuilder::build_number(PyObject* object, const std::string& path) {
   if (ours->env() != capture_.env_ptr()) throw UnsupportedResult{path, "number of an earlier piece"};
   if (ours->is_float()) return float_recipe(*ours);
   recipe.kind = ours->is_bool() ? Recipe::Kind::Boolean : Recipe::Kind::Number;
+  if (is_numpy_int(object)) recipe.type = PyRef::borrow(module_attribute("numpy", "int64"));
   recipe.position = static_cast<uint32_t>(numbers.size());
   bridge::SymNode::keep_in_int64(*ours->env(), ours->expr());
   numbers.push_back(ours->expr());
@@ -424,8 +426,13 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that leads back to it cannot be made
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
     PyObject* const part = anatomy.parts[i].get();
-    // An exception's arguments are its own, though the collector has seen them behind a break.
+    // An exception's arguments are its own, though the collector has seen them behind a break: those it was given with.
     const bool own = anatomy.kind == Anatomy::Kind::Exception && i == 0 && made_.count(part) == 0;
+    if (PyObject* const way = own && argument_path != nullptr ? argument_path(part) : nullptr) {
+      recipe.children.emplace_back().kind = Recipe::Kind::Argument;
+      recipe.children.back().object = PyRef::borrow(way);
+      continue;
+    }
     const std::string where = path + "." + part_name(anatomy, i);
     recipe.children.push_back(own ? build_made(part, where) : build(part, where));
   }
@@ -533,7 +540,8 @@ PyRef make(const Recipe& recipe, Ingredients& with) {
     case Recipe::Kind::TensorObject:
       return make_tensor_object(recipe, with);
     case Recipe::Kind::Number:
-      return checked(PyLong_FromLongLong(with.numbers[recipe.position]));
+      return recipe.type ? checked(PyObject_CallFunction(recipe.type.get(), "L", with.numbers[recipe.position]))
+                         : checked(PyLong_FromLongLong(with.numbers[recipe.position]));
     case Recipe::Kind::Boolean:
       return PyRef::borrow(with.numbers[recipe.position] != 0 ? Py_True : Py_False);
     case Recipe::Kind::Float: {

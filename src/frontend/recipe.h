@@ -26,7 +26,7 @@ struct Recipe {
     Tensor,        // captured output `position`
     TensorObject,  // likewise, as an instance of `type` with attributes: `object` has their names, the children their
                    // values
-    Number,        // a size expression: value `position` of the entry's numbers
+    Number,        // a size expression: value `position` of the entry's numbers; a `type` of numpy's, or an int
     Boolean,       // likewise, as a bool
     Float,         // the number in captured output `position`
     Quotient,      // number `position` by the one after it; Product: by the float `object`

@@ -381,6 +381,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (!addresses_.empty()) use_addresses(call);
   if (role_of(activation->code) != CodeRole::Replacement) {
     if (const CressetAction answered = ask_type(call, result); answered != CRESSET_RUN) return answered;
+    if (PyRef length = length_in_state(call)) return *result = length.release(), CRESSET_RESULT;
     if (const CressetAction answered = make_number(activation, call, result); answered != CRESSET_RUN) return answered;
     if (PyRef value = of_plain_numbers(call)) return *result = value.release(), CRESSET_RESULT;
     if (const CressetAction done = call_method_of_text(activation, call, result); done != CRESSET_RUN) return done;

@@ -175,8 +175,20 @@ PyRef numpy_of_numbers(const CressetCall& call) {
 
 }  // namespace
 
-// `n is 1`, of which one is symbolic: CPython has one object for each small int.
+PyObject* Session::original_tuple(PyObject* object) const {
+  const auto found = stand_ins_.find(object);
+  return found != stand_ins_.end() ? found->second.get() : object;
+}
+
+// `n is 1`, of which one is symbolic: CPython has one object for each small int. A tuple for which another stands may
+// be met as it is, where state holds it.
 int Session::same(PyObject* left, PyObject* right) {
+  if (PyTuple_Check(left) && PyTuple_Check(right)) {
+    PyObject* const original = original_tuple(left);
+    if (original != original_tuple(right)) return 0;
+    facts_->same_object(original);
+    return 1;
+  }
   if (is_symbool(left) || is_symbool(right)) {
     const PyRef a = without_symbols(PyRef::borrow(left)), b = without_symbols(PyRef::borrow(right));
     return a.get() == b.get() ? 1 : 0;
@@ -230,17 +242,21 @@ CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
   if (!is_symbolic_number(call.args[0]) && !is_text(call.args[0])) return CRESSET_RUN;
   static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0),
                          *const text = PyUnicode_FromString("");
-  PyObject* const alike = is_text(call.args[0])       ? text
-                          : is_symfloat(call.args[0]) ? float_zero
-                          : is_symbool(call.args[0])  ? Py_False
-                                                      : zero;
+  static PyObject* numpy_zero = nullptr;  // numpy may not be there
+  if (is_numpy_int(call.args[0]) && numpy_zero == nullptr) numpy_zero = numpy_int_of(zero).release();
+  PyObject* const alike = is_text(call.args[0])        ? text
+                          : is_numpy_int(call.args[0]) ? numpy_zero
+                          : is_symfloat(call.args[0])  ? float_zero
+                          : is_symbool(call.args[0])   ? Py_False
+                                                       : zero;
   const bool asks_type = call.callable == (PyObject*)&PyType_Type && call.nargs == 1;
   if (asks_type) return *result = Py_NewRef((PyObject*)Py_TYPE(alike)), CRESSET_RESULT;
   static PyObject* const dir = module_attribute("builtins", "dir");
   if (call.callable == dir && call.nargs == 1) return *result = checked(PyObject_Dir(alike)).release(), CRESSET_RESULT;
   if (call.callable != is_instance || call.nargs != 2 || asks_program(call.args[1])) return CRESSET_RUN;
   const int is = PyObject_IsInstance(alike, call.args[1]);
-  const int is_symbolic = is == 0 ? PyObject_IsInstance(call.args[0], call.args[1]) : is;
+  const bool may_be_symbolic = is == 0 && !is_numpy_int(call.args[0]);  // torch takes ints and symbols, none of numpy's
+  const int is_symbolic = may_be_symbolic ? PyObject_IsInstance(call.args[0], call.args[1]) : is;
   if (is < 0 || is_symbolic < 0) return CRESSET_FAIL;
   return *result = Py_NewRef(is_symbolic ? Py_True : Py_False), CRESSET_RESULT;
 }
@@ -251,6 +267,11 @@ CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
 CressetAction Session::make_number(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   const bool to_int = call.callable == (PyObject*)&PyLong_Type, to_float = call.callable == (PyObject*)&PyFloat_Type;
   PyObject* given = call.nargs == 1 && call.kwnames == nullptr ? call.args[0] : nullptr;
+  const auto* const type = PyType_Check(call.callable) ? (PyTypeObject*)call.callable : nullptr;
+  if (given != nullptr && type != nullptr && is_symint(given) && std::string_view(type->tp_name) == "numpy.int64" &&
+      is_numpy_scalar_type((PyTypeObject*)call.callable))
+    return *result = numpy_int_of(given).release(), CRESSET_RESULT;
+  if (given != nullptr && to_int && is_numpy_int(given)) return *result = int_of_numpy(given).release(), CRESSET_RESULT;
   if (given != nullptr && (to_int ? is_symint(given) : to_float && is_symfloat(given)))
     return *result = Py_NewRef(given), CRESSET_RESULT;
   if (given != nullptr && to_float && is_symint(given))

@@ -41,7 +41,7 @@ bool operators_call_python() {
 
 // Whether an int and this scalar give the same whole number as two ints do.
 static bool is_as_int(PyObject* scalar, const CressetOperator& op) {
-  if (std::string_view(Py_TYPE(scalar)->tp_name) != "numpy.int64") return false;
+  if (!is_numpy_int64(scalar)) return false;
   return op.kind == CRESSET_OP_COMPARE || (op.operation != NB_TRUE_DIVIDE && op.operation != NB_INPLACE_TRUE_DIVIDE &&
                                            op.operation != NB_POWER && op.operation != NB_INPLACE_POWER);
 }
@@ -54,6 +54,21 @@ PyObject* pinned_by_numpy_scalar(const CressetOperator& op) {
   return is_symfloat(number) || (is_symint(number) && !is_as_int(scalar, op)) ? number : nullptr;
 }
 
+bool is_numpy_int(PyObject* number) {
+  static PyObject* const type = module_attribute("cresset._capture_patches", "NumpyInt");
+  return (PyObject*)Py_TYPE(number) == type;
+}
+
+PyRef numpy_int_of(PyObject* number) {
+  static PyObject* const of_numpy = module_attribute("cresset._capture_patches", "of_numpy");
+  return checked(PyObject_CallOneArg(of_numpy, number));
+}
+
+PyRef int_of_numpy(PyObject* number) {
+  static PyObject* const plain = module_attribute("cresset._capture_patches", "plain");
+  return checked(PyObject_CallOneArg(plain, number));
+}
+
 PyRef with_numpy_scalar(const CressetOperator& op) {
   PyObject *left = op.operands[0], *right = op.operands[1];
   if (right == nullptr || is_numpy_scalar(left) == is_numpy_scalar(right)) return {};
@@ -61,7 +76,8 @@ PyRef with_numpy_scalar(const CressetOperator& op) {
   if (!is_symint(number) && !is_symfloat(number)) return {};
   Operation plainly;
   PyRef plain;
-  if (is_symint(number) && is_as_int(scalar, op)) {  // what comes of it stays symbolic, and is an int
+  const bool stays_symbolic = is_symint(number) && is_as_int(scalar, op);
+  if (stays_symbolic) {
     plain = checked(PyNumber_Long(scalar));
     number = scalar;
   } else {
@@ -70,7 +86,8 @@ PyRef with_numpy_scalar(const CressetOperator& op) {
   plainly.kind = op.kind == CRESSET_OP_BINARY ? Operation::Kind::Binary : Operation::Kind::Compare;
   plainly.operation = op.operation;
   for (PyObject* operand : op.operands) plainly.operands.push_back(operand == number ? plain : PyRef::borrow(operand));
-  return checked(perform(plainly).release());
+  const PyRef value = checked(perform(plainly).release());
+  return stays_symbolic ? numpy_int_of(value.get()) : value;
 }
 
 namespace {

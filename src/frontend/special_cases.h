@@ -11,10 +11,16 @@ namespace cresset::frontend {
 bool operators_call_python();
 
 // numpy's scalars decide what comes of an operator by the type of the other operand: a symbolic one is pinned, other
-// than an int beside a numpy.int64, which counts as an int. Empty for other operands. Throws PythonError.
+// than an int beside a numpy.int64, of which a symbol comes that is numpy's. Empty for other operands. Throws
+// PythonError.
 PyRef with_numpy_scalar(const CressetOperator& op);
 // The number that it pins; nullptr where it pins none. Borrowed.
 PyObject* pinned_by_numpy_scalar(const CressetOperator& op);
+// A symbolic int that is a numpy.int64 to the program (cresset/_capture_patches/numpy_integers.py); such a one of a
+// symbolic or plain int; and the int that one is.
+bool is_numpy_int(PyObject* number);
+PyRef numpy_int_of(PyObject* number);
+PyRef int_of_numpy(PyObject* number);
 
 // A tensor that the call made and that nobody else has yet: autograd's state of it is the call's own.
 bool is_own_tensor(PyObject* object);

@@ -112,6 +112,16 @@ bool same_constant(PyObject* expected, PyObject* got) {
 
 // ---- Inputs
 
+PyObject* StateFacts::Source::len() {
+  static PyObject* const function = module_attribute("builtins", "len");
+  return function;
+}
+
+PyObject* StateFacts::Source::length() const {
+  length_ = checked(PyLong_FromSsize_t(PyObject_Size(container.get())));
+  return length_.get();
+}
+
 bool StateFacts::is_input(PyObject* container, PyObject* key) const {
   return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) {
     return input.source.container.get() == container && (key == nullptr || same_constant(input.source.key.get(), key));
@@ -294,6 +304,11 @@ void StateFacts::tie(PyObject* value) {
 void StateFacts::place(const std::vector<PyRef>& held, Symbols& symbols) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     PyRef given = with_symbols(inputs_[i].spec, held[i].get(), symbols);
+    if (inputs_[i].source.is_length()) {
+      inputs_[i].length = PyLong_AsSsize_t(held[i].get());
+      inputs_[i].given = std::move(given);
+      continue;
+    }
     PyObject* const now = inputs_[i].source.held();
     if (given.get() != held[i].get() && now == held[i].get()) symbols.placed.put(inputs_[i].source, given);
     inputs_[i].given = std::move(given);
@@ -361,6 +376,8 @@ bool StateFacts::collect_varied(const Varied& tell) const {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fact.contents.get()); ++i)
       look({{fact.list, checked(PyLong_FromSsize_t(i))}}, PyTuple_GET_ITEM(fact.contents.get(), i));
   }
+  for (const Length& fact : lengths_)
+    look({{fact.container, PyRef::borrow(Source::len())}}, checked(PyLong_FromSsize_t(fact.count)).get());
   for (const Cell& fact : cells_) look({{fact.cell, {}}}, fact.value.get());
   for (const Member& fact : members_)
     if (is_place(fact.descriptor.get()) || is_thread_local(fact.owner.get()))
@@ -449,6 +466,18 @@ void StateFacts::whole_set(PyObject* set, PyObject* contents) {
   sets_.push_back({PyRef::borrow(set), checked(PyFrozenSet_New(contents)), kinds_of_numbers(contents)});
 }
 
+void StateFacts::length(PyObject* container, Py_ssize_t count) {
+  for (const Length& fact : lengths_)
+    if (fact.container.get() == container) return;
+  lengths_.push_back({PyRef::borrow(container), count});
+}
+
+const StateFacts::Input* StateFacts::length_input(PyObject* container) const {
+  const auto is_it = [&](const Input& i) { return i.source.container.get() == container && i.source.is_length(); };
+  const auto found = std::find_if(inputs_.begin(), inputs_.end(), is_it);
+  return found != inputs_.end() ? &*found : nullptr;
+}
+
 void StateFacts::cell(PyObject* cell, PyObject* value) {
   for (const Cell& fact : cells_)
     if (fact.cell.get() == cell) return;
@@ -534,6 +563,11 @@ bool StateFacts::holds(std::string* why) {
     if (why != nullptr) *why = name_of(fact.set.get()) + ": its items changed";
     return false;
   }
+  for (const Length& fact : lengths_) {
+    if (PyObject_Size(fact.container.get()) == fact.count) continue;
+    if (why != nullptr) *why = name_of(fact.container.get()) + ": expected " + std::to_string(fact.count) + " items";
+    return false;
+  }
   for (const Member& fact : members_) {
     if (fact.place != nullptr && *fact.place == fact.value.get()) continue;
     const PyRef got = member_of(fact.owner.get(), fact.descriptor.get());
@@ -544,7 +578,7 @@ bool StateFacts::holds(std::string* why) {
 }
 
 size_t StateFacts::size() const {
-  size_t count = lists_.size() + sets_.size() + cells_.size() + classes_.size() + members_.size();
+  size_t count = lists_.size() + sets_.size() + lengths_.size() + cells_.size() + classes_.size() + members_.size();
   for (const Dict& fact : dicts_) count += fact.items.size();
   return count;
 }
@@ -559,6 +593,8 @@ std::vector<std::string> StateFacts::texts() const {
   for (const Cell& fact : cells_) out.push_back(name_of(fact.cell.get()) + " is " + text_of(fact.value.get()));
   for (const List& fact : lists_) out.push_back(name_of(fact.list.get()) + " has the same items");
   for (const Set& fact : sets_) out.push_back(name_of(fact.set.get()) + " has the same items");
+  for (const Length& fact : lengths_)
+    out.push_back(name_of(fact.container.get()) + " has " + std::to_string(fact.count) + " items");
   classes_.texts(out);
   return out;
 }
@@ -579,6 +615,7 @@ int StateFacts::visit(visitproc visit, void* arg) const {
     Py_VISIT(fact.set.get());
     Py_VISIT(fact.contents.get());
   }
+  for (const Length& fact : lengths_) Py_VISIT(fact.container.get());
   for (const Cell& fact : cells_) {
     Py_VISIT(fact.cell.get());
     Py_VISIT(fact.value.get());

@@ -40,7 +40,12 @@ class StateFacts {
       if (container.get() != other.container.get()) return false;
       return key.get() == other.key.get() || (key && other.key && same_constant(key.get(), other.key.get()));
     }
-    PyObject* held() const { return held_by(*this); }  // borrowed, or nullptr
+    PyObject* held() const { return is_length() ? length() : held_by(*this); }  // borrowed, or nullptr
+    // Of how many a container holds: the key is the builtin len().
+    bool is_length() const { return key && key.get() == len(); }
+    static PyObject* len();
+    PyObject* length() const;
+    mutable PyRef length_ = {};  // what was told last
   };
   // What a source holds is an input of the program: it is held to its structure, as arguments are, and no fact is
   // recorded of which one it is.
@@ -48,7 +53,8 @@ class StateFacts {
     Source source;
     ArgSpec spec;
     PyTypeObject* type;
-    PyRef given = {};  // while capturing: what the program finds there, with symbols in it
+    PyRef given = {};       // while capturing: what the program finds there, with symbols in it
+    Py_ssize_t length = 0;  // likewise: of how many, when it began
   };
   void add_input(Source source, ArgSpec spec);
   const std::vector<Input>& inputs() const { return inputs_; }
@@ -88,6 +94,10 @@ class StateFacts {
   void whole_dict(PyObject* dict, PyObject* contents);
   void whole_list(PyObject* list, PyObject* contents);
   void whole_set(PyObject* set, PyObject* contents);
+  // How many a list, deque, dictionary or set held at the start, where nothing else is asked of it; and the input that
+  // says so, nullptr where there is none.
+  void length(PyObject* container, Py_ssize_t count);
+  const Input* length_input(PyObject* container) const;
   void cell(PyObject* cell, PyObject* value);
   // A C structure member or __slots__ entry of an instance. descriptor: None for the value of a context variable (the
   // owner) and for the address that a weak reference points to, a str for an attribute that the class's own C code
@@ -121,6 +131,10 @@ class StateFacts {
   struct Set {
     PyRef set, contents;
     size_t kinds;  // of the numbers in it: {1} is equal to {True}
+  };
+  struct Length {
+    PyRef container;
+    Py_ssize_t count;
   };
   struct Cell {
     PyRef cell, value;
@@ -163,6 +177,7 @@ class StateFacts {
   DictWatch watch_;  // of dicts_: all that most calls look at
   std::vector<List> lists_;
   std::vector<Set> sets_;
+  std::vector<Length> lengths_;
   std::vector<Cell> cells_;
   ClassFacts classes_;
   std::vector<Member> members_;

@@ -15,6 +15,7 @@
 #include "frontend/held_inside.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
+#include "frontend/special_cases.h"
 #include "frontend/texts.h"
 #include "frontend/value_objects.h"
 #include "frontend/young.h"
@@ -34,7 +35,7 @@ class Replacer {
   // A new reference to what stands in its place; the object itself when nothing changes.
   PyRef replaced(PyObject* object, int depth) {
     if (PyObject* original = original_of(object); original != object) return PyRef::borrow(original);
-    if (is_symint(object)) return checked(PyNumber_Long(object));
+    if (is_symint(object)) return number(object);
     if (is_symfloat(object)) return checked(PyNumber_Float(object));
     if (is_symbool(object)) return PyRef::borrow(truth(object) ? Py_True : Py_False);
     if (is_text(object)) return plain_text(object);
@@ -72,6 +73,10 @@ class Replacer {
     static PyObject* const name = PyUnicode_InternFromString("__name__");
     const PyRef called = checked(PyObject_GetAttr(PyMethod_GET_FUNCTION(method), name));
     return checked(PyObject_GetAttr(plain_text(PyMethod_GET_SELF(method)).get(), called.get()));
+  }
+  static PyRef number(PyObject* object) {
+    PyRef value = checked(PyNumber_Long(object));
+    return is_numpy_int(object) ? numpy_int_of(value.get()) : value;
   }
   static bool truth(PyObject* object) {
     const int is = PyObject_IsTrue(object);

@@ -68,7 +68,7 @@ class Learner {
     return spec.kind == ArgSpec::Kind::Int || spec.kind == ArgSpec::Kind::Float || spec.kind == ArgSpec::Kind::Value;
   }
   bool is_other_number(PyObject* a, PyObject* b) const {
-    const bool ints = PyLong_CheckExact(a) && PyLong_CheckExact(b);
+    const bool ints = (PyLong_CheckExact(a) && PyLong_CheckExact(b)) || (is_numpy_int64(a) && is_numpy_int64(b));
     if (!ints && !(floats_ && PyFloat_CheckExact(a) && PyFloat_CheckExact(b))) return false;
     return PyObject_RichCompareBool(a, b, Py_NE) == 1;
   }
@@ -217,8 +217,9 @@ void take_state(StateFacts& facts, const Varying& varying, SpecBuilder& builder,
     spec.path = path_in_state(varying, i);
     if (is_plain_tensor(now)) {
       spec.kind = ArgSpec::Kind::Tensor;
-    } else if (is_number(now) && numbers && has_place) {
+    } else if ((is_number(now) || is_numpy_int64(now)) && numbers && has_place) {
       spec.kind = PyFloat_CheckExact(now) ? ArgSpec::Kind::Float : ArgSpec::Kind::Int;
+      if (is_numpy_int64(now)) spec.type = PyRef::borrow((PyObject*)Py_TYPE(now));
     } else if ((is_structure(now) || is_callable_by_parts(now)) && has_place) {
       builder.symbolic_ints = numbers ? &varying.ints : nullptr;
       spec = spec_in_state(builder, varying, now, spec.path);

@@ -56,6 +56,14 @@ RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _REFLECTED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 WITH_REMAINDER = ("mod", "rmod", "floordiv", "rfloordiv")  # of floats: exact, which no expression is
 _EXACT = (int, bool, torch.SymInt, torch.SymBool, torch.SymFloat)
+_AS_INTS = ("add", "sub", "mul", "floordiv", "mod")  # what an int and a numpy.int64 give is an int of numpy's
+
+
+def beside_numpy(name, number, other):
+    """Of a symbolic int and a `numpy.int64`, where C code does the operator."""
+    from .numpy_integers import of_numpy  # which is made of this module
+
+    return of_numpy(getattr(torch.SymInt, name)(number, int(other)))
 
 
 def _without_end(name):
@@ -69,6 +77,8 @@ def _without_end(name):
             return symbolic(self, int(other) if ours else other)
         if type(other) is torch.SymInt and is_foreign(other):
             return getattr(other, reflected)(int(self))
+        if type(other).__name__ == "int64" and name[2:-2].removeprefix("r") in (*_AS_INTS, *RELATIONS):
+            return beside_numpy(name, self, other)
         try:
             if type(other) not in _EXACT and isinstance(
                 other, int

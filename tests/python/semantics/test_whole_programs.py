@@ -14,6 +14,7 @@ from programs_algorithms import PROGRAMS as ALGORITHMS
 from programs_attributes import PROGRAMS as ATTRIBUTES
 from programs_builders import PROGRAMS as BUILDERS
 from programs_changing_values import PROGRAMS as CHANGING
+from programs_close_looks import PROGRAMS as CLOSE_LOOKS
 from programs_control import PROGRAMS as CONTROL
 from programs_designs import PROGRAMS as DESIGNS
 from programs_everyday import PROGRAMS as EVERYDAY
@@ -47,6 +48,7 @@ PROGRAMS = {
     **MOVING,
     **SCRIPTS,
     **EVERYDAY,
+    **CLOSE_LOOKS,
     **CONTROL,
     **DESIGNS,
     **SYSTEMS,

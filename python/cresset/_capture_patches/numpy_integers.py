@@ -1,0 +1,72 @@
+"""What comes of a symbolic int and a `numpy.int64`: symbolic, too, and a `numpy.int64` to the program.
+
+numpy's quotients are floats of its own; those of symbols are floats (which `numpy.float64` is a kind of).
+"""
+
+import sys
+
+import torch
+
+from .. import _C
+from .integers import RELATIONS
+
+
+class NumpyInt(torch.SymInt):
+    """One that becomes a `numpy.int64` where it leaves the capture."""
+
+    def __getattr__(self, name):
+        """What ints do not have: of the value, which it pins."""
+        if name == "node":
+            raise AttributeError(name)
+        return getattr(_type()(int(plain(self))), name)
+
+    __hash__ = torch.SymInt.__hash__
+
+
+NumpyInt.__name__ = "numpy.int64"
+NumpyInt.__getattr__.__qualname__ = "SymInt.__getattr__"  # of the machinery of numbers
+_shown = False
+
+
+def _type():
+    return sys.modules["numpy"].int64
+
+
+def plain(number):
+    if type(number) is NumpyInt:
+        return torch.SymInt(number.node)
+    return int(number) if type(number).__name__ == "int64" and isinstance(number, _type()) else number
+
+
+def of_numpy(number):
+    """A symbolic int, or an int that such a one is known to be, as numpy's, a bool as its value's. Others stay."""
+    global _shown
+    if not _shown:
+        _C._show_as(NumpyInt, _type())
+        _shown = True
+    if type(number) is torch.SymInt:
+        return NumpyInt(number.node)
+    if type(number) in (bool, torch.SymBool):
+        return sys.modules["numpy"].bool_(bool(number))
+    return _type()(number) if type(number) is int and -(2**63) <= number < 2**63 else number
+
+
+def _operator(name, gives_int):
+    def operator(self, *others):
+        value = getattr(torch.SymInt, name)(plain(self), *map(plain, others))
+        return of_numpy(value) if gives_int else value
+
+    operator.__name__, operator.__qualname__ = name, f"SymInt.{name}"
+    return operator
+
+
+_BINARY = ("add", "sub", "mul", "floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor")
+for _name in (*_BINARY, *[f"r{name}" for name in _BINARY], "neg", "pos", "abs", "invert"):
+    setattr(NumpyInt, f"__{_name}__", _operator(f"__{_name}__", True))
+for _name in RELATIONS:
+    setattr(NumpyInt, f"__{_name}__", _operator(f"__{_name}__", True))
+for _name in ("truediv", "rtruediv"):
+    setattr(NumpyInt, f"__{_name}__", _operator(f"__{_name}__", False))
+NumpyInt.__round__ = lambda self, ndigits=None: plain(self) if ndigits is None else self
+NumpyInt.__divmod__ = lambda self, other: (self // other, self % other)
+NumpyInt.__rdivmod__ = lambda self, other: (other // self, other % self)
