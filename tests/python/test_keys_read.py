@@ -154,3 +154,30 @@ def test_parts_of_modules_in_other_orders():
         ]:
             change()
             torch.testing.assert_close(compiled(X), model(X))
+
+
+def test_class_that_gets_a_getattribute():
+    class Held:
+        def __getattr__(self, name):
+            return 3.0
+
+    held = Held()
+    held.a = 1.0
+
+    def f(x):
+        return x * held.a + held.z
+
+    def other(self, name):
+        return 7.0 if name == "a" else object.__getattribute__(self, name)
+
+    compiled = cresset.compile(f)
+    changes = [
+        lambda: None,
+        lambda: setattr(Held, "__getattribute__", other),
+        lambda: delattr(Held, "__getattribute__"),
+        lambda: setattr(Held, "__getattr__", lambda self, name: 5.0),
+    ]
+    for change in changes * 2:
+        change()
+        assert torch.equal(compiled(X), f(X))
+        assert torch.equal(compiled(X), f(X))

@@ -23,7 +23,7 @@ static Py_ssize_t shared_index(PyDictKeysObject* keys, PyObject* name) {
 PyObject* cresset_eval_item(PyObject* dict, PyObject* name) {
   enum { kNames = 1024, kMostKeys = 64 };
   static uint8_t places[kNames];  // where a name was found last; under the GIL
-  const PyDictKeysObject* keys = ((const PyDictObject*)dict)->ma_keys;
+  PyDictKeysObject* keys = ((const PyDictObject*)dict)->ma_keys;
   if (keys->dk_kind == DICT_KEYS_GENERAL) return PyDict_GetItemWithError(dict, name);
   const PyDictUnicodeEntry* entries = DK_UNICODE_ENTRIES(keys);
   uint8_t* place = &places[((uintptr_t)name >> 4) % kNames];
@@ -33,7 +33,7 @@ PyObject* cresset_eval_item(PyObject* dict, PyObject* name) {
   }
   PyObject* value = PyDict_GetItemWithError(dict, name);
   if (value == NULL || keys->dk_nentries > kMostKeys) return value;
-  const Py_ssize_t found = shared_index(((PyDictObject*)dict)->ma_keys, name);
+  const Py_ssize_t found = shared_index(keys, name);
   if (found >= 0) *place = (uint8_t)found;
   return value;
 }
@@ -235,11 +235,28 @@ static int is_module(PyObject* owner) {
   return Py_TYPE(owner)->tp_basicsize >= PyModule_Type.tp_basicsize && PyModule_Check(owner);
 }
 
+// The class's __getattribute__, borrowed: the one that was found last, while the class has the version that it had
+// then.
+static PyObject* getattribute_of(PyTypeObject* type) {
+  typedef struct {
+    unsigned version;
+    PyObject* function;
+  } Known;
+  enum { kClasses = 64 };
+  static Known all[kClasses];  // under the GIL
+  const unsigned version = (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) != 0 ? type->tp_version_tag : 0;
+  Known* known = &all[version % kClasses];
+  if (version != 0 && known->version == version) return known->function;
+  PyObject* function = _PyType_Lookup(type, cresset_names.__getattribute__);  // gives the class a version
+  if (version != 0) *known = (Known){version, function};
+  return function;
+}
+
 // A class with __getattr__ or __getattribute__ in Python.
 static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttributeRead* read,
                         AttributeResult* result) {
   PyTypeObject* type = Py_TYPE(owner);
-  PyObject* all = _PyType_Lookup(type, cresset_names.__getattribute__);
+  PyObject* all = getattribute_of(type);
   PyObject* missing;
   if (is_generic(owner, all)) {
     const int nothing = load_generic(owner, name, method, read, result);
