@@ -178,7 +178,9 @@ bool ClassFacts::abstracts_hold(std::string* why) {
   return true;
 }
 
-bool ClassFacts::counts(const Type& fact, const Namespace& then, PyObject* name) const {
+bool ClassFacts::counts(const Type& fact, const Namespace& then, PyObject* key) const {
+  const PyRef kept = interned(key);  // a class that type() made has the keys that it was given
+  PyObject* const name = kept.get();
   if (elsewhere_.count({then.type.get(), name}) != 0) return false;
   if (fact.makes_instances || fact.names.count(name) != 0) return true;
   return is_special_name(name) && !is_about_making(name);

@@ -3,6 +3,7 @@
 #include <c10/util/flat_hash_map.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -137,11 +138,24 @@ int take_any(PyObject* object, void* held) {
 
 }  // namespace
 
+// Of a class made at run time: what is said of it holds for as long as it has its version, which no other class gets.
+static bool is_foreign_class(PyTypeObject* type) {
+  struct Answer {
+    unsigned version;
+    bool is_foreign;
+  };
+  static std::array<Answer, 256> known{};  // under the GIL
+  const unsigned version = (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) != 0 ? type->tp_version_tag : 0;
+  Answer& answer = known[version % known.size()];
+  if (version == 0 || answer.version != version)
+    answer = {version, !is_numpy_scalar_type(type) && is_foreign_type(type)};
+  return answer.is_foreign;
+}
+
 bool is_foreign(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
   if (!is_heap_type(type)) return is_foreign_for_good(type);
-  if (is_plain_tensor(object) || is_numpy_scalar(object)) return false;
-  return is_foreign_type(type);
+  return !is_plain_tensor(object) && is_foreign_class(type);
 }
 
 bool is_inference_region(PyObject* object) {
@@ -187,10 +201,10 @@ bool holds_any(PyObject* container, const std::function<bool(PyObject*)>& is) {
 
 static bool hands_items_on(std::string_view method, const PyTypeObject* owner) {
   static auto* const deque = (PyTypeObject*)module_attribute("collections", "deque");
-  static const std::unordered_set<std::string_view> compare = {"index", "count", "remove", "sort"};
+  const bool compares = method == "index" || method == "count" || method == "remove" || method == "sort";
   const bool is_container = owner == &PyList_Type || owner == &PyTuple_Type || owner == &PyDict_Type ||
                             owner == &PySet_Type || owner == &PyFrozenSet_Type || owner == deque;
-  return is_container && compare.count(method) == 0 && !method.starts_with("__");
+  return is_container && !compares && !method.starts_with("__");
 }
 
 bool hands_items_on(PyObject* callable) {
@@ -202,7 +216,7 @@ bool hands_items_on(PyObject* callable) {
     return self != nullptr && !PyModule_Check(self) ? hands_items_on(name, Py_TYPE(self)) : functions.count(name) != 0;
   }
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type))
-    return hands_items_on(utf8(PyDescr_NAME(callable)), PyDescr_TYPE(callable));
+    return hands_items_on(((PyMethodDescrObject*)callable)->d_method->ml_name, PyDescr_TYPE(callable));
   return callable != (PyObject*)&PyUnicode_Type && !Py_IS_TYPE(callable, &PyWrapperDescr_Type);
 }
 

@@ -27,8 +27,7 @@ void Session::refuse(std::string why) {
   refusal_ = capture_->closed() ? std::move(why) : capture_->located(why);
 }
 
-void Session::learn(PyObject* object) {
-  if (object == nullptr || is_constant_value(object)) return;
+void Session::learn_object(PyObject* object) {
   ObjectRecord& record = objects_[object];
   if (record.known || record.made) return;
   record.known = true;
@@ -79,7 +78,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   facts_ = &facts;
   capture_ = &capture;
   begin_own_nodes();
-  objects_.each([&](PyObject*, ObjectRecord& record) {
+  objects_.each([&](ObjectRecord& record) {
     if (record.known) kept_.push_back(std::move(record.kept));  // addresses stay taken
   });
   objects_.clear();
@@ -88,8 +87,9 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
     table->clear();
   }
   seen_.clear();
+  class_reads_.fill({});
   ignored_.each([&](const AddressPair& ignored, auto) {
-    seen_.insert(ignored);
+    mark_read((PyObject*)ignored.a, (PyObject*)ignored.b);
     if (PyType_Check((PyObject*)ignored.a)) facts_->classes().elsewhere((PyTypeObject*)ignored.a, (PyObject*)ignored.b);
   });
   writes_.clear();
@@ -233,7 +233,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
 void Session::ignore(PyObject* dict_or_class, const char* key) {
   PyObject* const name = kept_.emplace_back(checked(PyUnicode_InternFromString(key))).get();
   ignored_.insert({dict_or_class, name});
-  seen_.insert({dict_or_class, name});
+  mark_read(dict_or_class, name);
   if (facts_ != nullptr && PyType_Check(dict_or_class)) facts_->classes().elsewhere((PyTypeObject*)dict_or_class, name);
 }
 
@@ -347,7 +347,7 @@ void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
                    : PyModule_Check(owner) ? PyModule_GetDict(owner)
                                            : instance_dict(owner);
   if (dict != nullptr) {
-    seen_.insert({dict, name});
+    mark_read(dict, name);
     objects_[dict].keys_written = true;
     kept_.push_back(PyRef::borrow(dict));
   }
@@ -383,7 +383,7 @@ void Session::after_write(const CressetWrite& write) {
     return refuse(std::string("writes an item of an object of type ") + Py_TYPE(owner)->tp_name);
   }
   if (write.kind == CRESSET_WRITE_CELL) mark_whole(owner);
-  if (write.key != nullptr) seen_.insert({owner, write.key});
+  if (write.key != nullptr) mark_read(owner, write.key);
   kept.had_key = write.kind == CRESSET_WRITE_ITEM && had_key_;
   kept_.push_back(PyRef::borrow(write.key));
   add_write(std::move(kept));

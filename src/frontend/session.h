@@ -10,6 +10,7 @@
 
 #include <c10/util/flat_hash_map.h>
 
+#include <array>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -20,6 +21,7 @@
 #include "frontend/arg_spec.h"
 #include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/object_records.h"
 #include "frontend/piece_maker.h"
 #include "frontend/point.h"
 #include "frontend/record_run.h"
@@ -159,16 +161,6 @@ class Session {
 
  private:
   friend struct SessionHooks;
-  struct ObjectRecord {
-    PyRef kept;                 // of known ones
-    bool known = false;         // it existed before the call, and was reached
-    bool made = false;          // an object of the call that was written into what existed
-    bool whole = false;         // all that it holds is a fact already, or guarded elsewhere
-    bool looked = false;        // something of what it held before was asked for
-    bool keys_written = false;  // a namespace that the call wrote to
-    bool dictionary_held = false;
-  };
-
   // Machinery: of symbolic numbers, done natively, as they are. Replacement: of cresset._capture_patches, which sees
   // them as they are. LoggerQuestion: Logger.isEnabledFor.
   enum class CodeRole : uint8_t { Program, Machinery, Replacement, LoggerQuestion, NestedTensors };
@@ -205,7 +197,10 @@ class Session {
     if (record_run_ != nullptr) touch_in_record(object);
   }
   void touch_in_record(PyObject* object);
-  void learn(PyObject* object);
+  void learn(PyObject* object) {
+    if (object != nullptr && !is_constant_value(object)) learn_object(object);
+  }
+  void learn_object(PyObject* object);
   void add_write(Write write);
   void learn_guarded(PyObject* object);
   // What calling or reading such an object comes to: always the same objects.
@@ -234,7 +229,16 @@ class Session {
   void look_at_sum(PyObject* list);
   void meet(PyObject* object);
   bool refuse_generator(PyObject* value, PyObject* container = nullptr, PyObject* key = nullptr);
-  void read_key(PyObject* dict, PyObject* key, PyObject* value);
+  void read_key(PyObject* dict, PyObject* key, PyObject* value) { read_key(objects_[dict], key, value); }
+  void read_key(ObjectRecord& dict, PyObject* key, PyObject* value);
+  bool is_first_read(ObjectRecord& dict, PyObject* key) {
+    const uint64_t bit = uint64_t{1} << (address_hash(key) >> 58),
+                   met = std::exchange(dict.keys_met, dict.keys_met | bit);
+    return ((met & bit) == 0 && !dict.listed) || is_listed_first(dict, key);
+  }
+  bool is_listed_first(ObjectRecord& dict, PyObject* key);
+  void list_keys(ObjectRecord& dict);
+  void mark_read(PyObject* container, PyObject* key);
   void read_whole(PyObject* container, int depth = 0);
   void read_deep(PyObject* object, int depth = 0);  // with the containers in containers that the call made
   void will_write(PyObject* container);
@@ -265,7 +269,7 @@ class Session {
   void read_context_variable(PyObject* variable, bool will_change);
   bool is_closed_to_facts(PyObject* object) const;
   bool holds_foreign(PyObject* container) const;
-  void read_instance(PyObject* owner, PyObject* name, PyObject* value);
+  void read_instance(ObjectRecord& owner, PyObject* name, PyObject* value);
   void read_computed(PyObject* owner, PyObject* name, PyObject* found, PyObject* value);
   void hold_metadata(PyObject* tensor);
   void read_weakref(PyObject* reference, PyObject* result);
@@ -280,7 +284,7 @@ class Session {
   void learn_mode(const CressetActivation& activation);
   void learn_default(PyObject* function, PyObject* keyword, PyObject* value);
   void learn_defaults(const CressetActivation& activation);
-  void learn_closure(PyObject* function);
+  void learn_closure(ObjectRecord& function);
   void read_module(PyObject* modules, PyObject* name, PyObject* value);
   void will_insert(PyObject* dict, PyObject* key);
   void read_item(PyObject* container, PyObject* key, PyObject* value);
@@ -349,9 +353,11 @@ class Session {
   std::vector<const CressetActivation*> in_calls_at_the_end_;
   std::shared_ptr<void> batching_;  // bridge/symbolic_batching.h, once torch.func.vmap was met
   std::vector<StateFacts::Source> found_generators_;
-  AddressTable<PyObject*, ObjectRecord> objects_;
+  ObjectRecords objects_;
   std::unordered_map<PyObject*, PyRef> argument_paths_;
   AddressSet<AddressPair> seen_, ignored_;
+  static constexpr int kClassReads = 8;                      // bits
+  std::array<AddressPair, 1 << kClassReads> class_reads_{};  // some of those in seen_: (class, name)
   AddressTable<PyCodeObject*, CodeRole> roles_;
   AddressTable<AddressPair, CCall> classified_;
   std::unordered_set<const void*> plain_questions_;  // definitions of functions, as note_question() finds them

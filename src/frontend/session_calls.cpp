@@ -185,13 +185,16 @@ bool Session::looks_inside(const CressetCall& call) const {
     return is_plain_tensor(o) || PyLong_CheckExact(o) || PyUnicode_CheckExact(o) || PyBool_Check(o) || o == Py_None ||
            PyFloat_CheckExact(o) || Py_IS_TYPE(o, &PyFunction_Type);
   };
+  bool holders = false;
   const auto is_value = [&](PyObject* o) {
+    if (PyDict_CheckExact(o) || PyList_CheckExact(o)) return holders = true;
     if (!PyTuple_CheckExact(o)) return is_plain(o);
     PyObject** const items = PySequence_Fast_ITEMS(o);
     return std::all_of(items, items + PyTuple_GET_SIZE(o), is_plain);
   };
   if (opaque_.empty() && !any_grown() && std::all_of(call.args, call.args + count, is_value) &&
-      !is_method_wrapper(call.callable) && special_call(call.callable) == kOrdinaryCall) {
+      !is_method_wrapper(call.callable) && special_call(call.callable) == kOrdinaryCall &&
+      (!holders || hands_items_on(call.callable))) {
     PyObject* const self = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
     if (self == nullptr || PyModule_Check(self) || !is_closed_to_facts(self)) return false;
   }

@@ -54,8 +54,12 @@ void Session::learn_class(PyTypeObject* type) {
 
 // A name that the program looks up in a class which it did not make.
 void Session::read_class(PyTypeObject* type, PyObject* name) {
-  if (existed((PyObject*)type) && first((PyObject*)type, name) && !is_symbolic_class(type))
-    facts_->classes().name(type, name);
+  AddressPair& recent = class_reads_[address_hash(AddressPair{type, name}) >> (64 - kClassReads)];
+  if (recent == AddressPair{type, name} || !existed((PyObject*)type)) return;
+  recent = {type, name};
+  if (!first((PyObject*)type, name) || is_symbolic_class(type)) return;
+  if (!PyUnicode_CHECK_INTERNED(name)) kept_.push_back(PyRef::borrow(name));
+  facts_->classes().name(type, name);
 }
 
 // The class of an object that the call made, where it found the class in a way that is not known.

@@ -105,15 +105,16 @@ void Session::learn_defaults(const CressetActivation& activation) {
 }
 
 // The cells around a function that existed before the call did so too.
-void Session::learn_closure(PyObject* function) {
-  facts_->classes().function(function);
-  PyObject* closure = PyFunction_GET_CLOSURE(function);
+void Session::learn_closure(ObjectRecord& function) {
+  if (std::exchange(function.function_held, true)) return;
+  facts_->classes().function(function.object);
+  PyObject* const closure = PyFunction_GET_CLOSURE(function.object);
   for (Py_ssize_t i = 0; closure != nullptr && i < PyTuple_GET_SIZE(closure); ++i) learn(PyTuple_GET_ITEM(closure, i));
 }
 
 void Session::learn_what_it_holds(PyObject* function) {
   if (!PyFunction_Check(function) || !existed(function)) return;
-  learn_closure(function);
+  learn_closure(objects_[function]);
   PyObject* const defaults = PyFunction_GET_DEFAULTS(function);
   for (Py_ssize_t i = 0; defaults != nullptr && i < PyTuple_GET_SIZE(defaults); ++i)
     learn(PyTuple_GET_ITEM(defaults, i));
@@ -148,11 +149,11 @@ CressetAction Session::enter(CressetActivation& activation) {
       break;
   }
   // That a generator's frame starts is not told: it is resumed behind its first instructions.
-  if ((activation.instruction >= 0 && !activation.is_generator) || activation.function == nullptr ||
-      !existed(activation.function))
-    return CRESSET_RUN;
+  if ((activation.instruction >= 0 && !activation.is_generator) || activation.function == nullptr) return CRESSET_RUN;
+  ObjectRecord* const function = objects_.find(activation.function);
+  if (function == nullptr || !function->known) return CRESSET_RUN;
   if (activation.entered_from_c || activation.is_generator) learn_defaults(activation);
-  learn_closure(activation.function);
+  learn_closure(*function);
   return CRESSET_RUN;
 }
 

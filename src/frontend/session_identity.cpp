@@ -80,7 +80,7 @@ void Session::note_member(PyObject* container, PyObject* key) {
 
 // Each call's tensor has attributes of its own: no fact speaks of them, but of those that it has not.
 void Session::read_of_tensor(PyObject* tensor, PyObject* name) {
-  if (argument_tensors_.count(tensor) == 0) return read_instance(tensor, name, nullptr);
+  if (argument_tensors_.count(tensor) == 0) return read_instance(objects_[tensor], name, nullptr);
   PyObject* dict = instance_dict(tensor);
   if (dict != nullptr && PyDict_Contains(dict, name) == 1)
     return refuse(std::string("reads attribute ") + utf8(name) + " of a tensor among the arguments");

@@ -39,27 +39,49 @@ bool Session::are_slots_known(PyObject* object) {
   return is_whole(object) && (!is_snapshot_container(object) || argument_paths_.count(object) != 0);
 }
 
-void Session::read_key(PyObject* dict, PyObject* key, PyObject* value) {
+// What was read of a dictionary stands among the facts: while it is little, it is looked through.
+bool Session::is_listed_first(ObjectRecord& dict, PyObject* key) {
+  constexpr size_t kFew = 32;
+  if (!dict.listed && facts_->known_of(dict.fact).size() > kFew) list_keys(dict);
+  return dict.listed ? seen_.insert({dict.object, key}) : !facts_->has_item(dict.fact, key);
+}
+
+void Session::list_keys(ObjectRecord& dict) {
+  if (std::exchange(dict.listed, true)) return;
+  for (const auto& [key, _] : facts_->known_of(dict.fact)) seen_.insert({dict.object, key.get()});
+}
+
+// It is no fact, and will be none.
+void Session::mark_read(PyObject* container, PyObject* key) {
+  list_keys(objects_[container]);
+  seen_.insert({container, key});
+}
+
+void Session::read_key(ObjectRecord& record, PyObject* key, PyObject* value) {
+  PyObject* const dict = record.object;
   if (!PyUnicode_CheckExact(key)) {
     note_key(dict, key, value != nullptr);
     // A number that varies was pinned when it was hashed; the fact is about the key that it is in this variant.
     const PyRef plain = without_symbols(PyRef::borrow(key));
     if (plain.get() != key) kept_.push_back(PyRef::borrow(key = plain.get()));
   }
-  const bool again = !first(dict, key);
-  if (again && !is_generator(value)) return learn(value);
-  const bool whole = is_whole(dict);
-  if (!whole && refuse_generator(value, dict, key)) return;
+  record.looked = true;
+  if (record.whole) return learn(value);
+  const bool first = is_first_read(record, key);
+  if (is_generator(value) && refuse_generator(value, dict, key)) return;
   learn(value);
-  if (whole) return;
-  if (facts_->dict_item(dict, key, value)) return;  // which keeps both
+  if (!first || facts_->dict_item(record.fact, dict, key, value)) return;  // which keeps both
+  mark_read(dict, key);
   kept_.push_back(PyRef::borrow(dict));
   kept_.push_back(PyRef::borrow(key));
 }
 
 void Session::read_whole(PyObject* container, int depth) {
   touch(container);
-  if (!existed(container)) return depth == 0 ? meet_unknown(container) : void();
+  ObjectRecord* const known = objects_.find(container);
+  if (known == nullptr || !known->known) return depth == 0 ? meet_unknown(container) : void();
+  ObjectRecord& record = *known;
+  if (record.whole && PyDict_Check(container)) return record.looked = true, void();
   if (depth > 50) return refuse("reads containers more than 50 levels deep");
   if (PyObject* inside = viewed(container)) return learn(inside), read_whole(inside, depth + 1);
   if (PyTuple_CheckExact(container)) {
@@ -75,14 +97,13 @@ void Session::read_whole(PyObject* container, int depth) {
     return read_computed(container, args, _PyType_Lookup(Py_TYPE(container), args), value.get());
   }
   if (!is_snapshot_container(container)) return;
-  ObjectRecord& record = *objects_.find(container);
   record.looked = true;
   if (std::exchange(record.whole, true)) return;
   if (record.keys_written && contents_before_.count(container) == 0)
     return refuse("a namespace is read as a whole after it was written");
   const auto before = contents_before_.find(container);
   if (before == contents_before_.end() && PyDict_Check(container) && PyDict_GET_SIZE(container) == 0)
-    return facts_->whole_dict(container, container), learn_keys(container);
+    return facts_->whole_dict(record.fact, container, container), learn_keys(container);
   const PyRef contents = before != contents_before_.end() ? before->second : PyRef::borrow(container);
   if (PyList_Check(contents.get()) || PyDict_Check(contents.get())) {
     const PyRef items = checked(PyDict_Check(contents.get()) ? PyDict_Values(contents.get())
@@ -90,7 +111,7 @@ void Session::read_whole(PyObject* container, int depth) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
       if (refuse_generator(PyList_GET_ITEM(items.get(), i))) return;
   }
-  if (PyDict_Check(container)) facts_->whole_dict(container, contents.get());
+  if (PyDict_Check(container)) facts_->whole_dict(record.fact, container, contents.get());
   if (PyDict_Check(container)) learn_keys(container);
   if (PyODict_Check(container) && PyDict_GET_SIZE(container) > 1)  // its order is its own
     facts_->whole_list(container, contents.get());
@@ -105,7 +126,8 @@ void Session::read_whole(PyObject* container, int depth) {
   }
 }
 
-void Session::read_instance(PyObject* owner, PyObject* name, PyObject* value) {
+void Session::read_instance(ObjectRecord& record, PyObject* name, PyObject* value) {
+  PyObject* const owner = record.object;
   read_class(Py_TYPE(owner), name);
   PyObject* dict = instance_dict(owner);
   if (dict == nullptr) {
@@ -114,9 +136,9 @@ void Session::read_instance(PyObject* owner, PyObject* name, PyObject* value) {
     if (!made) return PyErr_Clear();
     dict = made.get();  // the owner keeps it
   }
-  if (ObjectRecord& record = objects_[owner]; !std::exchange(record.dictionary_held, true))
-    facts_->classes().dictionary(owner, dict);
-  read_key(dict, name, value);
+  if (!std::exchange(record.dictionary_held, true)) facts_->classes().dictionary(owner, dict);
+  if (record.names == nullptr || record.names->object != dict) record.names = &objects_[dict];
+  read_key(*record.names, name, value);
 }
 
 // What C code set when it made the object, of a type of its own.
@@ -143,8 +165,10 @@ void Session::read_attribute(const CressetAttributeRead& read) {
   PyObject* owner = read.owner;
   if (is_text(owner)) return;
   touch(owner);
-  if (is_module_object(owner)) adopt_module(owner);
-  if (!existed(owner)) {
+  ObjectRecord* record = objects_.find(owner);
+  if ((record == nullptr || !record->known) && is_module_object(owner))
+    adopt_module(owner), record = objects_.find(owner);
+  if (record == nullptr || !record->known) {
     meet_unknown(owner);
     read_of_new(read);
     return read.stores != 0 ? read_stores(read) : void();
@@ -152,7 +176,7 @@ void Session::read_attribute(const CressetAttributeRead& read) {
   switch (read.place) {
     case CRESSET_AT_INSTANCE:
       if (is_tensor(owner) && argument_tensors_.count(owner) != 0) return read_of_tensor(owner, read.name);
-      return read_instance(owner, read.name, read.value);
+      return read_instance(*record, read.name, read.value);
     case CRESSET_AT_MODULE:
       return read_key(PyModule_GetDict(owner), read.name, read.value);
     case CRESSET_AT_SLOT:
@@ -168,8 +192,10 @@ void Session::read_attribute(const CressetAttributeRead& read) {
     case CRESSET_AT_NOWHERE:
       learn(read.found);
       if (read.found != nullptr && is_getattribute(owner, read.found)) return;
-      if (!is_tensor(owner)) read_instance(owner, read.name, nullptr);
-      if (is_tensor(owner) && may_be_hidden(read.found)) read_of_tensor(owner, read.name);
+      if (!is_tensor(owner))
+        read_instance(*record, read.name, nullptr);
+      else if (may_be_hidden(read.found))
+        read_of_tensor(owner, read.name);
       if (read.found != nullptr && read.value == read.found) learn(read.value);
       return read.stores != 0 ? read_stores(read) : void();
     case CRESSET_AT_CLASS:
@@ -193,15 +219,18 @@ void Session::read_attribute(const CressetAttributeRead& read) {
 
 // A __getattr__ that needed no frame, told of as if it had run.
 void Session::read_stores(const CressetAttributeRead& read) {
-  if (existed(read.found)) facts_->classes().function(read.found);
+  if (ObjectRecord* const found = objects_.find(read.found);
+      found != nullptr && found->known && !std::exchange(found->function_held, true))
+    facts_->classes().function(read.found);
   PyObject* const dict = instance_dict(read.owner);
   if (dict == nullptr) return;  // it was taken away since
   if (existed(read.owner)) learn(dict);
+  ObjectRecord& names = objects_[dict];
   for (Py_ssize_t i = 0; i < read.stores; ++i) {
     PyObject* const key = PyTuple_GET_ITEM(cresset_eval_stores(), i);
-    PyObject* const store = PyDict_GetItemWithError(dict, key);
+    PyObject* const store = cresset_eval_item(dict, key);
     touch(dict);
-    existed(dict) ? read_key(dict, key, store) : meet_unknown(dict);
+    names.known ? read_key(names, key, store) : meet_unknown(dict);
     if (store != nullptr) read_contains(store, read.name);
   }
 }
@@ -209,11 +238,13 @@ void Session::read_stores(const CressetAttributeRead& read) {
 // Also what stands there.
 void Session::read_contains(PyObject* container, PyObject* item, bool found) {
   touch(container);
-  if (!existed(container)) return note_key(container, item, found), meet_unknown(container);
+  ObjectRecord* const record = objects_.find(container);
+  if (record == nullptr || !record->known) return note_key(container, item, found), meet_unknown(container);
   if (!PyDict_Check(container)) return note_key(container, item, found), read_whole(container);
-  PyObject* const value = PyDict_GetItemWithError(container, item);
+  PyObject* const value =
+      PyUnicode_CheckExact(item) ? cresset_eval_item(container, item) : PyDict_GetItemWithError(container, item);
   if (value == nullptr && PyErr_Occurred() != nullptr) PyErr_Clear();
-  read_key(container, item, value);
+  read_key(*record, item, value);
 }
 
 // What a C getter computes: a fact where it gives the same again.
@@ -288,7 +319,7 @@ namespace {
 
 // Whether what is read of it may be other at the next call.
 bool can_tell_tales(PyObject* object) {
-  if (is_tensor(object) || PyType_Check(object) || PyTuple_CheckExact(object) || PyFrozenSet_CheckExact(object))
+  if (PyTuple_CheckExact(object) || is_tensor(object) || PyType_Check(object) || PyFrozenSet_CheckExact(object))
     return false;
   static PyObject* const overload = module_attribute("torch._ops", "OpOverload");
   if ((PyObject*)Py_TYPE(object) == overload) return false;
@@ -349,9 +380,12 @@ void Session::read_super(const CressetAttributeRead& read) {
 }
 
 bool Session::looks_into_opaque(const CressetAttributeRead& read) {
-  const bool of_tensor = read.place == CRESSET_AT_INSTANCE || read.place == CRESSET_AT_GETSET;
-  if (of_tensor && read.value != nullptr && !read.asked && is_of_this_call(read.owner, read.name)) return true;
-  if (!is_opaque(read.owner) || read.place == CRESSET_AT_TYPE || read.place == CRESSET_AT_PYTHON) return false;
+  const bool of_itself = read.place == CRESSET_AT_INSTANCE || read.place == CRESSET_AT_GETSET;
+  if (of_itself && is_tensor(read.owner) && read.value != nullptr && !read.asked &&
+      is_of_this_call(read.owner, read.name))
+    return true;
+  if (opaque_.empty() || !is_opaque(read.owner) || read.place == CRESSET_AT_TYPE || read.place == CRESSET_AT_PYTHON)
+    return false;
   if (read.value != nullptr && !read.asked) return true;
   refuse(std::string("asks for an attribute of a ") + Py_TYPE(read.owner)->tp_name);
   return false;
@@ -389,7 +423,7 @@ void Session::read_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   }
   PyObject* dict = instance_dict(owner);
   PyObject* own = dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr;
-  read_instance(owner, name, own);
+  read_instance(objects_[owner], name, own);
   if (own != nullptr || found == nullptr) return;
   learn(found);
   if (value == found) learn(value);

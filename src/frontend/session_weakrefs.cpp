@@ -113,7 +113,7 @@ bool Session::watches_death(const CCall& what, const CressetCall& call) {
 int Session::visit_held(visitproc visit, void* arg) const {
   for (const PyRef& kept : kept_) Py_VISIT(kept.get());
   int stopped = 0;
-  objects_.each([&](PyObject*, const ObjectRecord& record) {
+  objects_.each([&](const ObjectRecord& record) {
     if (record.kept && stopped == 0) stopped = visit(record.kept.get(), arg);
   });
   if (stopped != 0) return stopped;

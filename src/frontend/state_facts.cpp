@@ -122,7 +122,7 @@ PyObject* StateFacts::Source::length() const {
   return length_.get();
 }
 
-bool StateFacts::is_input(PyObject* container, PyObject* key) const {
+bool StateFacts::is_one_of_inputs(PyObject* container, PyObject* key) const {
   return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) {
     return input.source.container.get() == container && (key == nullptr || same_constant(input.source.key.get(), key));
   });
@@ -287,14 +287,13 @@ bool StateFacts::is_tied(PyObject* tensor) const {
                      [&](const auto& tied) { return tied.second.get() == tensor; });
 }
 
-void StateFacts::tie(PyObject* value) {
-  for (Py_ssize_t i = 0; value != nullptr && PyTuple_CheckExact(value) && i < PyTuple_GET_SIZE(value); ++i)
-    tie(PyTuple_GET_ITEM(value, i));
-  const auto leaf = value != nullptr ? leaf_of_.find(value) : leaf_of_.end();
+void StateFacts::tie_object(PyObject* value) {
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(value) && i < PyTuple_GET_SIZE(value); ++i) tie(PyTuple_GET_ITEM(value, i));
+  const auto leaf = leaf_of_.find(value);
   const auto is_known = [&](const auto& known) { return known.first == leaf->second; };
   if (leaf != leaf_of_.end() && std::none_of(tied_leaves_.begin(), tied_leaves_.end(), is_known))
     tied_leaves_.emplace_back(leaf->second, PyRef::borrow(value));
-  const auto container = value != nullptr ? container_of_.find(value) : container_of_.end();
+  const auto container = container_of_.find(value);
   if (container == container_of_.end()) return;
   tied_containers_.resize(std::max(tied_containers_.size(), container->second + 1));
   tied_containers_[container->second] = PyRef::borrow(value);
@@ -418,25 +417,18 @@ void StateFacts::each_grown(const std::function<void(PyObject*, bool)>& tell) co
 
 // ---- Facts
 
-StateFacts::Dict& StateFacts::dict(PyObject* dict) {
-  if (last_dict_ < dicts_.size() && dicts_[last_dict_].dict.get() == dict) return dicts_[last_dict_];
-  const auto [known, fresh] = dict_of_.add(dict);
-  if (fresh) *known = dicts_.size(), dicts_.push_back({PyRef::borrow(dict), false, {}});
-  return dicts_[last_dict_ = *known];
-}
-
-bool StateFacts::dict_item(PyObject* dict, PyObject* key, PyObject* value) {
+bool StateFacts::dict_item(uint32_t& place, PyObject* dict, PyObject* key, PyObject* value) {
   if (is_input(dict, key)) return false;
-  Dict& fact = this->dict(dict);
+  Dict& fact = this->dict(place, dict);
   if (fact.whole) return false;
-  if (fact.items.empty()) fact.items.reserve(8);
+  if (fact.items.size() == fact.items.capacity()) fact.items.reserve(fact.items.empty() ? 4 : 4 * fact.items.size());
   fact.items.emplace_back(PyRef::borrow(key), PyRef::borrow(value));
-  tie(fact.items.back().second.get());
+  tie(value);
   return true;
 }
 
-void StateFacts::whole_dict(PyObject* dict, PyObject* contents) {
-  Dict& fact = this->dict(dict);
+void StateFacts::whole_dict(uint32_t& place, PyObject* dict, PyObject* contents) {
+  Dict& fact = this->dict(place, dict);
   if (std::exchange(fact.whole, true)) return;
   fact.items.clear();
   PyObject *key, *value;

@@ -12,7 +12,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/address_table.h"
 #include "frontend/arg_spec.h"
 #include "frontend/class_facts.h"
 #include "frontend/py_objects.h"
@@ -28,7 +27,9 @@ bool is_constant_of_rare_type(PyObject* object);
 inline bool is_constant_value(PyObject* object) {
   const PyTypeObject* const type = Py_TYPE(object);
   if (type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBool_Type || object == Py_None) return true;
-  if (is_heap_type(type) || type == &PyFunction_Type || type == &PyDict_Type || type == &PyCFunction_Type) return false;
+  if (is_heap_type(type) || type == &PyFunction_Type || type == &PyDict_Type || type == &PyODict_Type ||
+      type == &PyCFunction_Type)
+    return false;
   return is_constant_of_rare_type(object);
 }
 
@@ -89,9 +90,21 @@ class StateFacts {
   void each_grown(const std::function<void(PyObject*, bool)>& tell) const;
 
   // Told once of each key. value nullptr: there is no such key. False: nothing to record.
-  bool dict_item(PyObject* dict, PyObject* key, PyObject* value);
+  // place: of the dictionary's record, once there is one; first 0.
+  bool dict_item(uint32_t& place, PyObject* dict, PyObject* key, PyObject* value);
   // contents: what it held at the start of the call, when it was written since; else itself.
-  void whole_dict(PyObject* dict, PyObject* contents);
+  void whole_dict(uint32_t& place, PyObject* dict, PyObject* contents);
+  using Items = std::vector<std::pair<PyRef, PyRef>>;
+  // What is known of a dictionary by its place; none of the place 0.
+  const Items& known_of(uint32_t place) const {
+    static const Items none;
+    return place != 0 ? dicts_[place - 1].items : none;
+  }
+  bool has_item(uint32_t place, PyObject* key) const {
+    for (const auto& [known, _] : known_of(place))
+      if (known.get() == key) return true;
+    return false;
+  }
   void whole_list(PyObject* list, PyObject* contents);
   void whole_set(PyObject* set, PyObject* contents);
   // How many a list, deque, dictionary or set held at the start, where nothing else is asked of it; and the input that
@@ -123,7 +136,7 @@ class StateFacts {
   struct Dict {
     PyRef dict;
     bool whole = false;  // these items and no others, in this order
-    std::vector<std::pair<PyRef, PyRef>> items;
+    Items items;
   };
   struct List {
     PyRef list, contents;  // contents: a tuple
@@ -143,15 +156,26 @@ class StateFacts {
     PyRef owner, descriptor, value;
     PyObject* const* place = nullptr;  // of a slot, in the owner
   };
-  Dict& dict(PyObject* dict);
+  Dict& dict(uint32_t& place, PyObject* dict) {
+    if (place == 0) dicts_.push_back({PyRef::borrow(dict), false, {}}), place = static_cast<uint32_t>(dicts_.size());
+    return dicts_[place - 1];
+  }
   bool dicts_hold(std::string* why);
   bool dict_same(const Dict& fact, std::string* why) const;
   bool miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const;
 
-  bool is_input(PyObject* container, PyObject* key) const;
+  bool is_input(PyObject* container, PyObject* key) const {
+    return !inputs_.empty() && is_one_of_inputs(container, key);
+  }
+  bool is_one_of_inputs(PyObject* container, PyObject* key) const;
 
   // A value that a fact ties to this very object.
-  void tie(PyObject* value);
+  void tie(PyObject* value) {
+    const PyTypeObject* const type = value != nullptr ? Py_TYPE(value) : &PyBool_Type;
+    if (type == &PyUnicode_Type || type == &PyBool_Type || type == &PyLong_Type) return;
+    if (!leaf_of_.empty() || !container_of_.empty()) tie_object(value);
+  }
+  void tie_object(PyObject* value);
   bool containers_fit(const CallLeaves& leaves) const;
   bool lacks_absent(const CallLeaves& leaves, std::string* why) const;
   bool strangers_fit(const CallLeaves& leaves) const;
@@ -181,8 +205,6 @@ class StateFacts {
   std::vector<Cell> cells_;
   ClassFacts classes_;
   std::vector<Member> members_;
-  AddressTable<PyObject*, size_t> dict_of_;  // dict -> dicts_
-  size_t last_dict_ = 0;                     // asked for most recently
   std::unordered_map<PyObject*, std::string> names_;
 };
 

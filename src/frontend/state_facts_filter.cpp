@@ -82,7 +82,6 @@ void StateFacts::filter(PyObject* chosen) {
   classes_.filter(types, answers(classes_.functions().size()));
   drop(members_);
   watch_ = DictWatch();
-  dict_of_.clear();  // no fact is added any more
 }
 
 }  // namespace cresset::frontend

@@ -25,8 +25,12 @@ TorchState TorchState::now() {
   TorchState s;
   static const at::Context& context = at::globalContext();
   // Of this thread, whatever is written there.
-  thread_local const c10::AutogradState& autograd = c10::AutogradState::get_tls_state();
-  thread_local const at::impl::SavedTensorDefaultHooksTLS& saved = at::SavedTensorDefaultHooks::get_tls_state();
+  struct Here {
+    const c10::AutogradState& autograd = c10::AutogradState::get_tls_state();
+    const at::impl::SavedTensorDefaultHooksTLS& saved = at::SavedTensorDefaultHooks::get_tls_state();
+  };
+  thread_local const Here here;
+  const auto& [autograd, saved] = here;
   s.grad_mode = autograd.get_grad_mode();
   s.inference_mode = autograd.get_inference_mode();
   const c10::DispatchKeySet excluded = c10::impl::tls_local_dispatch_key_set().excluded_;

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "frontend/anatomy.h"
+#include "frontend/arg_spec.h"
 #include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/foreign.h"
@@ -106,14 +107,12 @@ class Replacer {
     if (Young* const young = Young::innermost()) return young->holds(object);
     return cresset_eval_age(object, 1 << 16) > 0;
   }
-  // A container or an instance that was there before the call.
+  // An instance that was there before the call and is no part of what the call's frames are held to.
   static bool is_old(PyObject* object) {
-    const bool holds = PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object) ||
-                       PyAnySet_CheckExact(object) || PyFrozenSet_CheckExact(object) ||
-                       (_PyObject_GetDictPtr(object) != nullptr && !PyFunction_Check(object) && !PyType_Check(object) &&
-                        !PyExceptionInstance_Check(object) && !PyIter_Check(object) && !holds_inside(object) &&
-                        viewed(object) == nullptr);
-    return holds && PyObject_GC_IsTracked(object) && !Young::innermost()->holds(object);
+    return _PyObject_GetDictPtr(object) != nullptr && !PyFunction_Check(object) && !PyType_Check(object) &&
+           !PyExceptionInstance_Check(object) && !PyIter_Check(object) && !holds_inside(object) &&
+           viewed(object) == nullptr && !is_structure(object) && PyObject_GC_IsTracked(object) &&
+           !Young::innermost()->holds(object);
   }
   static bool is_new_class(PyObject* object) { return is_heap_type((PyTypeObject*)object) && is_new(object); }
   void class_(PyObject* object, int depth) {

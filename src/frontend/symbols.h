@@ -13,8 +13,8 @@ namespace cresset::frontend {
 // The object with the symbolic numbers in it replaced by their values of this call: in place in lists, dictionaries and
 // instances, by new tuples where a tuple holds one. Everything else stays the object that it is.
 PyRef without_symbols(PyRef object);
-// Likewise, but containers and instances that were there before the call that is captured stay as they are: a program
-// of many modules is not walked through at each of its breaks.
+// Likewise, but instances that were there before the call that is captured, and are no structures, stay as they are: a
+// program of many modules is not walked through at each of its breaks.
 PyRef new_without_symbols(PyRef object);
 // What stands in the place of a builtin or a function of torch while something is captured: the program stores that
 // builtin or function. rows: a list of (replacement, original).

@@ -20,6 +20,24 @@ static Py_ssize_t shared_index(PyDictKeysObject* keys, PyObject* name) {
   return -1;
 }
 
+PyObject* cresset_eval_item(PyObject* dict, PyObject* name) {
+  enum { kNames = 1024, kMostKeys = 64 };
+  static uint8_t places[kNames];  // where a name was found last; under the GIL
+  PyDictKeysObject* keys = ((const PyDictObject*)dict)->ma_keys;
+  if (keys->dk_kind == DICT_KEYS_GENERAL) return PyDict_GetItemWithError(dict, name);
+  const PyDictUnicodeEntry* entries = DK_UNICODE_ENTRIES(keys);
+  uint8_t* place = &places[((uintptr_t)name >> 4) % kNames];
+  if (*place < keys->dk_nentries && entries[*place].me_key == name) {
+    const PyDictValues* values = ((const PyDictObject*)dict)->ma_values;
+    return values != NULL ? values->values[*place] : entries[*place].me_value;
+  }
+  PyObject* value = PyDict_GetItemWithError(dict, name);
+  if (value == NULL || keys->dk_nentries > kMostKeys) return value;
+  const Py_ssize_t found = shared_index(keys, name);
+  if (found >= 0) *place = (uint8_t)found;
+  return value;
+}
+
 // What the instance's own dictionary or inline values hold under the name, borrowed; NULL if nothing. Does not make the
 // dictionary. An interned name only.
 static PyObject* instance_value(PyObject* owner, PyObject* name) {
@@ -37,7 +55,7 @@ static PyObject* instance_value(PyObject* owner, PyObject* name) {
     dict = place != NULL ? *place : NULL;
   }
   if (dict == NULL) return NULL;
-  return _PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject*)name)->hash);
+  return cresset_eval_item(dict, name);
 }
 
 static PyTypeObject* holder_in(PyTypeObject* type, PyObject* name, PyObject* found) {
@@ -201,11 +219,11 @@ static PyObject* in_stores(PyObject* owner, PyObject* name, PyObject* missing, i
   PyObject* dict = PyObject_GenericGetDict(owner, NULL);
   PyObject* found = NULL;
   for (*looked_in = 0; dict != NULL && found == NULL && *looked_in < PyTuple_GET_SIZE(stores_names);) {
-    PyObject* store = PyDict_GetItemWithError(dict, PyTuple_GET_ITEM(stores_names, (*looked_in)++));
+    PyObject* store = cresset_eval_item(dict, PyTuple_GET_ITEM(stores_names, (*looked_in)++));
     if (store == NULL) continue;
     // Keys that are no plain strings may compare in Python.
     if (!PyDict_CheckExact(store) || ((PyDictObject*)store)->ma_keys->dk_kind == DICT_KEYS_GENERAL) break;
-    found = Py_XNewRef(PyDict_GetItemWithError(store, name));
+    found = Py_XNewRef(cresset_eval_item(store, name));
   }
   Py_XDECREF(dict);
   if (found == NULL) PyErr_Clear();
@@ -217,11 +235,28 @@ static int is_module(PyObject* owner) {
   return Py_TYPE(owner)->tp_basicsize >= PyModule_Type.tp_basicsize && PyModule_Check(owner);
 }
 
+// The class's __getattribute__, borrowed: the one that was found last, while the class has the version that it had
+// then.
+static PyObject* getattribute_of(PyTypeObject* type) {
+  typedef struct {
+    unsigned version;
+    PyObject* function;
+  } Known;
+  enum { kClasses = 64 };
+  static Known all[kClasses];  // under the GIL
+  const unsigned version = (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) != 0 ? type->tp_version_tag : 0;
+  Known* known = &all[version % kClasses];
+  if (version != 0 && known->version == version) return known->function;
+  PyObject* function = _PyType_Lookup(type, cresset_names.__getattribute__);  // gives the class a version
+  if (version != 0) *known = (Known){version, function};
+  return function;
+}
+
 // A class with __getattr__ or __getattribute__ in Python.
 static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttributeRead* read,
                         AttributeResult* result) {
   PyTypeObject* type = Py_TYPE(owner);
-  PyObject* all = _PyType_Lookup(type, cresset_names.__getattribute__);
+  PyObject* all = getattribute_of(type);
   PyObject* missing;
   if (is_generic(owner, all)) {
     const int nothing = load_generic(owner, name, method, read, result);

@@ -273,6 +273,9 @@ void cresset_eval_looks_in_stores(PyObject* code, PyObject* names);
 // find the original there. Whether there was room. For good.
 int cresset_eval_stands_in(PyObject* stand_in, PyObject* original);
 PyObject* cresset_eval_stores(void);  // the names, borrowed
+// What a dictionary has under a name, an exact str, as PyDict_GetItemWithError gives it. Names lie at the same place in
+// the dictionaries of many objects: that is looked at first.
+PyObject* cresset_eval_item(PyObject* dict, PyObject* name);
 
 // Starts and ends evaluating new frames of this thread. Nests: the innermost table is told. 0, or -1 with an exception.
 int cresset_eval_begin(const CressetEvalHooks* hooks);

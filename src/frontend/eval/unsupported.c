@@ -1,7 +1,7 @@
 // The evaluator's interface where the running CPython has no evaluator: nothing begins, and the reason is told.
-#include "frontend/eval/room.h"
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/eval/room.h"
 #include "frontend/eval/stack_walk.h"
 
 const char* cresset_eval_unsupported(void) {
@@ -16,6 +16,7 @@ int cresset_eval_begin(const CressetEvalHooks* hooks) {
 
 void cresset_eval_looks_in_stores(PyObject* code, PyObject* names) { (void)code, (void)names; }
 PyObject* cresset_eval_stores(void) { return NULL; }
+PyObject* cresset_eval_item(PyObject* dict, PyObject* name) { return PyDict_GetItemWithError(dict, name); }
 PyTypeObject* cresset_super_class(PyObject* super) {
   (void)super;
   return NULL;

@@ -38,6 +38,8 @@ PROGRAMS = {
     "bases": ("class B0: a=1\nclass B1: a=2\nclass C(B0): pass", "C.__bases__=(B1,)", "C.a"),
     "bases2": ("class B0: a=1\nclass B1: a=2\nclass C(B0): pass", "C.__bases__=(B1,)", "C.__bases__[0].__name__"),
     "mro": ("class B0: a=1\nclass B1: a=2\nclass C(B0): pass", "C.__bases__=(B1,)", "[c.__name__ for c in C.__mro__]"),
+    "class of given names": ("k='a'\nC=type('C',(),{f'{k}x':1})\nw=C()", "C.ax=2", "w.ax"),
+    "class of given names, methods": ("k='a'\nC=type('C',(),{f'{k}x':lambda s:1})\nw=C()", "C.ax=lambda s:2", "w.ax()"),
     "dictcls": ("class C: a=1", "C.b=2", "'b' in C.__dict__"),
     "dictcls2": ("class C: a=1", "C.a=2", "C.__dict__['a']"),
     "dictcls3": ("class C: a=1", "C.a=2", "vars(C)['a']"),
