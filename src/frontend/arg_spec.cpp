@@ -158,14 +158,6 @@ static bool is_handed_on(const SpecBuilder& builder, bool any_object, PyObject* 
          is_among(*builder.not_looked_into, path);
 }
 
-// A tuple, or one of the tuples in it: not by way of a container, which stays what it is.
-static bool holds_symbol_itself(const ArgSpec& tuple) {
-  return std::any_of(tuple.children.begin(), tuple.children.end(), [](const ArgSpec& c) {
-    return c.kind == ArgSpec::Kind::Int || c.kind == ArgSpec::Kind::Float || c.kind == ArgSpec::Kind::Text ||
-           (c.kind == ArgSpec::Kind::Tuple && c.numbered);
-  });
-}
-
 // Whether it is a number that varies, or any int where they all do.
 template <class Varies>
 static bool make_number(ArgSpec& spec, PyObject* object, bool every_int, Varies&& varies) {
@@ -182,7 +174,6 @@ static bool make_number(ArgSpec& spec, PyObject* object, bool every_int, Varies&
 
 ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   ArgSpec spec{.path = std::move(path)};
-  const bool is_made = std::exchange(is_made_, false);
   const auto child = [&](PyObject* item, const std::string& suffix) {
     // A container that the function may write to must stay the very container. The evaluator sees to its symbols.
     const bool is_made_anew = spec.kind == ArgSpec::Kind::Tuple || is_keywords(spec);
@@ -217,12 +208,10 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if (is_value(object) && !(any_object_ && can_be_opaque(object) && varies(spec.path))) {
     spec.object = PyRef::borrow(object);
   } else if (is_any_tuple(object)) {
-    if (fixed_depth_ == 0 && !is_made && containers_.count(object) != 0) return same(), spec;
     spec.kind = ArgSpec::Kind::Tuple;
     spec.object = PyRef::borrow((PyObject*)Py_TYPE(object));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
       child(PyTuple_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
-    spec.numbered = !is_made && holds_symbol_itself(spec) && is_new();
   } else if (PyList_CheckExact(object)) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::List;
@@ -388,7 +377,6 @@ void SpecBuilder::build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& 
     const bool every = std::exchange(every_int, every_int || is_size);
     const bool places = has_place(anatomy, i) || is_state_of_partial(anatomy, i);
     const int around = enter(places, !places && !is_at_its_place && !is_size && !is_gone_over);
-    is_made_ = Py_REFCNT(anatomy.parts[i].get()) == 1;
     spec.children.push_back(build(anatomy.parts[i].get(), spec.path + "." + part_name(anatomy, i)));
     fixed_depth_ = around;
     sealed_depth_ -= seals;
@@ -458,7 +446,6 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
     return miss(spec, why, "expected a tuple of another type or length, got " + type_name(object));
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
-  if (spec.numbered) leaves.containers.push_back(object);
   return true;
 }
 
@@ -573,7 +560,7 @@ static PyRef tuple_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& 
     PyTuple_SET_ITEM(items.get(), i, item.release());
   }
   if (!changed) return PyRef::borrow(object);
-  return symbols.stand_ins.emplace_back(PyRef::borrow(object), tuple_as(spec.object.get(), std::move(items))).second;
+  return tuple_as(spec.object.get(), std::move(items));
 }
 
 static PyRef keywords_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
@@ -669,8 +656,8 @@ static PyRef iterator_with_symbols(const ArgSpec& spec, PyObject* object, Symbol
 
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   if (spec.kind == ArgSpec::Kind::Same)
-    for (const auto& [original, now] : symbols.stand_ins)
-      if (original.get() == object) return now;
+    for (const auto& [original, now] : symbols.iterators)
+      if (original == object) return now;
   if (!may_be_replaced(spec)) return PyRef::borrow(object);
   if (is_number(spec)) {
     const PyRef& number = symbols.numbers[symbols.next++];
@@ -693,7 +680,7 @@ PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
     return PyRef::borrow(object);
   }
   if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Iterator) {
-    return symbols.stand_ins.emplace_back(PyRef::borrow(object), iterator_with_symbols(spec, object, symbols)).second;
+    return symbols.iterators.emplace_back(object, iterator_with_symbols(spec, object, symbols)).second;
   }
   put_symbols(spec, object, symbols);
   return PyRef::borrow(object);

@@ -31,7 +31,7 @@ struct ArgSpec {
     Opaque,      // only C code knows its state: of this type; not looked into. Made by an earlier piece, or an argument
                  // that is another one at each call. In state: a container that programs only hand on; `object`: when
                  // set, it must be this one
-    Same,        // the very object that the container number `position` is, or a tuple of numbers that vary
+    Same,        // the very object that the container number `position` is
   };
   Kind kind = Kind::Value;
   PyRef object;  // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
@@ -39,10 +39,9 @@ struct ArgSpec {
   std::vector<ArgSpec> children;
   Anatomy anatomy;  // without its parts, which are children
   uint32_t position = 0;
-  bool numbered = false;  // Tuple: another stands for it, with symbols; it is one of the containers
-  PyRef first;            // Int that is taken to vary before it has, Text: what it was when captured
-  bool looked = true;     // in state: whether the program looked into this container or object; Text: may look
-  std::string path;       // "x", "kwargs['mask'][0]": for people
+  PyRef first;         // Int that is taken to vary before it has, Text: what it was when captured
+  bool looked = true;  // in state: whether the program looked into this container or object; Text: may look
+  std::string path;    // "x", "kwargs['mask'][0]": for people
 };
 
 // What a call gives, in the order of the spec.
@@ -102,7 +101,6 @@ class SpecBuilder {
   int fixed_depth_ = 0;   // inside of objects that no symbol can be put into, below the last one that has places
   int sealed_depth_ = 0;  // inside of objects that symbols are not looked for in
   int made_depth_ = 0;    // inside of those whose parts are made to be looked at
-  bool is_made_ = false;  // what is built next is such a part itself
   bool is_symbolic(const std::string& path) const;
   bool any_object_;
   std::unordered_map<PyObject*, uint32_t> containers_;
@@ -143,9 +141,9 @@ struct Symbols {
   };
   std::vector<Wrapper> wrappers;
   std::vector<std::pair<const ArgSpec*, PyRef>> texts;  // what stands for each (texts.h)
-  // Iterators and tuples that others stand for, wherever they are met again: a comprehension's iterator lies in a
-  // variable and on the stack, the arguments of an exception in a variable.
-  std::vector<std::pair<PyRef, PyRef>> stand_ins;
+  // Iterators that others stand for, wherever they are met again: a comprehension's lies in a variable and on the
+  // stack.
+  std::vector<std::pair<PyObject*, PyRef>> iterators;
 };
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols);
 

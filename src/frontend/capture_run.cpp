@@ -252,7 +252,6 @@ class CaptureRun final : public PieceMaker {
       session_->add_argument(piece_->variant()->args, piece_->given_args(), checked(Py_BuildValue("(i)", 0)).get());
     session_->add_argument(piece_->variant()->kwargs, piece_->given_kwargs(), checked(Py_BuildValue("(i)", 1)).get());
     if (piece_->places_symbols()) session_->place_symbols();
-    for (const auto& [original, now] : piece_->stand_ins()) session_->add_stand_in(original.get(), now.get());
     const std::vector<StateFacts::Input>& inputs = piece_->variant()->facts.inputs();
     for (size_t i = 0; i < inputs.size(); ++i)
       if (is_structure(inputs[i].given.get()) || is_callable_by_parts(inputs[i].given.get()) ||

@@ -134,11 +134,6 @@ void Piece::retire() {
   capture_->forget_inputs();
 }
 
-void Piece::take_back_numbers() {
-  placed_.take_back();
-  for (const auto& [original, now] : stand_ins_) OneForOne::stood_for(now.get(), original);
-}
-
 int Piece::visit(visitproc visit, void* arg) const {
   for (const PyRef* held : {&args_, &kwargs_, &given_args_, &given_kwargs_}) Py_VISIT(held->get());
   for (const PyRef& part : leaves_.kept) Py_VISIT(part.get());
@@ -187,9 +182,6 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   given_kwargs_ = with_symbols(variant_->kwargs, kwargs, symbols);
   variant_->facts.place(leaves_.state, symbols);
   texts_ = std::move(symbols.texts);
-  for (auto& [original, now] : symbols.stand_ins)  // others may hold what dies with them
-    if (PyTuple_Check(original.get()) && is_constant_value(original.get()))
-      stand_ins_.emplace_back(std::move(original), std::move(now));
   for (const Symbols::Wrapper& wrapper : symbols.wrappers) {
     const bridge::Capture::Scope scope(*capture_);
     give_sizes(wrapper.object, wrapper.sizes.get(), wrapper.strides.get());

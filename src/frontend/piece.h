@@ -34,10 +34,7 @@ class Piece {
   const CallLeaves& leaves() const { return leaves_; }
   // The caller's containers hold plain numbers again; when the piece has ended, before anything else runs.
   bool places_symbols() const { return placed_.any(); }
-  void take_back_numbers();
-  // Tuples of values, and what stands for them.
-  using StandIns = std::vector<std::pair<PyRef, PyRef>>;
-  const StandIns& stand_ins() const { return stand_ins_; }
+  void take_back_numbers() { placed_.take_back(); }
   // What came of an operation at which it ended; nullptr: nothing.
   void settle_native_results(PyObject* value) const;
   // When another one begins: the call lets go of tensors as the program does.
@@ -78,8 +75,7 @@ class Piece {
   CallLeaves leaves_;
   PyRef args_, kwargs_, given_args_, given_kwargs_;
   std::vector<sym::FixedSize> fixed_;
-  PlacedNumbers placed_;  // in the caller's containers
-  StandIns stand_ins_;
+  PlacedNumbers placed_;                                 // in the caller's containers
   std::vector<std::pair<const ArgSpec*, PyRef>> texts_;  // of args and state: what stands for them
   std::unique_ptr<RecipeBuilder> builder_;
   std::vector<const c10::TensorImpl*> floats_;  // stand-ins of float arguments: whoever holds them holds a number

@@ -97,7 +97,6 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   for (auto& [list, sum] : sums_) kept_.push_back(std::move(sum.sum));
   sums_.clear();
   symbols_placed_ = false;
-  stand_ins_.clear();
   tangent_levels_ = 0;
   changed_unseen_.clear();
   added_.clear();

@@ -138,8 +138,6 @@ class Session {
   std::vector<StateFacts::Source>& found_generators() { return found_generators_; }
   // While the piece is open, symbols stand in containers and objects that were there before.
   void place_symbols() { symbols_placed_ = true; }
-  // A tuple of the caller's or of an earlier piece, and what stands for it while this one is open.
-  void add_stand_in(PyObject* original, PyObject* now) { stand_ins_.emplace(now, PyRef::borrow(original)); }
   // Tells what state holds whether the piece looked into it.
   void note_looks();
   // What a list of the call's own is the sum of: a list that nobody looked into, and items; nullptr for other objects.
@@ -173,7 +171,6 @@ class Session {
   int truth(CressetActivation* activation, PyObject* value);
   int same(PyObject* left, PyObject* right);
   PyRef length_in_state(const CressetCall& call);
-  PyObject* original_tuple(PyObject* object) const;
   CressetAction operate_whole(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   bool looks_into_grown(const CressetOperator& op);
   bool indexes_by_any(const CressetActivation& activation, const CressetOperator& op);
@@ -369,7 +366,6 @@ class Session {
   std::vector<std::pair<ArgSpec*, PyObject*>> in_state_;  // borrowed: the variant's, and what it is of
   std::unordered_map<PyObject*, Sum> sums_;
   bool symbols_placed_ = false;
-  std::unordered_map<PyObject*, PyRef> stand_ins_;
   std::vector<PyRef> changed_unseen_;
   std::vector<ArgumentGenerator> generators_;
   Young* young_ = nullptr;  // if ages are known

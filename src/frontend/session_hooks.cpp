@@ -567,8 +567,7 @@ struct SessionHooks {
   }
   static int same(void* s, CressetActivation*, PyObject* left, PyObject* right) {
     const auto may_be = [](PyObject* object) { return is_symint(object) || is_symbool(object); };
-    const bool tuples = PyTuple_Check(left) && PyTuple_Check(right);
-    if (left == right || (!tuples && !may_be(left) && !may_be(right))) return CRESSET_TRUTH_RUN;
+    if (left == right || (!may_be(left) && !may_be(right))) return CRESSET_TRUTH_RUN;
     int answer = CRESSET_TRUTH_RUN;
     const int done = guarded(s, [&](Session& session) { answer = session.same(left, right); });
     return done < 0 ? done : answer;

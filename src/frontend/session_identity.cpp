@@ -60,7 +60,6 @@ void Session::note_is(PyObject* left, PyObject* right) {
     if (argument_path(left) != nullptr && seen_.contains({left, Py_Ellipsis})) facts_->same_object(left);
     return;
   }
-  if (original_tuple(left) == original_tuple(right)) return;
   if (is_argument(left) && is_argument(right)) return facts_->all_different();
   for (auto [one, other] : {std::pair(left, right), std::pair(right, left)})
     if (is_argument(one) && Py_TYPE(one) == Py_TYPE(other) && existed(other) && !is_constant_value(other))

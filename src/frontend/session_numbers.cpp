@@ -175,20 +175,8 @@ PyRef numpy_of_numbers(const CressetCall& call) {
 
 }  // namespace
 
-PyObject* Session::original_tuple(PyObject* object) const {
-  const auto found = stand_ins_.find(object);
-  return found != stand_ins_.end() ? found->second.get() : object;
-}
-
-// `n is 1`, of which one is symbolic: CPython has one object for each small int. A tuple for which another stands may
-// be met as it is, where state holds it.
+// `n is 1`, of which one is symbolic: CPython has one object for each small int.
 int Session::same(PyObject* left, PyObject* right) {
-  if (PyTuple_Check(left) && PyTuple_Check(right)) {
-    PyObject* const original = original_tuple(left);
-    if (original != original_tuple(right)) return 0;
-    facts_->same_object(original);
-    return 1;
-  }
   if (is_symbool(left) || is_symbool(right)) {
     const PyRef a = without_symbols(PyRef::borrow(left)), b = without_symbols(PyRef::borrow(right));
     return a.get() == b.get() ? 1 : 0;
