@@ -60,8 +60,8 @@ class RangeIterator:
 
 
 def _moved_on(iterator, taken):
-    for _ in range(taken):
-        next(iterator)
+    for _ in range(taken):  # of a dictionary that is yet to get its entries there are none: it is made anew then
+        next(iterator, None)
     return iterator
 
 

@@ -514,6 +514,23 @@ model_outputs
 o = Out(logits=x + 1, loss=x.sum() if w.n % 2 else None)
 return o, o.to_tuple(), o[0], list(o), o.logits is o["logits"]
 
+model_outputs_over_breaks
+|@dataclasses.dataclass
+|class Out(collections.OrderedDict):
+|    logits: object = None
+|    loss: object = None
+|    def __post_init__(s):
+|        print("b")
+|        for f in dataclasses.fields(s):
+|            v = getattr(s, f.name)
+|            if v is not None: s[f.name] = v
+|    def __getitem__(s, k):
+|        print("b")
+|        return super().__getitem__(k) if isinstance(k, str) else s.to_tuple()[k]
+|    def to_tuple(s): return tuple(s[k] for k in s.keys())
+o = Out(logits=x + 1, loss=x.sum() if w.n % 2 else None)
+return o, o.to_tuple(), o[0]
+
 generation_mixin
 |class Gen:
 |    def prepare(s, ids, past=None, **kw): return {"ids": ids if past is None else ids[-1:], "past": past, **kw}
