@@ -181,10 +181,11 @@ class Replacer {
   // What its suspended frame holds. Frames that run are the business of those who ask (point.h).
   void generator(PyObject* object, int depth) {
     CressetFrameImage image;
-    if (cresset_eval_generator_image(object, &image) != 0) return;
-    for (int i = 0; i < image.slot_count + image.stack_depth; ++i) {
+    if (cresset_eval_generator_image(object, &image) != 0 && cresset_eval_is_being_closed(object) == 0) return;
+    for (int i = 0;; ++i) {
       PyObject** slot = cresset_eval_generator_slot(object, i);
-      if (slot == nullptr || *slot == nullptr) continue;
+      if (slot == nullptr) return;
+      if (*slot == nullptr) continue;
       PyRef now = replaced(*slot, depth + 1);
       if (now.get() != *slot) const PyRef before = PyRef::steal(std::exchange(*slot, now.release()));
     }

@@ -352,6 +352,9 @@ typedef struct {
 typedef enum { CRESSET_BEFORE = 0, CRESSET_AFTER } CressetPoint;
 void cresset_eval_image(const CressetActivation* activation, CressetPoint point, CressetFrameImage* image);
 
+// Whether it counts as running, though its frame is suspended: what it delegates to is being closed, or thrown into.
+int cresset_eval_is_being_closed(PyObject* generator);
+
 // The same of a generator, coroutine or asynchronous generator that is not running. 0, 1 when it is finished, or -1
 // when it runs.
 int cresset_eval_generator_image(PyObject* generator, CressetFrameImage* image);

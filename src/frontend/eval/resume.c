@@ -204,6 +204,12 @@ int cresset_eval_set_generator(PyObject* object, const CressetFrameImage* image)
   return 0;
 }
 
+int cresset_eval_is_being_closed(PyObject* generator) {
+  const PyGenObject* own = (PyGenObject*)generator;
+  const Frame* frame = (const Frame*)own->gi_iframe;
+  return own->gi_frame_state == FRAME_EXECUTING && frame->previous == NULL && frame->stacktop >= 0;
+}
+
 PyObject** cresset_eval_generator_slot(PyObject* generator, int index) {
   const PyGenObject* own = (PyGenObject*)generator;
   Frame* frame = (Frame*)own->gi_iframe;

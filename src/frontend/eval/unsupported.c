@@ -85,6 +85,10 @@ int cresset_eval_set_generator(PyObject* generator, const CressetFrameImage* ima
   return -1;
 }
 
+int cresset_eval_is_being_closed(PyObject* generator) {
+  (void)generator;
+  return 0;
+}
 PyObject** cresset_eval_generator_slot(PyObject* generator, int index) {
   (void)generator, (void)index;
   return NULL;

@@ -595,6 +595,18 @@ for b in c:
 c.close()
 return a, list(w.log), c.gi_frame is None
 
+generators_that_are_closed_from_within_over_a_break
+def g(k):
+    try:
+        yield x * k
+        yield from (g(k + 1) if k < 2 else ())
+    finally: print("b"); w.log.append(k)
+c = g(w.n % 3)
+a = next(c)
+for b in c: break
+c.close()
+return a, list(w.log), c.gi_frame is None
+
 yield_from_return
 def inner():
     r = yield x
