@@ -3,6 +3,8 @@
 For good: outside of captures these classes are torch's own affair, and answer as they did.
 """
 
+import sys
+
 import torch
 
 from .. import _C
@@ -59,6 +61,11 @@ _EXACT = (int, bool, torch.SymInt, torch.SymBool, torch.SymFloat)
 _AS_INTS = ("add", "sub", "mul", "floordiv", "mod")  # what an int and a numpy.int64 give is an int of numpy's
 
 
+def is_numpy_int64(number):
+    """The name is asked for first: most are none, and numpy may not be there."""
+    return type(number).__name__ == "int64" and isinstance(number, getattr(sys.modules.get("numpy"), "int64", ()))
+
+
 def beside_numpy(name, number, other):
     """Of a symbolic int and a `numpy.int64`, where C code does the operator."""
     from .numpy_integers import of_numpy  # which is made of this module
@@ -77,7 +84,7 @@ def _without_end(name):
             return symbolic(self, int(other) if ours else other)
         if type(other) is torch.SymInt and is_foreign(other):
             return getattr(other, reflected)(int(self))
-        if type(other).__name__ == "int64" and name[2:-2].removeprefix("r") in (*_AS_INTS, *RELATIONS):
+        if is_numpy_int64(other) and name[2:-2].removeprefix("r") in (*_AS_INTS, *RELATIONS):
             return beside_numpy(name, self, other)
         try:
             if type(other) not in _EXACT and isinstance(

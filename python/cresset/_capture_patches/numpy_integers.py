@@ -8,7 +8,7 @@ import sys
 import torch
 
 from .. import _C
-from .integers import RELATIONS
+from .integers import RELATIONS, is_numpy_int64
 
 
 class NumpyInt(torch.SymInt):
@@ -35,7 +35,7 @@ def _type():
 def plain(number):
     if type(number) is NumpyInt:
         return torch.SymInt(number.node)
-    return int(number) if type(number).__name__ == "int64" and isinstance(number, _type()) else number
+    return int(number) if is_numpy_int64(number) else number
 
 
 def of_numpy(number):

@@ -85,6 +85,25 @@ def tuples_that_a_generator_and_its_caller_hold(compiled):
         yield f(data(n, 2), n)
 
 
+@steady
+def sizes_beside_a_class_named_as_numpys(compiled):
+    class int64:
+        def __radd__(self, other):
+            return "mine", other
+
+        def __gt__(self, other):
+            return "greater"
+
+    own = int64()
+
+    @compiled
+    def f(x):
+        return x * 2, x.shape[0] + own, x.shape[0] < own
+
+    for n in (2, 3, 5, 2, 7, 4, 6, 8):
+        yield f(data(n, n))
+
+
 @bounded
 def numbers_of_hooks(compiled):
     """Numbers of hooks are whole, rise, and are the keys of the dictionaries that hooks are in."""
