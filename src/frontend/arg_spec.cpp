@@ -521,6 +521,8 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       if ((PyObject*)Py_TYPE(object) != spec.type.get())
         return miss(spec, why, "expected an object of another type, got " + type_name(object));
       if (spec.object && spec.object.get() != object) return miss(spec, why, "expected another object");
+      if (spec.length >= 0 && PyObject_Size(object) != spec.length)
+        return miss(spec, why, "expected " + std::to_string(spec.length) + " items");
       if (PyGen_CheckExact(object)) note_outsider(object);
       return note_container(object, leaves) || miss(spec, why, "expected an object of its own");
     case ArgSpec::Kind::Same:
@@ -537,6 +539,26 @@ static bool is_number(const ArgSpec& spec) {
 bool holds_symbol(const ArgSpec& spec) {
   return is_number(spec) || spec.kind == ArgSpec::Kind::Text ||
          std::any_of(spec.children.begin(), spec.children.end(), holds_symbol);
+}
+
+static bool is_plain_data(const ArgSpec& spec) {
+  if (spec.kind != ArgSpec::Kind::Tuple) return spec.kind == ArgSpec::Kind::Value;
+  return spec.object.get() == (PyObject*)&PyTuple_Type &&
+         std::all_of(spec.children.begin(), spec.children.end(), is_plain_data);
+}
+
+bool is_much_plain_data(const ArgSpec& spec) {
+  constexpr size_t kMany = 64;
+  return (spec.kind == ArgSpec::Kind::List || (spec.kind == ArgSpec::Kind::Dict && !is_keywords(spec))) &&
+         spec.children.size() >= kMany && std::all_of(spec.children.begin(), spec.children.end(), is_plain_data);
+}
+
+void hand_on(ArgSpec& spec, bool keep_length) {
+  if (spec.kind == ArgSpec::Kind::List) spec.type = PyRef::borrow((PyObject*)&PyList_Type);
+  spec.kind = ArgSpec::Kind::Opaque;
+  spec.object = {};
+  if (keep_length) spec.length = static_cast<int64_t>(spec.children.size());
+  spec.children = {};
 }
 
 // Whether there is a symbol in it, or what was met before, which may be an iterator that another stands for.

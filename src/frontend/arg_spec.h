@@ -29,9 +29,9 @@ struct ArgSpec {
     Registered,  // a type known to torch.utils._pytree
     Anatomy,     // made by an earlier piece of the same call: an instance, a cell, a bound method, ... (anatomy.h)
     Opaque,      // only C code knows its state: of this type; not looked into. Made by an earlier piece, or an argument
-                 // that is another one at each call. In state: a container that programs only hand on; `object`: when
-                 // set, it must be this one
-    Same,        // the very object that the container number `position` is
+                 // that is another one at each call. Much plain data that the piece did not look into. In state: a
+             // container that programs only hand on; `object`: when set, it must be this one
+    Same,  // the very object that the container number `position` is
   };
   Kind kind = Kind::Value;
   PyRef object;  // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
@@ -39,9 +39,10 @@ struct ArgSpec {
   std::vector<ArgSpec> children;
   Anatomy anatomy;  // without its parts, which are children
   uint32_t position = 0;
-  PyRef first;         // Int that is taken to vary before it has, Text: what it was when captured
-  bool looked = true;  // in state: whether the program looked into this container or object; Text: may look
-  std::string path;    // "x", "kwargs['mask'][0]": for people
+  int64_t length = -1;  // Opaque: how many items it has, when that is held to
+  PyRef first;          // Int that is taken to vary before it has, Text: what it was when captured
+  bool looked = true;   // in state: whether the program looked into this container or object; Text: may look
+  std::string path;     // "x", "kwargs['mask'][0]": for people
 };
 
 // What a call gives, in the order of the spec.
@@ -118,6 +119,11 @@ bool is_rarer_container(PyObject* object);
 std::vector<PyRef> parts_of_structure(PyObject* object);
 
 bool holds_symbol(const ArgSpec& spec);  // a symbolic number, or a text
+
+// Of a list or a dictionary: whether it holds many constants, in tuples or not, and nothing else. A piece that did not
+// look into such a one need not be held to what it holds (hand_on).
+bool is_much_plain_data(const ArgSpec& spec);
+void hand_on(ArgSpec& spec, bool keep_length);
 
 // Floats that a decision looked at: later calls must give the same.
 void pin_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t pinned, size_t& next);

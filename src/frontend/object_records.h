@@ -26,6 +26,16 @@ struct ObjectRecord {
   bool function_held = false;  // of a function: that it stays what it is, and so do its cells, is a fact
 };
 
+struct ArgSpec;
+
+// What a piece is given, and may not look into.
+struct MayBeUnlooked {
+  ArgSpec* spec;  // borrowed: the variant's
+  PyObject* object;
+  PyRef path;             // of plain data among the arguments
+  bool measured = false;  // likewise: its len() was asked for
+};
+
 class ObjectRecords {
  public:
   ObjectRecord* find(PyObject* object) const {

@@ -215,7 +215,7 @@ void Piece::begin_recipes(Session* session) {
   builder_->is_of_call = [session](PyObject* object) {
     return is_tensor(object) || session->argument_path(object) != nullptr || !session->existed(object);
   };
-  builder_->argument_path = [session](PyObject* object) { return session->argument_path(object); };
+  builder_->argument_path = [session](PyObject* object) { return session->way_to(object); };
 }
 
 std::string Piece::end_recipes(uint64_t before) {

@@ -15,6 +15,7 @@
 #include "frontend/anatomy.h"
 #include "frontend/arg_spec.h"
 #include "frontend/bound_methods.h"
+#include "frontend/deaths.h"
 #include "frontend/made_classes.h"
 #include "frontend/py_objects.h"
 #include "frontend/special_cases.h"
@@ -40,15 +41,14 @@ bool is_wrapper(const at::Tensor& tensor) {
       c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper}));
 }
 
-// A path of an argument: not into objects, whose parts are taken apart to be seen.
-bool leads_through_tuples(PyObject* path) {
-  PyObject** steps = PySequence_Fast_ITEMS(path);
-  return std::none_of(steps, steps + PyTuple_GET_SIZE(path), [](PyObject* step) { return PySlice_Check(step); });
-}
-
 bool is_dict_like(PyObject* object) { return PyDict_CheckExact(object); }
 
 }  // namespace
+
+bool leads_through_containers(PyObject* path) {
+  PyObject** steps = PySequence_Fast_ITEMS(path);
+  return std::none_of(steps, steps + PyTuple_GET_SIZE(path), [](PyObject* step) { return PySlice_Check(step); });
+}
 
 uint32_t RecipeBuilder::position_of(bridge::TraceTensor* trace) {
   const auto [it, fresh] = tensor_positions_.try_emplace(trace, tensors.size());
@@ -250,7 +250,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   const bool is_constant_tuple =
       PyTuple_CheckExact(object) && is_constant_value(object) && is_older && is_older(object);
   const bool is_unseen = is_opaque && is_opaque(object);
-  const bool handed_on = way != nullptr && (is_unseen || leads_through_tuples(way));  // each call has its own
+  const bool handed_on = way != nullptr && (is_unseen || leads_through_containers(way));  // each call has its own
   if (!handed_on && (is_plain_immutable(object) || is_constant_tuple)) {
     no_address(object, path);
     recipe.object = PyRef::borrow(object);
@@ -389,11 +389,12 @@ Recipe RecipeBuilder::build_tensor_object(PyObject* object, bridge::TraceTensor*
   return recipe;
 }
 
-// An instance with a __del__; a weak reference to anything but a container of Python's own that was there before the
-// call.
+// An instance with a __del__ or with weak references to it; a weak reference to anything but a container of Python's
+// own that was there before the call.
 bool RecipeBuilder::tells_when_it_dies(PyObject* object, const Anatomy& anatomy) const {
   static PyObject* const finalizer = PyUnicode_InternFromString("__del__");
-  if (has_attributes(anatomy.kind)) return behind_break && _PyType_Lookup(Py_TYPE(object), finalizer) != nullptr;
+  if (has_attributes(anatomy.kind))
+    return behind_break && (_PyType_Lookup(Py_TYPE(object), finalizer) != nullptr || is_watched_weakly(object));
   if (!PyWeakref_CheckRefExact(object)) return false;
   if (anatomy.parts.empty()) return !behind_break;  // dead: what the call leaves may be about to die, too
   PyObject* const referent = anatomy.parts[0].get();

@@ -66,6 +66,9 @@ struct Fate {
 // Of an object that no recipe rebuilds, since what it is about would be held.
 inline constexpr const char* kTellsDeath = "which tells when an object dies,";
 
+// Whether a path of an argument goes by containers alone: not into objects, whose parts are taken apart to be seen.
+bool leads_through_containers(PyObject* path);
+
 // A result that no recipe can rebuild.
 struct UnsupportedResult {
   std::string path, type_name;

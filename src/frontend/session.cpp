@@ -93,7 +93,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
     if (PyType_Check((PyObject*)ignored.a)) facts_->classes().elsewhere((PyTypeObject*)ignored.a, (PyObject*)ignored.b);
   });
   writes_.clear();
-  in_state_.clear();
+  may_be_unlooked_.clear();
   for (auto& [list, sum] : sums_) kept_.push_back(std::move(sum.sum));
   sums_.clear();
   symbols_placed_ = false;
@@ -173,7 +173,9 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   const bool is_grown = spec.kind == ArgSpec::Kind::Opaque && PyList_CheckExact(object);
   const bool is_state = PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == kStateRoot;
   if (is_grown && !is_state) close_argument(object);
-  if (is_opened && (is_state || is_grown)) in_state_.emplace_back(const_cast<ArgSpec*>(&spec), object);
+  const bool is_handed_on = !is_state && !is_grown && is_much_plain_data(spec) && leads_through_containers(path);
+  if (is_opened && (is_state || is_grown || is_handed_on))
+    may_be_unlooked_.push_back({const_cast<ArgSpec*>(&spec), object, is_handed_on ? PyRef::borrow(path) : PyRef()});
   if (spec.kind == ArgSpec::Kind::Opaque && (can_be_opaque(object) || PyGen_CheckExact(object))) opaque_.insert(object);
   if (spec.kind == ArgSpec::Kind::Opaque || own_value) argument_paths_.emplace(object, PyRef::borrow(path));
   const bool is_object = spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict ||
@@ -261,10 +263,9 @@ void Session::will_write(PyObject* container) {
 void Session::make_own(PyObject* display) {
   if (!existed(display)) return;
   ObjectRecord& record = objects_[display];
-  if (has_grown(display)) {  // the piece does not know what it holds: it serves no later call, and the next one looks
-    record.looked = true;
+  record.looked = true;
+  if (has_grown(display))  // the piece does not know what it holds: it serves no later call, and the next one looks
     return leave_growing(display);
-  }
   kept_.push_back(std::move(record.kept));
   record.known = record.whole = false;
   record.made = true;

@@ -123,6 +123,8 @@ class Session {
   bool is_closed(PyObject* object) const;
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
   PyObject* argument_path(PyObject* object) const;
+  PyObject* way_to(
+      PyObject* object);  // likewise, for later calls to go: the containers that it leads into are looked into
   std::vector<Write>& writes() { return writes_; }
   // What the call may have put numbers into without a write that speaks of it: containers that autograd's record
   // refers to, where nothing else of the call's may (of hooks on the call's own tensors), and objects that were there
@@ -206,7 +208,7 @@ class Session {
   void learn_function(PyObject* function);  // with what a bound method consists of
   // Whether this is the first time that the key is read or written in this call.
   bool first(PyObject* container, PyObject* key) {
-    if (!in_state_.empty()) objects_[container].looked = true;
+    if (!may_be_unlooked_.empty()) objects_[container].looked = true;
     return seen_.insert({container, key});
   }
   // Whether this is the first time.
@@ -363,7 +365,7 @@ class Session {
   std::unordered_map<PyObject*, PyRef> contents_before_;   // of containers that were written
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
-  std::vector<std::pair<ArgSpec*, PyObject*>> in_state_;  // borrowed: the variant's, and what it is of
+  std::vector<MayBeUnlooked> may_be_unlooked_;
   std::unordered_map<PyObject*, Sum> sums_;
   bool symbols_placed_ = false;
   std::vector<PyRef> changed_unseen_;

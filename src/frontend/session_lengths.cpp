@@ -1,5 +1,5 @@
 // len() of what state holds: of a list to which each call adds, it is a number that varies, and what the list holds is
-// nobody's business.
+// nobody's business. Of plain data among the arguments, which a piece need not look into for it.
 #include <opcode.h>
 
 #include <algorithm>
@@ -38,6 +38,9 @@ PyRef Session::length_in_state(const CressetCall& call) {
   if (call.callable != StateFacts::Source::len() || call.nargs != 1 || call.kwnames != nullptr) return {};
   PyObject* const container = call.args[0];
   if (!has_own_length(container) || !outer_.empty() || record_run_ != nullptr) return {};
+  for (MayBeUnlooked& one : may_be_unlooked_)
+    if (one.object == container && one.path)
+      return one.measured = true, checked(PyLong_FromSsize_t(PyObject_Size(container)));
   const ObjectRecord* const record = objects_.find(container);
   if (record == nullptr || !record->known || record->whole || argument_path(container) != nullptr) return {};
   const auto before = contents_before_.find(container);

@@ -19,19 +19,39 @@ bool Session::is_looked_into(PyObject* object) const {
   return looked(object) || (dict != nullptr && looked(dict));
 }
 
-// A program that looked into what was to be handed on is for that very object.
+static bool writes_to(const std::vector<Write>& writes, PyObject* object) {
+  return std::any_of(writes.begin(), writes.end(), [&](const Write& write) { return write.owner.get() == object; });
+}
+
+// A piece that looked into what was to be handed on is for that very object. One that did not look into plain data is
+// for any.
 void Session::note_looks() {
-  for (const auto& [spec, object] : std::exchange(in_state_, {})) {
+  for (const auto& [spec, object, path, measured] : std::exchange(may_be_unlooked_, {})) {
     const bool looked = is_looked_into(object);
-    if (spec->kind != ArgSpec::Kind::Opaque)
+    if (spec->kind == ArgSpec::Kind::Opaque) {
+      if (looked && !is_foreign(object) && !PyGen_CheckExact(object))  // into those no piece looks
+        spec->object = PyRef::borrow(object);
+    } else if (path && !looked && !writes_to(writes_, object)) {
+      hand_on(*spec, measured);
+    } else {
       spec->looked = looked;
-    else if (looked && !is_foreign(object) && !PyGen_CheckExact(object))  // into those no piece looks
-      spec->object = PyRef::borrow(object);
+    }
   }
 }
 
-static bool writes_to(const std::vector<Write>& writes, PyObject* object) {
-  return std::any_of(writes.begin(), writes.end(), [&](const Write& write) { return write.owner.get() == object; });
+// Whether it starts with all of the other, and goes on.
+static bool leads_into(PyObject* path, PyObject* other) {
+  const Py_ssize_t size = PyTuple_GET_SIZE(other);
+  if (PyTuple_GET_SIZE(path) <= size) return false;
+  const PyRef start = checked(PyTuple_GetSlice(path, 0, size));
+  return same_constant(start.get(), other);
+}
+
+PyObject* Session::way_to(PyObject* object) {
+  PyObject* const path = argument_path(object);
+  for (const MayBeUnlooked& one : may_be_unlooked_)
+    if (path != nullptr && one.path && leads_into(path, one.path.get())) objects_[one.object].looked = true;
+  return path;
 }
 
 // list + [item], which does not look into the list: later calls repeat it. Empty for other operations.

@@ -1,6 +1,7 @@
 // Weak references, of a program that may be told when an object dies: a capture holds on to what it has seen.
 #include <algorithm>
 
+#include "frontend/deaths.h"
 #include "frontend/effects.h"
 #include "frontend/of_type.h"
 #include "frontend/py_objects.h"
@@ -16,14 +17,18 @@ void Session::read_weakref(PyObject* reference, PyObject* result) {
   learn(result);
 }
 
-namespace {
-
-// Classes, functions and modules are not what anybody watches dying.
-bool may_die(PyObject* object) {
+bool may_be_watched(PyObject* object) {
   static PyObject* const module = module_attribute("torch.nn", "Module");
   return is_heap_type(Py_TYPE(object)) && PyType_Check(object) == 0 &&
          PyObject_TypeCheck(object, (PyTypeObject*)module) == 0;
 }
+
+bool is_watched_weakly(PyObject* object) {
+  return may_be_watched(object) && PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) &&
+         *PyObject_GET_WEAKREFS_LISTPTR(object) != nullptr;
+}
+
+namespace {
 
 // Of a call that makes a weak reference: what to, where the reference tells by more than its own call that it died (a
 // proxy, a callback). Borrowed; nullptr: of other calls.
@@ -42,11 +47,11 @@ PyObject* told_of(const CressetCall& call) {
 
 // Whether the program notices when the object dies: by its class, or a weak reference.
 bool tells(PyObject* object) {
-  if (object == nullptr || is_tensor(object) || !may_die(object)) return false;
+  if (object == nullptr || is_tensor(object) || !may_be_watched(object)) return false;
   static PyObject* const finalizer = PyUnicode_InternFromString("__del__");
   PyObject* const found = _PyType_Lookup(Py_TYPE(object), finalizer);
   if (found != nullptr && PyFunction_Check(found)) return true;
-  return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && *PyObject_GET_WEAKREFS_LISTPTR(object) != nullptr;
+  return is_watched_weakly(object);
 }
 
 // What stands where something is about to be written. Borrowed, or nullptr.
@@ -104,10 +109,11 @@ bool Session::watches_death(const CCall& what, const CressetCall& call) {
   PyObject* const called = by_name ? what.self : call.callable;
   if (is_weakref(called)) {
     dying_ = PyWeakref_GET_OBJECT(called);
-    return dying_ != Py_None && (existed(dying_) || existed(called)) && may_die(dying_) && maker_.only_we_hold(dying_);
+    return dying_ != Py_None && (existed(dying_) || existed(called)) && may_be_watched(dying_) &&
+           maker_.only_we_hold(dying_);
   }
   dying_ = told_of(call);
-  return dying_ != nullptr && existed(dying_) && may_die(dying_);
+  return dying_ != nullptr && existed(dying_) && may_be_watched(dying_);
 }
 
 int Session::visit_held(visitproc visit, void* arg) const {

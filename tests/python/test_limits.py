@@ -566,3 +566,23 @@ def test_pieces_that_no_other_call_is_like_are_not_compiled_for_ever():
         n, names, y = f(torch.ones(2) * i)
         assert (n, names, y.tolist()) == (2 * i, [f"k{2 * i}"], [2.0 * i] * 2)
     assert cresset.stats()["graphs"] <= 140
+
+
+def test_plain_data_that_a_piece_hands_on_is_no_part_of_its_guards():
+    def f(x, rows, look):
+        y = x + len(rows)
+        cresset.graph_break()
+        y = y * 2
+        cresset.graph_break()
+        return y, rows[7][0] if look else rows
+
+    compiled = cresset.compile(f)
+    x = torch.ones(3)
+    for n in range(6):
+        rows = [(n * i, "text") for i in range(100)]
+        y, same = compiled(x, rows, False)
+        assert torch.equal(y, (x + 100) * 2)
+        assert same is rows
+    assert cresset.stats()["graphs"] == 3
+    for n in range(6):
+        assert compiled(x, [(n * i, "text") for i in range(90 + n)], True)[1] == 7 * n

@@ -27,16 +27,6 @@ BREAKS = {
 # Programs that may not do the same with breaks in them, and why.
 LEFT_OUT = {
     **library.KNOWN,
-    "weakref_finalize": "objects that a capture looks at are finalized a little late",
-    "weak_value_dict": "likewise",
-    "weak_key_cache": "likewise",
-    "weak_callback": "likewise",
-    "weak_refs_to_modules": "likewise",
-    "slots_and_weakref": "likewise",
-    "weak_cache": "likewise",
-    "weak_value_tensor_table": "likewise",
-    "weakref_callback_in_call": "likewise",
-    "weak_method_observers": "likewise",
     "hash_eq_changed_key": "counts how often keys are compared, which making a dictionary anew adds to",
     "gc_questions": "the collector rests during a capture",
     "gc_disable": "likewise",

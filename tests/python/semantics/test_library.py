@@ -23,6 +23,7 @@ import programs_library
 import programs_modules
 import programs_of_numbers
 import programs_over_breaks
+import programs_plain_data
 import programs_state
 import programs_tensors
 import programs_torch
@@ -55,6 +56,7 @@ CAPTURED = (
     programs_held,
     programs_arrays,
     programs_over_breaks,
+    programs_plain_data,
     programs_classes,
     programs_training,
     programs_between_calls,
