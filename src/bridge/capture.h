@@ -169,7 +169,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void begin_part();
   GraphPart end_part(const std::vector<at::Tensor>& outputs);  // throws CaptureAbort; the part goes on
   void abandon_part();
-  void fail_part(std::string why);  // the first reason counts
+  [[gnu::cold]] void fail_part(std::string why);  // the first reason counts
   std::string take_part_failure() { return std::exchange(part_failure_, {}); }
   const std::string& part_failure() const { return part_failure_; }
   // Their results. Throw CaptureAbort when the parts do not fit together.
@@ -195,7 +195,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
   // Closes the capture early: what was deferred happens now, and every trace tensor alive becomes real in place. An
   // error that a deferred operator raises is kept for rethrow_deferred(). No-op when closed.
-  void flush(const std::string& why);
+  [[gnu::cold]] void flush(const std::string& why);
   // Called first, when it is not closed yet: true when that has ended the capture in an orderly way. May be empty.
   std::function<bool(const std::string& why)> before_flush;
   // Called when it closes, in whatever way: what follows is no longer capturing. May be empty.

@@ -44,14 +44,20 @@ void CaptureCall::finish(std::vector<c10::IValue> results) {
   for (c10::IValue& r : results) stack_.push_back(std::move(r));
 }
 
+void CaptureCall::finish_with(at::Tensor result) {
+  torch::jit::drop(stack_, count_);
+  stack_.emplace_back(std::move(result));
+}
+
 std::vector<c10::IValue> CaptureCall::wrap(const std::vector<at::Tensor>& tensors, uint64_t absent) const {
-  const auto& returns = entry_.functional_handle->schema().returns();
+  const std::vector<ArgType>& returns = entry_.return_types;
   std::vector<c10::IValue> out;
+  out.reserve(returns.size());
   size_t next = 0;
   for (size_t i = 0; i < returns.size(); ++i) {
     if ((absent >> i & 1) != 0) {
       out.emplace_back(at::Tensor());
-    } else if (arg_type(returns[i]) == ArgType::TensorList) {
+    } else if (returns[i] == ArgType::TensorList) {
       const size_t take = tensors.size() - next - (returns.size() - i - 1);
       out.emplace_back(
           c10::List<at::Tensor>(std::vector<at::Tensor>(tensors.begin() + next, tensors.begin() + next + take)));
@@ -149,20 +155,22 @@ void CaptureCall::functional() {
   if (read_number() || batch_norm_in_training()) return;
   const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
   const uint64_t absent = capture_.absent_results;
-  std::vector<at::Tensor> tensors;
-  if (is_watchable_empty(results)) {
-    tensors.push_back(capture_.make_watched_empty(results[0]));
-  } else {
-    for (const ValueId v : results) tensors.push_back(capture_.make_result(v));
+  const bool watched = is_watchable_empty(results);
+  if (results.size() == 1 && absent == 0 && gives_one_tensor()) {
+    at::Tensor result = watched ? capture_.make_watched_empty(results[0]) : capture_.make_result(results[0]);
+    if (ViewOrCopy::current() != nullptr) note_copy(result);
+    return finish_with(std::move(result));
   }
-  if (ViewOrCopy::current() != nullptr) note_copy(tensors);
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(results.size());
+  for (const ValueId v : results) tensors.push_back(capture_.make_result(v));
   finish(wrap(tensors, absent));
 }
 
-void CaptureCall::note_copy(const std::vector<at::Tensor>& results) {
+void CaptureCall::note_copy(const at::Tensor& result) {
   static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view");
   if (entry_.functional != clone && entry_.functional != unsafe_view) return;
-  capture_.note_copy(*TraceTensor::from(stand_in(0)), *TraceTensor::from(results[0]));
+  capture_.note_copy(*TraceTensor::from(stand_in(0)), *TraceTensor::from(result));
 }
 
 at::Tensor CaptureCall::stand_in(size_t i) {

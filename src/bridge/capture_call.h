@@ -50,6 +50,8 @@ class CaptureCall {
   // ---- Results, and operators that write nothing (capture_call.cpp)
 
   void finish(std::vector<c10::IValue> results);
+  void finish_with(at::Tensor result);  // as most do
+  bool gives_one_tensor() const { return entry_.return_types.size() == 1 && entry_.return_types[0] == ArgType::Tensor; }
   // Wraps graph values by the schema's returns: a Tensor[] takes what the others leave. absent: by position.
   std::vector<c10::IValue> wrap(const std::vector<at::Tensor>& tensors, uint64_t absent = 0) const;
   bool is_watchable_empty(const std::vector<graph::ValueId>& results) const;
@@ -66,7 +68,7 @@ class CaptureCall {
   // As the second step of a reshape its argument is a copy that nobody else has (possible_views.h).
   bool is_hidden_view() const;
   void functional();
-  void note_copy(const std::vector<at::Tensor>& results);
+  void note_copy(const at::Tensor& result);
   at::Tensor stand_in(size_t i);
 
   // ---- Views (capture_call_views.cpp)

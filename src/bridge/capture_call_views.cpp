@@ -163,11 +163,11 @@ at::Tensor CaptureCall::strided(const at::Tensor& of, std::vector<Arg> args) {
 void CaptureCall::view() {
   at::Tensor base = stand_in(0);
   std::vector<Arg> args = arguments(count_);
-  if (entry_.functional == as_strided()) return finish({strided(base, std::move(args))});
+  if (entry_.functional == as_strided()) return finish_with(strided(base, std::move(args)));
   TraceTensor& parent = *TraceTensor::from(base);
-  if (arg_type(entry_.functional_handle->schema().returns()[0]) == ArgType::TensorList) return views(parent, args);
-  if (entry_.functional_handle->schema().returns().size() != 1) abort_capture(entry_.name + " returns several views");
-  finish({one_view(parent, view_op(), std::move(args))});
+  if (entry_.return_types[0] == ArgType::TensorList) return views(parent, args);
+  if (entry_.return_types.size() != 1) abort_capture(entry_.name + " returns several views");
+  finish_with(one_view(parent, view_op(), std::move(args)));
 }
 
 void CaptureCall::views(TraceTensor& parent, const std::vector<Arg>& args) {
@@ -280,7 +280,7 @@ void CaptureCall::in_place_view() {
   at::Tensor result = entry_.functional == as_strided() ? strided(self, arguments(count_))
                                                         : one_view(*target, entry_.functional, arguments(count_));
   target->become(*TraceTensor::from(result));
-  finish({self});
+  finish_with(std::move(self));
 }
 
 }  // namespace cresset::bridge

@@ -62,7 +62,7 @@ void CaptureCall::in_place() {
   if (args.size() < kept) append_defaults(args);
   const std::vector<ValueId> results = capture_.call(entry_.functional, std::move(args));
   capture_.write(target, fit(results[0], target));
-  finish({self});
+  finish_with(std::move(self));
 }
 
 void CaptureCall::out() {

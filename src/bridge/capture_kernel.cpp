@@ -20,6 +20,7 @@
 #include "bridge/recurrent_steps.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_composites.h"
+#include "ops/op_def.h"
 
 namespace cresset::bridge {
 namespace {
@@ -178,6 +179,7 @@ void install_capture_kernels() {
     watch_default_generator();
     register_random_fills();
     register_recurrent_steps();
+    static_cast<void>(ops::all());  // their rules
   });
   register_capture_kernels();
 }

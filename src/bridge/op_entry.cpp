@@ -193,8 +193,11 @@ OpEntry classify(const c10::OperatorHandle& handle) {
   } else {
     classify_mutable(entry, schema);
   }
-  if (entry.functional_handle)
+  if (entry.functional_handle) {
     entry.functional = graph::op_id(qualified_name(entry.functional_handle->operator_name()));
+    for (const c10::Argument& a : entry.functional_handle->schema().returns())
+      entry.return_types.push_back(arg_type(a));
+  }
   return entry;
 }
 

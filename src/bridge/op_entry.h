@@ -45,9 +45,9 @@ struct OpEntry {
   Class op_class;
   graph::OpId functional;                                // the operator appended to the graph
   std::optional<c10::OperatorHandle> functional_handle;  // its handle
-  std::vector<ArgType> arg_types;
-  size_t out_arguments = 0;               // Out: how many trailing arguments
-  std::optional<size_t> sparse_argument;  // whether gradients are to be sparse
+  std::vector<ArgType> arg_types, return_types;          // the latter of `functional`
+  size_t out_arguments = 0;                              // Out: how many trailing arguments
+  std::optional<size_t> sparse_argument;                 // whether gradients are to be sparse
 };
 
 std::string qualified_name(const c10::OperatorName& name);

@@ -1,12 +1,12 @@
 #include "frontend/pins.h"
 
-#include <algorithm>
 #include <bit>
 #include <map>
 #include <unordered_set>
 #include <utility>
 
 #include "bridge/sym_node.h"
+#include "frontend/items.h"
 #include "frontend/py_objects.h"
 #include "frontend/symbols.h"
 
@@ -88,7 +88,7 @@ std::vector<PyRef> unpinned_among(const CressetCall& call) {
 bool is_plain_result(PyObject* object) {
   if (!PyTuple_Check(object)) return is_plain_item(object);
   PyObject* const* items = PySequence_Fast_ITEMS(object);
-  return std::all_of(items, items + PyTuple_GET_SIZE(object), is_plain_item);
+  return all_among(items, items + PyTuple_GET_SIZE(object), is_plain_item);
 }
 
 void note_pin(const CressetActivation& activation, PyObject* number) {

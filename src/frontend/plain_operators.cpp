@@ -1,9 +1,8 @@
 #include "frontend/plain_operators.h"
 
-#include <algorithm>
-
 #include "base/address_table.h"
 #include "frontend/control.h"
+#include "frontend/items.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -21,10 +20,10 @@ bool takes_plain_values(const CressetCall& call) {
     return is_plain_tensor(o) || PyLong_CheckExact(o) || o == Py_None || PyBool_Check(o) || PyFloat_CheckExact(o) ||
            PyUnicode_CheckExact(o) || (PyObject*)Py_TYPE(o) == symbol;
   };
-  return std::all_of(call.args, call.args + cresset_count_arguments(&call), [&](PyObject* o) {
+  return all_among(call.args, call.args + cresset_count_arguments(&call), [&](PyObject* o) {
     if (!PyTuple_CheckExact(o)) return is_plain(o);
     PyObject** const items = PySequence_Fast_ITEMS(o);
-    return std::all_of(items, items + PyTuple_GET_SIZE(o), is_plain);
+    return all_among(items, items + PyTuple_GET_SIZE(o), is_plain);
   });
 }
 

@@ -3,6 +3,8 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <cstring>
+#include <string>
+#include <unordered_map>
 
 #include "frontend/foreign.h"
 #include "frontend/set_aside.h"
@@ -25,8 +27,11 @@ PyRef import_module(const char* name) {
 }
 
 PyObject* module_attribute(const char* module, const char* name) {
-  const PyRef found = import_module(module);
-  return checked(PyObject_GetAttrString(found.get(), name)).release();
+  // Under the GIL, and kept as what is found is: asking Python whether an import is done costs more than all else here.
+  static auto& modules = *new std::unordered_map<std::string, PyObject*>;
+  PyObject*& found = modules[module];
+  if (found == nullptr) found = import_module(module).release();
+  return checked(PyObject_GetAttrString(found, name)).release();
 }
 
 // A class made at run time is no base of those of C code, which most objects are of.

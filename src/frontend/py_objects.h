@@ -58,10 +58,10 @@ inline PyObject* generator_code(PyObject* generator) {
 #endif
 }
 // module.name, kept for good: for static variables. Throws PythonError when there is none.
-PyObject* module_attribute(const char* module, const char* name);
+[[gnu::cold]] PyObject* module_attribute(const char* module, const char* name);
 // Whatever the builtins of the frame that runs: PyImport_ImportModule asks them for `__import__`, and a namedtuple's
 // `__new__` has none.
-PyRef import_module(const char* name);
+[[gnu::cold]] PyRef import_module(const char* name);
 // A type made at run time, by a class statement or by C code.
 inline bool is_heap_type(const PyTypeObject* type) { return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0; }
 // PyCFunction_Check, whose classes cannot be derived from.

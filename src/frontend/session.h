@@ -183,9 +183,9 @@ class Session {
                                  bool foreign, PyObject** result);
   CressetAction operate(CressetActivation* activation, const CressetOperator& op, PyObject** result);
   void add_frame(const ArgSpec& spec, PyObject* parts, const std::function<PyRef(size_t)>& path_of);
-  void refuse(std::string why);
+  [[gnu::cold]] void refuse(std::string why);
   bool is_outer(PyObject* object) const;
-  void fail_part(const char* what);
+  [[gnu::cold]] void fail_part(const char* what);
   void no_effect_on(PyObject* object, const char* what, const char* method = nullptr);  // in a part: fails it
   void no_write_in_part(const CressetWrite& write);
   void no_call_in_part(const CCall& what, const CressetCall& call);

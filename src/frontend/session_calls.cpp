@@ -13,6 +13,7 @@
 #include "frontend/eval/changers.h"
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
+#include "frontend/items.h"
 #include "frontend/left_to_autograd.h"
 #include "frontend/left_whole.h"
 #include "frontend/of_type.h"
@@ -35,7 +36,7 @@ static bool asks_one_question(PyObject* callable) {
   static PyObject* const builtins[] = {
       module_attribute("builtins", "isinstance"), module_attribute("builtins", "issubclass"),
       module_attribute("builtins", "getattr"), module_attribute("builtins", "hasattr")};
-  return std::find(std::begin(builtins), std::end(builtins), callable) != std::end(builtins);
+  return is_among(builtins, callable);
 }
 
 // Builtins that put items elsewhere, or count them, without looking into them.
@@ -43,8 +44,7 @@ static bool looks_at_items_only(PyObject* callable) {
   if (PyType_Check(callable)) return callable != (PyObject*)&PyUnicode_Type && callable != (PyObject*)&PyBytes_Type;
   static PyObject* const builtins[] = {module_attribute("builtins", "len"), module_attribute("builtins", "iter"),
                                        module_attribute("builtins", "next")};
-  return std::find(std::begin(builtins), std::end(builtins), callable) != std::end(builtins) ||
-         asks_one_question(callable);
+  return is_among(builtins, callable) || asks_one_question(callable);
 }
 
 static bool is_call(const CressetActivation& activation) {
@@ -84,8 +84,8 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
 static bool uses_up(const CCall& what, const CressetCall& call) {
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) return true;
   const Py_ssize_t named = cresset_count_named(&call);
-  return std::any_of(call.args, call.args + call.nargs + named,
-                     [](PyObject* o) { return Py_TYPE(o)->tp_iternext != nullptr && PyIter_Check(o) != 0; });
+  return any_among(call.args, call.args + call.nargs + named,
+                   [](PyObject* o) { return Py_TYPE(o)->tp_iternext != nullptr && PyIter_Check(o) != 0; });
 }
 
 // The table's answer depends on the function and the type of its self alone: it is asked once for each pair.
@@ -178,7 +178,7 @@ bool Session::looks_inside(const CressetCall& call) const {
     return (PyObject*)Py_TYPE(object) == getter || (PyObject*)Py_TYPE(object) == caller;
   };
   const Py_ssize_t count = cresset_count_arguments(&call);
-  const auto any = [&](auto&& is) { return std::any_of(call.args, call.args + count, is); };
+  const auto any = [&](auto&& is) { return any_among(call.args, call.args + count, is); };
   if (asks(call.callable)) return any([&](PyObject* o) { return existed(o) && !is_plain_tensor(o); });
   // What most calls are given holds nothing, and is none of those objects.
   const auto is_plain = [](PyObject* o) {
@@ -190,9 +190,9 @@ bool Session::looks_inside(const CressetCall& call) const {
     if (PyDict_CheckExact(o) || PyList_CheckExact(o)) return holders = true;
     if (!PyTuple_CheckExact(o)) return is_plain(o);
     PyObject** const items = PySequence_Fast_ITEMS(o);
-    return std::all_of(items, items + PyTuple_GET_SIZE(o), is_plain);
+    return all_among(items, items + PyTuple_GET_SIZE(o), is_plain);
   };
-  if (opaque_.empty() && !any_grown() && std::all_of(call.args, call.args + count, is_value) &&
+  if (opaque_.empty() && !any_grown() && all_among(call.args, call.args + count, is_value) &&
       !is_method_wrapper(call.callable) && special_call(call.callable) == kOrdinaryCall &&
       (!holders || hands_items_on(call.callable))) {
     PyObject* const self = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
@@ -232,14 +232,15 @@ void Session::note_classes(const CressetCall& call) {
   note(call.callable);
   if (call.evaluated) return;
   PyObject* const* const end = call.args + cresset_count_arguments(&call);
-  PyObject* const* first = std::find_if(call.args, end, [](PyObject* o) { return PyType_Check(o) != 0; });
+  PyObject* const* first = call.args;
+  while (first != end && PyType_Check(*first) == 0) ++first;
   if (first == end || asks_one_question(call.callable)) return;
   for (; first != end; ++first) note(*first);
 }
 
 static bool takes_grown(const Session& session, const CressetCall& call) {
   const auto is_closed = [&](PyObject* o) { return has_grown(o) && session.existed(o); };
-  return any_grown() && std::any_of(call.args, call.args + call.nargs, is_closed);
+  return any_grown() && any_among(call.args, call.args + call.nargs, is_closed);
 }
 
 // A generator from outside is used up as a whole; but what is iterated over at once takes one item after another.
@@ -247,7 +248,7 @@ static bool takes_outsider(const CressetCall& call) {
   if (call.evaluated) return false;
   const bool is_iterator = call.callable == (PyObject*)&PyEnum_Type || call.callable == (PyObject*)&PyMap_Type ||
                            call.callable == (PyObject*)&PyFilter_Type || call.callable == (PyObject*)&PyZip_Type;
-  return !is_iterator && std::any_of(call.args, call.args + call.nargs, is_outsider);
+  return !is_iterator && any_among(call.args, call.args + call.nargs, is_outsider);
 }
 
 // What is evaluated in the place of a C function, with the same arguments.
@@ -437,7 +438,7 @@ static bool orders_symbols(const CCall& what, const CressetCall& call) {
   const std::string_view name = what.name;
   if (!name.starts_with("heap") && !name.starts_with("insort")) return false;
   const auto is_symbol = [](PyObject* object) { return is_symbolic_number(object); };
-  return holds_any(what.self, is_symbol) || std::any_of(call.args + 1, call.args + call.nargs, [&](PyObject* item) {
+  return holds_any(what.self, is_symbol) || any_among(call.args + 1, call.args + call.nargs, [&](PyObject* item) {
            return is_symbol(item) || holds_any(item, is_symbol);
          });
 }
@@ -480,7 +481,7 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
   }
   if (what.effect == CEffect::Outside || pins_any(*activation, call, /*is_operator=*/false) ||
       (what.self != nullptr && existed(what.self) && may_end_at_pin() && orders_symbols(what, call))) {
-    const bool runs_frame = std::any_of(call.args, call.args + call.nargs, is_outsider);
+    const bool runs_frame = any_among(call.args, call.args + call.nargs, is_outsider);
     return capture_->flush(text_of(call)), runs_frame ? CRESSET_NATIVE : CRESSET_RUN;
   }
   note_keys(what, call);
@@ -586,7 +587,7 @@ PyObject* Session::stand_in(PyRef function) {
 // A method of a container that was there before, handed to C code, which may call it unseen: map(x.append, ...).
 void Session::hands_methods_on(const CressetCall& call) {
   const Py_ssize_t named = cresset_count_named(&call);
-  if (std::none_of(call.args, call.args + call.nargs + named, is_c_function)) return;
+  if (!any_among(call.args, call.args + call.nargs + named, is_c_function)) return;
   static PyObject* const is_callable = module_attribute("builtins", "callable");
   if (asks_one_question(call.callable) || call.callable == is_callable) return;
   PyObject* keeper = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;

@@ -12,6 +12,7 @@
 #include "frontend/eval/bytecode.h"
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
+#include "frontend/items.h"
 #include "frontend/left_whole.h"
 #include "frontend/pins.h"
 #include "frontend/py_objects.h"
@@ -119,7 +120,7 @@ std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
 bool holds_symbol(PyObject* key) {
   if (!PyTuple_CheckExact(key)) return is_symint(key);
   PyObject** items = PySequence_Fast_ITEMS(key);
-  return std::any_of(items, items + PyTuple_GET_SIZE(key), [](PyObject* item) { return is_symint(item); });
+  return any_among(items, items + PyTuple_GET_SIZE(key), [](PyObject* item) { return is_symint(item); });
 }
 
 // Whether a tensor is put where others say.
@@ -127,7 +128,7 @@ bool is_put(PyObject* key, PyObject* value) {
   if (!is_exact_tensor(value)) return false;
   if (!PyTuple_CheckExact(key)) return is_exact_tensor(key);
   PyObject** items = PySequence_Fast_ITEMS(key);
-  return std::any_of(items, items + PyTuple_GET_SIZE(key), is_exact_tensor);
+  return any_among(items, items + PyTuple_GET_SIZE(key), is_exact_tensor);
 }
 
 // tensor[n], or with a value tensor[n] = value, where n is symbolic and stays so, or what data gives. Empty, without an
@@ -439,7 +440,7 @@ static bool advances_in_python(PyObject* iterator) {
 
 // Of which nothing else is asked than whether they are addresses (CressetEvalHooks::tells_all).
 static bool are_values(const CressetOperator& op) {
-  return std::all_of(op.operands, op.operands + 2, [](PyObject* o) {
+  return all_among(op.operands, op.operands + 2, [](PyObject* o) {
     return o == nullptr || o == Py_None || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) ||
            PyUnicode_CheckExact(o);
   });

@@ -1,10 +1,10 @@
 // What calls ask of symbolic numbers, of tensors' sizes, and of numbers alone.
-#include <algorithm>
 #include <string_view>
 
 #include "bridge/size_values.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_float.h"
+#include "frontend/items.h"
 #include "frontend/number_operators.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
@@ -118,7 +118,7 @@ PyRef whole_number(const CressetCall& call) {
   const bool rounds = call.callable == round;
   if (rounds ? call.nargs != 1 || !is_symfloat(call.args[0])
              : call.callable != (call.nargs == 2 ? gcd : isqrt) ||
-                   !std::any_of(call.args, call.args + call.nargs, is_symint))
+                   !any_among(call.args, call.args + call.nargs, is_symint))
     return {};
   return computed_number(rounds            ? "round"
                          : call.nargs == 2 ? "gcd"
@@ -138,7 +138,7 @@ bool is_number_or_numbers(PyObject* object) {
   if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || is_symint(object) || is_symfloat(object)) return true;
   if (!PyTuple_Check(object) && !PyList_CheckExact(object)) return false;
   PyObject** items = PySequence_Fast_ITEMS(object);
-  return std::all_of(items, items + PySequence_Fast_GET_SIZE(object), [](PyObject* item) {
+  return all_among(items, items + PySequence_Fast_GET_SIZE(object), [](PyObject* item) {
     return PyLong_CheckExact(item) || PyFloat_CheckExact(item) || is_symint(item) || is_symfloat(item);
   });
 }
@@ -149,12 +149,12 @@ bool is_numpy_of_numbers(const CressetCall& call) {
   const std::string_view type = Py_TYPE(call.callable)->tp_name;
   const bool ufunc = type == "numpy.ufunc";
   if (!ufunc && type != "numpy._ArrayFunctionDispatcher") return false;
-  if (!std::all_of(call.args, call.args + call.nargs, is_number_or_numbers)) return false;
+  if (!all_among(call.args, call.args + call.nargs, is_number_or_numbers)) return false;
   if (ufunc) return true;
   static constexpr std::string_view kFolds[] = {"prod", "sum", "max", "min", "amax", "amin", "mean"};
   const PyRef name = PyRef::steal(PyObject_GetAttrString(call.callable, "__name__"));
   if (!name) return PyErr_Clear(), false;
-  return std::find(std::begin(kFolds), std::end(kFolds), std::string_view(utf8(name.get(), ""))) != std::end(kFolds);
+  return is_among(kFolds, std::string_view(utf8(name.get(), "")));
 }
 
 // Their scalars are values of numpy's types, so the numbers are pinned. Empty where an array would come of it, or an
@@ -196,7 +196,7 @@ int Session::same(PyObject* left, PyObject* right) {
 static bool asks_program(PyObject* classes) {
   if (PyTuple_Check(classes)) {
     PyObject** const items = PySequence_Fast_ITEMS(classes);
-    return std::any_of(items, items + PyTuple_GET_SIZE(classes), asks_program);
+    return any_among(items, items + PyTuple_GET_SIZE(classes), asks_program);
   }
   static PyObject* const name = PyUnicode_InternFromString("__instancecheck__");
   PyObject* const method = _PyType_Lookup(Py_TYPE(classes), name);

@@ -1,8 +1,8 @@
 // Calls that ask the same question each time and are given no more than a number: a module's call asks torch whether it
 // is being traced, a method asks for what comes after its class. They are judged once.
-#include <algorithm>
 #include <string_view>
 
+#include "frontend/items.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/transforms.h"
@@ -35,10 +35,10 @@ static bool asks_for_overrides(const CressetCall& call) {
   const auto is_plain = [](PyObject* o) {
     return is_plain_tensor(o) || o == Py_None || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o);
   };
-  if (call.callable != of_any) return std::all_of(call.args, call.args + call.nargs, is_plain);
+  if (call.callable != of_any) return all_among(call.args, call.args + call.nargs, is_plain);
   if (call.nargs != 1 || !PyTuple_CheckExact(call.args[0])) return false;
   PyObject** const items = PySequence_Fast_ITEMS(call.args[0]);
-  return std::all_of(items, items + PyTuple_GET_SIZE(call.args[0]), is_plain);
+  return all_among(items, items + PyTuple_GET_SIZE(call.args[0]), is_plain);
 }
 
 bool Session::is_plain_question(const CressetCall& call) const {

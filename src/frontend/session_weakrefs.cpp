@@ -1,8 +1,8 @@
 // Weak references, of a program that may be told when an object dies: a capture holds on to what it has seen.
-#include <algorithm>
 
 #include "frontend/deaths.h"
 #include "frontend/effects.h"
+#include "frontend/items.h"
 #include "frontend/of_type.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
@@ -75,7 +75,7 @@ PyObject* held_before(const CressetWrite& write) {
 bool holds_one_that_tells(PyObject* container) {
   if (PyList_Check(container)) {
     PyObject** const items = PySequence_Fast_ITEMS(container);
-    return std::any_of(items, items + PyList_GET_SIZE(container), tells);
+    return any_among(items, items + PyList_GET_SIZE(container), tells);
   }
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Check(container) && PyDict_Next(container, &at, &key, &value);)

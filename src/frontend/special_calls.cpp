@@ -1,9 +1,9 @@
 #include "frontend/special_calls.h"
 
-#include <algorithm>
 #include <array>
 
 #include "base/address_table.h"
+#include "frontend/items.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
@@ -43,7 +43,7 @@ bool add_all() {
 bool is_of_values(const PyTypeObject* type) {
   static const std::array<const PyTypeObject*, 6> types{&PyLong_Type,    &PyFloat_Type,   &PyBool_Type,
                                                         &PyComplex_Type, &PyUnicode_Type, &PyBytes_Type};
-  return std::find(types.begin(), types.end(), type) != types.end();
+  return is_among(types, type);
 }
 
 uint8_t noted(const void* original) {

@@ -25,6 +25,7 @@
 #include "bridge/overloads.h"
 #include "bridge/trace_tensor.h"
 #include "frontend/code_origin.h"
+#include "frontend/items.h"
 #include "frontend/point.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
@@ -140,7 +141,7 @@ bool lead_to_others(const std::vector<Node*>& roots) {
 // Whether a derivative by the inputs goes through what was computed before the piece began: its nodes keep what is
 // other in each call. Leaves have the highest number.
 bool go_through_others(const std::vector<Node*>& roots, const std::vector<Node*>& inputs) {
-  const auto is_input = [&](Node* node) { return std::find(inputs.begin(), inputs.end(), node) != inputs.end(); };
+  const auto is_input = [&](Node* node) { return is_among(inputs, node); };
   std::vector<Node*> others;
   walk(roots, [&](Node* node) {
     if (is_input(node)) return false;
@@ -186,11 +187,13 @@ bool is_own_tensor(PyObject* object) { return is_tensor(object) && is_own(tensor
 bool reads_memory_of_outsider(const CCall& what) {
   static const std::unordered_set<std::string_view> kReaders = {
       "tolist", "numpy", "data_ptr", "untyped_storage", "apply_", "map_", "map2_", "__array__", "is_set_to"};
-  if (what.self != nullptr && is_tensor(what.self) && std::string_view(what.name) == "storage_offset") return true;
-  if (what.self == nullptr || kReaders.count(what.name) == 0 || !is_tensor(what.self)) return false;
-  if (!tensor_of(what.self).defined()) return false;
-  // numpy() asks a trace tensor for its sizes first, which would pin them.
-  return bridge::TraceTensor::from(tensor_of(what.self)) == nullptr || std::string_view(what.name) == "numpy";
+  if (what.self == nullptr || !is_tensor(what.self)) return false;
+  const at::Tensor& tensor = tensor_of(what.self);
+  if (tensor.defined() && bridge::TraceTensor::from(tensor) != nullptr)
+    // numpy() asks a trace tensor for its sizes first, which would pin them.
+    return std::strcmp(what.name, "numpy") == 0 || std::strcmp(what.name, "storage_offset") == 0;
+  const std::string_view name = what.name;
+  return name == "storage_offset" || (tensor.defined() && kReaders.count(name) != 0);
 }
 
 bool differentiates_own_tensors(const CCall& what, const CressetCall& call) {
@@ -277,7 +280,7 @@ bool wanted_ints() {
 bool any_item(PyObject* object, bool (*is)(PyObject*)) {
   if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
   PyObject** items = PySequence_Fast_ITEMS(object);
-  return std::any_of(items, items + PySequence_Fast_GET_SIZE(object), is);
+  return any_among(items, items + PySequence_Fast_GET_SIZE(object), is);
 }
 bool holds_symint(PyObject* object) { return any_item(object, is_symint); }
 bool holds_symbolic_number(PyObject* object) { return any_item(object, is_symbolic_number); }
@@ -298,7 +301,7 @@ PyRef as_floats(PyObject* numbers) {
 static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name) {
   const Py_ssize_t named = cresset_count_named(&call);
   const auto holds_symfloat = [](PyObject* arg) { return any_item(arg, is_symfloat); };
-  if (!name.starts_with("_foreach_") || std::none_of(call.args, call.args + call.nargs + named, holds_symfloat))
+  if (!name.starts_with("_foreach_") || !any_among(call.args, call.args + call.nargs + named, holds_symfloat))
     return {};
   static PyObject* const each = module_attribute("cresset._equivalents", "foreach_by_numbers");
   const PyRef text = checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
@@ -311,11 +314,11 @@ static PyRef of_lists_of_numbers(const CressetCall& call, std::string_view name)
 // Whether a number of a capture may be among the arguments, or in one that holds others.
 static bool may_take_symbols(const CressetCall& call) {
   const auto may_be_one = [](PyObject* object) { return may_be_symbolic(object) && !is_exact_tensor(object); };
-  return std::any_of(call.args, call.args + cresset_count_arguments(&call), [&](PyObject* arg) {
+  return any_among(call.args, call.args + cresset_count_arguments(&call), [&](PyObject* arg) {
     if (!PyTuple_Check(arg) && !PyList_Check(arg)) return may_be_one(arg) || is_container(arg);
     PyObject** const items = PySequence_Fast_ITEMS(arg);
-    return std::any_of(items, items + PySequence_Fast_GET_SIZE(arg),
-                       [&](PyObject* item) { return may_be_one(item) || is_container(item); });
+    return any_among(items, items + PySequence_Fast_GET_SIZE(arg),
+                     [&](PyObject* item) { return may_be_one(item) || is_container(item); });
   });
 }
 
@@ -329,9 +332,9 @@ PyRef with_numbers_it_takes(const CressetCall& call) {
   if (is_function)
     if (PyRef value = of_lists_of_numbers(call, name)) return value;
   const uint32_t floats =
-      is_function && std::any_of(call.args, call.args + call.nargs, holds_symint) ? float_lists_of(name) : 0;
+      is_function && any_among(call.args, call.args + call.nargs, holds_symint) ? float_lists_of(name) : 0;
   bool pins_ints = false;
-  if (is_function && std::any_of(call.args, call.args + count, is_symint) && is_of_torch_ops(call.callable)) {
+  if (is_function && any_among(call.args, call.args + count, is_symint) && is_of_torch_ops(call.callable)) {
     PyRef value =
         PyRef::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
     if (value) return value;
@@ -339,8 +342,7 @@ PyRef with_numbers_it_takes(const CressetCall& call) {
     PyErr_Clear();
     pins_ints = true;
   }
-  if (floats == 0 && !pins_ints &&
-      std::none_of(call.args, call.args + count, [](PyObject* o) { return is_symbool(o); }))
+  if (floats == 0 && !pins_ints && !any_among(call.args, call.args + count, [](PyObject* o) { return is_symbool(o); }))
     return {};
   std::vector<PyRef> taken;
   std::vector<PyObject*> args;
@@ -381,7 +383,7 @@ bool is_of_numbers(PyObject* callable) {
 bool asks_for_types(const CressetCall& call) {
   static PyObject* const is_instance = module_attribute("builtins", "isinstance");
   const Py_ssize_t count = cresset_count_arguments(&call);
-  const auto any = [&](auto&& is) { return std::any_of(call.args, call.args + count, is); };
+  const auto any = [&](auto&& is) { return any_among(call.args, call.args + count, is); };
   if (call.callable == is_instance || PyCFunction_Check(call.callable)) return false;
   return any([&](PyObject* arg) {
            return arg == (PyObject*)&PyType_Type || arg == is_instance ||
@@ -438,7 +440,7 @@ PyRef of_plain_numbers(const CressetCall& call) {
 }
 
 PyRef with_plain_numbers(const CressetCall& call) {
-  if (call.kwnames != nullptr || std::none_of(call.args, call.args + call.nargs, is_symbolic_number)) return {};
+  if (call.kwnames != nullptr || !any_among(call.args, call.args + call.nargs, is_symbolic_number)) return {};
   std::vector<PyRef> plain;
   std::vector<PyObject*> args;
   for (Py_ssize_t i = 0; i < call.nargs; ++i) {
@@ -462,8 +464,8 @@ static bool is_all_in_c(const CressetCall& call, Py_ssize_t count) {
   } else if (!PyCFunction_Check(callable) && !Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
     return false;
   }
-  return std::none_of(call.args, call.args + count,
-                      [](PyObject* arg) { return PyFunction_Check(arg) || PyMethod_Check(arg) || PyGen_Check(arg); });
+  return !any_among(call.args, call.args + count,
+                    [](PyObject* arg) { return PyFunction_Check(arg) || PyMethod_Check(arg) || PyGen_Check(arg); });
 }
 
 static bool holds_symbols(PyObject* arg) {
@@ -487,7 +489,7 @@ PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject*
   if (effect != CEffect::Pure && effect != CEffect::Reads) return {};
   if (!PyErr_GivenExceptionMatches(exception, PyExc_TypeError) || PyFunction_Check(call.callable)) return {};
   const Py_ssize_t count = cresset_count_arguments(&call);
-  if (std::none_of(call.args, call.args + count, holds_symbols)) return {};
+  if (!any_among(call.args, call.args + count, holds_symbols)) return {};
   if (effect == CEffect::Reads && !is_all_in_c(call, count)) return {};
   return checked(
       PyObject_Vectorcall(call.callable, PlainArguments(call).data(), static_cast<size_t>(call.nargs), call.kwnames));

@@ -1,5 +1,6 @@
 """What the package imports, and when: the first call of a process waits for nothing that its program does not use."""
 
+import ctypes
 import subprocess
 import sys
 
@@ -33,6 +34,39 @@ cresset.compile(lambda x: torch.nn.functional.layer_norm(x, (4,)) + 1)(torch.one
 print(*sorted(set(sys.modules) - before))
 """
     assert run(program) == ""
+
+
+def test_the_module_exports_its_entry_alone():
+    """What its static libraries bring is its own: nothing to look up at import, no table between a call and its callee."""
+    module = ctypes.CDLL(cresset._C.__file__)
+    assert hasattr(module, "PyInit__C")
+    assert not hasattr(module, "LLVMInitializeX86Target") and not hasattr(module, "_ZTVN4llvm6ModuleE")
+    assert not hasattr(module, "LLVMContextCreate")
+
+
+def test_what_names_are_kept_in_is_there_with_the_import():
+    """Its pages would each be two faults of the first capture, which has few others."""
+    names = [f"v{i}" for i in range(400)]
+    program = f"""
+import gc, resource, torch, cresset
+{"; ".join(f"{name} = {i}" for i, name in enumerate(names))}
+def function(x):
+    return x + ({" + ".join(names)})
+x = torch.ones(3)
+function(x)
+faults = []
+def counting(x):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    function(x)
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    return x
+gc.disable()
+with torch.no_grad():
+    cresset.compile(lambda x: x + 1)(x)
+    cresset.compile(counting)(x)
+print(min(faults))
+"""
+    assert int(run(program)) < 40  # 50 with these pages
 
 
 def test_padding_by_sizes_takes_no_form():

@@ -13,6 +13,8 @@ namespace {
 
 // Names live in a deque so that the views handed out stay valid while it grows.
 struct Table {
+  Table() { ids.reserve(2048); }  // there are some hundreds at once: the operators that have rules
+
   std::shared_mutex mutex;
   std::deque<std::string> names;
   std::unordered_map<std::string_view, uint32_t> ids;

@@ -1,5 +1,6 @@
 #include "frontend/eval/debug.h"
 
+#include "frontend/eval/known.h"
 #include "frontend/eval/record.h"
 #include "frontend/eval/state.h"
 
@@ -40,4 +41,8 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int cresset_eval_add_functions(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+// What the evaluator asks of CPython once is known with the import: not in the first capture.
+int cresset_eval_add_functions(PyObject* module) {
+  if (cresset_eval_unsupported() == NULL && cresset_known_init() < 0) return -1;
+  return PyModule_AddFunctions(module, functions);
+}

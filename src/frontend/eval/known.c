@@ -1,5 +1,7 @@
 #include "frontend/eval/known.h"
 
+#include "frontend/eval/told.h"
+
 PyTypeObject* cresset_text_type;
 PyTypeObject* cresset_symint_type;
 KnownSlots cresset_known;
@@ -73,6 +75,7 @@ static int read_getattribute(void) {
 
 int cresset_known_init(void) {
   if (cresset_known.call != NULL) return 0;
+  cresset_told_init();
   if (intern_names() < 0) return -1;
   PyObject* functools = PyImport_ImportModule("functools");
   PyObject* function = functools != NULL ? PyObject_GetAttrString(functools, "update_wrapper") : NULL;

@@ -9,7 +9,7 @@ op_divert : {
     (void)AT_REST();
     const int told = hooks->step(hooks->session, activation);
     MOVING();
-    if (told < 0) goto error;
+    if (UNLIKELY(told < 0)) goto error;
     if (!activation->leave) goto* targets[opcode];
   }
 op_watched:
@@ -90,7 +90,7 @@ tell_left : {
 }
 
 left : {
-  if (UNLIKELY(hooks->return_to_c != NULL) && result != NULL && !is_plain(result) &&
+  if (LIKELY(hooks->return_to_c != NULL) && result != NULL && !is_plain(result) &&
       (activation->continuation == CRESSET_THEN_RETURN_TO_C || activation->continuation == CRESSET_THEN_BRANCH)) {
     if (state->level != NULL) state->level->paused++;
     PyObject* returned = hooks->return_to_c(hooks->session, activation, result);

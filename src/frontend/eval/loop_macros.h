@@ -87,22 +87,22 @@
       divert = DIVERTED();                                                       \
     }                                                                            \
   } while (0)
-#define TELL_UNSEEN()                      \
-  do {                                     \
-    if (UNLIKELY(hooks->unseen != NULL)) { \
-      (void)AT_REST();                     \
-      hooks->unseen(hooks->session);       \
-      MOVING();                            \
-    }                                      \
+#define TELL_UNSEEN()                    \
+  do {                                   \
+    if (LIKELY(hooks->unseen != NULL)) { \
+      (void)AT_REST();                   \
+      hooks->unseen(hooks->session);     \
+      MOVING();                          \
+    }                                    \
   } while (0)
 // Tells a hook; its refusal raises.
 #define TELL(hook, ...)                                                       \
   do {                                                                        \
-    if (UNLIKELY(hooks->hook != NULL)) {                                      \
+    if (LIKELY(hooks->hook != NULL)) {                                        \
       (void)AT_REST();                                                        \
       const int told_ = hooks->hook(hooks->session, activation, __VA_ARGS__); \
       MOVING();                                                               \
-      if (told_ < 0) goto error;                                              \
+      if (UNLIKELY(told_ < 0)) goto error;                                    \
     }                                                                         \
   } while (0)
 // Of what a module has (told.h); 0 of other objects.
@@ -123,7 +123,7 @@
 // A frame starts, is resumed, or (with an exception set) is thrown into.
 #define TELL_ENTER()                                                                 \
   do {                                                                               \
-    if (UNLIKELY(hooks->enter_frame != NULL)) {                                      \
+    if (LIKELY(hooks->enter_frame != NULL)) {                                        \
       PyObject *type_ = NULL, *value_ = NULL, *traceback_ = NULL;                    \
       if (mode == RUN_THROWING) PyErr_Fetch(&type_, &value_, &traceback_);           \
       (void)AT_REST();                                                               \
@@ -145,11 +145,11 @@
 // Before an operator on values that are not all plain numbers and strings. `result` when the hook gave it.
 #define BEFORE_OPERATOR(KIND, OPERATION, LEFT, RIGHT, GIVEN)              \
   do {                                                                    \
-    if (UNLIKELY(hooks->before_operator != NULL)) {                       \
+    if (LIKELY(hooks->before_operator != NULL)) {                         \
       const CressetOperator operator_ = {KIND, OPERATION, {LEFT, RIGHT}}; \
       CressetAction action_;                                              \
       ASK(action_, before_operator, &operator_, &result);                 \
-      if (action_ < 0) goto error;                                        \
+      if (UNLIKELY(action_ < 0)) goto error;                              \
       if (action_ == CRESSET_RESULT) goto GIVEN;                          \
     }                                                                     \
   } while (0)
@@ -160,11 +160,11 @@
 // Likewise before f"{value:spec}", in the place of which a function may be called. COUNT: of its operands on the stack.
 #define BEFORE_FORMAT(CONVERSION, VALUE, SPEC, COUNT, GIVEN)                            \
   do {                                                                                  \
-    if (UNLIKELY(hooks->before_operator != NULL)) {                                     \
+    if (LIKELY(hooks->before_operator != NULL)) {                                       \
       const CressetOperator operator_ = {CRESSET_OP_FORMAT, CONVERSION, {VALUE, SPEC}}; \
       CressetAction action_;                                                            \
       ASK(action_, before_operator, &operator_, &result);                               \
-      if (action_ < 0) goto error;                                                      \
+      if (UNLIKELY(action_ < 0)) goto error;                                            \
       if (action_ == CRESSET_RESULT) goto GIVEN;                                        \
       if (action_ == CRESSET_INSTEAD) {                                                 \
         callable = result;                                                              \
@@ -205,7 +205,7 @@
       (void)AT_REST();                                    \
       const int looked_ = cresset_look_at_text(&(place)); \
       MOVING();                                           \
-      if (looked_ < 0) goto error;                        \
+      if (UNLIKELY(looked_ < 0)) goto error;              \
     }                                                     \
   } while (0)
 #define LOOK_AT_TEXT_UNTOLD(place) \
@@ -216,24 +216,24 @@
 
 // An instruction that takes items of an iterator on top of the stack: where that runs the program's code, a function of
 // our own takes them, and the instruction is done again with the list. Inline caches have been skipped.
-#define TAKE_ITEMS(OPCODE, TAKER, COUNT)                                                   \
-  do {                                                                                     \
-    if (UNLIKELY(hooks->before_call != NULL) && UNLIKELY(cresset_takes_items_of(TOP()))) { \
-      callable = cresset_equivalents.TAKER;                                                \
-      implicit_args[0] = TOP();                                                            \
-      call_nargs = 1;                                                                      \
-      items_wanted = (COUNT);                                                              \
-      call_base = sp;                                                                      \
-      then = CRESSET_THEN_AGAIN;                                                           \
-      then_operand = (int)((unsigned)oparg << 8 | (OPCODE));                               \
-      goto take_items;                                                                     \
-    }                                                                                      \
+#define TAKE_ITEMS(OPCODE, TAKER, COUNT)                                                 \
+  do {                                                                                   \
+    if (LIKELY(hooks->before_call != NULL) && UNLIKELY(cresset_takes_items_of(TOP()))) { \
+      callable = cresset_equivalents.TAKER;                                              \
+      implicit_args[0] = TOP();                                                          \
+      call_nargs = 1;                                                                    \
+      items_wanted = (COUNT);                                                            \
+      call_base = sp;                                                                    \
+      then = CRESSET_THEN_AGAIN;                                                         \
+      then_operand = (int)((unsigned)oparg << 8 | (OPCODE));                             \
+      goto take_items;                                                                   \
+    }                                                                                    \
   } while (0)
 
 // Like TELL, with an exception set that the hook does not see.
 #define TELL_MISSING(hook, ...)                                               \
   do {                                                                        \
-    if (UNLIKELY(hooks->hook != NULL)) {                                      \
+    if (LIKELY(hooks->hook != NULL)) {                                        \
       PyObject *type_, *value_, *traceback_;                                  \
       PyErr_Fetch(&type_, &value_, &traceback_);                              \
       (void)AT_REST();                                                        \

@@ -7,7 +7,7 @@ OP(LOAD_ATTR) {
   PyObject* owner = TOP();
   PyObject* name = PyTuple_GET_ITEM(names, name_index);
   AttributeResult found;
-  if (UNLIKELY(hooks->read_attribute != NULL)) {
+  if (LIKELY(hooks->read_attribute != NULL)) {
     const uint64_t version = TOLD_VERSION(owner), piece = hooks->told;
     PyObject* known = told_value(hooks, next_instr, name, version, 0);
     if (known != NULL) {
@@ -39,7 +39,7 @@ OP(LOAD_ATTR) {
       }
       if (told == CRESSET_READ_TOLD) REMEMBER_TOLD(owner, version, piece, read.value);
       Py_DECREF(owner);  // kept until the hook has seen it
-      if (told < 0) goto error;
+      if (UNLIKELY(told < 0)) goto error;
       NEXT();
     }
     TELL_MISSING(read_attribute, &read);
@@ -68,7 +68,7 @@ load_method : {
   PyObject* owner = TOP();
   PyObject* name = PyTuple_GET_ITEM(names, name_index);
   AttributeResult found;
-  if (UNLIKELY(hooks->read_attribute != NULL)) {
+  if (LIKELY(hooks->read_attribute != NULL)) {
     const uint64_t version = TOLD_VERSION(owner), piece = hooks->told;
     PyObject* known = told_value(hooks, next_instr, name, version, 0);
     if (known != NULL) {
@@ -90,7 +90,7 @@ load_method : {
       MOVING();
       if (told == CRESSET_READ_TOLD) REMEMBER_TOLD(owner, version, piece, read.value);
       if (told < 0 || told == CRESSET_READ_BY_GETATTR) Py_DECREF(found.value);
-      if (told < 0) goto error;
+      if (UNLIKELY(told < 0)) goto error;
       if (told == CRESSET_READ_BY_GETATTR) {
         callable = cresset_equivalents.attribute_of;
         implicit_args[0] = owner;
@@ -169,10 +169,10 @@ OP(STORE_ATTR) {
     goto implicit_call_owned;
   }
   const CressetWrite write = {CRESSET_WRITE_ATTRIBUTE, owner, name, value, 0};
-  if (UNLIKELY(hooks->before_write != NULL)) {
+  if (LIKELY(hooks->before_write != NULL)) {
     int told;
     ASK(told, before_write, &write);
-    if (told < 0) goto error;
+    if (UNLIKELY(told < 0)) goto error;
     if (told == CRESSET_WRITE_AS_CALL) {
       callable = cresset_equivalents.assign;
       implicit_args[0] = owner;

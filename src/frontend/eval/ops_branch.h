@@ -48,7 +48,7 @@ ask_truth : {
     truth = length > 0;
   } else {
     truth = CRESSET_TRUTH_RUN;
-    if (UNLIKELY(hooks->truth != NULL)) ASK(truth, truth, value);
+    if (LIKELY(hooks->truth != NULL)) ASK(truth, truth, value);
     if (truth == CRESSET_TRUTH_RUN) {
       PyNumberMethods* numbers = Py_TYPE(value)->tp_as_number;
       if (numbers != NULL && numbers->nb_bool == cresset_known.truth) {

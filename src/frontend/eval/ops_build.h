@@ -242,7 +242,7 @@ OP(IMPORT_FROM) {
   PyObject* value = cresset_import_from(TOP(), PyTuple_GET_ITEM(names, oparg));
   if (value == NULL) goto error;
   PUSH(value);
-  if (UNLIKELY(hooks->read_attribute != NULL)) {
+  if (LIKELY(hooks->read_attribute != NULL)) {
     const CressetAttributeRead read = {.owner = SECOND(),
                                        .name = PyTuple_GET_ITEM(names, oparg),
                                        .value = value,

@@ -81,7 +81,7 @@ call : {
   Steps steps =
       call_tuple == NULL && kwnames == NULL ? steps_generator(callable, call_args, call_nargs) : STEPS_NOTHING;
   CressetAction action = CRESSET_RUN;
-  if (UNLIKELY(hooks->before_call != NULL)) {
+  if (LIKELY(hooks->before_call != NULL)) {
     const CressetCall told = {callable, call_args, call_nargs, kwnames, (uint8_t)(resolved || steps)};
     ASK(action, before_call, &told, &result);
     if (action < 0) {
@@ -124,7 +124,7 @@ call : {
     const CallArguments arguments = {callee.head, callee.head_count, callee.partial_args, call_args,
                                      call_nargs,  kwnames,           callee.partial_dict};
     innermost = cresset_bind(tstate, callee.function, &arguments);
-    if (innermost != NULL && UNLIKELY(hooks->read_default != NULL)) {
+    if (innermost != NULL && LIKELY(hooks->read_default != NULL)) {
       (void)AT_REST();
       const int told = cresset_tell_defaults(hooks, activation, callee.function, &arguments);
       MOVING();
@@ -172,7 +172,7 @@ call : {
                ? PyObject_Call(callable, call_tuple, call_dict)
                : PyObject_Vectorcall(callable, call_args, (size_t)call_nargs | PY_VECTORCALL_ARGUMENTS_OFFSET, kwnames);
   if (UNLIKELY(action == CRESSET_NATIVE)) cresset_eval_unpause();
-  if (UNLIKELY(hooks->after_call != NULL)) {
+  if (LIKELY(hooks->after_call != NULL)) {
     const CressetCall told = {callable, call_args, call_nargs, kwnames, 0};
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -219,7 +219,7 @@ implicit_call : Py_INCREF(callable);
 then_value = NULL;
 implicit_call_owned : {
   CressetAction action = CRESSET_RUN;
-  if (UNLIKELY(hooks->before_call != NULL)) {
+  if (LIKELY(hooks->before_call != NULL)) {
     const CressetCall told = {callable, implicit_args, call_nargs, NULL, 1};
     ASK(action, before_call, &told, &result);
     if (action < 0) {

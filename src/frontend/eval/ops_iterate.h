@@ -15,7 +15,7 @@ OP(GET_ITER) {
     }
   }
   result = PyObject_GetIter(iterable);
-  if (result != NULL && UNLIKELY(hooks->read_iterator != NULL)) {
+  if (result != NULL && LIKELY(hooks->read_iterator != NULL)) {
     int told;
     ASK(told, read_iterator, iterable, result);
     if (told < 0) Py_CLEAR(result);
@@ -38,7 +38,7 @@ OP(GET_YIELD_FROM_ITER) {
     if (iterator == NULL) goto error;
     iterable = TOP();
     TOP() = iterator;
-    if (UNLIKELY(hooks->read_iterator != NULL)) {
+    if (LIKELY(hooks->read_iterator != NULL)) {
       int told;
       ASK(told, read_iterator, iterable, iterator);
       if (told < 0) {
@@ -55,12 +55,12 @@ OP(FOR_ITER) {
   PyObject* iterator = TOP();
   SKIP(CACHES(FOR_ITER));
   PyTypeObject* type = Py_TYPE(iterator);
-  if (UNLIKELY(hooks->before_operator != NULL) && type != &PyListIter_Type && type != &PyTupleIter_Type &&
+  if (LIKELY(hooks->before_operator != NULL) && type != &PyListIter_Type && type != &PyTupleIter_Type &&
       type != &PyRangeIter_Type) {
     const CressetOperator operator_ = {CRESSET_OP_NEXT, 0, {iterator, NULL}};
     CressetAction action;
     ASK(action, before_operator, &operator_, &result);
-    if (action < 0) goto error;
+    if (UNLIKELY(action < 0)) goto error;
     if (action == CRESSET_RESULT) goto next_given;
     if (action == CRESSET_INSTEAD) {
       callable = result;

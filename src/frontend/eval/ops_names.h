@@ -30,13 +30,13 @@ OP(LOAD_GLOBAL) {
   } else {
     PUSH(value);
   }
-  if (UNLIKELY(hooks->read_name != NULL)) {
+  if (LIKELY(hooks->read_name != NULL)) {
     const uint64_t piece = hooks->told;
     (void)AT_REST();
     const int told = hooks->read_name(hooks->session, activation, where,
                                       where == CRESSET_IN_GLOBALS ? frame->f_globals : frame->f_builtins, name, value);
     MOVING();
-    if (told < 0) goto error;
+    if (UNLIKELY(told < 0)) goto error;
     if (told == CRESSET_READ_TOLD && hooks->told == piece && version == told_version(frame->f_globals) &&
         outer_version == told_version(frame->f_builtins))
       remember_told(hooks, at, name, version, outer_version, value);

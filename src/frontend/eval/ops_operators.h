@@ -141,7 +141,7 @@ OP(COMPARE_OP) {
       BEFORE_OPERATOR(CRESSET_OP_COMPARE, comparison | as_bool, left, right, compare_done);
     result = PyObject_RichCompare(left, right, comparison);
   }
-  if (result != NULL && UNLIKELY(hooks->read_compare != NULL)) {
+  if (result != NULL && LIKELY(hooks->read_compare != NULL)) {
     int told;
     ASK(told, read_compare, left, right, comparison, result);
     if (told < 0) Py_CLEAR(result);
@@ -162,7 +162,7 @@ compare_truth : {
   made_key = result;
   result = NULL;
   int truth = CRESSET_TRUTH_RUN;
-  if (!is_plain(made_key) && UNLIKELY(hooks->truth != NULL)) ASK(truth, truth, made_key);
+  if (!is_plain(made_key) && LIKELY(hooks->truth != NULL)) ASK(truth, truth, made_key);
   if (truth == CRESSET_TRUTH_RUN) {
     PyNumberMethods* numbers = Py_TYPE(made_key)->tp_as_number;
     callable = numbers != NULL && numbers->nb_bool == cresset_known.truth
@@ -187,7 +187,7 @@ compare_truth : {
 
 OP(IS_OP) {
   int same = CRESSET_TRUTH_RUN;
-  if (UNLIKELY(hooks->same != NULL)) ASK(same, same, SECOND(), TOP());
+  if (LIKELY(hooks->same != NULL)) ASK(same, same, SECOND(), TOP());
   if (same < 0) goto error;
   if (same == CRESSET_TRUTH_RUN) same = SECOND() == TOP();
   const int holds = same ^ oparg;
@@ -269,7 +269,7 @@ subscript : {
   }
   result = PyObject_GetItem(container, key);
 subscript_read:
-  if (UNLIKELY(hooks->read_item != NULL)) {
+  if (LIKELY(hooks->read_item != NULL)) {
     if (result != NULL || PyErr_ExceptionMatches(PyExc_LookupError)) {
       PyObject *type, *value, *traceback;
       PyErr_Fetch(&type, &value, &traceback);
@@ -335,7 +335,7 @@ store_subscript : {
   }
   const CressetWrite write = {CRESSET_WRITE_ITEM, container, key, value, 0};
   int done = 0;  // by the hook
-  if (UNLIKELY(hooks->before_write != NULL)) {
+  if (LIKELY(hooks->before_write != NULL)) {
     (void)AT_REST();
     done = hooks->before_write(hooks->session, activation, &write);
     MOVING();

@@ -132,8 +132,8 @@ OP(LOAD_SUPER_ATTR) {
   SKIP(CACHES(LOAD_SUPER_ATTR));
   CressetAction action = CRESSET_RUN;
   const CressetCall told = {callable, call_args, call_nargs, NULL, 0};
-  if (UNLIKELY(hooks->before_call != NULL)) ASK(action, before_call, &told, &result);
-  if (action < 0) goto error;
+  if (LIKELY(hooks->before_call != NULL)) ASK(action, before_call, &told, &result);
+  if (UNLIKELY(action < 0)) goto error;
   if (action == CRESSET_INSTEAD) callable = result;
   if (action != CRESSET_RESULT) {
     activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr);
@@ -142,7 +142,7 @@ OP(LOAD_SUPER_ATTR) {
     result = PyObject_Vectorcall(callable, call_args, (size_t)call_nargs, NULL);
     if (UNLIKELY(action == CRESSET_NATIVE)) cresset_eval_unpause();
     if (result == NULL) goto error;
-    if (UNLIKELY(hooks->after_call != NULL)) {
+    if (LIKELY(hooks->after_call != NULL)) {
       int agreed;
       ASK(agreed, after_call, &told, &result, NULL);
       if (agreed < 0) {
@@ -161,7 +161,7 @@ OP(LOAD_SUPER_ATTR) {
       goto error;
     }
     result = found.value;
-    if (UNLIKELY(hooks->read_attribute != NULL)) {
+    if (LIKELY(hooks->read_attribute != NULL)) {
       int agreed;
       ASK(agreed, read_attribute, &read);
       if (agreed < 0) {

@@ -15,6 +15,7 @@ typedef struct {
 
 enum { kToldNames = 2048 };
 extern ToldName cresset_told[kToldNames];
+void cresset_told_init(void);  // once, before any
 
 // Of a dictionary; 0: it may change unseen. See dict_version() in py_objects.h.
 static inline uint64_t told_version(PyObject* dict) {
