@@ -61,6 +61,29 @@ bool is_equal_by_identity(PyObject* object) {
          (type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare);
 }
 
+// All of what such a dataclass holds was hashed, and so pinned.
+static bool is_hashed_whole(PyTypeObject* type) {
+  static PyObject* const name = PyUnicode_InternFromString("__dataclass_fields__");
+  PyObject *field, *const fields = _PyType_Lookup(type, name);
+  Py_ssize_t position = 0;
+  if (fields == nullptr || !PyDict_Check(fields)) return false;
+  while (PyDict_Next(fields, &position, nullptr, &field))
+    for (const char* asked : {"hash", "compare"}) {
+      const PyRef value = checked(PyObject_GetAttrString(field, asked));
+      if (value.get() == Py_False) return false;
+    }
+  return true;
+}
+
+bool is_hashed_by_program(PyObject* object) {
+  static PyObject* const name = PyUnicode_InternFromString("__hash__");
+  PyTypeObject* const type = Py_TYPE(object);
+  PyObject* const hash = is_heap_type(type) ? _PyType_Lookup(type, name) : nullptr;
+  if (hash == nullptr || !PyFunction_Check(hash)) return false;
+  const auto* const code = (PyCodeObject*)PyFunction_GET_CODE(hash);
+  return !(std::strcmp(utf8(code->co_filename), "<string>") == 0 && is_hashed_whole(type));
+}
+
 PyRef python_tensor(const at::Tensor& tensor) { return checked(THPVariable_Wrap(tensor)); }
 
 // The others' are plain objects: their nodes are of Python classes.

@@ -190,11 +190,13 @@ static bool is_constant_of_torch(PyObject* object) {
 
 // Keys are constants of a recipe.
 void RecipeBuilder::no_moving_key(PyObject* key, const std::string& path) const {
-  if (is_of_call && !is_constant_of_torch(key) && is_equal_by_identity(key) && is_of_call(key))
+  if (is_of_call && !is_constant_of_torch(key) && (is_equal_by_identity(key) || is_hashed_by_program(key)) &&
+      is_of_call(key))
     throw UnsupportedResult{
         path, std::string("dict with the key ") + Py_TYPE(key)->tp_name + ", which each call has its own of,"};
-  for (Py_ssize_t i = 0; PyTuple_CheckExact(key) && i < PyTuple_GET_SIZE(key); ++i)
-    no_moving_key(PyTuple_GET_ITEM(key, i), path);
+  if (!PyTuple_CheckExact(key) && !PyFrozenSet_CheckExact(key)) return;
+  const PyRef parts = checked(PySequence_Tuple(key));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i) no_moving_key(PyTuple_GET_ITEM(parts.get(), i), path);
 }
 
 // The numbers that copy.deepcopy() knows objects by.
