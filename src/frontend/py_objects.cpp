@@ -3,7 +3,10 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <cstring>
+#include <string>
+#include <string_view>
 
+#include "frontend/code_origin.h"
 #include "frontend/foreign.h"
 #include "frontend/set_aside.h"
 
@@ -75,13 +78,25 @@ static bool is_hashed_whole(PyTypeObject* type) {
   return true;
 }
 
+// Paths, fractions and their kin are hashed whole, too.
+static bool is_of_standard_library(std::string_view file) {
+  static const std::string folder = [] {
+    const std::string os = utf8(module_attribute("os", "__file__"));
+    return os.substr(0, os.find_last_of('/') + 1);
+  }();
+  return file.starts_with("<frozen") ||
+         (file.starts_with(folder) && file.find("-packages/") == std::string_view::npos && !folder.empty());
+}
+
 bool is_hashed_by_program(PyObject* object) {
   static PyObject* const name = PyUnicode_InternFromString("__hash__");
   PyTypeObject* const type = Py_TYPE(object);
   PyObject* const hash = is_heap_type(type) ? _PyType_Lookup(type, name) : nullptr;
   if (hash == nullptr || !PyFunction_Check(hash)) return false;
-  const auto* const code = (PyCodeObject*)PyFunction_GET_CODE(hash);
-  return !(std::strcmp(utf8(code->co_filename), "<string>") == 0 && is_hashed_whole(type));
+  const std::string_view file = utf8(((PyCodeObject*)PyFunction_GET_CODE(hash))->co_filename);
+  if (file == "<string>" && is_hashed_whole(type)) return false;
+  return path_in_cresset(((PyCodeObject*)PyFunction_GET_CODE(hash))->co_filename).empty() &&
+         !is_of_standard_library(file);
 }
 
 PyRef python_tensor(const at::Tensor& tensor) { return checked(THPVariable_Wrap(tensor)); }
