@@ -172,6 +172,27 @@ static bool make_number(ArgSpec& spec, PyObject* object, bool every_int, Varies&
   return true;
 }
 
+static bool may_be_replaced(const ArgSpec& spec);
+
+// One that two places hold stays one where another stands for it. Numbered once its items are: what is met inside of it
+// again, through a list, has nothing that stands for it yet.
+void SpecBuilder::number_tuple(ArgSpec& spec, PyObject* object) {
+  if (same_at_every_call == nullptr || fixed_depth_ != 0 || !may_be_replaced(spec)) return;
+  const auto position = static_cast<uint32_t>(tuples_.size());
+  spec.numbered = tuples_.emplace(object, position).second;
+  spec.position = position;
+  if (spec.numbered) kept_.push_back(PyRef::borrow(object));  // its address stays taken
+}
+
+bool SpecBuilder::is_same_tuple(ArgSpec& spec, PyObject* object) {
+  const auto found = fixed_depth_ == 0 ? tuples_.find(object) : tuples_.end();
+  if (found == tuples_.end()) return false;
+  spec.kind = ArgSpec::Kind::Same;
+  spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  spec.position = found->second;
+  return true;
+}
+
 ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   ArgSpec spec{.path = std::move(path)};
   const auto child = [&](PyObject* item, const std::string& suffix) {
@@ -208,10 +229,12 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if (is_value(object) && !(any_object_ && can_be_opaque(object) && varies(spec.path))) {
     spec.object = PyRef::borrow(object);
   } else if (is_any_tuple(object)) {
+    if (is_same_tuple(spec, object)) return spec;
     spec.kind = ArgSpec::Kind::Tuple;
     spec.object = PyRef::borrow((PyObject*)Py_TYPE(object));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
       child(PyTuple_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
+    number_tuple(spec, object);
   } else if (PyList_CheckExact(object)) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::List;
@@ -446,6 +469,10 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
     return miss(spec, why, "expected a tuple of another type or length, got " + type_name(object));
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
+  if (!spec.numbered) return true;
+  if (std::find(leaves.tuples.begin(), leaves.tuples.end(), object) != leaves.tuples.end())
+    return miss(spec, why, "expected a tuple of its own");
+  leaves.tuples.push_back(object);
   return true;
 }
 
@@ -524,6 +551,9 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       if (PyGen_CheckExact(object)) note_outsider(object);
       return note_container(object, leaves) || miss(spec, why, "expected an object of its own");
     case ArgSpec::Kind::Same:
+      if (spec.type)
+        return (spec.position < leaves.tuples.size() && leaves.tuples[spec.position] == object) ||
+               miss(spec, why, "expected the same tuple twice");
       return (spec.position < leaves.containers.size() && leaves.containers[spec.position] == object) ||
              miss(spec, why, "expected the same container twice");
   }
@@ -539,7 +569,7 @@ bool holds_symbol(const ArgSpec& spec) {
          std::any_of(spec.children.begin(), spec.children.end(), holds_symbol);
 }
 
-// Whether there is a symbol in it, or what was met before, which may be an iterator that another stands for.
+// Whether there is a symbol in it, or what was met before, which may be an iterator or a tuple that another stands for.
 static bool may_be_replaced(const ArgSpec& spec) {
   return is_number(spec) || spec.kind == ArgSpec::Kind::Text || spec.kind == ArgSpec::Kind::Same ||
          std::any_of(spec.children.begin(), spec.children.end(), may_be_replaced);
@@ -559,8 +589,9 @@ static PyRef tuple_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& 
     changed |= item.get() != PyTuple_GET_ITEM(object, i);
     PyTuple_SET_ITEM(items.get(), i, item.release());
   }
-  if (!changed) return PyRef::borrow(object);
-  return tuple_as(spec.object.get(), std::move(items));
+  PyRef now = changed ? tuple_as(spec.object.get(), std::move(items)) : PyRef::borrow(object);
+  if (spec.numbered) symbols.tuples.push_back(now);
+  return now;
 }
 
 static PyRef keywords_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
@@ -655,6 +686,7 @@ static PyRef iterator_with_symbols(const ArgSpec& spec, PyObject* object, Symbol
 }
 
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
+  if (spec.kind == ArgSpec::Kind::Same && spec.type) return symbols.tuples.at(spec.position);
   if (spec.kind == ArgSpec::Kind::Same)
     for (const auto& [original, now] : symbols.iterators)
       if (original == object) return now;

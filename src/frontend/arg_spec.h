@@ -31,7 +31,7 @@ struct ArgSpec {
     Opaque,      // only C code knows its state: of this type; not looked into. Made by an earlier piece, or an argument
                  // that is another one at each call. In state: a container that programs only hand on; `object`: when
                  // set, it must be this one
-    Same,        // the very object that the container number `position` is
+    Same,  // the very object that the container number `position` is; with a type: that the tuple of that number is
   };
   Kind kind = Kind::Value;
   PyRef object;  // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
@@ -39,7 +39,9 @@ struct ArgSpec {
   std::vector<ArgSpec> children;
   Anatomy anatomy;  // without its parts, which are children
   uint32_t position = 0;
-  PyRef first;         // Int that is taken to vary before it has, Text: what it was when captured
+  PyRef first;  // Int that is taken to vary before it has, Text: what it was when captured
+  bool numbered =
+      false;           // Tuple in frames: one whose number is `position`, since another stands for it (Symbols::tuples)
   bool looked = true;  // in state: whether the program looked into this container or object; Text: may look
   std::string path;    // "x", "kwargs['mask'][0]": for people
 };
@@ -51,8 +53,10 @@ struct CallLeaves {
   c10::SmallVector<uint32_t, 4> floats;       // which of the tensors are made from floats
   std::vector<PyRef> kept;                    // parts that were made to be looked at
   c10::SmallVector<PyObject*, 8> containers;  // borrowed: what may be written, in the order in which it was met
+  c10::SmallVector<PyObject*, 4> tuples;      // borrowed: those with a number, in its order
   std::vector<PyRef> state;                   // what the sources in state hold (StateFacts::Input), in their order
   void clear() {
+    tuples.clear();
     state.clear();
     tensors.clear();
     ints.clear();
@@ -92,6 +96,8 @@ class SpecBuilder {
   ArgSpec build(PyObject* object, std::string path);
 
  private:
+  bool is_same_tuple(ArgSpec& spec, PyObject* object);
+  void number_tuple(ArgSpec& spec, PyObject* object);
   void build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy);
   bool is_data(PyObject* object, const std::string& path) const;
   bool varies(const std::string& path) const;
@@ -103,7 +109,7 @@ class SpecBuilder {
   int made_depth_ = 0;    // inside of those whose parts are made to be looked at
   bool is_symbolic(const std::string& path) const;
   bool any_object_;
-  std::unordered_map<PyObject*, uint32_t> containers_;
+  std::unordered_map<PyObject*, uint32_t> containers_, tuples_;
   std::vector<PyRef> kept_;  // parts that were made to be looked at
 };
 
@@ -144,6 +150,7 @@ struct Symbols {
   // Iterators that others stand for, wherever they are met again: a comprehension's lies in a variable and on the
   // stack.
   std::vector<std::pair<PyObject*, PyRef>> iterators;
+  std::vector<PyRef> tuples;  // what stands for those with a number
 };
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols);
 

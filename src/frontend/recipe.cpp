@@ -428,8 +428,10 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that leads back to it cannot be made
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
     PyObject* const part = anatomy.parts[i].get();
-    // An exception's arguments are its own, though the collector has seen them behind a break.
-    const bool own = anatomy.kind == Anatomy::Kind::Exception && i == 0 && made_.count(part) == 0;
+    // An exception's arguments are its own, though the collector has seen them behind a break; but for those that were
+    // given to the piece.
+    const bool given = argument_path != nullptr && argument_path(part) != nullptr;
+    const bool own = anatomy.kind == Anatomy::Kind::Exception && i == 0 && made_.count(part) == 0 && !given;
     const std::string where = path + "." + part_name(anatomy, i);
     recipe.children.push_back(own ? build_made(part, where) : build(part, where));
   }

@@ -177,6 +177,43 @@ d = {Key(w.n, "a", w.n): x * w.n, Key(2, "b"): w.n}
 print("b")
 return d[Key(w.n, "a")], [(k.a, k.b, k.c) for k in d]
 
+tuples_of_numbers_in_two_places
+|class Box: pass
+a, b = Box(), Box(); a.t = (x.shape[0], w.n); b.t = a.t
+l = [a.t, (w.n, a.t)]; p = functools.partial(max, b.t)
+print("b")
+r = l[0] is a.t, b.t is l[1][1], p.args[0] is a.t, l[1] is a.t
+print("b")
+return x * b.t[1], r, a.t is b.t, {id(t) for t in (*l, a.t, b.t)} == {id(l[0]), id(l[1])}
+
+tuples_of_numbers_of_an_exception
+try:
+    t = w.n, "m"
+    raise ValueError(*t)
+except ValueError as e:
+    saved = e.args
+    print("b")
+    r = e.args is saved, t is saved
+    e.args = t
+    print("b")
+    return x * saved[0], r, e.args is t, e.args == saved
+
+tuples_of_numbers_that_hold_themselves
+def items(*args):
+    for a in args:
+        yield args, a
+l = [w.n]; t = (w.n, l); l.append(t)
+g = items(t, (w.n, 1)); first = next(g)
+print("b")
+second = next(g)
+return x * t[1][1][0], l[1] is t, first[1] is t, first[0] is second[0], second[1] == first[0][1]
+
+tuples_with_names_of_numbers_in_two_places
+|P = collections.namedtuple("P", "a b")
+t = P(x.shape[0], w.n); l = [t, t]; d = {"k": (t, P(*t))}
+print("b")
+return x * t.b, l[0] is l[1], l[0] is t, d["k"][0] is t, d["k"][1] is t, type(l[0]).__name__
+
 iterator_of_a_list_that_the_piece_fills
 fs = []
 k = w.n
