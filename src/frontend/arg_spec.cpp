@@ -177,7 +177,7 @@ static bool may_be_replaced(const ArgSpec& spec);
 // One that two places hold stays one where another stands for it. Numbered once its items are: what is met inside of it
 // again, through a list, has nothing that stands for it yet.
 void SpecBuilder::number_tuple(ArgSpec& spec, PyObject* object) {
-  if (same_at_every_call == nullptr || fixed_depth_ != 0 || !may_be_replaced(spec)) return;
+  if (fixed_depth_ != 0 || !may_be_replaced(spec)) return;
   const auto position = static_cast<uint32_t>(tuples_.size());
   spec.numbered = tuples_.emplace(object, position).second;
   spec.position = position;
@@ -463,16 +463,32 @@ bool match_text(const ArgSpec& spec, PyObject* object, std::string* why) {
          miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
 }
 
+// Whether it is, among the arguments, the object that the program took it for.
+bool is_as_asked(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
+  if (spec.is && spec.is.get() != object) return false;
+  for (Py_ssize_t i = 0; spec.is_not && i < PyTuple_GET_SIZE(spec.is_not.get()); ++i)
+    if (PyTuple_GET_ITEM(spec.is_not.get(), i) == object) return false;
+  if (spec.asked == 0) return true;
+  if (leaves.asked.size() < spec.asked) leaves.asked.resize(spec.asked, nullptr);
+  PyObject*& one = leaves.asked[spec.asked - 1];
+  if (one != nullptr) return one == object;
+  if (std::find(leaves.asked.begin(), leaves.asked.end(), object) != leaves.asked.end()) return false;
+  one = object;
+  return true;
+}
+
 bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if ((PyObject*)Py_TYPE(object) != spec.object.get() ||
       PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
     return miss(spec, why, "expected a tuple of another type or length, got " + type_name(object));
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
+  if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another tuple, or the same");
   if (!spec.numbered) return true;
   if (std::find(leaves.tuples.begin(), leaves.tuples.end(), object) != leaves.tuples.end())
     return miss(spec, why, "expected a tuple of its own");
-  leaves.tuples.push_back(object);
+  if (leaves.tuples.size() <= spec.position) leaves.tuples.resize(spec.position + 1, nullptr);
+  leaves.tuples[spec.position] = object;
   return true;
 }
 
@@ -494,7 +510,8 @@ bool match_dict(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::
   Py_ssize_t position = 0;
   size_t i = 0;
   while (PyDict_Next(object, &position, &key, &value)) {
-    if (!same_value(PyTuple_GET_ITEM(spec.object.get(), i), key)) return miss(spec, why, "expected other keys");
+    PyObject* const expected = PyTuple_GET_ITEM(spec.object.get(), i);  // one that is the same is not asked
+    if (expected != key && !same_value(expected, key)) return miss(spec, why, "expected other keys");
     if (!match(spec.children[i++], value, leaves, why)) return false;
   }
   return true;
@@ -530,8 +547,9 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
     case ArgSpec::Kind::Text:
       return match_text(spec, object, why);
     case ArgSpec::Kind::Value:
-      return same_value(spec.object.get(), object) ||
-             miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
+      if (!same_value(spec.object.get(), object))
+        return miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
+      return is_as_asked(spec, object, leaves) || miss(spec, why, "expected another object, or the same");
     case ArgSpec::Kind::Identity:
       return spec.object.get() == object || miss(spec, why, "expected another object");
     case ArgSpec::Kind::Tuple:
@@ -590,7 +608,10 @@ static PyRef tuple_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& 
     PyTuple_SET_ITEM(items.get(), i, item.release());
   }
   PyRef now = changed ? tuple_as(spec.object.get(), std::move(items)) : PyRef::borrow(object);
-  if (spec.numbered) symbols.tuples.push_back(now);
+  if (spec.numbered) {  // by its number: the slots of a generator are a tuple, too, for which none stands
+    if (symbols.tuples.size() <= spec.position) symbols.tuples.resize(spec.position + 1);
+    symbols.tuples[spec.position] = now;
+  }
   return now;
 }
 
@@ -686,7 +707,10 @@ static PyRef iterator_with_symbols(const ArgSpec& spec, PyObject* object, Symbol
 }
 
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
-  if (spec.kind == ArgSpec::Kind::Same && spec.type) return symbols.tuples.at(spec.position);
+  if (spec.kind == ArgSpec::Kind::Same && spec.type) {
+    CRESSET_CHECK(spec.position < symbols.tuples.size() && symbols.tuples[spec.position], "met before it was numbered");
+    return symbols.tuples[spec.position];
+  }
   if (spec.kind == ArgSpec::Kind::Same)
     for (const auto& [original, now] : symbols.iterators)
       if (original == object) return now;
@@ -735,6 +759,8 @@ void collect_constants(const ArgSpec& spec, std::vector<PyRef>& out) {
 int visit(const ArgSpec& spec, visitproc visit, void* arg) {
   Py_VISIT(spec.object.get());
   Py_VISIT(spec.type.get());
+  Py_VISIT(spec.is.get());
+  Py_VISIT(spec.is_not.get());
   Py_VISIT(spec.anatomy.form.get());
   for (const ArgSpec& c : spec.children)
     if (const int result = frontend::visit(c, visit, arg)) return result;

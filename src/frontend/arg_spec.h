@@ -40,6 +40,10 @@ struct ArgSpec {
   Anatomy anatomy;  // without its parts, which are children
   uint32_t position = 0;
   PyRef first;  // Int that is taken to vary before it has, Text: what it was when captured
+  // Tuple, Value: where the program asked by `is` which one it has (Session::note_is): a number for each object that it
+  // asked about, from 1 on; the one of no argument's that it is; a tuple of those that it is not.
+  uint32_t asked = 0;
+  PyRef is, is_not;
   bool numbered =
       false;           // Tuple in frames: one whose number is `position`, since another stands for it (Symbols::tuples)
   bool looked = true;  // in state: whether the program looked into this container or object; Text: may look
@@ -54,8 +58,10 @@ struct CallLeaves {
   std::vector<PyRef> kept;                    // parts that were made to be looked at
   c10::SmallVector<PyObject*, 8> containers;  // borrowed: what may be written, in the order in which it was met
   c10::SmallVector<PyObject*, 4> tuples;      // borrowed: those with a number, in its order
+  c10::SmallVector<PyObject*, 4> asked;       // borrowed: by ArgSpec::asked
   std::vector<PyRef> state;                   // what the sources in state hold (StateFacts::Input), in their order
   void clear() {
+    asked.clear();
     tuples.clear();
     state.clear();
     tensors.clear();

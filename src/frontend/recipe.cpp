@@ -239,6 +239,13 @@ Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
   return recipe;
 }
 
+// One that stands for a tuple of the call's is no constant, however it was met.
+static bool holds_symbols(PyObject* object) {
+  if (!PyTuple_Check(object)) return is_symbolic_number(object) || is_text(object);
+  PyObject** const items = PySequence_Fast_ITEMS(object);
+  return std::any_of(items, items + PyTuple_GET_SIZE(object), holds_symbols);
+}
+
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   Recipe recipe;
   if (running_functions.count(object) == 0) object = original_of(object);
@@ -258,7 +265,8 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.object = PyRef::borrow(object);
     return recipe;
   }
-  if (handed_on || (existed != nullptr && existed(object))) {
+  const bool is_stand_in = way == nullptr && PyTuple_Check(object) && holds_symbols(object);
+  if (handed_on || (existed != nullptr && existed(object) && !is_stand_in)) {
     recipe.kind = way != nullptr ? Recipe::Kind::Argument : Recipe::Kind::Constant;
     recipe.object = PyRef::borrow(way != nullptr ? way : object);
     return recipe;

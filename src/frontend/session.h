@@ -249,6 +249,8 @@ class Session {
   void note_key(PyObject* container, PyObject* key, bool found);
   void note_keys(const CCall& what, const CressetCall& call);
   void note_is(PyObject* left, PyObject* right);
+  void note_value(const ArgSpec& spec, PyObject* object);
+  void note_is_of_values(PyObject* left, PyObject* right);
   bool is_argument(PyObject* object) const;
   void note_member(PyObject* container, PyObject* key);
   void note_address(const CressetActivation& activation, const CressetCall& call, PyObject* number);
@@ -364,6 +366,7 @@ class Session {
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
   std::vector<std::pair<ArgSpec*, PyObject*>> in_state_;  // borrowed: the variant's, and what it is of
+  std::vector<std::pair<ArgSpec*, PyObject*>> values_;    // likewise: of tuples and constants among the arguments
   std::unordered_map<PyObject*, Sum> sums_;
   bool symbols_placed_ = false;
   std::vector<PyRef> changed_unseen_;

@@ -162,7 +162,7 @@ keys_hashed_by_the_program_in_results
 |    def __hash__(s): return hash(s.v)
 |    def __eq__(s, o): return s.v == o.v
 k = Key("a", w.n)
-d = {k: x * w.n, Key("b", x): w.n, ("t", Key("c", w.n)): 1, frozenset([Key("d", w.n)]): 2}
+d = {k: x * w.n, Key("b", x): 3, ("t", Key("c", w.n)): 1, frozenset([Key("d", w.n)]): 2}
 w.kept = d
 return d[Key("a", 0)], [getattr(j, "n", None) for j in d], any(j is k for j in d), [j.n for j in [*d][3]]
 
