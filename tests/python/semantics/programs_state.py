@@ -214,6 +214,16 @@ t = P(x.shape[0], w.n); l = [t, t]; d = {"k": (t, P(*t))}
 print("b")
 return x * t.b, l[0] is l[1], l[0] is t, d["k"][0] is t, d["k"][1] is t, type(l[0]).__name__
 
+numbers_under_keys_whose_hash_breaks
+|class Key:
+|    def __init__(s, v): s.v = v
+|    def __hash__(s): print("h"); return hash(s.v)
+|    def __eq__(s, o): print("e"); return s.v == o.v
+|w_d = {}
+w_d[Key("a")] = x.shape[0]
+w_d[Key("b")] = (w.n, [w.n])
+return x * 2, sorted(str((k.v, v, type(v))) for k, v in w_d.items())
+
 iterator_of_a_list_that_the_piece_fills
 fs = []
 k = w.n
