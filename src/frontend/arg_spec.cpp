@@ -484,7 +484,8 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
   if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another tuple, or the same");
-  if (!spec.numbered) return true;
+  // One that nobody else holds was made to be looked at, or is in this place alone: its address may be used again.
+  if (!spec.numbered || Py_REFCNT(object) == 1) return true;
   if (std::find(leaves.tuples.begin(), leaves.tuples.end(), object) != leaves.tuples.end())
     return miss(spec, why, "expected a tuple of its own");
   if (leaves.tuples.size() <= spec.position) leaves.tuples.resize(spec.position + 1, nullptr);

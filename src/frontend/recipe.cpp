@@ -438,10 +438,14 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
     PyObject* const part = anatomy.parts[i].get();
     // An exception's arguments are its own, though the collector has seen them behind a break; but for those that were
     // given to the piece.
-    const bool given = argument_path != nullptr && argument_path(part) != nullptr;
-    const bool own = anatomy.kind == Anatomy::Kind::Exception && i == 0 && made_.count(part) == 0 && !given;
+    const bool of_exception = anatomy.kind == Anatomy::Kind::Exception && i == 0 && made_.count(part) == 0;
+    PyObject* const way = of_exception && argument_path != nullptr ? argument_path(part) : nullptr;
     const std::string where = path + "." + part_name(anatomy, i);
-    recipe.children.push_back(own ? build_made(part, where) : build(part, where));
+    recipe.children.push_back(of_exception && way == nullptr ? build_made(part, where) : build(part, where));
+    if (way == nullptr) continue;
+    recipe.children.back() = {};
+    recipe.children.back().kind = Recipe::Kind::Argument;
+    recipe.children.back().object = PyRef::borrow(way);
   }
   unfinished_.erase(recipe.shared_slot);
   return recipe;
