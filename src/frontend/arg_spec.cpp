@@ -172,6 +172,27 @@ static bool make_number(ArgSpec& spec, PyObject* object, bool every_int, Varies&
   return true;
 }
 
+static bool may_be_replaced(const ArgSpec& spec);
+
+// One that two places hold stays one where another stands for it. Numbered once its items are: what is met inside of it
+// again, through a list, has nothing that stands for it yet.
+void SpecBuilder::number_tuple(ArgSpec& spec, PyObject* object) {
+  if (fixed_depth_ != 0 || !may_be_replaced(spec)) return;
+  const auto position = static_cast<uint32_t>(tuples_.size());
+  spec.numbered = tuples_.emplace(object, position).second;
+  spec.position = position;
+  if (spec.numbered) kept_.push_back(PyRef::borrow(object));  // its address stays taken
+}
+
+bool SpecBuilder::is_same_tuple(ArgSpec& spec, PyObject* object) {
+  const auto found = fixed_depth_ == 0 ? tuples_.find(object) : tuples_.end();
+  if (found == tuples_.end()) return false;
+  spec.kind = ArgSpec::Kind::Same;
+  spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
+  spec.position = found->second;
+  return true;
+}
+
 ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   ArgSpec spec{.path = std::move(path)};
   const auto child = [&](PyObject* item, const std::string& suffix) {
@@ -208,10 +229,12 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   } else if (is_value(object) && !(any_object_ && can_be_opaque(object) && varies(spec.path))) {
     spec.object = PyRef::borrow(object);
   } else if (is_any_tuple(object)) {
+    if (is_same_tuple(spec, object)) return spec;
     spec.kind = ArgSpec::Kind::Tuple;
     spec.object = PyRef::borrow((PyObject*)Py_TYPE(object));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
       child(PyTuple_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
+    number_tuple(spec, object);
   } else if (PyList_CheckExact(object)) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::List;
@@ -440,12 +463,33 @@ bool match_text(const ArgSpec& spec, PyObject* object, std::string* why) {
          miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
 }
 
+// Whether it is, among the arguments, the object that the program took it for.
+bool is_as_asked(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
+  if (spec.is && spec.is.get() != object) return false;
+  for (Py_ssize_t i = 0; spec.is_not && i < PyTuple_GET_SIZE(spec.is_not.get()); ++i)
+    if (PyTuple_GET_ITEM(spec.is_not.get(), i) == object) return false;
+  if (spec.asked == 0) return true;
+  if (leaves.asked.size() < spec.asked) leaves.asked.resize(spec.asked, nullptr);
+  PyObject*& one = leaves.asked[spec.asked - 1];
+  if (one != nullptr) return one == object;
+  if (std::find(leaves.asked.begin(), leaves.asked.end(), object) != leaves.asked.end()) return false;
+  one = object;
+  return true;
+}
+
 bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if ((PyObject*)Py_TYPE(object) != spec.object.get() ||
       PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
     return miss(spec, why, "expected a tuple of another type or length, got " + type_name(object));
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
+  if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another tuple, or the same");
+  // One that nobody else holds was made to be looked at, or is in this place alone: its address may be used again.
+  if (!spec.numbered || Py_REFCNT(object) == 1) return true;
+  if (std::find(leaves.tuples.begin(), leaves.tuples.end(), object) != leaves.tuples.end())
+    return miss(spec, why, "expected a tuple of its own");
+  if (leaves.tuples.size() <= spec.position) leaves.tuples.resize(spec.position + 1, nullptr);
+  leaves.tuples[spec.position] = object;
   return true;
 }
 
@@ -467,7 +511,8 @@ bool match_dict(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::
   Py_ssize_t position = 0;
   size_t i = 0;
   while (PyDict_Next(object, &position, &key, &value)) {
-    if (!same_value(PyTuple_GET_ITEM(spec.object.get(), i), key)) return miss(spec, why, "expected other keys");
+    PyObject* const expected = PyTuple_GET_ITEM(spec.object.get(), i);  // one that is the same is not asked
+    if (expected != key && !same_value(expected, key)) return miss(spec, why, "expected other keys");
     if (!match(spec.children[i++], value, leaves, why)) return false;
   }
   return true;
@@ -503,8 +548,9 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
     case ArgSpec::Kind::Text:
       return match_text(spec, object, why);
     case ArgSpec::Kind::Value:
-      return same_value(spec.object.get(), object) ||
-             miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
+      if (!same_value(spec.object.get(), object))
+        return miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
+      return is_as_asked(spec, object, leaves) || miss(spec, why, "expected another object, or the same");
     case ArgSpec::Kind::Identity:
       return spec.object.get() == object || miss(spec, why, "expected another object");
     case ArgSpec::Kind::Tuple:
@@ -526,6 +572,9 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       if (PyGen_CheckExact(object)) note_outsider(object);
       return note_container(object, leaves) || miss(spec, why, "expected an object of its own");
     case ArgSpec::Kind::Same:
+      if (spec.type)
+        return (spec.position < leaves.tuples.size() && leaves.tuples[spec.position] == object) ||
+               miss(spec, why, "expected the same tuple twice");
       return (spec.position < leaves.containers.size() && leaves.containers[spec.position] == object) ||
              miss(spec, why, "expected the same container twice");
   }
@@ -542,6 +591,7 @@ bool holds_symbol(const ArgSpec& spec) {
 }
 
 static bool is_plain_data(const ArgSpec& spec) {
+  if (spec.numbered || spec.asked != 0 || spec.is || spec.is_not) return false;
   if (spec.kind != ArgSpec::Kind::Tuple) return spec.kind == ArgSpec::Kind::Value;
   return spec.object.get() == (PyObject*)&PyTuple_Type &&
          std::all_of(spec.children.begin(), spec.children.end(), is_plain_data);
@@ -561,7 +611,7 @@ void hand_on(ArgSpec& spec, bool keep_length) {
   spec.children = {};
 }
 
-// Whether there is a symbol in it, or what was met before, which may be an iterator that another stands for.
+// Whether there is a symbol in it, or what was met before, which may be an iterator or a tuple that another stands for.
 static bool may_be_replaced(const ArgSpec& spec) {
   return is_number(spec) || spec.kind == ArgSpec::Kind::Text || spec.kind == ArgSpec::Kind::Same ||
          std::any_of(spec.children.begin(), spec.children.end(), may_be_replaced);
@@ -581,8 +631,12 @@ static PyRef tuple_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& 
     changed |= item.get() != PyTuple_GET_ITEM(object, i);
     PyTuple_SET_ITEM(items.get(), i, item.release());
   }
-  if (!changed) return PyRef::borrow(object);
-  return tuple_as(spec.object.get(), std::move(items));
+  PyRef now = changed ? tuple_as(spec.object.get(), std::move(items)) : PyRef::borrow(object);
+  if (spec.numbered) {  // by its number: the slots of a generator are a tuple, too, for which none stands
+    if (symbols.tuples.size() <= spec.position) symbols.tuples.resize(spec.position + 1);
+    symbols.tuples[spec.position] = now;
+  }
+  return now;
 }
 
 static PyRef keywords_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
@@ -677,6 +731,10 @@ static PyRef iterator_with_symbols(const ArgSpec& spec, PyObject* object, Symbol
 }
 
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
+  if (spec.kind == ArgSpec::Kind::Same && spec.type) {
+    CRESSET_CHECK(spec.position < symbols.tuples.size() && symbols.tuples[spec.position], "met before it was numbered");
+    return symbols.tuples[spec.position];
+  }
   if (spec.kind == ArgSpec::Kind::Same)
     for (const auto& [original, now] : symbols.iterators)
       if (original == object) return now;
@@ -725,6 +783,8 @@ void collect_constants(const ArgSpec& spec, std::vector<PyRef>& out) {
 int visit(const ArgSpec& spec, visitproc visit, void* arg) {
   Py_VISIT(spec.object.get());
   Py_VISIT(spec.type.get());
+  Py_VISIT(spec.is.get());
+  Py_VISIT(spec.is_not.get());
   Py_VISIT(spec.anatomy.form.get());
   for (const ArgSpec& c : spec.children)
     if (const int result = frontend::visit(c, visit, arg)) return result;

@@ -30,8 +30,8 @@ struct ArgSpec {
     Anatomy,     // made by an earlier piece of the same call: an instance, a cell, a bound method, ... (anatomy.h)
     Opaque,      // only C code knows its state: of this type; not looked into. Made by an earlier piece, or an argument
                  // that is another one at each call. Much plain data that the piece did not look into. In state: a
-             // container that programs only hand on; `object`: when set, it must be this one
-    Same,  // the very object that the container number `position` is
+                 // container that programs only hand on; `object`: when set, it must be this one
+    Same,  // the very object that the container number `position` is; with a type: that the tuple of that number is
   };
   Kind kind = Kind::Value;
   PyRef object;  // Value: the value; Identity: the object; Tuple: the type; Dict: tuple of keys; Registered: context
@@ -41,8 +41,14 @@ struct ArgSpec {
   uint32_t position = 0;
   int64_t length = -1;  // Opaque: how many items it has, when that is held to
   PyRef first;          // Int that is taken to vary before it has, Text: what it was when captured
-  bool looked = true;   // in state: whether the program looked into this container or object; Text: may look
-  std::string path;     // "x", "kwargs['mask'][0]": for people
+  // Tuple, Value: where the program asked by `is` which one it has (Session::note_is): a number for each object that it
+  // asked about, from 1 on; the one of no argument's that it is; a tuple of those that it is not.
+  uint32_t asked = 0;
+  PyRef is, is_not;
+  bool numbered =
+      false;           // Tuple in frames: one whose number is `position`, since another stands for it (Symbols::tuples)
+  bool looked = true;  // in state: whether the program looked into this container or object; Text: may look
+  std::string path;    // "x", "kwargs['mask'][0]": for people
 };
 
 // What a call gives, in the order of the spec.
@@ -52,8 +58,12 @@ struct CallLeaves {
   c10::SmallVector<uint32_t, 4> floats;       // which of the tensors are made from floats
   std::vector<PyRef> kept;                    // parts that were made to be looked at
   c10::SmallVector<PyObject*, 8> containers;  // borrowed: what may be written, in the order in which it was met
+  c10::SmallVector<PyObject*, 4> tuples;      // borrowed: those with a number, in its order
+  c10::SmallVector<PyObject*, 4> asked;       // borrowed: by ArgSpec::asked
   std::vector<PyRef> state;                   // what the sources in state hold (StateFacts::Input), in their order
   void clear() {
+    asked.clear();
+    tuples.clear();
     state.clear();
     tensors.clear();
     ints.clear();
@@ -93,6 +103,8 @@ class SpecBuilder {
   ArgSpec build(PyObject* object, std::string path);
 
  private:
+  bool is_same_tuple(ArgSpec& spec, PyObject* object);
+  void number_tuple(ArgSpec& spec, PyObject* object);
   void build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy);
   bool is_data(PyObject* object, const std::string& path) const;
   bool varies(const std::string& path) const;
@@ -104,7 +116,7 @@ class SpecBuilder {
   int made_depth_ = 0;    // inside of those whose parts are made to be looked at
   bool is_symbolic(const std::string& path) const;
   bool any_object_;
-  std::unordered_map<PyObject*, uint32_t> containers_;
+  std::unordered_map<PyObject*, uint32_t> containers_, tuples_;
   std::vector<PyRef> kept_;  // parts that were made to be looked at
 };
 
@@ -150,6 +162,7 @@ struct Symbols {
   // Iterators that others stand for, wherever they are met again: a comprehension's lies in a variable and on the
   // stack.
   std::vector<std::pair<PyObject*, PyRef>> iterators;
+  std::vector<PyRef> tuples;  // what stands for those with a number
 };
 PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols);
 

@@ -16,6 +16,7 @@
 #include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/special_calls.h"
+#include "frontend/special_cases.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
@@ -113,10 +114,9 @@ PyObject* keyword(const CressetCall& call, std::string_view name) {
   return nullptr;
 }
 
-// Whether sum() would take a list or a tuple of floats for other things, because symbols are among them: from CPython
-// 3.12 on it keeps what the rounding of floats loses.
+// Whether sum() would take a list or a tuple for other things, because symbols are among them: numbers of numpy's,
+// whose operators are C code, and floats from CPython 3.12 on, which keeps what their rounding loses.
 bool sums_symbols(const CressetCall& call) {
-#if PY_VERSION_HEX >= 0x030C0000
   static PyObject* const sum = PyDict_GetItemString(PyEval_GetBuiltins(), "sum");
   PyObject* const items = call.args[0];
   if (call.callable != sum || (!PyList_CheckExact(items) && !PyTuple_CheckExact(items))) return false;
@@ -124,13 +124,12 @@ bool sums_symbols(const CressetCall& call) {
                                  PySequence_Fast_ITEMS(items) + PySequence_Fast_GET_SIZE(items));
   if (call.nargs == 2) numbers.push_back(call.args[1]);
   if (PyObject* const start = keyword(call, "start")) numbers.push_back(start);
-  const auto is_float = [](PyObject* number) { return PyFloat_CheckExact(number) || is_symfloat(number); };
+  const auto is_apart = [](PyObject* number) {
+    if (is_numpy_scalar(number) || is_numpy_int(number)) return true;
+    return PY_VERSION_HEX >= 0x030C0000 && (PyFloat_CheckExact(number) || is_symfloat(number));
+  };
   return std::any_of(numbers.begin(), numbers.end(), is_symbolic_number) &&
-         std::any_of(numbers.begin(), numbers.end(), is_float);
-#else
-  (void)call;
-  return false;
-#endif
+         std::any_of(numbers.begin(), numbers.end(), is_apart);
 }
 
 bool always_replaced(const CressetCall& call) {

@@ -4,8 +4,10 @@
 
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
+#include "frontend/code_origin.h"
 #include "frontend/foreign.h"
 #include "frontend/set_aside.h"
 
@@ -64,6 +66,41 @@ bool is_equal_by_identity(PyObject* object) {
   const PyTypeObject* const type = Py_TYPE(object);
   return is_tensor(object) ||
          (type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare);
+}
+
+// All of what such a dataclass holds was hashed, and so pinned.
+static bool is_hashed_whole(PyTypeObject* type) {
+  static PyObject* const name = PyUnicode_InternFromString("__dataclass_fields__");
+  PyObject *field, *const fields = _PyType_Lookup(type, name);
+  Py_ssize_t position = 0;
+  if (fields == nullptr || !PyDict_Check(fields)) return false;
+  while (PyDict_Next(fields, &position, nullptr, &field))
+    for (const char* asked : {"hash", "compare"}) {
+      const PyRef value = checked(PyObject_GetAttrString(field, asked));
+      if (value.get() == Py_False) return false;
+    }
+  return true;
+}
+
+// Paths, fractions and their kin are hashed whole, too.
+static bool is_of_standard_library(std::string_view file) {
+  static const std::string folder = [] {
+    const std::string os = utf8(module_attribute("os", "__file__"));
+    return os.substr(0, os.find_last_of('/') + 1);
+  }();
+  return file.starts_with("<frozen") ||
+         (file.starts_with(folder) && file.find("-packages/") == std::string_view::npos && !folder.empty());
+}
+
+bool is_hashed_by_program(PyObject* object) {
+  static PyObject* const name = PyUnicode_InternFromString("__hash__");
+  PyTypeObject* const type = Py_TYPE(object);
+  PyObject* const hash = is_heap_type(type) ? _PyType_Lookup(type, name) : nullptr;
+  if (hash == nullptr || !PyFunction_Check(hash)) return false;
+  const std::string_view file = utf8(((PyCodeObject*)PyFunction_GET_CODE(hash))->co_filename);
+  if (file == "<string>" && is_hashed_whole(type)) return false;
+  return path_in_cresset(((PyCodeObject*)PyFunction_GET_CODE(hash))->co_filename).empty() &&
+         !is_of_standard_library(file);
 }
 
 PyRef python_tensor(const at::Tensor& tensor) { return checked(THPVariable_Wrap(tensor)); }

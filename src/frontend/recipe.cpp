@@ -190,11 +190,13 @@ static bool is_constant_of_torch(PyObject* object) {
 
 // Keys are constants of a recipe.
 void RecipeBuilder::no_moving_key(PyObject* key, const std::string& path) const {
-  if (is_of_call && !is_constant_of_torch(key) && is_equal_by_identity(key) && is_of_call(key))
+  if (is_of_call && !is_constant_of_torch(key) && (is_equal_by_identity(key) || is_hashed_by_program(key)) &&
+      is_of_call(key))
     throw UnsupportedResult{
         path, std::string("dict with the key ") + Py_TYPE(key)->tp_name + ", which each call has its own of,"};
-  for (Py_ssize_t i = 0; PyTuple_CheckExact(key) && i < PyTuple_GET_SIZE(key); ++i)
-    no_moving_key(PyTuple_GET_ITEM(key, i), path);
+  if (!PyTuple_CheckExact(key) && !PyFrozenSet_CheckExact(key)) return;
+  const PyRef parts = checked(PySequence_Tuple(key));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i) no_moving_key(PyTuple_GET_ITEM(parts.get(), i), path);
 }
 
 // The numbers that copy.deepcopy() knows objects by.
@@ -237,6 +239,13 @@ Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
   return recipe;
 }
 
+// One that stands for a tuple of the call's is no constant, however it was met.
+static bool holds_symbols(PyObject* object) {
+  if (!PyTuple_Check(object)) return is_symbolic_number(object) || is_text(object);
+  PyObject** const items = PySequence_Fast_ITEMS(object);
+  return std::any_of(items, items + PyTuple_GET_SIZE(object), holds_symbols);
+}
+
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   Recipe recipe;
   if (running_functions.count(object) == 0) object = original_of(object);
@@ -256,7 +265,8 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.object = PyRef::borrow(object);
     return recipe;
   }
-  if (handed_on || (existed != nullptr && existed(object))) {
+  const bool is_stand_in = way == nullptr && PyTuple_Check(object) && holds_symbols(object);
+  if (handed_on || (existed != nullptr && existed(object) && !is_stand_in)) {
     recipe.kind = way != nullptr ? Recipe::Kind::Argument : Recipe::Kind::Constant;
     recipe.object = PyRef::borrow(way != nullptr ? way : object);
     return recipe;
@@ -427,10 +437,16 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that leads back to it cannot be made
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
     PyObject* const part = anatomy.parts[i].get();
-    // An exception's arguments are its own, though the collector has seen them behind a break.
-    const bool own = anatomy.kind == Anatomy::Kind::Exception && i == 0 && made_.count(part) == 0;
+    // An exception's arguments are its own, though the collector has seen them behind a break; but for those that were
+    // given to the piece.
+    const bool of_exception = anatomy.kind == Anatomy::Kind::Exception && i == 0 && made_.count(part) == 0;
+    PyObject* const way = of_exception && argument_path != nullptr ? argument_path(part) : nullptr;
     const std::string where = path + "." + part_name(anatomy, i);
-    recipe.children.push_back(own ? build_made(part, where) : build(part, where));
+    recipe.children.push_back(of_exception && way == nullptr ? build_made(part, where) : build(part, where));
+    if (way == nullptr) continue;
+    recipe.children.back() = {};
+    recipe.children.back().kind = Recipe::Kind::Argument;
+    recipe.children.back().object = PyRef::borrow(way);
   }
   unfinished_.erase(recipe.shared_slot);
   return recipe;

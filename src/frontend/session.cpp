@@ -94,6 +94,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   });
   writes_.clear();
   may_be_unlooked_.clear();
+  values_.clear();
   for (auto& [list, sum] : sums_) kept_.push_back(std::move(sum.sum));
   sums_.clear();
   symbols_placed_ = false;
@@ -156,7 +157,9 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     return kept_.push_back(PyRef::borrow(object));
   }
   if (spec.kind == ArgSpec::Kind::Tensor) argument_tensors_.insert(object);
+  note_value(spec, object);
   if (spec.kind == ArgSpec::Kind::Same && moves_on(take_apart(object).kind)) return;  // met before
+  if (spec.kind == ArgSpec::Kind::Same && spec.type) argument_paths_.emplace(object, PyRef::borrow(path));
   // An iterator that an earlier piece made moves on: it is made anew from where it stands, and is never one that was
   // there before, however it is found.
   const Anatomy anatomy = spec.kind == ArgSpec::Kind::Anatomy ? take_apart(object) : Anatomy{};

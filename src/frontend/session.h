@@ -123,8 +123,7 @@ class Session {
   bool is_closed(PyObject* object) const;
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
   PyObject* argument_path(PyObject* object) const;
-  PyObject* way_to(
-      PyObject* object);  // likewise, for later calls to go: the containers that it leads into are looked into
+  PyObject* way_to(PyObject* object);  // likewise, for later calls to go: they look into what it leads through
   std::vector<Write>& writes() { return writes_; }
   // What the call may have put numbers into without a write that speaks of it: containers that autograd's record
   // refers to, where nothing else of the call's may (of hooks on the call's own tensors), and objects that were there
@@ -251,6 +250,8 @@ class Session {
   void note_key(PyObject* container, PyObject* key, bool found);
   void note_keys(const CCall& what, const CressetCall& call);
   void note_is(PyObject* left, PyObject* right);
+  void note_value(const ArgSpec& spec, PyObject* object);
+  void note_is_of_values(PyObject* left, PyObject* right);
   bool is_argument(PyObject* object) const;
   void note_member(PyObject* container, PyObject* key);
   void note_address(const CressetActivation& activation, const CressetCall& call, PyObject* number);
@@ -366,6 +367,7 @@ class Session {
   std::unordered_map<PyObject*, PyRef> variables_before_;  // context variables that were set
   std::vector<Write> writes_;
   std::vector<MayBeUnlooked> may_be_unlooked_;
+  std::vector<std::pair<ArgSpec*, PyObject*>> values_;  // borrowed: tuples and constants of arguments
   std::unordered_map<PyObject*, Sum> sums_;
   bool symbols_placed_ = false;
   std::vector<PyRef> changed_unseen_;

@@ -553,8 +553,13 @@ struct SessionHooks {
     });
     return told < 0 ? told : as_call ? CRESSET_WRITE_AS_CALL : done;
   }
-  static int after_write(void* s, CressetActivation*, const CressetWrite* write) {
-    return guarded(s, [&](Session& session) { session.after_write(*write); });
+  static int after_write(void* s, CressetActivation* a, const CressetWrite* write) {
+    const auto told = [&](Session& session) {
+      if (session.open()) return session.after_write(*write);
+      // A key whose hash or comparison ended the piece: the value had been taken before.
+      if (session.was_in_call_at_the_end(a) && is_container(write->owner)) without_symbols(PyRef::borrow(write->owner));
+    };
+    return guarded(s, told, /*always=*/true);
   }
   static CressetAction before_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject** result) {
     CressetAction action = CRESSET_RUN;

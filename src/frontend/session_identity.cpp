@@ -1,6 +1,7 @@
 // Which object it is that the call was given. Tensors, containers and objects among the arguments are held to what they
 // are like; where a program asks which one it has (it is a key, a member of a set, compared by `is` or by its address),
 // later calls are held to that as well.
+#include <algorithm>
 #include <string_view>
 
 #include "frontend/c_functions.h"
@@ -54,8 +55,51 @@ void Session::note_keys(const CCall& what, const CressetCall& call) {
     if (name == one) return note_key(what.self, key, true);
 }
 
+// Those of which there may be several that are equal: which one it is, no guard of their contents says.
+static bool has_equals(PyObject* object) {
+  if (PyTuple_Check(object)) return PyTuple_GET_SIZE(object) != 0;
+  if (PyUnicode_CheckExact(object)) return PyUnicode_GET_LENGTH(object) > 1;
+  if (PyBytes_CheckExact(object)) return PyBytes_GET_SIZE(object) > 1;
+  return PyLong_CheckExact(object) || PyFloat_CheckExact(object);
+}
+
+void Session::note_value(const ArgSpec& spec, PyObject* object) {
+  if ((spec.kind == ArgSpec::Kind::Tuple || spec.kind == ArgSpec::Kind::Value) && has_equals(object))
+    values_.emplace_back(const_cast<ArgSpec*>(&spec), object);
+}
+
+// Of such arguments, later calls are held to what `is` said, and to which of them are one.
+void Session::note_is_of_values(PyObject* left, PyObject* right) {
+  if (!has_equals(left) || Py_TYPE(left) != Py_TYPE(right)) return;
+  const auto is_given = [&](PyObject* o) {
+    return std::any_of(values_.begin(), values_.end(), [&](const auto& value) { return value.second == o; });
+  };
+  const auto number_of = [&](PyObject* object) {
+    uint32_t last = 0;
+    for (const auto& [spec, value] : values_) {
+      if (value == object && spec->asked != 0) return spec->asked;
+      last = std::max(last, spec->asked);
+    }
+    return last + 1;
+  };
+  const bool both = is_given(left) && is_given(right);
+  for (const auto& [one, other] : {std::pair(left, right), std::pair(right, left)}) {
+    const uint32_t number = both ? number_of(one) : 0;
+    for (const auto& [spec, value] : values_) {
+      if (value != one) continue;
+      if (both) spec->asked = number;
+      if (!both && left == right) spec->is = PyRef::borrow(one);
+      if (both || left == right || !existed(other)) continue;
+      const PyRef before = spec->is_not ? spec->is_not : checked(PyTuple_New(0));
+      const PyRef more = checked(PyTuple_Pack(1, other));
+      spec->is_not = checked(PySequence_Concat(before.get(), more.get()));
+    }
+  }
+}
+
 // Two objects, compared by `is`: of one that state holds, the fact that led to it says which it is.
 void Session::note_is(PyObject* left, PyObject* right) {
+  note_is_of_values(left, right);
   if (left == right) {  // or the guard of another argument
     if (argument_path(left) != nullptr && seen_.contains({left, Py_Ellipsis})) facts_->same_object(left);
     return;

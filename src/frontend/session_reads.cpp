@@ -472,7 +472,8 @@ void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
   }
   if (!existed(container)) return note_key(container, key, true), meet_unknown(container);
   if (PyDict_Check(container)) {
-    PyObject* entry = PyDict_GetItemWithError(container, key);  // not what __missing__ gave
+    const bool has_it = value != nullptr && PyDict_CheckExact(container);
+    PyObject* entry = has_it ? value : PyDict_GetItemWithError(container, key);  // not what __missing__ gave
     if (entry == nullptr) PyErr_Clear();
     return read_key(container, key, entry);
   }

@@ -26,15 +26,16 @@ static bool writes_to(const std::vector<Write>& writes, PyObject* object) {
 // A piece that looked into what was to be handed on is for that very object. One that did not look into plain data is
 // for any.
 void Session::note_looks() {
+  values_.clear();
   for (const auto& [spec, object, path, measured] : std::exchange(may_be_unlooked_, {})) {
     const bool looked = is_looked_into(object);
     if (spec->kind == ArgSpec::Kind::Opaque) {
       if (looked && !is_foreign(object) && !PyGen_CheckExact(object))  // into those no piece looks
         spec->object = PyRef::borrow(object);
-    } else if (path && !looked && !writes_to(writes_, object)) {
-      hand_on(*spec, measured);
-    } else {
+    } else if (!path) {
       spec->looked = looked;
+    } else if (!looked && !writes_to(writes_, object) && is_much_plain_data(*spec)) {
+      hand_on(*spec, measured);
     }
   }
 }

@@ -90,6 +90,9 @@ bool holds_one_that_tells(PyObject* container) {
 // Whether the write, or the method, may let go of an object of which somebody notices that it dies: the capture would
 // hold it.
 bool Session::may_end_a_life(const CressetWrite& write) {
+  dying_ = nullptr;
+  if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner) && is_hashed_by_program(write.key))
+    return existed(write.owner) && holds_one_that_tells(write.owner);  // without a question to the program
   dying_ = existed(write.owner) ? held_before(write) : nullptr;
   return tells(dying_);
 }

@@ -47,9 +47,23 @@ static bool is_as_int(PyObject* scalar, const CressetOperator& op) {
                                            op.operation != NB_POWER && op.operation != NB_INPLACE_POWER);
 }
 
+// The one that is numpy's, of an int of numpy's that is symbolic and another number, where a float of numpy's comes of
+// them; nullptr for others.
+static PyObject* in_float_of_numpy(const CressetOperator& op) {
+  PyObject *left = op.operands[0], *right = op.operands[1];
+  if (op.kind != CRESSET_OP_BINARY || right == nullptr) return nullptr;
+  PyObject* const number = is_numpy_int(left) ? left : is_numpy_int(right) ? right : nullptr;
+  PyObject* const other = number == left ? right : left;
+  if (number == nullptr) return nullptr;
+  const bool is_float = PyFloat_Check(other) || is_symfloat(other) || PyComplex_Check(other);
+  const bool divides = op.operation == NB_TRUE_DIVIDE || op.operation == NB_INPLACE_TRUE_DIVIDE;
+  return is_float || (divides && (PyLong_Check(other) || is_symint(other))) ? number : nullptr;
+}
+
 PyObject* pinned_by_numpy_scalar(const CressetOperator& op) {
   PyObject *left = op.operands[0], *right = op.operands[1];
   if ((op.kind != CRESSET_OP_BINARY && op.kind != CRESSET_OP_COMPARE) || right == nullptr) return nullptr;
+  if (PyObject* const number = in_float_of_numpy(op)) return number;
   if (is_numpy_scalar(left) == is_numpy_scalar(right)) return nullptr;
   PyObject *number = is_numpy_scalar(left) ? right : left, *scalar = number == left ? right : left;
   return is_symfloat(number) || (is_symint(number) && !is_as_int(scalar, op)) ? number : nullptr;
@@ -72,6 +86,11 @@ PyRef int_of_numpy(PyObject* number) {
 
 PyRef with_numpy_scalar(const CressetOperator& op) {
   PyObject *left = op.operands[0], *right = op.operands[1];
+  if (in_float_of_numpy(op) != nullptr) {
+    Operation plain{.kind = Operation::Kind::Binary, .operation = op.operation};
+    for (PyObject* operand : op.operands) plain.operands.push_back(without_symbols(PyRef::borrow(operand)));
+    return checked(perform(plain).release());
+  }
   if (right == nullptr || is_numpy_scalar(left) == is_numpy_scalar(right)) return {};
   PyObject *number = is_numpy_scalar(left) ? right : left, *scalar = number == left ? right : left;
   if (!is_symint(number) && !is_symfloat(number)) return {};

@@ -272,7 +272,35 @@ class Replacer {
     }
   }
 
+  // Where the hashes that its entries hold stay. false: it has to be asked.
+  bool dict_in_place(PyObject* object, int depth) {
+    bool changed = false;
+    PyObject **key, **value;
+    const auto exchange = [&](Py_ssize_t i, PyObject**& slot) {  // what replaces it may change the dictionary
+      const PyRef before = PyRef::borrow(*slot);
+      PyRef now = replaced(before.get(), depth + 1);
+      if (now.get() == before.get() || cresset_eval_dict_entry(object, i, &key, &value) <= 0 || *slot != before.get())
+        return;
+      changed = true;
+      const PyRef held = PyRef::steal(std::exchange(*slot, now.release()));
+    };
+    Py_ssize_t i = 0;
+    int found;
+    for (; (found = cresset_eval_dict_entry(object, i, &key, &value)) > 0; ++i) {
+      if (*value == nullptr) continue;
+      if (is_symbolic_key(*key) && !PyODict_Check(object))
+        exchange(i, key);
+      else if (!PyUnicode_CheckExact(*key))
+        replaced(PyRef::borrow(*key).get(), depth + 1);
+      if (cresset_eval_dict_entry(object, i, &key, &value) > 0 && *value != nullptr) exchange(i, value);
+    }
+    if (changed && cresset_eval_dict_changed(object) < 0) throw PythonError{};
+    return found == 0;
+  }
+
   void dict(PyObject* object, int depth) {
+    if (PyODict_Check(object)) dict_keys(object, depth);  // it keeps its keys elsewhere, too
+    if (dict_in_place(object, depth)) return;
     dict_keys(object, depth);
     PyObject *key, *value;
     Py_ssize_t position = 0;
@@ -281,6 +309,37 @@ class Replacer {
       const PyRef item = replaced(value, depth + 1);
       if (item.get() != value) set_item(object, key, item.get());
     }
+  }
+
+  // The hash of a symbolic number is that of its value: the entry keeps it. That of another function is another one.
+  void set(PyObject* object, int depth) {
+    std::vector<std::pair<PyRef, PyRef>> others;
+    for (Py_ssize_t i = 0; i <= ((PySetObject*)object)->mask; ++i) {
+      const PyRef before = PyRef::borrow(used_key(((PySetObject*)object)->table[i]));
+      if (!before) continue;
+      PyRef now = replaced(before.get(), depth + 1);
+      auto* const table = (PySetObject*)object;  // which that may have changed
+      if (now.get() == before.get() || i > table->mask || table->table[i].key != before.get()) continue;
+      if (is_symbolic_key(before.get()))
+        const PyRef held = PyRef::steal(std::exchange(table->table[i].key, now.release()));
+      else
+        others.emplace_back(before, std::move(now));
+    }
+    for (const auto& [before, now] : others)
+      if (PySet_Discard(object, before.get()) < 0 || PySet_Add(object, now.get()) < 0) throw PythonError{};
+  }
+  // nullptr: none is there, or one was.
+  static PyObject* used_key(const setentry& entry) { return entry.hash != -1 ? entry.key : nullptr; }
+
+  PyRef frozen_set(PyObject* object, int depth) {
+    const auto& table = *(PySetObject*)object;
+    bool changes = false;
+    for (Py_ssize_t i = 0; i <= table.mask; ++i)
+      if (PyObject* const item = used_key(table.table[i])) changes = replaced(item, depth + 1).get() != item || changes;
+    if (!changes) return PyRef::borrow(object);
+    const PyRef now = made(object, checked(PyFrozenSet_New(object)));
+    set(now.get(), depth);
+    return now;
   }
 
   // The items, and whether one differs.
@@ -294,20 +353,6 @@ class Replacer {
       PyList_SetItem(items.get(), i, item.release());
     }
     return {std::move(items), changed};
-  }
-
-  // The hash of a symbolic number is that of its value.
-  void set(PyObject* object, int depth) {
-    const auto [items, changed] = items_of(object, depth);
-    if (!changed) return;
-    PySet_Clear(object);
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i)
-      if (PySet_Add(object, PyList_GET_ITEM(items.get(), i)) < 0) throw PythonError{};
-  }
-
-  PyRef frozen_set(PyObject* object, int depth) {
-    const auto [items, changed] = items_of(object, depth);
-    return changed ? made(object, checked(PyFrozenSet_New(items.get()))) : PyRef::borrow(object);
   }
 
   void deque(PyObject* object, int depth) {

@@ -1,6 +1,6 @@
 """What comes of a symbolic int and a `numpy.int64`: symbolic, too, and a `numpy.int64` to the program.
 
-numpy's quotients are floats of its own; those of symbols are floats (which `numpy.float64` is a kind of).
+numpy's quotients are floats of its own, of which there are no symbols (with_numpy_scalar, src/frontend/special_cases.h).
 """
 
 import sys
@@ -19,6 +19,10 @@ class NumpyInt(torch.SymInt):
         if name == "node":
             raise AttributeError(name)
         return getattr(_type()(int(plain(self))), name)
+
+    def __repr__(self):
+        """Where C code asks for it, of a container."""
+        return repr(_type()(int(plain(self))))
 
     __hash__ = torch.SymInt.__hash__
 

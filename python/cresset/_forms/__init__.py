@@ -4,6 +4,7 @@ A module is imported when the first of its functions is called with such numbers
 evaluated): most programs call none. What stands here is what its decorators say, which a test holds it to.
 """
 
+import builtins
 import math
 
 import torch
@@ -37,7 +38,7 @@ _OF_SYMBOLS = {
         _C._nn.upsample_linear1d _C._nn.upsample_bilinear2d _C._nn.upsample_trilinear3d _C._nn.upsample_bicubic2d""",
     "special": """polygamma special.polygamma Tensor.polygamma mvlgamma Tensor.mvlgamma special.multigammaln
         linalg.pinv pinverse Tensor.pinverse linalg.matrix_rank math.radians math.degrees math.fabs math.pow math.hypot
-        math.copysign math.isclose math.comb""",
+        math.copysign math.isclose math.comb builtins.divmod builtins.pow""",
     "statistics": """histc Tensor.histc cov Tensor.cov var Tensor.var std Tensor.std var_mean std_mean trapezoid trapz
         cumulative_trapezoid hsplit Tensor.hsplit vsplit Tensor.vsplit dsplit Tensor.dsplit""",
     "windows": """avg_pool1d _C._nn.avg_pool2d _C._nn.avg_pool3d max_pool1d_with_indices max_pool1d
@@ -54,6 +55,7 @@ _ALWAYS = {
     "statistics": """quantile Tensor.quantile nanquantile Tensor.nanquantile diff Tensor.diff gradient tensor_split
         Tensor.tensor_split""",
 }
+_OF_PYTHON = {"math": math, "builtins": builtins}
 _WITH_DATA = {"numbers": "_C._nn.pad constant_pad_nd"}
 
 
@@ -62,8 +64,9 @@ def rows():
     for always, table in ((False, _OF_SYMBOLS), (True, _ALWAYS), (OF_DATA, _WITH_DATA)):
         for module, names in table.items():
             for name in names.split():
-                function = math if name.startswith("math.") else torch
-                for part in name.removeprefix("math.").split("."):
+                of_python, _, own = name.partition(".")
+                function = _OF_PYTHON.get(of_python, torch)
+                for part in (own if of_python in _OF_PYTHON else name).split("."):
                     function = getattr(function, part, None)
                 if function is not None:  # as in some releases of torch
                     yield function, f"{__name__}.{module}", always

@@ -1,9 +1,11 @@
 """Forms of functions of mathematics (base.py), torch's and Python's, whose orders and tolerances may be symbolic."""
 
+import builtins
 import math
 
 import torch
 
+from .._capture_patches import NumpyInt
 from .base import form, hide, is_float, is_symbol
 
 
@@ -75,19 +77,24 @@ def matrix_rank(input, tol=None, hermitian=False, *, atol=None, rtol=None):
 # ---- Python's module math, of floats
 
 
+def _is_of_numpy(*numbers):
+    """One whose C code does the operator, and knows no symbols."""
+    return any([type(n) is NumpyInt or type(n).__module__ == "numpy" for n in numbers])
+
+
 @form(math.radians)
 def radians(x):
-    return x * (math.pi / 180)
+    return math.radians(x) if _is_of_numpy(x) else x * (math.pi / 180)
 
 
 @form(math.degrees)
 def degrees(x):
-    return x * (180 / math.pi)
+    return math.degrees(x) if _is_of_numpy(x) else x * (180 / math.pi)
 
 
 @form(math.fabs)
 def fabs(x):
-    return abs(x) * 1.0
+    return math.fabs(x) if _is_of_numpy(x) else abs(x) * 1.0
 
 
 @form(math.pow)
@@ -96,13 +103,25 @@ def power(x, y):
     return x**y if x > 0 else math.pow(x, y)
 
 
+@form(builtins.divmod)
+def divided(x, y, /):
+    return (x // y, x % y) if _is_of_numpy(x, y) else divmod(x, y)
+
+
+@form(builtins.pow)
+def to_the_power(base, exp, mod=None):
+    return base**exp if mod is None and _is_of_numpy(base, exp) else pow(base, exp, mod)
+
+
 @form(math.hypot)
 def hypot(x, y):
-    return (x * x + y * y) ** 0.5
+    return math.hypot(x, y) if _is_of_numpy(x, y) else (x * x + y * y) ** 0.5
 
 
 @form(math.copysign)
 def copysign(x, y):
+    if _is_of_numpy(x, y):
+        return math.copysign(x, y)
     size = abs(x) * 1.0
     if y > 0 or y < 0:
         return size if y > 0 else -size

@@ -367,6 +367,11 @@ int cresset_eval_set_generator(PyObject* generator, const CressetFrameImage* ima
 // Slots and stack of a generator, where `index` counts through both; it may run, if its frame is at rest. NULL when
 // there is none of that index, or it is finished.
 PyObject** cresset_eval_generator_slot(PyObject* generator, int index);
+// Where an entry of a dictionary lies: an equal key or another value takes the place of one, and no `__hash__` or `__eq__`
+// of the program is asked. 1, *value NULL for an entry that is not used; 0 behind the last; -1 where the keys are texts
+// alone (of a namespace), and where somebody watches the dictionary.
+int cresset_eval_dict_entry(PyObject* dict, Py_ssize_t index, PyObject*** key, PyObject*** value);
+int cresset_eval_dict_changed(PyObject* dict);  // afterwards: it has a version of its own again; -1 out of memory
 
 // Which of the code's slots (co_nlocalsplus of them) a frame may still read when it goes on behind `last`, or where an
 // exception of that instruction is handled: 1 or 0 each. Cells always may. -1 when the code cannot be read.

@@ -93,6 +93,14 @@ PyObject** cresset_eval_generator_slot(PyObject* generator, int index) {
   (void)generator, (void)index;
   return NULL;
 }
+int cresset_eval_dict_entry(PyObject* dict, Py_ssize_t index, PyObject*** key, PyObject*** value) {
+  (void)dict, (void)index, (void)key, (void)value;
+  return -1;
+}
+int cresset_eval_dict_changed(PyObject* dict) {
+  (void)dict;
+  return 0;
+}
 
 PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObject* value, PyObject* exception,
                               int natively, PyObject** contents) {

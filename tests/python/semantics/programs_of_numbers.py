@@ -26,6 +26,20 @@ v = w.n; v += np.ones(2); u = x.shape[0]; u *= np.float32(w.n); t = [1.0]; t += 
 z = (1, 2); z += (w.n,); l = [w.n]; l *= x.shape[0]; m = bytearray(b"ab"); m += b"c"; m *= w.n; ar = array.array("i", [1]); ar += array.array("i", [w.n]); ar *= x.shape[0]
 return v, u, t, q, z, l, bytes(m), ar.tolist()
 
+ints_of_numpy_divided_and_raised
+k = np.int64(3); n = w.n; m = k * n
+made = n / k, k / n, (n / k) * 2.5, m / n, 7 / m, m / (n + k), m * 1.5, 1.0 - m, m + 0.5j, n ** k, k ** n, pow(n, k), pow(m, 2), divmod(n, k), divmod(k, n), divmod(m, 4)
+return x * (n / k), x * divmod(n, k)[1], repr(made), [isinstance(v, float) for v in made]
+
+ints_of_numpy_in_sums
+k = np.int64(3); n = x.shape[0]
+made = sum([k, n, w.n]), sum([n, k]), sum((k,), n), sum([k, n], 1.5), sum([k * n, 0.5]), sum([np.float32(1.5), n]), sum([[k], [n]], [])
+return x * made[0], repr(made), [type(v).__name__ for v in made]
+
+ints_of_numpy_in_mathematics
+k = np.int64(3); n = x.shape[0]; m = k * n
+return x * math.hypot(k, n), repr([math.hypot(k, n), math.fabs(m), math.radians(m), math.degrees(m), math.copysign(m, -1), math.pow(n, k)])
+
 others_in_place
 f = fractions.Fraction(1, 3); f += w.n; d = decimal.Decimal("1.5"); d *= x.shape[0]; t = datetime.timedelta(seconds=1); t *= w.n; s = {1}; s |= {w.n}; s -= {x.shape[0]}; fs = frozenset([1]); fs |= {w.n}
 c = Counter(a=1); c += Counter(a=w.n); dq = deque([1]); dq += [w.n]; dq *= 2; cp = 1j; cp *= w.n; st = "a"; st *= w.n; st += str(x.shape[0]); p = pathlib.PurePosixPath("a"); p /= f"b{w.n}"

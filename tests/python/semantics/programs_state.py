@@ -131,6 +131,99 @@ d = {Key(i): i for i in range(w.n)}
 d[Key(1)] = "new"
 return x * len(d), d[Key(1)], [k.v for k in d]
 
+keys_hashed_by_the_program_are_asked_as_often
+|ASKED = []
+|class Key:
+|    def __init__(s, v, n): s.v, s.n = v, n
+|    def __hash__(s): ASKED.append(s.v); return s.v % 2
+|    def __eq__(s, o): ASKED.append((s.v, o.v)); return s.v == o.v
+ASKED.clear()
+d = {Key(i, w.n): i * w.n for i in range(3)}
+print("b")
+d[Key(1, 0)] = "new"
+print("b")
+return x * len(d), d[Key(2, 0)], [k.n for k in d], list(d.values()), list(ASKED)
+
+numbers_in_a_set_with_keys_of_the_program
+|ASKED = []
+|class Key:
+|    def __init__(s, v): s.v = v
+|    def __hash__(s): ASKED.append(s.v); return 1
+|    def __eq__(s, o): return isinstance(o, Key) and s.v == o.v
+s = {Key(1), Key(2), w.n}
+s |= {x.shape[0] * 100, frozenset([w.n, 7])}
+y = x * len(s)
+print(len(s), w.n in s, frozenset([7, w.n]) in s)
+return y, Key(2) in s, sorted(map(str, (k for k in s if not isinstance(k, Key))))
+
+keys_hashed_by_the_program_in_results
+|class Key:
+|    def __init__(s, v, n): s.v, s.n = v, n
+|    def __hash__(s): return hash(s.v)
+|    def __eq__(s, o): return s.v == o.v
+k = Key("a", w.n)
+d = {k: x * w.n, Key("b", x): 3, ("t", Key("c", w.n)): 1, frozenset([Key("d", w.n)]): 2}
+w.kept = d
+return d[Key("a", 0)], [getattr(j, "n", None) for j in d], any(j is k for j in d), [j.n for j in [*d][3]]
+
+dataclasses_as_keys_over_breaks
+|import dataclasses
+|@dataclasses.dataclass(frozen=True)
+|class Key:
+|    a: int
+|    b: str
+|    c: int = dataclasses.field(default=0, compare=False)
+d = {Key(w.n, "a", w.n): x * w.n, Key(2, "b"): w.n}
+print("b")
+return d[Key(w.n, "a")], [(k.a, k.b, k.c) for k in d]
+
+tuples_of_numbers_in_two_places
+|class Box: pass
+a, b = Box(), Box(); a.t = (x.shape[0], w.n); b.t = a.t
+l = [a.t, (w.n, a.t)]; p = functools.partial(max, b.t)
+print("b")
+r = l[0] is a.t, b.t is l[1][1], p.args[0] is a.t, l[1] is a.t
+print("b")
+return x * b.t[1], r, a.t is b.t, {id(t) for t in (*l, a.t, b.t)} == {id(l[0]), id(l[1])}
+
+tuples_of_numbers_of_an_exception
+try:
+    t = w.n, "m"
+    raise ValueError(*t)
+except ValueError as e:
+    saved = e.args
+    print("b")
+    r = e.args is saved, t is saved
+    e.args = t
+    print("b")
+    return x * saved[0], r, e.args is t, e.args == saved
+
+tuples_of_numbers_that_hold_themselves
+def items(*args):
+    for a in args:
+        yield args, a
+l = [w.n]; t = (w.n, l); l.append(t)
+g = items(t, (w.n, 1)); first = next(g)
+print("b")
+second = next(g)
+return x * t[1][1][0], l[1] is t, first[1] is t, first[0] is second[0], second[1] == first[0][1]
+
+tuples_with_names_of_numbers_in_two_places
+|P = collections.namedtuple("P", "a b")
+t = P(x.shape[0], w.n); l = [t, t]; d = {"k": (t, P(*t))}
+print("b")
+return x * t.b, l[0] is l[1], l[0] is t, d["k"][0] is t, d["k"][1] is t, type(l[0]).__name__
+
+numbers_under_keys_whose_hash_breaks
+|class Key:
+|    def __init__(s, v): s.v = v
+|    def __hash__(s): print("h"); return hash(s.v)
+|    def __eq__(s, o): print("e"); return s.v == o.v
+|w_d = {}
+w_d[Key("a")] = x.shape[0]
+w_d[Key("b")] = (w.n, [w.n])
+return x * 2, sorted(str((k.v, v, type(v))) for k, v in w_d.items())
+
 iterator_of_a_list_that_the_piece_fills
 fs = []
 k = w.n

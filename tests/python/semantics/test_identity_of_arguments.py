@@ -435,3 +435,38 @@ def test_tensors_as_keys_over_a_break(program):
         x = torch.randn(3)
         for got, expected in zip([compiled(x)], [program(x)], strict=True):
             torch.testing.assert_close(got, expected)
+
+
+DEFAULT = (0, 0)
+
+
+def same_two(x, a, b):
+    return x * 2, a is b
+
+
+def same_by_address(x, a, b):
+    return x * 2, id(a) == id(b)
+
+
+def same_item(x, a, b):
+    return x * 2, a[0] is b[0]
+
+
+def fresh(value):
+    return "".join(list(value)) if isinstance(value, str) else tuple(list(value))
+
+
+@pytest.mark.parametrize("f", [same_two, same_by_address, same_item])
+def test_which_of_equal_constants(f):
+    """Tuples of numbers and texts that are equal, whether they vary or not: one object or two."""
+    t, s, x = fresh((1, 2)), fresh("abcd"), torch.ones(2)
+    pairs = [(t, t), (t, fresh(t)), (fresh(t), fresh(t)), (t, t), (DEFAULT, DEFAULT), (DEFAULT, fresh(DEFAULT))]
+    pairs += [((t, 1), (t, 2)), ((t, 1), (fresh(t), 2)), ((t, 1), (t, 2))]
+    if f is not same_by_address:
+        pairs += [(s, s), (s, fresh(s)), (fresh(s), fresh(s)), (s, s)]
+    cresset.reset()
+    compiled = cresset.compile(f)
+    for a, b in pairs * 2:
+        expected, got = f(x, a, b), compiled(x, a, b)
+        assert got[1] == expected[1] and torch.equal(got[0], expected[0]), (a, b)
+    assert cresset.stats()["eager_calls"] == 0, cresset.stats()["graph_break_reasons"]
