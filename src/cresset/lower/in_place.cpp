@@ -54,6 +54,78 @@ void unify(Kernel& kernel, std::vector<TensorId>& tensors, BufferId from, Buffer
   tensors.erase(tensors.begin() + from.index);
 }
 
+// Of one size and layout.
+bool lie_alike(const SizeTable& sizes, const Program& program, TensorId a, TensorId b) {
+  const runtime::TensorSlot &x = program.tensors[a.index], &y = program.tensors[b.index];
+  const auto same = [&](const auto& p, const auto& q) {
+    return std::equal(p.begin(), p.end(), q.begin(), q.end(),
+                      [&](runtime::SizeRef i, runtime::SizeRef j) { return sizes.expr(i) == sizes.expr(j); });
+  };
+  return x.dtype == y.dtype && same(x.sizes, y.sizes) && same(x.strides, y.strides);
+}
+
+class Writer {
+ public:
+  Writer(SizeTable& sizes, Lowered& lowered)
+      : sizes_(sizes), lowered_(lowered), program_(lowered.program), steps_(lowered.program.steps) {}
+
+  void run() {
+    for (uint32_t s = 0; s < steps_.size(); ++s)
+      if (auto* copy = std::get_if<runtime::Copy>(&steps_[s])) write_directly(*copy);
+  }
+
+ private:
+  void write_directly(runtime::Copy& copy) {
+    const TensorId from = copy.from, to = copy.to;
+    if (program_.tensors[from.index].home != Home::Arena || program_.tensors[to.index].home != Home::Input) return;
+    if (!lie_alike(sizes_, program_, from, to)) return;
+    const auto maker = std::find_if(steps_.begin(), steps_.end(), [&](auto& step) { return uses_of(step, from) != 0; });
+    auto* const launch = std::get_if<runtime::Launch>(&*maker);
+    if (launch == nullptr || uses_of(*maker, from) != 1 || !is_direct(*maker, from) || !is_direct(*maker, to)) return;
+    for (auto step = maker + 1; step != steps_.end(); ++step) {
+      if (std::get_if<runtime::Copy>(&*step) == &copy) continue;
+      const bool reads = std::holds_alternative<runtime::Launch>(*step) && is_direct(*step, from);
+      if (uses_of(*step, to) != 0 || (uses_of(*step, from) != 0 && !reads)) return;
+    }
+    if (!store_in_place(*launch, from, to)) return;
+    for (auto step = maker + 1; step != steps_.end(); ++step)
+      if (auto* const later = std::get_if<runtime::Launch>(&*step))
+        std::replace(later->buffers.begin(), later->buffers.end(), from, to);
+    copy.from = to;
+  }
+  bool store_in_place(runtime::Launch& launch, TensorId from, TensorId to) {
+    Kernel& kernel = *lowered_.kernels[launch.kernel];
+    const auto place = [&](TensorId id) {
+      return static_cast<uint32_t>(std::find(launch.buffers.begin(), launch.buffers.end(), id) -
+                                   launch.buffers.begin());
+    };
+    const uint32_t out = place(from), in = place(to);
+    const auto address = only_store(kernel, {out});
+    if (!address || kernel.buffers[out].read) return false;
+    if (in == launch.buffers.size()) return launch.buffers[out] = to, true;
+    if (kernel.buffers[in].written || !could_load_only_at(kernel, {in}, *address)) return false;
+    load_only_at(kernel, {in}, *address);
+    unify(kernel, launch.buffers, {out}, {in});
+    return true;
+  }
+  int uses_of(const runtime::Step& step, TensorId memory) const {
+    int uses = 0;
+    for_each_tensor(step, [&](TensorId id) { uses += owner(program_, id) == memory; });
+    return uses;
+  }
+  // At most once, and not by a view of it.
+  bool is_direct(const runtime::Step& step, TensorId memory) const {
+    bool direct = uses_of(step, memory) <= 1;
+    for_each_tensor(step, [&](TensorId id) { direct &= owner(program_, id) != memory || id == memory; });
+    return direct;
+  }
+
+  SizeTable& sizes_;
+  Lowered& lowered_;
+  Program& program_;
+  std::vector<runtime::Step>& steps_;
+};
+
 class Reuser {
  public:
   Reuser(SizeTable& sizes, const std::vector<Lifetime>& lives, const std::vector<Alias>& aliases, Lowered& lowered)
@@ -103,13 +175,9 @@ class Reuser {
     if (lies_alike(*from, made) && is_read_once(step, *from)) shares_[made.index] = *from;
   }
   bool lies_alike(TensorId a, TensorId b) const {
-    const runtime::TensorSlot &x = lowered_.program.tensors[a.index], &y = lowered_.program.tensors[b.index];
-    const auto same = [&](const auto& p, const auto& q) {
-      return std::equal(p.begin(), p.end(), q.begin(), q.end(),
-                        [&](runtime::SizeRef i, runtime::SizeRef j) { return sizes_.expr(i) == sizes_.expr(j); });
-    };
-    return x.dtype == y.dtype && same(x.sizes, y.sizes) && same(x.strides, y.strides) &&
-           sizes_.expr(x.bytes) == sizes_.expr(y.bytes);
+    const auto& tensors = lowered_.program.tensors;
+    return lie_alike(sizes_, lowered_.program, a, b) &&
+           sizes_.expr(tensors[a.index].bytes) == sizes_.expr(tensors[b.index].bytes);
   }
   // By nothing else in this step, be it as a view or as what an earlier call made a view of it.
   bool is_read_once(uint32_t step, TensorId id) const {
@@ -147,6 +215,8 @@ class Reuser {
 };
 
 }  // namespace
+
+void write_in_place(SizeTable& sizes, Lowered& lowered) { Writer(sizes, lowered).run(); }
 
 std::vector<TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives,
                                      const std::vector<Alias>& aliases, Lowered& lowered) {

@@ -15,4 +15,9 @@ namespace cresset::lower {
 std::vector<runtime::TensorId> reuse_in_place(SizeTable& sizes, const std::vector<Lifetime>& lives,
                                               const std::vector<Alias>& aliases, Lowered& lowered);
 
+// New contents of a tensor of the caller's that one launch makes, element by element at the very addresses at which it
+// reads the old ones, if it does: they are written there at once, where nothing reads the old ones later. The copy into
+// it becomes one of the tensor into itself, which tells that it was written. Only where no step can raise.
+void write_in_place(SizeTable& sizes, Lowered& lowered);
+
 }  // namespace cresset::lower

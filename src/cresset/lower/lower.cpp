@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fuse/plan.h"
+#include "lower/in_place.h"
 #include "lower/lifetimes.h"
 #include "lower/memory_plan.h"
 #include "lower/slots.h"
@@ -125,6 +126,7 @@ class Lowering {
     auto& steps = out_.program.steps;
     for (const Copy& copy : copies)
       steps.insert(early ? steps.begin() + earliest(copy) : steps.end(), runtime::Step(copy));
+    if (early) write_in_place(sizes_, out_);
     for (const auto& [result, argument] : alias_values_)
       aliases_.push_back({slots_.base(result), slots_.base(argument)});
   }

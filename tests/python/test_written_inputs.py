@@ -1,0 +1,139 @@
+"""Writes to the caller's tensors: what one kernel makes of the old contents, address by address, is written over them at once;
+all else is written when nobody reads the old contents any more."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import cresset
+
+
+def momentum(p, b, g):
+    b.mul_(0.9).add_(g)
+    p.add_(b, alpha=-0.1)
+
+
+def shifted(p, b, g):
+    p[1:] += p[:-1].clone()
+
+
+def turned(p, b, g):
+    p.copy_(p.t() + b)
+
+
+def old_is_read_later(p, b, g):
+    old = p.clone()
+    p.mul_(2)
+    g.copy_(g.cumsum(0) + old)
+
+
+def old_is_returned(p, b, g):
+    old = p * 1
+    p.add_(b)
+    return old, p
+
+
+def new_is_reduced(p, b, g):
+    p.mul_(b)
+    b.copy_(p.sum(0, keepdim=True) + b)
+    return p.amax(1)
+
+
+def softmax_over_itself(p, b, g):
+    p.copy_(p.softmax(-1))
+    b.copy_(torch.nn.functional.layer_norm(b, b.shape[-1:]))
+
+
+def two_are_exchanged(p, b, g):
+    old = p.clone()
+    p.copy_(b)
+    b.copy_(old)
+
+
+def each_of_the_other(p, b, g):
+    new_p, new_b = p + b, p - b
+    p.copy_(new_p)
+    b.copy_(new_b)
+
+
+def a_part(p, b, g):
+    p[2] = b[1]
+    b[:, 1].mul_(3)
+    return p.sum(), b[:, 1]
+
+
+def products(p, b, g):
+    p.copy_(p @ b)
+    b.add_(p)
+
+
+def expanded(p, b, g):
+    p.add_(g[0].expand_as(p))
+    g[0].mul_(2)
+
+
+def in_another_type(p, b, g):
+    p.copy_((p.double() * 2 + b).round())
+    g.copy_(p > b)
+
+
+PROGRAMS = [
+    momentum, shifted, turned, old_is_read_later, old_is_returned, new_is_reduced, softmax_over_itself, two_are_exchanged,
+    each_of_the_other, a_part, products, expanded, in_another_type,
+]  # fmt: skip
+KINDS = {
+    "contiguous": lambda n: torch.randn(n, n),
+    "turned": lambda n: torch.randn(n, n).t(),
+    "every_other": lambda n: torch.randn(2 * n, 2 * n)[::2, ::2],
+    "inside": lambda n: torch.randn(n + 3, n + 5)[2:-1, 1:-4],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_written_inputs(program, kind):
+    compiled = cresset.compile(program)
+    with torch.no_grad():
+        for n in (7, 7, 40, 1, 19):
+            torch.manual_seed(n)
+            mine = [KINDS[kind](n) for _ in range(3)] if n > 2 or program is not a_part else [KINDS[kind](3)] * 0
+            if not mine:
+                continue
+            its = [t.clone(memory_format=torch.preserve_format) for t in mine]
+            versions = [t._version for t in mine]
+            expected, got = program(*its), compiled(*mine)
+            torch.testing.assert_close(mine, its, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
+            changed = [not torch.equal(a, b) for a, b in zip(mine, its)]
+            assert not any(c and t._version == v for c, t, v in zip(changed, mine, versions))
+
+
+def test_nothing_is_planned_for_what_is_written_in_place():
+    compiled = cresset.compile(momentum)
+    with torch.no_grad():
+        tensors = [torch.randn(64, 64) for _ in range(3)]
+        versions = [t._version for t in tensors]
+        compiled(*tensors)
+        compiled(*tensors)
+    assert cresset.stats()["bytes_planned"] == 0
+    assert [t._version > v for t, v in zip(tensors, versions)] == [True, True, False]
+
+
+def test_arguments_that_share_memory():
+    def f(p, q):
+        p.copy_(p * 2 + q)
+
+    compiled = cresset.compile(f)
+    with torch.no_grad():
+        for how in (
+            lambda t: (t[:8], t[8:]),
+            lambda t: (t[:8], t[4:12]),
+            lambda t: (t[:8], t[:8]),
+            lambda t: (t[1:9], t[:8]),
+        ):
+            mine = torch.arange(16.0)
+            its = mine.clone()
+            f(*how(its))
+            compiled(*how(mine))
+            assert torch.equal(mine, its)
