@@ -23,6 +23,11 @@ std::unordered_map<sym::VarId, uint32_t> slot_map(const std::vector<SymbolBindin
   return slots;
 }
 
+// nullptr: it has none of its own.
+const c10::StorageImpl* memory_of(const at::Tensor& t) {
+  return t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr;
+}
+
 TensorGuard guard_for(const at::Tensor& t, std::string name) {
   TensorGuard guard;
   guard.name = std::move(name);
@@ -100,7 +105,13 @@ void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Opt
     stats_ = staged_->stats();
     return;
   }
-  Result<driver::Compiled> compiled = driver::compile(std::move(graph), options);
+  const bool writes_constants = std::any_of(graph->mutations.begin(), graph->mutations.end(),
+                                            [](const graph::Mutation& m) { return m.is_constant; });
+  driver::Options apart = options;
+  apart.constants_apart = writes_constants && constants_are_apart();
+  if (apart.constants_apart)
+    for (const at::Tensor& c : captured_.constants) memories_.push_back(memory_of(c));
+  Result<driver::Compiled> compiled = driver::compile(std::move(graph), apart);
   CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
   stats_ = compiled->stats;
   small_ = compiled->program.steps.size() <= 2;
@@ -287,6 +298,15 @@ const TensorGuard* Entry::overlapping_constant(c10::ArrayRef<at::Tensor> inputs)
   return nullptr;
 }
 
+// Whether those that are written share no memory with others.
+bool Entry::constants_are_apart() const {
+  std::unordered_map<const c10::StorageImpl*, int> users;
+  for (const at::Tensor& c : captured_.constants) ++users[memory_of(c)];
+  for (size_t i = 0; i < constant_guards_.size(); ++i)
+    if (constant_guards_[i].mutated && users.at(memory_of(captured_.constants[i])) != 1) return false;
+  return true;
+}
+
 bool Entry::overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const {
   const auto* memory = inputs[i].storage().unsafeGetStorageImpl();
   for (size_t j = 0; j < inputs.size(); ++j)
@@ -316,6 +336,12 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
   }
   if (const TensorGuard* constant = mutates_ ? overlapping_constant(inputs) : nullptr) {
     if (why != nullptr) *why = constant->name + ": it is written, and shares memory with an argument";
+    return false;
+  }
+  const auto is_there = [](const auto* memory, const at::Tensor& constant) { return memory_of(constant) == memory; };
+  if (!std::equal(memories_.begin(), memories_.end(), captured_.constants.begin(), is_there) &&
+      !constants_are_apart()) {
+    if (why != nullptr) *why = "what is written shares memory with another tensor of the program's";
     return false;
   }
   fill_symbols(inputs, ints, symbols);

@@ -114,6 +114,7 @@ class Entry {
   void fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols) const;
   const sym::Symbol* failed_computation(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) const;
   int64_t failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
+  bool constants_are_apart() const;
   const TensorGuard* overlapping_constant(c10::ArrayRef<at::Tensor> inputs) const;
   bool overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const;
   void choose_released();
@@ -124,6 +125,8 @@ class Entry {
   std::vector<TensorGuard> tensor_guards_, constant_guards_;
   const bool records_gradients_ = c10::GradMode::is_enabled();
   ConstantMarks constant_marks_;  // what constant_guards_ say
+  std::vector<const c10::StorageImpl*>
+      memories_;  // of constants, some of which the program writes, taking them to be apart
   std::vector<SymbolBinding> symbols_;
   std::vector<sym::GuardFact> guards_;
   sym::SizeProgram guard_program_;

@@ -285,7 +285,7 @@ void Session::read_computed(PyObject* owner, PyObject* name, PyObject* found, Py
 
 // A tensor that was there before, asked for its sizes, its type, ...: as a constant of the program it is held to them.
 void Session::hold_metadata(PyObject* tensor) {
-  if (!existed(tensor) || argument_tensors_.count(tensor) != 0) return;
+  if (!open() || !existed(tensor) || argument_tensors_.count(tensor) != 0) return;
   const at::Tensor& real = tensor_of(tensor);
   if (!real.defined() || bridge::TraceTensor::from(real) != nullptr || inside_transform()) return;
   if (real.layout() != c10::kStrided || real.is_conj() || real.is_neg() || !real.device().is_cpu() ||

@@ -137,3 +137,50 @@ def test_arguments_that_share_memory():
             f(*how(its))
             compiled(*how(mine))
             assert torch.equal(mine, its)
+
+
+def test_parameters_that_come_to_share_memory():
+    def world():
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*(torch.nn.Linear(6, 6) for _ in range(3)))
+
+        def step(x):
+            with torch.no_grad():
+                for layer in model:
+                    x = layer(x)
+                    layer.weight.mul_(0.5).add_(x.mean())
+                    layer.bias.sub_(layer.weight.sum(1) * 0.1)
+            return x, model[2].weight.sum()
+
+        return model, step
+
+    mine, its = world(), world()
+    compiled = cresset.compile(mine[1])
+    for n in range(12):
+        if n == 4:
+            for model in (mine[0], its[0]):
+                model[1].weight.data = model[0].weight.data
+        if n == 6:
+            for model in (mine[0], its[0]):
+                model[2].weight.data = model[0].weight.data.t()
+        if n == 9:
+            for model in (mine[0], its[0]):
+                model[1].weight.data = model[1].weight.data.clone()
+        x = torch.randn(4, 6, generator=torch.Generator().manual_seed(n))
+        torch.testing.assert_close(compiled(x), its[1](x))
+        torch.testing.assert_close([*mine[0].parameters()], [*its[0].parameters()])
+
+
+def test_an_optimizer_plans_no_memory():
+    parameters = [torch.nn.Parameter(torch.randn(50, 50)) for _ in range(3)]
+    for p in parameters:
+        p.grad = torch.randn(50, 50)
+    optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    step = cresset.compile(lambda: optimizer.step())
+    for _ in range(2):
+        step()
+    cresset.reset()
+    expected = [p.detach() - 0.1 * (optimizer.state[p]["momentum_buffer"] * 0.9 + p.grad) for p in parameters]
+    step()
+    torch.testing.assert_close([p.detach() for p in parameters], expected)
+    assert cresset.stats()["bytes_planned"] == 0

@@ -6,6 +6,8 @@ namespace cresset::driver {
 struct Options {
   bool eager_rounding = false;  // round bf16/fp16 after every operator, as eager does
   bool fuse = true;             // false: one kernel an operator (for bisecting)
+  // No constant of the graph that is written shares memory with another: writes need not come last for that.
+  bool constants_apart = false;
 };
 
 }  // namespace cresset::driver

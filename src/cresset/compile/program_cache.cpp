@@ -89,8 +89,9 @@ bool take_header(std::string_view& text, sym::ShapeEnv& env, const sym::VarIds& 
 ProgramCache::ProgramCache(const graph::Graph& graph, const Options& options) {
   codegen::CpuCodegen& codegen = codegen::CpuCodegen::get();
   if (!codegen.uses_disk() || log::enabled(log::Area::Kernels)) return;
-  const std::string key = fmt::format("{}\nrounding {} fuse {}\n{}\n{}\n", graph::canonical_text(graph),
-                                      options.eager_rounding, options.fuse, kCompilerVersion, codegen.target_text());
+  const std::string key =
+      fmt::format("{}\nrounding {} fuse {} apart {}\n{}\n{}\n", graph::canonical_text(graph), options.eager_rounding,
+                  options.fuse, options.constants_apart, kCompilerVersion, codegen.target_text());
   path_ = codegen::default_cache_folder() + "/programs/" + codegen::content_hash(key);
   CRESSET_LOG(Cache, path_ + "\n" + key);
 }

@@ -77,7 +77,8 @@ class Writer {
  private:
   void write_directly(runtime::Copy& copy) {
     const TensorId from = copy.from, to = copy.to;
-    if (program_.tensors[from.index].home != Home::Arena || program_.tensors[to.index].home != Home::Input) return;
+    const Home home = program_.tensors[to.index].home;
+    if (program_.tensors[from.index].home != Home::Arena || (home != Home::Input && home != Home::Constant)) return;
     if (!lie_alike(sizes_, program_, from, to)) return;
     const auto maker = std::find_if(steps_.begin(), steps_.end(), [&](auto& step) { return uses_of(step, from) != 0; });
     auto* const launch = std::get_if<runtime::Launch>(&*maker);

@@ -133,7 +133,7 @@ class Lowering {
 
   // Writes come last: a call that raises half-way has written nothing. Where no step can raise, a write comes as soon
   // as what it writes is there and what it writes over was read for the last time: neither is needed any longer.
-  // Constants may share memory with one another.
+  // Constants may share memory with one another, unless the options say that they do not.
   bool may_write_early() const {
     const auto can_raise = [](const runtime::Step& step) {
       const auto* call = std::get_if<ExternCall>(&step);
@@ -141,8 +141,8 @@ class Lowering {
       return call != nullptr && (def == nullptr || !def->never_raises);
     };
     return alias_values_.empty() && std::none_of(out_.program.steps.begin(), out_.program.steps.end(), can_raise) &&
-           std::none_of(graph_.mutations.begin(), graph_.mutations.end(),
-                        [](const graph::Mutation& m) { return m.is_constant; });
+           (options_.constants_apart || std::none_of(graph_.mutations.begin(), graph_.mutations.end(),
+                                                     [](const graph::Mutation& m) { return m.is_constant; }));
   }
   std::ptrdiff_t earliest(const Copy& copy) const {
     const auto& steps = out_.program.steps;
