@@ -151,6 +151,12 @@ void Session::add_frames(const ArgSpec& spec, PyObject* contents) {
   }
 }
 
+// Of what a piece may hand on; empty for other arguments, and in state.
+static PyRef way_to_plain_data(const ArgSpec& spec, PyObject* path) {
+  const bool is_state = PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == kStateRoot;
+  return !is_state && is_much_plain_data(spec) && leads_through_containers(path) ? PyRef::borrow(path) : PyRef();
+}
+
 void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path) {
   if (spec.kind == ArgSpec::Kind::Text) {
     argument_paths_.emplace(object, PyRef::borrow(path));
@@ -176,13 +182,11 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   const bool is_grown = spec.kind == ArgSpec::Kind::Opaque && PyList_CheckExact(object);
   const bool is_state = PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == kStateRoot;
   if (is_grown && !is_state) close_argument(object);
-  const bool is_handed_on = !is_state && !is_grown && is_much_plain_data(spec) && leads_through_containers(path);
-  if (is_opened && (is_state || is_grown || is_handed_on))
-    may_be_unlooked_.push_back({const_cast<ArgSpec*>(&spec), object, is_handed_on ? PyRef::borrow(path) : PyRef()});
+  if (PyRef way = way_to_plain_data(spec, path); is_opened && (is_state || is_grown || way))
+    may_be_unlooked_.push_back({const_cast<ArgSpec*>(&spec), object, std::move(way)});
   if (spec.kind == ArgSpec::Kind::Opaque && (can_be_opaque(object) || PyGen_CheckExact(object))) opaque_.insert(object);
   if (spec.kind == ArgSpec::Kind::Opaque || own_value) argument_paths_.emplace(object, PyRef::borrow(path));
-  const bool is_object = spec.kind == ArgSpec::Kind::List || spec.kind == ArgSpec::Kind::Dict ||
-                         spec.kind == ArgSpec::Kind::Anatomy || spec.kind == ArgSpec::Kind::Registered ||
+  const bool is_object = (is_opened && spec.kind != ArgSpec::Kind::Opaque) || spec.kind == ArgSpec::Kind::Registered ||
                          (spec.kind == ArgSpec::Kind::Tuple && !PyTuple_CheckExact(object));  // () is one for all
   if (spec.children.empty() && !is_object) return;
   if (!is_iterator) {
