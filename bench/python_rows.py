@@ -119,6 +119,33 @@ def breaks_us(compiler: str) -> dict:
     return {name: statistics.median(t) for name, t in times.items()}
 
 
+OPTIMIZERS = {"sgd": (torch.optim.SGD, 400), "adam": (torch.optim.Adam, 400), "adam_small": (torch.optim.Adam, 64)}
+
+
+def optimizer_ms(compiler: str, kind: type, width: int) -> dict:
+    """A step of 40 square parameters, on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    parameters = [torch.nn.Parameter(torch.randn(width, width)) for _ in range(40)]
+    for p in parameters:
+        p.grad = torch.randn_like(p)
+    optimizer = kind(parameters, lr=1e-3, **({"momentum": 0.9} if kind is torch.optim.SGD else {}))
+
+    def step():
+        optimizer.step()
+
+    forget(compiler)
+    compiled = compile_with(compiler, step)
+    for _ in range(4):
+        compiled()
+    times = {"eager": [], "compiled": []}
+    for _ in range(ROUNDS):
+        for name, run in (("eager", step), ("compiled", compiled)):
+            times[name].append(timed(run) * 1e3)
+    torch.set_num_threads(threads)
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
 def evaluator() -> dict:
     script = str(Path(__file__).resolve().parent / "evaluator.py")
     done = subprocess.run([sys.executable, script, "--json"], capture_output=True, text=True, check=True)
@@ -141,5 +168,6 @@ def measure(compiler: str) -> dict:
             "loop": capture_ms(front, loop_of_operators, {"x": x, "y": y}, 10 if ours else 2),
         },
         "breaks_us": breaks_us(compiler),
+        "optimizers_ms": {name: optimizer_ms(compiler, *what) for name, what in OPTIMIZERS.items()},
         **({"evaluator": evaluator()} if ours else {}),
     }

@@ -326,6 +326,15 @@ def python_bounds(results: dict) -> list[Bound]:
         row = dig(results, "python", compiler, "breaks_us") or {}
         return ratio(row.get("compiled"), row.get("eager"))
 
+    def step_over_eager(name: str, compiler: str = "cresset") -> float | None:
+        row = dig(results, "python", compiler, "optimizers_ms", name) or {}
+        return ratio(row.get("compiled"), row.get("eager"))
+
+    def step_bound(text_: str, name: str) -> Bound:
+        theirs = step_over_eager(name, "inductor")
+        beside_it = "" if theirs is None else f" (torch.compile: {theirs:.3g})"
+        return Bound(f"{text_} over eager{beside_it}", step_over_eager(name), 1, True)
+
     loop = ours("capture", "loop") or {}
     per_operator = ratio(1e3 * loop["ms"], loop["operators"]) if loop else None
     theirs = breaks_over_eager("inductor")
@@ -336,6 +345,9 @@ def python_bounds(results: dict) -> list[Bound]:
         Bound(beside("guards of x + 1, us", "guards_us", "add_one"), ours("guards_us", "add_one"), 0.5, True),
         Bound("20 graph breaks over eager", breaks_over_eager("cresset"), 1.2, True),
         Bound("20 graph breaks over torch.compile", ratio(breaks_over_eager("cresset"), theirs), 1, True),
+        step_bound("a step of SGD, 40 parameters of 400 x 400", "sgd"),
+        step_bound("a step of Adam, 40 parameters of 400 x 400", "adam"),
+        step_bound("a step of Adam, 40 parameters of 64 x 64", "adam_small"),
         Bound("evaluated Python over CPython, geometric mean", ours("evaluator", "geometric_mean_ratio"), 3, True),
     ]  # fmt: skip
 
