@@ -67,30 +67,46 @@ bool lie_alike(const SizeTable& sizes, const Program& program, TensorId a, Tenso
 class Writer {
  public:
   Writer(SizeTable& sizes, Lowered& lowered)
-      : sizes_(sizes), lowered_(lowered), program_(lowered.program), steps_(lowered.program.steps) {}
+      : sizes_(sizes),
+        lowered_(lowered),
+        program_(lowered.program),
+        steps_(lowered.program.steps),
+        uses_(program_.tensors.size()) {}
 
   void run() {
+    for (uint32_t s = 0; s < steps_.size(); ++s) for_each_tensor(steps_[s], [&](TensorId id) { note_use(s, id); });
     for (uint32_t s = 0; s < steps_.size(); ++s)
-      if (auto* copy = std::get_if<runtime::Copy>(&steps_[s])) write_directly(*copy);
+      if (auto* copy = std::get_if<runtime::Copy>(&steps_[s])) write_directly(s, *copy);
   }
 
  private:
-  void write_directly(runtime::Copy& copy) {
+  struct Use {
+    uint32_t step;
+    bool alone = true;  // once in that step, and not by a view
+  };
+
+  void note_use(uint32_t step, TensorId id) {
+    const TensorId memory = owner(program_, id);
+    std::vector<Use>& uses = uses_[memory.index];
+    const bool again = !uses.empty() && uses.back().step == step;
+    if (!again) uses.push_back({step});
+    uses.back().alone &= !again && id == memory;
+  }
+  void write_directly(uint32_t at, runtime::Copy& copy) {
     const TensorId from = copy.from, to = copy.to;
     const Home home = program_.tensors[to.index].home;
     if (program_.tensors[from.index].home != Home::Arena || (home != Home::Input && home != Home::Constant)) return;
     if (!lie_alike(sizes_, program_, from, to)) return;
-    const auto maker = std::find_if(steps_.begin(), steps_.end(), [&](auto& step) { return uses_of(step, from) != 0; });
-    auto* const launch = std::get_if<runtime::Launch>(&*maker);
-    if (launch == nullptr || uses_of(*maker, from) != 1 || !is_direct(*maker, from) || !is_direct(*maker, to)) return;
-    for (auto step = maker + 1; step != steps_.end(); ++step) {
-      if (std::get_if<runtime::Copy>(&*step) == &copy) continue;
-      const bool reads = std::holds_alternative<runtime::Launch>(*step) && is_direct(*step, from);
-      if (uses_of(*step, to) != 0 || (uses_of(*step, from) != 0 && !reads)) return;
-    }
-    if (!store_in_place(*launch, from, to)) return;
-    for (auto step = maker + 1; step != steps_.end(); ++step)
-      if (auto* const later = std::get_if<runtime::Launch>(&*step))
+    const std::vector<Use>& made = uses_[from.index];
+    const uint32_t maker = made.front().step;
+    for (const Use& use : made)
+      if (use.step != at && !(use.alone && std::holds_alternative<runtime::Launch>(steps_[use.step]))) return;
+    for (const Use& use : uses_[to.index])
+      if (use.step != at && (use.step > maker || (use.step == maker && !use.alone))) return;
+    auto* const launch = std::get_if<runtime::Launch>(&steps_[maker]);
+    if (launch == nullptr || !store_in_place(*launch, from, to)) return;
+    for (const Use& use : made)
+      if (auto* const later = std::get_if<runtime::Launch>(&steps_[use.step]))
         std::replace(later->buffers.begin(), later->buffers.end(), from, to);
     copy.from = to;
   }
@@ -109,22 +125,12 @@ class Writer {
     unify(kernel, launch.buffers, {out}, {in});
     return true;
   }
-  int uses_of(const runtime::Step& step, TensorId memory) const {
-    int uses = 0;
-    for_each_tensor(step, [&](TensorId id) { uses += owner(program_, id) == memory; });
-    return uses;
-  }
-  // At most once, and not by a view of it.
-  bool is_direct(const runtime::Step& step, TensorId memory) const {
-    bool direct = uses_of(step, memory) <= 1;
-    for_each_tensor(step, [&](TensorId id) { direct &= owner(program_, id) != memory || id == memory; });
-    return direct;
-  }
 
   SizeTable& sizes_;
   Lowered& lowered_;
   Program& program_;
   std::vector<runtime::Step>& steps_;
+  std::vector<std::vector<Use>> uses_;  // by the tensor whose memory it is, in the order of steps
 };
 
 class Reuser {
