@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "frontend/c_functions.h"
 #include "frontend/foreign.h"
+#include "frontend/items.h"
 #include "frontend/outsiders.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
@@ -139,10 +140,6 @@ PyRef unflatten_registered(PyObject* type, PyObject* children, PyObject* context
 // The dict of keyword arguments itself, which each call has anew.
 static bool is_keywords(const ArgSpec& spec) {
   return spec.kind == ArgSpec::Kind::Dict && (spec.path == "kwargs" || spec.path.empty());
-}
-
-static bool is_among(const std::vector<std::string>& paths, const std::string& path) {
-  return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
 
 bool SpecBuilder::is_symbolic(const std::string& path) const {
@@ -511,8 +508,7 @@ bool match_dict(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::
   Py_ssize_t position = 0;
   size_t i = 0;
   while (PyDict_Next(object, &position, &key, &value)) {
-    PyObject* const expected = PyTuple_GET_ITEM(spec.object.get(), i);  // one that is the same is not asked
-    if (expected != key && !same_value(expected, key)) return miss(spec, why, "expected other keys");
+    if (!same_value(PyTuple_GET_ITEM(spec.object.get(), i), key)) return miss(spec, why, "expected other keys");
     if (!match(spec.children[i++], value, leaves, why)) return false;
   }
   return true;

@@ -437,16 +437,15 @@ Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {
   if (parts_first) unfinished_.insert(recipe.shared_slot);  // a part that leads back to it cannot be made
   for (size_t i = 0; i < anatomy.parts.size(); ++i) {
     PyObject* const part = anatomy.parts[i].get();
-    // An exception's arguments are its own, though the collector has seen them behind a break; but for those that were
-    // given to the piece.
-    const bool of_exception = anatomy.kind == Anatomy::Kind::Exception && i == 0 && made_.count(part) == 0;
-    PyObject* const way = of_exception && argument_path != nullptr ? argument_path(part) : nullptr;
+    // An exception's arguments are its own, though the collector has seen them behind a break: those it was given with.
+    const bool own = anatomy.kind == Anatomy::Kind::Exception && i == 0 && made_.count(part) == 0;
+    if (PyObject* const way = own && argument_path != nullptr ? argument_path(part) : nullptr) {
+      recipe.children.emplace_back().kind = Recipe::Kind::Argument;
+      recipe.children.back().object = PyRef::borrow(way);
+      continue;
+    }
     const std::string where = path + "." + part_name(anatomy, i);
-    recipe.children.push_back(of_exception && way == nullptr ? build_made(part, where) : build(part, where));
-    if (way == nullptr) continue;
-    recipe.children.back() = {};
-    recipe.children.back().kind = Recipe::Kind::Argument;
-    recipe.children.back().object = PyRef::borrow(way);
+    recipe.children.push_back(own ? build_made(part, where) : build(part, where));
   }
   unfinished_.erase(recipe.shared_slot);
   return recipe;
