@@ -151,9 +151,13 @@ void Session::add_frames(const ArgSpec& spec, PyObject* contents) {
   }
 }
 
+// In paths: into part i of what an object consists of.
+static PyRef step_into_part(size_t i) {
+  return checked(PySlice_New(nullptr, checked(PyLong_FromSize_t(i)).get(), nullptr));
+}
+
 // Of what a piece may hand on; empty for other arguments, and in state.
-static PyRef way_to_plain_data(const ArgSpec& spec, PyObject* path) {
-  const bool is_state = PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == kStateRoot;
+static PyRef way_to_plain_data(const ArgSpec& spec, PyObject* path, bool is_state) {
   return !is_state && is_much_plain_data(spec) && leads_through_containers(path) ? PyRef::borrow(path) : PyRef();
 }
 
@@ -182,7 +186,7 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   const bool is_grown = spec.kind == ArgSpec::Kind::Opaque && PyList_CheckExact(object);
   const bool is_state = PyLong_AsLong(PyTuple_GET_ITEM(path, 0)) == kStateRoot;
   if (is_grown && !is_state) close_argument(object);
-  if (PyRef way = way_to_plain_data(spec, path); is_opened && (is_state || is_grown || way))
+  if (PyRef way = way_to_plain_data(spec, path, is_state); is_opened && (is_state || is_grown || way))
     may_be_unlooked_.push_back({const_cast<ArgSpec*>(&spec), object, std::move(way)});
   if (spec.kind == ArgSpec::Kind::Opaque && (can_be_opaque(object) || PyGen_CheckExact(object))) opaque_.insert(object);
   if (spec.kind == ArgSpec::Kind::Opaque || own_value) argument_paths_.emplace(object, PyRef::borrow(path));
@@ -215,9 +219,6 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
       mark_whole(dict);
       argument_paths_.emplace(dict, extended(path, checked(PySlice_New(nullptr, nullptr, nullptr)).get()));
     }
-    const auto step = [](size_t i) {
-      return checked(PySlice_New(nullptr, checked(PyLong_FromSize_t(i)).get(), nullptr));
-    };
     const bool is_generator = anatomy.kind == Anatomy::Kind::Generator;
     if (fate)
       generators_.push_back(
@@ -225,11 +226,13 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
     if (is_generator) {
       const auto outside = std::exchange(inside_, 0);  // what lies in its frame is its own, wherever it is held itself
       if (!anatomy.parts.empty())
-        add_frame(spec, tuple_of(anatomy.parts).get(), [&](size_t i) { return extended(path, step(i).get()); });
+        add_frame(spec, tuple_of(anatomy.parts).get(),
+                  [&](size_t i) { return extended(path, step_into_part(i).get()); });
       inside_ = outside;
       return;
     }
-    for (size_t i = 0; i < anatomy.parts.size(); ++i) child(i, step(i).get(), anatomy.parts[i].get());
+    for (size_t i = 0; i < spec.children.size() && i < anatomy.parts.size(); ++i)  // count(symbol) has a step, too
+      child(i, step_into_part(i).get(), anatomy.parts[i].get());
     for (const PyRef& part : anatomy.parts)  // C code may take what is left of it, unseen
       if (moves_on(anatomy.kind)) read_whole(part.get());
   } else if (PyTuple_Check(object) || PyList_Check(object)) {
