@@ -10,6 +10,7 @@
 
 #include "bridge/dtypes.h"
 #include "bridge/generic_rule.h"
+#include "bridge/given_number.h"
 #include "bridge/gradients.h"
 #include "bridge/masked_assignment.h"
 #include "bridge/op_entry.h"
@@ -314,13 +315,20 @@ void Capture::set_location() {
   forward_lines_.note(graph_->current_location);
 }
 
-std::optional<bool> Capture::decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right) {
+FloatExpr::Ref Capture::given_number(TraceTensor& tensor) {
+  return bridge::given_number(*graph_, value_of(tensor), real_inputs_, constants_);
+}
+
+std::optional<bool> Capture::decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right,
+                                    bool of_data) {
   for (const FloatGuard& guard : float_guards_)
-    if (guard.same(left, relation, right)) return guard.expected();
-  constexpr size_t kMost = 128;
+    if (guard.same(left, relation, right)) return guard.expected;
+  constexpr size_t kMost = 8192;
   if (float_guards_.size() >= kMost) return std::nullopt;
   set_location();
-  return float_guards_.emplace_back(left, relation, right, current_reason().location).expected();
+  FloatGuard& guard = float_guards_.emplace_back(left, relation, right, current_reason().location);
+  guard.of_data = of_data;
+  return guard.expected;
 }
 
 std::optional<sym::ExprId> Capture::computed_number(const FloatExpr::Ref& made) {
@@ -329,10 +337,11 @@ std::optional<sym::ExprId> Capture::computed_number(const FloatExpr::Ref& made) 
       return env().pool().var(s.var);
   constexpr size_t kMost = 128;
   if (computed_.size() >= kMost || !ComputedNumber::is_whole(made->number)) return std::nullopt;
-  std::vector<std::string> names;
-  for (const graph::ValueId input : graph_->inputs) names.push_back(graph_->value(input).name);
   const sym::VarNames sources = sym::source_names(env());
-  std::string source = made->text(names, [&](sym::ExprId size) { return sym::to_string(env().pool(), size, sources); });
+  FloatExpr::Names names{{}, {}, [&](sym::ExprId size) { return sym::to_string(env().pool(), size, sources); }};
+  for (const graph::ValueId input : graph_->inputs) names.inputs.push_back(graph_->value(input).name);
+  for (const graph::ValueId constant : graph_->constants) names.constants.push_back(graph_->value(constant).name);
+  std::string source = made->text(names);
   const sym::ExprId e = env().new_backed(std::move(source), static_cast<int64_t>(made->number), sym::Interval::all());
   const auto position = static_cast<uint32_t>(computed_.size());
   computed_.emplace_back(made);

@@ -96,9 +96,13 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool sizes_stay_free = true;
   // How two floats compare, in this call and in those that the program is to serve. nullopt: there are too many such
   // guards.
-  std::optional<bool> decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right);
+  std::optional<bool> decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right,
+                             bool of_data);
   // The symbol of a whole number that floats and sizes give. nullopt: it is none, or there are too many.
   std::optional<sym::ExprId> computed_number(const FloatExpr::Ref& made);
+  // Whether decisions on numbers in tensors that were there before the call may be guards.
+  bool decides_on_given_numbers = false;
+  FloatExpr::Ref given_number(TraceTensor& tensor);  // given_number.h; nullptr: there is none
   // The stand-in of a real tensor met on the way; the tensor is held by the compiled code.
   at::Tensor lift(const at::Tensor& real);
   void name_constant(const at::Tensor& real, std::string name) { names_[real.unsafeGetTensorImpl()] = std::move(name); }

@@ -11,9 +11,7 @@ namespace {
 bool alike(const FloatExpr& a, const FloatExpr& b, int& steps) {
   if (&a == &b) return true;
   if (--steps < 0 || a.op != b.op) return false;
-  if (a.op == nullptr)
-    return a.input == b.input && a.size == b.size && a.divisor == b.divisor && a.factor == b.factor &&
-           a.number == b.number && std::signbit(a.number) == std::signbit(b.number);
+  if (a.op == nullptr) return FloatExpr::same_leaf(a, b);
   return alike(*a.a, *b.a, steps) && ((a.a == a.b && b.a == b.b) || alike(*a.b, *b.b, steps));
 }
 
@@ -31,9 +29,9 @@ bool ComputedNumber::same(const FloatExpr& other) const {
   return alike(*made_, other, steps);
 }
 
-std::optional<int64_t> ComputedNumber::value(c10::ArrayRef<at::Tensor> inputs, const int64_t* sizes) const {
+std::optional<int64_t> ComputedNumber::value(const FloatSources& sources) const {
   c10::SmallVector<double, 16> values(program_.value_count());
-  program_.run(inputs, sizes, values.data());
+  program_.run(sources, values.data());
   if (!is_whole(values.back())) return std::nullopt;
   return static_cast<int64_t>(values.back());
 }

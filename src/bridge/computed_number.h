@@ -17,8 +17,8 @@ class ComputedNumber {
   // Whether it is made alike; false also where that takes long to tell.
   bool same(const FloatExpr& other) const;
   const std::vector<sym::ExprId>& sizes() const { return program_.sizes(); }
-  // As FloatProgram::run() has them. nullopt: no whole number, or one that is too large.
-  std::optional<int64_t> value(c10::ArrayRef<at::Tensor> inputs, const int64_t* sizes) const;
+  // nullopt: no whole number, or one that is too large.
+  std::optional<int64_t> value(const FloatSources& sources) const;
 
  private:
   FloatExpr::Ref made_;

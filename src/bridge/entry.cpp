@@ -166,10 +166,9 @@ void Entry::make_shape_guards() {
   std::vector<sym::ExprId> conditions;
   for (const sym::GuardFact& g : guards_) conditions.push_back(g.condition);
   guard_program_ = sym::SizeProgram::compile(env_->pool(), conditions, slot_map(symbols_));
-  std::vector<sym::ExprId> in_floats;
-  for (const FloatGuard& g : captured_.float_guards)
-    in_floats.insert(in_floats.end(), g.sizes().begin(), g.sizes().end());
-  if (!in_floats.empty()) float_sizes_ = sym::SizeProgram::compile(env_->pool(), in_floats, slot_map(symbols_));
+  float_guards_ = FloatGuards(captured_.float_guards);
+  if (!float_guards_.sizes().empty())
+    float_sizes_ = sym::SizeProgram::compile(env_->pool(), float_guards_.sizes(), slot_map(symbols_));
   for (uint32_t slot = 0; slot < symbols_.size(); ++slot) {
     if (symbols_[slot].source.kind != runtime::SymbolSource::Kind::Computed) continue;
     const ComputedNumber& number = captured_.computed[symbols_[slot].source.position];
@@ -358,9 +357,11 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
       return false;
     }
     const int64_t missed = failed_float_guard(inputs, symbols);
-    if (missed >= 0 && why != nullptr)
-      *why = "expected " + text_of(captured_.float_guards[static_cast<size_t>(missed)]);
-    return missed < 0;
+    if (missed < 0) return true;
+    const FloatGuard& guard = captured_.float_guards[static_cast<size_t>(missed)];
+    if (guard.of_data) data_went_otherwise_ = true;
+    if (why != nullptr) *why = "expected " + text_of(guard);
+    return false;
   }
   if (why != nullptr) {
     std::unordered_map<sym::VarId, int64_t> values;
@@ -402,7 +403,8 @@ const sym::Symbol* Entry::failed_computation(c10::ArrayRef<at::Tensor> inputs, i
   for (const auto& [slot, sizes_of] : computed_) {
     c10::SmallVector<int64_t, 16> sizes(sizes_of.output_count());
     if (!sizes.empty()) sizes_of.run(symbols, sizes.data());
-    const std::optional<int64_t> value = captured_.computed[symbols_[slot].source.position].value(inputs, sizes.data());
+    const ComputedNumber& number = captured_.computed[symbols_[slot].source.position];
+    const std::optional<int64_t> value = number.value({inputs, captured_.constants, sizes.data()});
     symbols[slot] = value.value_or(0);
     if (!value && failed == nullptr) failed = env_->symbol(symbols_[slot].var);
   }
@@ -411,20 +413,18 @@ const sym::Symbol* Entry::failed_computation(c10::ArrayRef<at::Tensor> inputs, i
 
 // The first one that does not hold; -1: all do.
 int64_t Entry::failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const {
-  if (captured_.float_guards.empty()) return -1;
+  if (float_guards_.empty()) return -1;
   c10::SmallVector<int64_t, 16> sizes(float_sizes_.output_count());
   float_sizes_.run(symbols, sizes.data());
-  const int64_t* at = sizes.data();
-  for (size_t i = 0; i < captured_.float_guards.size(); ++i) {
-    if (!captured_.float_guards[i].holds(inputs, at)) return static_cast<int64_t>(i);
-    at += captured_.float_guards[i].sizes().size();
-  }
-  return -1;
+  return float_guards_.first_missed({inputs, captured_.constants, sizes.data()});
 }
 
 std::string Entry::text_of(const FloatGuard& guard) const {
   const sym::VarNames sources = sym::source_names(*env_);
-  return guard.text(input_names(), [&](sym::ExprId size) { return sym::to_string(env_->pool(), size, sources); });
+  FloatExpr::Names names{
+      input_names(), {}, [&](sym::ExprId size) { return sym::to_string(env_->pool(), size, sources); }};
+  for (const TensorGuard& constant : constant_guards_) names.constants.push_back(constant.name);
+  return guard.text(names);
 }
 
 void Entry::check_assumptions(const int64_t* symbols) const {

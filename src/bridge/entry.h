@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -75,6 +76,8 @@ class Entry {
   // Output i is this input, the very tensor; -1 when it is not.
   int32_t returned_input(size_t i) const { return returned_input_[i]; }
   size_t output_count() const { return outputs_.size(); }
+  // Whether a call was not served since a decision on what its tensors hold goes otherwise.
+  bool data_went_otherwise() const { return data_went_otherwise_; }
   // Whether a run that raised may be done again by eager: it wrote nothing, drew no random numbers, and all operators
   // are torch's own.
   bool may_run_again() const { return may_run_again_; }
@@ -124,13 +127,13 @@ class Entry {
   std::shared_ptr<sym::ShapeEnv> env_;
   std::vector<TensorGuard> tensor_guards_, constant_guards_;
   const bool records_gradients_ = c10::GradMode::is_enabled();
-  ConstantMarks constant_marks_;  // what constant_guards_ say
-  std::vector<const c10::StorageImpl*>
-      memories_;  // of constants, some of which the program writes, taking them to be apart
+  ConstantMarks constant_marks_;                   // what constant_guards_ say
+  std::vector<const c10::StorageImpl*> memories_;  // of constants: some are written, and taken to be apart
   std::vector<SymbolBinding> symbols_;
   std::vector<sym::GuardFact> guards_;
   sym::SizeProgram guard_program_;
-  sym::SizeProgram float_sizes_;                                 // of all float guards, one after the other
+  FloatGuards float_guards_;
+  sym::SizeProgram float_sizes_;                                 // what those need
   std::vector<std::pair<uint32_t, sym::SizeProgram>> computed_;  // numbers: slot, and what each is made of, in order
   sym::SizeProgram assertions_;                                  // on the caller's sizes; those on data are the stages'
   std::vector<std::string> assertion_texts_;
@@ -142,6 +145,7 @@ class Entry {
   std::vector<bool> lets_go_;
   std::vector<DataGuard> data_guards_;
   bool mutates_ = false, may_run_again_ = false;
+  mutable std::atomic<bool> data_went_otherwise_ = false;
   bool small_ = false;
   driver::Stats stats_;
   std::string graph_text_;

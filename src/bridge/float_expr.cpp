@@ -81,6 +81,7 @@ const FloatOp kCeil{[](double a, double) { return std::ceil(a); }, "ceil"};
 const FloatOp kTruncate{[](double a, double) { return std::trunc(a); }, "int"};
 const FloatOp kFloorDivide{&floor_divide, "//"};
 const FloatOp kRemainder{&remainder, "%"};
+const FloatOp kSingle{[](double a, double) { return static_cast<double>(static_cast<float>(a)); }, "float32"};
 const FloatOp kIntPower{[](double a, double b) { return of_ints(a, b, int_power); }, "**"};
 
 const FloatOp* whole_op(std::string_view name) {
@@ -116,17 +117,20 @@ bool is_infix(const FloatOp* op) {
   return !(name[0] >= 'a' && name[0] <= 'z');
 }
 
-std::string to_text(const FloatExpr& expr, c10::ArrayRef<std::string> names, const FloatExpr::SizeText& size_text,
-                    int room) {
-  if (expr.input >= 0) return names[static_cast<size_t>(expr.input)];
+std::string to_text(const FloatExpr& expr, const FloatExpr::Names& names, int room) {
+  if (expr.input >= 0) return names.inputs[static_cast<size_t>(expr.input)];
+  if (expr.held >= 0) {
+    const std::string& name = names.constants[static_cast<size_t>(expr.held)];
+    return name.empty() ? "a tensor" : name;
+  }
   if (expr.size.valid()) {
-    std::string text = size_text(expr.size);
-    if (expr.divisor.valid()) text = fmt::format("({} / {})", text, size_text(expr.divisor));
+    std::string text = names.size(expr.size);
+    if (expr.divisor.valid()) text = fmt::format("({} / {})", text, names.size(expr.divisor));
     return expr.factor == 1 ? text : fmt::format("({} * {})", text, expr.factor);
   }
   if (expr.op == nullptr) return fmt::format("{}", expr.number);
   if (room == 0) return "...";
-  const std::string a = to_text(*expr.a, names, size_text, room - 1), b = to_text(*expr.b, names, size_text, room - 1);
+  const std::string a = to_text(*expr.a, names, room - 1), b = to_text(*expr.b, names, room - 1);
   if (is_infix(expr.op)) return fmt::format("({} {} {})", a, expr.op->name, b);
   return expr.a == expr.b ? fmt::format("{}({})", expr.op->name, a) : fmt::format("{}({}, {})", expr.op->name, a, b);
 }
@@ -143,6 +147,13 @@ FloatExpr::Ref FloatExpr::argument(double number, size_t input) {
   auto made = std::make_shared<FloatExpr>();
   made->number = number;
   made->input = static_cast<int64_t>(input);
+  return made;
+}
+
+FloatExpr::Ref FloatExpr::held_tensor(double number, size_t place) {
+  auto made = std::make_shared<FloatExpr>();
+  made->number = number;
+  made->held = static_cast<int64_t>(place);
   return made;
 }
 
@@ -166,15 +177,25 @@ FloatExpr::Ref FloatExpr::make(const FloatOp& op, const Ref& a, const Ref& b) {
   return made;
 }
 
-std::string FloatExpr::text(c10::ArrayRef<std::string> names, const SizeText& size_text) const {
+bool FloatExpr::same_leaf(const FloatExpr& a, const FloatExpr& b) {
+  return a.op == nullptr && b.op == nullptr && a.input == b.input && a.held == b.held && a.size == b.size &&
+         a.divisor == b.divisor && a.factor == b.factor && a.number == b.number &&
+         std::signbit(a.number) == std::signbit(b.number);
+}
+
+std::string FloatExpr::text(const Names& names) const {
   constexpr int kRoom = 4;
-  return to_text(*this, names, size_text, kRoom);
+  return to_text(*this, names, kRoom);
+}
+
+double number_in(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kFloat ? static_cast<double>(*tensor.const_data_ptr<float>())
+                                            : *tensor.const_data_ptr<double>();
 }
 
 uint32_t FloatProgram::add(const FloatExpr::Ref& expr) {
-  const auto found = std::find(placed_.begin(), placed_.end(), expr);
-  if (found != placed_.end()) return static_cast<uint32_t>(found - placed_.begin());
-  Step step{expr->number, expr->input, -1, -1, expr->op, 0, 0};
+  if (const auto found = places_.find(expr.get()); found != places_.end()) return found->second;
+  Step step{expr->number, expr->input, expr->held, -1, -1, expr->op, 0, 0};
   if (expr->size.valid()) {
     step.number = expr->factor;
     step.size = add_size(expr->size);
@@ -185,7 +206,7 @@ uint32_t FloatProgram::add(const FloatExpr::Ref& expr) {
   }
   placed_.push_back(expr);
   steps_.push_back(step);
-  return static_cast<uint32_t>(steps_.size() - 1);
+  return places_[expr.get()] = static_cast<uint32_t>(steps_.size() - 1);
 }
 
 int32_t FloatProgram::add_size(sym::ExprId size) {
@@ -195,16 +216,18 @@ int32_t FloatProgram::add_size(sym::ExprId size) {
   return place;
 }
 
-void FloatProgram::run(c10::ArrayRef<at::Tensor> inputs, const int64_t* sizes, double* values) const {
+void FloatProgram::run(const FloatSources& sources, double* values) const {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     if (step.op != nullptr)
       values[i] = step.op->apply(values[step.a], values[step.b]);
     else if (step.size >= 0)
-      values[i] = static_cast<double>(sizes[step.size]) /
-                  (step.divisor < 0 ? 1.0 : static_cast<double>(sizes[step.divisor])) * step.number;
+      values[i] = static_cast<double>(sources.sizes[step.size]) /
+                  (step.divisor < 0 ? 1.0 : static_cast<double>(sources.sizes[step.divisor])) * step.number;
+    else if (step.input >= 0)
+      values[i] = number_in(sources.inputs[static_cast<size_t>(step.input)]);
     else
-      values[i] = step.input < 0 ? step.number : *inputs[static_cast<size_t>(step.input)].const_data_ptr<double>();
+      values[i] = step.held < 0 ? step.number : number_in(sources.constants[static_cast<size_t>(step.held)]);
   }
 }
 

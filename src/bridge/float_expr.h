@@ -1,4 +1,4 @@
-// How floats came about that arguments and sizes give, so that later calls can repeat the arithmetic.
+// How floats came about that arguments, sizes and given scalars give, so that later calls can repeat the arithmetic.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "sym/expr.h"
@@ -22,16 +23,19 @@ struct FloatOp {
 namespace float_ops {
 extern const FloatOp kAdd, kSubtract, kMultiply, kDivide, kPower, kMin, kMax, kSqrt, kFloor, kCeil, kTruncate;
 extern const FloatOp kFloorDivide, kRemainder, kIntPower;
+extern const FloatOp kSingle;  // rounded to 32 bits
 // round, and, or, xor, lshift, rshift, gcd, isqrt, bit_length: what gives whole numbers. nullptr: another name.
 const FloatOp* whole_op(std::string_view name);
 }  // namespace float_ops
 
-// An argument, made of sizes, a number, or an operation on others.
+// An argument, the number in a tensor that was there before the call, made of sizes, a number, or an operation on
+// others.
 struct FloatExpr {
   using Ref = std::shared_ptr<const FloatExpr>;
 
   double number = 0;          // in the call that is captured
-  int64_t input = -1;         // an argument: its place among the graph's inputs
+  int64_t input = -1;         // an argument, or a tensor of one: its place among the graph's inputs
+  int64_t held = -1;          // a tensor of one: its place among the graph's constants
   sym::ExprId size, divisor;  // made of sizes: size / divisor * factor; the divisor may be missing
   double factor = 1;
   const FloatOp* op = nullptr;  // an operation
@@ -40,14 +44,29 @@ struct FloatExpr {
 
   static Ref constant(double number);
   static Ref argument(double number, size_t input);
+  static Ref held_tensor(double number, size_t place);
   static Ref of_sizes(double number, sym::ExprId size, sym::ExprId divisor, double factor);
   // nullptr where the chain of operations is too long to be repeated at every call.
   static Ref make(const FloatOp& op, const Ref& a, const Ref& b);
 
-  // names: of the inputs.
-  using SizeText = std::function<std::string(sym::ExprId)>;
-  std::string text(c10::ArrayRef<std::string> names, const SizeText& size_text) const;
+  // Neither is an operation, and both are one.
+  static bool same_leaf(const FloatExpr& a, const FloatExpr& b);
+
+  struct Names {
+    std::vector<std::string> inputs, constants;
+    std::function<std::string(sym::ExprId)> size;
+  };
+  std::string text(const Names& names) const;
 };
+
+// What a later call gives: tensors, of one f64 where arguments are floats, and the values of FloatProgram::sizes().
+struct FloatSources {
+  c10::ArrayRef<at::Tensor> inputs, constants;
+  const int64_t* sizes;
+};
+
+// The number in a tensor of one f64 or f32.
+double number_in(const at::Tensor& tensor);
 
 // Several of them, to be evaluated at later calls.
 class FloatProgram {
@@ -56,13 +75,12 @@ class FloatProgram {
   // What a later call must evaluate for run().
   const std::vector<sym::ExprId>& sizes() const { return sizes_; }
   size_t value_count() const { return steps_.size(); }
-  // `inputs` of a later call: tensors of one f64 where arguments are floats; `sizes`: the values of sizes().
-  void run(c10::ArrayRef<at::Tensor> inputs, const int64_t* sizes, double* values) const;
+  void run(const FloatSources& sources, double* values) const;
 
  private:
   struct Step {
     double number;  // made of sizes: the factor
-    int64_t input;
+    int64_t input, held;
     int32_t size, divisor;  // among sizes(); -1: none
     const FloatOp* op;
     uint32_t a, b;
@@ -70,6 +88,7 @@ class FloatProgram {
   int32_t add_size(sym::ExprId size);
 
   std::vector<FloatExpr::Ref> placed_;  // of the steps
+  std::unordered_map<const FloatExpr*, uint32_t> places_;
   std::vector<sym::ExprId> sizes_;
   std::vector<Step> steps_;
 };

@@ -34,36 +34,33 @@ const char* sign(FloatRelation relation) {
 
 }  // namespace
 
-FloatGuard::FloatGuard(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right,
-                       std::string location)
-    : left_(left),
-      right_(right),
-      relation_(relation),
-      expected_(compare(left->number, relation, right->number)),
-      location_(std::move(location)),
-      left_step_(program_.add(left)),
-      right_step_(program_.add(right)) {}
+FloatGuard::FloatGuard(const FloatExpr::Ref& l, FloatRelation r, const FloatExpr::Ref& other, std::string where)
+    : left(l), right(other), relation(r), expected(compare(l->number, r, other->number)), location(std::move(where)) {}
 
-bool FloatGuard::same(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right) const {
+bool FloatGuard::same(const FloatExpr::Ref& other_left, FloatRelation other, const FloatExpr::Ref& other_right) const {
   const auto equal = [](const FloatExpr::Ref& a, const FloatExpr::Ref& b) {
-    if (a == b) return true;
-    const bool leaves = a->op == nullptr && b->op == nullptr && a->input == b->input && a->size == b->size &&
-                        a->divisor == b->divisor && a->factor == b->factor;
-    return leaves && a->number == b->number && std::signbit(a->number) == std::signbit(b->number);
+    return a == b || FloatExpr::same_leaf(*a, *b);
   };
-  return relation == relation_ && equal(left, left_) && equal(right, right_);
+  return relation == other && equal(left, other_left) && equal(right, other_right);
 }
 
-bool FloatGuard::holds(c10::ArrayRef<at::Tensor> inputs, const int64_t* sizes) const {
-  c10::SmallVector<double, 16> values(program_.value_count());
-  program_.run(inputs, sizes, values.data());
-  return compare(values[left_step_], relation_, values[right_step_]) == expected_;
+std::string FloatGuard::text(const FloatExpr::Names& names) const {
+  const std::string condition = fmt::format("{} {} {}", left->text(names), sign(relation), right->text(names));
+  return (expected ? condition : "not " + condition) + (location.empty() ? "" : " (at " + location + ")");
 }
 
-std::string FloatGuard::text(c10::ArrayRef<std::string> names, const FloatExpr::SizeText& size_text) const {
-  const std::string condition =
-      fmt::format("{} {} {}", left_->text(names, size_text), sign(relation_), right_->text(names, size_text));
-  return (expected_ ? condition : "not " + condition) + (location_.empty() ? "" : " (at " + location_ + ")");
+FloatGuards::FloatGuards(const std::vector<FloatGuard>& guards) {
+  for (const FloatGuard& guard : guards)
+    rows_.push_back({program_.add(guard.left), program_.add(guard.right), guard.relation, guard.expected});
+}
+
+int64_t FloatGuards::first_missed(const FloatSources& sources) const {
+  c10::SmallVector<double, 32> values(program_.value_count());
+  program_.run(sources, values.data());
+  for (size_t i = 0; i < rows_.size(); ++i)
+    if (compare(values[rows_[i].left], rows_[i].relation, values[rows_[i].right]) != rows_[i].expected)
+      return static_cast<int64_t>(i);
+  return -1;
 }
 
 }  // namespace cresset::bridge

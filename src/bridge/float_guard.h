@@ -1,8 +1,6 @@
-// Which way decisions on floats went that arguments and sizes give. A program that only compares a float serves all
-// calls that compare alike.
+// Which way decisions on floats went that arguments, sizes and given scalars give. A program that only compares a float
+// serves all calls that compare alike.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <string>
 #include <vector>
@@ -14,25 +12,39 @@ namespace cresset::bridge {
 enum class FloatRelation : uint8_t { Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual };
 
 // `left` and `right` compare as they did.
-class FloatGuard {
- public:
+struct FloatGuard {
   FloatGuard(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right, std::string location);
 
-  bool expected() const { return expected_; }
-  bool same(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right) const;
-  // What a later call must evaluate for holds().
+  bool same(const FloatExpr::Ref& other_left, FloatRelation other, const FloatExpr::Ref& other_right) const;
+  std::string text(const FloatExpr::Names& names) const;
+
+  FloatExpr::Ref left, right;
+  FloatRelation relation;
+  bool expected;
+  bool of_data = false;  // of what tensors hold when the call begins
+  std::string location;
+};
+
+// Those of a program, to be asked at later calls.
+class FloatGuards {
+ public:
+  FloatGuards() = default;
+  explicit FloatGuards(const std::vector<FloatGuard>& guards);
+
+  bool empty() const { return rows_.empty(); }
+  // What a later call must evaluate for them.
   const std::vector<sym::ExprId>& sizes() const { return program_.sizes(); }
-  // As FloatProgram::run() has them.
-  bool holds(c10::ArrayRef<at::Tensor> inputs, const int64_t* sizes) const;
-  std::string text(c10::ArrayRef<std::string> names, const FloatExpr::SizeText& size_text) const;
+  // The first one that does not hold; -1: all do.
+  int64_t first_missed(const FloatSources& sources) const;
 
  private:
-  FloatExpr::Ref left_, right_;
-  FloatRelation relation_;
-  bool expected_;
-  std::string location_;
+  struct Row {
+    uint32_t left, right;  // steps
+    FloatRelation relation;
+    bool expected;
+  };
   FloatProgram program_;
-  uint32_t left_step_, right_step_;
+  std::vector<Row> rows_;
 };
 
 }  // namespace cresset::bridge

@@ -30,13 +30,15 @@ class SymNode final : public c10::SymNodeImpl {
   SymNode(Env env, Type type, sym::ExprId numerator, sym::ExprId denominator = {}, double value = 0)
       : env_(std::move(env)), type_(type), expr_(numerator), denominator_(denominator), value_(value) {}
 
-  // Of a Value that float arguments and sizes alone give: the number in this call, and what pins it: the arguments'
-  // bits (Capture::pinned_floats), the sizes. `made_by` may be null.
+  // Of a Value that float arguments, sizes and given scalars (given_number.h) alone give: the number in this call, and
+  // what pins it: the arguments' bits (Capture::pinned_floats), the sizes. `made_by` may be null. of_data: where
+  // scalars take part, looking at it ends the piece.
   struct Known {
     double number = 0;
     uint64_t arguments = 0;
     std::vector<sym::ExprId> sizes;
     FloatExpr::Ref made_by;
+    bool of_data = false;
   };
   static c10::SymNode make_value(const Env& env, at::Tensor tensor, std::optional<Known> known);
   // The tensor of a Value; undefined for other nodes, and when the number is there already.
@@ -164,6 +166,7 @@ class SymNode final : public c10::SymNodeImpl {
   at::Tensor as_tensor();
   std::optional<Known> as_known();
   double look();  // at a Value
+  bool is_just_this();
   // How two floats compare, as a guard: nullopt where only looking at them tells.
   std::optional<bool> decided(const c10::SymNode& other, FloatRelation relation);
   // The whole number that a Value is rounded to, as a guard.

@@ -34,6 +34,7 @@
 #include <cmath>
 
 #include "bridge/capture.h"
+#include "bridge/guest.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_float.h"
 
@@ -51,14 +52,23 @@ c10::SymNode unwrapped(const c10::SymNode& node) {
   return ours(node) == nullptr && unwrap != nullptr ? unwrap(node) : node;
 }
 
-c10::SymNode float_in(Capture& capture, const at::Tensor& tensor) {
-  const TraceTensor* trace = TraceTensor::from(tensor);
-  if (capture.closed() || trace == nullptr || !at::isFloatingType(tensor.scalar_type()) || !tensor.is_cpu()) return {};
+c10::SymNode float_in(Capture& capture, const at::Tensor& tensor, bool only_given) {
+  if (capture.closed() || !at::isFloatingType(tensor.scalar_type()) || !tensor.is_cpu()) return {};
+  TraceTensor* const trace = TraceTensor::from(tensor);
+  if (trace == nullptr && !Guest::possible(tensor)) return {};
   if (!tensor.sym_numel().sym_eq(1).guard_bool(__FILE__, __LINE__)) return {};
+  const auto given = [&](TraceTensor* of) {
+    return of != nullptr && capture.decides_on_given_numbers ? capture.given_number(*of) : nullptr;
+  };
+  FloatExpr::Ref made = given(trace);
+  if (made == nullptr && trace != nullptr && only_given) return {};
   const at::NoGradGuard no_grad;
   // A copy: the number stays what it is when the tensor is written.
   const at::Tensor number = tensor.detach().reshape({}).to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
-  return SymNode::make_value(capture.env_ptr(), number, std::nullopt);
+  if (trace == nullptr) made = given(TraceTensor::from(number));
+  if (made == nullptr)
+    return only_given ? c10::SymNode() : SymNode::make_value(capture.env_ptr(), number, std::nullopt);
+  return SymNode::make_value(capture.env_ptr(), number, SymNode::Known{made->number, 0, {}, made, /*of_data=*/true});
 }
 
 at::Tensor add_tensors(const at::Tensor& a, const at::Tensor& b) { return at::add(a, b); }
@@ -143,6 +153,7 @@ c10::SymNode SymNode::value_op(const c10::SymNode& other, TensorOp op, const Flo
     known = Known{float_op.apply(a->number, b->number), a->arguments | b->arguments, a->sizes,
                   FloatExpr::make(float_op, a->made_by, b->made_by)};
     known->sizes.insert(known->sizes.end(), b->sizes.begin(), b->sizes.end());
+    known->of_data = a->of_data || b->of_data;
   }
   return make_value(env_, op(as_tensor(), theirs->as_tensor()), std::move(known));
 }
@@ -235,11 +246,12 @@ std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation re
   for (const Known* side : {&*a, &*b})
     CRESSET_CHECK(side->made_by->number == side->number || std::isnan(side->number), "a float is not what made it");
   const bool of_sizes = !a->sizes.empty() || !b->sizes.empty();
-  if ((a->arguments | b->arguments) == 0 && !(of_sizes && capture->sizes_stay_free)) return std::nullopt;
+  const bool of_data = a->of_data || b->of_data;
+  if ((a->arguments | b->arguments) == 0 && !of_data && !(of_sizes && capture->sizes_stay_free)) return std::nullopt;
   for (const std::vector<sym::ExprId>* sizes : {&a->sizes, &b->sizes})
     for (const sym::ExprId size : *sizes)
       if (!capture->sizes_stay_free) known(size);
-  return capture->decide(a->made_by, relation, b->made_by);
+  return capture->decide(a->made_by, relation, b->made_by, of_data);
 }
 
 int64_t SymNode::as_int64(double whole) {
@@ -268,9 +280,9 @@ c10::SymNode SymNode::computed(const FloatOp& op, SymNode* other) {
   const std::optional<Known> a = as_known(), b = other != nullptr ? other->as_known() : a;
   if (!a || !b || a->made_by == nullptr || b->made_by == nullptr) return {};
   const auto varies = [&](const Known& known) {
-    return known.arguments != 0 || std::any_of(known.sizes.begin(), known.sizes.end(), [&](sym::ExprId size) {
-             return !pool().is_const(env_->simplify(size));
-           });
+    return known.arguments != 0 || known.of_data ||
+           std::any_of(known.sizes.begin(), known.sizes.end(),
+                       [&](sym::ExprId size) { return !pool().is_const(env_->simplify(size)); });
   };
   if (!varies(*a) && !varies(*b)) return {};
   const FloatExpr::Ref made = FloatExpr::make(op, a->made_by, b->made_by);
@@ -311,24 +323,36 @@ bool SymNode::is_open_float(const c10::SymNode& node) {
   const auto is_open = [&](sym::ExprId size) { return !mine->pool().is_const(mine->env_->simplify(size)); };
   if (mine->type_ == Type::Ratio) return is_open(mine->expr_) || is_open(mine->denominator_);
   if (mine->type_ == Type::Scaled) return is_open(mine->expr_);
-  if (mine->type_ != Type::Value || !mine->known_) return false;
+  if (mine->type_ != Type::Value || !mine->known_ || mine->known_->of_data) return false;
   return (mine->known_->arguments & ~capture->pinned_floats) != 0 ||
          std::any_of(mine->known_->sizes.begin(), mine->known_->sizes.end(), is_open);
+}
+
+// As guards: the number, and the sign that a zero has.
+bool SymNode::is_just_this() {
+  if (!decided(number(known_->number), FloatRelation::Equal).value_or(false)) return false;
+  if (known_->number != 0) return true;
+  const Known signs{
+      1 / known_->number, 0, {}, FloatExpr::make(float_ops::kDivide, FloatExpr::constant(1), known_->made_by), true};
+  const c10::SymNode inverse = make_value(env_, tensor_, signs);
+  return ours(inverse)->decided(number(0), FloatRelation::Greater).has_value();
 }
 
 double SymNode::look() {
   Capture* capture = Capture::current();
   const bool open = capture != nullptr && !capture->closed() && capture->env_ptr() == env_;
-  if (known_) {
+  if (known_ && !known_->of_data) {
     if (open) capture->pinned_floats |= known_->arguments;
     for (const sym::ExprId size : known_->sizes) known(size);
     return known_->number;
   }
   const TraceTensor* trace = TraceTensor::from(tensor_);
   if (trace != nullptr && !trace->settled() &&
-      !ends_piece(env_, [] { return std::string("a decision on a float that tensor data gives"); }))
+      !ends_piece(env_, [] { return std::string("a decision on a float that tensor data gives"); })) {
+    if (open && known_ && is_just_this()) return known_->number;
     throw DataDependentError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
                              "cresset: a decision on a float that tensor data gives");
+  }
   const Capture::StepAside aside;
   return tensor_.item<double>();
 }

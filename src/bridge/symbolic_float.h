@@ -8,8 +8,9 @@ namespace cresset::bridge {
 
 class Capture;
 
-// What item() gives of a tensor of one float: a Value. Null where it cannot be one.
-c10::SymNode float_in(Capture& capture, const at::Tensor& tensor);
+// What item() gives of a tensor of one float: a Value. Null where it cannot be one. only_given: and where it is not
+// known when the call begins (given_number.h).
+c10::SymNode float_in(Capture& capture, const at::Tensor& tensor, bool only_given);
 
 // torch hands SymFloats of other languages over in a wrapping, which whoever knows the language takes off.
 void set_unwrapper(c10::SymNode (*unwrap)(const c10::SymNode&));

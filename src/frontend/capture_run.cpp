@@ -215,6 +215,7 @@ class CaptureRun final : public PieceMaker {
       capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
     capture.locate = [tracker = std::make_shared<LocationTracker>()](bridge::Capture& c) { tracker->update(c); };
     capture.symbolic_number = &symbolic_number;
+    capture.decides_on_given_numbers = session_ != nullptr && (capture.symbolic_numbers || !varying_->decisions);
     capture.on_close = [this] { time_.stop(); };
     if (session_ != nullptr) {
       capture.before_flush = [this](const std::string& why) {

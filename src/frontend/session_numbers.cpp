@@ -283,7 +283,7 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
   if (call.kwnames != nullptr || call.nargs > 1 || operators_call_python()) return CRESSET_RUN;
   if (to_int && given != nullptr && is_exact_tensor(given) && is_of_sizes(*capture_, tensor_of(given)))
     return read_int(activation, call, given, result);
-  if (!capture_->symbolic_numbers) return CRESSET_RUN;
+  if (!capture_->symbolic_numbers && !capture_->decides_on_given_numbers) return CRESSET_RUN;
   if (!to_int && !to_float) {
     const CCall what = classify(call);
     if (what.self == nullptr || std::string_view(what.name) != "item") return CRESSET_RUN;
@@ -293,8 +293,9 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
   const at::Tensor& tensor = tensor_of(given);
   if (to_int ? !at::isIntegralType(tensor.scalar_type(), false) : !at::isFloatingType(tensor.scalar_type()))
     return CRESSET_RUN;
+  if (to_int && !capture_->symbolic_numbers) return CRESSET_RUN;
   if (to_int) return read_int(activation, call, given, result);
-  const c10::SymNode number = bridge::float_in(*capture_, tensor);
+  const c10::SymNode number = bridge::float_in(*capture_, tensor, /*only_given=*/!capture_->symbolic_numbers);
   if (!number) return CRESSET_RUN;
   return *result = python_float(number).release(), CRESSET_RESULT;
 }

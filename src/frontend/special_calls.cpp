@@ -34,7 +34,8 @@ bool add_all() {
   for (const char* name : {"_getframe", "_getframemodulename"}) add(sys.get(), name, kAnyCall);
   add(warnings.get(), "warn", kAnyCall);
   add(import_module("torch._C._dynamo.eval_frame").get(), "set_eval_frame", kAnyCall);
-  for (const char* name : {"is_contiguous", "stride"}) add(module_attribute("torch._C", "TensorBase"), name, kAnyCall);
+  for (const char* name : {"is_contiguous", "stride", "item"})
+    add(module_attribute("torch._C", "TensorBase"), name, kAnyCall);
   add(module_attribute("torch", "Size"), "numel", kAnyCall);
   return true;
 }

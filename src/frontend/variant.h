@@ -80,6 +80,7 @@ struct Varying {
   // at a later call; and of those that a program looked into all the same.
   std::vector<std::string> not_looked_into, looked_into;
   std::vector<std::string> grown_lists;  // paths of lists that were of many lengths, in arguments and frames
+  bool decisions = false;                // on what tensors held when the call began
   int visit(visitproc visit, void* arg) const;
 };
 

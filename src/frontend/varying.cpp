@@ -246,6 +246,7 @@ int64_t learn(Varying& varying, Variants& variants, const ArgSpec& args, const A
   Contents contents;
   std::vector<std::shared_ptr<Variant>> outdated;
   for (const std::shared_ptr<Variant>& v : variants) {
+    varying.decisions = varying.decisions || (v->entry != nullptr && v->entry->data_went_otherwise());
     contents.count(v->facts);
     learner.compare(v->args, args);
     learner.compare(v->kwargs, kwargs);

@@ -165,8 +165,11 @@ def test_a_branch_on_a_float_of_data():
     for f in (0.5, 0.7, 0.25, 3.0):
         assert_same_call(function, compiled, torch.randn(4, 3), torch.tensor(f))
     strict = cresset.compile(function, fullgraph=True, options=EVALUATE)
+    for f in (0.5, 0.7, 0.25, 3.0):  # known when the call begins: guards
+        assert_same_call(function, strict, torch.randn(4, 3), torch.tensor(f))
+    computed = cresset.compile(lambda x, t: function(x, t.sin()), fullgraph=True, options=EVALUATE)
     with pytest.raises(cresset.CaptureError, match=r"test_shapes_scalars\.py"):
-        strict(torch.randn(4, 3), torch.tensor(0.7))
+        computed(torch.randn(4, 3), torch.tensor(0.7))
 
 
 def test_an_item_flows_into_a_later_piece():

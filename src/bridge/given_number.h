@@ -1,0 +1,17 @@
+// Numbers in tensors of one float that were there before the call, and what simple arithmetic makes of them: a step
+// that an optimizer counts, the scale of a loss. Such a number is known when the call begins, so that reading it ends
+// no piece, and decisions on it are guards (float_guard.h).
+#pragma once
+
+#include "bridge/float_expr.h"
+#include "graph/graph.h"
+
+namespace cresset::bridge {
+
+// How the element of `value` comes of tensors that were there before, with the number that it is in this call; nullptr
+// where it does not, or is no finite number. inputs, constants: the real tensors, by position. Only what IEEE rounds to
+// one result takes part: guards compute it in this process, kernels on their own.
+FloatExpr::Ref given_number(const graph::Graph& graph, graph::ValueId value, c10::ArrayRef<at::Tensor> inputs,
+                            c10::ArrayRef<at::Tensor> constants);
+
+}  // namespace cresset::bridge
