@@ -316,7 +316,11 @@ void Capture::set_location() {
 }
 
 FloatExpr::Ref Capture::given_number(TraceTensor& tensor) {
-  return bridge::given_number(*graph_, value_of(tensor), real_inputs_, constants_);
+  return bridge::given_number(*graph_, value_of(tensor), numbers_, real_inputs_, constants_);
+}
+
+void Capture::note_number(TraceTensor& tensor, FloatExpr::Ref made_by) {
+  numbers_[value_of(tensor).index] = std::move(made_by);
 }
 
 std::optional<bool> Capture::decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right,

@@ -103,6 +103,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Whether decisions on numbers in tensors that were there before the call may be guards.
   bool decides_on_given_numbers = false;
   FloatExpr::Ref given_number(TraceTensor& tensor);  // given_number.h; nullptr: there is none
+  // What arguments and given scalars make of the number in a tensor of one f64.
+  void note_number(TraceTensor& tensor, FloatExpr::Ref made_by);
   // The stand-in of a real tensor met on the way; the tensor is held by the compiled code.
   at::Tensor lift(const at::Tensor& real);
   void name_constant(const at::Tensor& real, std::string name) { names_[real.unsafeGetTensorImpl()] = std::move(name); }
@@ -338,6 +340,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<at::Tensor> real_inputs_;
   std::vector<DataRead> data_reads_;
   std::vector<FloatGuard> float_guards_;
+  NumbersOfValues numbers_;
   std::vector<ComputedNumber> computed_;
   std::vector<DataDependentCall> data_calls_;
   std::vector<StatedFact> facts_;

@@ -59,6 +59,9 @@ struct FloatExpr {
   std::string text(const Names& names) const;
 };
 
+// By the index of graph values.
+using NumbersOfValues = std::unordered_map<uint32_t, FloatExpr::Ref>;
+
 // What a later call gives: tensors, of one f64 where arguments are floats, and the values of FloatProgram::sizes().
 struct FloatSources {
   c10::ArrayRef<at::Tensor> inputs, constants;

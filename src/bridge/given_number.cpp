@@ -17,8 +17,9 @@ constexpr int kMostSteps = 64;  // operators looked through for one number
 
 class Walk {
  public:
-  Walk(const graph::Graph& graph, c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants)
-      : graph_(graph), inputs_(inputs), constants_(constants) {}
+  Walk(const graph::Graph& graph, const NumbersOfValues& known, c10::ArrayRef<at::Tensor> inputs,
+       c10::ArrayRef<at::Tensor> constants)
+      : graph_(graph), known_(known), inputs_(inputs), constants_(constants) {}
 
   Ref of(ValueId id);
 
@@ -30,6 +31,7 @@ class Walk {
   static Ref rounded(Ref number, DType from, DType to);
 
   const graph::Graph& graph_;
+  const NumbersOfValues& known_;
   c10::ArrayRef<at::Tensor> inputs_, constants_;
   int steps_ = 0;
 };
@@ -122,6 +124,7 @@ Ref Walk::operand(const Arg& arg, DType result) {
 Ref Walk::of(ValueId id) {
   const graph::Value& value = graph_.value(id);
   if (!holds_one(value.type) || ++steps_ > kMostSteps) return nullptr;
+  if (const auto known = known_.find(id.index); known != known_.end()) return known->second;
   if (value.kind != graph::Value::Kind::Result) return leaf(value);
   const graph::Node& node = graph_.node(value.node);
   const Rule* const rule = rule_of(node.op);
@@ -136,9 +139,9 @@ Ref Walk::of(ValueId id) {
 
 }  // namespace
 
-FloatExpr::Ref given_number(const graph::Graph& graph, ValueId value, c10::ArrayRef<at::Tensor> inputs,
-                            c10::ArrayRef<at::Tensor> constants) {
-  const Ref number = Walk(graph, inputs, constants).of(value);
+FloatExpr::Ref given_number(const graph::Graph& graph, ValueId value, const NumbersOfValues& known,
+                            c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants) {
+  const Ref number = Walk(graph, known, inputs, constants).of(value);
   return number != nullptr && std::isfinite(number->number) ? number : nullptr;
 }
 

@@ -9,9 +9,10 @@
 namespace cresset::bridge {
 
 // How the element of `value` comes of tensors that were there before, with the number that it is in this call; nullptr
-// where it does not, or is no finite number. inputs, constants: the real tensors, by position. Only what IEEE rounds to
-// one result takes part: guards compute it in this process, kernels on their own.
-FloatExpr::Ref given_number(const graph::Graph& graph, graph::ValueId value, c10::ArrayRef<at::Tensor> inputs,
-                            c10::ArrayRef<at::Tensor> constants);
+// where it does not, or is no finite number. known: of values that stand for Python's floats. inputs, constants: the
+// real tensors, by position. Of operators on tensors those take part that IEEE rounds to one result: guards compute it
+// in this process, kernels on their own.
+FloatExpr::Ref given_number(const graph::Graph& graph, graph::ValueId value, const NumbersOfValues& known,
+                            c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants);
 
 }  // namespace cresset::bridge

@@ -167,6 +167,7 @@ class SymNode final : public c10::SymNodeImpl {
   std::optional<Known> as_known();
   double look();  // at a Value
   bool is_just_this();
+  void tell_number() const;
   // How two floats compare, as a guard: nullopt where only looking at them tells.
   std::optional<bool> decided(const c10::SymNode& other, FloatRelation relation);
   // The whole number that a Value is rounded to, as a guard.

@@ -90,6 +90,17 @@ c10::SymNode SymNode::make_value(const Env& env, at::Tensor tensor, std::optiona
   return node;
 }
 
+// So that what comes of it on the way through a tensor is known, too. Not where sizes take part, which look() pins.
+void SymNode::tell_number() const {
+  if (!known_ || known_->made_by == nullptr || !known_->sizes.empty()) return;
+  Capture* const capture = Capture::current();
+  TraceTensor* const trace = TraceTensor::from(tensor_);
+  if (capture == nullptr || trace == nullptr || !capture->decides_on_given_numbers || capture->closed() ||
+      capture->env_ptr() != env_)
+    return;
+  capture->note_number(*trace, known_->made_by);
+}
+
 at::Tensor SymNode::tensor_of(const c10::SymNode& given) {
   const c10::SymNode node = unwrapped(given);
   const SymNode* mine = ours(node);
@@ -155,7 +166,9 @@ c10::SymNode SymNode::value_op(const c10::SymNode& other, TensorOp op, const Flo
     known->sizes.insert(known->sizes.end(), b->sizes.begin(), b->sizes.end());
     known->of_data = a->of_data || b->of_data;
   }
-  return make_value(env_, op(as_tensor(), theirs->as_tensor()), std::move(known));
+  c10::SymNode value = make_value(env_, op(as_tensor(), theirs->as_tensor()), std::move(known));
+  ours(value)->tell_number();
+  return value;
 }
 
 namespace {
@@ -217,6 +230,7 @@ c10::SymNode SymNode::function_of(std::string_view name, const c10::SymNode& giv
   known->number = function->op.apply(known->number, 0);
   known->made_by = FloatExpr::make(function->op, known->made_by, known->made_by);
   c10::SymNode value = make_value(mine->env_, function->of_tensor(mine->as_tensor()), std::move(known));
+  ours(value)->tell_number();
   return ours(value)->is_finite().value_or(false) ? value : c10::SymNode();
 }
 

@@ -329,7 +329,7 @@ def test_steps_of_optimizers(kind, options, foreach):
 
 
 @pytest.mark.parametrize("foreach", [False, True], ids=["single", "foreach"])
-@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.NAdam, torch.optim.Adamax])
 def test_adam_is_one_piece(kind, foreach):
     cresset.reset()
     parameters = [torch.nn.Parameter(torch.randn(4, 3)) for _ in range(3)]
