@@ -456,9 +456,16 @@ Anatomy anatomy_of_generator(PyObject* generator, const CressetFrameImage& image
   return out;
 }
 
+// A module or an optimizer: what it is by identity, however much of its state changes.
+static bool is_of_model(PyObject* object) {
+  static PyObject *const module = module_attribute("torch.nn", "Module"), *const optimizer = module_attribute(
+                                                                              "torch.optim", "Optimizer");
+  return PyType_IsSubtype(Py_TYPE(object), (PyTypeObject*)module) ||
+         PyType_IsSubtype(Py_TYPE(object), (PyTypeObject*)optimizer);
+}
+
 bool is_data_object(PyObject* object) {
-  static PyObject* const module_type = module_attribute("torch.nn", "Module");
-  if (PyType_IsSubtype(Py_TYPE(object), (PyTypeObject*)module_type)) return false;
+  if (is_of_model(object)) return false;
   return is_plain_instance(object) || is_dict_object(object) || is_list_object(object);
 }
 
