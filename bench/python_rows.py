@@ -146,6 +146,49 @@ def optimizer_ms(compiler: str, kind: type, width: int) -> dict:
     return {name: statistics.median(t) for name, t in times.items()}
 
 
+def training_step_ms(compiler: str) -> dict:
+    """A whole step as one function: forward, backward, clipping, AdamW, a schedule; three layers of GPT-2, three lengths.
+
+    Each compiler trains a model of its own beside eager's. `first`: milliseconds of the first three calls.
+    """
+    import transformers
+
+    def made():
+        torch.manual_seed(0)
+        config = transformers.GPT2Config(n_embd=64, n_layer=3, n_head=4, vocab_size=200, n_positions=64)
+        model = transformers.GPT2LMHeadModel(config).train()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        return model, optimizer, torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=10_000)
+
+    def step(model, optimizer, schedule, ids):
+        loss = model(input_ids=ids, labels=ids).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    forget(compiler)
+    sides = {"eager": (step, made()), "compiled": (compile_with(compiler, step), made())}
+    times = {"eager": [], "compiled": []}
+    warm = 9
+    for i in range(warm + ROUNDS):
+        ids = torch.randint(0, 200, (4, 16 + 8 * (i % 3)))
+        for name, (run, parts) in sides.items():
+            times[name].append(timed(lambda run=run, parts=parts: run(*parts, ids)) * 1e3)
+    torch.set_num_threads(threads)
+    middle = {name: statistics.median(t[warm:]) for name, t in times.items()}
+    return {
+        **middle,
+        "over": middle["compiled"] / middle["eager"],
+        "first": sum(times["compiled"][:3]),
+        "first_eager": sum(times["eager"][:3]),
+    }
+
+
 def evaluator() -> dict:
     script = str(Path(__file__).resolve().parent / "evaluator.py")
     done = subprocess.run([sys.executable, script, "--json"], capture_output=True, text=True, check=True)
@@ -169,5 +212,6 @@ def measure(compiler: str) -> dict:
         },
         "breaks_us": breaks_us(compiler),
         "optimizers_ms": {name: optimizer_ms(compiler, *what) for name, what in OPTIMIZERS.items()},
+        "training_step_ms": training_step_ms(compiler),
         **({"evaluator": evaluator()} if ours else {}),
     }
