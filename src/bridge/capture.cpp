@@ -119,11 +119,10 @@ void Capture::strike(TraceTensor& tensor) {
 }
 
 StorageId Capture::add_storage(graph::ValueId value, OutputSpec::Kind home, uint32_t position) {
-  Storage storage;
+  Storage& storage = storages_.emplace_back();
   storage.value = value;
   storage.home = home;
   storage.position = position;
-  storages_.push_back(std::move(storage));
   return StorageId{static_cast<uint32_t>(storages_.size() - 1)};
 }
 

@@ -127,8 +127,9 @@ class Entry {
   std::shared_ptr<sym::ShapeEnv> env_;
   std::vector<TensorGuard> tensor_guards_, constant_guards_;
   const bool records_gradients_ = c10::GradMode::is_enabled();
-  ConstantMarks constant_marks_;                   // what constant_guards_ say
-  std::vector<const c10::StorageImpl*> memories_;  // of constants: some are written, and taken to be apart
+  ConstantMarks constant_marks_;  // what constant_guards_ say
+  // Of constants, some of which the program writes, taking them to be apart.
+  std::vector<const c10::StorageImpl*> memories_;
   std::vector<SymbolBinding> symbols_;
   std::vector<sym::GuardFact> guards_;
   sym::SizeProgram guard_program_;

@@ -518,7 +518,7 @@ Anatomy take_apart(PyObject* object) {
             PyRef::borrow(PyMethod_GET_FUNCTION(object)),
             {PyRef::borrow(PyMethod_GET_SELF(object))}};
   if (is_bound_method(object)) return anatomy_of_bound(object);
-  if (PyCFunction_Check(object)) return {};
+  if (is_c_function(object)) return {};
   if (PyFunction_Check(object)) return of_function(object);
   if (is_wrapper(object)) return anatomy_of_wrapper(object);
   if (PySet_CheckExact(object))

@@ -49,7 +49,7 @@ bool is_generator_of_numbers(PyObject* object) {
 bool is_enum_member(PyObject* object) { return PyObject_TypeCheck(object, (PyTypeObject*)enum_type()) != 0; }
 
 bool is_identity(PyObject* object) {
-  return PyType_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyMethod_Check(object) ||
+  return PyType_Check(object) || PyFunction_Check(object) || is_c_function(object) || PyMethod_Check(object) ||
          THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) || is_enum_member(object) ||
          is_module(object);
 }

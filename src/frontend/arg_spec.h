@@ -45,8 +45,8 @@ struct ArgSpec {
   // asked about, from 1 on; the one of no argument's that it is; a tuple of those that it is not.
   uint32_t asked = 0;
   PyRef is, is_not;
-  bool numbered =
-      false;           // Tuple in frames: one whose number is `position`, since another stands for it (Symbols::tuples)
+  // Tuple in frames: one whose number is `position`, since another stands for it (Symbols::tuples).
+  bool numbered = false;
   bool looked = true;  // in state: whether the program looked into this container or object; Text: may look
   std::string path;    // "x", "kwargs['mask'][0]": for people
 };

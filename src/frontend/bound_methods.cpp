@@ -20,7 +20,7 @@ PyObject* descriptor_of(PyObject* self, const PyMethodDef* method, PyObject* nam
 }  // namespace
 
 bool is_bound_method(PyObject* object) {
-  return PyCFunction_Check(object) ? has_own_self(object) : is_method_wrapper(object);
+  return is_c_function(object) ? has_own_self(object) : is_method_wrapper(object);
 }
 
 Anatomy anatomy_of_bound(PyObject* method) {

@@ -146,7 +146,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
 
 // torch gives a module to those of its functions that are public (torch._VF.unique_dim is not).
 bool is_function_of_torch(PyObject* callable, const char* name, std::string_view module) {
-  if (!module.empty() || !PyCFunction_Check(callable)) return is_torch(module);
+  if (!module.empty() || !is_c_function(callable)) return is_torch(module);
   static PyObject* const functions = module_attribute("torch._C", "_VariableFunctionsClass");
   const PyRef found = PyRef::steal(PyObject_GetAttrString(functions, name));
   if (!found) PyErr_Clear();
@@ -261,7 +261,7 @@ static bool is_numpy_function_of_numbers(PyObject* callable, PyObject* const* ar
 }
 
 static CCall classify(PyObject* callable, PyObject* const* args, Py_ssize_t nargs) {
-  if (PyCFunction_Check(callable)) {
+  if (is_c_function(callable)) {
     PyObject* self = PyCFunction_GET_SELF(callable);
     const char* name = ((PyCFunctionObject*)callable)->m_ml->ml_name;
     if (self != nullptr && PyType_Check(self) && (kSilent.count(name) != 0 || kAsksClass.count(name) != 0))

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "frontend/eval/class_version.h"
 #include "frontend/py_objects.h"
 #include "frontend/state_facts.h"
 
@@ -12,11 +13,10 @@ namespace {
 
 // 0: the type changes without a trace.
 unsigned type_version(PyTypeObject* type) {
-  if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) {
-    static PyObject* const name = PyUnicode_InternFromString("__class__");
-    _PyType_Lookup(type, name);  // gives it a version
-  }
-  return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
+  if (const unsigned version = cresset_class_version(type); version != 0) return version;
+  static PyObject* const name = PyUnicode_InternFromString("__class__");
+  _PyType_Lookup(type, name);  // gives it a version
+  return cresset_class_version(type);
 }
 
 bool can_change(PyTypeObject* type) { return is_heap_type(type); }

@@ -4,8 +4,10 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/python_symnode.h>
 
+#include <array>
 #include <unordered_set>
 
+#include "base/address_table.h"
 #include "bridge/capture.h"
 #include "bridge/sym_node.h"
 #include "frontend/capture_run.h"
@@ -248,12 +250,14 @@ PyObject* set_originals(PyObject*, PyObject* rows) {
   }
 }
 
-PyObject* awaited = nullptr;  // a dictionary: what marks functions of a module, by its name; under the GIL
+PyObject* awaited = nullptr;              // a dictionary: what marks functions of a module, by its name; under the GIL
+std::array<PyObject*, 16> not_awaited{};  // some names for which it was asked, and has nothing; owned
 
 PyObject* mark_when_met(PyObject*, PyObject* args) {
   PyObject *module, *marks;
   if (PyArg_ParseTuple(args, "UO", &module, &marks) == 0) return nullptr;
   if (awaited == nullptr) awaited = PyDict_New();
+  for (PyObject*& name : not_awaited) Py_CLEAR(name);
   return awaited == nullptr || PyDict_SetItem(awaited, module, marks) < 0 ? nullptr : Py_NewRef(Py_None);
 }
 
@@ -330,8 +334,13 @@ PyObject* mark_of(PyObject* function, PyObject* name) {
 void meet(PyObject* function) {
   PyObject* const module = ((PyFunctionObject*)function)->func_module;
   if (awaited == nullptr || module == nullptr || !PyUnicode_CheckExact(module)) return;
+  PyObject*& known = not_awaited[address_hash(module) >> 60];
+  if (known == module) return;
   PyObject* const found = PyDict_GetItemWithError(awaited, module);
-  if (found == nullptr) return;
+  if (found == nullptr) {
+    Py_XSETREF(known, Py_NewRef(module));
+    return;
+  }
   const PyRef marks = PyRef::borrow(found);
   if (PyDict_DelItem(awaited, module) < 0) throw PythonError();
   const NotEvaluated own_business;

@@ -60,7 +60,7 @@ bool is_method_of_numbers(PyObject* function) {
     return type == (PyObject*)&PyLong_Type || type == (PyObject*)&PyFloat_Type || type == (PyObject*)&PyBool_Type;
   };
   if (is_method_wrapper(function)) function = take_apart_wrapper(function).descriptor;
-  if (PyCFunction_Check(function) && PyCFunction_GET_SELF(function) != nullptr)
+  if (is_c_function(function) && PyCFunction_GET_SELF(function) != nullptr)
     return is_class((PyObject*)Py_TYPE(PyCFunction_GET_SELF(function)));
   const bool is_descriptor = Py_IS_TYPE(function, &PyWrapperDescr_Type) || Py_IS_TYPE(function, &PyMethodDescr_Type);
   return is_descriptor && is_class((PyObject*)PyDescr_TYPE(function));
@@ -69,7 +69,7 @@ bool is_method_of_numbers(PyObject* function) {
 // Functions whose calls are to be seen: of the program, methods of its containers, and of numbers.
 bool is_of_program(PyObject* function) {
   if (PyMethod_Check(function)) return PyFunction_Check(PyMethod_GET_FUNCTION(function));
-  if (PyCFunction_Check(function)) {
+  if (is_c_function(function)) {
     PyObject* self = PyCFunction_GET_SELF(function);
     if (self != nullptr && (is_container(self) || viewed(self) != nullptr)) return true;
   }
@@ -240,11 +240,11 @@ PyObject* iterator_for(const CressetActivation& activation, const CressetCall& c
 }
 
 const Looped* looped_for(PyObject* callable) {
-  const void* const by = PyCFunction_Check(callable) ? (const void*)((PyCFunctionObject*)callable)->m_ml : callable;
+  const void* const by = is_c_function(callable) ? (const void*)((PyCFunctionObject*)callable)->m_ml : callable;
   const auto found = looped.find(by);
   if (found == looped.end()) return nullptr;
   // A subclass has chain.from_iterable, too.
-  return PyCFunction_Check(callable) && looped.find(PyCFunction_GET_SELF(callable)) == looped.end() ? nullptr
+  return is_c_function(callable) && looped.find(PyCFunction_GET_SELF(callable)) == looped.end() ? nullptr
                                                                                                     : &found->second;
 }
 
@@ -384,7 +384,7 @@ void note_form(PyObject* original) {
 // A method of a tensor that was taken from it before it is called: its descriptor, where there is a form of it. Asked
 // at every call of C code.
 PyObject* descriptor_of(PyObject* callable) {
-  if (!PyCFunction_Check(callable)) return nullptr;
+  if (!is_c_function(callable)) return nullptr;
   PyObject* const self = PyCFunction_GET_SELF(callable);
   if (self == nullptr || !is_tensor(self)) return nullptr;
   const auto found = form_methods.find(((PyCFunctionObject*)callable)->m_ml);
@@ -565,7 +565,7 @@ PyObject* use_loops(PyObject*, PyObject* rows) {
     if (!PyArg_ParseTuple(PyList_GET_ITEM(rows, i), "OOnnO!", &builtin, &function, &least, &most, &PyTuple_Type,
                           &names))
       return nullptr;
-    const void* const by = PyCFunction_Check(builtin) ? (const void*)((PyCFunctionObject*)builtin)->m_ml : builtin;
+    const void* const by = is_c_function(builtin) ? (const void*)((PyCFunctionObject*)builtin)->m_ml : builtin;
     looped[by] = {Py_NewRef(function), least, most < 0 ? PY_SSIZE_T_MAX : most, Py_NewRef(names)};
     Py_INCREF(builtin);  // kept for good
     note_special_call(by);

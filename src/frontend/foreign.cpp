@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "frontend/eval/class_version.h"
 #include "frontend/py_objects.h"
 #include "frontend/value_objects.h"
 
@@ -138,14 +139,14 @@ int take_any(PyObject* object, void* held) {
 
 }  // namespace
 
-// Of a class made at run time: what is said of it holds for as long as it has its version, which no other class gets.
+// Of a class made at run time: what was found while it had the version that it has.
 static bool is_foreign_class(PyTypeObject* type) {
   struct Answer {
     unsigned version;
     bool is_foreign;
   };
   static std::array<Answer, 256> known{};  // under the GIL
-  const unsigned version = (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) != 0 ? type->tp_version_tag : 0;
+  const unsigned version = cresset_class_version(type);
   Answer& answer = known[version % known.size()];
   if (version == 0 || answer.version != version)
     answer = {version, !is_numpy_scalar_type(type) && is_foreign_type(type)};
@@ -210,7 +211,7 @@ static bool hands_items_on(std::string_view method, const PyTypeObject* owner) {
 bool hands_items_on(PyObject* callable) {
   static const std::unordered_set<std::string_view> functions = {
       "len", "iter", "next", "id", "isinstance", "issubclass", "getattr", "setattr", "hasattr", "callable"};
-  if (PyCFunction_Check(callable)) {
+  if (is_c_function(callable)) {
     PyObject* const self = PyCFunction_GET_SELF(callable);
     const std::string_view name = ((PyCFunctionObject*)callable)->m_ml->ml_name;
     return self != nullptr && !PyModule_Check(self) ? hands_items_on(name, Py_TYPE(self)) : functions.count(name) != 0;

@@ -109,7 +109,8 @@ bool leave_call_whole(PyCodeObject* code, int instruction, PyObject* callable) {
 }
 
 bool is_left_whole(const CressetActivation& activation, PyObject* callable) {
-  return !left().empty() && left().count(key_of(activation.code, activation.instruction, callable)) != 0;
+  const auto& calls = left();
+  return !calls.empty() && calls.count(key_of(activation.code, activation.instruction, callable)) != 0;
 }
 
 static thread_local bool inference_apart = false;
@@ -117,8 +118,9 @@ static thread_local bool inference_apart = false;
 void enter_inference_apart(bool apart) { inference_apart = apart; }
 
 bool enters_inference_apart(PyObject* callable) {
+  if (!inference_apart) return false;
   static PyObject* const region = module_attribute("torch._C", "_InferenceMode");
-  return inference_apart && callable == region;
+  return callable == region;
 }
 
 void forget_left_whole() {

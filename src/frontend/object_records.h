@@ -43,9 +43,8 @@ class ObjectRecords {
     return found != nullptr ? *found : nullptr;
   }
   ObjectRecord& operator[](PyObject* object) {
-    const auto [place, fresh] = places_.add(object);
-    if (fresh) *place = make(object);
-    return **place;
+    ObjectRecord* const known = find(object);
+    return known != nullptr ? *known : make(object);
   }
   void clear() {
     places_.clear();
@@ -62,11 +61,12 @@ class ObjectRecords {
  private:
   static constexpr size_t kBlock = 128;
 
-  ObjectRecord* make(PyObject* object) {
+  [[gnu::noinline]] ObjectRecord& make(PyObject* object) {
     if (used_ == kBlock) blocks_.push_back(std::make_unique<ObjectRecord[]>(kBlock)), used_ = 0;
     ObjectRecord& record = blocks_.back()[used_++];
     record.object = object;
-    return &record;
+    places_[object] = &record;
+    return record;
   }
 
   AddressTable<PyObject*, ObjectRecord*> places_;

@@ -31,7 +31,7 @@ std::map<Place, Pins>& table() {
 
 // Methods are bound anew at each call.
 const void* operator_of(const CressetCall& call) {
-  if (PyCFunction_Check(call.callable)) return ((PyCFunctionObject*)call.callable)->m_ml;
+  if (is_c_function(call.callable)) return ((PyCFunctionObject*)call.callable)->m_ml;
   if (Py_IS_TYPE(call.callable, &PyMethodDescr_Type)) return ((PyMethodDescrObject*)call.callable)->d_method;
   return call.callable;
 }

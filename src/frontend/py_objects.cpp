@@ -43,21 +43,12 @@ static bool is_instance_of(PyObject* object, PyObject* heap_type) {
   return is_heap_type(type) && PyType_IsSubtype(type, (PyTypeObject*)heap_type) != 0;
 }
 
-bool is_method_wrapper(PyObject* object) {
+bool is_of_method_wrapper_type(PyObject* object) {
   static PyTypeObject* const type = [] {  // libpython does not export it everywhere
     const PyRef wrapper = checked(PyObject_GetAttrString(Py_None, "__str__"));
     return Py_TYPE(wrapper.get());
   }();
   return Py_TYPE(object) == type;
-}
-
-MethodWrapper take_apart_wrapper(PyObject* wrapper) {
-  struct Layout {  // CPython's own, in descrobject.c
-    PyObject_HEAD PyObject* descriptor;
-    PyObject* self;
-  };
-  const auto* const parts = (const Layout*)wrapper;
-  return {parts->descriptor, parts->self};
 }
 
 const at::Tensor& tensor_of(PyObject* object) { return THPVariable_Unpack(object); }

@@ -76,12 +76,22 @@ inline bool is_tensor(PyObject* object) {
   if (type == tensor || (PyObject*)type == ParameterClass) return true;
   return is_heap_type(type) && type->tp_basicsize >= tensor->tp_basicsize && PyType_IsSubtype(type, tensor) != 0;
 }
-bool is_method_wrapper(PyObject* object);  // object().__setattr__, ...: C code with its self
+struct LaidOutAsMethodWrapper {  // CPython's own layout, in descrobject.c
+  PyObject_HEAD PyObject* descriptor;
+  PyObject* self;
+};
+bool is_of_method_wrapper_type(PyObject* object);
+inline bool is_method_wrapper(PyObject* object) {  // object().__setattr__, ...: C code with its self
+  return Py_TYPE(object)->tp_basicsize == sizeof(LaidOutAsMethodWrapper) && is_of_method_wrapper_type(object);
+}
 struct MethodWrapper {
   PyObject *descriptor, *self;  // borrowed
 };
-MethodWrapper take_apart_wrapper(PyObject* wrapper);  // of one for which is_method_wrapper holds
-inline bool is_exact_tensor(PyObject* object) {       // of no subclass but Parameter
+inline MethodWrapper take_apart_wrapper(PyObject* wrapper) {  // one for which is_method_wrapper holds
+  const auto* const parts = (const LaidOutAsMethodWrapper*)wrapper;
+  return {parts->descriptor, parts->self};
+}
+inline bool is_exact_tensor(PyObject* object) {  // of no subclass but Parameter
   return (PyObject*)Py_TYPE(object) == THPVariableClass || (PyObject*)Py_TYPE(object) == ParameterClass;
 }
 const at::Tensor& tensor_of(PyObject* object);  // of one for which is_tensor holds

@@ -240,10 +240,10 @@ Recipe RecipeBuilder::build_tensor(PyObject* object, const std::string& path) {
 }
 
 // One that stands for a tuple of the call's is no constant, however it was met.
-static bool holds_symbols(PyObject* object) {
-  if (!PyTuple_Check(object)) return is_symbolic_number(object) || is_text(object);
+static bool is_made_of_symbols(PyObject* object) {
+  if (!PyTuple_Check(object)) return is_symbolic(object);
   PyObject** const items = PySequence_Fast_ITEMS(object);
-  return std::any_of(items, items + PyTuple_GET_SIZE(object), holds_symbols);
+  return std::any_of(items, items + PyTuple_GET_SIZE(object), is_made_of_symbols);
 }
 
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
@@ -265,7 +265,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.object = PyRef::borrow(object);
     return recipe;
   }
-  const bool is_stand_in = way == nullptr && PyTuple_Check(object) && holds_symbols(object);
+  const bool is_stand_in = way == nullptr && PyTuple_Check(object) && is_made_of_symbols(object);
   if (handed_on || (existed != nullptr && existed(object) && !is_stand_in)) {
     recipe.kind = way != nullptr ? Recipe::Kind::Argument : Recipe::Kind::Constant;
     recipe.object = PyRef::borrow(way != nullptr ? way : object);
@@ -351,7 +351,7 @@ Recipe RecipeBuilder::build_made(PyObject* object, const std::string& path) {
 // Whether each call must make its own: an object that the call made, with state of its own.
 bool RecipeBuilder::is_made_anew(PyObject* object) const {
   if (existed == nullptr || PyType_Check(object) || PyModule_Check(object)) return false;
-  if (PyCFunction_Check(object)) return has_own_self(object);
+  if (is_c_function(object)) return has_own_self(object);
   const PyTypeObject* type = Py_TYPE(object);
   if (type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type ||
       type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type)

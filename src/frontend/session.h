@@ -21,6 +21,7 @@
 #include "frontend/arg_spec.h"
 #include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/in_progress.h"
 #include "frontend/object_records.h"
 #include "frontend/piece_maker.h"
 #include "frontend/point.h"
@@ -31,25 +32,6 @@
 #include "frontend/young.h"
 
 namespace cresset::frontend {
-
-// An operation in progress, which the evaluator has told of. Borrowed: what it needs is on the stack.
-struct InProgress {
-  CressetActivation* activation = nullptr;  // nullptr: none
-  int instruction = 0;
-  Operation::Kind kind = Operation::Kind::Call;
-  int operation = 0;
-  CressetCall call{};  // a copy: the one that was told is gone when the call runs
-  PyObject* operands[2] = {nullptr, nullptr};
-  uint64_t serial = 0;          // of the capture, when it began
-  bridge::Capture::Done done;   // likewise
-  TorchState state;             // likewise: what it consists of may be done in other modes (repr of a tensor)
-  bool in_transform = false;    // of torch.func
-  std::vector<PyRef> unpinned;  // numbers that C code is given, and no guard has made one value (pins.h)
-  bool of_operator = false;     // they are given to torch
-  bool uses_up = false;  // once it has begun, what it was given is not what it was: an iterator, a list being sorted
-
-  Operation kept() const;
-};
 
 // Why such a call, and later ones, run natively: what a capture holds on to does not die.
 inline constexpr const char* kWatchesDeaths = "may tell when an object dies";
@@ -312,6 +294,10 @@ class Session {
   CressetAction before_call(CressetActivation* activation, const CressetCall& call, PyObject** result);
   // *result: as the evaluator's hook has it.
   void after_call(CressetActivation* activation, const CressetCall& call, PyObject** result, PyObject* exception);
+  [[gnu::cold]] void after_end(CressetActivation* activation, const CressetCall& call, PyObject** result,
+                               PyObject* exception);
+  [[gnu::cold]] void note_pins(const CressetActivation& activation, const CressetCall& call, PyObject* result,
+                               const std::vector<PyRef>& unpinned, bool of_operator);
   // The operation in progress gave `value`: where the piece ended, the next one goes on with it.
   void go_on_with(CressetActivation* activation, PyRef& value);
   bool was_in_call_at_the_end(const CressetActivation* activation);

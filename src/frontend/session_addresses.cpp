@@ -50,8 +50,9 @@ bool is_same_number(PyObject* a, PyObject* b) { return PyObject_RichCompareBool(
 }  // namespace
 
 void Session::note_address(const CressetActivation& activation, const CressetCall& call, PyObject* number) {
+  if (number == nullptr || !PyLong_CheckExact(number) || call.nargs != 1) return;
   const bool of_hash = call.callable == hash_function();
-  if ((!of_hash && call.callable != id_function()) || number == nullptr || call.nargs != 1) return;
+  if (!of_hash && call.callable != id_function()) return;
   PyObject* object = call.args[0];
   const auto moves = [&](PyObject* o) {
     return !is_constant_value(o) && (!existed(o) || argument_path(o) != nullptr || argument_tensors_.count(o) != 0);

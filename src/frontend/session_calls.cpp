@@ -54,7 +54,7 @@ static bool is_call(const CressetActivation& activation) {
 // torch.compile's own wrappers hang their frame evaluator in around what they call. It would take the program's frames
 // from us, and there is none: None is what was there before.
 static bool installs_frame_evaluator(PyObject* callable) {
-  if (!PyCFunction_Check(callable)) return false;
+  if (!is_c_function(callable)) return false;
   static PyObject* const install = module_attribute("torch._C._dynamo.eval_frame", "set_eval_frame");
   return callable == install;
 }
@@ -69,7 +69,7 @@ CressetAction Session::before_function(CressetActivation* activation, const Cres
   const bool by_autograd = outer_.empty() && brings_function_left_to_autograd(callee, call);
   const CallMode mode = by_autograd ? CallMode::Disabled : call_mode(callee);
   if (mode == CallMode::Evaluated) return CRESSET_RUN;
-  in_progress_ = {};
+  in_progress_.end();
   if (is_call(*activation)) {  // else the text shows another operation: a property, an operator's method
     start(activation, Operation::Kind::Call, 0);
     in_progress_.call = call;
@@ -161,21 +161,23 @@ static bool makes_generator(PyObject* callable) {
 // Whether C code may look into such an object, or read attributes that it does not tell of.
 bool Session::looks_inside(const CressetCall& call) const {
   if (makes_generator(call.callable)) return false;
-  static PyObject *const is_callable = module_attribute("builtins", "callable"), *const id =
-                                                                                     module_attribute("builtins", "id");
-  static PyObject *const has = module_attribute("builtins", "hasattr"), *const get =
-                                                                            module_attribute("builtins", "getattr");
-  if ((call.callable == has || call.callable == get) && call.nargs > 0 && is_opaque(call.args[0])) return true;
-  if ((call.callable == has || call.callable == get) && call.nargs > 1 && PyUnicode_Check(call.args[1]) &&
-      is_of_this_call(call.args[0], call.args[1]))
-    return true;
-  if (asks_one_question(call.callable) || call.callable == is_callable || call.callable == id ||
+  static const struct {
+    PyObject* is_callable = module_attribute("builtins", "callable");
+    PyObject* id = module_attribute("builtins", "id");
+    PyObject* has = module_attribute("builtins", "hasattr");
+    PyObject* get = module_attribute("builtins", "getattr");
+    PyObject* getter = module_attribute("operator", "attrgetter");
+    PyObject* caller = module_attribute("operator", "methodcaller");
+  } known;
+  if ((call.callable == known.has || call.callable == known.get) && call.nargs > 0) {
+    if (is_opaque(call.args[0])) return true;
+    if (call.nargs > 1 && PyUnicode_Check(call.args[1]) && is_of_this_call(call.args[0], call.args[1])) return true;
+  }
+  if (asks_one_question(call.callable) || call.callable == known.is_callable || call.callable == known.id ||
       call.callable == (PyObject*)&PyType_Type)
     return false;
-  static PyObject* const getter = module_attribute("operator", "attrgetter");
-  static PyObject* const caller = module_attribute("operator", "methodcaller");
   const auto asks = [](PyObject* object) {
-    return (PyObject*)Py_TYPE(object) == getter || (PyObject*)Py_TYPE(object) == caller;
+    return (PyObject*)Py_TYPE(object) == known.getter || (PyObject*)Py_TYPE(object) == known.caller;
   };
   const Py_ssize_t count = cresset_count_arguments(&call);
   const auto any = [&](auto&& is) { return any_among(call.args, call.args + count, is); };
@@ -376,7 +378,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   }
   if (call.evaluated && asks_to_do_otherwise(*activation, call)) return *result = Py_NewRef(Py_False), CRESSET_RESULT;
   if (call.evaluated && !PyFunction_Check(call.callable) && call.nargs > 0 && is_outsider(call.args[0]) &&
-      (PyCFunction_Check(call.callable) || Py_IS_TYPE(call.callable, &PyMethodDescr_Type))) {  // next(g), g.send(x)
+      (is_c_function(call.callable) || Py_IS_TYPE(call.callable, &PyMethodDescr_Type))) {  // next(g), g.send(x)
     CressetCall natively = call;
     natively.evaluated = 0;
     return before_c_call(activation, natively, result);
@@ -425,7 +427,7 @@ CressetAction Session::before_c_call(CressetActivation* activation, const Cresse
   }
   if (what.self != nullptr && PyContextVar_CheckExact(what.self)) {
     if (existed(what.self)) read_context_variable(what.self, std::string_view(what.name) != "get");
-    if (PyRef value = with_plain_numbers(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
+    if (PyRef value = with_plain_numbers(call)) return in_progress_.end(), *result = value.release(), CRESSET_RESULT;
   }
   if (watches_death(what, call) || may_end_a_life(what))
     return refuse(kWatchesDeaths), capture_->flush(kWatchesDeaths), CRESSET_RUN;
@@ -445,7 +447,7 @@ static bool orders_symbols(const CCall& what, const CressetCall& call) {
 
 // Whether C code would pin a number that was another one too often.
 bool Session::pins_any(const CressetActivation& activation, const CressetCall& call, bool is_operator) {
-  if (!is_operator && !PyCFunction_Check(call.callable)) return false;
+  if (!is_operator && !is_c_function(call.callable)) return false;
   std::vector<PyRef> unpinned = unpinned_among(call);
   if (unpinned.empty() || !may_end_at_pin()) return false;
   in_progress_.unpinned = std::move(unpinned);
@@ -465,11 +467,11 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
     return capture_->flush("an operator whose derivative keeps sizes, inside of a transform"), CRESSET_RUN;
   if (what.effect == CEffect::Pure && is_operator_on_wrappers(what.name, call)) {
     PyRef value = call_on_wrappers(*capture_, call);
-    in_progress_ = {};
+    in_progress_.end();
     return value ? (*result = value.release(), CRESSET_RESULT) : CRESSET_FAIL;
   }
   if (what.effect == CEffect::Pure)
-    if (PyRef value = with_numbers_it_takes(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
+    if (PyRef value = with_numbers_it_takes(call)) return in_progress_.end(), *result = value.release(), CRESSET_RESULT;
   if (what.effect == CEffect::Pure && reads_memory_of_outsider(what))
     return capture_->flush("the memory of a tensor is asked for"), CRESSET_RUN;
   if (what.effect == CEffect::Pure) {  // a function of torch's: lists of sizes, of tensors, of numbers
@@ -608,7 +610,7 @@ bool Session::takes_warnings() {
   static PyObject* const warnings = import_module("warnings").release();
   const auto is_own = [&](const char* name) {
     PyObject* shower = PyDict_GetItemString(PyModule_GetDict(warnings), name);
-    if (shower != nullptr && PyCFunction_Check(shower)) shower = PyCFunction_GET_SELF(shower);
+    if (shower != nullptr && is_c_function(shower)) shower = PyCFunction_GET_SELF(shower);
     return shower != nullptr && ((young_ != nullptr && is_young(shower)) || argument_path(shower) != nullptr);
   };
   return is_own("_showwarnmsg_impl") || is_own("showwarning");
@@ -617,7 +619,7 @@ bool Session::takes_warnings() {
 // warnings.warn() is done as it is, unseen; later calls warn of the same place, as often as the filters want then.
 // Where the warning is given to the call itself, the piece ends, and it is given by its place.
 CressetAction Session::log_warning(const CressetCall& call, PyObject** result) {
-  in_progress_ = {};
+  in_progress_.end();
   const PyRef helpers = import_module("cresset._capture_patches");
   const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
   const PyRef found =
@@ -641,7 +643,7 @@ CressetAction Session::log_warning(const CressetCall& call, PyObject** result) {
 // Containers that a call may have put its arguments into.
 static std::vector<PyObject*> containers_of(const CressetCall& call) {
   std::vector<PyObject*> out;
-  PyObject* const self = PyCFunction_Check(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
+  PyObject* const self = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
   if (self != nullptr && is_container(self)) out.push_back(self);
   for (Py_ssize_t i = 0; i < call.nargs; ++i)
     if (is_container(call.args[i])) out.push_back(call.args[i]);
@@ -651,21 +653,31 @@ static std::vector<PyObject*> containers_of(const CressetCall& call) {
 void Session::after_call(CressetActivation* activation, const CressetCall& call, PyObject** result,
                          PyObject* exception) {
   if (*result != nullptr && is_plain_question(call)) return;
-  const std::vector<PyRef> unpinned = std::move(in_progress_.unpinned);
   const bool of_operator = in_progress_.of_operator;
-  in_progress_ = {};
-  // One that ended the piece itself ends it as well before it takes the numbers.
-  if (*result != nullptr && !unpinned.empty() && is_plain_result(*result)) {
-    for (const PyRef& number : unpinned)
-      if (of_operator && (!open() || !is_unpinned(number.get())))
-        note_pin(*activation, call, number.get());
-      else if (!of_operator && open() && !is_unpinned(number.get()))
-        note_pin(*activation, number.get());
-  }
+  const std::vector<PyRef> unpinned = std::exchange(in_progress_.unpinned, {});
+  in_progress_.end();
+  if (*result != nullptr && !unpinned.empty()) note_pins(*activation, call, *result, unpinned, of_operator);
   if (exception != nullptr)
     if (PyRef given = done_with_plain_numbers(call, classify(call).effect, exception))
       *result = given.release(), exception = nullptr;
   if (open()) return note_question(call, *result), note_call(*activation, call, *result);
+  after_end(activation, call, result, exception);
+}
+
+// One that ended the piece itself ends it as well before it takes the numbers.
+void Session::note_pins(const CressetActivation& activation, const CressetCall& call, PyObject* result,
+                        const std::vector<PyRef>& unpinned, bool of_operator) {
+  if (!is_plain_result(result)) return;
+  for (const PyRef& number : unpinned)
+    if (of_operator && (!open() || !is_unpinned(number.get())))
+      note_pin(activation, call, number.get());
+    else if (!of_operator && open() && !is_unpinned(number.get()))
+      note_pin(activation, number.get());
+}
+
+// The piece ended in the call, or before.
+void Session::after_end(CressetActivation* activation, const CressetCall& call, PyObject** result,
+                        PyObject* exception) {
   if (was_in_call_at_the_end(activation)) {
     for (PyObject* container : containers_of(call)) without_symbols(PyRef::borrow(container));
     if (*result != nullptr) {
@@ -680,9 +692,10 @@ void Session::after_call(CressetActivation* activation, const CressetCall& call,
 }
 
 static bool asks_abstract_class(const CressetCall& call) {
+  if (call.nargs == 0 || !PyType_Check(call.args[0])) return false;
   static PyObject* const of_instance = module_attribute("_abc", "_abc_instancecheck");
   static PyObject* const of_class = module_attribute("_abc", "_abc_subclasscheck");
-  return (call.callable == of_instance || call.callable == of_class) && call.nargs > 0 && PyType_Check(call.args[0]);
+  return call.callable == of_instance || call.callable == of_class;
 }
 
 void Session::note_call(const CressetActivation& activation, const CressetCall& call, PyObject* result) {

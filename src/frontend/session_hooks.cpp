@@ -44,15 +44,7 @@ Operation InProgress::kept() const {
 }
 
 void Session::start(CressetActivation* activation, Operation::Kind kind, int operation) {
-  InProgress& now = in_progress_;  // written in place: most calls of the program come here
-  now.activation = activation;
-  now.instruction = activation->instruction;
-  now.kind = kind;
-  now.operation = operation;
-  now.call = {};
-  now.operands[0] = now.operands[1] = nullptr;
-  now.unpinned.clear();
-  now.of_operator = now.uses_up = false;
+  in_progress_.begin(activation, kind, operation);
   in_progress_.serial = capture_->serial();
   in_progress_.done = capture_->done();
   in_progress_.state = TorchState::now();
@@ -73,7 +65,7 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
   start(activation, Operation::Kind::Truth, 0);
   in_progress_.operands[0] = value;
   const int answer = PyObject_IsTrue(value);
-  in_progress_ = {};
+  in_progress_.end();
   if (answer >= 0 && capture_->closed()) maker_.go_on(activation, CRESSET_BEFORE, answer ? Py_True : Py_False);
   return answer;
 }
@@ -220,7 +212,7 @@ CressetAction Session::operate_whole(CressetActivation* activation, const Cresse
   capture_->flush(kLeftWhole);
   const PlainOperands plain(op, in_progress_);  // no piece is there any more that its numbers could belong to
   PyRef value = perform(in_progress_.kept());
-  in_progress_ = {};
+  in_progress_.end();
   if (!value) return after_failure(activation), CRESSET_FAIL;
   go_on_with(activation, value);
   return *result = value.release(), CRESSET_RESULT;
@@ -398,7 +390,7 @@ CressetAction Session::operate_natively(CressetActivation* activation, const Cre
                                      *capture_, [&] { return perform(operation); }, plainly)
                                : perform(operation);
   }
-  in_progress_ = {};
+  in_progress_.end();
   if (!value) return after_failure(activation), CRESSET_FAIL;
   go_on_with(activation, value);
   *result = value.release();

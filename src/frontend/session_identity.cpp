@@ -2,9 +2,11 @@
 // are like; where a program asks which one it has (it is a key, a member of a set, compared by `is` or by its address),
 // later calls are held to that as well.
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "frontend/c_functions.h"
+#include "frontend/items.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
@@ -47,12 +49,12 @@ void Session::note_keys(const CCall& what, const CressetCall& call) {
   const std::string_view name = what.name;
   if (!existed(what.self)) return is_equal_by_identity(key) ? note_key(what.self, key, true) : void();
   // Which may compare the key with those that are there.
-  if (PyDict_Check(what.self) && existed(what.self) && !is_constant_value(key)) learn_keys(what.self);
+  if (PyDict_Check(what.self) && !is_constant_value(key)) learn_keys(what.self);
   if (name == "__contains__" && PyAnySet_Check(what.self) && is_equal_by_identity(key))
     return note_member(what.self, key);
-  for (const char* const one :
-       {"setdefault", "pop", "discard", "remove", "index", "count", "__setitem__", "__delitem__"})
-    if (name == one) return note_key(what.self, key, true);
+  static constexpr std::array<std::string_view, 8> kOfOneKey = {"setdefault", "pop",   "discard",     "remove",
+                                                                "index",      "count", "__setitem__", "__delitem__"};
+  if (is_among(kOfOneKey, name)) note_key(what.self, key, true);
 }
 
 // Those of which there may be several that are equal: which one it is, no guard of their contents says.

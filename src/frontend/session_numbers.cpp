@@ -96,7 +96,7 @@ bool rounds_to_digits(const CressetCall& call) {
 
 // `math.sqrt(n)` stays symbolic, as `n**0.5` does, and so do other functions of math's of one number.
 PyRef function_of_number(const CressetCall& call) {
-  if (call.nargs != 1 || call.kwnames != nullptr || !PyCFunction_Check(call.callable)) return {};
+  if (call.nargs != 1 || call.kwnames != nullptr || !is_c_function(call.callable)) return {};
   if (!is_symint(call.args[0]) && !is_symfloat(call.args[0])) return {};
   static PyObject* const math = import_module("math").release();
   if (PyCFunction_GET_SELF(call.callable) != math) return {};
@@ -112,7 +112,7 @@ PyRef function_of_number(const CressetCall& call) {
 
 // round(x), math.gcd(n, m), math.isqrt(n): whole numbers that are symbols of their own.
 PyRef whole_number(const CressetCall& call) {
-  if (call.kwnames != nullptr || call.nargs == 0 || call.nargs > 2 || !PyCFunction_Check(call.callable)) return {};
+  if (call.kwnames != nullptr || call.nargs == 0 || call.nargs > 2 || !is_c_function(call.callable)) return {};
   static PyObject *const round = module_attribute("builtins", "round"), *const gcd = module_attribute("math", "gcd"),
                          *const isqrt = module_attribute("math", "isqrt");
   const bool rounds = call.callable == round;
@@ -210,7 +210,7 @@ static bool asks_program(PyObject* classes) {
 static bool asks_int_of_float(const CressetCall& call) {
   static auto* const symbolic = (PyTypeObject*)module_attribute("torch", "SymInt");
   const bool is_method = Py_IS_TYPE(call.callable, &PyMethodDescr_Type) && PyDescr_TYPE(call.callable) == symbolic;
-  PyObject* const self = PyCFunction_Check(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
+  PyObject* const self = is_c_function(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
   if (!is_method && (self == nullptr || !is_symint(self))) return false;
   if (call.nargs != (is_method ? 2 : 1)) return false;
   PyObject* const other = call.args[call.nargs - 1];
@@ -308,7 +308,7 @@ CressetAction Session::ask_layout(CressetActivation* activation, const CressetCa
     const NotEvaluated own_business;
     return PyRef::steal(PyObject_Vectorcall(question, call.args, static_cast<size_t>(call.nargs), call.kwnames));
   }();
-  in_progress_ = {};
+  in_progress_.end();
   if (!value) return CRESSET_FAIL;
   go_on_with(activation, value);
   return *result = value.release(), CRESSET_RESULT;
@@ -319,7 +319,7 @@ CressetAction Session::read_int(CressetActivation* activation, const CressetCall
   start(activation, Operation::Kind::Call, 0);
   in_progress_.call = call;
   PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
-  in_progress_ = {};
+  in_progress_.end();
   if (!value) return CRESSET_FAIL;
   go_on_with(activation, value);
   return *result = value.release(), CRESSET_RESULT;

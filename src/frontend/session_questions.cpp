@@ -27,15 +27,18 @@ static bool is_function_of_module(PyObject* callable) {
 // has_torch_function() and its kin look at the types of what they are given, and at the modes that are on: of tensors
 // of torch's own types and of values, nothing that can change.
 static bool asks_for_overrides(const CressetCall& call) {
-  static PyObject *const of_any = module_attribute("torch._C", "_has_torch_function"),
-                         *const of_one = module_attribute("torch._C", "_has_torch_function_unary"),
-                         *const of_several = module_attribute("torch._C", "_has_torch_function_variadic");
-  if ((call.callable != of_one && call.callable != of_several && call.callable != of_any) || call.kwnames != nullptr)
+  static const struct {
+    PyObject* of_any = module_attribute("torch._C", "_has_torch_function");
+    PyObject* of_one = module_attribute("torch._C", "_has_torch_function_unary");
+    PyObject* of_several = module_attribute("torch._C", "_has_torch_function_variadic");
+  } asks;
+  if ((call.callable != asks.of_one && call.callable != asks.of_several && call.callable != asks.of_any) ||
+      call.kwnames != nullptr)
     return false;
   const auto is_plain = [](PyObject* o) {
     return is_plain_tensor(o) || o == Py_None || PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o);
   };
-  if (call.callable != of_any) return all_among(call.args, call.args + call.nargs, is_plain);
+  if (call.callable != asks.of_any) return all_among(call.args, call.args + call.nargs, is_plain);
   if (call.nargs != 1 || !PyTuple_CheckExact(call.args[0])) return false;
   PyObject** const items = PySequence_Fast_ITEMS(call.args[0]);
   return all_among(items, items + PyTuple_GET_SIZE(call.args[0]), is_plain);

@@ -48,7 +48,7 @@ CressetAction Session::look_in_progress(CressetActivation* activation, bool of_f
   if (of_float && !capture_->symbolic_numbers) capture_->flush("a look at the text of a float");
   for (PyRef& operand : operation.operands) operand = without_symbols(operand);
   PyRef value = perform(operation);
-  in_progress_ = {};
+  in_progress_.end();
   if (!value) return after_failure(activation), CRESSET_FAIL;
   go_on_with(activation, value);
   return *result = value.release(), CRESSET_RESULT;

@@ -34,7 +34,7 @@ namespace {
 // proxy, a callback). Borrowed; nullptr: of other calls.
 PyObject* told_of(const CressetCall& call) {
   static PyObject* const proxy = module_attribute("_weakref", "proxy");
-  const bool by_new = PyCFunction_Check(call.callable) != 0 && call.nargs > 1 &&
+  const bool by_new = is_c_function(call.callable) && call.nargs > 1 &&
                       PyCFunction_GET_SELF(call.callable) == (PyObject*)&_PyWeakref_RefType;
   const auto is_reference = [](PyObject* type) {
     return PyType_Check(type) != 0 && PyType_IsSubtype((PyTypeObject*)type, &_PyWeakref_RefType) != 0;

@@ -303,7 +303,6 @@ bool any_item(PyObject* object, bool (*is)(PyObject*)) {
 }
 bool holds_symint(PyObject* object) { return any_item(object, is_symint); }
 bool holds_symbolic_number(PyObject* object) { return any_item(object, is_symbolic_number); }
-bool holds_text(PyObject* object) { return any_item(object, is_text); }
 
 PyRef as_floats(PyObject* numbers) {
   PyRef out = checked(PySequence_List(numbers));
@@ -344,7 +343,7 @@ static bool may_take_symbols(const CressetCall& call) {
 PyRef with_numbers_it_takes(const CressetCall& call) {
   if (!may_take_symbols(call)) return {};
   const auto count = static_cast<size_t>(cresset_count_arguments(&call));
-  const bool is_function = PyCFunction_Check(call.callable);
+  const bool is_function = is_c_function(call.callable);
   if ((!is_function && !Py_IS_TYPE(call.callable, &PyMethodDescr_Type)) || operators_call_python()) return {};
   if (is_function && is_ours(call.callable)) return {};
   const char* const name = is_function ? ((PyCFunctionObject*)call.callable)->m_ml->ml_name : "";
@@ -390,7 +389,7 @@ bool is_of_numbers(PyObject* callable) {
     PyObject* const self = take_apart_wrapper(callable).self;
     return PyLong_Check(self) || PyFloat_Check(self);
   }
-  if (!PyCFunction_Check(callable)) return false;
+  if (!is_c_function(callable)) return false;
   static PyObject* const math = import_module("math").release();
   if (PyCFunction_GET_SELF(callable) != math) return false;
   static const std::unordered_set<std::string_view> kSymbolic = {"floor", "ceil", "trunc", "prod", "sqrt"};
@@ -403,7 +402,7 @@ bool asks_for_types(const CressetCall& call) {
   static PyObject* const is_instance = module_attribute("builtins", "isinstance");
   const Py_ssize_t count = cresset_count_arguments(&call);
   const auto any = [&](auto&& is) { return any_among(call.args, call.args + count, is); };
-  if (call.callable == is_instance || PyCFunction_Check(call.callable)) return false;
+  if (call.callable == is_instance || is_c_function(call.callable)) return false;
   return any([&](PyObject* arg) {
            return arg == (PyObject*)&PyType_Type || arg == is_instance ||
                   (is_method_wrapper(arg) && is_of_numbers(arg)) ||
@@ -478,26 +477,24 @@ static bool is_all_in_c(const CressetCall& call, Py_ssize_t count) {
     static PyObject* const begun = PyUnicode_InternFromString("__init__");
     PyObject* const by[2] = {_PyType_Lookup((PyTypeObject*)callable, made),
                              _PyType_Lookup((PyTypeObject*)callable, begun)};
-    if (by[0] == nullptr || !PyCFunction_Check(by[0]) || by[1] == nullptr || !Py_IS_TYPE(by[1], &PyWrapperDescr_Type))
+    if (by[0] == nullptr || !is_c_function(by[0]) || by[1] == nullptr || !Py_IS_TYPE(by[1], &PyWrapperDescr_Type))
       return false;
-  } else if (!PyCFunction_Check(callable) && !Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
+  } else if (!is_c_function(callable) && !Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
     return false;
   }
   return !any_among(call.args, call.args + count,
                     [](PyObject* arg) { return PyFunction_Check(arg) || PyMethod_Check(arg) || PyGen_Check(arg); });
 }
 
-static bool holds_symbols(PyObject* arg) {
-  return is_symbolic_number(arg) || is_text(arg) || holds_symbolic_number(arg) || holds_text(arg);
-}
+static bool is_or_holds_symbolic(PyObject* arg) { return is_symbolic(arg) || any_item(arg, is_symbolic); }
 
 PlainArguments::PlainArguments(const CressetCall& call) {
   const Py_ssize_t count = cresset_count_arguments(&call);
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyRef arg = PyRef::borrow(call.args[i]);
-    if (PyList_CheckExact(arg.get()) && holds_symbols(arg.get()))  // the program's list stays what it is
+    if (PyList_CheckExact(arg.get()) && is_or_holds_symbolic(arg.get()))  // the program's list stays what it is
       arg = checked(PySequence_List(without_symbols(checked(PySequence_Tuple(arg.get()))).get()));
-    else if (holds_symbols(arg.get()))
+    else if (is_or_holds_symbolic(arg.get()))
       arg = without_symbols(std::move(arg));
     plain_.push_back(std::move(arg));
     args_.push_back(plain_.back().get());
@@ -508,13 +505,14 @@ PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject*
   if (effect != CEffect::Pure && effect != CEffect::Reads) return {};
   if (!PyErr_GivenExceptionMatches(exception, PyExc_TypeError) || PyFunction_Check(call.callable)) return {};
   const Py_ssize_t count = cresset_count_arguments(&call);
-  if (!any_among(call.args, call.args + count, holds_symbols)) return {};
+  if (!any_among(call.args, call.args + count, is_or_holds_symbolic)) return {};
   if (effect == CEffect::Reads && !is_all_in_c(call, count)) return {};
   return checked(
       PyObject_Vectorcall(call.callable, PlainArguments(call).data(), static_cast<size_t>(call.nargs), call.kwnames));
 }
 
 bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call) {
+  if (call.nargs != 0) return false;
   static PyObject* const asks = module_attribute("torch.compiler", "is_compiling");
   static PyObject* const code = [] {
     const PyRef method = checked(PyObject_GetAttrString(module_attribute("torch.nn", "Module"), "_call_impl"));

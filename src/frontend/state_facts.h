@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -94,11 +95,11 @@ class StateFacts {
   bool dict_item(uint32_t& place, PyObject* dict, PyObject* key, PyObject* value);
   // contents: what it held at the start of the call, when it was written since; else itself.
   void whole_dict(uint32_t& place, PyObject* dict, PyObject* contents);
-  using Items = std::vector<std::pair<PyRef, PyRef>>;
+  using Item = std::pair<PyRef, PyRef>;
+  using Items = std::vector<Item>;
   // What is known of a dictionary by its place; none of the place 0.
-  const Items& known_of(uint32_t place) const {
-    static const Items none;
-    return place != 0 ? dicts_[place - 1].items : none;
+  std::span<const Item> known_of(uint32_t place) const {
+    return place != 0 ? std::span<const Item>(dicts_[place - 1].items) : std::span<const Item>();
   }
   bool has_item(uint32_t place, PyObject* key) const {
     for (const auto& [known, _] : known_of(place))

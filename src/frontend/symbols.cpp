@@ -92,11 +92,15 @@ class Replacer {
     return PyCell_Check(object) || PyGen_CheckExact(object) || PyCoro_CheckExact(object) || PyFunction_Check(object) ||
            PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) || PySet_Check(object) ||
            PyFrozenSet_CheckExact(object) || is_deque(object) || is_iterator(object) || PySlice_Check(object) ||
-           PyMethod_Check(object) || PyExceptionInstance_Check(object) || viewed(object) != nullptr ||
-           holds_inside(object) || !slots_of(Py_TYPE(object)).empty() ||
-           (PyType_Check(object)
-                ? is_new_class(object)
-                : !PyModule_Check(object) && !PyFunction_Check(object) && _PyObject_GetDictPtr(object) != nullptr);
+           PyMethod_Check(object) || holds_beside_attributes(object) || !slots_of(Py_TYPE(object)).empty() ||
+           (PyType_Check(object) ? is_new_class(object) : !PyModule_Check(object) && has_attributes(object));
+  }
+  static bool has_attributes(PyObject* object) {
+    return !PyFunction_Check(object) && !PyType_Check(object) && _PyObject_GetDictPtr(object) != nullptr;
+  }
+  // Where C code keeps it.
+  static bool holds_beside_attributes(PyObject* object) {
+    return PyExceptionInstance_Check(object) || viewed(object) != nullptr || holds_inside(object);
   }
 
   // Telling the age of a class takes its time.
@@ -104,15 +108,13 @@ class Replacer {
   // Where its age can be told: while something is captured.
   static bool is_new(PyObject* object) {
     if (!PyObject_IS_GC(object) || !PyObject_GC_IsTracked(object)) return false;
-    if (Young* const young = Young::innermost()) return young->holds(object);
-    return cresset_eval_age(object, 1 << 16) > 0;
+    Young* const young = Young::innermost();
+    return young != nullptr && young->holds(object);
   }
   // An instance that was there before the call and is no part of what the call's frames are held to.
   static bool is_old(PyObject* object) {
-    return _PyObject_GetDictPtr(object) != nullptr && !PyFunction_Check(object) && !PyType_Check(object) &&
-           !PyExceptionInstance_Check(object) && !PyIter_Check(object) && !holds_inside(object) &&
-           viewed(object) == nullptr && !is_structure(object) && PyObject_GC_IsTracked(object) &&
-           !Young::innermost()->holds(object);
+    return has_attributes(object) && !PyIter_Check(object) && !holds_beside_attributes(object) &&
+           !is_structure(object) && PyObject_GC_IsTracked(object) && !Young::innermost()->holds(object);
   }
   static bool is_new_class(PyObject* object) { return is_heap_type((PyTypeObject*)object) && is_new(object); }
   void class_(PyObject* object, int depth) {

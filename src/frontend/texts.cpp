@@ -286,7 +286,7 @@ bool makes_text(std::string_view method, bool of_text) {
 }
 
 std::string_view method_of_str(const CressetCall& call) {
-  if (PyCFunction_Check(call.callable)) {
+  if (is_c_function(call.callable)) {
     PyObject* const self = PyCFunction_GET_SELF(call.callable);
     return self != nullptr && PyUnicode_CheckExact(self) ? ((PyCFunctionObject*)call.callable)->m_ml->ml_name : "";
   }
@@ -377,7 +377,7 @@ PyRef text_of_call(const CressetCall& call) {
   const std::string_view method = method_of_str(call);
   if (method.empty() && !formats_values(call)) return {};
   const bool joins = method == "join";
-  const bool of_text = call.nargs > 0 && is_text(call.args[0]) && !PyCFunction_Check(call.callable);
+  const bool of_text = call.nargs > 0 && is_text(call.args[0]) && !is_c_function(call.callable);
   if (!method.empty() && !makes_text(method, of_text)) return {};
   if (PyRef message = message_of(call)) return message;
   if (call.callable == (PyObject*)&PyUnicode_Type && (call.nargs != 1 || call.kwnames != nullptr)) return {};
@@ -470,10 +470,10 @@ Looked looked_at_by_map(const CressetCall& call) {
 Looked looked_at(const CressetCall& call) {
   static PyObject* const len = module_attribute("builtins", "len");
   PyObject* const callable = call.callable;
-  if (callable == (PyObject*)&PyMap_Type && call.nargs > 1 && PyCFunction_Check(call.args[0]))
+  if (callable == (PyObject*)&PyMap_Type && call.nargs > 1 && is_c_function(call.args[0]))
     return looked_at_by_map(call);
   if (PyType_Check(callable)) return looked_at_by_class((PyTypeObject*)callable, call);
-  if (PyCFunction_Check(callable)) {
+  if (is_c_function(callable)) {
     PyObject* const self = PyCFunction_GET_SELF(callable);
     // tuple.__new__, by which named tuples are made, puts things into the new one, whatever they are.
     if (self == (PyObject*)&PyTuple_Type &&
@@ -484,7 +484,7 @@ Looked looked_at(const CressetCall& call) {
   } else if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
     return looked_at_by_method(utf8(PyDescr_NAME(callable)), PyDescr_TYPE(callable), call, 1);
   }
-  const bool is_known = PyCFunction_Check(callable) && callable != len && hands_items_on(callable);
+  const bool is_known = is_c_function(callable) && callable != len && hands_items_on(callable);
   return is_known ? Looked{} : Looked{0, kAll};
 }
 

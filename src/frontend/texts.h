@@ -10,12 +10,15 @@
 
 #include "frontend/eval/hooks.h"
 #include "frontend/point.h"
+#include "frontend/py_objects.h"
 #include "frontend/py_ref.h"
 
 namespace cresset::frontend {
 
 inline bool is_text(PyObject* object) { return object != nullptr && Py_TYPE(object) == cresset_text_type; }
 bool is_or_holds_text(PyObject* object);  // in containers
+// What stands for one that is another one at each call: a number, or a text.
+inline bool is_symbolic(PyObject* object) { return is_symbolic_number(object) || is_text(object); }
 // The str, which is looked at from now on. Throws PythonError.
 PyRef plain_text(PyObject* text);
 // What gives it; nullptr of one that the piece was given, and of one that was looked at.

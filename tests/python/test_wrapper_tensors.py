@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_map_only
 import cresset
 
 sys.path.insert(0, str(Path(__file__).parent / "semantics"))
-from programs_objects import Two, ramp
+from programs_overrides import Two, ramp
 
 
 def pair(n, i):

@@ -44,7 +44,8 @@ class AddressTable {
 
   // What is there under the key, made where nothing was, and whether it was made. Good until the next one is made.
   std::pair<Value*, bool> add(const Key& key) {
-    if (2 * (size_ + 1) > capacity()) grow();
+    if (size_ >= most_) [[unlikely]]
+      grow();
     Entry& entry = entries_[place(key)];
     const bool fresh = entry.first == Key{};
     if (fresh) entry.first = key, ++size_;
@@ -73,25 +74,25 @@ class AddressTable {
  private:
   static constexpr int kFirstBits = 7, kMoreBits = 2;  // it grows to four times its size: most keys are placed once
 
-  size_t capacity() const { return entries_ != nullptr ? size_t{1} << bits_ : 0; }
+  size_t capacity() const { return 2 * most_; }
   size_t place(const Key& key) const {
-    const size_t mask = (size_t{1} << bits_) - 1;
-    size_t at = address_hash(key) >> (64 - bits_);
-    while (!(entries_[at].first == key) && !(entries_[at].first == Key{})) at = (at + 1) & mask;
+    size_t at = address_hash(key) >> shift_;
+    while (!(entries_[at].first == key) && !(entries_[at].first == Key{})) at = (at + 1) & (capacity() - 1);
     return at;
   }
-  void grow() {
+  [[gnu::noinline]] void grow() {  // seldom: who asks is small without it
     const size_t before = capacity();
     const std::unique_ptr<Entry[]> old = std::move(entries_);
-    bits_ = before == 0 ? kFirstBits : bits_ + kMoreBits;
-    entries_ = std::make_unique<Entry[]>(size_t{1} << bits_);
+    shift_ = before == 0 ? 64 - kFirstBits : shift_ - kMoreBits;
+    most_ = size_t{1} << (63 - shift_);
+    entries_ = std::make_unique<Entry[]>(capacity());
     for (size_t i = 0; i < before; ++i)
       if (!(old[i].first == Key{})) entries_[place(old[i].first)] = std::move(old[i]);
   }
 
   std::unique_ptr<Entry[]> entries_;
-  int bits_ = 0;
-  size_t size_ = 0;
+  int shift_ = 64;  // of a hash: what is left of it is a place
+  size_t size_ = 0, most_ = 0;
 };
 
 struct NoValue {};

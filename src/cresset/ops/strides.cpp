@@ -306,7 +306,8 @@ MemoryFormat ShapeContext::suggest_format(const TensorType& type) {
   ExprId least = pool().constant(0);
   for (const size_t dim : dims) {
     if (pool().is_const(type.sizes[dim], 0)) return MemoryFormat::Contiguous;
-    if (compare(*this, type.strides[dim], least) == Order::Less) return MemoryFormat::Contiguous;
+    const bool is_first = dim == dims.front();  // no stride is less than 0
+    if (!is_first && compare(*this, type.strides[dim], least) == Order::Less) return MemoryFormat::Contiguous;
     // One pixel of one channel: every layout fits, and row-major is the default.
     if (dim == 0 && least == type.strides[1]) return MemoryFormat::Contiguous;
     least = type.strides[dim];

@@ -1,4 +1,5 @@
 // Attribute look-up that tells where the value was found, and stops where Python code would have to run.
+#include "frontend/eval/class_version.h"
 #include "frontend/eval/helpers.h"
 #include "frontend/eval/known.h"
 
@@ -244,7 +245,7 @@ static PyObject* getattribute_of(PyTypeObject* type) {
   } Known;
   enum { kClasses = 64 };
   static Known all[kClasses];  // under the GIL
-  const unsigned version = (type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) != 0 ? type->tp_version_tag : 0;
+  const unsigned version = cresset_class_version(type);
   Known* known = &all[version % kClasses];
   if (version != 0 && known->version == version) return known->function;
   PyObject* function = _PyType_Lookup(type, cresset_names.__getattribute__);  // gives the class a version

@@ -58,8 +58,8 @@ struct CressetActivation {
   void* frame;                // _PyInterpreterFrame*
   PyObject* function;         // PyFunctionObject; its code may have been replaced since: use `code`
   PyCodeObject* code;
+  PyObject** stack_top;    // behind the values on the stack, operands of the instruction in progress included
   int instruction;         // offset, in code units, of the instruction in progress (not of its EXTENDED_ARG)
-  int stack_depth;         // values on the stack, operands of the instruction in progress included
   uint8_t entered_from_c;  // a C function lies between this frame and `caller`: no resuming across it
   uint8_t is_generator;    // the frame of a generator or coroutine; `generator` is that object
   uint8_t continuation;    // CressetContinuation
@@ -287,10 +287,6 @@ void cresset_eval_unpause(void);
 // Calls with every frame evaluated; between begin and end. args: tuple; kwargs: dict or NULL.
 PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs);
 
-// 1: the object is in the youngest generation of garbage collection; -1: in an older one; 0: not found out by looking
-// at `most` of its neighbours, or not collected.
-int cresset_eval_age(PyObject* object, int most);
-
 // Tells of the objects in the youngest generation; of those made since *mark was last given, where it is not NULL.
 // mark: an object of the caller's to be, owned, which stands at the end of the generation.
 void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), void* arg);
@@ -367,9 +363,9 @@ int cresset_eval_set_generator(PyObject* generator, const CressetFrameImage* ima
 // Slots and stack of a generator, where `index` counts through both; it may run, if its frame is at rest. NULL when
 // there is none of that index, or it is finished.
 PyObject** cresset_eval_generator_slot(PyObject* generator, int index);
-// Where an entry of a dictionary lies: an equal key or another value takes the place of one, and no `__hash__` or `__eq__`
-// of the program is asked. 1, *value NULL for an entry that is not used; 0 behind the last; -1 where the keys are texts
-// alone (of a namespace), and where somebody watches the dictionary.
+// Where an entry of a dictionary lies: an equal key or another value takes the place of one, and no `__hash__` or
+// `__eq__` of the program is asked. 1, *value NULL for an entry that is not used; 0 behind the last; -1 where the keys
+// are texts alone (of a namespace), and where somebody watches the dictionary.
 int cresset_eval_dict_entry(PyObject* dict, Py_ssize_t index, PyObject*** key, PyObject*** value);
 int cresset_eval_dict_changed(PyObject* dict);  // afterwards: it has a version of its own again; -1 out of memory
 

@@ -75,9 +75,9 @@ tell_left : {
   if (!is_gone) activation->instruction = frame_last(frame);
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  if (state->level != NULL) state->level->paused++;
+  state->paused++;
   const int told = hooks->leave_frame(hooks->session, activation, result);
-  if (state->level != NULL) state->level->paused--;
+  state->paused--;
   if (told < 0) {
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -92,9 +92,9 @@ tell_left : {
 left : {
   if (LIKELY(hooks->return_to_c != NULL) && result != NULL && !is_plain(result) &&
       (activation->continuation == CRESSET_THEN_RETURN_TO_C || activation->continuation == CRESSET_THEN_BRANCH)) {
-    if (state->level != NULL) state->level->paused++;
+    state->paused++;
     PyObject* returned = hooks->return_to_c(hooks->session, activation, result);
-    if (state->level != NULL) state->level->paused--;
+    state->paused--;
     Py_SETREF(result, returned);
   }
   then = activation->continuation;

@@ -71,12 +71,13 @@
     goto* targets[(unsigned)opcode | TRACED(entry) | divert]; \
   } while (0)
 
-// Hooks see the frame at rest.
-#define AT_REST()                                                          \
-  (SAVE_STACK(), activation->stack_depth = (int)(sp - frame_stack(frame)), \
-   activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr), \
-   state->level != NULL ? state->level->paused++ : 0)
-#define MOVING() (state->level != NULL ? state->level->paused-- : 0, frame->stacktop = -1, divert = DIVERTED())
+// What code that an instruction runs may look at: the frame at rest.
+#define REST() \
+  (SAVE_STACK(), activation->stack_top = sp, activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr))
+#define MOVE() (frame->stacktop = -1, divert = DIVERTED())
+// Hooks see it so, and what they run is not evaluated.
+#define AT_REST() (REST(), state->paused++)
+#define MOVING() (state->paused--, MOVE())
 // The frame goes on in CPython's loop from the next instruction on if somebody has begun to watch it: that loop has to
 // come from an instruction of the line before, to see that the next one begins.
 #define LEAVE_IF_WATCHED()                                                       \

@@ -15,15 +15,12 @@ OP(LOAD_ATTR) {
       NEXT();
     }
     CressetAttributeRead read;
-    (void)AT_REST();
-    if (state->level != NULL) state->level->paused--;
+    REST();
     cresset_load_attribute(owner, name, 0, &read, &found);
-    if (state->level != NULL) state->level->paused++;
-    MOVING();
     if (found.value != NULL) {
       owner = TOP();
       TOP() = found.value;
-      (void)AT_REST();
+      state->paused++;
       const int told = hooks->read_attribute(hooks->session, activation, &read);
       MOVING();
       if (told == CRESSET_READ_AS_CALL || told == CRESSET_READ_BY_GETATTR) {
@@ -42,6 +39,7 @@ OP(LOAD_ATTR) {
       if (UNLIKELY(told < 0)) goto error;
       NEXT();
     }
+    MOVE();
     TELL_MISSING(read_attribute, &read);
   } else {
     cresset_load_attribute(owner, name, 0, NULL, &found);
@@ -79,13 +77,10 @@ load_method : {
       NEXT();
     }
     CressetAttributeRead read;
-    (void)AT_REST();
-    if (state->level != NULL) state->level->paused--;
+    REST();
     cresset_load_attribute(owner, name, 1, &read, &found);
-    if (state->level != NULL) state->level->paused++;
-    MOVING();
     if (found.value != NULL) {
-      (void)AT_REST();
+      state->paused++;
       const int told = hooks->read_attribute(hooks->session, activation, &read);
       MOVING();
       if (told == CRESSET_READ_TOLD) REMEMBER_TOLD(owner, version, piece, read.value);
@@ -103,6 +98,7 @@ load_method : {
         goto implicit_call;
       }
     } else {
+      MOVE();
       TELL_MISSING(read_attribute, &read);
     }
   } else {

@@ -274,11 +274,9 @@ OP(MATCH_SEQUENCE) {
 
 OP(MATCH_CLASS) {
   TELL(read_contents, THIRD());
-  (void)AT_REST();
-  if (state->level != NULL) state->level->paused--;
+  REST();
   PyObject* attributes = cresset_match_class(hooks, activation, THIRD(), SECOND(), oparg, TOP());
-  if (state->level != NULL) state->level->paused++;
-  MOVING();
+  MOVE();
   if (attributes == NULL) {
     if (PyErr_Occurred()) goto error;
     attributes = Py_NewRef(Py_None);

@@ -166,7 +166,7 @@ call : {
   }
   if (resolved) cresset_release_callee(&callee);
   activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr);
-  activation->stack_depth = (int)(sp - frame_stack(frame));
+  activation->stack_top = sp;
   if (UNLIKELY(action == CRESSET_NATIVE)) cresset_eval_pause();
   result = call_tuple != NULL
                ? PyObject_Call(callable, call_tuple, call_dict)
@@ -257,7 +257,7 @@ enter_function : {
   Py_CLEAR(made_key);
   LAST_INSTRUCTION(frame) = next_instr - 1;
   activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr);
-  activation->stack_depth = (int)(sp - frame_stack(frame));
+  activation->stack_top = sp;
   CressetActivation* entered = push_activation(state, innermost);
   if (UNLIKELY(entered == NULL)) {
     drop_frame(tstate, innermost);

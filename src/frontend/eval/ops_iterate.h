@@ -150,7 +150,7 @@ enter_generator : {
   } else {
     resumed->localsplus[resumed->stacktop++] = Py_NewRef(implicit_args[0]);
   }
-  activation->stack_depth = (int)(sp - frame_stack(frame));
+  activation->stack_top = sp;
   SAVE_STACK();
   entered->is_generator = 1;
   entered->generator = (PyObject*)generator;

@@ -137,7 +137,7 @@ OP(LOAD_SUPER_ATTR) {
   if (action == CRESSET_INSTEAD) callable = result;
   if (action != CRESSET_RESULT) {
     activation->instruction = (int)(LAST_INSTRUCTION(frame) - first_instr);
-    activation->stack_depth = (int)(sp - frame_stack(frame));
+    activation->stack_top = sp;
     if (UNLIKELY(action == CRESSET_NATIVE)) cresset_eval_pause();
     result = PyObject_Vectorcall(callable, call_args, (size_t)call_nargs, NULL);
     if (UNLIKELY(action == CRESSET_NATIVE)) cresset_eval_unpause();

@@ -74,7 +74,7 @@ static CressetFrameImage image_of(Frame* frame, int stack_depth) {
 }
 
 void cresset_eval_image(const CressetActivation* activation, CressetPoint point, CressetFrameImage* image) {
-  *image = image_of(activation->frame, activation->stack_depth);
+  *image = image_of(activation->frame, (int)(activation->stack_top - frame_stack(activation->frame)));
   image->continuation = activation->continuation;
   image->continuation_operand = activation->continuation_operand;
   image->continuation_value = activation->continuation_value;
@@ -227,7 +227,7 @@ static int enter_activation(EvalState* state, Frame* frame, const CressetFrameIm
   CressetActivation* activation = push_activation(state, frame);
   if (activation == NULL) return -1;
   activation->instruction = image->last;
-  activation->stack_depth = image->stack_depth;
+  activation->stack_top = frame_stack(frame) + image->stack_depth;
   activation->continuation = image->continuation;
   activation->continuation_operand = image->continuation_operand;
   activation->continuation_value = Py_XNewRef(image->continuation_value);

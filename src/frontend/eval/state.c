@@ -57,7 +57,7 @@ static int only_makes_generator(Frame* frame) {
 static PyObject* evaluate_from_c(PyThreadState* tstate, Frame* frame, int throwing) {
   EvalState* state = &cresset_eval_state;
   const EvalLevel* level = state->level;
-  if (level == NULL || level->paused || level->left || only_makes_generator(frame)) {
+  if (level == NULL || state->paused || level->left || only_makes_generator(frame)) {
     return cresset_native_frame(tstate, frame, throwing);
   }
   if (is_watched(tstate, FRAME_CODE(frame))) {
@@ -116,7 +116,9 @@ int cresset_eval_begin(const CressetEvalHooks* hooks) {
   }
   level->hooks = hooks;
   level->outer = state->level;
+  level->paused_before = state->paused;
   state->level = level;
+  state->paused = 0;
   install(PyInterpreterState_Get());
   return 0;
 }
@@ -127,18 +129,15 @@ void cresset_eval_end(void) {
   if (level == NULL) return;
   uninstall(PyInterpreterState_Get());
   state->level = level->outer;
+  state->paused = level->paused_before;
   PyMem_Free(level);
   // Frames may still be evaluated (an end inside the program): their activations stay.
   if (state->level == NULL && state->current == NULL) free_chunks(state);
 }
 
-void cresset_eval_pause(void) {
-  if (cresset_eval_state.level != NULL) cresset_eval_state.level->paused++;
-}
+void cresset_eval_pause(void) { cresset_eval_state.paused++; }
 
-void cresset_eval_unpause(void) {
-  if (cresset_eval_state.level != NULL) cresset_eval_state.level->paused--;
-}
+void cresset_eval_unpause(void) { cresset_eval_state.paused--; }
 
 // Once at a time: what the code of ours may call is not to recurse for ever.
 static _Thread_local int room_given;

@@ -14,16 +14,17 @@ typedef struct ActivationChunk {
   CressetActivation items[kActivationsInChunk];
 } ActivationChunk;
 
-// One level of cresset_eval_begin. `depth` counts the pauses; `left` is set by CRESSET_LEAVE_ALL.
+// One level of cresset_eval_begin. `left` is set by CRESSET_LEAVE_ALL.
 typedef struct EvalLevel {
   struct EvalLevel* outer;
   const CressetEvalHooks* hooks;
-  int paused;
+  int paused_before;
   int left;
 } EvalLevel;
 
 typedef struct {
   EvalLevel* level;  // NULL: this thread's frames are CPython's own business
+  int paused;        // how often, since the level began: frames are CPython's own business while it is not 0
   CressetActivation* current;
   ActivationChunk* chunk;
   CressetActivation* end;  // of the chunk
@@ -53,7 +54,7 @@ static inline CressetActivation* push_activation(EvalState* state, Frame* frame)
   next->function = frame_function(frame);
   next->code = FRAME_CODE(frame);
   next->instruction = -1;
-  next->stack_depth = 0;
+  next->stack_top = frame_stack(frame);
   next->entered_from_c = 0;
   next->is_generator = 0;
   next->continuation = CRESSET_THEN_PUSH;

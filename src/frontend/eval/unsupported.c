@@ -32,10 +32,6 @@ PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs
   return PyObject_Call(callable, args, kwargs);
 }
 
-int cresset_eval_age(PyObject* object, int most) {
-  (void)object, (void)most;
-  return 0;
-}
 void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), void* arg) {
   (void)mark, (void)visit, (void)arg;
 }

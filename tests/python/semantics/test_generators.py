@@ -7,6 +7,7 @@ import sys
 import traceback
 
 import programs_generators
+import programs_generators_driven
 import programs_handled
 import pytest
 import torch
@@ -16,7 +17,7 @@ from test_effects import _evaluated, run
 
 import cresset
 
-ROWS = programs_generators.ROWS + programs_handled.ROWS
+ROWS = programs_generators.ROWS + programs_generators_driven.ROWS + programs_handled.ROWS
 
 # Programs of which something runs natively from a break on, and why.
 BY_C = "C code drives the generator, or calls the function, that asks for data"

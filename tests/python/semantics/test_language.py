@@ -8,6 +8,7 @@ import types
 
 import programs_language
 import programs_language_312
+import programs_language_312_breaks
 import programs_language_313
 import programs_language_flow
 import programs_language_objects
@@ -32,7 +33,7 @@ SOURCES = [
     programs_language_torch.PROGRAMS,
 ]
 if sys.version_info >= (3, 12):
-    SOURCES.append(programs_language_312.PROGRAMS)
+    SOURCES += [programs_language_312.PROGRAMS, programs_language_312_breaks.PROGRAMS]
 if sys.version_info >= (3, 13):
     SOURCES.append(programs_language_313.PROGRAMS)
 

@@ -29,6 +29,7 @@ import programs_tensors
 import programs_torch
 import programs_training
 import programs_unusual
+import programs_unusual_control
 import programs_unusual_state
 import programs_values
 import pytest
@@ -62,6 +63,7 @@ CAPTURED = (
     programs_between_calls,
     programs_of_numbers,
     programs_unusual,
+    programs_unusual_control,
     programs_unusual_state,
 )
 TORCH_TABLES = programs_torch, *CAPTURED

@@ -1,22 +1,37 @@
-"""The programs of programs_transforms and programs_objects against eager: values, sharing, effects, exceptions, over several
-calls with changed state; and which of them run whole as compiled code.
+"""The programs of the tables TABLES against eager: values, sharing, effects, exceptions, over several calls with changed
+state; and which of them run whole as compiled code.
 
 python test_transforms.py [NAME ...]  prints how each is captured
 """
 
 from __future__ import annotations
 
+import enum
 import sys
 
+import numpy as np
+import programs_autograd
+import programs_contexts
+import programs_hooks
 import programs_objects
+import programs_overrides
 import programs_transforms
 import pytest
 import torch
+import torch.utils.checkpoint
 from compare import assert_same, leaves, outcome
 
 import cresset
 
-ROWS = programs_transforms.ROWS + programs_objects.ROWS
+TABLES = (
+    programs_transforms,
+    programs_autograd,
+    programs_hooks,
+    programs_overrides,
+    programs_objects,
+    programs_contexts,
+)
+ROWS = [row for table in TABLES for row in table.ROWS]
 
 
 def state_of(value):
@@ -24,11 +39,11 @@ def state_of(value):
     if isinstance(value, torch.nn.Module):
         tensors = {**dict(value.named_parameters()), **dict(value.named_buffers())}
         return {k: [v, v.grad if v.is_leaf else None] for k, v in tensors.items()}, value.training
-    if isinstance(value, programs_objects.Two):
+    if isinstance(value, programs_overrides.Two):
         return ["Two", value.a, value.b]
-    if isinstance(value, programs_objects.np.ndarray):
+    if isinstance(value, np.ndarray):
         return ["array", torch.from_numpy(value.copy())]
-    if isinstance(value, programs_objects.np.generic):
+    if isinstance(value, np.generic):
         return [type(value).__name__, value.item()]
     if isinstance(value, torch.Tensor):
         plain = value.as_subclass(torch.Tensor) if type(value) is not torch.Tensor else value
@@ -41,7 +56,7 @@ def state_of(value):
         )
     if isinstance(value, (tuple, list)):
         return type(value).__name__, [state_of(v) for v in value], attributes_of(value)
-    if hasattr(value, "__dict__") and not callable(value) and not isinstance(value, programs_objects.enum.Enum):
+    if hasattr(value, "__dict__") and not callable(value) and not isinstance(value, enum.Enum):
         return type(value).__name__, attributes_of(value)
     return value if isinstance(value, (int, float, str, type(None), torch.dtype)) else str(type(value))
 
@@ -161,14 +176,14 @@ AROUND = {
     "jvp": lambda g, x: torch.func.jvp(g, (x,), (torch.ones_like(x),)),
     "jacrev": lambda g, x: torch.func.jacrev(g)(x[0]),
     "forward_ad": lambda g, x: under_forward_ad(g, x),
-    "dispatch_mode": lambda g, x: under(programs_objects.Dispatched(), g, x),
-    "function_mode": lambda g, x: under(programs_objects.Functions([]), g, x),
-    "replacing_mode": lambda g, x: under(programs_objects.Replaced(), g, x),
+    "dispatch_mode": lambda g, x: under(programs_overrides.Dispatched(), g, x),
+    "function_mode": lambda g, x: under(programs_overrides.Functions([]), g, x),
+    "replacing_mode": lambda g, x: under(programs_overrides.Replaced(), g, x),
     "autocast": lambda g, x: under(torch.autocast("cpu", torch.bfloat16), g, x),
     "inference_mode": lambda g, x: under(torch.inference_mode(), g, x),
-    "subclass": lambda g, x: g(programs_objects.named(x, "x")),
-    "wrapper": lambda g, x: g(programs_objects.Two(x, x * 2)),
-    "checkpoint": lambda g, x: programs_transforms.checkpoint(g, x.requires_grad_(), use_reentrant=False),
+    "subclass": lambda g, x: g(programs_overrides.named(x, "x")),
+    "wrapper": lambda g, x: g(programs_overrides.Two(x, x * 2)),
+    "checkpoint": lambda g, x: torch.utils.checkpoint.checkpoint(g, x.requires_grad_(), use_reentrant=False),
     "backward": lambda g, x: backward(g, x.requires_grad_()),
 }
 
