@@ -254,7 +254,18 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   if (wraps && tensor_of(object).requires_grad() && tensor_of(object).grad_fn())
     throw UnsupportedResult{path, std::string(Py_TYPE(object)->tp_name) + ", which wants gradients"};
   if (is_symbolic_number(object)) return build_number(object, path);
-  if (is_text(object)) return build_text(object, path);
+  if (is_text(object)) {
+    if (const auto it = made_.find(object); it != made_.end()) {
+      recipe.kind = Recipe::Kind::Shared;
+      recipe.position = static_cast<uint32_t>(it->second);
+      return recipe;
+    }
+    recipe = build_text(object, path);
+    if (recipe.kind != Recipe::Kind::Text) return recipe;
+    recipe.shared_slot = static_cast<int32_t>(shared_slots++);
+    made_.emplace(object, recipe.shared_slot);
+    return recipe;
+  }
   PyObject* const way = argument_path != nullptr ? argument_path(object) : nullptr;
   const bool is_constant_tuple =
       PyTuple_CheckExact(object) && is_constant_value(object) && is_older && is_older(object);

@@ -13,6 +13,7 @@ import types
 import warnings
 
 import programs_arrays
+import programs_asked
 import programs_between_calls
 import programs_breaks_inside
 import programs_caches
@@ -64,7 +65,7 @@ CAPTURED = (
     programs_unusual,
     programs_unusual_state,
 )
-TORCH_TABLES = programs_torch, *CAPTURED
+TORCH_TABLES = programs_torch, programs_asked, *CAPTURED
 PROGRAMS = [row for table in TABLES for row in programs(table.PROGRAMS)]
 PROGRAMS += [row for table in TORCH_TABLES for row in programs(table.PROGRAMS, programs_torch.PRELUDE)]
 ROWS = dict(PROGRAMS)
