@@ -326,4 +326,20 @@ w.last = NAMES[w.n]
 print("b")
 t = w.last; u = NAMES[w.n % 2]
 return f(t, u), f(t, t), w.last is t
+
+sets_of_keys_hashed_by_address
+|class Key:
+|    def __init__(s, v): s.v = v
+|    def __hash__(s): return object.__hash__(s)
+|    def __eq__(s, o): return s is o
+|class Other(Key):
+|    def __hash__(s): return id(s)
+|class Third(Key):
+|    def __hash__(s): return super().__hash__() + 1
+a, b, c, d = Key(1), Key(2), Other(3), Third(3); s = {a, b, c, d}
+print("b")
+r = a in s, b in s, Key(2) in s, c in s, len(s), d in s
+s.remove(a)
+print("b")
+return x * 2, r, a in s, b in s, c in s, d in s
 """
