@@ -8,6 +8,7 @@
 
 #include "bridge/trace_tensor.h"
 #include "frontend/code_origin.h"
+#include "frontend/context_variables.h"
 #include "frontend/dict_keys.h"
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
@@ -71,7 +72,9 @@ const std::string& Session::refusal() {
   for (const auto& [variable, before] : variables_before_) {
     PyObject* now = nullptr;
     if (PyContextVar_Get(variable, nullptr, &now) < 0) PyErr_Clear();
-    if (PyRef::steal(now).get() != before.get()) refuse("leaves a context variable changed");
+    if (PyRef::steal(now).get() == before.get()) continue;
+    unseen_ = set_apart(variable) || unseen_;  // the next call is captured anew
+    refuse("leaves a context variable changed");
   }
   return refusal_;
 }

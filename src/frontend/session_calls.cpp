@@ -7,6 +7,7 @@
 
 #include "bridge/symbolic_batching.h"
 #include "frontend/compiled_function.h"
+#include "frontend/context_variables.h"
 #include "frontend/control.h"
 #include "frontend/dict_keys.h"
 #include "frontend/equivalents.h"
@@ -426,6 +427,7 @@ CressetAction Session::before_c_call(CressetActivation* activation, const Cresse
   }
   if (what.self != nullptr && PyContextVar_CheckExact(what.self)) {
     if (existed(what.self)) read_context_variable(what.self, std::string_view(what.name) != "get");
+    if (std::string_view(what.name) == "set") note_set(what.self, *activation, given);
     if (PyRef value = with_plain_numbers(call)) return in_progress_ = {}, *result = value.release(), CRESSET_RESULT;
   }
   if (watches_death(what, call) || may_end_a_life(what))

@@ -342,4 +342,11 @@ r = a in s, b in s, Key(2) in s, c in s, len(s), d in s
 s.remove(a)
 print("b")
 return x * 2, r, a in s, b in s, c in s, d in s
+
+numbers_of_numpy_are_made_by_each_call
+import numpy as np
+a = np.int32(3); b = np.float32(0.1); c = np.datetime64("2020-01-01", "ns"); d = np.timedelta64(3, "D"); e = np.bool_(True); f = np.complex64(1 + 2j)
+t = (a, b); l = [a, a, b, c, d, e, f]
+print("b")
+return x * float(b), l, t, l[0] is a, t[0] is a, a + 1
 """
