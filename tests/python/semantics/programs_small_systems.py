@@ -127,7 +127,7 @@ return t + 1
 dataclass_fields
 |import dataclasses
 |@dataclasses.dataclass
-|class Config:
+|class Setup:
 |    n: int
 |    scale: float = 1.0
 |    tags: list = dataclasses.field(default_factory=list)
@@ -135,7 +135,7 @@ dataclass_fields
 |    start: dataclasses.InitVar[int] = 3
 |    flag: bool = dataclasses.field(default=False, kw_only=True)
 |    def __post_init__(s, start): s.total = s.n + start; s.tags.append(f"t{s.n}")
-c = Config(w.n, scale=x.shape[0] / 2, flag=w.n % 2 == 0)
+c = Setup(w.n, scale=x.shape[0] / 2, flag=w.n % 2 == 0)
 print("b")
 d = dataclasses.replace(c, n=w.n + 1, start=1, tags=[])
 e = dataclasses.asdict(d)
@@ -164,7 +164,7 @@ r = apply([Op.ADD | Op.NEG, w.n, (Op.MUL, Op.ALL & ~Op.ADD)], x)
 try: apply("no", x)
 except TypeError as e: return r, str(e), Op(w.n % 8), (Op.ADD | Op.MUL) & Op.ADD
 
-exit_stack
+exit_stack_with_pop_all
 |class R:
 |    LOG = []
 |    def __init__(s, n, swallow=False): s.n, s.swallow = n, swallow
@@ -196,7 +196,7 @@ with torch.enable_grad():
                 for k, v in M.state_dict().items(): E[k].mul_(0.9).add_(v, alpha=0.1)
 return {k: v.clone() for k, v in E.items()}, float(loss.detach()), STEP[0]
 
-beam_search
+beam_search_by_lists
 torch.manual_seed(0)
 T = torch.randn(5, 5)
 beams = [([0], 0.0)]
@@ -227,7 +227,7 @@ for k in range(2):
 emb = torch.arange(512.0)[torch.tensor(ids)]
 return emb.sum() * x, ids, len(MERGES), CALLS[0]
 
-state_machine
+machine_of_a_table
 |class Machine:
 |    TABLE = {("idle", "go"): "run", ("run", "pause"): "wait", ("wait", "go"): "run", ("run", "stop"): "idle"}
 |    def __init__(s): s.state, s.hist = "idle", []
