@@ -265,4 +265,167 @@ r = isinstance(a, Sized2), isinstance(D(), Base), isinstance(3, Sized2), issubcl
 try: Base()
 except TypeError as e: print(type(e).__name__)
 return a.f(x), r
+
+ema_and_scaler
+|torch.manual_seed(2)
+|M = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Dropout(0.5), torch.nn.Tanh(), torch.nn.Linear(3, 2)); HIST = []
+|AVG = torch.optim.swa_utils.AveragedModel(M, avg_fn=lambda a, b, n: a * 0.5 + b * 0.5)
+|O = torch.optim.AdamW(M.parameters(), lr=0.01); S = torch.optim.lr_scheduler.LambdaLR(O, lambda e: 1 / (1 + e))
+M.train(w.n % 2 == 1)
+with torch.enable_grad():
+    torch.manual_seed(w.n)
+    y = M(x); loss = torch.nn.functional.cross_entropy(y, torch.arange(x.shape[0]) % 2)
+    O.zero_grad(set_to_none=True); loss.backward(); O.step(); S.step()
+AVG.update_parameters(M); HIST.append(round(loss.item(), 4))
+if len(HIST) > 3: HIST.pop(0); print(HIST)
+with torch.no_grad(): z = AVG(x)
+return z, list(HIST), S.last_epoch, [g["lr"] for g in O.param_groups]
+
+gradients_accumulated
+|torch.manual_seed(3)
+|M = torch.nn.Linear(4, 2); O = torch.optim.SGD(M.parameters(), 0.1); C = {"step": 0, "seen": 0, "log": []}
+C["step"] += 1; C["seen"] += x.shape[0]
+with torch.enable_grad():
+    loss = M(x).square().mean() / 3
+    loss.backward()
+if C["step"] % 3 == 0:
+    n = torch.nn.utils.clip_grad_norm_(M.parameters(), 0.5)
+    C["log"].append((C["step"], round(float(n), 4))); O.step(); O.zero_grad()
+return loss.detach(), dict(C), M.weight.grad is None
+
+scheduler_of_tasks
+|class Task:
+|    def __init__(s, name, gen): s.name, s.gen, s.done = name, gen, False
+|def worker(x, k):
+|    total = x * 0
+|    for i in range(k):
+|        got = yield ("step", i)
+|        total = total + (x if got is None else got)
+|    return total
+def run(tasks):
+    ready = collections.deque(tasks); out = {}; trace = []
+    while ready:
+        t = ready.popleft()
+        try:
+            what, i = t.gen.send(out.get("last") if t.done is None else None); trace.append((t.name, what, i)); ready.append(t)
+            if i == 1: print(t.name)
+        except StopIteration as e: out[t.name] = e.value
+    return out, trace
+out, trace = run([Task("a", worker(x, 2)), Task("b", worker(x + 1, w.n % 3)), Task("c", worker(x, 3))])
+return out, trace
+
+streaming_statistics
+|class Running:
+|    __slots__ = ("n", "mean", "m2")
+|    def __init__(s): s.n, s.mean, s.m2 = 0, 0.0, 0.0
+|    def push(s, v):
+|        s.n += 1; d = v - s.mean; s.mean += d / s.n; s.m2 += d * (v - s.mean); return s
+|    def __repr__(s): return f"Running({s.n}, {s.mean:.3f})"
+|R = Running(); PER = collections.defaultdict(Running)
+for row in x: R.push(row.sum().item()); PER[row.shape[0] + w.n % 2].push(float(row[0]))
+print(R)
+return x - R.mean, R.n, repr(R), {k: repr(v) for k, v in PER.items()}
+
+interpreter_of_bytecode
+|OPS = {}
+|def op(name, arity):
+|    def deco(f): OPS[name] = (arity, f); return f
+|    return deco
+|@op("add", 2)
+|def _(a, b): return a + b
+|@op("mul", 2)
+|def _(a, b): return a * b
+|@op("relu", 1)
+|def _(a): return a.relu()
+|@op("dbg", 1)
+|def _(a): print("dbg", tuple(a.shape)); return a
+program = [("push", x), ("push", w.n), "mul", "relu", "dbg", ("push", x), "add", ("store", "r"), ("load", "r"), "nop"]
+stack, env, err = [], {}, None
+for ins in program:
+    match ins:
+        case ("push", v): stack.append(v)
+        case ("store", name): env[name] = stack.pop()
+        case ("load", str(name)): stack.append(env[name])
+        case str(name) if name in OPS:
+            n, f = OPS[name]; args = stack[-n:]; del stack[-n:]; stack.append(f(*args))
+        case other: err = f"unknown {other}"
+return stack, env, err
+
+paged_cache
+|class Pages:
+|    def __init__(s, size): s.size, s.pages, s.table, s.free = size, [], {}, []
+|    def append(s, seq, row):
+|        t = s.table.setdefault(seq, [])
+|        if not t or t[-1][1] == s.size:
+|            i = s.free.pop() if s.free else len(s.pages)
+|            if i == len(s.pages): s.pages.append(torch.zeros(s.size, row.shape[-1]))
+|            t.append([i, 0])
+|        i, k = t[-1]; s.pages[i][k] = row; t[-1][1] += 1
+|    def gather(s, seq): return torch.cat([s.pages[i][:k] for i, k in s.table[seq]])
+|    def drop(s, seq): s.free += [i for i, _ in s.table.pop(seq)]
+|P = Pages(2)
+for row in x: P.append(w.n % 2, row)
+y = P.gather(w.n % 2)
+if len(P.table) == 2: print("drop"); P.drop(1 - w.n % 2)
+return y.sum(0), len(P.pages), P.free, {k: [list(e) for e in v] for k, v in P.table.items()}
+
+retry_and_context
+class Flaky(Exception): pass
+def retry(times, on):
+    def deco(f):
+        @functools.wraps(f)
+        def g(*a, **k):
+            for i in range(times):
+                try: return f(*a, attempt=i, **k)
+                except on as e:
+                    last = e; print("retry", i)
+            raise RuntimeError("gave up") from last
+        return g
+    return deco
+@retry(3, Flaky)
+def work(v, attempt):
+    if attempt < w.n % 5: raise Flaky(attempt)
+    return v * (attempt + 1)
+try: return work(x), work.__name__
+except RuntimeError as e: return x, str(e), repr(e.__cause__)
+
+vocabulary_builder
+|class Vocab:
+|    def __init__(s): s.itos, s.stoi = ["<unk>"], {"<unk>": 0}
+|    def __getitem__(s, t):
+|        if t not in s.stoi: s.stoi[t] = len(s.itos); s.itos.append(t)
+|        return s.stoi[t]
+|    def __len__(s): return len(s.itos)
+|    def __contains__(s, t): return t in s.stoi
+|V = Vocab(); E = torch.arange(64.0)
+words = f"the {w.n} cats saw {w.n % 2} the dog".split()
+ids = [V[t] for t in words]
+y = E[torch.tensor(ids)].sum()
+print(len(V))
+return x * y, ids, len(V), "cats" in V, V.itos[-2:]
+
+priority_batching
+import bisect
+|QUEUE = []; SEQ = itertools.count()
+bisect.insort(QUEUE, (-x.shape[0], next(SEQ), w.n))
+batch = []
+while QUEUE and sum(-q[0] for q in batch) - QUEUE[0][0] <= 8: batch.append(QUEUE.pop(0))
+if not batch: print("empty")
+pad = torch.nn.utils.rnn.pad_sequence([torch.full((-q[0],), float(q[2])) for q in batch] or [x[:, 0]], batch_first=True)
+return pad, [q[1:] for q in batch], len(QUEUE)
+
+lazy_graph
+class Node:
+    made = 0
+    def __init__(s, f, *deps): s.f, s.deps, s.value, s.users = f, deps, None, []; Node.made += 1; [d.users.append(s) for d in deps]
+    def get(s):
+        if s.value is None: s.value = s.f(*(d.get() for d in s.deps))
+        return s.value
+    def set(s, v):
+        s.value = v; todo = list(s.users)
+        while todo:
+            n = todo.pop(); n.value = None; todo += n.users
+a = Node(lambda: x); b = Node(lambda v: v * w.n, a); c = Node(torch.add, a, b); d = Node(lambda p, q: p.sum() + q.mean(), b, c)
+r = d.get(); print("b"); a.set(x + 1); s = d.get(); b.set(x)
+return r, s, d.get(), Node.made, [n.value is None for n in (a, b, c, d)]
 """
