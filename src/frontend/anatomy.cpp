@@ -91,6 +91,11 @@ bool is_builtin_iterator(PyObject* object) {
                                        "itertools.count",
                                        "itertools.repeat",
                                        "itertools.chain",
+                                       "itertools.accumulate",
+                                       "itertools.groupby",
+                                       "itertools._grouper",
+                                       "itertools._tee",
+                                       "itertools._tee_dataobject",
                                        "itertools.islice",
                                        "itertools.starmap",
                                        "itertools.takewhile",
@@ -310,7 +315,7 @@ Anatomy of_iterator(PyObject* object) {
       return of_dict_iterator(object, dict, PyTuple_GET_ITEM(args, 0));
   if (std::strcmp(Py_TYPE(object)->tp_name, "set_iterator") == 0)
     return of_set_iterator(object, PyTuple_GET_ITEM(args, 0));
-  const bool has_state = PyTuple_GET_SIZE(reduced.get()) > 2;
+  const bool has_state = PyTuple_GET_SIZE(reduced.get()) > 2 && PyTuple_GET_ITEM(reduced.get(), 2) != Py_None;
   Anatomy out{Anatomy::Kind::Iterator, {}, {}};
   out.form = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(reduced.get(), 0), has_state ? Py_True : Py_False));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) out.parts.push_back(PyRef::borrow(PyTuple_GET_ITEM(args, i)));

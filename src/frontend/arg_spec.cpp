@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "frontend/c_functions.h"
+#include "frontend/dict_keys.h"
 #include "frontend/foreign.h"
 #include "frontend/items.h"
 #include "frontend/outsiders.h"
@@ -169,25 +170,15 @@ static bool make_number(ArgSpec& spec, PyObject* object, bool every_int, Varies&
   return true;
 }
 
-static bool may_be_replaced(const ArgSpec& spec);
-
-// One that two places hold stays one where another stands for it. Numbered once its items are: what is met inside of it
-// again, through a list, has nothing that stands for it yet.
-void SpecBuilder::number_tuple(ArgSpec& spec, PyObject* object) {
-  if (fixed_depth_ != 0 || !may_be_replaced(spec)) return;
-  const auto position = static_cast<uint32_t>(tuples_.size());
-  spec.numbered = tuples_.emplace(object, position).second;
-  spec.position = position;
-  if (spec.numbered) kept_.push_back(PyRef::borrow(object));  // its address stays taken
-}
-
-bool SpecBuilder::is_same_tuple(ArgSpec& spec, PyObject* object) {
-  const auto found = fixed_depth_ == 0 ? tuples_.find(object) : tuples_.end();
-  if (found == tuples_.end()) return false;
-  spec.kind = ArgSpec::Kind::Same;
-  spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-  spec.position = found->second;
-  return true;
+// Of a dictionary; notes its keys that are tuples, which stay what they are.
+template <class F>
+static void each_item(PyObject* dict, std::unordered_set<PyObject*>& tuples, F&& tell) {
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &key, &value)) {
+    if (PyTuple_Check(key)) tuples.insert(key);
+    tell(value, "[" + key_text(key) + "]");
+  }
 }
 
 ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
@@ -195,8 +186,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
   const auto child = [&](PyObject* item, const std::string& suffix) {
     // A container that the function may write to must stay the very container. The evaluator sees to its symbols.
     const bool is_made_anew = spec.kind == ArgSpec::Kind::Tuple || is_keywords(spec);
-    const bool sealed = spec.kind == ArgSpec::Kind::Registered;
-    const bool fixed = !is_made_anew && (!any_object_ || sealed);
+    const bool sealed = spec.kind == ArgSpec::Kind::Registered, fixed = !is_made_anew && (!any_object_ || sealed);
     const int around = enter(!is_made_anew && !fixed, fixed);
     sealed_depth_ += sealed;
     spec.children.push_back(build(item, spec.path + suffix));
@@ -215,23 +205,26 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     spec.kind = ArgSpec::Kind::Tensor;
     if (!is_plain_tensor(object)) spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
   } else if (in_frames && !is_value(object) && (is_enum_member(object) || same_at_every_call(object))) {
-    spec.kind = ArgSpec::Kind::Identity;
-    spec.object = PyRef::borrow(object);
+    spec.kind = ArgSpec::Kind::Identity, spec.object = PyRef::borrow(object);
   } else if (make_number(spec, object, every_int && fixed_depth_ == 0, [&] { return is_symbolic(spec.path); })) {
     return spec;
-  } else if (any_object_ && PyUnicode_CheckExact(object) && is_symbolic(spec.path)) {
-    spec.kind = ArgSpec::Kind::Text;
-    spec.first = PyRef::borrow(object);
+  } else if (any_object_ && PyUnicode_CheckExact(object) && (is_same_tuple(spec, object) || is_symbolic(spec.path))) {
+    if (spec.kind == ArgSpec::Kind::Same) return spec;
+    spec.kind = ArgSpec::Kind::Text, spec.first = PyRef::borrow(object);
     spec.looked = unlooked_texts == nullptr || !is_among(*unlooked_texts, spec.path);
+    number_tuple(spec, object);
   } else if (is_value(object) && !(any_object_ && can_be_opaque(object) && varies(spec.path))) {
     spec.object = PyRef::borrow(object);
+    if (PySlice_Check(object)) note_fixed_tuples(object);
   } else if (is_any_tuple(object)) {
     if (is_same_tuple(spec, object)) return spec;
     spec.kind = ArgSpec::Kind::Tuple;
     spec.object = PyRef::borrow((PyObject*)Py_TYPE(object));
+    const int around = enter(false, is_fixed_tuple(object));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
       child(PyTuple_GET_ITEM(object, i), "[" + std::to_string(i) + "]");
     number_tuple(spec, object);
+    fixed_depth_ = around;
   } else if (PyList_CheckExact(object)) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::List;
@@ -242,9 +235,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     spec.kind = ArgSpec::Kind::Dict;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
     spec.object = checked(PySequence_Tuple(object));
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(object, &position, &key, &value)) child(value, "[" + key_text(key) + "]");
+    each_item(object, fixed_tuples_, child);
   } else if (Anatomy anatomy;  // what an operation gives may refer to anything, weakly
              !(PyWeakref_CheckRefExact(object) && spec.path.starts_with("['value']")) &&
              (in_frames || is_data(object, spec.path) || (every_container && is_other_container(object))) &&
@@ -454,12 +445,6 @@ bool match_float(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
   return true;
 }
 
-bool match_text(const ArgSpec& spec, PyObject* object, std::string* why) {
-  if (!PyUnicode_CheckExact(object)) return miss(spec, why, "expected a str, got " + type_name(object));
-  return !spec.object || same_value(spec.object.get(), object) ||
-         miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
-}
-
 // Whether it is, among the arguments, the object that the program took it for.
 bool is_as_asked(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
   if (spec.is && spec.is.get() != object) return false;
@@ -474,6 +459,22 @@ bool is_as_asked(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
   return true;
 }
 
+// Of a tuple or a text with a number.
+bool is_of_its_number(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
+  if (std::find(leaves.tuples.begin(), leaves.tuples.end(), object) != leaves.tuples.end()) return false;
+  if (leaves.tuples.size() <= spec.position) leaves.tuples.resize(spec.position + 1, nullptr);
+  leaves.tuples[spec.position] = object;
+  return true;
+}
+
+bool match_text(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
+  if (!PyUnicode_CheckExact(object)) return miss(spec, why, "expected a str, got " + type_name(object));
+  if (spec.object && !same_value(spec.object.get(), object))
+    return miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
+  if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another object, or the same");
+  return !spec.numbered || is_of_its_number(spec, object, leaves) || miss(spec, why, "expected a str of its own");
+}
+
 bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if ((PyObject*)Py_TYPE(object) != spec.object.get() ||
       PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
@@ -482,12 +483,8 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
   if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another tuple, or the same");
   // One that nobody else holds was made to be looked at, or is in this place alone: its address may be used again.
-  if (!spec.numbered || Py_REFCNT(object) == 1) return true;
-  if (std::find(leaves.tuples.begin(), leaves.tuples.end(), object) != leaves.tuples.end())
-    return miss(spec, why, "expected a tuple of its own");
-  if (leaves.tuples.size() <= spec.position) leaves.tuples.resize(spec.position + 1, nullptr);
-  leaves.tuples[spec.position] = object;
-  return true;
+  if (!spec.numbered || Py_REFCNT(object) == 1 || is_of_its_number(spec, object, leaves)) return true;
+  return miss(spec, why, "expected a tuple of its own");
 }
 
 bool match_list(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
@@ -508,7 +505,8 @@ bool match_dict(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::
   Py_ssize_t position = 0;
   size_t i = 0;
   while (PyDict_Next(object, &position, &key, &value)) {
-    if (!same_value(PyTuple_GET_ITEM(spec.object.get(), i), key)) return miss(spec, why, "expected other keys");
+    PyObject* const then = PyTuple_GET_ITEM(spec.object.get(), i);
+    if (then != key && (asks_program(key) || !same_value(then, key))) return miss(spec, why, "expected other keys");
     if (!match(spec.children[i++], value, leaves, why)) return false;
   }
   return true;
@@ -542,7 +540,7 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
     case ArgSpec::Kind::Float:
       return match_float(spec, object, leaves, why);
     case ArgSpec::Kind::Text:
-      return match_text(spec, object, why);
+      return match_text(spec, object, leaves, why);
     case ArgSpec::Kind::Value:
       if (!same_value(spec.object.get(), object))
         return miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
@@ -607,8 +605,7 @@ void hand_on(ArgSpec& spec, bool keep_length) {
   spec.children = {};
 }
 
-// Whether there is a symbol in it, or what was met before, which may be an iterator or a tuple that another stands for.
-static bool may_be_replaced(const ArgSpec& spec) {
+bool may_be_replaced(const ArgSpec& spec) {
   return is_number(spec) || spec.kind == ArgSpec::Kind::Text || spec.kind == ArgSpec::Kind::Same ||
          std::any_of(spec.children.begin(), spec.children.end(), may_be_replaced);
 }
@@ -619,6 +616,15 @@ static PyRef range_iterator(PyObject* range, PyObject* index) {
   return checked(PyObject_CallFunctionObjArgs(type, range, index, nullptr));
 }
 
+// By its number: the slots of a generator are a tuple, too, for which none stands.
+static PyRef noted(const ArgSpec& spec, PyRef now, Symbols& symbols) {
+  if (spec.numbered) {
+    if (symbols.tuples.size() <= spec.position) symbols.tuples.resize(spec.position + 1);
+    symbols.tuples[spec.position] = now;
+  }
+  return now;
+}
+
 static PyRef tuple_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   PyRef items = checked(PyTuple_New(static_cast<Py_ssize_t>(spec.children.size())));
   bool changed = false;  // else the symbols are in containers and cells that it holds
@@ -627,19 +633,14 @@ static PyRef tuple_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& 
     changed |= item.get() != PyTuple_GET_ITEM(object, i);
     PyTuple_SET_ITEM(items.get(), i, item.release());
   }
-  PyRef now = changed ? tuple_as(spec.object.get(), std::move(items)) : PyRef::borrow(object);
-  if (spec.numbered) {  // by its number: the slots of a generator are a tuple, too, for which none stands
-    if (symbols.tuples.size() <= spec.position) symbols.tuples.resize(spec.position + 1);
-    symbols.tuples[spec.position] = now;
-  }
-  return now;
+  return noted(spec, changed ? tuple_as(spec.object.get(), std::move(items)) : PyRef::borrow(object), symbols);
 }
 
 static PyRef keywords_with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
   PyRef items = checked(PyDict_New());
   for (size_t i = 0; i < spec.children.size(); ++i) {
     PyObject* key = PyTuple_GET_ITEM(spec.object.get(), i);
-    PyRef value = with_symbols(spec.children[i], PyDict_GetItem(object, key), symbols);
+    PyRef value = with_symbols(spec.children[i], value_under(object, key), symbols);
     if (PyDict_SetItem(items.get(), key, value.get()) < 0) throw PythonError{};
   }
   return items;
@@ -740,7 +741,7 @@ PyRef with_symbols(const ArgSpec& spec, PyObject* object, Symbols& symbols) {
     return spec.kind == ArgSpec::Kind::Int && spec.type ? numpy_int_of(number.get()) : number;
   }
   if (spec.kind == ArgSpec::Kind::Text)
-    return symbols.texts.emplace_back(&spec, text_of_input(object, !spec.looked)).second;
+    return noted(spec, symbols.texts.emplace_back(&spec, text_of_input(object, !spec.looked)).second, symbols);
   if (spec.kind == ArgSpec::Kind::Tuple) return tuple_with_symbols(spec, object, symbols);
   if (is_keywords(spec)) return keywords_with_symbols(spec, object, symbols);
   if (spec.kind == ArgSpec::Kind::Anatomy && spec.anatomy.kind == Anatomy::Kind::Generator) {

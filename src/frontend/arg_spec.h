@@ -7,6 +7,8 @@
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "frontend/anatomy.h"
@@ -101,8 +103,12 @@ class SpecBuilder {
   bool every_int = false;                                    // not only those that varied
   bool every_container = false;  // also those that hold no symbols: deques, sets, defaultdicts
   ArgSpec build(PyObject* object, std::string path);
+  // Of all that a piece is given: a tuple is the very one in all places, also where no symbol can be put.
+  std::pair<ArgSpec, ArgSpec> build_both(PyObject* args, const char* path, PyObject* kwargs, const char* other_path);
 
  private:
+  bool is_fixed_tuple(PyObject* object);
+  void note_fixed_tuples(PyObject* slice);
   bool is_same_tuple(ArgSpec& spec, PyObject* object);
   void number_tuple(ArgSpec& spec, PyObject* object);
   void build_anatomy(ArgSpec& spec, PyObject* object, const Anatomy& anatomy);
@@ -117,7 +123,8 @@ class SpecBuilder {
   bool is_symbolic(const std::string& path) const;
   bool any_object_;
   std::unordered_map<PyObject*, uint32_t> containers_, tuples_;
-  std::vector<PyRef> kept_;  // parts that were made to be looked at
+  std::unordered_set<PyObject*> fixed_tuples_;  // that were met where no symbol can be put
+  std::vector<PyRef> kept_;                     // parts that were made to be looked at
 };
 
 // Whether it is of a kind that is held to its structure where it is another one at each call: a container, an object
@@ -131,6 +138,8 @@ bool is_rarer_container(PyObject* object);
 std::vector<PyRef> parts_of_structure(PyObject* object);
 
 bool holds_symbol(const ArgSpec& spec);  // a symbolic number, or a text
+// Whether there is a symbol in it, or what was met before, which may be an iterator or a tuple that another stands for.
+bool may_be_replaced(const ArgSpec& spec);
 
 // Of a list or a dictionary: whether it holds many constants, in tuples or not, and nothing else. A piece that did not
 // look into such a one need not be held to what it holds (hand_on).

@@ -510,10 +510,10 @@ class CaptureRun final : public PieceMaker {
     try {
       return recipes.build(contents, "frames");
     } catch (const UnsupportedResult& e) {
-      // An address that copy.deepcopy() knows an object by; what other objects are depends on when they die.
-      const bool is_address = e.type_name.starts_with("int");
-      if (is_address && e.path.starts_with("frames["))
-        closed_frame_ = std::atoi(e.path.c_str() + std::strlen("frames["));
+      // An address that copy.deepcopy() knows an object by, an object of C code's own in a method of its: done whole,
+      // the call around it gives what can be handed on. What others are depends on when they die.
+      const bool is_whole = e.type_name.starts_with("int") || e.type_name.find(", ") == std::string::npos;
+      if (is_whole && e.path.starts_with("frames[")) closed_frame_ = std::atoi(e.path.c_str() + std::strlen("frames["));
       throw;
     }
   }
@@ -535,9 +535,10 @@ class CaptureRun final : public PieceMaker {
     Variant& variant = *piece_->variant();
     const InProgress& op = session_->in_progress();
     if (request_.options.fullgraph) return "fullgraph=True";
-    variant.raised |= session_->was_unseen();
     refuse_earlier_pieces();
-    if (!session_->refusal().empty()) return session_->refusal();
+    const std::string refusal = session_->refusal();
+    variant.raised |= session_->was_unseen();
+    if (!refusal.empty()) return refusal;
     CressetActivation* innermost = cresset_eval_current();
     if (op.activation == nullptr || innermost != op.activation || innermost->instruction != op.instruction)
       return kInOperation;

@@ -183,8 +183,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
     SpecBuilder builder(options_.dynamic ? &varying_.ints : nullptr, options_.evaluate);
     tell_what_varies(varying_, builder);
     builder.every_int = options_.dynamic && options_.evaluate && !options_.auto_dynamic;
-    variant->args = builder.build(args, "args");
-    variant->kwargs = builder.build(kwargs, "kwargs");
+    std::tie(variant->args, variant->kwargs) = builder.build_both(args, "args", kwargs, "kwargs");
     take_state(variant->facts, varying_, builder, options_.dynamic);
   } catch (const UnsupportedArgument& e) {
     return run_eagerly("argument " + e.path + " of type " + e.type_name + " cannot be guarded");

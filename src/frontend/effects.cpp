@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "frontend/dict_keys.h"
 #include "frontend/py_objects.h"
 #include "frontend/replay.h"
 #include "frontend/symbols.h"
@@ -86,7 +87,7 @@ void repeat(const Effect& effect, PyObject* owner, const std::vector<PyRef>& val
     case Write::Kind::Cell:
       return check(PyCell_Set(owner, value));
     case Write::Kind::Item:
-      if (PyDict_Check(owner)) return set_item(owner, effect.key.get(), value);
+      if (PyDict_Check(owner)) return put_under(owner, effect.key.get(), value);
       return check(PyList_Type.tp_as_mapping->mp_ass_subscript(owner, effect.key.get(), value));
     case Write::Kind::InPlace:
       in_place(effect.operation, owner, value);

@@ -4,6 +4,7 @@
 
 #include "frontend/anatomy.h"
 #include "frontend/c_functions.h"
+#include "frontend/dict_keys.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
@@ -42,7 +43,7 @@ void set(const PlaceOfItem& place, PyObject* value) {
     return;
   }
   if (key != nullptr && is_slot(key)) return set_slot(container, key, value);
-  if (PyDict_Check(container)) return set_item(container, key, value);
+  if (PyDict_Check(container)) return put_under(container, key, value);
   if (is_partial_function(container)) return set_arguments(container, value);
   if (PyExceptionInstance_Check(container)) {
     Py_SETREF(((PyBaseExceptionObject*)container)->args, Py_NewRef(value));
@@ -101,9 +102,7 @@ PyObject* held_by(const PlaceOfItem& place) {
     return value.get();  // which the dictionary of this thread keeps
   }
   PyObject* const dict = PyType_Check(container) ? type_dict((PyTypeObject*)container) : container;
-  PyObject* value = PyDict_GetItemWithError(dict, key);
-  if (value == nullptr) PyErr_Clear();
-  return value;
+  return value_under(dict, key);
 }
 
 void PlacedNumbers::put(PlaceOfItem place, PyRef value) {

@@ -246,6 +246,22 @@ static bool is_made_of_symbols(PyObject* object) {
   return std::any_of(items, items + PyTuple_GET_SIZE(object), is_made_of_symbols);
 }
 
+// Of a number of numpy's that the call made: another object at each call. A constant where its value is none of
+// Python's.
+static Recipe scalar_recipe(PyObject* number) {
+  Recipe recipe;
+  const std::string_view type = Py_TYPE(number)->tp_name;  // of a date, the number leaves out what it counts
+  if (!type.starts_with("numpy.int") && !type.starts_with("numpy.uint") && !type.starts_with("numpy.float"))
+    return recipe;
+  const PyRef value = checked(PyObject_CallMethod(number, "item", nullptr));
+  if (!PyLong_CheckExact(value.get()) && !PyFloat_CheckExact(value.get())) return recipe;
+  recipe.kind = Recipe::Kind::Anatomy;
+  recipe.anatomy = Anatomy::Kind::Value;
+  recipe.object = checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(number), Py_False));
+  recipe.children.emplace_back().object = value;
+  return recipe;
+}
+
 Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   Recipe recipe;
   if (running_functions.count(object) == 0) object = original_of(object);
@@ -254,13 +270,30 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   if (wraps && tensor_of(object).requires_grad() && tensor_of(object).grad_fn())
     throw UnsupportedResult{path, std::string(Py_TYPE(object)->tp_name) + ", which wants gradients"};
   if (is_symbolic_number(object)) return build_number(object, path);
-  if (is_text(object)) return build_text(object, path);
+  if (is_text(object)) {
+    if (const auto it = made_.find(object); it != made_.end()) {
+      recipe.kind = Recipe::Kind::Shared;
+      recipe.position = static_cast<uint32_t>(it->second);
+      return recipe;
+    }
+    recipe = build_text(object, path);
+    if (recipe.kind != Recipe::Kind::Text) return recipe;
+    recipe.shared_slot = static_cast<int32_t>(shared_slots++);
+    made_.emplace(object, recipe.shared_slot);
+    return recipe;
+  }
   PyObject* const way = argument_path != nullptr ? argument_path(object) : nullptr;
   const bool is_constant_tuple =
       PyTuple_CheckExact(object) && is_constant_value(object) && is_older && is_older(object);
   const bool is_unseen = is_opaque && is_opaque(object);
   const bool handed_on = way != nullptr && (is_unseen || leads_through_containers(way));  // each call has its own
-  if (!handed_on && (is_plain_immutable(object) || is_constant_tuple)) {
+  if (way == nullptr && is_numpy_scalar(object) && existed != nullptr && !existed(object) && made_.count(object) == 0)
+    if (Recipe scalar = scalar_recipe(object); scalar.kind == Recipe::Kind::Anatomy) {
+      scalar.shared_slot = static_cast<int32_t>(shared_slots++);
+      made_.emplace(object, scalar.shared_slot);
+      return scalar;
+    }
+  if (!handed_on && (is_plain_immutable(object) || is_constant_tuple) && made_.count(object) == 0) {
     no_address(object, path);
     recipe.object = PyRef::borrow(object);
     return recipe;

@@ -8,8 +8,11 @@
 
 #include "bridge/trace_tensor.h"
 #include "frontend/code_origin.h"
+#include "frontend/context_variables.h"
+#include "frontend/dict_keys.h"
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
+#include "frontend/left_whole.h"
 #include "frontend/py_objects.h"
 #include "frontend/recipe.h"
 #include "frontend/slots.h"
@@ -69,7 +72,9 @@ const std::string& Session::refusal() {
   for (const auto& [variable, before] : variables_before_) {
     PyObject* now = nullptr;
     if (PyContextVar_Get(variable, nullptr, &now) < 0) PyErr_Clear();
-    if (PyRef::steal(now).get() != before.get()) refuse("leaves a context variable changed");
+    if (PyRef::steal(now).get() == before.get()) continue;
+    unseen_ = set_apart(variable) || unseen_;  // the next call is captured anew
+    refuse("leaves a context variable changed");
   }
   return refusal_;
 }
@@ -110,6 +115,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   if (hooks_ != nullptr) hooks_->tells_all = 0, hooks_->told = next_piece();
   refusal_.clear();
   unseen_ = false;
+  asked_in_ = nullptr;
 }
 
 PyObject* Session::ArgumentGenerator::get() const {
@@ -164,6 +170,7 @@ static PyRef way_to_plain_data(const ArgSpec& spec, PyObject* path, bool is_stat
 void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path) {
   if (spec.kind == ArgSpec::Kind::Text) {
     argument_paths_.emplace(object, PyRef::borrow(path));
+    values_.emplace_back(const_cast<ArgSpec*>(&spec), spec.first.get());
     return kept_.push_back(PyRef::borrow(object));
   }
   if (spec.kind == ArgSpec::Kind::Tensor) argument_tensors_.insert(object);
@@ -292,6 +299,7 @@ static bool drops_gradient(const Session& session, const Tensors& tensors, PyObj
 }
 
 bool Session::before_write(const CressetWrite& write) {
+  if (asked_in_ == cresset_eval_current()) asked_in_ = nullptr;
   if (write.kind == CRESSET_WRITE_DISPLAY) return make_own(write.owner), false;
   if (!outer_.empty()) no_write_in_part(write);
   if (may_end_a_life(write)) return refuse(kWatchesDeaths), capture_->flush(kWatchesDeaths), false;
@@ -306,7 +314,10 @@ bool Session::before_write(const CressetWrite& write) {
              PyDict_Contains(write.owner, write.key) == 1;
   if (write.kind == CRESSET_WRITE_ITEM && is_symbolic_number(write.owner))
     return no_items_of(write.owner, write.key, write.value), false;
-  if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner)) note_key(write.owner, write.key, true);
+  if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner)) {
+    note_key(write.owner, write.key, true);
+    if (existed(write.owner) && !is_constant_value(write.key)) learn_keys(write.owner);  // it may be compared with them
+  }
   if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_IN_PLACE) return will_write(write.owner), false;
   if (write.kind == CRESSET_WRITE_ATTRIBUTE && is_symbolic_number(write.owner))
     return no_attributes_of(write.owner, write.key), false;
@@ -325,8 +336,18 @@ bool Session::before_write(const CressetWrite& write) {
   return false;
 }
 
+// Of a write in a function that C code calls to hash a key, or to compare one: who made C code do that; nullptr.
+static const CressetActivation* asking() {
+  const CressetActivation* a = cresset_eval_current();
+  while (a != nullptr && a->entered_from_c == 0) a = a->caller;
+  if (a == nullptr || a->caller == nullptr) return nullptr;
+  const std::string_view name = utf8(a->code->co_name);
+  return name == "__hash__" || name == "__eq__" ? a->caller : nullptr;
+}
+
 // The write keeps what it was given, so that addresses stay taken.
 void Session::add_write(Write write) {
+  if (const CressetActivation* const by = asking()) asked_in_ = by;
   const auto mark = [&](PyObject* object) {
     ObjectRecord& record = objects_[object];
     if (!record.known) record.made = true;
@@ -343,6 +364,16 @@ void Session::add_write(Write write) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) mark(PyList_GET_ITEM(items.get(), i));
   }
   writes_.push_back(std::move(write));
+}
+
+// What a write that later calls repeat asked had effects, which they repeat, too: from the next capture on the write is
+// done between two pieces. callable: nullptr of a statement.
+void Session::no_effects_again(PyObject* callable) {
+  if (asked_in_ == nullptr) return;
+  leave_call_whole(asked_in_->code, asked_in_->instruction, callable);
+  unseen_ = true;
+  refuse(kLeftWhole);
+  asked_in_ = nullptr;
 }
 
 void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
@@ -390,6 +421,8 @@ void Session::after_write(const CressetWrite& write) {
   if (!existed(owner) || is_tensor(owner)) return;
   Write kept{Write::Kind::Item, PyRef::borrow(owner), PyRef::borrow(write.key), {}, {}, write.operation};
   if (write.value != nullptr) kept.values.push_back(PyRef::borrow(write.value));
+  if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(owner) && asks_program(write.key))
+    if (PyObject* const key = key_there(owner, write.key, write.value)) kept.key = PyRef::borrow(key);
   if (write.kind == CRESSET_WRITE_CELL) kept.kind = Write::Kind::Cell, kept.key = {};
   if (write.kind == CRESSET_WRITE_IN_PLACE) {
     if (!is_snapshot_container(owner)) {
@@ -404,6 +437,7 @@ void Session::after_write(const CressetWrite& write) {
     return refuse(std::string("writes an item of an object of type ") + Py_TYPE(owner)->tp_name);
   }
   if (write.kind == CRESSET_WRITE_CELL) mark_whole(owner);
+  if (asked_in_ == cresset_eval_current() && kept.kind == Write::Kind::Item) no_effects_again(nullptr);
   if (write.key != nullptr) mark_read(owner, write.key);
   kept.had_key = write.kind == CRESSET_WRITE_ITEM && had_key_;
   kept_.push_back(PyRef::borrow(write.key));

@@ -192,7 +192,6 @@ class Session {
     if (!may_be_unlooked_.empty()) objects_[container].looked = true;
     return seen_.insert({container, key});
   }
-  // Whether this is the first time.
   bool mark_whole(PyObject* object) {
     ObjectRecord& record = objects_[object];
     record.looked |= record.whole;
@@ -211,6 +210,7 @@ class Session {
   bool refuse_generator(PyObject* value, PyObject* container = nullptr, PyObject* key = nullptr);
   void read_key(PyObject* dict, PyObject* key, PyObject* value) { read_key(objects_[dict], key, value); }
   void read_key(ObjectRecord& dict, PyObject* key, PyObject* value);
+  void read_asked(ObjectRecord& dict, PyObject* key, PyObject* value);
   bool is_first_read(ObjectRecord& dict, PyObject* key) {
     const uint64_t bit = uint64_t{1} << (address_hash(key) >> 58),
                    met = std::exchange(dict.keys_met, dict.keys_met | bit);
@@ -258,7 +258,7 @@ class Session {
   bool watches_death(const CCall& what, const CressetCall& call);
   bool may_end_a_life(const CressetWrite& write);
   bool may_end_a_life(const CCall& what);
-  void learn_keys(PyObject* dict);
+  void learn_keys(PyObject* container);
   void adopt_module(PyObject* module);
   void meet_unknown(PyObject* object);
   bool is_young(PyObject* object);
@@ -279,6 +279,7 @@ class Session {
   static void no_items_of(PyObject* number, PyObject* key, PyObject* value);
   void after_write(const CressetWrite& write);
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
+  void no_effects_again(PyObject* callable);
   void will_set_attribute(const CCall& what, const CressetCall& call);
   void will_write_class(PyTypeObject* type);
   void will_decorate(PyTypeObject* type);
@@ -335,7 +336,7 @@ class Session {
   bridge::Capture* capture_ = nullptr;
   InProgress in_progress_;
   PyObject* dying_ = nullptr;  // borrowed
-  const CressetActivation* ended_in_ = nullptr;
+  const CressetActivation *ended_in_ = nullptr, *asked_in_ = nullptr;
   std::vector<const CressetActivation*> in_calls_at_the_end_;
   std::shared_ptr<void> batching_;  // bridge/symbolic_batching.h, once torch.func.vmap was met
   std::vector<StateFacts::Source> found_generators_;
@@ -369,10 +370,9 @@ class Session {
   CressetEvalHooks* hooks_ = nullptr;                       // while frames are evaluated
   std::vector<std::pair<PyObject*, PyObject*>> added_;      // (set, item) that the call puts into a set anew
   std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there
-  bool changes_shared_class_ = false;
+  bool changes_shared_class_ = false, had_key_ = false;     // of the write in progress
   std::vector<std::pair<PyRef, unsigned>> decorated_;  // classes of earlier pieces written to; what each had before
   int tangent_levels_ = 0;                             // that the piece has entered
-  bool had_key_ = false;                               // of the write in progress
   bool unseen_ = false;                                // a frame ran in CPython's own loop while the piece was open
   int outermost_frames_ = 0;                           // that were entered, one after the other
   bool is_told_ = false;                              // of what is added next: whether an iterator made it for who asks

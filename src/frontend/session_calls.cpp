@@ -7,7 +7,9 @@
 
 #include "bridge/symbolic_batching.h"
 #include "frontend/compiled_function.h"
+#include "frontend/context_variables.h"
 #include "frontend/control.h"
+#include "frontend/dict_keys.h"
 #include "frontend/equivalents.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/changers.h"
@@ -427,6 +429,7 @@ CressetAction Session::before_c_call(CressetActivation* activation, const Cresse
   }
   if (what.self != nullptr && PyContextVar_CheckExact(what.self)) {
     if (existed(what.self)) read_context_variable(what.self, std::string_view(what.name) != "get");
+    if (std::string_view(what.name) == "set") note_set(what.self, *activation, given);
     if (PyRef value = with_plain_numbers(call)) return in_progress_.end(), *result = value.release(), CRESSET_RESULT;
   }
   if (watches_death(what, call) || may_end_a_life(what))
@@ -460,6 +463,7 @@ bool Session::pins_any(const CressetActivation& activation, const CressetCall& c
 
 CressetAction Session::before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,
                                          PyObject** result) {
+  if (asked_in_ == activation) asked_in_ = nullptr;
   if (!outer_.empty()) no_call_in_part(what, call);
   if (what.effect == CEffect::SetsAttribute) will_set_attribute(what, call);
   if (!batching_ && begins_batching(what.name)) batching_ = std::make_shared<bridge::SymbolicBatching>();
@@ -730,9 +734,8 @@ void Session::note_call(const CressetActivation& activation, const CressetCall& 
   if (PyDict_Check(what.self) && (name == "get" || name == "__getitem__" || name == "__contains__") &&
       what.first < count) {
     PyObject* key = call.args[what.first];
-    PyObject* value = PyDict_GetItemWithError(what.self, key);
-    if (value == nullptr) PyErr_Clear();
-    return read_key(what.self, key, value);
+    PyObject* const value = value_under(what.self, key);  // the program was asked: what it gave
+    return read_key(what.self, key, value != nullptr || name == "__contains__" || !asks_program(key) ? value : result);
   }
   if (what.effect == CEffect::Writes || what.effect == CEffect::ReadsAndWrites) log_method(what, call);
   if (name == "__reduce_ex__" || name == "__reduce__" || name == "__getstate__") return read_all(what.self);
@@ -773,6 +776,7 @@ bool Session::takes_back(const CCall& what, const CressetCall& call) {
 // The C method is called again at replay, not what a subclass made of it.
 void Session::log_method(const CCall& what, const CressetCall& call) {
   if (takes_back(what, call)) return;
+  if (asked_in_ == cresset_eval_current()) no_effects_again(call.callable);
   PyObject* method = what.by_arguments ? call.callable : nullptr;
   const PyRef key = checked(PyUnicode_FromString(what.name));
   PyObject* bases = Py_TYPE(what.self)->tp_mro;

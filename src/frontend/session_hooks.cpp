@@ -8,6 +8,7 @@
 #include "bridge/text_of_numbers.h"
 #include "frontend/compiled_function.h"
 #include "frontend/data_index.h"
+#include "frontend/dict_keys.h"
 #include "frontend/equivalents.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/foreign.h"
@@ -288,6 +289,13 @@ bool Session::stores_by_any(const CressetActivation& activation, const CressetWr
   return note_pin(activation, write.key), false;
 }
 
+// A defaultdict of which only the program can tell whether it has the key: whether reading it is a write.
+static bool may_insert_asking(PyObject* dict, PyObject* key) {
+  static PyObject* const with_defaults = module_attribute("collections", "defaultdict");
+  return PyType_IsSubtype(Py_TYPE(dict), (PyTypeObject*)with_defaults) != 0 && asks_program(key) &&
+         value_under(dict, key) == nullptr;
+}
+
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
@@ -317,6 +325,8 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   }
   if (op.kind == CRESSET_OP_SUBSCRIPT && PyDict_Check(op.operands[0]) && existed(op.operands[0])) {
     if (!is_constant_value(op.operands[1])) learn_keys(op.operands[0]);
+    if (may_insert_asking(op.operands[0], op.operands[1]))
+      return operate_natively(activation, op, Operation::Kind::Subscript, /*foreign=*/true, result);
     will_insert(op.operands[0], op.operands[1]);
   }
   if (op.kind == CRESSET_OP_BINARY || op.kind == CRESSET_OP_FORMAT) {
@@ -537,7 +547,9 @@ struct SessionHooks {
   static int before_write(void* s, CressetActivation* a, const CressetWrite* write) {
     bool done = false, as_call = false;
     const int told = guarded(s, [&](Session& session) {
-      as_call = session.stores_by_any(*a, *write) || session.before_write(*write);
+      const bool is_stored = write->kind == CRESSET_WRITE_ITEM && write->value != nullptr;
+      as_call = session.stores_by_any(*a, *write) || (is_stored && is_left_whole(*a, nullptr)) ||
+                session.before_write(*write);
       if (as_call) return;
       if (write->kind != CRESSET_WRITE_ITEM || write->value == nullptr) return;
       done = static_cast<bool>(at_symbol(write->owner, write->key, write->value));
@@ -564,7 +576,7 @@ struct SessionHooks {
         s, [&](Session& session) { session.after_call(activation, *call, result, exception); }, /*always=*/true);
   }
   static int same(void* s, CressetActivation*, PyObject* left, PyObject* right) {
-    const auto may_be = [](PyObject* object) { return is_symint(object) || is_symbool(object); };
+    const auto may_be = [](PyObject* object) { return is_symint(object) || is_symbool(object) || is_text(object); };
     if (left == right || (!may_be(left) && !may_be(right))) return CRESSET_TRUTH_RUN;
     int answer = CRESSET_TRUTH_RUN;
     const int done = guarded(s, [&](Session& session) { answer = session.same(left, right); });
@@ -579,6 +591,8 @@ struct SessionHooks {
                                        PyObject** result) {
     CressetAction action = CRESSET_RUN;
     const int done = guarded(s, [&](Session& session) {
+      if (op->kind == CRESSET_OP_SUBSCRIPT && PyDict_CheckExact(op->operands[0]) && !is_symint(op->operands[1]))
+        return session.existed(op->operands[0]) ? session.learn_keys(op->operands[0]) : void();
       const bool asks_for_addresses = !session.addresses_.empty();
       if (asks_for_addresses) session.use_addresses(*op);
       if (!asks_for_addresses || !are_values(*op)) action = session.operate_whole(activation, *op, result);

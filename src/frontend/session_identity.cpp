@@ -49,7 +49,7 @@ void Session::note_keys(const CCall& what, const CressetCall& call) {
   const std::string_view name = what.name;
   if (!existed(what.self)) return is_equal_by_identity(key) ? note_key(what.self, key, true) : void();
   // Which may compare the key with those that are there.
-  if (PyDict_Check(what.self) && !is_constant_value(key)) learn_keys(what.self);
+  if ((PyDict_Check(what.self) || PyAnySet_Check(what.self)) && !is_constant_value(key)) learn_keys(what.self);
   if (name == "__contains__" && PyAnySet_Check(what.self) && is_equal_by_identity(key))
     return note_member(what.self, key);
   static constexpr std::array<std::string_view, 8> kOfOneKey = {"setdefault", "pop",   "discard",     "remove",
@@ -84,14 +84,14 @@ void Session::note_is_of_values(PyObject* left, PyObject* right) {
     }
     return last + 1;
   };
-  const bool both = is_given(left) && is_given(right);
+  const bool both = left != right && is_given(left) && is_given(right);  // one may be a global besides
   for (const auto& [one, other] : {std::pair(left, right), std::pair(right, left)}) {
     const uint32_t number = both ? number_of(one) : 0;
     for (const auto& [spec, value] : values_) {
       if (value != one) continue;
       if (both) spec->asked = number;
-      if (!both && left == right) spec->is = PyRef::borrow(one);
-      if (both || left == right || !existed(other)) continue;
+      if (left == right) spec->is = PyRef::borrow(one);
+      if (both || left == right || !(existed(other) || is_constant_value(other))) continue;
       const PyRef before = spec->is_not ? spec->is_not : checked(PyTuple_New(0));
       const PyRef more = checked(PyTuple_Pack(1, other));
       spec->is_not = checked(PySequence_Concat(before.get(), more.get()));

@@ -177,6 +177,14 @@ PyRef numpy_of_numbers(const CressetCall& call) {
 
 // `n is 1`, of which one is symbolic: CPython has one object for each small int.
 int Session::same(PyObject* left, PyObject* right) {
+  if (is_text(left) || is_text(right)) {
+    const auto may_be_it = [](PyObject* object) { return is_text(object) || PyUnicode_CheckExact(object); };
+    const auto is_made = [](PyObject* object) { return is_text(object) && operation_of_text(object) != nullptr; };
+    if (!may_be_it(left) || !may_be_it(right) || is_made(left) || is_made(right)) return 0;
+    const PyRef a = is_text(left) ? plain_text(left) : PyRef::borrow(left),
+                b = is_text(right) ? plain_text(right) : PyRef::borrow(right);
+    return note_is_of_values(a.get(), b.get()), a.get() == b.get() ? 1 : 0;
+  }
   if (is_symbool(left) || is_symbool(right)) {
     const PyRef a = without_symbols(PyRef::borrow(left)), b = without_symbols(PyRef::borrow(right));
     return a.get() == b.get() ? 1 : 0;

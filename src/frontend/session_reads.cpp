@@ -7,6 +7,7 @@
 
 #include "bridge/trace_tensor.h"
 #include "frontend/code_origin.h"
+#include "frontend/dict_keys.h"
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
 #include "frontend/of_type.h"
@@ -60,6 +61,7 @@ void Session::mark_read(PyObject* container, PyObject* key) {
 void Session::read_key(ObjectRecord& record, PyObject* key, PyObject* value) {
   PyObject* const dict = record.object;
   if (!PyUnicode_CheckExact(key)) {
+    if (asks_program(key)) return read_asked(record, key, value);
     note_key(dict, key, value != nullptr);
     // A number that varies was pinned when it was hashed; the fact is about the key that it is in this variant.
     const PyRef plain = without_symbols(PyRef::borrow(key));
@@ -74,6 +76,28 @@ void Session::read_key(ObjectRecord& record, PyObject* key, PyObject* value) {
   mark_read(dict, key);
   kept_.push_back(PyRef::borrow(dict));
   kept_.push_back(PyRef::borrow(key));
+}
+
+// A key that the program's functions hashed and compared: they were evaluated, and what they say of it now they say of
+// the same keys again. Later calls find by identity what it led to.
+void Session::read_asked(ObjectRecord& record, PyObject* key, PyObject* value) {
+  PyObject* const dict = record.object;
+  record.looked = true;
+  learn(value);
+  if (record.whole) return;
+  const auto before = contents_before_.find(dict);
+  PyObject* const contents = before != contents_before_.end() ? before->second.get() : dict;
+  const auto hold = [&](PyObject* there) {
+    PyObject* const then = value_under(contents, there);
+    if (then == nullptr || !is_first_read(record, there) || (is_generator(then) && refuse_generator(then))) return;
+    if (!facts_->dict_item(record.fact, dict, there, then)) mark_read(dict, there);
+  };
+  if (value_under(contents, key) != nullptr) return hold(key);
+  learn_keys(dict);
+  facts_->whole_list(dict, contents);  // its keys
+  PyObject *there, *held;
+  for (Py_ssize_t at = 0; value != nullptr && PyDict_Next(contents, &at, &there, &held);)
+    if (held == value) hold(there);
 }
 
 void Session::read_whole(PyObject* container, int depth) {
@@ -241,10 +265,8 @@ void Session::read_contains(PyObject* container, PyObject* item, bool found) {
   ObjectRecord* const record = objects_.find(container);
   if (record == nullptr || !record->known) return note_key(container, item, found), meet_unknown(container);
   if (!PyDict_Check(container)) return note_key(container, item, found), read_whole(container);
-  PyObject* const value =
-      PyUnicode_CheckExact(item) ? cresset_eval_item(container, item) : PyDict_GetItemWithError(container, item);
-  if (value == nullptr && PyErr_Occurred() != nullptr) PyErr_Clear();
-  read_key(*record, item, value);
+  read_key(*record, item,
+           PyUnicode_CheckExact(item) ? cresset_eval_item(container, item) : value_under(container, item));
 }
 
 // What a C getter computes: a fact where it gives the same again.
@@ -298,12 +320,19 @@ void Session::hold_metadata(PyObject* tensor) {
   }
 }
 
-// Keys that code of the program compares.
-void Session::learn_keys(PyObject* dict) {
-  if (PyDict_GET_SIZE(dict) == 0 || !first(dict, Py_NotImplemented)) return;
+// Keys that code of the program compares, and items of sets.
+void Session::learn_keys(PyObject* container) {
+  if (PyObject_Size(container) == 0 || !first(container, Py_NotImplemented)) return;
+  const std::function<void(PyObject*)> learn_key = [&](PyObject* key) {
+    learn(key);
+    if (!PyTuple_CheckExact(key) && !PyFrozenSet_CheckExact(key)) return;
+    const PyRef parts = items_of(key);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i) learn_key(PyTuple_GET_ITEM(parts.get(), i));
+  };
+  if (!PyDict_Check(container)) return learn_key(checked(PyFrozenSet_New(container)).get());
   PyObject *key, *value;
   Py_ssize_t position = 0;
-  while (PyDict_Next(dict, &position, &key, &value)) learn(key);
+  while (PyDict_Next(container, &position, &key, &value)) learn_key(key);
 }
 
 // A module that was found in another way than by a name or an attribute.
@@ -449,8 +478,7 @@ void Session::will_insert(PyObject* dict, PyObject* key) {
       PyDict_GetItemString(type_dict((PyTypeObject*)module_attribute("collections", "defaultdict")), "__missing__");
   static PyObject* const name = PyUnicode_InternFromString("__missing__");
   if (PyDict_CheckExact(dict) || !existed(dict) || _PyType_Lookup(Py_TYPE(dict), name) != insert) return;
-  const int has_it = PyDict_Contains(dict, key);
-  if (has_it != 0) return PyErr_Clear();
+  if (value_under(dict, key) != nullptr) return;
   static PyObject* const factory = PyUnicode_InternFromString("default_factory");
   const PyRef maker = checked(PyObject_GenericGetAttr(dict, factory));
   if (!are_slots_known(dict) && first(dict, factory))
@@ -473,9 +501,7 @@ void Session::read_item(PyObject* container, PyObject* key, PyObject* value) {
   if (!existed(container)) return note_key(container, key, true), meet_unknown(container);
   if (PyDict_Check(container)) {
     const bool has_it = value != nullptr && PyDict_CheckExact(container);
-    PyObject* entry = has_it ? value : PyDict_GetItemWithError(container, key);  // not what __missing__ gave
-    if (entry == nullptr) PyErr_Clear();
-    return read_key(container, key, entry);
+    return read_key(container, key, has_it ? value : value_under(container, key));  // not what __missing__ gave
   }
   read_whole(container);
   if (!PySlice_Check(key)) learn(value);  // a slice is made by reading it

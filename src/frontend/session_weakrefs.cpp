@@ -1,6 +1,7 @@
 // Weak references, of a program that may be told when an object dies: a capture holds on to what it has seen.
 
 #include "frontend/deaths.h"
+#include "frontend/dict_keys.h"
 #include "frontend/effects.h"
 #include "frontend/items.h"
 #include "frontend/of_type.h"
@@ -91,7 +92,7 @@ bool holds_one_that_tells(PyObject* container) {
 // hold it.
 bool Session::may_end_a_life(const CressetWrite& write) {
   dying_ = nullptr;
-  if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner) && is_hashed_by_program(write.key))
+  if (write.kind == CRESSET_WRITE_ITEM && PyDict_Check(write.owner) && asks_program(write.key))
     return existed(write.owner) && holds_one_that_tells(write.owner);  // without a question to the program
   dying_ = existed(write.owner) ? held_before(write) : nullptr;
   return tells(dying_);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "frontend/c_functions.h"
+#include "frontend/dict_keys.h"
 #include "frontend/foreign.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
@@ -347,7 +348,7 @@ static bool is_namespace(PyObject* dict) {
 
 // Which a dictionary can be asked for without running code of the program's: (3, torch.float32), too.
 static bool is_plain_key(PyObject* key) {
-  if (!PyTuple_CheckExact(key)) return is_constant_value(key) || is_equal_by_identity(key);
+  if (!PyTuple_CheckExact(key)) return is_constant_value(key) || is_equal_by_identity(key) || is_hashed_by_program(key);
   PyObject** const items = PySequence_Fast_ITEMS(key);
   return std::all_of(items, items + PyTuple_GET_SIZE(key), is_plain_key);
 }
@@ -455,7 +456,8 @@ void StateFacts::whole_list(PyObject* list, PyObject* contents) {
 void StateFacts::whole_set(PyObject* set, PyObject* contents) {
   for (const Set& fact : sets_)
     if (fact.set.get() == set) return;
-  sets_.push_back({PyRef::borrow(set), checked(PyFrozenSet_New(contents)), kinds_of_numbers(contents)});
+  sets_.push_back(
+      {PyRef::borrow(set), checked(PyFrozenSet_New(contents)), kinds_of_numbers(contents), holds_such_items(contents)});
 }
 
 void StateFacts::length(PyObject* container, Py_ssize_t count) {
@@ -505,8 +507,7 @@ bool StateFacts::miss(std::string* why, PyObject* owner, PyObject* key, PyObject
 bool StateFacts::dict_same(const Dict& fact, std::string* why) const {
   if (!fact.whole) {
     for (const auto& [key, value] : fact.items) {
-      PyObject* got = PyDict_GetItemWithError(fact.dict.get(), key.get());
-      if (got == nullptr) PyErr_Clear();
+      PyObject* got = value_under(fact.dict.get(), key.get());
       if (!same_or_absent(value.get(), got)) return miss(why, fact.dict.get(), key.get(), value.get(), got);
     }
     return true;
@@ -549,7 +550,8 @@ bool StateFacts::holds(std::string* why) {
     return false;
   }
   for (const Set& fact : sets_) {
-    const int same = PyObject_RichCompareBool(fact.set.get(), fact.contents.get(), Py_EQ);
+    const int same = fact.asks_program ? same_items_asking_nobody(fact.set.get(), fact.contents.get())
+                                       : PyObject_RichCompareBool(fact.set.get(), fact.contents.get(), Py_EQ);
     if (same == 1 && (fact.kinds == 0 || kinds_of_numbers(fact.set.get()) == fact.kinds)) continue;
     PyErr_Clear();
     if (why != nullptr) *why = name_of(fact.set.get()) + ": its items changed";

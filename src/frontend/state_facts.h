@@ -145,6 +145,7 @@ class StateFacts {
   struct Set {
     PyRef set, contents;
     size_t kinds;  // of the numbers in it: {1} is equal to {True}
+    bool asks_program;
   };
   struct Length {
     PyRef container;

@@ -1,6 +1,7 @@
 // What begins behind a break.
 #include "frontend/successor.h"
 
+#include <tuple>
 #include <unordered_set>
 
 #include "base/log.h"
@@ -33,8 +34,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   auto variant = std::make_shared<Variant>();
   variant->state = state;
   try {
-    variant->args = builder.build(frames, "frames");
-    variant->kwargs = builder.build(kwargs, "");
+    std::tie(variant->args, variant->kwargs) = builder.build_both(frames, "frames", kwargs, "");
     builder.same_at_every_call = nullptr;
     builder.varying_objects = nullptr;
     take_state(variant->facts, last.point->varying, builder, dynamic);

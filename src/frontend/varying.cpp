@@ -277,14 +277,23 @@ int64_t learn(Varying& varying, Variants& variants, const ArgSpec& args, const A
   return static_cast<int64_t>(outdated.size() + (erased > outdated.size() ? 1 : 0));  // what was learned is news once
 }
 
-void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path) {
+// texts: by where they are remembered, which one they are; those that must not be looked at.
+static void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path,
+                           std::map<uint32_t, bool>& texts) {
   const bool is_given_text = recipe.kind == Recipe::Kind::Argument && recipe.type.get() == (PyObject*)&PyUnicode_Type;
-  if (recipe.kind == Recipe::Kind::Number || recipe.kind == Recipe::Kind::Text || is_given_text)
-    add(varying.ints, path);
-  if (recipe.unlooked) add(varying.texts, path);
+  const bool is_text = recipe.kind == Recipe::Kind::Text;
+  if (is_text && recipe.shared_slot >= 0) texts.emplace(static_cast<uint32_t>(recipe.shared_slot), recipe.unlooked);
+  const auto same = recipe.kind == Recipe::Kind::Shared ? texts.find(recipe.position) : texts.end();
+  if (recipe.kind == Recipe::Kind::Number || is_text || is_given_text || same != texts.end()) add(varying.ints, path);
+  if (recipe.unlooked || (same != texts.end() && same->second)) add(varying.texts, path);
   if (recipe.kind != Recipe::Kind::Tuple && recipe.kind != Recipe::Kind::List) return;
   for (size_t i = 0; i < recipe.children.size(); ++i)
-    expect_numbers(varying, recipe.children[i], path + "[" + std::to_string(i) + "]");
+    expect_numbers(varying, recipe.children[i], path + "[" + std::to_string(i) + "]", texts);
+}
+
+void expect_numbers(Varying& varying, const Recipe& recipe, const std::string& path) {
+  std::map<uint32_t, bool> texts;
+  expect_numbers(varying, recipe, path, texts);
 }
 
 // As tolist() gives them, too; long lists are learned as anything else is.

@@ -21,7 +21,7 @@ static int intern_names(void) {
 static PyObject* make_probe(PyObject* function) {
   static const char* const kMethods[] = {"__call__", "__getattr__", "__setattr__", "__getitem__", "__setitem__",
                                          "__iter__", "__next__",    "__bool__",    "__len__",     "__contains__",
-                                         "__get__",  "__init__",    "__new__"};
+                                         "__get__",  "__init__",    "__new__",     "__hash__"};
   PyObject* methods = PyDict_New();
   if (methods == NULL) return NULL;
   for (size_t i = 0; i < sizeof kMethods / sizeof *kMethods; i++) {
@@ -39,6 +39,7 @@ static void read_slots(PyTypeObject* probe) {
   cresset_known.setitem = probe->tp_as_mapping->mp_ass_subscript;
   cresset_known.iter = probe->tp_iter;
   cresset_known.next = probe->tp_iternext;
+  cresset_known.hash = probe->tp_hash;
   cresset_known.truth = probe->tp_as_number->nb_bool;
   cresset_known.length = probe->tp_as_mapping->mp_length;
   cresset_known.contains = probe->tp_as_sequence->sq_contains;

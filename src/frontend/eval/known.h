@@ -13,6 +13,7 @@ typedef struct {
   objobjargproc setitem;      // mp_ass_subscript
   getiterfunc iter;
   iternextfunc next;
+  hashfunc hash;
   inquiry truth;        // nb_bool
   lenfunc length;       // mp_length
   objobjproc contains;  // sq_contains
@@ -34,31 +35,31 @@ typedef struct {
   PyObject* module_getattribute;
 } KnownSlots;
 
-#define CRESSET_KNOWN_NAMES(X)                                                                                    \
-  X(__call__)                                                                                                     \
-  X(__init__)                                                                                                     \
-  X(__new__)                                                                                                      \
-  X(__getattr__)                                                                                                  \
-  X(__getattribute__)                                                                                             \
-  X(__setattr__)                                                                                                  \
-  X(__delattr__)                                                                                                  \
-  X(__set__)                                                                                                      \
-  X(__delete__)                                                                                                   \
-  X(__getitem__)                                                                                                  \
-  X(__setitem__)                                                                                                  \
-  X(__delitem__)                                                                                                  \
-  X(__iter__)                                                                                                     \
-  X(__next__)                                                                                                     \
-  X(__bool__)                                                                                                     \
-  X(__len__)                                                                                                      \
-  X(__contains__)                                                                                                 \
-  X(__get__)                                                                                                      \
-  X(__enter__)                                                                                                    \
-  X(__exit__)                                                                                                     \
-  X(__aenter__)                                                                                                   \
-  X(__aexit__) X(__build_class__) X(__import__) X(__name__) X(__all__) X(__dict__) X(__spec__) X(__annotations__) \
-      X(__match_args__) X(get) X(cr_await) X(next) X(send) X(throw) X(close) X(displayhook) X(func) X(args)       \
-          X(keywords) X(_initializing)
+#define CRESSET_KNOWN_NAMES(X)                                                                                         \
+  X(__call__)                                                                                                          \
+  X(__init__)                                                                                                          \
+  X(__new__)                                                                                                           \
+  X(__getattr__)                                                                                                       \
+  X(__getattribute__)                                                                                                  \
+  X(__setattr__)                                                                                                       \
+  X(__delattr__)                                                                                                       \
+  X(__set__)                                                                                                           \
+  X(__delete__)                                                                                                        \
+  X(__getitem__)                                                                                                       \
+  X(__setitem__)                                                                                                       \
+  X(__delitem__)                                                                                                       \
+  X(__iter__)                                                                                                          \
+  X(__next__)                                                                                                          \
+  X(__bool__)                                                                                                          \
+  X(__len__)                                                                                                           \
+  X(__contains__)                                                                                                      \
+  X(__get__)                                                                                                           \
+  X(__enter__)                                                                                                         \
+  X(__exit__)                                                                                                          \
+  X(__aenter__)                                                                                                        \
+  X(__aexit__)                                                                                                         \
+  X(__build_class__) X(__import__) X(__name__) X(__all__) X(__dict__) X(__spec__) X(__annotations__) X(__match_args__) \
+      X(get) X(cr_await) X(next) X(send) X(throw) X(close) X(displayhook) X(func) X(args) X(keywords) X(_initializing)
 
 typedef struct {
 #define X(name) PyObject* name;
@@ -68,6 +69,14 @@ typedef struct {
 
 extern KnownSlots cresset_known;
 extern KnownNames cresset_names;
+
+// Whether a function in Python hashes the key, or an item of the tuple.
+static inline int cresset_is_hashed_in_python(PyObject* key) {
+  if (!PyTuple_CheckExact(key)) return Py_TYPE(key)->tp_hash == cresset_known.hash;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++)
+    if (cresset_is_hashed_in_python(PyTuple_GET_ITEM(key, i))) return 1;
+  return 0;
+}
 
 // Puts the str in the place of a text on the stack (hooks.h). -1 with an exception set.
 int cresset_look_at_text(PyObject** place);

@@ -251,8 +251,9 @@ subscript : {
   }
   // A list is asked by a number, which a tensor may have to give; or may be one that no piece looks into.
   const int asked = !IS_CONTAINER(container) || (PyList_CheckExact(container) && cresset_asks_for_lists);
-  const int any_key =
-      PyDict_CheckExact(container) ? Py_TYPE(key) == cresset_symint_type : !is_plain(key) && !PySlice_Check(key);
+  const int any_key = PyDict_CheckExact(container)
+                          ? Py_TYPE(key) == cresset_symint_type || cresset_is_hashed_in_python(key)
+                          : !is_plain(key) && !PySlice_Check(key);
   if (asked || any_key) {
     BEFORE_OPERATOR(CRESSET_OP_SUBSCRIPT, 0, container, key, subscript_done);
     if (Py_TYPE(container)->tp_as_mapping != NULL &&

@@ -200,4 +200,80 @@ return x + 1, out, list(k), list(v), list(i), next(iter({}.values()), None)
 
 numbers_from_data_in_a_map
 return [y + 1 for y in map(lambda i: x + i * float(x.sum()), range(3))]
+
+context_tokens
+|import contextvars
+|VAR = contextvars.ContextVar("VAR", default=0)
+t = VAR.set(w.n)
+print("b")
+y = x * VAR.get()
+VAR.reset(t)
+print("b")
+return y, VAR.get()
+
+context_token_in_a_manager
+|import contextvars
+|VAR = contextvars.ContextVar("VAR", default="d")
+|@contextlib.contextmanager
+|def using(v):
+|    t = VAR.set(v)
+|    try: yield t
+|    finally: VAR.reset(t)
+r = []
+with using("a") as t:
+    print("b"); r.append(VAR.get())
+    with using(w.n):
+        r.append(VAR.get()); print("b"); r.append(VAR.get())
+    r.append((VAR.get(), t.old_value is contextvars.Token.MISSING, t.var is VAR))
+try: VAR.reset(t)
+except RuntimeError as e: r.append(type(e).__name__)
+return x * w.n, r, VAR.get()
+
+context_set_and_left
+|import contextvars
+|VAR = contextvars.ContextVar("VAR", default=0)
+a = VAR.get()
+VAR.set(a + w.n)
+y = x * VAR.get()
+print("b")
+return y, VAR.get()
+
+context_of_a_tensor
+|import contextvars
+|VAR = contextvars.ContextVar("VAR")
+t = VAR.set(x * w.n)
+print("b")
+y = VAR.get() + 1
+VAR.reset(t)
+return y, VAR.get(None)
+
+context_set_without_breaks
+|import contextvars
+|VAR = contextvars.ContextVar("VAR", default=1)
+t = VAR.set(w.n); y = x * VAR.get(); VAR.reset(t)
+return y, VAR.get()
+
+random_made_in_the_call
+import random
+r = random.Random(w.n); a = r.random()
+y = x * a
+b = r.randint(0, 10); c = r.choice([1, 2, 3]); l = [1, 2, 3, 4]; r.shuffle(l)
+print("b")
+return y + b, c, l, r.random(), r.gauss(0, 1)
+
+random_made_and_kept
+import random
+w.rng = random.Random(3); y = x * w.rng.random()
+print("b")
+return y + w.rng.random(), w.rng.getrandbits(4)
+
+random_in_a_class
+import random
+class Sampler:
+    def __init__(s, seed): s.rng = random.Random(seed); s.log = []
+    def draw(s, items): s.log.append(len(items)); return s.rng.choice(items)
+s = Sampler(w.n)
+y = s.draw([x, x + 1, x + 2]) * 2
+print("b")
+return y, s.draw(range(10)), s.log
 """

@@ -29,7 +29,7 @@ LEFT_OUT = {
     **library.KNOWN,
     "hash_eq_changed_key": "counts how often keys are compared, which making a dictionary anew adds to",
     "keys_hashed_by_the_program_are_asked_as_often": "likewise; so does the guard on one that C code has made",
-    "keys_hashed_by_the_program_in_results": "likewise: what state holds is compared with what it held (docs/semantics.md)",
+    "hashed_set_over_break": "a set that the call made is made anew (docs/semantics.md)",
     "gc_questions": "the collector rests during a capture",
     "gc_disable": "likewise",
     "between_weights_swapped_tied": "its sums cancel, so that the order in which they are rounded shows",

@@ -13,17 +13,20 @@ import types
 import warnings
 
 import programs_arrays
+import programs_asked
 import programs_between_calls
 import programs_breaks_inside
 import programs_caches
 import programs_classes
 import programs_held
+import programs_held_iterators
 import programs_idioms
 import programs_library
 import programs_modules
 import programs_of_numbers
 import programs_over_breaks
 import programs_plain_data
+import programs_small_systems
 import programs_state
 import programs_tensors
 import programs_torch
@@ -55,6 +58,7 @@ CAPTURED = (
     programs_caches,
     programs_breaks_inside,
     programs_held,
+    programs_held_iterators,
     programs_arrays,
     programs_over_breaks,
     programs_plain_data,
@@ -66,7 +70,7 @@ CAPTURED = (
     programs_unusual_control,
     programs_unusual_state,
 )
-TORCH_TABLES = programs_torch, *CAPTURED
+TORCH_TABLES = programs_torch, programs_asked, programs_small_systems, *CAPTURED
 PROGRAMS = [row for table in TABLES for row in programs(table.PROGRAMS)]
 PROGRAMS += [row for table in TORCH_TABLES for row in programs(table.PROGRAMS, programs_torch.PRELUDE)]
 ROWS = dict(PROGRAMS)
@@ -75,6 +79,7 @@ NAMES_CAPTURED = {name for table in CAPTURED for name, _ in programs(table.PROGR
 # Of the newer tables, those that run eagerly as a whole: they raise, or hold what no recipe rebuilds, or ask for data where C
 # code is in the middle of something.
 EAGERLY = {
+    "accumulate_function_breaks",
     "async_for_with",
     "autograd_function_break_inside",
     "break_in_getattr_hook",
@@ -89,6 +94,10 @@ EAGERLY = {
     "class_of_the_call_gets_a_tensor_over_breaks",
     "class_of_the_call_keeps_a_list_over_a_break",
     "comprehension_scopes",
+    "context_of_a_tensor",
+    "context_set_and_left",
+    "context_token_in_a_manager",
+    "context_tokens",
     "context_variable_of_a_number",
     "contextlib_tools",
     "contextvar_and_threadlocal",
@@ -102,24 +111,29 @@ EAGERLY = {
     "generator_in_state_advanced",
     "generator_state_over_calls",
     "generic_alias_typing",
+    "hooks_toggle_by_call",
     "init_subclass",
     "int_subclass_and_float_subclass",
     "iter_protocols",
     "iterators_of_the_program",
     "iterators_that_hold_numbers",
-    "hooks_toggle_by_call",
     "leaf_that_is_returned",
     "meta_call",
     "metaclass_prepare_order_over_a_break",
     "new_of_values",
+    "pairwise_held",
     "parametrize_right_inverse_assign",
     "pickle_state_hooks",
     "property_inheritance_super",
+    "random_in_a_class",
+    "random_made_and_kept",
+    "random_made_in_the_call",
     "registry_decorator_with_aliases",
     "result_of_inference_mode_beside_another",
     "results_of_inference_mode",
     "size_divides_by_zero",
     "stack_module_state",
+    "tee_in_state",
     "tensor_subclass_state",
     "tuple_and_namedtuple_ops",
     "typing_uses",

@@ -1,0 +1,90 @@
+#include "frontend/dict_keys.h"
+
+#include <algorithm>
+
+#include "frontend/code_origin.h"
+#include "frontend/eval/hooks.h"
+#include "frontend/items.h"
+
+namespace cresset::frontend {
+
+// torch's own has no effects.
+static bool is_of_torch(PyObject* key) {
+  static PyObject* const name = PyUnicode_InternFromString("__hash__");
+  PyObject* const hash = _PyType_Lookup(Py_TYPE(key), name);  // a function
+  return !path_in_torch(((PyCodeObject*)PyFunction_GET_CODE(hash))->co_filename).empty();
+}
+
+bool asks_program(PyObject* key) {
+  if (!PyTuple_Check(key) && !PyFrozenSet_CheckExact(key))
+    return !is_equal_by_identity(key) && is_hashed_by_program(key) && !is_of_torch(key);
+  const PyRef parts = checked(PySequence_Tuple(key));
+  PyObject** const items = PySequence_Fast_ITEMS(parts.get());
+  return any_among(items, items + PyTuple_GET_SIZE(parts.get()), asks_program);
+}
+
+// nullptr, nullptr: it is not there.
+static std::pair<PyObject*, PyObject*> entry_of(PyObject* dict, PyObject* wanted) {
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &key, &value))
+    if (key == wanted) return {key, value};
+  return {};
+}
+
+PyObject* value_under(PyObject* dict, PyObject* key) {
+  if (!PyUnicode_CheckExact(key) && asks_program(key)) return entry_of(dict, key).second;
+  PyObject* const value = PyDict_GetItemWithError(dict, key);
+  if (value == nullptr) PyErr_Clear();
+  return value;
+}
+
+PyObject* key_there(PyObject* dict, PyObject* wanted, PyObject* held) {
+  if (entry_of(dict, wanted).first != nullptr) return wanted;
+  PyObject *key, *value, *found = nullptr;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &key, &value))
+    if (value == held && std::exchange(found, key) != nullptr) return nullptr;
+  return found;
+}
+
+// In the entry of this very key, with the hash that it has.
+static bool exchanged(PyObject* dict, PyObject* wanted, PyObject* now) {
+  PyObject **key, **value;
+  for (Py_ssize_t i = 0; cresset_eval_dict_entry(dict, i, &key, &value) > 0; ++i) {
+    if (*key != wanted || *value == nullptr) continue;
+    const PyRef before = PyRef::steal(std::exchange(*value, Py_NewRef(now)));
+    if (cresset_eval_dict_changed(dict) < 0) throw PythonError{};
+    return true;
+  }
+  return false;
+}
+
+void put_under(PyObject* dict, PyObject* key, PyObject* value) {
+  const bool asks = value != nullptr && !PyUnicode_CheckExact(key) && asks_program(key);
+  if (!asks || !exchanged(dict, key, value)) set_item(dict, key, value);
+}
+
+static std::vector<PyObject*> items_in(PyObject* set) {  // borrowed: the set keeps them
+  const PyRef items = checked(PySequence_Tuple(set));
+  PyObject** const first = PySequence_Fast_ITEMS(items.get());
+  return {first, first + PyTuple_GET_SIZE(items.get())};
+}
+
+bool holds_such_items(PyObject* set) {
+  const std::vector<PyObject*> items = items_in(set);
+  return any_among(items.begin(), items.end(), asks_program);
+}
+
+bool same_items_asking_nobody(PyObject* set, PyObject* other) {
+  if (PySet_GET_SIZE(set) != PySet_GET_SIZE(other)) return false;
+  const std::vector<PyObject*> items = items_in(set);
+  std::vector<PyObject*> others = items_in(other);
+  std::sort(others.begin(), others.end());
+  return all_among(items.begin(), items.end(), [&](PyObject* item) {
+    return std::binary_search(others.begin(), others.end(), item) ||
+           (!asks_program(item) && PySet_Contains(other, item) == 1);
+  });
+}
+
+}  // namespace cresset::frontend
