@@ -218,16 +218,6 @@ bool Session::looks_inside(const CressetCall& call) const {
   return !hands_items_on(call.callable) && any([&](PyObject* o) { return holds_foreign(o); });
 }
 
-void Session::read_context_variable(PyObject* variable, bool will_change) {
-  PyObject* now = nullptr;
-  if (PyContextVar_Get(variable, nullptr, &now) < 0) return PyErr_Clear();
-  const PyRef value = PyRef::steal(now);
-  if (variables_before_.count(variable) != 0) return;  // it is what this piece has set it to
-  if (first(variable, Py_None)) facts_->member(variable, Py_None, value.get());
-  learn(value.get());
-  if (will_change) variables_before_.emplace(variable, value);
-}
-
 // Classes that are called, or handed to C code that may call them, make instances.
 void Session::note_classes(const CressetCall& call) {
   const auto note = [&](PyObject* object) {

@@ -335,6 +335,16 @@ void Session::learn_keys(PyObject* container) {
   while (PyDict_Next(container, &position, &key, &value)) learn_key(key);
 }
 
+void Session::read_context_variable(PyObject* variable, bool will_change) {
+  PyObject* now = nullptr;
+  if (PyContextVar_Get(variable, nullptr, &now) < 0) return PyErr_Clear();
+  const PyRef value = PyRef::steal(now);
+  if (variables_before_.count(variable) != 0) return;  // it is what this piece has set it to
+  if (first(variable, Py_None)) facts_->member(variable, Py_None, value.get());
+  learn(value.get());
+  if (will_change) variables_before_.emplace(variable, value);
+}
+
 // A module that was found in another way than by a name or an attribute.
 void Session::adopt_module(PyObject* module) {
   if (existed(module)) return;
