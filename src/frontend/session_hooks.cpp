@@ -512,8 +512,13 @@ struct SessionHooks {
     if (told == 0 && for_good) return CRESSET_READ_TOLD;
     return told < 0 ? told : as_call ? CRESSET_READ_AS_CALL : by_getattr ? CRESSET_READ_BY_GETATTR : 0;
   }
-  static int read_item(void* s, CressetActivation*, PyObject* container, PyObject* key, PyObject* value) {
-    return guarded(s, [&](Session& session) { session.read_item(container, key, value); });
+  static int read_item(void* s, CressetActivation* a, PyObject* container, PyObject* key, PyObject* value) {
+    const auto told = [&](Session& session) {
+      if (session.open()) return session.read_item(container, key, value);
+      // A defaultdict made what was missing, which ended the piece: the key is there as it was given.
+      if (session.was_in_call_at_the_end(a) && is_container(container)) without_symbols(PyRef::borrow(container));
+    };
+    return guarded(s, told, /*always=*/true);
   }
   static int read_contents(void* s, CressetActivation*, PyObject* container) {
     return guarded(s, [&](Session& session) {
