@@ -459,12 +459,10 @@ bool is_as_asked(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
   return true;
 }
 
-// Of a tuple or a text with a number.
-bool is_of_its_number(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
-  if (std::find(leaves.tuples.begin(), leaves.tuples.end(), object) != leaves.tuples.end()) return false;
+// Of a tuple or a text.
+void note_numbered(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
   if (leaves.tuples.size() <= spec.position) leaves.tuples.resize(spec.position + 1, nullptr);
   leaves.tuples[spec.position] = object;
-  return true;
 }
 
 bool match_text(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
@@ -472,7 +470,8 @@ bool match_text(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::
   if (spec.object && !same_value(spec.object.get(), object))
     return miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
   if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another object, or the same");
-  return !spec.numbered || is_of_its_number(spec, object, leaves) || miss(spec, why, "expected a str of its own");
+  if (spec.numbered) note_numbered(spec, object, leaves);  // others may be it, too: who asks by `is` is held to that
+  return true;
 }
 
 bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
@@ -483,8 +482,11 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
   if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another tuple, or the same");
   // One that nobody else holds was made to be looked at, or is in this place alone: its address may be used again.
-  if (!spec.numbered || Py_REFCNT(object) == 1 || is_of_its_number(spec, object, leaves)) return true;
-  return miss(spec, why, "expected a tuple of its own");
+  if (!spec.numbered || Py_REFCNT(object) == 1) return true;
+  if (std::find(leaves.tuples.begin(), leaves.tuples.end(), object) != leaves.tuples.end())
+    return miss(spec, why, "expected a tuple of its own");
+  note_numbered(spec, object, leaves);
+  return true;
 }
 
 bool match_list(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {

@@ -224,11 +224,11 @@ print("b")
 return x * t[0], a is t, i, [q is t for _, q in it]
 
 reversed_holds_tuple
-t = (w.n, x.shape[0]); l = [t, 1, t]; it = reversed(l); jt = reversed((t, 2, t))
+t = (w.n, x.shape[0]); l = [t, 1, t]; it = reversed(l)
 print("b")
-a = next(it); b = next(jt)
+a = next(it)
 print("b")
-return x * t[0], a is t, b is t, [q is t for q in it], [q is t for q in jt]
+return x * t[0], a is t, [q is t for q in it]
 
 chain_repeat_hold_tuple
 t = (w.n, x.shape[0]); it = itertools.chain([t], (t,)); jt = itertools.repeat(t, 3); kt = itertools.islice([t, t, t], 1, None)

@@ -34,6 +34,7 @@ LEFT_OUT = {
     "gc_disable": "likewise",
     "between_weights_swapped_tied": "its sums cancel, so that the order in which they are rounded shows",
     "type_errors": "more pieces than are kept, of which a warning tells",
+    "symbols_in_c_functions": "likewise",
     "plain_data_loop": "likewise",
     "plain_data_loop_over_a_break": "likewise",
     "plain_data_loop_over_keys": "likewise",
@@ -43,9 +44,6 @@ LEFT_OUT = {
     "recursion_error": "how deep the limit lets a recursion get (docs/semantics.md)",
     "iter_protocols": "how often C code asks for a length in advance (docs/semantics.md)",
 }
-
-if sys.version_info >= (3, 12):
-    LEFT_OUT["symbols_in_c_functions"] = LEFT_OUT["type_errors"]
 
 
 class Inserted(ast.NodeTransformer):
