@@ -28,7 +28,7 @@ BREAKS = {
 LEFT_OUT = {
     **library.KNOWN,
     "hash_eq_changed_key": "counts how often keys are compared, which making a dictionary anew adds to",
-    "keys_hashed_by_the_program_are_asked_as_often": "likewise; so does the guard on one that C code has made",
+    "keys_hashed_by_the_program_are_asked_as_often": "likewise",
     "hashed_set_over_break": "a set that the call made is made anew (docs/semantics.md)",
     "gc_questions": "the collector rests during a capture",
     "gc_disable": "likewise",
