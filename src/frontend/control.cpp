@@ -355,6 +355,12 @@ PyObject* own_mark(PyObject* function) {
   return own ? PyTuple_GET_ITEM(mark, 1) : nullptr;
 }
 
+// Of torch's own, which it keeps from its own compiler when that is used first.
+bool is_method_of_optimizers(PyObject* function) {
+  PyObject* const module = PyFunction_Check(function) ? ((PyFunctionObject*)function)->func_module : nullptr;
+  return module != nullptr && PyUnicode_Check(module) && std::string_view(utf8(module)).starts_with("torch.optim.");
+}
+
 }  // namespace
 
 CallMode call_mode(PyObject* callable) {
@@ -362,7 +368,8 @@ CallMode call_mode(PyObject* callable) {
   if (PyFunction_Check(function)) meet(function);
   if (PyObject* why = own_mark(function)) return why == Py_None ? CallMode::Native : CallMode::Disabled;
   static PyObject* const torch_mark = PyUnicode_InternFromString("_torchdynamo_disable");
-  return mark_of(function, torch_mark) == Py_True ? CallMode::Disabled : CallMode::Evaluated;
+  const bool marked = mark_of(function, torch_mark) == Py_True && !is_method_of_optimizers(function);
+  return marked ? CallMode::Disabled : CallMode::Evaluated;
 }
 
 std::string why_disabled(PyObject* callable) {

@@ -328,6 +328,14 @@ def test_steps_of_optimizers(kind, options, foreach):
             torch.testing.assert_close(value, b[name], rtol=1e-9, atol=1e-11)
 
 
+@pytest.fixture(params=[False, True], ids=["alone", "after_torch_compile"])
+def beside_torch_compile(request):
+    """torch.compile keeps methods of optimizers from itself when it is used first."""
+    if request.param:
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+
+
+@pytest.mark.usefixtures("beside_torch_compile")
 @pytest.mark.parametrize("foreach", [False, True], ids=["single", "foreach"])
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.NAdam, torch.optim.Adamax])
 def test_adam_is_one_piece(kind, foreach):

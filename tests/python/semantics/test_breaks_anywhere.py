@@ -40,6 +40,7 @@ LEFT_OUT = {
     "plain_data_loop_over_keys": "likewise",
     "symbols_as_defaults_and_annotations": "which constants are one object (docs/semantics.md)",
     "yields_in_expressions": "likewise",
+    "lru_with_sizes": "likewise",
     "exc_group_class": "likewise",
     "recursion_error": "how deep the limit lets a recursion get (docs/semantics.md)",
     "iter_protocols": "how often C code asks for a length in advance (docs/semantics.md)",
