@@ -178,7 +178,8 @@ def training_step_ms(compiler: str) -> dict:
     for i in range(warm + ROUNDS):
         ids = torch.randint(0, 200, (4, 16 + 8 * (i % 3)))
         for name, (run, parts) in sides.items():
-            times[name].append(timed(lambda run=run, given=(*parts, ids): run(*given)) * 1e3)
+            with torch.enable_grad():
+                times[name].append(timed(lambda run=run, given=(*parts, ids): run(*given)) * 1e3)
     torch.set_num_threads(threads)
     middle = {name: statistics.median(t[warm:]) for name, t in times.items()}
     return {
