@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
 import subprocess
@@ -18,6 +19,25 @@ def timed(call) -> float:
     begin = time.perf_counter()
     call()
     return time.perf_counter() - begin
+
+
+def medians_ms(sides: dict, rounds: int) -> dict:
+    """Of calls without arguments, one of each in turn."""
+    times = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, run in sides.items():
+            times[name].append(timed(run) * 1e3)
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+@contextlib.contextmanager
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def add_one(x):
@@ -112,20 +132,19 @@ def breaks_us(compiler: str) -> dict:
     compiled = compile_with(compiler, twenty_breaks)
     for _ in range(10):
         compiled(x, y)
-    times = {"eager": [], "compiled": []}
-    for _ in range(ROUNDS * 4):
-        for name, run in (("eager", twenty_breaks), ("compiled", compiled)):
-            times[name].append(timed(lambda run=run: [run(x, y) for _ in range(10)]) * 1e5)
-    return {name: statistics.median(t) for name, t in times.items()}
+    ten_calls = {
+        name: lambda run=run: [run(x, y) for _ in range(10)]
+        for name, run in (("eager", twenty_breaks), ("compiled", compiled))
+    }
+    return {name: 100 * ms for name, ms in medians_ms(ten_calls, ROUNDS * 4).items()}
 
 
 OPTIMIZERS = {"sgd": (torch.optim.SGD, 400), "adam": (torch.optim.Adam, 400), "adam_small": (torch.optim.Adam, 64)}
 
 
+@one_thread()
 def optimizer_ms(compiler: str, kind: type, width: int) -> dict:
     """A step of 40 square parameters, on one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     parameters = [torch.nn.Parameter(torch.randn(width, width)) for _ in range(40)]
     for p in parameters:
         p.grad = torch.randn_like(p)
@@ -138,14 +157,11 @@ def optimizer_ms(compiler: str, kind: type, width: int) -> dict:
     compiled = compile_with(compiler, step)
     for _ in range(4):
         compiled()
-    times = {"eager": [], "compiled": []}
-    for _ in range(ROUNDS):
-        for name, run in (("eager", step), ("compiled", compiled)):
-            times[name].append(timed(run) * 1e3)
-    torch.set_num_threads(threads)
-    return {name: statistics.median(t) for name, t in times.items()}
+    return medians_ms({"eager": step, "compiled": compiled}, ROUNDS)
 
 
+@one_thread()
+@torch.enable_grad()
 def training_step_ms(compiler: str) -> dict:
     """A whole step as one function: forward, backward, clipping, AdamW, a schedule; three layers of GPT-2, three lengths.
 
@@ -169,8 +185,6 @@ def training_step_ms(compiler: str) -> dict:
         optimizer.zero_grad()
         return loss.detach()
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     forget(compiler)
     sides = {"eager": (step, made()), "compiled": (compile_with(compiler, step), made())}
     times = {"eager": [], "compiled": []}
@@ -178,9 +192,7 @@ def training_step_ms(compiler: str) -> dict:
     for i in range(warm + ROUNDS):
         ids = torch.randint(0, 200, (4, 16 + 8 * (i % 3)))
         for name, (run, parts) in sides.items():
-            with torch.enable_grad():
-                times[name].append(timed(lambda run=run, given=(*parts, ids): run(*given)) * 1e3)
-    torch.set_num_threads(threads)
+            times[name].append(timed(lambda run=run, given=(*parts, ids): run(*given)) * 1e3)
     middle = {name: statistics.median(t[warm:]) for name, t in times.items()}
     return {
         **middle,

@@ -206,7 +206,8 @@ std::vector<std::string> Entry::guard_texts() const {
   for (const sym::GuardFact& g : guards_)
     out.push_back(env_->to_string(g.condition) + (g.reason.op.empty() ? "" : "  asked by " + g.reason.op) +
                   (g.reason.location.empty() ? "" : " at " + g.reason.location));
-  for (const FloatGuard& g : captured_.float_guards) out.push_back(text_of(g));
+  const std::vector<std::string> of_floats = float_guard_texts();
+  out.insert(out.end(), of_floats.begin(), of_floats.end());
   return out;
 }
 
@@ -360,7 +361,7 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
     if (missed < 0) return true;
     const FloatGuard& guard = captured_.float_guards[static_cast<size_t>(missed)];
     if (guard.of_data) data_went_otherwise_ = true;
-    if (why != nullptr) *why = "expected " + text_of(guard);
+    if (why != nullptr) *why = "expected " + guard.text(names_in_floats());
     return false;
   }
   if (why != nullptr) {
@@ -419,12 +420,20 @@ int64_t Entry::failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_
   return float_guards_.first_missed({inputs, captured_.constants, sizes.data()});
 }
 
-std::string Entry::text_of(const FloatGuard& guard) const {
-  const sym::VarNames sources = sym::source_names(*env_);
-  FloatExpr::Names names{
-      input_names(), {}, [&](sym::ExprId size) { return sym::to_string(env_->pool(), size, sources); }};
+FloatExpr::Names Entry::names_in_floats() const {
+  FloatExpr::Names names{input_names(), {}, [this, sources = sym::source_names(*env_)](sym::ExprId size) {
+                           return sym::to_string(env_->pool(), size, sources);
+                         }};
   for (const TensorGuard& constant : constant_guards_) names.constants.push_back(constant.name);
-  return guard.text(names);
+  return names;
+}
+
+std::vector<std::string> Entry::float_guard_texts() const {
+  std::vector<std::string> out;
+  if (captured_.float_guards.empty()) return out;
+  const FloatExpr::Names names = names_in_floats();
+  for (const FloatGuard& guard : captured_.float_guards) out.push_back(guard.text(names));
+  return out;
 }
 
 void Entry::check_assumptions(const int64_t* symbols) const {

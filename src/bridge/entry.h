@@ -96,8 +96,7 @@ class Entry {
   std::vector<std::string> input_names() const;
   // Tensors that must be the very same: a later one by its position, the earlier one. -1: none.
   int32_t same_as(size_t input) const { return tensor_guards_[input].same_as; }
-  const std::vector<FloatGuard>& float_guards() const { return captured_.float_guards; }
-  std::string text_of(const FloatGuard& guard) const;
+  std::vector<std::string> float_guard_texts() const;
   const sym::ValidationReport& validation() const { return validation_; }  // empty unless CRESSET_VALIDATE=1
   const std::vector<SymbolBinding>& symbols() const { return symbols_; }
   size_t tensor_count() const { return tensor_guards_.size(); }  // of a call
@@ -116,6 +115,7 @@ class Entry {
                       std::string* why) const;
   void fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols) const;
   const sym::Symbol* failed_computation(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) const;
+  FloatExpr::Names names_in_floats() const;
   int64_t failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
   bool constants_are_apart() const;
   const TensorGuard* overlapping_constant(c10::ArrayRef<at::Tensor> inputs) const;

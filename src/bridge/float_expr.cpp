@@ -194,7 +194,7 @@ double number_in(const at::Tensor& tensor) {
 }
 
 uint32_t FloatProgram::add(const FloatExpr::Ref& expr) {
-  if (const auto found = places_.find(expr.get()); found != places_.end()) return found->second;
+  if (const auto found = places_.find(expr); found != places_.end()) return found->second;
   Step step{expr->number, expr->input, expr->held, -1, -1, expr->op, 0, 0};
   if (expr->size.valid()) {
     step.number = expr->factor;
@@ -204,9 +204,8 @@ uint32_t FloatProgram::add(const FloatExpr::Ref& expr) {
     step.a = add(expr->a);
     step.b = add(expr->b);
   }
-  placed_.push_back(expr);
   steps_.push_back(step);
-  return places_[expr.get()] = static_cast<uint32_t>(steps_.size() - 1);
+  return places_[expr] = static_cast<uint32_t>(steps_.size() - 1);
 }
 
 int32_t FloatProgram::add_size(sym::ExprId size) {

@@ -90,8 +90,7 @@ class FloatProgram {
   };
   int32_t add_size(sym::ExprId size);
 
-  std::vector<FloatExpr::Ref> placed_;  // of the steps
-  std::unordered_map<const FloatExpr*, uint32_t> places_;
+  std::unordered_map<FloatExpr::Ref, uint32_t> places_;  // of the steps
   std::vector<sym::ExprId> sizes_;
   std::vector<Step> steps_;
 };

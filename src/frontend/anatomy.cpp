@@ -463,8 +463,8 @@ Anatomy anatomy_of_generator(PyObject* generator, const CressetFrameImage& image
 
 // A module or an optimizer: what it is by identity, however much of its state changes.
 static bool is_of_model(PyObject* object) {
-  static PyObject *const module = module_attribute("torch.nn", "Module"), *const optimizer = module_attribute(
-                                                                              "torch.optim", "Optimizer");
+  static PyObject* const module = module_attribute("torch.nn", "Module");
+  static PyObject* const optimizer = module_attribute("torch.optim", "Optimizer");
   return PyType_IsSubtype(Py_TYPE(object), (PyTypeObject*)module) ||
          PyType_IsSubtype(Py_TYPE(object), (PyTypeObject*)optimizer);
 }

@@ -120,8 +120,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
   if (n == "__setattr__" || n == "__delattr__") return call.effect = CEffect::SetsAttribute, call;
   if (n == "__getattribute__") return call.effect = CEffect::GetsAttribute, call;
   if (is_changeable(self)) {
-    static PyObject* const with_default = module_attribute("collections", "defaultdict");
-    const bool may_insert = n == "__getitem__" && PyObject_TypeCheck(self, (PyTypeObject*)with_default);
+    const bool may_insert = n == "__getitem__" && is_defaultdict(self);
     call.effect = may_insert                      ? CEffect::ReadsAndWrites
                   : kWriters.count(name) != 0     ? CEffect::Writes
                   : kReadWriters.count(name) != 0 ? CEffect::ReadsAndWrites
@@ -211,6 +210,11 @@ bool is_set_or_deque(PyObject* object) {
   if (type->tp_base == &PyBaseObject_Type || type->tp_base == nullptr)
     return PyAnySet_CheckExact(object) || type == deque_type();
   return PyAnySet_Check(object) || is_deque(object);
+}
+
+bool is_defaultdict(PyObject* object) {
+  static PyObject* const type = module_attribute("collections", "defaultdict");
+  return PyObject_TypeCheck(object, (PyTypeObject*)type) != 0;
 }
 
 PyRef items_of(PyObject* object) {

@@ -29,6 +29,7 @@ struct CCall {
 CCall classify_call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs);
 
 bool is_deque(PyObject* object);
+bool is_defaultdict(PyObject* object);
 PyRef item_of_deque(PyObject* deque, Py_ssize_t i);  // empty when there is none
 // A list, tuple, dict, set or deque, or of a subclass.
 bool is_set_or_deque(PyObject* object);

@@ -35,6 +35,4 @@ bool set_apart(PyObject* variable) {
   return leave_call_whole((PyCodeObject*)by.code.get(), by.instruction, by.callable.get());
 }
 
-bool is_token(PyObject* object) { return PyContextToken_CheckExact(object); }
-
 }  // namespace cresset::frontend

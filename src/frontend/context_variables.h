@@ -9,7 +9,5 @@ namespace cresset::frontend {
 void note_set(PyObject* variable, const CressetActivation& activation, const CressetCall& call);
 // From the next capture on that call is done between two pieces, and what it gives is handed on. Whether that is news.
 bool set_apart(PyObject* variable);
-// What ContextVar.set() gives.
-bool is_token(PyObject* object);
 
 }  // namespace cresset::frontend

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frontend/c_functions.h"
 #include "frontend/code_origin.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/items.h"
@@ -18,7 +19,7 @@ static bool is_of_torch(PyObject* key) {
 bool asks_program(PyObject* key) {
   if (!PyTuple_Check(key) && !PyFrozenSet_CheckExact(key))
     return !is_equal_by_identity(key) && is_hashed_by_program(key) && !is_of_torch(key);
-  const PyRef parts = checked(PySequence_Tuple(key));
+  const PyRef parts = items_of(key);
   PyObject** const items = PySequence_Fast_ITEMS(parts.get());
   return any_among(items, items + PyTuple_GET_SIZE(parts.get()), asks_program);
 }
@@ -66,7 +67,7 @@ void put_under(PyObject* dict, PyObject* key, PyObject* value) {
 }
 
 static std::vector<PyObject*> items_in(PyObject* set) {  // borrowed: the set keeps them
-  const PyRef items = checked(PySequence_Tuple(set));
+  const PyRef items = items_of(set);
   PyObject** const first = PySequence_Fast_ITEMS(items.get());
   return {first, first + PyTuple_GET_SIZE(items.get())};
 }

@@ -8,7 +8,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "frontend/context_variables.h"
 #include "frontend/eval/class_version.h"
 #include "frontend/py_objects.h"
 #include "frontend/value_objects.h"
@@ -169,7 +168,8 @@ bool can_be_opaque(PyObject* object) {
   if (is_plain_tensor(object)) return false;
   if (is_numpy_scalar(object)) return !std::string_view(Py_TYPE(object)->tp_name).starts_with("numpy.bool");
   if (PyBytes_CheckExact(object)) return PyBytes_GET_SIZE(object) > 1;  // of shorter ones there is one object each
-  return is_library_value(object) || is_foreign(object) || is_inference_region(object) || is_token(object);
+  return is_library_value(object) || is_foreign(object) || is_inference_region(object) ||
+         PyContextToken_CheckExact(object);
 }
 
 static bool may_hold(PyObject* object) {

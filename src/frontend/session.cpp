@@ -289,13 +289,10 @@ void Session::make_own(PyObject* display) {
   argument_paths_.erase(display);
 }
 
-// p.grad = None, or del p.grad, of a tensor in state: an effect as those on other objects are. `tensors`: the
-// arguments.
-template <class Tensors>
-static bool drops_gradient(const Session& session, const Tensors& tensors, PyObject* owner, PyObject* name,
-                           PyObject* value) {
+// p.grad = None, or del p.grad, of a tensor in state: an effect as those on other objects are.
+bool Session::drops_gradient(PyObject* owner, PyObject* name, PyObject* value) const {
   return (value == nullptr || value == Py_None) && is_tensor(owner) && std::string_view(utf8(name)) == "grad" &&
-         session.existed(owner) && tensors.count(owner) == 0 && is_plain_tensor(owner);
+         existed(owner) && argument_tensors_.count(owner) == 0 && is_plain_tensor(owner);
 }
 
 bool Session::before_write(const CressetWrite& write) {
@@ -326,7 +323,7 @@ bool Session::before_write(const CressetWrite& write) {
   if (write.kind != CRESSET_WRITE_ATTRIBUTE || !is_tensor(write.owner)) return false;
   const std::string_view name = utf8(write.key);
   if (name != "data" && is_own_tensor(write.owner)) return false;
-  if (drops_gradient(*this, argument_tensors_, write.owner, write.key, write.value)) return false;
+  if (drops_gradient(write.owner, write.key, write.value)) return false;
   const bool is_plain = is_plain_tensor(write.owner) || (has_plain_attributes(Py_TYPE(write.owner)) &&
                                                          _PyType_Lookup(Py_TYPE(write.owner), write.key) == nullptr);
   const bool of_this_call = argument_tensors_.count(write.owner) != 0 && is_plain;
@@ -384,7 +381,7 @@ void Session::log_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   // Of one in state they are the same tensor's at each call, and effects as those of other objects are.
   const bool in_state = existed(owner) && argument_tensors_.count(owner) == 0 && instance_dict(owner) != nullptr;
   const bool own_way = is_tensor(owner) && (!in_state || _PyType_Lookup(Py_TYPE(owner), name) != nullptr);
-  if (own_way && !drops_gradient(*this, argument_tensors_, owner, name, value))
+  if (own_way && !drops_gradient(owner, name, value))
     return refuse(std::string("sets attribute ") + utf8(name) + " of a tensor");
   if (!existed(owner)) {
     if (value != nullptr && existed(value) && PyUnicode_CompareWithASCIIString(name, "__dict__") == 0)

@@ -278,6 +278,7 @@ class Session {
   static void no_attributes_of(PyObject* number, PyObject* name);
   static void no_items_of(PyObject* number, PyObject* key, PyObject* value);
   void after_write(const CressetWrite& write);
+  bool drops_gradient(PyObject* owner, PyObject* name, PyObject* value) const;
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
   void no_effects_again(PyObject* callable);
   void will_set_attribute(const CCall& what, const CressetCall& call);

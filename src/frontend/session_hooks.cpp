@@ -243,9 +243,8 @@ static bool is_of_c(PyObject* dict, const char* method) {
 // Whether a dictionary gives a number for a key that it does not have.
 static bool counts(PyObject* dict) {
   static PyObject* const counter = module_attribute("collections", "Counter");
-  static PyObject* const with_default = module_attribute("collections", "defaultdict");
   if (PyType_IsSubtype(Py_TYPE(dict), (PyTypeObject*)counter)) return true;
-  if (!PyType_IsSubtype(Py_TYPE(dict), (PyTypeObject*)with_default)) return false;
+  if (!is_defaultdict(dict)) return false;
   const PyRef maker = checked(PyObject_GetAttrString(dict, "default_factory"));
   return maker.get() == (PyObject*)&PyLong_Type || maker.get() == (PyObject*)&PyFloat_Type;
 }
@@ -291,9 +290,7 @@ bool Session::stores_by_any(const CressetActivation& activation, const CressetWr
 
 // A defaultdict of which only the program can tell whether it has the key: whether reading it is a write.
 static bool may_insert_asking(PyObject* dict, PyObject* key) {
-  static PyObject* const with_defaults = module_attribute("collections", "defaultdict");
-  return PyType_IsSubtype(Py_TYPE(dict), (PyTypeObject*)with_defaults) != 0 && asks_program(key) &&
-         value_under(dict, key) == nullptr;
+  return is_defaultdict(dict) && asks_program(key) && value_under(dict, key) == nullptr;
 }
 
 // Operators on tensors are done here, so that what follows a break is known to follow it.
@@ -556,7 +553,7 @@ struct SessionHooks {
       as_call = session.stores_by_any(*a, *write) || (is_stored && is_left_whole(*a, nullptr)) ||
                 session.before_write(*write);
       if (as_call) return;
-      if (write->kind != CRESSET_WRITE_ITEM || write->value == nullptr) return;
+      if (!is_stored) return;
       done = static_cast<bool>(at_symbol(write->owner, write->key, write->value));
       if (!done && PyErr_Occurred() != nullptr) throw PythonError{};
     });

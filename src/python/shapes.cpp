@@ -110,8 +110,7 @@ py::list shape_report(const py::object& function) {
         entry.env()->pool().collect_vars(guard.condition, vars);
         guards.append(py::make_tuple(sym::describe(*entry.env(), guard), vars.size()));
       }
-      for (const bridge::FloatGuard& guard : entry.float_guards())
-        guards.append(py::make_tuple(entry.text_of(guard), 0));
+      for (const std::string& text : entry.float_guard_texts()) guards.append(py::make_tuple(text, 0));
       for (const sym::GuardFact& guard : entry.env()->guards()) asked.append(sym::describe(*entry.env(), guard));
       for (const sym::RuntimeAssertion& a : entry.env()->assertions()) assertions.append(a.message);
       row["dimensions"] = dimensions;
