@@ -40,8 +40,8 @@ std::unordered_map<PyObject*, PyObject*> for_symbols;  // what is called in the 
 std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by the C function
 // What a form is evaluated for: symbolic numbers among the arguments, in lists, too; anything, where sizes of its
 // tensors are what the C code asks for; symbolic numbers that are arguments themselves, and tensors with sizes that
-// only data has.
-enum class When : uint8_t { Symbols, Always, Data };
+// only data has; tensors without dimensions in the place of factors, which the C code would read.
+enum class When : uint8_t { Symbols, Always, Data, Factors, SymbolsOrFactors };
 struct Form {
   PyObject* function = nullptr;  // nullptr: in a module that was not imported yet
   PyObject* module = nullptr;    // its name
@@ -325,6 +325,29 @@ bool is_given_data(const CressetCall& call) {
   });
 }
 
+// Whether a factor, which has a name in all such calls, is a tensor that is taken for a number.
+bool is_given_factors(const CressetCall& call) {
+  for (Py_ssize_t k = 0; k < cresset_count_named(&call); ++k) {
+    PyObject* const arg = call.args[call.nargs + k];
+    if (!is_exact_tensor(arg) || tensor_of(arg).dim() != 0 || tensor_of(arg).requires_grad()) continue;
+    PyObject* const name = PyTuple_GET_ITEM(call.kwnames, k);
+    for (const char* factor : {"alpha", "beta", "value"})
+      if (PyUnicode_CompareWithASCIIString(name, factor) == 0) return true;
+  }
+  return false;
+}
+
+bool is_wanted(const Form& form, const CressetCall& call) {
+  switch (form.when) {
+    case When::Symbols: return is_given_symbols(call, form.varied);
+    case When::Always: return true;
+    case When::Data: return is_given_data(call);
+    case When::Factors: return is_given_factors(call);
+    case When::SymbolsOrFactors: return is_given_symbols(call, form.varied) || is_given_factors(call);
+  }
+  return false;
+}
+
 // Whether a Python function has these parameters; what it does not have is the C function's to do, or to refuse.
 bool has_parameters(PyObject* function, const CressetCall& call, Py_ssize_t self) {
   const auto* code = (const PyCodeObject*)PyFunction_GET_CODE(function);
@@ -367,11 +390,7 @@ PyObject* caller_for(const CressetCall& call) {
 // The form of a function, where it is for such arguments.
 const Form* form_for(PyObject* original, const CressetCall& call) {
   const auto found = forms.find(original);
-  if (found == forms.end()) return nullptr;
-  const Form& form = found->second;
-  const bool wanted = form.when == When::Always ||
-                      (form.when == When::Data ? is_given_data(call) : is_given_symbols(call, form.varied));
-  return wanted ? &form : nullptr;
+  return found != forms.end() && is_wanted(found->second, call) ? &found->second : nullptr;
 }
 
 void note_form(PyObject* original) {

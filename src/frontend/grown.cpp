@@ -27,7 +27,15 @@ std::unordered_set<PyObject*>& arguments() {
   return closed;
 }
 
+// How often a piece ended because a program looked into it.
+std::unordered_map<PyObject*, int>& looks() {
+  static auto& times = *new std::unordered_map<PyObject*, int>;  // not destroyed after Python
+  return times;
+}
+
 constexpr int kContents = 6;
+// Where a loop looks into it item after item, pieces without end cost more than a program for each length.
+constexpr int kLooks = 24;
 constexpr size_t kMost = 4096;
 
 void note_any() { any_has_grown = !table().empty() || !arguments().empty(); }
@@ -71,7 +79,15 @@ void leave_growing(PyObject* object) {
   note_any();
 }
 
+bool is_looked_into(PyObject* object) {
+  if (looks().size() >= kMost && looks().count(object) == 0) return true;
+  if (++looks()[object] <= kLooks) return true;
+  leave_growing(object);
+  return false;
+}
+
 void close_argument(PyObject* list) {
+  if (const auto found = looks().find(list); found != looks().end() && found->second > kLooks) return;
   arguments().insert(list);
   note_any();
   cresset_asks_for_lists = 1;
@@ -86,6 +102,7 @@ void forget_arguments() {
 void forget_grown() {
   table().clear();
   dropped().clear();
+  looks().clear();
   forget_arguments();
 }
 

@@ -358,8 +358,10 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     return before_c_call(activation, call, result);
   }
   if (PyRef instead = called_instead(*this, *activation, call)) {
-    learn_function(PyMethod_Check(instead.get()) ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
-    return *result = kept_.emplace_back(std::move(instead)).get(), CRESSET_INSTEAD;
+    const bool is_method = PyMethod_Check(instead.get()) != 0;  // of a tensor, which must not seem to be kept
+    learn_function(is_method ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
+    PyRef& place = is_method ? called_instead_ : kept_.emplace_back();
+    return *result = (place = std::move(instead)).get(), CRESSET_INSTEAD;
   }
   if (const CressetAction answered = call_cached(*activation, call, result); answered == CRESSET_NATIVE) {
     start(activation, Operation::Kind::Call, 0);

@@ -13,6 +13,9 @@ from .. import _C
 
 # Of base.form's `always`: where a number is symbolic that stands in no list, or a tensor has sizes that only data has.
 OF_DATA = 2
+# Likewise: where a factor (alpha, beta, value) is a tensor without dimensions, whose number the C code would read.
+OF_FACTORS = 3
+OF_SYMBOLS_OR_FACTORS = 4
 
 _OF_SYMBOLS = {
     "draws": """dropout feature_dropout alpha_dropout feature_alpha_dropout dropout_ Tensor.bernoulli_ bernoulli
@@ -25,9 +28,8 @@ _OF_SYMBOLS = {
         pairwise_distance pdist cosine_similarity renorm Tensor.renorm""",
     "numbers": """fmod Tensor.fmod xlogy special.xlogy Tensor.xlogy special.xlog1py copysign Tensor.copysign
         float_power Tensor.float_power Tensor.pow_ celu _C._nn.softshrink logit Tensor.logit special.logit nan_to_num
-        Tensor.nan_to_num isclose Tensor.isclose addmm Tensor.addmm Tensor.addmm_ addmv Tensor.addmv Tensor.addmv_ addr
-        Tensor.addr Tensor.addr_ baddbmm Tensor.baddbmm Tensor.baddbmm_ addbmm Tensor.addbmm Tensor.addbmm_ rsub
-        index_add Tensor.index_add Tensor.index_add_ index_fill Tensor.index_fill Tensor.index_fill_ scatter
+        Tensor.nan_to_num isclose Tensor.isclose rsub
+        index_fill Tensor.index_fill Tensor.index_fill_ scatter
         Tensor.scatter Tensor.scatter_""",
     "places": """diagonal Tensor.diagonal diag_embed Tensor.diag_embed diag Tensor.diag diagflat Tensor.diagflat
         tril_indices triu_indices hann_window hamming_window blackman_window bartlett_window kaiser_window fft.fftfreq
@@ -55,13 +57,29 @@ _ALWAYS = {
     "statistics": """quantile Tensor.quantile nanquantile Tensor.nanquantile diff Tensor.diff gradient tensor_split
         Tensor.tensor_split""",
 }
+_WITH_FACTORS_OR_SYMBOLS = {
+    "numbers": """addmm Tensor.addmm Tensor.addmm_ addmv Tensor.addmv Tensor.addmv_ addr Tensor.addr Tensor.addr_ baddbmm
+        Tensor.baddbmm Tensor.baddbmm_ addbmm Tensor.addbmm Tensor.addbmm_ index_add Tensor.index_add
+        Tensor.index_add_"""
+}
 _OF_PYTHON = {"math": math, "builtins": builtins}
 _WITH_DATA = {"numbers": "_C._nn.pad constant_pad_nd"}
+_WITH_FACTORS = {
+    "factors": """add Tensor.add Tensor.add_ sub Tensor.sub Tensor.sub_ subtract Tensor.subtract Tensor.subtract_ addcmul
+        Tensor.addcmul Tensor.addcmul_ addcdiv Tensor.addcdiv Tensor.addcdiv_"""
+}
 
 
 def rows():
     """(function, the module with its form, when it is evaluated in its place: `always` of base.form)"""
-    for always, table in ((False, _OF_SYMBOLS), (True, _ALWAYS), (OF_DATA, _WITH_DATA)):
+    tables = {
+        False: _OF_SYMBOLS,
+        True: _ALWAYS,
+        OF_DATA: _WITH_DATA,
+        OF_FACTORS: _WITH_FACTORS,
+        OF_SYMBOLS_OR_FACTORS: _WITH_FACTORS_OR_SYMBOLS,
+    }
+    for always, table in tables.items():
         for module, names in table.items():
             for name in names.split():
                 of_python, _, own = name.partition(".")

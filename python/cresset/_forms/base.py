@@ -10,13 +10,13 @@ import types
 import torch
 
 from .. import _C
-from . import OF_DATA  # noqa: F401
+from . import OF_DATA, OF_FACTORS, OF_SYMBOLS_OR_FACTORS  # noqa: F401
 
 
 def form(*functions, always=False, varied=False):
     """A decorator: the form of these functions, with their parameters, by the names that they have there. always: also of
-    plain numbers, since it is sizes of its tensors that the C code asks for; or OF_DATA. varied: an int argument of the compiled function is pinned until it
-    has varied between calls, since code for a fixed number is faster."""
+    plain numbers, since it is sizes of its tensors that the C code asks for; or what _forms names. varied: an int argument of the compiled
+    function is pinned until it has varied between calls, since code for a fixed number is faster."""
 
     def decorate(function):
         for original in functions:
@@ -51,6 +51,13 @@ def is_float(tensor):
 
 def is_symbol(number):
     return type(number) in (torch.SymInt, torch.SymFloat)
+
+
+def is_factor(number):
+    """Whether it is a tensor that is taken for a number."""
+    if not is_dense(number) or number.dim() > 0 or number.requires_grad:
+        return False
+    return not number.is_complex() and number.dtype is not torch.bool
 
 
 def is_of_data(number):

@@ -6,7 +6,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .base import OF_DATA, form, hide, is_dense, is_float, is_symbol
+from .base import OF_DATA, OF_SYMBOLS_OR_FACTORS, form, hide, is_dense, is_factor, is_float, is_symbol
 
 _nn = torch._C._nn
 
@@ -122,7 +122,7 @@ def isclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 def sum_of(input, product, alpha, beta):
     """beta * input + alpha * product; of a beta of 0, what is in input does not matter."""
-    product = product * alpha
+    product = (product * alpha).to(product.dtype)
     return product.to(product.dtype) if beta == 0 else product + (input if is_one(beta) else input * beta)
 
 
@@ -131,8 +131,10 @@ def is_one(number):
 
 
 def multiplies(input, tensors, alpha, beta, ranks):
-    """Floats of one dtype; and a symbolic factor that is no size, which such operators take."""
-    if type(alpha) is not torch.SymFloat and type(beta) is not torch.SymFloat:
+    """Floats of one dtype; and a factor that is a symbol, but no size, which such operators take, or a tensor."""
+    if not any(type(n) is torch.SymFloat or is_factor(n) for n in (alpha, beta)):
+        return False
+    if isinstance(beta, torch.Tensor):  # of 0, what is in input would not matter
         return False
     usual = all(is_float(t) and t.dtype == input.dtype for t in (input, *tensors))
     return (
@@ -155,14 +157,14 @@ def product_form(name, product, ranks, rank, written=True):
             return function(input, first, second, beta=beta, alpha=alpha)
         return sum_of(input, product(first, second), alpha, beta)
 
-    form(function, getattr(torch.Tensor, name))(with_factors)
+    form(function, getattr(torch.Tensor, name), always=OF_SYMBOLS_OR_FACTORS)(with_factors)
 
     def written_to(self, first, second, *, beta=1, alpha=1):
         if not multiplies(self, (first, second), alpha, beta, ranks) or self.dim() != rank:
             return getattr(self, name + "_")(first, second, beta=beta, alpha=alpha)
         return self.copy_(sum_of(self, product(first, second), alpha, beta))
 
-    form(getattr(torch.Tensor, name + "_"))(written_to)
+    form(getattr(torch.Tensor, name + "_"), always=OF_SYMBOLS_OR_FACTORS)(written_to)
 
 
 def outer(first, second):
@@ -188,18 +190,18 @@ def rsub(input, other, *, alpha=1):
     return torch.sub(other, input, alpha=alpha)
 
 
-@form(torch.index_add, torch.Tensor.index_add)
+@form(torch.index_add, torch.Tensor.index_add, always=OF_SYMBOLS_OR_FACTORS)
 def index_add(input, dim, index, source, *, alpha=1):
     if not is_float(input) or not is_float(source):
         return torch.index_add(input, dim, index, source, alpha=alpha)
-    return torch.index_add(input, dim, index, source * alpha)
+    return torch.index_add(input, dim, index, (source * alpha).to(source.dtype))
 
 
-@form(torch.Tensor.index_add_)
+@form(torch.Tensor.index_add_, always=OF_SYMBOLS_OR_FACTORS)
 def index_add_(self, dim, index, source, *, alpha=1):
     if not is_float(self) or not is_float(source):
         return self.index_add_(dim, index, source, alpha=alpha)
-    return self.index_add_(dim, index, source * alpha)
+    return self.index_add_(dim, index, (source * alpha).to(source.dtype))
 
 
 # ---- fillings
