@@ -302,10 +302,10 @@ void CompiledFunction::read_again(Found& found, PyObject* args, PyObject* kwargs
 }
 
 // Piece after piece, to the end of the call. args, kwargs: of the first piece.
-PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs) {
+PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs, size_t& pieces) {
   PyRef held_args, held_kwargs;
   std::shared_ptr<Point> point;  // where the piece begins; nullptr: the first one
-  for (;;) {
+  for (;; ++pieces) {
     Variant& variant = *found.variant;
     const std::shared_ptr<Variant> held = found.variant;
     Ingredients with;
@@ -479,6 +479,8 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   const InCall in_call;
   HANDLE_TH_ERRORS
   try {
+    if (race_.runs_eagerly()) return run_in_race(args, nargsf, kwnames);
+    const auto began = race_.start();
     const Packed packed = pack(args, nargsf, kwnames);
     const TorchState state = TorchState::now();
     WriteTurn turn_to_write(turns_);
@@ -501,7 +503,12 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
       if (options_.fullgraph) return refuse_break(*found.variant);
       return call_eager(args, nargsf, kwnames);
     }
-    return run_pieces(std::move(found), turn_to_write, packed.args.get(), packed.kwargs.get());
+    size_t pieces = 1;
+    const int64_t stretches = live_totals().native_stretches;
+    PyObject* const result =
+        run_pieces(std::move(found), turn_to_write, packed.args.get(), packed.kwargs.get(), pieces);
+    race_.ran(pieces, live_totals().native_stretches != stretches, began);
+    return result;
   } catch (const PythonError&) {
     return nullptr;
   }
@@ -522,6 +529,25 @@ bool CompiledFunction::captures_in_vain() {
       name().c_str(), worst.c_str());
   PyErr_Clear();
   return true;
+}
+
+PyObject* CompiledFunction::run_in_race(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const auto began = race_.start();
+  ++live_totals().eager_calls;
+  PyRef result = PyRef::steal(PyObject_Vectorcall(function_.get(), args, nargsf, kwnames));
+  if (!race_.ran_eagerly(began)) return result.release();
+  char times[128];
+  std::snprintf(times, sizeof(times), "%zu pieces take %.3g ms a call, where eager takes %.3g", race_.pieces(),
+                race_.compiled_ms(), race_.eager_ms());
+  CRESSET_LOG(Recompiles, name() + ": calls run eagerly: " + times);
+  if (!result || std::exchange(warned_race_, true)) return result.release();
+  live_totals().break_reasons.push_back(name() + ": " + times);
+  PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                   "cresset: %s: its %s: it runs eagerly, and is timed again later. cresset.explain tells where its "
+                   "pieces end, and why.",
+                   name().c_str(), times);
+  PyErr_Clear();
+  return result.release();
 }
 
 PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, PyObject* kwargs,
@@ -555,6 +581,7 @@ void CompiledFunction::clear_variants() {
   hints_.clear();
   misses_.clear();
   worth_ = {};
+  race_ = {};
 }
 
 int CompiledFunction::visit(visitproc visit, void* arg) const {

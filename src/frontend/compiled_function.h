@@ -10,6 +10,7 @@
 
 #include "bridge/capture_costs.h"
 #include "bridge/capture_turn.h"
+#include "frontend/eager_race.h"
 #include "frontend/limits.h"
 #include "frontend/shape_profile.h"
 #include "frontend/variant.h"
@@ -88,7 +89,8 @@ class CompiledFunction {
   // frames: those that the piece goes on in, and leaves; nullptr: the caller's arguments.
   std::vector<PyRef> run_entry(Variant& variant, Found& found, PyObject* frames);
   void read_again(Found& found, PyObject* args, PyObject* kwargs) const;
-  PyObject* run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs);
+  // pieces: counted in it.
+  PyObject* run_pieces(Found found, WriteTurn& turn, PyObject* args, PyObject* kwargs, size_t& pieces);
   PyRef go_on(const Variant& variant, Ingredients& with, WriteTurn& turn_to_write, Found& next, PyRef& args,
               PyRef& kwargs);
   std::shared_ptr<Variant> successor(const Break& from, const TorchState& state, PyObject* args, PyObject* kwargs);
@@ -97,6 +99,7 @@ class CompiledFunction {
   CaptureRequest request(const ModuleGuards& names, bridge::CaptureTurn& turn);  // names: of parameters
   std::string name() const;
   bool captures_in_vain();
+  PyObject* run_in_race(PyObject* const* args, size_t nargsf, PyObject* kwnames);  // eagerly
   void forget(Variants& among, const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
   // Runs the call for real and makes a variant of it. `result`: what it returned; empty with an exception set.
   std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn,
@@ -114,9 +117,10 @@ class CompiledFunction {
   CallHints hints_;
   Misses misses_;
   Worth worth_;
+  EagerRace race_;
   std::recursive_timed_mutex turns_;  // of threads, to change state (write_turn.h)
   uint64_t clock_ = 0;                // calls served
-  bool warned_limit_ = false, warned_worth_ = false;
+  bool warned_limit_ = false, warned_worth_ = false, warned_race_ = false;
 };
 
 // Whether a compiled function is at work on this thread.

@@ -245,7 +245,7 @@ const Looped* looped_for(PyObject* callable) {
   if (found == looped.end()) return nullptr;
   // A subclass has chain.from_iterable, too.
   return is_c_function(callable) && looped.find(PyCFunction_GET_SELF(callable)) == looped.end() ? nullptr
-                                                                                                    : &found->second;
+                                                                                                : &found->second;
 }
 
 // The value of this call, without a guard; 0 where there is none.
@@ -339,11 +339,16 @@ bool is_given_factors(const CressetCall& call) {
 
 bool is_wanted(const Form& form, const CressetCall& call) {
   switch (form.when) {
-    case When::Symbols: return is_given_symbols(call, form.varied);
-    case When::Always: return true;
-    case When::Data: return is_given_data(call);
-    case When::Factors: return is_given_factors(call);
-    case When::SymbolsOrFactors: return is_given_symbols(call, form.varied) || is_given_factors(call);
+    case When::Symbols:
+      return is_given_symbols(call, form.varied);
+    case When::Always:
+      return true;
+    case When::Data:
+      return is_given_data(call);
+    case When::Factors:
+      return is_given_factors(call);
+    case When::SymbolsOrFactors:
+      return is_given_symbols(call, form.varied) || is_given_factors(call);
   }
   return false;
 }

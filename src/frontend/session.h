@@ -380,7 +380,7 @@ class Session {
   int inside_ = 0;                                    // of how many containers and objects, while arguments are added
   std::vector<std::unordered_set<PyObject*>> outer_;  // of each part in progress
   RecordRun* record_run_ = nullptr;                   // where that is autograd's record
-  PyRef called_instead_;     // of a method of a tensor that was called last
+  PyRef called_instead_;                              // of a method of a tensor that was called last
   std::vector<PyRef> kept_;  // keeps addresses from being used again while they are keys of our tables
   std::string refusal_;
 };

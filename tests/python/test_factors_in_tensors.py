@@ -1,9 +1,9 @@
 """Factors of sums that are tensors without dimensions: the program multiplies by them, and no piece ends."""
 
+import compare
 import pytest
 import torch
 
-import compare
 import cresset
 
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -86,7 +86,7 @@ def test_products_of_matrices(method):
 def test_a_method_that_is_taken_from_a_result_first():
     def function(x, n):
         t = made_of(x)
-        return getattr(x + 1, "add")(other=x, alpha=t), getattr(x * 2, "fmod")(n + 1)
+        return (x + 1).add(other=x, alpha=t), (x * 2).fmod(n + 1)
 
     check(function, tensor(4), 3)
 

@@ -307,7 +307,9 @@ OPTIMIZERS = [
 
 
 @pytest.mark.parametrize("foreach", [False, True], ids=["single", "foreach"])
-@pytest.mark.parametrize("kind, options", OPTIMIZERS, ids=lambda v: v.__name__ if isinstance(v, type) else "-".join(v) or "plain")
+@pytest.mark.parametrize(
+    "kind, options", OPTIMIZERS, ids=lambda v: v.__name__ if isinstance(v, type) else "-".join(v) or "plain"
+)
 def test_steps_of_optimizers(kind, options, foreach):
     cresset.reset()
     torch.manual_seed(0)

@@ -58,8 +58,9 @@ typedef struct {
   X(__exit__)                                                                                                          \
   X(__aenter__)                                                                                                        \
   X(__aexit__)                                                                                                         \
-  X(__build_class__) X(__import__) X(__name__) X(__all__) X(__dict__) X(__spec__) X(__annotations__) X(__match_args__) \
-      X(get) X(cr_await) X(next) X(send) X(throw) X(close) X(displayhook) X(func) X(args) X(keywords) X(_initializing)
+  X(__build_class__)                                                                                                   \
+  X(__import__) X(__name__) X(__all__) X(__dict__) X(__spec__) X(__annotations__) X(__match_args__) X(get) X(cr_await) \
+      X(next) X(send) X(throw) X(close) X(displayhook) X(func) X(args) X(keywords) X(_initializing)
 
 typedef struct {
 #define X(name) PyObject* name;

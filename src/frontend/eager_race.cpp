@@ -1,0 +1,57 @@
+#include "frontend/eager_race.h"
+
+#include <algorithm>
+
+namespace cresset::frontend {
+namespace {
+
+// A call in fewer pieces is as good as its kernels.
+constexpr size_t kManyPieces = 32;
+// By then each outcome of the program's decisions has its piece, if it will ever have one.
+constexpr int64_t kWarm = 24, kPairs = 3;  // of calls that are timed in turns, since sizes may differ between calls
+constexpr int64_t kFirstRest = 256, kLongestRest = 1 << 16, kUntilNext = 1024;
+
+int64_t since(EagerRace::Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(EagerRace::Clock::now() - start).count();
+}
+
+}  // namespace
+
+bool EagerRace::runs_eagerly() {
+  if (resting_ > 0) {
+    if (--resting_ == 0) begin_again(0);
+    return true;
+  }
+  return calls_ > kWarm + eager_calls_;
+}
+
+std::optional<EagerRace::Clock::time_point> EagerRace::start() const {
+  if (resting_ > 0 || calls_ < kWarm) return {};
+  return Clock::now();
+}
+
+void EagerRace::ran(size_t pieces, bool natively, std::optional<Clock::time_point> start) {
+  pieces_ = pieces;
+  if (calls_ >= 0 && pieces < kManyPieces && !natively) return void(calls_ = 0);
+  ++calls_;
+  if (start) compiled_ns_ = std::min(compiled_ns_, since(*start));
+}
+
+bool EagerRace::ran_eagerly(std::optional<Clock::time_point> start) {
+  if (!start || calls_ <= kWarm) return false;  // at rest
+  eager_ns_ = std::min(eager_ns_, since(*start));
+  if (++eager_calls_ < kPairs) return false;
+  const bool is_slower = compiled_ns_ > eager_ns_ + eager_ns_ / 2;
+  if (!is_slower) return begin_again(kUntilNext), false;
+  rest_ = std::clamp(2 * rest_, kFirstRest, kLongestRest);
+  resting_ = rest_;
+  return true;
+}
+
+void EagerRace::begin_again(int64_t calls_from_now) {
+  calls_ = kWarm - calls_from_now;
+  compiled_ns_ = eager_ns_ = std::numeric_limits<int64_t>::max();
+  eager_calls_ = 0;
+}
+
+}  // namespace cresset::frontend
