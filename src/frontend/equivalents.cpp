@@ -18,6 +18,7 @@
 #include "frontend/special_calls.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
+#include "frontend/transforms.h"
 
 namespace cresset::frontend {
 namespace {
@@ -325,11 +326,13 @@ bool is_given_data(const CressetCall& call) {
   });
 }
 
-// Whether a factor, which has a name in all such calls, is a tensor that is taken for a number.
+// Whether a factor, which has a name in all such calls, is a tensor that is taken for a number. Derivatives end at one.
 bool is_given_factors(const CressetCall& call) {
+  if (call.kwnames == nullptr || inside_transform()) return false;
   for (Py_ssize_t k = 0; k < cresset_count_named(&call); ++k) {
     PyObject* const arg = call.args[call.nargs + k];
-    if (!is_exact_tensor(arg) || tensor_of(arg).dim() != 0 || tensor_of(arg).requires_grad()) continue;
+    if (!is_exact_tensor(arg) || tensor_of(arg).dim() != 0) continue;
+    if (tensor_of(arg).requires_grad() || tensor_of(arg)._fw_grad(0).defined()) continue;
     PyObject* const name = PyTuple_GET_ITEM(call.kwnames, k);
     for (const char* factor : {"alpha", "beta", "value"})
       if (PyUnicode_CompareWithASCIIString(name, factor) == 0) return true;

@@ -132,6 +132,30 @@ def test_what_the_operator_refuses_or_reads(name):
         compare.assert_same_call(function, compiled, tensor(4, dtype=torch.float32))
 
 
+def test_factors_with_tangents_and_levels():
+    """Their numbers are read: no derivative is theirs."""
+
+    def by_jvp(x, v):
+        return torch.func.jvp(lambda y: y.add(y, alpha=y.sum().detach() + 0 * y.sum()), (x,), (v,))
+
+    def by_grad(x, v):
+        return torch.func.grad(lambda y: y.add(y, alpha=y.sum().detach()).sum())(x), v
+
+    def by_dual(x, v):
+        with torch.autograd.forward_ad.dual_level():
+            y = torch.autograd.forward_ad.make_dual(x, v)
+            return tuple(torch.autograd.forward_ad.unpack_dual(y.add(y, alpha=y.sum())))
+
+    def by_vmap(x, v):
+        return torch.vmap(lambda y: y.add(y, alpha=y.sum()))(x), v
+
+    for function in (by_jvp, by_grad, by_dual, by_vmap):
+        cresset.reset()
+        compiled = cresset.compile(function)
+        for _ in range(3):
+            compare.assert_same_call(function, compiled, tensor(3, 2), tensor(3, 2, seed=1))
+
+
 @pytest.mark.parametrize("n", [2, 5])
 def test_two_loop_recursion(n):
     """What LBFGS does with its history."""
