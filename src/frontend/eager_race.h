@@ -1,5 +1,6 @@
-// Calls of many pieces, or of so many that CPython has to go on, are timed beside eager ones: what a program leaves in its
-// frames is checked again for each piece, which may cost more than the pieces save. Such a function runs eagerly, and is timed again after a while.
+// Calls of many pieces, or of so many that CPython has to go on, are timed beside eager ones: what a program leaves in
+// its frames is checked again for each piece, which may cost more than the pieces save. Such a function runs eagerly,
+// and is timed again after a while.
 #pragma once
 
 #include <chrono>
@@ -17,7 +18,8 @@ class EagerRace {
   bool runs_eagerly();
   // When a call begins that is to be timed.
   std::optional<Clock::time_point> start() const;
-  // Of a call that began then: in how many pieces it ran, and whether CPython went on from there; or that it ran eagerly.
+  // Of a call that began then: in how many pieces it ran, and whether CPython went on from there; or that it ran
+  // eagerly.
   void ran(size_t pieces, bool natively, std::optional<Clock::time_point> start);
   bool ran_eagerly(std::optional<Clock::time_point> start);  // whether this decided against the pieces
   double compiled_ms() const { return static_cast<double>(compiled_ns_) * 1e-6; }

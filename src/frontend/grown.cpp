@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "frontend/c_functions.h"
+#include "frontend/compiled_function.h"
 
 extern "C" int cresset_asks_for_lists;  // eval/known.h, which is C
 
@@ -27,15 +28,20 @@ std::unordered_set<PyObject*>& arguments() {
   return closed;
 }
 
-// How often a piece ended because a program looked into it.
-std::unordered_map<PyObject*, int>& looks() {
-  static auto& times = *new std::unordered_map<PyObject*, int>;  // not destroyed after Python
+// How often a piece ended because a program looked into it, in the call that did so last.
+struct Looks {
+  int64_t call = -1;
+  int count = 0;
+};
+
+std::unordered_map<PyObject*, Looks>& looks() {
+  static auto& times = *new std::unordered_map<PyObject*, Looks>;  // not destroyed after Python
   return times;
 }
 
 constexpr int kContents = 6;
 // Where a loop looks into it item after item, pieces without end cost more than a program for each length.
-constexpr int kLooks = 24;
+constexpr int kLooks = 12;
 constexpr size_t kMost = 4096;
 
 void note_any() { any_has_grown = !table().empty() || !arguments().empty(); }
@@ -79,15 +85,17 @@ void leave_growing(PyObject* object) {
   note_any();
 }
 
-bool is_looked_into(PyObject* object) {
+bool may_end_a_piece(PyObject* object) {
   if (looks().size() >= kMost && looks().count(object) == 0) return true;
-  if (++looks()[object] <= kLooks) return true;
+  Looks& known = looks()[object];
+  if (const int64_t call = live_totals().calls; known.call != call) known = {.call = call};
+  if (++known.count <= kLooks) return true;
   leave_growing(object);
   return false;
 }
 
 void close_argument(PyObject* list) {
-  if (const auto found = looks().find(list); found != looks().end() && found->second > kLooks) return;
+  if (const auto found = looks().find(list); found != looks().end() && found->second.count > kLooks) return;
   arguments().insert(list);
   note_any();
   cresset_asks_for_lists = 1;

@@ -26,7 +26,7 @@ inline bool has_grown(PyObject* object) { return any_grown() && is_among_grown(o
 // It is looped over, or taken apart, which no piece can end in: it is held to what it holds after all.
 void leave_growing(PyObject* object);
 // Whether the piece may end because a program looks into it: not where that was so too often, as in a loop over it.
-bool is_looked_into(PyObject* object);
+bool may_end_a_piece(PyObject* object);
 // Closes a list among the arguments of the piece that begins, or in its frames; until the next one begins.
 void close_argument(PyObject* list);
 void forget_arguments();

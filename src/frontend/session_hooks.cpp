@@ -225,7 +225,7 @@ bool Session::looks_into_grown(const CressetOperator& op) {
   const bool in_place = op.kind == CRESSET_OP_BINARY && op.operation >= NB_INPLACE_ADD;
   for (PyObject* operand : op.operands) {
     if (operand == nullptr || !has_grown(operand) || !existed(operand)) continue;
-    if (kind_of(op.kind) && !in_place && is_looked_into(operand)) return true;
+    if (kind_of(op.kind) && !in_place && may_end_a_piece(operand)) return true;
     if (!in_place) leave_growing(operand);
   }
   return false;
