@@ -2,6 +2,7 @@
 
 #include <ATen/autocast_mode.h>
 #include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -536,16 +537,15 @@ PyObject* CompiledFunction::run_in_race(PyObject* const* args, size_t nargsf, Py
   ++live_totals().eager_calls;
   PyRef result = PyRef::steal(PyObject_Vectorcall(function_.get(), args, nargsf, kwnames));
   if (!race_.ran_eagerly(began) || !result) return result.release();
-  char times[128];
-  std::snprintf(times, sizeof(times), "%zu pieces take %.3g ms a call, where eager takes %.3g", race_.pieces(),
-                race_.compiled_ms(), race_.eager_ms());
+  const std::string times = fmt::format("{} pieces take {:.3g} ms a call, where eager takes {:.3g}", race_.pieces(),
+                                        race_.compiled_ms(), race_.eager_ms());
   CRESSET_LOG(Recompiles, name() + ": calls run eagerly: " + times);
   if (std::exchange(warned_race_, true)) return result.release();
   live_totals().break_reasons.push_back(name() + ": " + times);
   PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                    "cresset: %s: its %s: it runs eagerly, and is timed again later. cresset.explain tells where its "
                    "pieces end, and why.",
-                   name().c_str(), times);
+                   name().c_str(), times.c_str());
   PyErr_Clear();
   return result.release();
 }

@@ -246,7 +246,7 @@ const Looped* looped_for(PyObject* callable) {
   if (found == looped.end()) return nullptr;
   // A subclass has chain.from_iterable, too.
   return is_c_function(callable) && looped.find(PyCFunction_GET_SELF(callable)) == looped.end() ? nullptr
-                                                                                                : &found->second;
+                                                                                                    : &found->second;
 }
 
 // The value of this call, without a guard; 0 where there is none.

@@ -89,9 +89,7 @@ bool may_end_a_piece(PyObject* object) {
   if (looks().size() >= kMost && looks().count(object) == 0) return true;
   Looks& known = looks()[object];
   if (const int64_t call = live_totals().calls; known.call != call) known = {.call = call};
-  if (++known.count <= kLooks) return true;
-  leave_growing(object);
-  return false;
+  return ++known.count <= kLooks;
 }
 
 void close_argument(PyObject* list) {

@@ -69,7 +69,7 @@ bool Session::in_transform() const { return tangent_levels_ > 0 || inside_transf
 
 // What a piece must not leave behind.
 const std::string& Session::refusal() {
-  called_instead_ = {};
+  called_instead_ = {};  // it holds its tensor
   for (const auto& [variable, before] : variables_before_) {
     PyObject* now = nullptr;
     if (PyContextVar_Get(variable, nullptr, &now) < 0) PyErr_Clear();

@@ -28,8 +28,7 @@ _OF_SYMBOLS = {
         pairwise_distance pdist cosine_similarity renorm Tensor.renorm""",
     "numbers": """fmod Tensor.fmod xlogy special.xlogy Tensor.xlogy special.xlog1py copysign Tensor.copysign
         float_power Tensor.float_power Tensor.pow_ celu _C._nn.softshrink logit Tensor.logit special.logit nan_to_num
-        Tensor.nan_to_num isclose Tensor.isclose rsub
-        index_fill Tensor.index_fill Tensor.index_fill_ scatter
+        Tensor.nan_to_num isclose Tensor.isclose rsub index_fill Tensor.index_fill Tensor.index_fill_ scatter
         Tensor.scatter Tensor.scatter_""",
     "places": """diagonal Tensor.diagonal diag_embed Tensor.diag_embed diag Tensor.diag diagflat Tensor.diagflat
         tril_indices triu_indices hann_window hamming_window blackman_window bartlett_window kaiser_window fft.fftfreq

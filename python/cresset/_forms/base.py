@@ -15,8 +15,8 @@ from . import OF_DATA, OF_FACTORS, OF_SYMBOLS_OR_FACTORS  # noqa: F401
 
 def form(*functions, always=False, varied=False):
     """A decorator: the form of these functions, with their parameters, by the names that they have there. always: also of
-    plain numbers, since it is sizes of its tensors that the C code asks for; or what _forms names. varied: an int argument of the compiled
-    function is pinned until it has varied between calls, since code for a fixed number is faster."""
+    plain numbers, since it is sizes of its tensors that the C code asks for; or what _forms names. varied: an int argument
+    of the compiled function is pinned until it has varied between calls, since code for a fixed number is faster."""
 
     def decorate(function):
         for original in functions:
@@ -47,6 +47,10 @@ def is_dense(tensor):
 
 def is_float(tensor):
     return is_dense(tensor) and tensor.is_floating_point()
+
+
+def are_floats_alike(*tensors):
+    return all(is_float(t) and t.dtype == tensors[0].dtype for t in tensors)
 
 
 def is_symbol(number):

@@ -6,7 +6,7 @@ import math
 import torch
 
 from .. import _C
-from .base import form, hide, is_float
+from .base import are_floats_alike, form, hide, is_float
 
 
 def keeps_all(input, p, train):
@@ -155,7 +155,7 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
         )
 
     tensors = [query, key, value]
-    if not all(is_float(t) and t.dtype == query.dtype and t.dim() >= 2 for t in tensors):
+    if not are_floats_alike(*tensors) or not all(t.dim() >= 2 for t in tensors):
         return original()
     if query.dtype not in (torch.float32, torch.float64) or enable_gqa or (is_causal and attn_mask is not None):
         return original()

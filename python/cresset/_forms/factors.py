@@ -1,9 +1,9 @@
-"""Forms of sums with a factor that is a tensor (base.py): a step size, a momentum, what a line search gave. The C code reads its
-number; the program multiplies by it."""
+"""Forms of sums with a factor that is a tensor (base.py): a step size, a momentum, what a line search gave. The C code
+reads its number; the program multiplies by it."""
 
 import torch
 
-from .base import OF_FACTORS, form, hide, is_factor, is_float
+from .base import OF_FACTORS, are_floats_alike, form, hide, is_factor, is_float
 
 
 def width_of(dtype):
@@ -11,7 +11,7 @@ def width_of(dtype):
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
-def form_of_sum(name, plus):
+def form_of_sum(name):
     function = getattr(torch, name)
 
     def with_factor(input, other, *, alpha=1):
@@ -19,7 +19,7 @@ def form_of_sum(name, plus):
             return function(input, other, alpha=alpha)
         dtype = torch.result_type(input, other)
         width = width_of(dtype)
-        return plus(input.to(width), other.to(width) * alpha.to(width)).to(dtype)
+        return function(input.to(width), other.to(width) * alpha.to(width)).to(dtype)
 
     form(function, getattr(torch.Tensor, name), always=OF_FACTORS)(with_factor)
 
@@ -33,11 +33,7 @@ def form_of_sum(name, plus):
 
 
 for _name in ("add", "sub", "subtract"):
-    form_of_sum(_name, torch.add if _name == "add" else torch.sub)
-
-
-def are_alike(tensors):
-    return all(is_float(t) and t.dtype == tensors[0].dtype for t in tensors)
+    form_of_sum(_name)
 
 
 def form_of_product(name, times):
@@ -48,7 +44,7 @@ def form_of_product(name, times):
         return times(first.to(width) * value.to(width), second.to(width))
 
     def with_factor(input, tensor1, tensor2, *, value=1):
-        if not is_factor(value) or not are_alike((input, tensor1, tensor2)):
+        if not is_factor(value) or not are_floats_alike(input, tensor1, tensor2):
             return function(input, tensor1, tensor2, value=value)
         made = product(input.dtype, tensor1, tensor2, value)
         return (input.to(made.dtype) + made).to(input.dtype)
@@ -56,7 +52,7 @@ def form_of_product(name, times):
     form(function, getattr(torch.Tensor, name), always=OF_FACTORS)(with_factor)
 
     def written_to(self, tensor1, tensor2, *, value=1):
-        if not is_factor(value) or not are_alike((self, tensor1, tensor2)) or tensor1.dim() + tensor2.dim() == 0:
+        if not is_factor(value) or not are_floats_alike(self, tensor1, tensor2) or tensor1.dim() + tensor2.dim() == 0:
             return getattr(self, name + "_")(tensor1, tensor2, value=value)
         return self.add_(product(self.dtype, tensor1, tensor2, value))
 

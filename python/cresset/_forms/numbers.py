@@ -6,7 +6,17 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .base import OF_DATA, OF_SYMBOLS_OR_FACTORS, form, hide, is_dense, is_factor, is_float, is_symbol
+from .base import (
+    OF_DATA,
+    OF_SYMBOLS_OR_FACTORS,
+    are_floats_alike,
+    form,
+    hide,
+    is_dense,
+    is_factor,
+    is_float,
+    is_symbol,
+)
 
 _nn = torch._C._nn
 
@@ -132,13 +142,12 @@ def is_one(number):
 
 def multiplies(input, tensors, alpha, beta, ranks):
     """Floats of one dtype; and a factor that is a symbol, but no size, which such operators take, or a tensor."""
-    if not any(type(n) is torch.SymFloat or is_factor(n) for n in (alpha, beta)):
+    if torch.SymFloat not in (type(alpha), type(beta)) and not is_factor(alpha):
         return False
     if isinstance(beta, torch.Tensor):  # of 0, what is in input would not matter
         return False
-    usual = all(is_float(t) and t.dtype == input.dtype for t in (input, *tensors))
     return (
-        usual
+        are_floats_alike(input, *tensors)
         and all(t.dim() == rank for t, rank in zip(tensors, ranks))
         and input.dtype
         in (
