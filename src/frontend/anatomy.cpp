@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "frontend/bound_methods.h"
+#include "frontend/dict_keys.h"
 #include "frontend/exceptions.h"
 #include "frontend/foreign.h"
 #include "frontend/late_iterators.h"
@@ -350,7 +351,7 @@ Anatomy of_mapping(PyObject* object) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys.get()); ++i) {
     PyObject* const key = PyList_GET_ITEM(keys.get(), i);
     out.parts.push_back(PyRef::borrow(key));
-    out.parts.push_back(PyRef::borrow(PyDict_GetItemWithError(object, key)));
+    out.parts.push_back(PyRef::borrow(value_under(object, key)));
   }
   return out;
 }

@@ -174,8 +174,7 @@ static bool make_number(ArgSpec& spec, PyObject* object, bool every_int, Varies&
 template <class F>
 static void each_item(PyObject* dict, std::unordered_set<PyObject*>& tuples, F&& tell) {
   PyObject *key, *value;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(dict, &position, &key, &value)) {
+  for (EntriesInOrder entries(dict); entries.next(&key, &value);) {
     if (PyTuple_Check(key)) tuples.insert(key);
     tell(value, "[" + key_text(key) + "]");
   }
@@ -234,7 +233,7 @@ ArgSpec SpecBuilder::build(PyObject* object, std::string path) {
     if (!is_new()) return same(), spec;
     spec.kind = ArgSpec::Kind::Dict;
     spec.type = PyRef::borrow((PyObject*)Py_TYPE(object));
-    spec.object = checked(PySequence_Tuple(object));
+    spec.object = items_of(object);
     each_item(object, fixed_tuples_, child);
   } else if (Anatomy anatomy;  // what an operation gives may refer to anything, weakly
              !(PyWeakref_CheckRefExact(object) && spec.path.starts_with("['value']")) &&
@@ -504,9 +503,8 @@ bool match_dict(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::
     return miss(spec, why, "expected a dict with other keys");
   if (!note_container(object, leaves)) return miss(spec, why, "expected a dict of its own");
   PyObject *key, *value;
-  Py_ssize_t position = 0;
   size_t i = 0;
-  while (PyDict_Next(object, &position, &key, &value)) {
+  for (EntriesInOrder entries(object); entries.next(&key, &value);) {
     PyObject* const then = PyTuple_GET_ITEM(spec.object.get(), i);
     if (then != key && (asks_program(key) || !same_value(then, key))) return miss(spec, why, "expected other keys");
     if (!match(spec.children[i++], value, leaves, why)) return false;

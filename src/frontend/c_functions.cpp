@@ -220,8 +220,9 @@ bool is_defaultdict(PyObject* object) {
 PyRef items_of(PyObject* object) {
   if (PyList_Check(object)) return checked(PyList_AsTuple(object));
   if (PyTuple_Check(object)) return checked(PyTuple_GetSlice(object, 0, PyTuple_GET_SIZE(object)));
-  if (!is_deque(object) && !PyODict_Check(object)) return checked(PySequence_Tuple(object));
-  const PyRef iterator = checked((PyODict_Check(object) ? &PyODict_Type : deque_type())->tp_iter(object));
+  if (PyODict_Check(object)) return checked(PyList_AsTuple(keys_in_order(object).get()));
+  if (!is_deque(object)) return checked(PySequence_Tuple(object));
+  const PyRef iterator = checked(deque_type()->tp_iter(object));
   return checked(PySequence_Tuple(iterator.get()));
 }
 

@@ -24,6 +24,14 @@ bool asks_program(PyObject* key) {
   return any_among(items, items + PyTuple_GET_SIZE(parts.get()), asks_program);
 }
 
+bool has_keys_that_ask(PyObject* object) {
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Check(object) && PyDict_Next(object, &position, &key, &value))
+    if (!PyUnicode_CheckExact(key) && asks_program(key)) return true;
+  return false;
+}
+
 // nullptr, nullptr: it is not there.
 static std::pair<PyObject*, PyObject*> entry_of(PyObject* dict, PyObject* wanted) {
   PyObject *key, *value;
@@ -49,6 +57,14 @@ PyObject* key_there(PyObject* dict, PyObject* wanted, PyObject* held) {
   return found;
 }
 
+bool EntriesInOrder::next(PyObject** key, PyObject** value) {
+  if (!keys_) return PyDict_Next(dict_, &at_, key, value) != 0;
+  if (at_ >= PyList_GET_SIZE(keys_.get())) return false;
+  *key = PyList_GET_ITEM(keys_.get(), at_++);
+  *value = value_under(dict_, *key);
+  return *value != nullptr;
+}
+
 // In the entry of this very key, with the hash that it has.
 static bool exchanged(PyObject* dict, PyObject* wanted, PyObject* now) {
   PyObject **key, **value;
@@ -64,6 +80,21 @@ static bool exchanged(PyObject* dict, PyObject* wanted, PyObject* now) {
 void put_under(PyObject* dict, PyObject* key, PyObject* value) {
   const bool asks = value != nullptr && !PyUnicode_CheckExact(key) && asks_program(key);
   if (!asks || !exchanged(dict, key, value)) set_item(dict, key, value);
+}
+
+// Copying an OrderedDict asks each key for its hash. One that the program would be asked for is filed under its address,
+// since it is only found by identity.
+PyRef copy_of_dict(PyObject* dict) {
+  if (!PyODict_Check(dict)) return checked(PyDict_Copy(dict));
+  PyRef copy = checked(PyDict_New());
+  PyObject *key, *value;
+  for (EntriesInOrder entries(dict); entries.next(&key, &value);) {
+    const int done = asks_program(key)
+                         ? _PyDict_SetItem_KnownHash(copy.get(), key, value, _Py_HashPointer(key))
+                         : PyDict_SetItem(copy.get(), key, value);
+    if (done < 0) throw PythonError{};
+  }
+  return copy;
 }
 
 static std::vector<PyObject*> items_in(PyObject* set) {  // borrowed: the set keeps them

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "frontend/code_origin.h"
+#include "frontend/eval/ordered_keys.h"
 #include "frontend/foreign.h"
 #include "frontend/set_aside.h"
 
@@ -142,7 +143,7 @@ bool is_numpy_scalar_type(PyTypeObject* type) {
 
 PyRef keys_in_order(PyObject* dict) {
   if (!PyODict_Check(dict)) return checked(PyDict_Keys(dict));
-  return checked(PySequence_List(checked(PyODict_Type.tp_iter(dict)).get()));
+  return checked(cresset_eval_ordered_keys(dict));
 }
 
 void set_item(PyObject* dict, PyObject* key, PyObject* value) {

@@ -15,7 +15,9 @@
 #include "frontend/anatomy.h"
 #include "frontend/arg_spec.h"
 #include "frontend/bound_methods.h"
+#include "frontend/c_functions.h"
 #include "frontend/deaths.h"
+#include "frontend/dict_keys.h"
 #include "frontend/made_classes.h"
 #include "frontend/py_objects.h"
 #include "frontend/special_cases.h"
@@ -109,7 +111,7 @@ void RecipeBuilder::children_of(Recipe& recipe, PyObject* tuple, const std::stri
 
 // Of a dictionary. Numbers among them were pinned when they were hashed.
 static PyRef plain_keys(PyObject* dict) {
-  PyRef keys = checked(PySequence_Tuple(dict));
+  const PyRef keys = items_of(dict);
   std::vector<PyRef> plain;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
     PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
@@ -367,7 +369,7 @@ Recipe RecipeBuilder::build_made(PyObject* object, const std::string& path) {
       no_moving_key(key, path);
       recipe.children.push_back(build(value, path + "[...]"));
     }
-  } else if (!has_more_than_items(object) && flatten_registered(object, node)) {
+  } else if (!has_more_than_items(object) && !has_keys_that_ask(object) && flatten_registered(object, node)) {
     recipe.kind = Recipe::Kind::Registered;
     recipe.type = PyRef::borrow((PyObject*)Py_TYPE(object));
     recipe.object = without_symbols(std::move(node.context));  // keys, which were pinned when they were hashed

@@ -218,8 +218,8 @@ void Session::add_argument(const ArgSpec& spec, PyObject* object, PyObject* path
   };
   if (spec.kind == ArgSpec::Kind::Dict) {
     PyObject *key, *value;
-    Py_ssize_t position = 0;
-    for (size_t i = 0; PyDict_Next(object, &position, &key, &value); ++i) child(i, key, value);
+    EntriesInOrder entries(object);
+    for (size_t i = 0; entries.next(&key, &value); ++i) child(i, key, value);
   } else if (spec.kind == ArgSpec::Kind::Anatomy) {
     const bool attributes = has_attributes(spec.anatomy.kind) || spec.anatomy.kind == Anatomy::Kind::Wrapper;
     if (PyObject* dict = attributes ? instance_dict(object) : nullptr) {
@@ -268,11 +268,9 @@ PyObject* Session::argument_path(PyObject* object) const {
 void Session::will_write(PyObject* container) {
   if (!existed(container) || !is_snapshot_container(container) || contents_before_.count(container) != 0) return;
   if (objects_.find(container)->whole) return;  // what it held is a fact already
-  PyRef copy = PyRef::steal(PyODict_Check(container)    ? PyObject_CallOneArg((PyObject*)&PyODict_Type, container)
-                            : PyDict_Check(container)   ? PyDict_Copy(container)
-                            : PyAnySet_Check(container) ? PySet_New(container)
-                                                        : PySequence_List(items_of(container).get()));
-  if (!copy) throw PythonError{};
+  PyRef copy = PyDict_Check(container)     ? copy_of_dict(container)
+               : PyAnySet_Check(container) ? checked(PySet_New(container))
+                                           : checked(PySequence_List(items_of(container).get()));
   contents_before_.emplace(container, std::move(copy));
 }
 

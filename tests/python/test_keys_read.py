@@ -1,5 +1,6 @@
 """Programs that read few or many keys of objects, once or several times: one fact a key, each of which is held to."""
 
+import collections
 import itertools
 
 import pytest
@@ -181,3 +182,38 @@ def test_class_that_gets_a_getattribute():
         change()
         assert torch.equal(compiled(X), f(X))
         assert torch.equal(compiled(X), f(X))
+
+
+class Kept(collections.OrderedDict):
+    pass
+
+
+def moved(kind, key, nested):
+    made = kind((name, torch.tensor(float(i))) for i, name in enumerate("abc"))
+    if key is not None:
+        made.move_to_end(key)
+    return {"inner": made} if nested else made
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("kind", [collections.OrderedDict, Kept])
+def test_the_order_of_an_ordered_dictionary(kind, nested):
+    """It is not the one of its entries' table once an entry was moved."""
+
+    def read(given, x):
+        return [(k, v + x) for k, v in (given["inner"] if nested else given).items()]
+
+    def written(given, x):
+        given = given["inner"] if nested else given
+        given["d"] = x * 2
+        given.move_to_end("b")
+        cresset.graph_break("here")
+        return [(k, v + x) for k, v in given.items()], given
+
+    for function in (read, written):
+        compiled = cresset.compile(function)
+        for key in (None, "a", "a", "b", None, "a"):
+            x = torch.tensor(1.0)
+            expected = function(moved(kind, key, nested), x)
+            assert repr(compiled(moved(kind, key, nested), x)) == repr(expected)
+        assert cresset.stats()["eager_calls"] == 0

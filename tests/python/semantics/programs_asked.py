@@ -170,6 +170,54 @@ else:
     if len(C) > 2: C.popitem(last=False)
 return C[k], hit, [q.v for q in C]
 
+hashed_ordered_moves
+|class Key:
+|    N = 0
+|    def __init__(s, v): s.v = v
+|    def __hash__(s): Key.N += 1; return hash(s.v)
+|    def __eq__(s, o): Key.N += 10; return s.v == o.v
+|K = [Key(i) for i in range(4)]; O = collections.OrderedDict((k, i) for i, k in enumerate(K))
+O.move_to_end(K[w.n % 3])
+n = Key.N
+print("b")
+O.move_to_end(K[1], last=False)
+first, last = next(iter(O)), next(reversed(O))
+print("b")
+O[K[0]] = w.n
+return x * last.v, first.v, [k.v for k in O], Key.N - n
+
+hashed_ordered_made_and_given
+|class Key:
+|    N = 0
+|    def __init__(s, v): s.v = v
+|    def __hash__(s): Key.N += 1; return hash(s.v)
+|    def __eq__(s, o): Key.N += 10; return s.v == o.v
+|K = [Key("a"), Key("b"), Key("c")]
+d = collections.OrderedDict()
+for k in K: d[k] = x * w.n
+d.move_to_end(K[0])
+n = Key.N
+print("b")
+e = collections.OrderedDict(d); e.pop(K[1])
+print("b")
+return d[K[0]], [k.v for k in d], [k.v for k in e.keys()], d == e, Key.N - n
+
+hashed_ordered_state_written
+|class Key:
+|    N = 0
+|    def __init__(s, v): s.v = v
+|    def __hash__(s): Key.N += 1; return hash(s.v)
+|    def __eq__(s, o): Key.N += 10; return s.v == o.v
+|class Kept(collections.OrderedDict): pass
+|K = [Key(i) for i in range(3)]; O = Kept(); O.seen = 0
+for k in K: O.setdefault(k, k.v)
+O.seen += 1
+print("b")
+O.update({K[1]: w.n})
+k, v = O.popitem(last=False)
+O[k] = v + 1
+return x * v, [(q.v, u) for q, u in O.items()], k.v, O.seen, Key.N
+
 hashed_same_value_several
 |class Key:
 |    def __init__(s, v): s.v = v
