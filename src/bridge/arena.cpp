@@ -8,8 +8,6 @@
 namespace cresset::bridge {
 namespace {
 
-constexpr size_t kPage = 4096;
-constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kMaxFreeBlocks = 4;
 
 // Grown by a quarter, so that lengths that creep up from call to call seldom ask for a new block.

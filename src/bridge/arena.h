@@ -9,6 +9,9 @@
 
 namespace cresset::bridge {
 
+constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = size_t{2} << 20;
+
 struct ArenaBlock {
   char* data = nullptr;
   size_t bytes = 0;

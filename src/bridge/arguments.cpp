@@ -57,7 +57,7 @@ bool is_number(const at::Tensor& tensor) {
          !tensor.is_complex();  // a complex one is a constant that keeps being a number
 }
 
-c10::IValue number_in(Capture& capture, const at::Tensor& tensor) {
+c10::IValue number_inside(Capture& capture, const at::Tensor& tensor) {
   if (capture.symbolic_number)
     if (const std::optional<at::Scalar> number = capture.symbolic_number(tensor)) return *number;
   const Capture::StepAside aside;
@@ -72,7 +72,7 @@ graph::Arg to_graph(Capture& capture, const c10::IValue& value, ArgType type) {
     case ArgType::Tensor:
       if (!value.toTensor().defined()) return graph::None{};
       if (is_number(value.toTensor())) {
-        const c10::IValue number = number_in(capture, value.toTensor());
+        const c10::IValue number = number_inside(capture, value.toTensor());
         if (const auto tensor = float_value(capture, number)) return *tensor;
         return scalar(capture, number);
       }

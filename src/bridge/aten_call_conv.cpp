@@ -23,7 +23,7 @@ using runtime::TensorId;
 
 // OneDnnTurned: with the image in the other order of memory, channels last or before space. Which one the library is
 // faster at depends on shapes and machine, and turning costs little beside most convolutions.
-enum class Way : uint8_t { Aten, OneDnn, LinearOneDnn, LinearAten, OneDnnTurned };
+enum class ConvolutionWay : uint8_t { Aten, OneDnn, LinearOneDnn, LinearAten, OneDnnTurned };
 
 using ConvolutionPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                                         at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t, std::string_view,
@@ -50,7 +50,7 @@ struct ConvolutionArgs {
   const Epilogue* post = nullptr;
 };
 
-std::optional<ConvolutionArgs> parse(const ExternCall& call, const BoundContext& context) {
+std::optional<ConvolutionArgs> parse_convolution(const ExternCall& call, const BoundContext& context) {
   const std::string_view op = graph::op_name(call.op);
   const bool epilogue = op == "prim::convolution_epilogue";
   if (op != "aten::convolution" && !epilogue) return std::nullopt;
@@ -85,38 +85,38 @@ char channels_letter(const BoundSlot& slot) {
   return 'c';
 }
 
-class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
+class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> {
  public:
   ConvolutionCall(const ExternCall& call, ConvolutionArgs args, const BoundContext& context)
       : args_(std::move(args)), result_(call.results[0]), op_(graph::op_name(call.op)) {
     const BoundSlot& weight = context.slot(args_.weight);
     const double taps = static_cast<double>(weight.numel) / static_cast<double>(std::max<int64_t>(weight.sizes[0], 1));
-    const std::vector<Way> candidates = ways(context);
+    const std::vector<ConvolutionWay> candidates = ways(context);
     enter_race(key(context, candidates.size()), candidates, static_cast<double>(context.slot(result_).numel) * taps);
   }
 
-  static std::string_view name_of(Way way) {
+  static std::string_view name_of(ConvolutionWay way) {
     switch (way) {
-      case Way::Aten:
+      case ConvolutionWay::Aten:
         return "aten";
-      case Way::OneDnn:
+      case ConvolutionWay::OneDnn:
         return "onednn";
-      case Way::LinearOneDnn:
+      case ConvolutionWay::LinearOneDnn:
         return "linear_onednn";
-      case Way::LinearAten:
+      case ConvolutionWay::LinearAten:
         return "linear_aten";
-      case Way::OneDnnTurned:
+      case ConvolutionWay::OneDnnTurned:
         return "onednn_turned";
     }
     return "";
   }
 
-  void run_way(Way way, BoundContext& context) {
-    if (context.has_planned_memory(result_) && (way == Way::OneDnnTurned || leaves_turned(context)))
+  void run_way(ConvolutionWay way, BoundContext& context) {
+    if (context.has_planned_memory(result_) && (way == ConvolutionWay::OneDnnTurned || leaves_turned(context)))
       return run_apart(way, context);
     const at::Tensor& input = context.tensor(args_.input);
     const at::Tensor& weight = context.tensor(args_.weight);
-    const bool divides = way == Way::LinearOneDnn || way == Way::OneDnn;
+    const bool divides = way == ConvolutionWay::LinearOneDnn || way == ConvolutionWay::OneDnn;
     const std::optional<at::Tensor> bias = bias_for(way, context);
     if (divides && parts_.any_missed() && run_in_parts(way, input, weight, bias, context)) return;
     const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
@@ -126,15 +126,15 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
   }
 
  private:
-  std::optional<at::Tensor> bias_for(Way way, const BoundContext& context) const {
+  std::optional<at::Tensor> bias_for(ConvolutionWay way, const BoundContext& context) const {
     if (!args_.bias.valid()) return std::nullopt;
     const at::Tensor& bias = context.tensor(args_.bias);
-    const bool any_strides = way == Way::Aten || way == Way::LinearAten;  // oneDNN's ways do not look at them
+    const bool any_strides = way == ConvolutionWay::Aten || way == ConvolutionWay::LinearAten;  // oneDNN's ways do not look at them
     return any_strides ? bias : bias.contiguous();
   }
 
   // Where what a way makes does not lie as the result does: in memory of its own, copied from there.
-  void run_apart(Way way, BoundContext& context) {
+  void run_apart(ConvolutionWay way, BoundContext& context) {
     const at::Tensor& out = context.planned(result_);
     const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
     {
@@ -152,17 +152,17 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     return (input == 'c' && result == 'n') || (input == 'n' && result == 'c');
   }
 
-  at::Tensor compute(Way way, const at::Tensor& input, const at::Tensor& weight,
+  at::Tensor compute(ConvolutionWay way, const at::Tensor& input, const at::Tensor& weight,
                      const std::optional<at::Tensor>& bias) const {
     switch (way) {
-      case Way::Aten:
+      case ConvolutionWay::Aten:
         return run_aten(input, weight, bias);
-      case Way::OneDnn:
+      case ConvolutionWay::OneDnn:
         return run_onednn(input, weight, bias);
-      case Way::LinearOneDnn:
-      case Way::LinearAten:
+      case ConvolutionWay::LinearOneDnn:
+      case ConvolutionWay::LinearAten:
         return run_linear(way, input, weight, bias);
-      case Way::OneDnnTurned: {
+      case ConvolutionWay::OneDnnTurned: {
         const at::MemoryFormat last = channels_last_of(input);
         return run_onednn(turned(input, input.is_contiguous() ? last : at::MemoryFormat::Contiguous), weight, bias);
       }
@@ -174,7 +174,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
   static at::Tensor matrix_of(const at::Tensor& weight) { return weight.view({weight.size(0), weight.size(1)}); }
 
   // oneDNN's ways: of pixels, or of images.
-  bool run_in_parts(Way way, const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+  bool run_in_parts(ConvolutionWay way, const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                     BoundContext& context) const {
     const uint32_t root = context.slot(args_.input).root;
     if (context.slot(result_).home == runtime::Home::View || !context.has_planned_memory(result_) ||
@@ -184,7 +184,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
     const auto keep = [](const at::Tensor& made, const at::Tensor& part) {
       if (made.const_data_ptr() != part.const_data_ptr()) part.copy_(made);
     };
-    if (way == Way::LinearOneDnn) {
+    if (way == ConvolutionWay::LinearOneDnn) {
       const at::Tensor matrix = matrix_of(weight);
       return parts_.run(context, args_.input, pixels_of(input), pixels_of(out), RowParts::Result::Allocated,
                         RowParts::kMatrixRows, op_, [&](const at::Tensor& rows, const at::Tensor& part) {
@@ -200,11 +200,11 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
   }
 
   // Pixels times channels: with channels last neither image nor weight moves.
-  at::Tensor run_linear(Way way, const at::Tensor& input, const at::Tensor& weight,
+  at::Tensor run_linear(ConvolutionWay way, const at::Tensor& input, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias) const {
     const at::Tensor pixels = pixels_of(input), matrix = matrix_of(weight);
     at::Tensor out;
-    if (way == Way::LinearOneDnn) {
+    if (way == ConvolutionWay::LinearOneDnn) {
       out = onednn_linear(pixels, matrix, bias, args_.post);
     } else {
       out = bias ? at::cpu::addmm(*bias, pixels, matrix.t()) : at::cpu::mm(pixels, matrix.t());
@@ -230,19 +230,19 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
                                          post ? args_.post->algorithm : std::string_view());
   }
 
-  std::vector<Way> ways(const BoundContext& context) const {
-    std::vector<Way> ways{Way::Aten};
+  std::vector<ConvolutionWay> ways(const BoundContext& context) const {
+    std::vector<ConvolutionWay> ways{ConvolutionWay::Aten};
     const BoundSlot& input = context.slot(args_.input);
     const bool known_dtype = input.dtype == at::kFloat || input.dtype == at::kBFloat16;
     const size_t rank = input.sizes.size();
     const bool batched = rank >= 4 && rank <= 5 && rank == context.slot(args_.weight).sizes.size();
     if (!args_.transposed && known_dtype && batched && context.slot(result_).numel > 0 && input.numel > 0 &&
         convolution_pointwise() != nullptr)
-      ways.push_back(Way::OneDnn);
-    if (ways.size() > 1 && is_worth_turning(context)) ways.push_back(Way::OneDnnTurned);
+      ways.push_back(ConvolutionWay::OneDnn);
+    if (ways.size() > 1 && is_worth_turning(context)) ways.push_back(ConvolutionWay::OneDnnTurned);
     if (ways.size() > 1 && is_linear(context)) {
-      if (has_onednn_linear()) ways.push_back(Way::LinearOneDnn);
-      ways.push_back(Way::LinearAten);
+      if (has_onednn_linear()) ways.push_back(ConvolutionWay::LinearOneDnn);
+      ways.push_back(ConvolutionWay::LinearAten);
     }
     return ways;
   }
@@ -290,7 +290,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, Way> {
 }  // namespace
 
 std::unique_ptr<ExternKernel> bind_convolution_call(const ExternCall& call, const BoundContext& context) {
-  std::optional<ConvolutionArgs> args = parse(call, context);
+  std::optional<ConvolutionArgs> args = parse_convolution(call, context);
   if (!args || call.results.size() != 1 || !call.results[0].valid()) return nullptr;
   return std::make_unique<ConvolutionCall>(call, std::move(*args), context);
 }

@@ -76,8 +76,6 @@ bool copy_rows(const PickedRows& picked, const at::Tensor& self, const at::Tenso
   return inside;
 }
 
-bool is_index(const at::Tensor& index) { return index.scalar_type() == at::kLong || index.scalar_type() == at::kInt; }
-
 class PickCall : public ExternKernel {
  public:
   PickCall(const ExternCall& call, const BoundContext& context)

@@ -23,7 +23,7 @@ using runtime::SizeRef;
 using runtime::TensorId;
 
 enum class Family : uint8_t { Mm, Addmm, Bmm, Baddbmm };
-enum class Way : uint8_t { Aten, Small, OneDnnMatmul, OneDnnLinear };
+enum class LinearWay : uint8_t { Aten, Small, OneDnnMatmul, OneDnnLinear };
 
 constexpr double kWorthRacing = 64.0 * 64.0 * 64.0;  // multiply-adds; below, ATen's small kernels win anyway
 
@@ -57,7 +57,7 @@ at::Scalar to_scalar(const ExternArg& arg, const BoundContext& context) {
   return std::get<double>(arg);
 }
 
-std::optional<LinearArgs> parse(const ExternCall& call, const BoundContext& context) {
+std::optional<LinearArgs> parse_linear(const ExternCall& call, const BoundContext& context) {
   const std::string_view op = graph::op_name(call.op);
   const auto tensor = [&](size_t i) { return std::get<TensorId>(call.args[i]); };
   if (op == "aten::mm") return LinearArgs{Family::Mm, {}, tensor(0), tensor(1)};
@@ -80,7 +80,7 @@ std::optional<LinearArgs> parse(const ExternCall& call, const BoundContext& cont
   return args;
 }
 
-class LinearCall final : public RacedCall<LinearCall, Way> {
+class LinearCall final : public RacedCall<LinearCall, LinearWay> {
  public:
   LinearCall(const ExternCall& call, LinearArgs args, const BoundContext& context)
       : args_(std::move(args)), result_(call.results[0]), op_(graph::op_name(call.op)) {
@@ -88,22 +88,22 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
     enter_race(key(context), ways(context, work), work);
   }
 
-  static std::string_view name_of(Way way) {
+  static std::string_view name_of(LinearWay way) {
     switch (way) {
-      case Way::Aten:
+      case LinearWay::Aten:
         return "aten";
-      case Way::Small:
+      case LinearWay::Small:
         return "small";
-      case Way::OneDnnMatmul:
+      case LinearWay::OneDnnMatmul:
         return "onednn_matmul";
-      case Way::OneDnnLinear:
+      case LinearWay::OneDnnLinear:
         return "onednn_linear";
     }
     return "";
   }
 
-  void run_way(Way way, BoundContext& context) {
-    if (way == Way::OneDnnLinear) return run_onednn_linear(context);
+  void run_way(LinearWay way, BoundContext& context) {
+    if (way == LinearWay::OneDnnLinear) return run_onednn_linear(context);
     at::Tensor own;
     const bool planned = context.has_planned_memory(result_);
     if (!planned) {
@@ -111,28 +111,28 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
       own = at::Tensor(at::detail::empty_strided_cpu(slot.sizes, slot.strides, slot.dtype));
     }
     at::Tensor out = planned ? context.planned(result_) : own;
-    if (way != Way::OneDnnMatmul || !in_parts(context, out, way)) {
+    if (way != LinearWay::OneDnnMatmul || !in_parts(context, out, way)) {
       const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
       compute(way, context, context.tensor(args_.a), out);
-      if (way == Way::OneDnnMatmul && !context.want_gap(placed)) parts_.note(placed);
+      if (way == LinearWay::OneDnnMatmul && !context.want_gap(placed)) parts_.note(placed);
       check_places(placed, op_);
     }
     if (!planned) context.adopt(result_, std::move(own), op_);
   }
 
  private:
-  void compute(Way way, const BoundContext& context, const at::Tensor& a, const at::Tensor& out) const {
+  void compute(LinearWay way, const BoundContext& context, const at::Tensor& a, const at::Tensor& out) const {
     switch (way) {
-      case Way::Small:
+      case LinearWay::Small:
         run_small(context, out);
         break;
-      case Way::OneDnnMatmul:
+      case LinearWay::OneDnnMatmul:
         run_onednn_matmul(context, a, out);
         break;
-      case Way::OneDnnLinear:
+      case LinearWay::OneDnnLinear:
         run_onednn_linear(context, a, out);
         return;
-      case Way::Aten:
+      case LinearWay::Aten:
         run_aten(context, out);
         break;
     }
@@ -142,12 +142,12 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
   }
 
   // Whether it was: where the library needs memory that the plan has not.
-  bool in_parts(const BoundContext& context, const at::Tensor& out, Way way) const {
+  bool in_parts(const BoundContext& context, const at::Tensor& out, LinearWay way) const {
     return parts_.any_missed() && a_is_apart(context) && context.has_planned_memory(result_) &&
            context.slot(result_).home != runtime::Home::View && context.slot(args_.a).sizes.size() == 2 &&
            layout_letter(context.slot(args_.a)) == 'n' && layout_letter(context.slot(result_)) == 'n' &&
            parts_.run(context, args_.a, context.tensor(args_.a), out,
-                      way == Way::OneDnnLinear ? RowParts::Result::Allocated : RowParts::Result::Given,
+                      way == LinearWay::OneDnnLinear ? RowParts::Result::Allocated : RowParts::Result::Given,
                       RowParts::kMatrixRows, op_,
                       [&](const at::Tensor& rows, const at::Tensor& made) { compute(way, context, rows, made); });
   }
@@ -190,7 +190,7 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
 
   void run_onednn_linear(BoundContext& context) {
     const at::Tensor& a = context.tensor(args_.a);
-    if (context.has_planned_memory(result_) && in_parts(context, context.planned(result_), Way::OneDnnLinear)) return;
+    if (context.has_planned_memory(result_) && in_parts(context, context.planned(result_), LinearWay::OneDnnLinear)) return;
     const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
     context.adopt(result_, made_by_onednn(context, a), op_);
     if (!context.want_gap(placed)) parts_.note(placed);
@@ -233,21 +233,21 @@ class LinearCall final : public RacedCall<LinearCall, Way> {
            (b.strides[1] == 1 || b.strides[0] == 1);
   }
 
-  std::vector<Way> ways(const BoundContext& context, double work) const {
-    std::vector<Way> ways{Way::Aten};
+  std::vector<LinearWay> ways(const BoundContext& context, double work) const {
+    std::vector<LinearWay> ways{LinearWay::Aten};
     const BoundSlot& a = context.slot(args_.a);
     const BoundSlot& b = context.slot(args_.b);
     const BoundSlot& result = context.slot(result_);
     const bool known_dtype = a.dtype == at::kFloat || a.dtype == at::kBFloat16;
     const bool plain = args_.beta.equal(1) && args_.alpha.equal(1);
-    if (fits_small_product(context, work)) return {Way::Small};
+    if (fits_small_product(context, work)) return {LinearWay::Small};
     if (work < kWorthRacing || !known_dtype || !plain || b.dtype != a.dtype) return ways;
     const bool dense = layout_letter(result) == 'n';
     // Adding the bias afterwards would round a bfloat16 result twice.
     const bool rounds_once = !args_.bias.valid() || a.dtype == at::kFloat;
-    if (at::native::mkldnn_matmul != nullptr && dense && rounds_once) ways.push_back(Way::OneDnnMatmul);
+    if (at::native::mkldnn_matmul != nullptr && dense && rounds_once) ways.push_back(LinearWay::OneDnnMatmul);
     if (a.sizes.size() == 2 && dense && row_bias(context) && layout_letter(a) == 'n' && has_onednn_linear())
-      ways.push_back(Way::OneDnnLinear);
+      ways.push_back(LinearWay::OneDnnLinear);
     return ways;
   }
 
@@ -314,7 +314,7 @@ char dtype_letter(at::ScalarType dtype) {
 }
 
 std::unique_ptr<ExternKernel> bind_linear_call(const ExternCall& call, const BoundContext& context) {
-  std::optional<LinearArgs> args = parse(call, context);
+  std::optional<LinearArgs> args = parse_linear(call, context);
   // No result, no work: shapes were checked at capture.
   if (!args || call.results.size() != 1 || !call.results[0].valid()) return nullptr;
   return std::make_unique<LinearCall>(call, std::move(*args), context);

@@ -13,8 +13,6 @@ namespace {
 using runtime::ExternCall;
 using runtime::TensorId;
 
-constexpr int64_t kElementsOfTask = 16 * 1024;  // for a thread to be worth it
-
 CRESSET_MULTIVERSION void sum_rows(const float* rows, int64_t count, int64_t width, float* __restrict sum) {
   for (int64_t i = 0; i < width; ++i) sum[i] = rows[i];
   for (int64_t r = 1; r < count; ++r)

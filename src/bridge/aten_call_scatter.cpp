@@ -17,7 +17,6 @@ using runtime::ExternCall;
 using runtime::TensorId;
 using TensorIdList = std::vector<std::optional<TensorId>>;
 
-constexpr int64_t kElementsOfTask = 16 * 1024;  // for a thread to be worth it
 constexpr int64_t kShortRow = 8;                // elements: a call costs more than they do
 
 // Into `there`, from `next`. False: an index is out of range.
@@ -84,7 +83,6 @@ bool fold_into(Fold fold, bool afresh, const PickedRows& picked, const at::Tenso
 }
 
 bool is_plain(const at::Tensor& t) { return !t.is_conj() && !t.is_neg(); }
-bool is_index(const at::Tensor& t) { return t.scalar_type() == at::kLong || t.scalar_type() == at::kInt; }
 bool is_folded(at::ScalarType type) {
   return type == at::kFloat || type == at::kDouble || type == at::kInt || type == at::kLong;
 }

@@ -42,45 +42,45 @@ class Call {
   size_t count_;
 };
 
-using Result = std::optional<at::Tensor>;
-using Rule = Result (*)(const Call&);
+using Written = std::optional<at::Tensor>;
+using ComplexRule = Written (*)(const Call&);
 
-Result written(const Call& c, size_t number_at) {
-  return c.is_complex(0) ? Result(c.number(number_at, c.tensor(0).scalar_type())) : std::nullopt;
+Written written(const Call& c, size_t number_at) {
+  return c.is_complex(0) ? Written(c.number(number_at, c.tensor(0).scalar_type())) : std::nullopt;
 }
 
-const std::unordered_map<std::string_view, Rule>& rules() {
-  static const std::unordered_map<std::string_view, Rule> table = {
-      {"aten::mul.Scalar", [](const Call& c) { return Result(at::mul(c.tensor(0), c.number(1))); }},
-      {"aten::div.Scalar", [](const Call& c) { return Result(at::div(c.tensor(0), c.number(1))); }},
-      {"aten::add.Scalar", [](const Call& c) { return Result(at::add(c.tensor(0), c.product(1, 2))); }},
-      {"aten::sub.Scalar", [](const Call& c) { return Result(at::sub(c.tensor(0), c.product(1, 2))); }},
+const std::unordered_map<std::string_view, ComplexRule>& rules_of_complex() {
+  static const std::unordered_map<std::string_view, ComplexRule> table = {
+      {"aten::mul.Scalar", [](const Call& c) { return Written(at::mul(c.tensor(0), c.number(1))); }},
+      {"aten::div.Scalar", [](const Call& c) { return Written(at::div(c.tensor(0), c.number(1))); }},
+      {"aten::add.Scalar", [](const Call& c) { return Written(at::add(c.tensor(0), c.product(1, 2))); }},
+      {"aten::sub.Scalar", [](const Call& c) { return Written(at::sub(c.tensor(0), c.product(1, 2))); }},
       {"aten::rsub.Scalar",
-       [](const Call& c) { return Result(at::sub(c.number(1), at::mul(c.tensor(0), c.number(2)))); }},
+       [](const Call& c) { return Written(at::sub(c.number(1), at::mul(c.tensor(0), c.number(2)))); }},
       {"aten::add.Tensor",
-       [](const Call& c) { return Result(at::add(c.tensor(0), at::mul(c.tensor(1), c.number(2)))); }},
+       [](const Call& c) { return Written(at::add(c.tensor(0), at::mul(c.tensor(1), c.number(2)))); }},
       {"aten::sub.Tensor",
-       [](const Call& c) { return Result(at::sub(c.tensor(0), at::mul(c.tensor(1), c.number(2)))); }},
+       [](const Call& c) { return Written(at::sub(c.tensor(0), at::mul(c.tensor(1), c.number(2)))); }},
       {"aten::addcmul",
        [](const Call& c) {
-         return Result(at::add(c.tensor(0), at::mul(at::mul(c.tensor(1), c.tensor(2)), c.number(3))));
+         return Written(at::add(c.tensor(0), at::mul(at::mul(c.tensor(1), c.tensor(2)), c.number(3))));
        }},
       {"aten::addcdiv",
        [](const Call& c) {
-         return Result(at::add(c.tensor(0), at::mul(at::div(c.tensor(1), c.tensor(2)), c.number(3))));
+         return Written(at::add(c.tensor(0), at::mul(at::div(c.tensor(1), c.tensor(2)), c.number(3))));
        }},
-      {"aten::pow.Tensor_Scalar", [](const Call& c) { return Result(at::pow(c.tensor(0), c.number(1))); }},
-      {"aten::pow.Scalar", [](const Call& c) { return Result(at::pow(c.number(0), c.tensor(1))); }},
-      {"aten::eq.Scalar", [](const Call& c) { return Result(at::eq(c.tensor(0), c.number(1))); }},
-      {"aten::ne.Scalar", [](const Call& c) { return Result(at::ne(c.tensor(0), c.number(1))); }},
+      {"aten::pow.Tensor_Scalar", [](const Call& c) { return Written(at::pow(c.tensor(0), c.number(1))); }},
+      {"aten::pow.Scalar", [](const Call& c) { return Written(at::pow(c.number(0), c.tensor(1))); }},
+      {"aten::eq.Scalar", [](const Call& c) { return Written(at::eq(c.tensor(0), c.number(1))); }},
+      {"aten::ne.Scalar", [](const Call& c) { return Written(at::ne(c.tensor(0), c.number(1))); }},
       {"aten::where.ScalarOther",
-       [](const Call& c) { return Result(at::where(c.tensor(0), c.tensor(1), c.number(2))); }},
+       [](const Call& c) { return Written(at::where(c.tensor(0), c.tensor(1), c.number(2))); }},
       {"aten::where.ScalarSelf",
-       [](const Call& c) { return Result(at::where(c.tensor(0), c.number(1), c.tensor(2))); }},
+       [](const Call& c) { return Written(at::where(c.tensor(0), c.number(1), c.tensor(2))); }},
       {"aten::masked_fill.Scalar",
        [](const Call& c) {
-         const Result value = written(c, 2);
-         return value ? Result(at::masked_fill(c.tensor(0), c.tensor(1), *value)) : value;
+         const Written value = written(c, 2);
+         return value ? Written(at::masked_fill(c.tensor(0), c.tensor(1), *value)) : value;
        }},
       {"aten::fill_.Scalar", [](const Call& c) { return written(c, 1); }},
       {"aten::full",
@@ -90,14 +90,14 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"aten::scalar_tensor",
        [](const Call& c) {
          const bool held = c.argument(1).isInt() && at::isComplexType(c.argument(1).toScalarType());
-         return held ? Result(c.number(0, c.argument(1).toScalarType())) : std::nullopt;
+         return held ? Written(c.number(0, c.argument(1).toScalarType())) : std::nullopt;
        }},
       {"aten::full_like",
        [](const Call& c) {
-         if (!c.is_complex(0) || !c.argument(2).isNone()) return Result();
+         if (!c.is_complex(0) || !c.argument(2).isNone()) return Written();
          const c10::IValue& format = c.argument(6);
          const auto kept = format.isNone() ? std::nullopt : std::optional(format.toMemoryFormat());
-         return Result(at::empty_like(c.tensor(0), {}, kept).copy_(*written(c, 1)));
+         return Written(at::empty_like(c.tensor(0), {}, kept).copy_(*written(c, 1)));
        }},
       {"aten::new_full", [](const Call& c) { return c.filled(2, c.argument(1), c.tensor(0).scalar_type()); }},
   };
@@ -113,8 +113,8 @@ std::optional<at::Tensor> with_complex_tensors(const std::string& name, const to
     if (given.isTensor() && given.toTensor().defined() && !given.toTensor().is_cpu()) return std::nullopt;
     if (given.isDevice() && !given.toDevice().is_cpu()) return std::nullopt;
   }
-  const auto rule = rules().find(rules().count(name) != 0 ? name : functional_name(name));
-  return rule == rules().end() ? std::nullopt : rule->second(call);
+  const auto rule = rules_of_complex().find(rules_of_complex().count(name) != 0 ? name : functional_name(name));
+  return rule == rules_of_complex().end() ? std::nullopt : rule->second(call);
 }
 
 }  // namespace cresset::bridge

@@ -163,10 +163,10 @@ std::optional<at::Tensor> shrink_backward(const Rewrite& r) {
   return at::where(x.ge(bound.neg()).logical_and(x.le(bound)), 0, r.self());
 }
 
-using Rule = std::optional<at::Tensor> (*)(const Rewrite&);
+using RuleOfFloats = std::optional<at::Tensor> (*)(const Rewrite&);
 
-const std::unordered_map<std::string_view, Rule>& rules() {
-  static const std::unordered_map<std::string_view, Rule> table = {
+const std::unordered_map<std::string_view, RuleOfFloats>& rules_of_floats() {
+  static const std::unordered_map<std::string_view, RuleOfFloats> table = {
       {"aten::masked_fill.Scalar",
        [](const Rewrite& r) { return std::optional(at::masked_fill(r.self(), r.tensor(1), r.number(2))); }},
       {"aten::fill_.Scalar", [](const Rewrite& r) { return std::optional(r.number(1)); }},
@@ -272,8 +272,8 @@ std::optional<at::Tensor> with_float_tensors(const std::string& name, const torc
   if (makes_of_number(name)) return filled(name, call);
   if (name == "aten::pow.Scalar" && call.applies(1))
     return at::pow(call.number(0, call.tensor(1).scalar_type()), call.tensor(1));
-  const auto rule = rules().find(rules().count(name) != 0 ? name : functional_name(name));
-  if (rule == rules().end() || !call.applies(0)) return std::nullopt;
+  const auto rule = rules_of_floats().find(rules_of_floats().count(name) != 0 ? name : functional_name(name));
+  if (rule == rules_of_floats().end() || !call.applies(0)) return std::nullopt;
   return rule->second(call);
 }
 

@@ -173,7 +173,7 @@ struct Capture::Leaves {
 namespace {
 
 // To autograd it is no view of what wants gradients, nor does it itself: y.detach().
-bool is_plain(const at::Tensor& t) { return !t.requires_grad() && (!t.is_view() || !t._base().requires_grad()); }
+bool is_apart(const at::Tensor& t) { return !t.requires_grad() && (!t.is_view() || !t._base().requires_grad()); }
 
 // Autograd records a view anew, of its base, at each call: without what functions of Python's have to do with it.
 // Those nodes.
@@ -193,7 +193,7 @@ void add_python_on_the_way(const at::Tensor& view, const at::Tensor& base, std::
 
 // The tensor of which all others are views, for autograd as well; undefined when they only share memory.
 at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
-  const auto root = std::find_if_not(sharing.begin(), sharing.end(), is_plain);
+  const auto root = std::find_if_not(sharing.begin(), sharing.end(), is_apart);
   if (root == sharing.end()) return {};
   at::Tensor base = *root;
   if (base.is_view()) base = base._base();
@@ -202,7 +202,7 @@ at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
   for (const at::Tensor& t : sharing) {
     const bool belongs = t.is_same(base) || (t.is_view() && t._base().is_same(base));
     if (t.scalar_type() != base.scalar_type()) return {};
-    if (!is_plain(t) && (!belongs || !t.requires_grad())) return {};
+    if (!is_apart(t) && (!belongs || !t.requires_grad())) return {};
   }
   return base;
 }
@@ -279,7 +279,7 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
       roots.push_back(std::move(root));
       continue;
     }
-    const auto is_root_or_plain = [&](const at::Tensor& t) { return t.is_same(root) || is_plain(t); };
+    const auto is_root_or_plain = [&](const at::Tensor& t) { return t.is_same(root) || is_apart(t); };
     if (root.is_same(result) && std::all_of(sharing[storage].begin(), sharing[storage].end(), is_root_or_plain))
       own_leaves_.push_back(result);
     else

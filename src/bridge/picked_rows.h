@@ -219,6 +219,8 @@ struct NamedRun {
 };
 std::optional<NamedRun> neighbours_of(const std::vector<std::optional<runtime::TensorId>>& list);
 
+inline bool is_index(const at::Tensor& t) { return t.scalar_type() == at::kLong || t.scalar_type() == at::kInt; }
+
 // The dimension that argument 1 of a call names, of a tensor that has some.
 std::optional<int64_t> dim_of(const runtime::ExternCall& call, const BoundContext& context);
 

@@ -148,7 +148,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> steps_backward(const at::Tensor& 
   return {gates, later, of_cell.defined() ? of_cell : at::empty({0}, out.options())};
 }
 
-constexpr const char* kSteps =
+constexpr const char* kStepsSchema =
     "cresset::recurrent_steps(Tensor gates, Tensor state, Tensor? cell, Tensor weight, Tensor? bias, int kind, bool "
     "reverse) -> (Tensor, Tensor)";
 constexpr const char* kBackward =
@@ -161,7 +161,7 @@ void register_recurrent_steps() {
   if (c10::Dispatcher::singleton().findSchema({"cresset::recurrent_steps", ""})) return;
   static auto* const library =
       new torch::Library(torch::Library::FRAGMENT, "cresset", std::nullopt, __FILE__, __LINE__);
-  library->def(torch::schema(kSteps));
+  library->def(torch::schema(kStepsSchema));
   library->def(torch::schema(kBackward));
   library->impl("recurrent_steps", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(steps)));
   library->impl("recurrent_steps_backward",

@@ -8,13 +8,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bridge/arena.h"
+
 namespace cresset::bridge {
 namespace {
 
 constexpr size_t kLeast = size_t{1} << 20;  // below, malloc keeps its memory by itself
 constexpr size_t kAlwaysKept = size_t{256} << 20;
 constexpr int64_t kPeriod = 4096;  // allocations
-constexpr size_t kPage = 4096, kHugePage = size_t{2} << 20;
 
 struct Block {
   void* data;

@@ -7,9 +7,9 @@ namespace cresset::bridge {
 namespace {
 
 using graph::ValueId;
-using Bits = std::vector<bool>;  // empty: none
+using Used = std::vector<bool>;  // empty: none
 
-void add(Bits& to, const Bits& from) {
+void add(Used& to, const Used& from) {
   if (to.size() < from.size()) to.resize(from.size());
   for (size_t i = 0; i < from.size(); ++i)
     if (from[i]) to[i] = true;
@@ -26,12 +26,12 @@ class Parts {
   }
 
   // What is read on the way from one tangent to each value that it is a part of.
-  std::unordered_map<ValueId, Bits> read_from(size_t tangent) const {
-    std::unordered_map<ValueId, Bits> read;
+  std::unordered_map<ValueId, Used> read_from(size_t tangent) const {
+    std::unordered_map<ValueId, Used> read;
     for (const graph::NodeId id : program_.order) {
       const graph::Node& node = program_.node(id);
       if (!holds(tangents_, node.results.front(), tangent)) continue;
-      Bits here;
+      Used here;
       graph::Graph::for_each_value(node.args, [&](const ValueId& v) {
         if (const auto on_the_way = read.find(v); on_the_way != read.end()) return add(here, on_the_way->second);
         if (!tangents_.contains(v) && saved_.contains(v)) add(here, saved_.at(v));
@@ -42,16 +42,16 @@ class Parts {
   }
 
  private:
-  static void mark(Bits& bits, size_t i, size_t count) {
+  static void mark(Used& bits, size_t i, size_t count) {
     bits.resize(count);
     bits[i] = true;
   }
-  static bool holds(const std::unordered_map<ValueId, Bits>& table, ValueId v, size_t i) {
+  static bool holds(const std::unordered_map<ValueId, Used>& table, ValueId v, size_t i) {
     const auto found = table.find(v);
     return found != table.end() && i < found->second.size() && found->second[i];
   }
   void follow(const graph::Node& node) {
-    Bits tangents, saved;
+    Used tangents, saved;
     graph::Graph::for_each_value(node.args, [&](const ValueId& v) {
       if (const auto found = tangents_.find(v); found != tangents_.end()) add(tangents, found->second);
       if (const auto found = saved_.find(v); found != saved_.end()) add(saved, found->second);
@@ -63,16 +63,16 @@ class Parts {
   }
 
   const graph::Graph& program_;
-  std::unordered_map<ValueId, Bits> tangents_, saved_;
+  std::unordered_map<ValueId, Used> tangents_, saved_;
 };
 
 }  // namespace
 
 SavedUse::SavedUse(const graph::Graph& program, const Backward& backward, const std::vector<ValueId>& saved)
-    : groups_(backward.groups.size()), rows_(backward.tangents.size() * groups_, Bits(saved.size())) {
+    : groups_(backward.groups.size()), rows_(backward.tangents.size() * groups_, Used(saved.size())) {
   const Parts parts(program, backward.tangents, saved);
   for (size_t root = 0; groups_ != 0 && root < backward.tangents.size(); ++root) {
-    const std::unordered_map<ValueId, Bits> read = parts.read_from(root);
+    const std::unordered_map<ValueId, Used> read = parts.read_from(root);
     for (size_t g = 0; g < groups_; ++g)
       for (const uint32_t leaf : backward.groups[g].leaves) {
         const OutputSpec& gradient = backward.gradients[leaf];

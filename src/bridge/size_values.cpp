@@ -16,11 +16,11 @@ using Elements = std::vector<ExprId>;
 using Maybe = std::optional<Elements>;
 
 constexpr size_t kMostElements = 64;
-constexpr int kMostSteps = 256;  // operators looked through for one value
+constexpr int kMostOfNode = 256;  // operators looked through for one value
 
-class Walk {
+class SizeWalk {
  public:
-  Walk(graph::Graph& graph, const ConstantOf& constant) : graph_(graph), constant_(constant) {}
+  SizeWalk(graph::Graph& graph, const ConstantOf& constant) : graph_(graph), constant_(constant) {}
 
   Maybe of(ValueId value);
   Maybe of(const Arg& arg) {
@@ -93,11 +93,11 @@ class Walk {
 
 // ---- Rules, an operator each
 
-using Rule = Maybe (*)(Walk&);
+using SizeRule = Maybe (*)(SizeWalk&);
 
-Maybe same(Walk& w) { return w.of(w.argument(0)); }
+Maybe same(SizeWalk& w) { return w.of(w.argument(0)); }
 
-Maybe filled(Walk& w, size_t number) {
+Maybe filled(SizeWalk& w, size_t number) {
   const auto* value = std::get_if<ExprId>(&w.argument(number));
   const ExprId count = graph::numel(w.pool(), w.type().sizes);
   if (value == nullptr || !w.pool().is_const(count) || w.type().dtype != DType::I64) return std::nullopt;
@@ -106,7 +106,7 @@ Maybe filled(Walk& w, size_t number) {
 }
 
 // Of as many numbers as the call fixes.
-Maybe counted(Walk& w, std::optional<size_t> start, std::optional<size_t> step) {
+Maybe counted(SizeWalk& w, std::optional<size_t> start, std::optional<size_t> step) {
   const auto number = [&](std::optional<size_t> i, int64_t otherwise) {
     const auto* given = i ? std::get_if<ExprId>(&w.argument(*i)) : nullptr;
     return given != nullptr ? std::optional(*given) : i ? std::nullopt : std::optional(w.pool().constant(otherwise));
@@ -124,11 +124,11 @@ Maybe counted(Walk& w, std::optional<size_t> start, std::optional<size_t> step) 
   }
   return out;
 }
-Maybe counted_to(Walk& w) { return counted(w, std::nullopt, std::nullopt); }
-Maybe counted_from(Walk& w) { return counted(w, 0, std::nullopt); }
-Maybe counted_by(Walk& w) { return counted(w, 0, 2); }
+Maybe counted_to(SizeWalk& w) { return counted(w, std::nullopt, std::nullopt); }
+Maybe counted_from(SizeWalk& w) { return counted(w, 0, std::nullopt); }
+Maybe counted_by(SizeWalk& w) { return counted(w, 0, 2); }
 
-Maybe joined(Walk& w) {
+Maybe joined(SizeWalk& w) {
   const auto* parts = std::get_if<std::vector<graph::OptionalValue>>(&w.argument(0));
   if (parts == nullptr || w.plain(1) != 0) return std::nullopt;
   Elements out;
@@ -141,7 +141,7 @@ Maybe joined(Walk& w) {
   return out;
 }
 
-Maybe selected(Walk& w) {
+Maybe selected(SizeWalk& w) {
   const std::optional<int64_t> index = w.plain(2);
   if (w.type().rank() != 0 || !index) return std::nullopt;
   const Maybe elements = w.of(w.argument(0));
@@ -152,7 +152,7 @@ Maybe selected(Walk& w) {
 }
 
 // A part of a list: what the rule for slices made of start and end is in the result's size and the start.
-Maybe sliced(Walk& w) {
+Maybe sliced(SizeWalk& w) {
   const std::optional<int64_t> start = w.is_none(2) ? 0 : w.plain(2), step = w.plain(4);
   if (w.type().rank() != 1 || !start || step != 1 || !w.pool().is_const(w.type().sizes[0])) return std::nullopt;
   const int64_t count = w.pool().const_value(w.type().sizes[0]);
@@ -164,7 +164,7 @@ Maybe sliced(Walk& w) {
   return Elements(all->begin() + first, all->begin() + first + count);
 }
 
-Maybe sum_of_scaled(Walk& w, bool minus) {
+Maybe sum_of_scaled(SizeWalk& w, bool minus) {
   const std::optional<int64_t> alpha = w.plain(2);
   if (!alpha) return std::nullopt;
   const ExprId factor = w.pool().constant(minus ? -*alpha : *alpha);
@@ -174,7 +174,7 @@ Maybe sum_of_scaled(Walk& w, bool minus) {
   });
 }
 
-Maybe floored(Walk& w) {
+Maybe floored(SizeWalk& w) {
   return w.pairwise(0, 1, [&](ExprId a, ExprId b) -> std::optional<ExprId> {
     if (!w.holds(w.pool().ne(b, w.pool().constant(0)))) return std::nullopt;
     return w.env().simplify(w.pool().floor_div(a, b));
@@ -182,7 +182,7 @@ Maybe floored(Walk& w) {
 }
 
 // Toward zero: as floored of numbers that are not negative.
-Maybe truncated(Walk& w) {
+Maybe truncated(SizeWalk& w) {
   return w.pairwise(0, 1, [&](ExprId a, ExprId b) -> std::optional<ExprId> {
     const ExprId zero = w.pool().constant(0);
     if (!w.holds(w.pool().ge(a, zero)) || !w.holds(w.pool().gt(b, zero))) return std::nullopt;
@@ -190,12 +190,12 @@ Maybe truncated(Walk& w) {
   });
 }
 
-Maybe divided(Walk& w) {
+Maybe divided(SizeWalk& w) {
   if (w.text(2) == "floor") return floored(w);
   return w.text(2) == "trunc" ? truncated(w) : std::nullopt;
 }
 
-Maybe remainder(Walk& w) {
+Maybe remainder(SizeWalk& w) {
   return w.pairwise(0, 1, [&](ExprId a, ExprId b) -> std::optional<ExprId> {
     if (!w.holds(w.pool().ne(b, w.pool().constant(0)))) return std::nullopt;
     return w.env().simplify(w.pool().mod(a, b));
@@ -203,15 +203,15 @@ Maybe remainder(Walk& w) {
 }
 
 template <ExprId (sym::ExprPool::*f)(ExprId, ExprId)>
-Maybe binary(Walk& w) {
+Maybe binary(SizeWalk& w) {
   return w.pairwise(0, 1, [&](ExprId a, ExprId b) { return std::optional((w.pool().*f)(a, b)); });
 }
 
-Maybe product(Walk& w) {
+Maybe product(SizeWalk& w) {
   return w.pairwise(0, 1, [&](ExprId a, ExprId b) { return w.product(a, b); });
 }
 
-Maybe negated(Walk& w) {
+Maybe negated(SizeWalk& w) {
   Maybe elements = w.of(w.argument(0));
   if (!elements) return std::nullopt;
   for (ExprId& e : *elements) {
@@ -223,35 +223,35 @@ Maybe negated(Walk& w) {
 }
 
 template <class F>
-Maybe folded(Walk& w, F&& f) {
+Maybe folded(SizeWalk& w, F&& f) {
   const Maybe elements = w.of(w.argument(0));
   if (!elements || elements->empty()) return std::nullopt;
   std::optional<ExprId> out = elements->front();
   for (size_t i = 1; i < elements->size() && out; ++i) out = f(*out, elements->at(i));
   return out ? Maybe(Elements{*out}) : std::nullopt;
 }
-Maybe sum_of_all(Walk& w) {
+Maybe sum_of_all(SizeWalk& w) {
   return folded(w, [&](ExprId a, ExprId b) { return w.sum(a, b); });
 }
-Maybe product_of_all(Walk& w) {
+Maybe product_of_all(SizeWalk& w) {
   return folded(w, [&](ExprId a, ExprId b) { return w.product(a, b); });
 }
-Maybe greatest(Walk& w) {
+Maybe greatest(SizeWalk& w) {
   return folded(w, [&](ExprId a, ExprId b) { return std::optional(w.pool().max(a, b)); });
 }
-Maybe least(Walk& w) {
+Maybe least(SizeWalk& w) {
   return folded(w, [&](ExprId a, ExprId b) { return std::optional(w.pool().min(a, b)); });
 }
 
-Maybe filling_argument_1(Walk& w) { return filled(w, 1); }
-Maybe filling_argument_0(Walk& w) { return filled(w, 0); }
-Maybe sum(Walk& w) { return sum_of_scaled(w, false); }
-Maybe difference(Walk& w) { return sum_of_scaled(w, true); }
+Maybe filling_argument_1(SizeWalk& w) { return filled(w, 1); }
+Maybe filling_argument_0(SizeWalk& w) { return filled(w, 0); }
+Maybe sum(SizeWalk& w) { return sum_of_scaled(w, false); }
+Maybe difference(SizeWalk& w) { return sum_of_scaled(w, true); }
 
-const std::unordered_map<uint32_t, Rule>& rules() {
+const std::unordered_map<uint32_t, SizeRule>& rules_of_sizes() {
   using Pool = sym::ExprPool;
-  static const std::unordered_map<uint32_t, Rule> table = [] {
-    const std::initializer_list<std::pair<std::string_view, Rule>> named = {
+  static const std::unordered_map<uint32_t, SizeRule> table = [] {
+    const std::initializer_list<std::pair<std::string_view, SizeRule>> named = {
         {"aten::full", &filling_argument_1},
         {"aten::scalar_tensor", &filling_argument_0},
         {"aten::arange", &counted_to},
@@ -307,7 +307,7 @@ const std::unordered_map<uint32_t, Rule>& rules() {
         {"aten::max", &greatest},
         {"aten::min", &least},
     };
-    std::unordered_map<uint32_t, Rule> out;
+    std::unordered_map<uint32_t, SizeRule> out;
     for (const auto& [name, rule] : named) out.emplace(graph::op_id(name).index, rule);
     return out;
   }();
@@ -319,7 +319,7 @@ bool is_integer(const graph::TensorType& type) {
 }
 
 // A constant that nobody can write to: a Python number, or what torch.tensor made of some, which is the graph's alone.
-Maybe Walk::literal(const graph::Value& value) const {
+Maybe SizeWalk::literal(const graph::Value& value) const {
   const at::Tensor& tensor = constant_(value);
   const bool own = tensor.use_count() == 1 && tensor.storage().use_count() == 1 && tensor.is_contiguous();
   if (!own && !tensor.unsafeGetTensorImpl()->is_wrapped_number()) return std::nullopt;
@@ -331,13 +331,13 @@ Maybe Walk::literal(const graph::Value& value) const {
   return out;
 }
 
-Maybe Walk::of(ValueId id) {
+Maybe SizeWalk::of(ValueId id) {
   const graph::Value& value = graph_.value(id);
   if (value.kind == graph::Value::Kind::Constant && is_integer(value.type)) return literal(value);
   if (value.kind != graph::Value::Kind::Result || !is_integer(value.type) || value.result != 0) return std::nullopt;
   const graph::Node& node = graph_.node(value.node);
-  const auto rule = rules().find(node.op.index);
-  if (rule == rules().end() || ++steps_ > kMostSteps) return std::nullopt;
+  const auto rule = rules_of_sizes().find(node.op.index);
+  if (rule == rules_of_sizes().end() || ++steps_ > kMostOfNode) return std::nullopt;
   bool taken = true;  // a bool is no number here, and the other way round
   graph::Graph::for_each_value(node.args, [&](const ValueId& v) {
     taken &= graph_.type(v).dtype == (rule->second == &same ? value.type.dtype : DType::I64);
@@ -352,7 +352,7 @@ Maybe Walk::of(ValueId id) {
 }  // namespace
 
 Maybe size_values(graph::Graph& graph, ValueId value, const ConstantOf& constant) {
-  return Walk(graph, constant).of(value);
+  return SizeWalk(graph, constant).of(value);
 }
 
 }  // namespace cresset::bridge

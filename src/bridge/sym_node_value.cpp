@@ -41,7 +41,7 @@
 namespace cresset::bridge {
 namespace {
 
-SymNode* ours(const c10::SymNode& node) { return dynamic_cast<SymNode*>(node.get()); }
+SymNode* ours_of(const c10::SymNode& node) { return dynamic_cast<SymNode*>(node.get()); }
 
 c10::SymNode (*unwrap)(const c10::SymNode&) = nullptr;
 
@@ -49,7 +49,7 @@ c10::SymNode (*unwrap)(const c10::SymNode&) = nullptr;
 
 void set_unwrapper(c10::SymNode (*function)(const c10::SymNode&)) { unwrap = function; }
 c10::SymNode unwrapped(const c10::SymNode& node) {
-  return ours(node) == nullptr && unwrap != nullptr ? unwrap(node) : node;
+  return ours_of(node) == nullptr && unwrap != nullptr ? unwrap(node) : node;
 }
 
 c10::SymNode float_in(Capture& capture, const at::Tensor& tensor, bool only_given) {
@@ -103,7 +103,7 @@ void SymNode::tell_number() const {
 
 at::Tensor SymNode::tensor_of(const c10::SymNode& given) {
   const c10::SymNode node = unwrapped(given);
-  const SymNode* mine = ours(node);
+  const SymNode* mine = ours_of(node);
   if (mine == nullptr || mine->type_ != Type::Value) return {};
   const TraceTensor* trace = TraceTensor::from(mine->tensor_);
   return trace != nullptr && !trace->settled() ? mine->tensor_ : at::Tensor();
@@ -111,7 +111,7 @@ at::Tensor SymNode::tensor_of(const c10::SymNode& given) {
 
 at::Tensor SymNode::operand_of(const c10::SymNode& given) {
   const c10::SymNode node = unwrapped(given);
-  SymNode* mine = ours(node);
+  SymNode* mine = ours_of(node);
   // One that outlives its capture, in the closure of a hook, say: a plain number.
   if (mine != nullptr && mine->known_ && (Capture::current() == nullptr || Capture::current()->env_ptr() != mine->env_))
     return {};
@@ -154,7 +154,7 @@ std::optional<SymNode::Known> SymNode::as_known() {
 }
 
 c10::SymNode SymNode::value_op(const c10::SymNode& other, TensorOp op, const FloatOp& float_op) {
-  SymNode* theirs = ours(other);
+  SymNode* theirs = ours_of(other);
   if (theirs == nullptr || theirs->env_ != env_ || !can_be_value()) return {};
   if (!is_float() && !theirs->is_float()) return {};
   if (type_ == Type::Float && theirs->type_ == Type::Float) return {};
@@ -167,7 +167,7 @@ c10::SymNode SymNode::value_op(const c10::SymNode& other, TensorOp op, const Flo
     known->of_data = a->of_data || b->of_data;
   }
   c10::SymNode value = make_value(env_, op(as_tensor(), theirs->as_tensor()), std::move(known));
-  ours(value)->tell_number();
+  ours_of(value)->tell_number();
   return value;
 }
 
@@ -202,7 +202,7 @@ std::optional<bool> SymNode::is_finite() {
   gap->made_by = FloatExpr::make(float_ops::kSubtract, gap->made_by, gap->made_by);
   gap->number = 0;
   const c10::SymNode node = make_value(env_, as_tensor(), std::move(gap));
-  return ours(node)->decided(number(0), FloatRelation::Equal);
+  return ours_of(node)->decided(number(0), FloatRelation::Equal);
 }
 
 c10::SymNode SymNode::root_of_size() {
@@ -221,7 +221,7 @@ c10::SymNode SymNode::root_of_size() {
 // Where it is finite, Python has not raised.
 c10::SymNode SymNode::function_of(std::string_view name, const c10::SymNode& given) {
   const c10::SymNode node = unwrapped(given);
-  SymNode* mine = ours(node);
+  SymNode* mine = ours_of(node);
   const Function* const function = function_named(name);
   if (function == nullptr || mine == nullptr || mine->is_bool() || !mine->can_be_value()) return {};
   if (name == "sqrt" && mine->type_ != Type::Value) return mine->root_of_size();
@@ -230,13 +230,13 @@ c10::SymNode SymNode::function_of(std::string_view name, const c10::SymNode& giv
   known->number = function->op.apply(known->number, 0);
   known->made_by = FloatExpr::make(function->op, known->made_by, known->made_by);
   c10::SymNode value = make_value(mine->env_, function->of_tensor(mine->as_tensor()), std::move(known));
-  ours(value)->tell_number();
-  return ours(value)->is_finite().value_or(false) ? value : c10::SymNode();
+  ours_of(value)->tell_number();
+  return ours_of(value)->is_finite().value_or(false) ? value : c10::SymNode();
 }
 
 std::optional<bool> SymNode::kind_of(std::string_view name, const c10::SymNode& given) {
   const c10::SymNode node = unwrapped(given);
-  SymNode* mine = ours(node);
+  SymNode* mine = ours_of(node);
   if (mine == nullptr || mine->type_ != Type::Value || !mine->is_finite().value_or(false)) return std::nullopt;
   return name == "isfinite";
 }
@@ -247,12 +247,12 @@ c10::SymNode SymNode::power_of_values(const c10::SymNode& exponent) {
   const bool positive = type_ == Type::Float ? value_ > 0 : decided(number(0), FloatRelation::Greater).value_or(false);
   if (!positive || (type_ == Type::Float && !std::isfinite(value_))) return {};
   c10::SymNode value = value_op(exponent, &power_tensors, float_ops::kPower);
-  return value && ours(value)->is_finite().value_or(false) ? value : c10::SymNode();
+  return value && ours_of(value)->is_finite().value_or(false) ? value : c10::SymNode();
 }
 
 std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation relation) {
   Capture* capture = Capture::current();
-  SymNode* theirs = ours(other);
+  SymNode* theirs = ours_of(other);
   if (capture == nullptr || capture->closed() || capture->env_ptr() != env_) return std::nullopt;
   if (theirs == nullptr || theirs->env_ != env_ || is_bool() || theirs->is_bool()) return std::nullopt;
   const std::optional<Known> a = as_known(), b = theirs->as_known();
@@ -282,7 +282,7 @@ int64_t SymNode::rounded(const FloatOp& rounding) {
     now.number = whole;
     now.made_by = FloatExpr::make(rounding, known_->made_by, known_->made_by);
     const c10::SymNode node = make_value(env_, tensor_, std::move(now));
-    if (ours(node)->decided(number(whole), FloatRelation::Equal)) return static_cast<int64_t>(whole);
+    if (ours_of(node)->decided(number(whole), FloatRelation::Equal)) return static_cast<int64_t>(whole);
   }
   return as_int64(rounding.apply(look(), 0));
 }
@@ -311,7 +311,7 @@ c10::SymNode SymNode::whole(const FloatOp& rounding) {
 
 c10::SymNode SymNode::whole_of(std::string_view name, const c10::SymNode& first, const c10::SymNode& second) {
   const c10::SymNode a = unwrapped(first), b = second ? unwrapped(second) : c10::SymNode();
-  SymNode *const mine = ours(a), *const theirs = b ? ours(b) : nullptr;
+  SymNode *const mine = ours_of(a), *const theirs = b ? ours_of(b) : nullptr;
   const FloatOp* const op = float_ops::whole_op(name);
   if (op == nullptr || mine == nullptr || (b && theirs == nullptr)) return {};
   if (name != "round" && (mine->is_float() || (theirs != nullptr && theirs->is_float()))) return {};
@@ -320,7 +320,7 @@ c10::SymNode SymNode::whole_of(std::string_view name, const c10::SymNode& first,
 
 c10::SymNode SymNode::with_remainder(bool quotient, const c10::SymNode& first, const c10::SymNode& second) {
   const c10::SymNode a = unwrapped(first), b = unwrapped(second);
-  SymNode *const mine = ours(a), *const theirs = ours(b);
+  SymNode *const mine = ours_of(a), *const theirs = ours_of(b);
   if (mine == nullptr || theirs == nullptr || mine->env_ != theirs->env_) return {};
   const std::optional<bool> zero = theirs->type_ == Type::Float
                                        ? std::optional(theirs->value_ == 0)
@@ -331,7 +331,7 @@ c10::SymNode SymNode::with_remainder(bool quotient, const c10::SymNode& first, c
 }
 
 bool SymNode::is_open_float(const c10::SymNode& node) {
-  const SymNode* const mine = ours(node);
+  const SymNode* const mine = ours_of(node);
   const Capture* const capture = Capture::current();
   if (mine == nullptr || capture == nullptr || capture->env_ptr() != mine->env_) return false;
   const auto is_open = [&](sym::ExprId size) { return !mine->pool().is_const(mine->env_->simplify(size)); };
@@ -349,7 +349,7 @@ bool SymNode::is_just_this() {
   const Known signs{
       1 / known_->number, 0, {}, FloatExpr::make(float_ops::kDivide, FloatExpr::constant(1), known_->made_by), true};
   const c10::SymNode inverse = make_value(env_, tensor_, signs);
-  return ours(inverse)->decided(number(0), FloatRelation::Greater).has_value();
+  return ours_of(inverse)->decided(number(0), FloatRelation::Greater).has_value();
 }
 
 double SymNode::look() {

@@ -25,6 +25,9 @@ void run_on_ranges(int64_t count, int64_t grain, const Body& body) {
       const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 
+// Elements that are worth a thread.
+constexpr int64_t kElementsOfTask = 16 * 1024;
+
 // False when no OpenMP runtime was found: then everything runs on the calling thread.
 bool threads_available();
 

@@ -113,8 +113,6 @@ bool is_builtin_iterator(PyObject* object) {
   return false;
 }
 
-PyObject* form_item(const Anatomy& anatomy, Py_ssize_t i) { return PyTuple_GET_ITEM(anatomy.form.get(), i); }
-
 // How many of the parts are items, which come before the attributes' values.
 size_t item_count(const Anatomy& anatomy) {
   if (anatomy.kind != Anatomy::Kind::DictObject && anatomy.kind != Anatomy::Kind::ListObject) return 0;

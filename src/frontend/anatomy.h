@@ -41,6 +41,8 @@ struct Anatomy {
   std::vector<PyRef> parts;
 };
 
+inline PyObject* form_item(const Anatomy& anatomy, Py_ssize_t i) { return PyTuple_GET_ITEM(anatomy.form.get(), i); }
+
 // Kinds that move on when they are used (an exception: when it is raised), and are made anew from where they stand.
 inline bool moves_on(Anatomy::Kind kind) {
   return kind == Anatomy::Kind::Iterator || kind == Anatomy::Kind::Generator || kind == Anatomy::Kind::Exception;

@@ -150,7 +150,7 @@ PyObject* add_while(PyObject*, PyObject* args) {
   });
 }
 
-PyMethodDef functions[] = {
+PyMethodDef control_flow_functions[] = {
     {"begin_part", begin_part, METH_O, "Begins to record a part of the program; False when that is not possible here."},
     {"end_part", end_part, METH_O, "The part, which gives these tensors; None when it cannot be recorded."},
     {"abandon_part", abandon_part, METH_O, "As if it had not begun."},
@@ -164,7 +164,7 @@ PyMethodDef functions[] = {
 }  // namespace
 
 void add_control_flow_functions(PyObject* module) {
-  if (PyModule_AddFunctions(module, functions) < 0) throw PythonError{};
+  if (PyModule_AddFunctions(module, control_flow_functions) < 0) throw PythonError{};
 }
 
 }  // namespace cresset::frontend

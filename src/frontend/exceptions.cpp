@@ -47,8 +47,6 @@ bool fields_of(PyTypeObject* keeper, std::vector<PyMemberDef*>& out) {
   return true;
 }
 
-PyObject* form_item(const Anatomy& anatomy, Py_ssize_t i) { return PyTuple_GET_ITEM(anatomy.form.get(), i); }
-
 PyRef context_of(PyObject* exception, PyObject* traceback) {
   PyRef context = none_for(PyException_GetContext(exception));
   const bool raised = traceback != Py_None;

@@ -12,7 +12,7 @@ namespace cresset::frontend {
 namespace {
 
 // Whether it is closed, or had better not be.
-std::unordered_map<PyObject*, bool>& table() {
+std::unordered_map<PyObject*, bool>& lists() {
   static auto& known = *new std::unordered_map<PyObject*, bool>;  // not destroyed after Python
   return known;
 }
@@ -44,7 +44,7 @@ constexpr int kContents = 6;
 constexpr int kLooks = 12;
 constexpr size_t kMost = 4096;
 
-void note_any() { any_has_grown = !table().empty() || !arguments().empty(); }
+void note_any() { any_has_grown = !lists().empty() || !arguments().empty(); }
 
 }  // namespace
 
@@ -62,7 +62,7 @@ void Contents::drop(const StateFacts& facts) {
 
 void Contents::note() const {
   const auto close = [](PyObject* list, int times) {
-    if (times >= kContents && table().size() < kMost) table().emplace(list, true);
+    if (times >= kContents && lists().size() < kMost) lists().emplace(list, true);
   };
   for (const auto& [list, times] : seen_) close(list, times);
   for (const auto& [list, times] : dropped()) close(list, times);
@@ -75,13 +75,13 @@ bool any_has_grown = false;
 bool is_among_grown(PyObject* object) {
   if (!is_container(object)) return false;  // no container: what lies where one was that is gone
   if (arguments().count(object) != 0) return true;
-  if (table().empty()) return false;
-  const auto found = table().find(object);
-  return found != table().end() && found->second;
+  if (lists().empty()) return false;
+  const auto found = lists().find(object);
+  return found != lists().end() && found->second;
 }
 
 void leave_growing(PyObject* object) {
-  if (arguments().erase(object) == 0) table()[object] = false;
+  if (arguments().erase(object) == 0) lists()[object] = false;
   note_any();
 }
 
@@ -102,11 +102,11 @@ void close_argument(PyObject* list) {
 void forget_arguments() {
   arguments().clear();
   note_any();
-  cresset_asks_for_lists = table().empty() ? 0 : 1;
+  cresset_asks_for_lists = lists().empty() ? 0 : 1;
 }
 
 void forget_grown() {
-  table().clear();
+  lists().clear();
   dropped().clear();
   looks().clear();
   forget_arguments();

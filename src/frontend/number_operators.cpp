@@ -14,8 +14,8 @@
 namespace cresset::frontend {
 namespace {
 
-using Node = c10::SymNodeImpl;
-using OfNodes = c10::SymNode (Node::*)(const c10::SymNode&);
+using NumberNode = c10::SymNodeImpl;
+using OfNodes = c10::SymNode (NumberNode::*)(const c10::SymNode&);
 
 struct Operator {
   const char* name;
@@ -23,22 +23,22 @@ struct Operator {
   bool reflected = false;
 };
 
-constexpr std::array<Operator, 16> kOperators = {{{"__add__", &Node::add},
-                                                  {"__radd__", &Node::add, true},
-                                                  {"__sub__", &Node::sub},
-                                                  {"__rsub__", &Node::sub, true},
-                                                  {"__mul__", &Node::mul},
-                                                  {"__rmul__", &Node::mul, true},
-                                                  {"__floordiv__", &Node::floordiv},
-                                                  {"__rfloordiv__", &Node::floordiv, true},
-                                                  {"__mod__", &Node::mod},
-                                                  {"__rmod__", &Node::mod, true},
-                                                  {"__eq__", &Node::eq},
-                                                  {"__ne__", &Node::ne},
-                                                  {"__lt__", &Node::lt},
-                                                  {"__le__", &Node::le},
-                                                  {"__gt__", &Node::gt},
-                                                  {"__ge__", &Node::ge}}};
+constexpr std::array<Operator, 16> kOperators = {{{"__add__", &NumberNode::add},
+                                                  {"__radd__", &NumberNode::add, true},
+                                                  {"__sub__", &NumberNode::sub},
+                                                  {"__rsub__", &NumberNode::sub, true},
+                                                  {"__mul__", &NumberNode::mul},
+                                                  {"__rmul__", &NumberNode::mul, true},
+                                                  {"__floordiv__", &NumberNode::floordiv},
+                                                  {"__rfloordiv__", &NumberNode::floordiv, true},
+                                                  {"__mod__", &NumberNode::mod},
+                                                  {"__rmod__", &NumberNode::mod, true},
+                                                  {"__eq__", &NumberNode::eq},
+                                                  {"__ne__", &NumberNode::ne},
+                                                  {"__lt__", &NumberNode::lt},
+                                                  {"__le__", &NumberNode::le},
+                                                  {"__gt__", &NumberNode::gt},
+                                                  {"__ge__", &NumberNode::ge}}};
 std::array<PyObject*, kOperators.size()> otherwise_of{};  // owned, for good
 
 // Null unless it is a symbol of ours.
@@ -48,7 +48,7 @@ c10::SymNode own_node(PyObject* number) {
   return ours != nullptr && node->is_int() ? node : c10::SymNode();
 }
 
-c10::SymNode operand(PyObject* object, PyTypeObject* symbolic, Node& beside) {
+c10::SymNode operand(PyObject* object, PyTypeObject* symbolic, NumberNode& beside) {
   if (Py_IS_TYPE(object, symbolic)) return own_node(object);
   int overflow = 0;
   const int64_t value = PyLong_CheckExact(object) ? PyLong_AsLongLongAndOverflow(object, &overflow) : 0;
@@ -91,7 +91,7 @@ PyObject* remainder_of_float(const Operator& op, PyObject* self, PyObject* other
   }
 }
 
-bool has_remainder(const Operator& op) { return op.of_nodes == &Node::floordiv || op.of_nodes == &Node::mod; }
+bool has_remainder(const Operator& op) { return op.of_nodes == &NumberNode::floordiv || op.of_nodes == &NumberNode::mod; }
 
 // nullptr, without an exception: not here. What raises is done again by Python code, which says why.
 PyObject* of_ints(const Operator& op, PyObject* self, PyObject* other) {
@@ -100,7 +100,7 @@ PyObject* of_ints(const Operator& op, PyObject* self, PyObject* other) {
     const c10::SymNode left = own_node(self);
     const c10::SymNode right = left ? operand(other, Py_TYPE(self), *left) : c10::SymNode();
     if (!right) return nullptr;
-    Node& first = op.reflected ? *right : *left;
+    NumberNode& first = op.reflected ? *right : *left;
     return python_number((first.*op.of_nodes)(op.reflected ? left : right));
   } catch (const std::exception&) {
     return PyErr_Clear(), nullptr;

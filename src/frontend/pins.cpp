@@ -17,15 +17,15 @@ struct Pins {
   PyRef code;  // keeps the address taken
   std::unordered_set<int64_t> values;
 };
-using Place = std::pair<PyCodeObject*, const void*>;
+using PlaceInCode = std::pair<PyCodeObject*, const void*>;
 
 // Values of one place. An operator may take one of a few as it is: a dimension, of which there are as many as a tensor
 // has, from either end.
 constexpr size_t kFew = 4, kFewOfOperator = 8, kFewLengths = 2;
 constexpr size_t kMostCodes = 1000;  // calls may make codes anew
 
-std::map<Place, Pins>& table() {
-  static auto& pins = *new std::map<Place, Pins>;  // not destroyed after Python
+std::map<PlaceInCode, Pins>& noted() {
+  static auto& pins = *new std::map<PlaceInCode, Pins>;  // not destroyed after Python
   return pins;
 }
 
@@ -44,17 +44,17 @@ std::optional<int64_t> bits_of(PyObject* number) {
   return value;
 }
 
-void note(const Place& place, std::optional<int64_t> value, size_t most) {
-  if (!value || (table().size() >= kMostCodes && table().count(place) == 0)) return;
-  Pins& pins = table()[place];
+void note(const PlaceInCode& place, std::optional<int64_t> value, size_t most) {
+  if (!value || (noted().size() >= kMostCodes && noted().count(place) == 0)) return;
+  Pins& pins = noted()[place];
   pins.code = PyRef::borrow((PyObject*)place.first);
   if (pins.values.size() < most) pins.values.insert(*value);
 }
 
-bool too_often(const Place& place, size_t most) {
-  if (table().empty()) return false;
-  const auto found = table().find(place);
-  return found != table().end() && found->second.values.size() >= most;
+bool too_often(const PlaceInCode& place, size_t most) {
+  if (noted().empty()) return false;
+  const auto found = noted().find(place);
+  return found != noted().end() && found->second.values.size() >= most;
 }
 
 bool is_plain_item(PyObject* object) {
@@ -106,11 +106,11 @@ bool pins_too_often(const CressetActivation& activation, const CressetCall& call
 }
 
 bool is_of_many_lengths(const CressetActivation& activation, int64_t length) {
-  const Place place{activation.code, (const void*)(uintptr_t(activation.instruction) + 1)};  // where nothing lies
+  const PlaceInCode place{activation.code, (const void*)(uintptr_t(activation.instruction) + 1)};  // where nothing lies
   if (too_often(place, kFewLengths)) return true;
   return note(place, length, kFewLengths), false;
 }
 
-void forget_pins() { table().clear(); }
+void forget_pins() { noted().clear(); }
 
 }  // namespace cresset::frontend

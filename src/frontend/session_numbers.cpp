@@ -201,10 +201,10 @@ int Session::same(PyObject* left, PyObject* right) {
 
 // Whether a class, or one of several, is asked by code of the program's: its metaclass has an __instancecheck__ that is
 // none of Python's library.
-static bool asks_program(PyObject* classes) {
+static bool asks_metaclass(PyObject* classes) {
   if (PyTuple_Check(classes)) {
     PyObject** const items = PySequence_Fast_ITEMS(classes);
-    return any_among(items, items + PyTuple_GET_SIZE(classes), asks_program);
+    return any_among(items, items + PyTuple_GET_SIZE(classes), asks_metaclass);
   }
   static PyObject* const name = PyUnicode_InternFromString("__instancecheck__");
   PyObject* const method = _PyType_Lookup(Py_TYPE(classes), name);
@@ -249,7 +249,7 @@ CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
   if (asks_type) return *result = Py_NewRef((PyObject*)Py_TYPE(alike)), CRESSET_RESULT;
   static PyObject* const dir = module_attribute("builtins", "dir");
   if (call.callable == dir && call.nargs == 1) return *result = checked(PyObject_Dir(alike)).release(), CRESSET_RESULT;
-  if (call.callable != is_instance || call.nargs != 2 || asks_program(call.args[1])) return CRESSET_RUN;
+  if (call.callable != is_instance || call.nargs != 2 || asks_metaclass(call.args[1])) return CRESSET_RUN;
   const int is = PyObject_IsInstance(alike, call.args[1]);
   const bool may_be_symbolic = is == 0 && !is_numpy_int(call.args[0]);  // torch takes ints and symbols, none of numpy's
   const int is_symbolic = may_be_symbolic ? PyObject_IsInstance(call.args[0], call.args[1]) : is;

@@ -12,7 +12,7 @@ namespace {
 using Table = AddressTable<const void*, uint8_t>;
 
 // Under the GIL: functions, and definitions of methods.
-Table& table() {
+Table& special_calls() {
   static auto& known = *new Table;
   return known;
 }
@@ -21,7 +21,7 @@ Table& table() {
 void add(PyObject* owner, const char* name, uint8_t what) {
   PyRef found = PyRef::steal(PyObject_GetAttrString(owner, name));
   if (!found) return PyErr_Clear();
-  table()[found.release()] |= what;
+  special_calls()[found.release()] |= what;
 }
 
 bool add_all() {
@@ -48,13 +48,13 @@ bool is_of_values(const PyTypeObject* type) {
 }
 
 uint8_t noted(const void* original) {
-  const uint8_t* const known = table().find(original);
+  const uint8_t* const known = special_calls().find(original);
   return known != nullptr ? *known : kOrdinaryCall;
 }
 
 }  // namespace
 
-void note_special_call(const void* original) { table()[original] = kAnyCall; }
+void note_special_call(const void* original) { special_calls()[original] = kAnyCall; }
 
 uint8_t special_call(PyObject* callable) {
   static const bool added = add_all();

@@ -5,7 +5,7 @@
 namespace cresset::frontend {
 namespace {
 
-bool is_namespace(PyObject* dict) {
+bool is_of_module(PyObject* dict) {
   PyObject* name = PyDict_GetItemString(dict, "__name__");
   return name != nullptr && PyDict_GetItemString(dict, "__builtins__") != nullptr;
 }
@@ -50,7 +50,7 @@ class Entries {
 void StateFacts::filter(PyObject* chosen) {
   Entries entries;
   for (const Dict& fact : dicts_) {
-    const bool is_global = is_namespace(fact.dict.get());
+    const bool is_global = is_of_module(fact.dict.get());
     if (fact.whole) entries.add("items", fact.dict.get(), nullptr, nullptr, is_global);
     for (const auto& [key, value] : fact.items)
       if (!fact.whole) entries.add("item", fact.dict.get(), key.get(), value.get(), is_global);

@@ -96,7 +96,7 @@ PyObject* formatted(PyObject* self, PyObject* spec) {
   return looked(self, [&](PyObject* value) { return PyObject_Format(value, spec); }, nullptr);
 }
 
-PyTypeObject* make_type() {
+PyTypeObject* make_type_of_texts() {
   static PyMethodDef methods[] = {
       {"__format__", &formatted, METH_O, nullptr},
       {"__fspath__", [](PyObject* self, PyObject*) { return str(self); }, METH_NOARGS, nullptr},
@@ -132,7 +132,7 @@ PyTypeObject* make_type() {
   return cresset_text_type = &type;
 }
 
-bool is_tuple(PyObject* object) {
+bool is_tuple_of_parts(PyObject* object) {
   static PyObject* const size = module_attribute("torch", "Size");
   return PyTuple_CheckExact(object) || (PyObject*)Py_TYPE(object) == size;
 }
@@ -141,7 +141,7 @@ bool is_tuple(PyObject* object) {
 // leads back to itself.
 template <class F>
 bool any_inside(PyObject* object, F&& is) {
-  if (is_tuple(object) || PyList_CheckExact(object)) {
+  if (is_tuple_of_parts(object) || PyList_CheckExact(object)) {
     PyObject** const items = PySequence_Fast_ITEMS(object);
     return std::any_of(items, items + PySequence_Fast_GET_SIZE(object), is);
   }
@@ -153,7 +153,7 @@ bool any_inside(PyObject* object, F&& is) {
 }
 bool is_list_or_dict(PyObject* object) { return PyList_CheckExact(object) || PyDict_CheckExact(object); }
 bool all_inside(PyObject* object, bool (*is)(PyObject*)) {
-  const bool has_items = is_tuple(object) || is_list_or_dict(object);
+  const bool has_items = is_tuple_of_parts(object) || is_list_or_dict(object);
   return has_items && !any_inside(object, [&](PyObject* item) { return !is(item); });
 }
 
@@ -191,7 +191,7 @@ bool is_of_floats(PyObject* object) {
 }
 
 PyRef make(Operation* operation, PyObject* value) {
-  static PyTypeObject* const type = make_type();
+  static PyTypeObject* const type = make_type_of_texts();
   PyRef made = checked(type->tp_alloc(type, 0));
   ++living;
   as_text(made.get())->head.ends_piece =
@@ -207,7 +207,7 @@ bool is_open(PyObject* object) { return is_text(object) || is_symbolic_number(ob
 // What an operation on it gives depends on nothing but values.
 bool is_of_values(PyObject* object) {
   if (is_open(object) || is_constant_value(object)) return true;
-  return is_tuple(object) && all_inside(object, is_of_values);
+  return is_tuple_of_parts(object) && all_inside(object, is_of_values);
 }
 bool is_snapshot_of_values(PyObject* object) {
   return is_open(object) || is_constant_value(object) || all_inside(object, is_snapshot_of_values);
@@ -237,7 +237,7 @@ PyRef example_of(PyObject* object, bool extreme) {
       if (PyDict_SetItem(out.get(), key, example_of(value, extreme).get()) < 0) throw PythonError{};
     return out;
   }
-  if (!is_tuple(object) && !PyList_CheckExact(object)) return PyRef::borrow(object);
+  if (!is_tuple_of_parts(object) && !PyList_CheckExact(object)) return PyRef::borrow(object);
   std::vector<PyRef> items;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
     items.push_back(example_of(PySequence_Fast_GET_ITEM(object, i), extreme));

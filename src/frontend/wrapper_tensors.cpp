@@ -51,8 +51,6 @@ PyObject* original() {
   return make;
 }
 
-PyObject* form_item(const Anatomy& anatomy, Py_ssize_t i) { return PyTuple_GET_ITEM(anatomy.form.get(), i); }
-
 }  // namespace
 
 bool is_wrapper(PyObject* object) {

@@ -5,11 +5,11 @@
 namespace cresset {
 namespace {
 
-struct Row {
+struct Given {
   const char* variable;
   const char* value;
 };
-constexpr Row kRows[] = {
+constexpr Given kGiven[] = {
 #define CRESSET_OPTION(name, value, meaning) {"CRESSET_" #name, value},
 #include "base/options.def"
 #undef CRESSET_OPTION
@@ -18,7 +18,7 @@ constexpr Row kRows[] = {
 }  // namespace
 
 std::string option(Option option) {
-  const Row& row = kRows[static_cast<size_t>(option)];
+  const Given& row = kGiven[static_cast<size_t>(option)];
   const char* set = std::getenv(row.variable);
   return set != nullptr ? set : row.value;
 }

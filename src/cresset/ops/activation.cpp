@@ -118,7 +118,7 @@ loop::ScalarId glu(ElementContext& context, const OpArgs& args, size_t, const In
   return (a * sigmoid(a.with(context.element(args.value(0), second)))).id;
 }
 
-const OpDef kOps[] = {
+const OpDef kActivationOps[] = {
     {.schema = "aten::relu(Tensor self) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<1, kNumeric, Out::Common>,
@@ -197,6 +197,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> activation_ops() { return kOps; }
+std::span<const OpDef> activation_ops() { return kActivationOps; }
 
 }  // namespace cresset::ops

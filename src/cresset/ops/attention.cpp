@@ -40,7 +40,7 @@ Result<Types> flash_attention_backward_shape(ShapeContext& shapes, const OpArgs&
   return gradients;
 }
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kAttentionOps[] = {
     {.schema = "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "
                "dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, "
                "Tensor logsumexp)",
@@ -56,6 +56,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> attention_ops() { return kRows; }
+std::span<const OpDef> attention_ops() { return kAttentionOps; }
 
 }  // namespace cresset::ops

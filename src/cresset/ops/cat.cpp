@@ -91,7 +91,7 @@ Result<std::vector<ValueId>> stack_decompose(graph::Graph& graph, const OpArgs& 
   return std::vector<ValueId>{builder.call("aten::cat", {parts, builder.integer(dim)})};
 }
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kCatOps[] = {
     {.schema = "aten::cat(Tensor[] tensors, int dim=0) -> Tensor", .op_class = OpClass::Concat, .shape = cat_shape},
     {.schema = "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
      .op_class = OpClass::Composite,
@@ -101,6 +101,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> cat_ops() { return kRows; }
+std::span<const OpDef> cat_ops() { return kCatOps; }
 
 }  // namespace cresset::ops

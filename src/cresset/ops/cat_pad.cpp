@@ -337,7 +337,7 @@ ScalarId select_scatter_element(ElementContext& context, const OpArgs& args, siz
 
 constexpr OpClass kPointwise = OpClass::Pointwise;
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kCatPadOps[] = {
     {.schema = "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
      .op_class = kPointwise,
      .shape = pad_shape,
@@ -397,6 +397,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> cat_pad_ops() { return kRows; }
+std::span<const OpDef> cat_pad_ops() { return kCatPadOps; }
 
 }  // namespace cresset::ops

@@ -186,7 +186,7 @@ Result<std::vector<graph::ValueId>> decompose_from_columns(graph::Graph& graph, 
   return std::vector{builder.call("prim::col2im", {args[0], args[1], args[2], args[3], args[4], args[5]})};
 }
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kColumnsOps[] = {
     {.schema =
          "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
      .op_class = OpClass::Pointwise,
@@ -208,6 +208,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> columns_ops() { return kRows; }
+std::span<const OpDef> columns_ops() { return kColumnsOps; }
 
 }  // namespace cresset::ops

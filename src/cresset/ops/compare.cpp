@@ -51,7 +51,7 @@ loop::ScalarId connective(ElementContext& context, const OpArgs& args, size_t, c
     .shape = shape_of<2, kReal, Out::Bool>, .element = connective<function>                          \
   }
 
-const OpDef kOps[] = {
+const OpDef kCompareOps[] = {
     COMPARISON("eq", eq),
     COMPARISON("ne", ne),
     COMPARISON("lt", lt),
@@ -71,6 +71,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> compare_ops() { return kOps; }
+std::span<const OpDef> compare_ops() { return kCompareOps; }
 
 }  // namespace cresset::ops

@@ -149,7 +149,7 @@ Result<std::vector<graph::ValueId>> left_to_aten(graph::Graph&, const OpArgs&) {
   return Fallback{FallbackReason::UnsupportedArguments, "gradients of convolutions are made by libraries", ""};
 }
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kConvOps[] = {
     {.schema = "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
                "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
      .op_class = OpClass::Extern,
@@ -165,6 +165,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> conv_ops() { return kRows; }
+std::span<const OpDef> conv_ops() { return kConvOps; }
 
 }  // namespace cresset::ops

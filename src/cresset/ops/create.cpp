@@ -152,7 +152,7 @@ Result<Types> eye_shape(ShapeContext& shapes, const OpArgs& args) {
 
 constexpr OpClass kPointwise = OpClass::Pointwise;
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kCreateOps[] = {
     {.schema = "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
                "pin_memory=None) -> Tensor",
      .op_class = kPointwise,
@@ -250,6 +250,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> create_ops() { return kRows; }
+std::span<const OpDef> create_ops() { return kCreateOps; }
 
 }  // namespace cresset::ops

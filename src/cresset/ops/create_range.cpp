@@ -143,7 +143,7 @@ ScalarId linspace_element(ElementContext& context, const OpArgs& args, size_t re
   return scalars.cast(scalars.select(first_half, up, down), dtype);
 }
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kCreateRangeOps[] = {
     {.schema = "aten::arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
                "pin_memory=None) -> Tensor",
      .op_class = OpClass::Pointwise,
@@ -168,6 +168,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> create_range_ops() { return kRows; }
+std::span<const OpDef> create_range_ops() { return kCreateRangeOps; }
 
 }  // namespace cresset::ops

@@ -99,7 +99,7 @@ constexpr OpDef row(std::string_view schema, decltype(OpDef::element) element, b
       .schema = schema, .op_class = OpClass::Pointwise, .shape = shape_over<0, 1>, .element = element, .heavy = heavy};
 }
 
-const OpDef kOps[] = {
+const OpDef kGradientOps[] = {
     row("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", derivative<threshold>),
     row("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", derivative<tanh_of>),
     row("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", derivative<sigmoid_of>),
@@ -133,6 +133,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> gradient_ops() { return kOps; }
+std::span<const OpDef> gradient_ops() { return kGradientOps; }
 
 }  // namespace cresset::ops

@@ -110,7 +110,7 @@ constexpr OpDef row(std::string_view schema) {
   return {.schema = schema, .op_class = OpClass::Composite, .shape = Shape, .decompose = composed<Shape, Body>};
 }
 
-const OpDef kOps[] = {
+const OpDef kGradientCompositeOps[] = {
     row<softmax_shape, softmax_body<false>>(
         "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"),
     row<softmax_shape, softmax_body<true>>(
@@ -132,6 +132,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> gradient_composite_ops() { return kOps; }
+std::span<const OpDef> gradient_composite_ops() { return kGradientCompositeOps; }
 
 }  // namespace cresset::ops

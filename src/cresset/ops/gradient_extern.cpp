@@ -43,7 +43,7 @@ constexpr OpDef row(std::string_view schema) {
   return {.schema = schema, .op_class = OpClass::Extern, .shape = Shape};
 }
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kGradientExternOps[] = {
     row<of_sizes<1>>(
         "aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor"),
     row<of_sizes<2>>(
@@ -71,6 +71,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> gradient_extern_ops() { return kRows; }
+std::span<const OpDef> gradient_extern_ops() { return kGradientExternOps; }
 
 }  // namespace cresset::ops

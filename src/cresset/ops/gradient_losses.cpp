@@ -94,7 +94,7 @@ Result<Values> probabilities_body(Compose& c, const OpArgs& args) {
     .decompose = composed<shape_rule, body>                                                    \
   }
 
-const OpDef kOps[] = {
+const OpDef kGradientLossesOps[] = {
     DERIVATIVE("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction)", row_major,
                squared_body),
     DERIVATIVE("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta)",
@@ -108,6 +108,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> gradient_losses_ops() { return kOps; }
+std::span<const OpDef> gradient_losses_ops() { return kGradientLossesOps; }
 
 }  // namespace cresset::ops

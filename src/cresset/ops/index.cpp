@@ -114,9 +114,8 @@ Result<Types> index_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(std::move(out));
 }
 
-constexpr OpClass kExtern = OpClass::Extern;
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kIndexOps[] = {
     {.schema = "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "
                "bool sparse=False) -> Tensor",
      .op_class = kExtern,
@@ -138,6 +137,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> index_ops() { return kRows; }
+std::span<const OpDef> index_ops() { return kIndexOps; }
 
 }  // namespace cresset::ops

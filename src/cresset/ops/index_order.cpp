@@ -78,9 +78,8 @@ Result<Types> search_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, self, self.sizes, args.flag(2) ? DType::I32 : DType::I64));
 }
 
-constexpr OpClass kExtern = OpClass::Extern;
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kIndexOrderOps[] = {
     {.schema = "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
      .op_class = kExtern,
      .shape = sort_shape<1>},
@@ -130,6 +129,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> index_order_ops() { return kRows; }
+std::span<const OpDef> index_order_ops() { return kIndexOrderOps; }
 
 }  // namespace cresset::ops

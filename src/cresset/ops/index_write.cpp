@@ -47,9 +47,8 @@ Result<Types> masked_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, self, std::move(sizes)));
 }
 
-constexpr OpClass kExtern = OpClass::Extern;
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kIndexWriteOps[] = {
     {.schema = "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
      .op_class = kExtern,
      .shape = cloned_shape,
@@ -116,6 +115,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> index_write_ops() { return kRows; }
+std::span<const OpDef> index_write_ops() { return kIndexWriteOps; }
 
 }  // namespace cresset::ops

@@ -117,7 +117,7 @@ Result<Values> logits_body(Compose& c, const OpArgs& args) {
     .decompose = composed<shape_rule, body>                                                    \
   }
 
-const OpDef kOps[] = {
+const OpDef kLossesOps[] = {
     LOSS("mse_loss(Tensor self, Tensor target, int reduction=Mean)", difference_shape, squared_body),
     LOSS("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0)", threshold_shape,
          threshold_body<true>),
@@ -130,6 +130,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> losses_ops() { return kOps; }
+std::span<const OpDef> losses_ops() { return kLossesOps; }
 
 }  // namespace cresset::ops

@@ -103,7 +103,7 @@ Result<Values> slim_product(Compose& c, const OpArgs& args) {
   return Values{c.sum(c.mul(args.value(1 - vector), turned), {column ? 2 : 1}, /*keepdim=*/true)};
 }
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kMatmulOps[] = {
     {.schema = "aten::mm(Tensor self, Tensor mat2) -> Tensor",
      .op_class = OpClass::Extern,
      .shape = product_shape<mm_sizes>,
@@ -143,6 +143,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> matmul_ops() { return kRows; }
+std::span<const OpDef> matmul_ops() { return kMatmulOps; }
 
 }  // namespace cresset::ops

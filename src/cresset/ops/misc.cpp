@@ -222,9 +222,8 @@ Result<Types> data_dependent_shape(ShapeContext&, const OpArgs&) {
   return Fallback{FallbackReason::DataDependent, "a result whose shape or value depends on tensor data", ""};
 }
 
-constexpr OpClass kExtern = OpClass::Extern;
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kMiscOps[] = {
     {.schema = "aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
                "pin_memory=None) -> Tensor",
      .op_class = kExtern,
@@ -388,6 +387,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> misc_ops() { return kRows; }
+std::span<const OpDef> misc_ops() { return kMiscOps; }
 
 }  // namespace cresset::ops

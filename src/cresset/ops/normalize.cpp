@@ -143,7 +143,7 @@ Result<Values> group_norm_body(Compose& c, const OpArgs& args) {
   return Values{c.cast(c.view(out, input.sizes), input.dtype), statistic(n.mean), statistic(n.inverse_deviation)};
 }
 
-const OpDef kOps[] = {
+const OpDef kNormalizeOps[] = {
     {.schema = "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float "
                "eps) -> (Tensor, Tensor, Tensor)",
      .op_class = OpClass::Composite,
@@ -158,6 +158,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> normalize_ops() { return kOps; }
+std::span<const OpDef> normalize_ops() { return kNormalizeOps; }
 
 }  // namespace cresset::ops

@@ -204,7 +204,7 @@ constexpr Layout kUpdating{.eps = 7, .training = 5, .momentum = 6};
     .decompose = composed<batch_norm_shape<at>, batch_norm_body<at>>                        \
   }
 
-const OpDef kOps[] = {
+const OpDef kNormalizeBatchOps[] = {
     BATCH_NORM("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
                "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
                kNative),
@@ -231,6 +231,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> normalize_batch_ops() { return kOps; }
+std::span<const OpDef> normalize_batch_ops() { return kNormalizeBatchOps; }
 
 }  // namespace cresset::ops

@@ -21,6 +21,7 @@
 namespace cresset::ops {
 
 enum class OpClass : uint8_t { Pointwise, View, Reduction, Concat, Composite, Extern };
+inline constexpr OpClass kExtern = OpClass::Extern;
 
 using Types = std::vector<graph::TensorType>;
 using Index = std::vector<sym::ExprId>;  // one expression a dimension

@@ -108,7 +108,7 @@ S logaddexp(S a, S b) {
     .element = element2<function>, .heavy = is_heavy                                                           \
   }
 
-const OpDef kOps[] = {
+const OpDef kPointwiseBinaryOps[] = {
     SCALED("add", scaled_shape, add, 1),
     SCALED("sub", difference_shape, sub, 1),
     SCALED("rsub", difference_shape, rsub, 0),
@@ -164,6 +164,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> pointwise_binary_ops() { return kOps; }
+std::span<const OpDef> pointwise_binary_ops() { return kPointwiseBinaryOps; }
 
 }  // namespace cresset::ops

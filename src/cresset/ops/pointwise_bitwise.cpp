@@ -52,7 +52,7 @@ S shift_right(S a, S count) {
     .op_class = OpClass::Pointwise, .shape = shape_of<2, kInt, Out::Common>, .element = element2<function> \
   }
 
-const OpDef kOps[] = {
+const OpDef kPointwiseBitwiseOps[] = {
     BITWISE("and", BitAnd),
     BITWISE("or", BitOr),
     BITWISE("xor", BitXor),
@@ -68,6 +68,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> pointwise_bitwise_ops() { return kOps; }
+std::span<const OpDef> pointwise_bitwise_ops() { return kPointwiseBitwiseOps; }
 
 }  // namespace cresset::ops

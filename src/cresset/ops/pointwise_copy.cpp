@@ -76,7 +76,7 @@ loop::ScalarId dropout(ElementContext& context, const OpArgs& args, size_t resul
   return first_argument(context, args, result, index);
 }
 
-const OpDef kOps[] = {
+const OpDef kPointwiseCopyOps[] = {
     {.schema = "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
                "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
      .op_class = OpClass::Pointwise,
@@ -98,6 +98,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> pointwise_copy_ops() { return kOps; }
+std::span<const OpDef> pointwise_copy_ops() { return kPointwiseCopyOps; }
 
 }  // namespace cresset::ops

@@ -82,7 +82,7 @@ loop::ScalarId mode_element(ElementContext& context, const OpArgs& args, size_t 
     .steps = true                                                                                                \
   }
 
-const OpDef kOps[] = {
+const OpDef kPointwiseDivideOps[] = {
     {.schema = "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = shape_of<2, kReal, Out::Float>,
@@ -112,6 +112,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> pointwise_divide_ops() { return kOps; }
+std::span<const OpDef> pointwise_divide_ops() { return kPointwiseDivideOps; }
 
 }  // namespace cresset::ops

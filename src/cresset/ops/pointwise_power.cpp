@@ -80,7 +80,7 @@ Result<Types> scalar_tensor_shape(ShapeContext& shapes, const OpArgs& args) {
   return types;
 }
 
-const OpDef kOps[] = {
+const OpDef kPointwisePowerOps[] = {
     {.schema = "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = tensor_scalar_shape,
@@ -99,6 +99,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> pointwise_power_ops() { return kOps; }
+std::span<const OpDef> pointwise_power_ops() { return kPointwisePowerOps; }
 
 }  // namespace cresset::ops

@@ -73,7 +73,7 @@ Result<Types> hardtanh_shape(ShapeContext& shapes, const OpArgs& args) {
   return shape_of<1, kFloat, Out::Common>(shapes, args);
 }
 
-const OpDef kOps[] = {
+const OpDef kPointwiseSelectOps[] = {
     {.schema = "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
      .op_class = OpClass::Pointwise,
      .shape = where_shape,
@@ -118,6 +118,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> pointwise_select_ops() { return kOps; }
+std::span<const OpDef> pointwise_select_ops() { return kPointwiseSelectOps; }
 
 }  // namespace cresset::ops

@@ -101,7 +101,7 @@ S acosh(S x) { return select(gt(x, x.dtype() == DType::F64 ? 1e150 : 1e18), far_
     .shape = shape_of<1, kNumeric, Out::Common>, .element = element1<rounded<Op::op>>, .steps = true \
   }
 
-const OpDef kOps[] = {
+const OpDef kPointwiseUnaryOps[] = {
     FLOAT_UNARY("exp", Exp),
     FLOAT_UNARY("exp2", Exp2),
     FLOAT_UNARY("expm1", Expm1),
@@ -194,6 +194,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> pointwise_unary_ops() { return kOps; }
+std::span<const OpDef> pointwise_unary_ops() { return kPointwiseUnaryOps; }
 
 }  // namespace cresset::ops

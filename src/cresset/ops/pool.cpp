@@ -208,9 +208,8 @@ Result<std::vector<graph::ValueId>> decompose_average_of(graph::Graph& graph, co
   return decompose_average(graph, args, kSpatial);
 }
 
-constexpr OpClass kExtern = OpClass::Extern;
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kPoolOps[] = {
     {.schema = "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool "
                "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
      .op_class = kExtern,
@@ -284,6 +283,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> pool_ops() { return kRows; }
+std::span<const OpDef> pool_ops() { return kPoolOps; }
 
 }  // namespace cresset::ops

@@ -72,7 +72,7 @@ Result<std::vector<graph::ValueId>> decompose_average(graph::Graph& graph, const
 
 namespace {
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kPoolAverageOps[] = {
     {.schema = "prim::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool "
                "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
      .op_class = OpClass::Pointwise,
@@ -91,6 +91,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> pool_average_ops() { return kRows; }
+std::span<const OpDef> pool_average_ops() { return kPoolAverageOps; }
 
 }  // namespace cresset::ops

@@ -92,7 +92,7 @@ Result<std::vector<graph::ValueId>> decompose_greatest(graph::Graph& graph, cons
 
 namespace {
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kPoolMaxOps[] = {
     {.schema = "prim::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] "
                "dilation=1, bool ceil_mode=False) -> Tensor",
      .op_class = OpClass::Pointwise,
@@ -111,6 +111,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> pool_max_ops() { return kRows; }
+std::span<const OpDef> pool_max_ops() { return kPoolMaxOps; }
 
 }  // namespace cresset::ops

@@ -81,7 +81,7 @@ ScalarId nearest_element(ElementContext& context, const OpArgs& args, size_t res
 
 constexpr OpClass kPointwise = OpClass::Pointwise;
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kPoolNearestOps[] = {
     {.schema = "aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
      .op_class = kPointwise,
      .shape = nearest_shape<1>,
@@ -100,6 +100,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> pool_nearest_ops() { return kRows; }
+std::span<const OpDef> pool_nearest_ops() { return kPoolNearestOps; }
 
 }  // namespace cresset::ops

@@ -20,7 +20,7 @@ Result<Types> convolution_epilogue_shape(ShapeContext& shapes, const OpArgs& arg
   return find("aten::convolution")->shape(shapes, args);
 }
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kPrimExternOps[] = {
     {.schema = "prim::linear_epilogue(Tensor? bias, Tensor mat1, Tensor mat2, str post) -> Tensor",
      .op_class = OpClass::Extern,
      .shape = linear_epilogue_shape,
@@ -35,6 +35,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> prim_extern_ops() { return kRows; }
+std::span<const OpDef> prim_extern_ops() { return kPrimExternOps; }
 
 }  // namespace cresset::ops

@@ -116,7 +116,7 @@ Result<Types> steps_backward_shape(ShapeContext& shapes, const OpArgs& args) {
     .op_class = OpClass::Extern, .shape = packed_rnn_shape                                              \
   }
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kRecurrentOps[] = {
     {.schema = "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
                "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
      .op_class = OpClass::Extern,
@@ -141,6 +141,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> recurrent_ops() { return kRows; }
+std::span<const OpDef> recurrent_ops() { return kRecurrentOps; }
 
 }  // namespace cresset::ops

@@ -149,7 +149,7 @@ constexpr Layout kCountDim{.dim = 1};
     .element = count_element, .reduction = count_reduction<at>                                      \
   }
 
-const OpDef kOps[] = {
+const OpDef kReduceOps[] = {
     FOLD("sum(Tensor self, *, ScalarType? dtype=None)", kSum, Sum, fold_element),
     FOLD("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)", kSumDim, Sum,
          fold_element),
@@ -182,6 +182,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> reduce_ops() { return kOps; }
+std::span<const OpDef> reduce_ops() { return kReduceOps; }
 
 }  // namespace cresset::ops

@@ -16,13 +16,13 @@ using graph::ValueId;
 using sym::ExprId;
 using Dims = std::vector<int64_t>;
 
-const graph::Arg kAllDims = graph::None{};
+const graph::Arg kNoDims = graph::None{};
 
 // ---- mean
 
 template <int DimArg, int KeepdimArg, size_t DtypeArg>
 struct Mean {
-  static const graph::Arg& dim(const OpArgs& args) { return DimArg < 0 ? kAllDims : args[DimArg]; }
+  static const graph::Arg& dim(const OpArgs& args) { return DimArg < 0 ? kNoDims : args[DimArg]; }
   static bool keepdim(const OpArgs& args) { return KeepdimArg >= 0 && args.flag(KeepdimArg); }
 
   static Result<Types> shape(ShapeContext& shapes, const OpArgs& args) {
@@ -107,7 +107,7 @@ double norm_order(const OpArgs& args) { return args.is_none(1) ? 2.0 : constant_
 
 template <int DimArg, int KeepdimArg, int DtypeArg>
 struct Norm {
-  static const graph::Arg& dim(const OpArgs& args) { return DimArg < 0 ? kAllDims : args[DimArg]; }
+  static const graph::Arg& dim(const OpArgs& args) { return DimArg < 0 ? kNoDims : args[DimArg]; }
   static bool keepdim(const OpArgs& args) { return KeepdimArg >= 0 && args.flag(KeepdimArg); }
   static DType dtype(const OpArgs& args) {
     const DType self = args.tensor(0).dtype;
@@ -214,7 +214,7 @@ using NormDim = Norm<2, 3, -1>;
 using NormDimDtype = Norm<2, 3, 4>;
 using NormDtype = Norm<-1, -1, 2>;
 
-const OpDef kOps[] = {
+const OpDef kReduceCompositeOps[] = {
     COMPOSITE("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", MeanAll::shape, MeanAll::body),
     COMPOSITE("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
               MeanDim::shape, MeanDim::body),
@@ -250,6 +250,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> reduce_composite_ops() { return kOps; }
+std::span<const OpDef> reduce_composite_ops() { return kReduceCompositeOps; }
 
 }  // namespace cresset::ops

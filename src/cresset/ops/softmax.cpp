@@ -67,7 +67,7 @@ Result<Values> safe_softmax_body(Compose& c, const OpArgs& args) {
   return Values{c.cast(c.where(masked, 0.0, c.div(p.powers, p.sum)), dtype)};
 }
 
-const OpDef kOps[] = {
+const OpDef kSoftmaxOps[] = {
     {.schema = "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
      .op_class = OpClass::Composite,
      .shape = softmax_shape,
@@ -84,6 +84,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> softmax_ops() { return kOps; }
+std::span<const OpDef> softmax_ops() { return kSoftmaxOps; }
 
 }  // namespace cresset::ops

@@ -213,7 +213,7 @@ Index squeeze_view(ElementContext& context, const OpArgs& args, size_t result, c
   return reshape_index(context.env(), args.tensor(0).sizes, context.result_type(result).sizes, index);
 }
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kViewOps[] = {
     {.schema = "aten::alias(Tensor(a) self) -> Tensor(a)",
      .op_class = OpClass::View,
      .shape = alias_shape,
@@ -275,6 +275,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> view_ops() { return kRows; }
+std::span<const OpDef> view_ops() { return kViewOps; }
 
 }  // namespace cresset::ops

@@ -335,7 +335,7 @@ Index as_strided_view(ElementContext& context, const OpArgs& args, size_t, const
   return out;
 }
 
-constexpr OpDef kRows[] = {
+constexpr OpDef kViewSliceOps[] = {
     {.schema = "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> "
                "Tensor(a)",
      .op_class = OpClass::View,
@@ -382,6 +382,6 @@ constexpr OpDef kRows[] = {
 
 }  // namespace
 
-std::span<const OpDef> view_slice_ops() { return kRows; }
+std::span<const OpDef> view_slice_ops() { return kViewSliceOps; }
 
 }  // namespace cresset::ops

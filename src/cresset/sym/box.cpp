@@ -7,11 +7,9 @@ namespace cresset::sym {
 namespace {
 
 constexpr int kRounds = 12;
-constexpr int64_t kNegInf = Interval::kNegInf, kPosInf = Interval::kPosInf;
 constexpr size_t kNone = SIZE_MAX;
 const Interval kTruth{0, 1};
 
-int64_t minus(int64_t a) { return a == kNegInf ? kPosInf : a == kPosInf ? kNegInf : -a; }
 Interval minus(Interval a, Interval b) { return add(a, neg(b)); }
 
 int64_t ceil_div(int64_t a, int64_t b) { return saturating_neg(floor_div(saturating_neg(a), b)); }
@@ -19,18 +17,18 @@ int64_t ceil_div(int64_t a, int64_t b) { return saturating_neg(floor_div(saturat
 // x with x*o in `target`, for some o in the positive interval `by`.
 Interval divided(Interval target, Interval by) {
   Interval x = Interval::all();
-  if (target.lo != kNegInf) {
+  if (target.lo != Interval::kNegInf) {
     if (target.lo >= 0) {
-      x.lo = by.hi == kPosInf ? (target.lo > 0) : ceil_div(target.lo, by.hi);
+      x.lo = by.hi == Interval::kPosInf ? (target.lo > 0) : ceil_div(target.lo, by.hi);
     } else {
       x.lo = ceil_div(target.lo, by.lo);
     }
   }
-  if (target.hi != kPosInf) {
+  if (target.hi != Interval::kPosInf) {
     if (target.hi >= 0) {
       x.hi = floor_div(target.hi, by.lo);
     } else {
-      x.hi = by.hi == kPosInf ? -1 : floor_div(target.hi, by.hi);
+      x.hi = by.hi == Interval::kPosInf ? -1 : floor_div(target.hi, by.hi);
     }
   }
   return x;
@@ -192,13 +190,13 @@ bool Box::narrow_quotient(ExprId a, ExprId b, Interval target) {
   const Interval least = mul(Interval::point(target.lo), divisor);
   const Interval most = mul(Interval::point(saturating_add(target.hi, 1)), divisor);
   Interval dividend = Interval::all();
-  if (target.lo != kNegInf) dividend.lo = least.lo;
-  if (target.hi != kPosInf && most.hi != kPosInf) dividend.hi = most.hi - 1;
+  if (target.lo != Interval::kNegInf) dividend.lo = least.lo;
+  if (target.hi != Interval::kPosInf && most.hi != Interval::kPosInf) dividend.hi = most.hi - 1;
   if (!narrow(a, dividend)) return false;
   const Interval reached = range(a);
   if (target.lo <= 0 || reached.lo < 0) return true;
-  Interval by{1, reached.hi == kPosInf ? kPosInf : floor_div(reached.hi, target.lo)};
-  if (target.hi != kPosInf) by.lo = floor_div(reached.lo, target.hi + 1) + 1;
+  Interval by{1, reached.hi == Interval::kPosInf ? Interval::kPosInf : floor_div(reached.hi, target.lo)};
+  if (target.hi != Interval::kPosInf) by.lo = floor_div(reached.lo, target.hi + 1) + 1;
   return narrow(b, by);
 }
 
@@ -206,7 +204,7 @@ bool Box::narrow_remainder(ExprId a, ExprId b, Interval target) {
   const Interval divisor = range(b);
   if (divisor.is_point() && divisor.lo > 0 && target.is_point()) return round_to_class(a, divisor.lo, target.lo);
   if (divisor.lo < 0 || target.lo <= 0) return true;
-  return narrow(b, {saturating_add(target.lo, 1), kPosInf});
+  return narrow(b, {saturating_add(target.lo, 1), Interval::kPosInf});
 }
 
 // c*x + d = remainder (mod divisor) for a variable x: the ends of its range move to the nearest such numbers. Of a
@@ -224,18 +222,18 @@ bool Box::round_to_class(ExprId a, int64_t divisor, int64_t remainder) {
   Interval kept = range(terms[0].monomial);
   constexpr int64_t kMostSteps = 4096;  // a larger divisor is left to the search
   if (divisor > kMostSteps) return true;
-  for (int64_t step = 0; kept.lo != kNegInf && !fits(kept.lo); ++step, ++kept.lo) {
-    if (step > divisor || kept.lo == kPosInf) return false;
+  for (int64_t step = 0; kept.lo != Interval::kNegInf && !fits(kept.lo); ++step, ++kept.lo) {
+    if (step > divisor || kept.lo == Interval::kPosInf) return false;
   }
-  for (int64_t step = 0; kept.hi != kPosInf && !fits(kept.hi); ++step, --kept.hi) {
-    if (step > divisor || kept.hi == kNegInf) return false;
+  for (int64_t step = 0; kept.hi != Interval::kPosInf && !fits(kept.hi); ++step, --kept.hi) {
+    if (step > divisor || kept.hi == Interval::kNegInf) return false;
   }
   return !kept.empty() && narrow(terms[0].monomial, kept);
 }
 
 bool Box::narrow_extremum(Kind kind, std::span<const ExprId> operands, Interval target) {
   const bool is_min = kind == Kind::Min;
-  const Interval every = is_min ? Interval{target.lo, kPosInf} : Interval{kNegInf, target.hi};
+  const Interval every = is_min ? Interval{target.lo, Interval::kPosInf} : Interval{Interval::kNegInf, target.hi};
   ExprId only;
   int candidates = 0;
   for (const ExprId operand : operands) {
@@ -253,7 +251,7 @@ bool Box::narrow_relation(Kind kind, ExprId lhs, ExprId rhs, bool truth) {
   const int64_t bound = right.lo;
   if (kind == Kind::Le || kind == Kind::Lt) {
     const int64_t most = kind == Kind::Le ? bound : saturating_add(bound, -1);
-    return narrow(lhs, truth ? Interval{kNegInf, most} : Interval{saturating_add(most, 1), kPosInf});
+    return narrow(lhs, truth ? Interval{Interval::kNegInf, most} : Interval{saturating_add(most, 1), Interval::kPosInf});
   }
   if ((kind == Kind::Eq) == truth) return narrow(lhs, right);
   Interval kept = range(lhs);

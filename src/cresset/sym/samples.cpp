@@ -8,11 +8,11 @@ namespace cresset::sym {
 namespace {
 
 // Beyond this nothing is said: sums and products of such numbers saturate.
-constexpr int64_t kGreatest = int64_t{1} << 60;
-constexpr uint16_t kMaxDepth = 200;
+constexpr int64_t kGreatestSample = int64_t{1} << 60;
+constexpr uint16_t kMostDepth = 200;
 constexpr int64_t kUnknownSizes[] = {37, 64, 5, 121};  // of sizes without a hint
 
-bool in_reach(int64_t v) { return -kGreatest <= v && v <= kGreatest; }
+bool in_reach(int64_t v) { return -kGreatestSample <= v && v <= kGreatestSample; }
 
 }  // namespace
 
@@ -73,7 +73,7 @@ Samples::Values Samples::evaluate(ExprId e) {
     if (in_reach(pool_[e].value)) out.valid = (1 << kPoints) - 1;
     return out;
   }
-  if (pool_[e].depth > kMaxDepth) return out;
+  if (pool_[e].depth > kMostDepth) return out;
   const std::span<const ExprId> operands = pool_.operands(e);  // evaluating makes no expressions
   out = values(operands[0]);
   for (size_t k = kind == Kind::Not ? 0 : 1; k < operands.size(); ++k) {
