@@ -129,7 +129,8 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
   std::optional<at::Tensor> bias_for(ConvolutionWay way, const BoundContext& context) const {
     if (!args_.bias.valid()) return std::nullopt;
     const at::Tensor& bias = context.tensor(args_.bias);
-    const bool any_strides = way == ConvolutionWay::Aten || way == ConvolutionWay::LinearAten;  // oneDNN's ways do not look at them
+    const bool any_strides =
+        way == ConvolutionWay::Aten || way == ConvolutionWay::LinearAten;  // oneDNN's ways do not look at them
     return any_strides ? bias : bias.contiguous();
   }
 
@@ -174,8 +175,8 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
   static at::Tensor matrix_of(const at::Tensor& weight) { return weight.view({weight.size(0), weight.size(1)}); }
 
   // oneDNN's ways: of pixels, or of images.
-  bool run_in_parts(ConvolutionWay way, const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                    BoundContext& context) const {
+  bool run_in_parts(ConvolutionWay way, const at::Tensor& input, const at::Tensor& weight,
+                    const std::optional<at::Tensor>& bias, BoundContext& context) const {
     const uint32_t root = context.slot(args_.input).root;
     if (context.slot(result_).home == runtime::Home::View || !context.has_planned_memory(result_) ||
         context.slot(args_.weight).root == root || (bias && context.slot(args_.bias).root == root))

@@ -190,7 +190,8 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
 
   void run_onednn_linear(BoundContext& context) {
     const at::Tensor& a = context.tensor(args_.a);
-    if (context.has_planned_memory(result_) && in_parts(context, context.planned(result_), LinearWay::OneDnnLinear)) return;
+    if (context.has_planned_memory(result_) && in_parts(context, context.planned(result_), LinearWay::OneDnnLinear))
+      return;
     const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
     context.adopt(result_, made_by_onednn(context, a), op_);
     if (!context.want_gap(placed)) parts_.note(placed);

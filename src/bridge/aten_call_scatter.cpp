@@ -17,7 +17,7 @@ using runtime::ExternCall;
 using runtime::TensorId;
 using TensorIdList = std::vector<std::optional<TensorId>>;
 
-constexpr int64_t kShortRow = 8;                // elements: a call costs more than they do
+constexpr int64_t kShortRow = 8;  // elements: a call costs more than they do
 
 // Into `there`, from `next`. False: an index is out of range.
 template <Fold fold, class T>

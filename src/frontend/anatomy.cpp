@@ -216,6 +216,8 @@ struct OrderedIterator {
   size_t state;  // the dictionary's, which changes with it
 };
 
+bool is_ordered_iterator(PyObject* object) { return std::strcmp(Py_TYPE(object)->tp_name, "odict_iterator") == 0; }
+
 const char* view_of(PyObject* iterator) {
   const std::string_view type = Py_TYPE(iterator)->tp_name;
   if (type == "dict_keyiterator") return "keys";
@@ -227,7 +229,7 @@ const char* view_of(PyObject* iterator) {
 
 // Whether the dictionary is another one than when the iteration began, of which the iterator will complain.
 bool was_changed(PyObject* iterator, PyObject* dict, Py_ssize_t left) {
-  if (std::strcmp(Py_TYPE(iterator)->tp_name, "odict_iterator") != 0) {
+  if (!is_ordered_iterator(iterator)) {
     const Py_ssize_t hint = PyObject_LengthHint(iterator, -1);
     return hint < 0 ? PyErr_Clear(), true : hint != left;
   }
@@ -301,6 +303,8 @@ bool went_astray(PyObject* iterator) {
 
 Anatomy of_iterator(PyObject* object) {
   if (is_deque_iterator(object) && went_astray(object)) return {};
+  if (is_ordered_iterator(object))  // what is left of it is found by hashing each key again
+    if (PyObject* const dict = iterated_dict(object); dict != nullptr && has_keys_that_ask(dict)) return {};
   const PyRef reduced = reduced_iterator(object);
   if (!reduced || !PyTuple_Check(reduced.get()) || PyTuple_GET_SIZE(reduced.get()) < 2) return PyErr_Clear(), Anatomy{};
   PyObject* args = PyTuple_GET_ITEM(reduced.get(), 1);

@@ -82,16 +82,15 @@ void put_under(PyObject* dict, PyObject* key, PyObject* value) {
   if (!asks || !exchanged(dict, key, value)) set_item(dict, key, value);
 }
 
-// Copying an OrderedDict asks each key for its hash. One that the program would be asked for is filed under its address,
-// since it is only found by identity.
+// Copying an OrderedDict asks each key for its hash. One that the program would be asked for is filed under its
+// address, since it is only found by identity.
 PyRef copy_of_dict(PyObject* dict) {
   if (!PyODict_Check(dict)) return checked(PyDict_Copy(dict));
   PyRef copy = checked(PyDict_New());
   PyObject *key, *value;
   for (EntriesInOrder entries(dict); entries.next(&key, &value);) {
-    const int done = asks_program(key)
-                         ? _PyDict_SetItem_KnownHash(copy.get(), key, value, _Py_HashPointer(key))
-                         : PyDict_SetItem(copy.get(), key, value);
+    const int done = asks_program(key) ? _PyDict_SetItem_KnownHash(copy.get(), key, value, _Py_HashPointer(key))
+                                       : PyDict_SetItem(copy.get(), key, value);
     if (done < 0) throw PythonError{};
   }
   return copy;

@@ -91,7 +91,9 @@ PyObject* remainder_of_float(const Operator& op, PyObject* self, PyObject* other
   }
 }
 
-bool has_remainder(const Operator& op) { return op.of_nodes == &NumberNode::floordiv || op.of_nodes == &NumberNode::mod; }
+bool has_remainder(const Operator& op) {
+  return op.of_nodes == &NumberNode::floordiv || op.of_nodes == &NumberNode::mod;
+}
 
 // nullptr, without an exception: not here. What raises is done again by Python code, which says why.
 PyObject* of_ints(const Operator& op, PyObject* self, PyObject* other) {

@@ -114,7 +114,6 @@ Result<Types> index_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(std::move(out));
 }
 
-
 constexpr OpDef kIndexOps[] = {
     {.schema = "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, "
                "bool sparse=False) -> Tensor",

@@ -78,7 +78,6 @@ Result<Types> search_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, self, self.sizes, args.flag(2) ? DType::I32 : DType::I64));
 }
 
-
 constexpr OpDef kIndexOrderOps[] = {
     {.schema = "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
      .op_class = kExtern,

@@ -47,7 +47,6 @@ Result<Types> masked_scatter_shape(ShapeContext& shapes, const OpArgs& args) {
   return one(contiguous_like(shapes, self, std::move(sizes)));
 }
 
-
 constexpr OpDef kIndexWriteOps[] = {
     {.schema = "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
      .op_class = kExtern,

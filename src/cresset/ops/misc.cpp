@@ -222,7 +222,6 @@ Result<Types> data_dependent_shape(ShapeContext&, const OpArgs&) {
   return Fallback{FallbackReason::DataDependent, "a result whose shape or value depends on tensor data", ""};
 }
 
-
 constexpr OpDef kMiscOps[] = {
     {.schema = "aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
                "pin_memory=None) -> Tensor",

@@ -208,7 +208,6 @@ Result<std::vector<graph::ValueId>> decompose_average_of(graph::Graph& graph, co
   return decompose_average(graph, args, kSpatial);
 }
 
-
 constexpr OpDef kPoolOps[] = {
     {.schema = "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool "
                "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",

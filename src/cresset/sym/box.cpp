@@ -251,7 +251,8 @@ bool Box::narrow_relation(Kind kind, ExprId lhs, ExprId rhs, bool truth) {
   const int64_t bound = right.lo;
   if (kind == Kind::Le || kind == Kind::Lt) {
     const int64_t most = kind == Kind::Le ? bound : saturating_add(bound, -1);
-    return narrow(lhs, truth ? Interval{Interval::kNegInf, most} : Interval{saturating_add(most, 1), Interval::kPosInf});
+    return narrow(lhs,
+                  truth ? Interval{Interval::kNegInf, most} : Interval{saturating_add(most, 1), Interval::kPosInf});
   }
   if ((kind == Kind::Eq) == truth) return narrow(lhs, right);
   Interval kept = range(lhs);

@@ -218,6 +218,19 @@ k, v = O.popitem(last=False)
 O[k] = v + 1
 return x * v, [(q.v, u) for q, u in O.items()], k.v, O.seen, Key.N
 
+hashed_ordered_with_a_break_inside
+|class Key:
+|    N = 0
+|    def __init__(s, v): s.v = v
+|    def __hash__(s): Key.N += 1; print("h"); return hash(s.v)
+|    def __eq__(s, o): Key.N += 10; return s.v == o.v
+|O = collections.OrderedDict((Key(i), i) for i in range(3)); n = Key.N
+r = [k.v for k in O]
+print("b")
+f = next(iter(O))
+O[f] = w.n
+return x * O[f], r, f.v, Key.N - n
+
 hashed_same_value_several
 |class Key:
 |    def __init__(s, v): s.v = v
