@@ -30,8 +30,8 @@ class BelowEverything {
   c10::impl::LocalDispatchKeySet saved_;
 };
 
-// The capture of this thread that is about to end. Code of the program's may run meanwhile, where the objects that live on
-// say what they consist of.
+// The capture of this thread that is about to end. Code of the program's may run meanwhile, where the objects that live
+// on say what they consist of.
 thread_local const Capture* about_to_end = nullptr;
 
 // A strong reference, unless the tensor is dying on another thread at this moment.
