@@ -30,10 +30,6 @@ class BelowEverything {
   c10::impl::LocalDispatchKeySet saved_;
 };
 
-// The capture of this thread that is about to end. Code of the program's may run meanwhile, where the objects that live
-// on say what they consist of.
-thread_local const Capture* about_to_end = nullptr;
-
 // A strong reference, unless the tensor is dying on another thread at this moment.
 at::Tensor locked(TraceTensor* tensor) {
   c10::raw::weak_intrusive_ptr::incref(tensor);
@@ -233,15 +229,6 @@ std::string Capture::located(const std::string& why) const {
 
 void Capture::flush(const std::string& why) {
   if (closed_) return;
-  if (about_to_end == this) {
-    TORCH_CHECK(recording == 0, "cresset: data is asked for while a piece ends: ", why);
-    return;
-  }
-  struct Ending {
-    explicit Ending(const Capture* capture) : around(std::exchange(about_to_end, capture)) {}
-    ~Ending() { about_to_end = around; }
-    const Capture* const around;
-  } ending(this);
   set_location();
   if (in_part()) {
     fail_part(located(why));

@@ -586,32 +586,3 @@ def test_plain_data_that_a_piece_hands_on_is_no_part_of_its_guards():
     assert cresset.stats()["graphs"] == 3
     for n in range(6):
         assert compiled(x, [(n * i, "text") for i in range(90 + n)], True)[1] == 7 * n
-
-
-class Pair:
-    def __init__(self, a):
-        self.a = a
-
-
-def flattened(pair):
-    cresset.graph_break("while the piece ends")
-    pair.a.sum().item()  # wants data that no program has computed yet
-    return [pair.a], None
-
-
-torch.utils._pytree.register_pytree_node(Pair, flattened, lambda parts, _: Pair(parts[0]))
-
-
-def test_a_break_inside_of_a_break():
-    """Functions of the program that say what its objects consist of may want a piece to end, which is ending."""
-
-    def f(x):
-        pair = Pair(x * 2)
-        cresset.graph_break("here")
-        return pair.a + 1, pair
-
-    compiled = cresset.compile(f)
-    for n in (2, 3, 2):
-        got, pair = compiled(torch.ones(n))
-        assert torch.equal(got, torch.full((n,), 3.0))
-        assert torch.equal(pair.a, torch.full((n,), 2.0))
