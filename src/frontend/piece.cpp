@@ -151,6 +151,9 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
   if (!match(variant_->args, args, leaves_, nullptr) || !match(variant_->kwargs, kwargs, leaves_, nullptr))
     bridge::abort_capture("an argument does not equal itself");
   if (!variant_->facts.gather(leaves_, nullptr)) bridge::abort_capture("a tensor among the program's state is gone");
+  // The others may be gone when the piece ends: the program drops an iterator at the end of its loop.
+  for (PyObject* const container : leaves_.containers)
+    if (PyList_CheckExact(container) || PyDict_CheckExact(container)) leaves_.kept.push_back(PyRef::borrow(container));
   LeafNames names;
   names.collect(variant_->args);
   names.collect(variant_->kwargs);
@@ -288,9 +291,10 @@ void Piece::add_held_by_arguments() {
     if (trace != nullptr && trace == tensor.unsafeGetTensorImpl() && known.insert(trace).second)
       builder_->tensors.push_back(tensor);
   };
-  for (PyObject* const container : leaves_.containers) {
-    if (!PyList_CheckExact(container) && !PyDict_CheckExact(container)) continue;
-    const PyRef items = PyDict_CheckExact(container) ? checked(PyDict_Values(container)) : PyRef::borrow(container);
+  for (const PyRef& container : leaves_.kept) {
+    const bool is_dict = PyDict_CheckExact(container.get());
+    if (!is_dict && !PyList_CheckExact(container.get())) continue;
+    const PyRef items = is_dict ? checked(PyDict_Values(container.get())) : container;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
       PyObject* const item = PyList_GET_ITEM(items.get(), i);
       if (is_symfloat(item)) add(bridge::SymNode::tensor_of(node_of(item)));
