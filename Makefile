@@ -43,6 +43,7 @@ test-python: build
 
 test-full: test-core  ## all dtypes of op_db, more fuzzing, the real configurations, the wheel, the sanitizers
 	@CRESSET_TEST_FULL=1 $(PYTEST) tests/python
+	@PYTHONMALLOC=debug $(PYTEST) tests/python/semantics  # what is read after its death is found
 	@$(BUILD)/tests/fuzz/sym_fuzz 25000 1 2500  # 100,000 cases: four properties of each; Z3 proves those of 2,500
 	@$(MAKE) --no-print-directory asan
 

@@ -67,7 +67,8 @@ PyObject* held_before(const CressetWrite& write) {
   } else if (write.kind == CRESSET_WRITE_ITEM || write.kind == CRESSET_WRITE_GLOBAL) {
     if (PyDict_Check(owner)) found = PyDict_GetItemWithError(owner, write.key);
   } else if (write.kind == CRESSET_WRITE_ATTRIBUTE && !PyType_Check(owner)) {
-    found = held_attribute(owner, write.key).get();  // the owner has it, too
+    const PyRef held = held_attribute(owner, write.key);
+    if (held && Py_REFCNT(held.get()) > 1) found = held.get();  // the owner has it, too; p.data is made when it is read
   }
   PyErr_Clear();
   return found;
