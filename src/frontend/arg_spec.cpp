@@ -58,10 +58,7 @@ bool is_identity(PyObject* object) {
 bool is_named_tuple(PyObject* object) { return PyTuple_Check(object) && PyObject_HasAttrString(object, "_fields"); }
 
 // Also one whose class makes it of its items alone.
-bool is_any_tuple(PyObject* object) {
-  static PyObject* const size = module_attribute("torch", "Size");
-  return PyTuple_CheckExact(object) || is_named_tuple(object) || (PyObject*)Py_TYPE(object) == size;
-}
+bool is_any_tuple(PyObject* object) { return is_tuple_or_size(object) || is_named_tuple(object); }
 
 bool is_other_container(PyObject* object) {
   static PyObject* const with_defaults = module_attribute("collections", "defaultdict");

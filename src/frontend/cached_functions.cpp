@@ -12,12 +12,6 @@
 namespace cresset::frontend {
 namespace {
 
-// A tuple, or a torch.Size.
-bool is_tuple(PyObject* object) {
-  static PyObject* const size = module_attribute("torch", "Size");
-  return PyTuple_CheckExact(object) || (PyObject*)Py_TYPE(object) == size;
-}
-
 bool all_items(PyObject* tuple, const std::function<bool(PyObject*)>& holds) {
   PyObject** const items = PySequence_Fast_ITEMS(tuple);
   return std::all_of(items, items + PyTuple_GET_SIZE(tuple), holds);
@@ -26,7 +20,7 @@ bool all_items(PyObject* tuple, const std::function<bool(PyObject*)>& holds) {
 // What the code of the function may be given in the place of what its cache is asked for.
 bool may_vary(PyObject* arg, const std::function<bool(PyObject*)>& is_known) {
   if (is_symint(arg) || is_known(arg)) return true;
-  return is_tuple(arg) && all_items(arg, [&](PyObject* item) { return may_vary(item, is_known); });
+  return is_tuple_or_size(arg) && all_items(arg, [&](PyObject* item) { return may_vary(item, is_known); });
 }
 
 // The value of a number in this call, which is no guard. Empty where there is none.
@@ -42,7 +36,7 @@ PyRef value_now(PyObject* number) {
 PyRef as_it_is_now(PyObject* object, bool argument) {
   if (is_symint(object)) return value_now(object);
   if (is_constant_value(object) && !PyTuple_Check(object) && !is_symbolic_number(object)) return PyRef::borrow(object);
-  if (is_tuple(object) || (PyList_CheckExact(object) && !argument)) {
+  if (is_tuple_or_size(object) || (PyList_CheckExact(object) && !argument)) {
     const PyRef items = checked(PySequence_List(object));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.get()); ++i) {
       PyRef item = as_it_is_now(PyList_GET_ITEM(items.get(), i), argument);

@@ -146,12 +146,13 @@ void Piece::refuse(std::string why) {
 }
 
 void Piece::enter(PyObject* args, PyObject* kwargs) {
-  args_ = PyRef::borrow(args);  // keeps the containers among the leaves
+  args_ = PyRef::borrow(args);
   kwargs_ = PyRef::borrow(kwargs);
   if (!match(variant_->args, args, leaves_, nullptr) || !match(variant_->kwargs, kwargs, leaves_, nullptr))
     bridge::abort_capture("an argument does not equal itself");
   if (!variant_->facts.gather(leaves_, nullptr)) bridge::abort_capture("a tensor among the program's state is gone");
-  // The others may be gone when the piece ends: the program drops an iterator at the end of its loop.
+  // What is looked into when the piece ends. Other containers may be gone then: the program drops an iterator at the
+  // end of its loop.
   for (PyObject* const container : leaves_.containers)
     if (PyList_CheckExact(container) || PyDict_CheckExact(container)) leaves_.kept.push_back(PyRef::borrow(container));
   LeafNames names;

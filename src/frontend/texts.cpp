@@ -13,6 +13,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/state_facts.h"
 #include "frontend/symbols.h"
+#include "frontend/value_objects.h"
 
 namespace cresset::frontend {
 namespace {
@@ -132,16 +133,11 @@ PyTypeObject* make_type_of_texts() {
   return cresset_text_type = &type;
 }
 
-bool is_tuple_of_parts(PyObject* object) {
-  static PyObject* const size = module_attribute("torch", "Size");
-  return PyTuple_CheckExact(object) || (PyObject*)Py_TYPE(object) == size;
-}
-
 // Whether `object` is a tuple, a list or a dict of which one item, or all, are such. A snapshot's (below): no list
 // leads back to itself.
 template <class F>
 bool any_inside(PyObject* object, F&& is) {
-  if (is_tuple_of_parts(object) || PyList_CheckExact(object)) {
+  if (is_tuple_or_size(object) || PyList_CheckExact(object)) {
     PyObject** const items = PySequence_Fast_ITEMS(object);
     return std::any_of(items, items + PySequence_Fast_GET_SIZE(object), is);
   }
@@ -153,7 +149,7 @@ bool any_inside(PyObject* object, F&& is) {
 }
 bool is_list_or_dict(PyObject* object) { return PyList_CheckExact(object) || PyDict_CheckExact(object); }
 bool all_inside(PyObject* object, bool (*is)(PyObject*)) {
-  const bool has_items = is_tuple_of_parts(object) || is_list_or_dict(object);
+  const bool has_items = is_tuple_or_size(object) || is_list_or_dict(object);
   return has_items && !any_inside(object, [&](PyObject* item) { return !is(item); });
 }
 
@@ -207,7 +203,7 @@ bool is_open(PyObject* object) { return is_text(object) || is_symbolic_number(ob
 // What an operation on it gives depends on nothing but values.
 bool is_of_values(PyObject* object) {
   if (is_open(object) || is_constant_value(object)) return true;
-  return is_tuple_of_parts(object) && all_inside(object, is_of_values);
+  return is_tuple_or_size(object) && all_inside(object, is_of_values);
 }
 bool is_snapshot_of_values(PyObject* object) {
   return is_open(object) || is_constant_value(object) || all_inside(object, is_snapshot_of_values);
@@ -237,7 +233,7 @@ PyRef example_of(PyObject* object, bool extreme) {
       if (PyDict_SetItem(out.get(), key, example_of(value, extreme).get()) < 0) throw PythonError{};
     return out;
   }
-  if (!is_tuple_of_parts(object) && !PyList_CheckExact(object)) return PyRef::borrow(object);
+  if (!is_tuple_or_size(object) && !PyList_CheckExact(object)) return PyRef::borrow(object);
   std::vector<PyRef> items;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
     items.push_back(example_of(PySequence_Fast_GET_ITEM(object, i), extreme));

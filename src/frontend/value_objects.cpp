@@ -170,4 +170,9 @@ bool is_library_value(PyObject* object) {
          is_plain_type_parameter(object);
 }
 
+bool is_tuple_or_size(PyObject* object) {
+  static PyObject* const size = module_attribute("torch", "Size");
+  return PyTuple_CheckExact(object) || (PyObject*)Py_TYPE(object) == size;
+}
+
 }  // namespace cresset::frontend

@@ -22,4 +22,7 @@ bool is_plain_type_parameter(PyObject* object);
 // Dates, decimal numbers, patterns and matches, plain type parameters: two calls may share one.
 bool is_library_value(PyObject* object);
 
+// A tuple, or a torch.Size.
+bool is_tuple_or_size(PyObject* object);
+
 }  // namespace cresset::frontend

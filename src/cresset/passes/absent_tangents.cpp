@@ -13,10 +13,6 @@ using graph::Arg;
 using graph::Node;
 using graph::TensorType;
 
-bool is_alike(const TensorType& a, const TensorType& b) {
-  return a.dtype == b.dtype && a.device == b.device && a.sizes == b.sizes && a.strides == b.strides;
-}
-
 class Absence {
  public:
   Absence(Graph& graph, std::span<const ValueId> tangents, const std::vector<bool>& given) : graph_(graph) {
@@ -75,7 +71,7 @@ class Absence {
     const auto* factor = std::get_if<sym::ExprId>(&node.args[2]);
     if (a == nullptr || b == nullptr || factor == nullptr || !graph_.pool().is_const(*factor, 1)) return false;
     const ValueId left = absent_.contains(*a) ? *b : *a, sum = node.results[0];
-    if (!is_alike(graph_.type(left), graph_.type(sum))) return false;
+    if (!same_type(graph_.type(left), graph_.type(sum))) return false;
     replacements_.add(sum, left);
     return true;
   }

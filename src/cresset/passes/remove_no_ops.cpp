@@ -76,10 +76,6 @@ Test find_test(graph::OpId op) {
   return it == table.end() ? nullptr : it->second;
 }
 
-bool same_type(const TensorType& a, const TensorType& b) {
-  return a.dtype == b.dtype && a.device == b.device && a.sizes == b.sizes && a.strides == b.strides;
-}
-
 }  // namespace
 
 bool remove_no_ops(Graph& graph) {

@@ -14,6 +14,11 @@ using graph::Graph;
 using graph::NodeId;
 using graph::ValueId;
 
+// Whether one may stand for the other.
+inline bool same_type(const graph::TensorType& a, const graph::TensorType& b) {
+  return a.dtype == b.dtype && a.device == b.device && a.sizes == b.sizes && a.strides == b.strides;
+}
+
 // Values that stand for others. Chains are followed.
 class Replacements {
  public:
