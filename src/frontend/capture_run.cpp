@@ -338,6 +338,7 @@ class CaptureRun final : public PieceMaker {
       leave_address(e);
       return piece_->refuse("the result holds " + e.path + " of type " + e.type_name + ", which no recipe rebuilds");
     }
+    if (piece_->capture().closed()) return piece_->refuse(kEndedMeanwhile);
     if (std::string why = end_recipes(UINT64_MAX); !why.empty()) piece_->refuse(std::move(why));
   }
 
@@ -572,6 +573,7 @@ class CaptureRun final : public PieceMaker {
       leave_address(e);
       return e.path + " of type " + e.type_name + " lives on, which no recipe rebuilds";
     }
+    if (piece_->capture().closed()) return kEndedMeanwhile;
     variant.next.operation.operands.clear();
     collect_constants(variant.args, variant.next.constants);
     collect_constants(variant.kwargs, variant.next.constants);
@@ -722,6 +724,7 @@ class CaptureRun final : public PieceMaker {
   bool is_repeated_ = false;  // the open piece
   static constexpr const char* kInModes = "inside a change of torch's modes";
   static constexpr const char* kInOperation = "in the middle of an operation of the interpreter";
+  static constexpr const char* kEndedMeanwhile = "a function that was asked what an object consists of ended the piece";
   int closed_frame_ = -1, frame_count_ = 0;  // which of the frames kept the piece from ending
   bool stopped_ = false;                     // the rest runs natively
   CaptureTime time_;
