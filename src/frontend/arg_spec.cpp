@@ -16,6 +16,7 @@
 #include "frontend/outsiders.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
+#include "frontend/state_facts.h"
 #include "frontend/special_cases.h"
 #include "frontend/state_guard.h"
 #include "frontend/texts.h"
@@ -93,8 +94,14 @@ bool is_bare_subclass(PyObject* object) {
          !tensor_of(object).key_set().has(c10::DispatchKey::Python);
 }
 
-bool miss(const ArgSpec& spec, std::string* why, std::string text) {
-  if (why != nullptr) *why = spec.path + ": " + std::move(text);
+// The text, or what makes it, is for whoever asks: most misses are looks at variants that other calls take.
+template <class Text>
+bool miss(const ArgSpec& spec, std::string* why, const Text& text) {
+  if (why == nullptr) return false;
+  if constexpr (std::is_invocable_v<Text>)
+    *why = spec.path + ": " + text();
+  else
+    *why = spec.path + ": " + text;
   return false;
 }
 
@@ -102,7 +109,14 @@ std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
 }  // namespace
 
+// Not by a function of the program's.
 std::string key_text(PyObject* key) {
+  if (PyType_Check(key)) return ((PyTypeObject*)key)->tp_name;
+  if (is_heap_type(Py_TYPE(key)) && is_enum_member(key)) {
+    PyObject* const name = PyDict_GetItemString(instance_dict(key), "_name_");
+    return type_name(key) + "." + (name != nullptr && PyUnicode_Check(name) ? utf8(name) : "?");
+  }
+  if (!is_constant_value(key)) return type_name(key);
   PyRef text = PyRef::steal(PyObject_Repr(key));
   const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
   if (utf8 == nullptr) {
@@ -406,9 +420,10 @@ bool match_anatomy(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, st
   if (!note_container(object, leaves)) return miss(spec, why, "expected an object of its own");
   Anatomy got = take_apart(object);
   if (got.kind != spec.anatomy.kind || got.parts.size() != spec.children.size())
-    return miss(spec, why, "expected an object of another structure, got " + type_name(object));
+    return miss(spec, why, [&] { return "expected an object of another structure, got " + type_name(object); });
   const std::vector<PyRef> parts = std::exchange(got.parts, {});
-  if (!same_form(got, spec.anatomy)) return miss(spec, why, "expected another structure, got " + type_name(object));
+  if (!same_form(got, spec.anatomy))
+    return miss(spec, why, [&] { return "expected another structure, got " + type_name(object); });
   if (makes_parts(got.kind)) leaves.kept.insert(leaves.kept.end(), parts.begin(), parts.end());
   for (size_t i = 0; i < parts.size(); ++i)
     if (!match(spec.children[i], parts[i].get(), leaves, why)) return false;
@@ -417,14 +432,14 @@ bool match_anatomy(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, st
 
 bool match_tensor(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if (spec.type ? (PyObject*)Py_TYPE(object) != spec.type.get() || !is_bare_subclass(object) : !is_plain_tensor(object))
-    return miss(spec, why, "expected a tensor, got " + type_name(object));
+    return miss(spec, why, [&] { return "expected a tensor, got " + type_name(object); });
   leaves.tensors.push_back(tensor_of(object));
   return true;
 }
 
 bool match_int(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if (spec.type ? (PyObject*)Py_TYPE(object) != spec.type.get() : !PyLong_CheckExact(object))
-    return miss(spec, why, "expected an int, got " + type_name(object));
+    return miss(spec, why, [&] { return "expected an int, got " + type_name(object); });
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (value == -1 && PyErr_Occurred() != nullptr) return PyErr_Clear(), miss(spec, why, "not a number");
@@ -434,9 +449,9 @@ bool match_int(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::s
 }
 
 bool match_float(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
-  if (!PyFloat_CheckExact(object)) return miss(spec, why, "expected a float, got " + type_name(object));
+  if (!PyFloat_CheckExact(object)) return miss(spec, why, [&] { return "expected a float, got " + type_name(object); });
   if (spec.object && !same_value(spec.object.get(), object))
-    return miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
+    return miss(spec, why, [&] { return "expected " + key_text(spec.object.get()) + ", got " + key_text(object); });
   add_float(leaves, object);
   return true;
 }
@@ -462,9 +477,9 @@ void note_numbered(const ArgSpec& spec, PyObject* object, CallLeaves& leaves) {
 }
 
 bool match_text(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
-  if (!PyUnicode_CheckExact(object)) return miss(spec, why, "expected a str, got " + type_name(object));
+  if (!PyUnicode_CheckExact(object)) return miss(spec, why, [&] { return "expected a str, got " + type_name(object); });
   if (spec.object && !same_value(spec.object.get(), object))
-    return miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
+    return miss(spec, why, [&] { return "expected " + key_text(spec.object.get()) + ", got " + key_text(object); });
   if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another object, or the same");
   if (spec.numbered) note_numbered(spec, object, leaves);  // others may be it, too: who asks by `is` is held to that
   return true;
@@ -473,7 +488,7 @@ bool match_text(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::
 bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if ((PyObject*)Py_TYPE(object) != spec.object.get() ||
       PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
-    return miss(spec, why, "expected a tuple of another type or length, got " + type_name(object));
+    return miss(spec, why, [&] { return "expected a tuple of another type or length, got " + type_name(object); });
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(object, i), leaves, why)) return false;
   if (!is_as_asked(spec, object, leaves)) return miss(spec, why, "expected another tuple, or the same");
@@ -487,7 +502,7 @@ bool match_tuple(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std:
 
 bool match_list(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why) {
   if (!PyList_CheckExact(object) || PyList_GET_SIZE(object) != static_cast<Py_ssize_t>(spec.children.size()))
-    return miss(spec, why, "expected a list of " + std::to_string(spec.children.size()) + " items");
+    return miss(spec, why, [&] { return "expected a list of " + std::to_string(spec.children.size()) + " items"; });
   if (!note_container(object, leaves)) return miss(spec, why, "expected a list of its own");
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyList_GET_ITEM(object, i), leaves, why)) return false;
@@ -514,7 +529,7 @@ bool match_registered(const ArgSpec& spec, PyObject* object, CallLeaves& leaves,
   if ((PyObject*)Py_TYPE(object) != spec.type.get() || !flatten_registered(object, node) ||
       PyTuple_GET_SIZE(node.children.get()) != static_cast<Py_ssize_t>(spec.children.size()) ||
       !same_value(spec.object.get(), node.context.get()))
-    return miss(spec, why, "expected another structure, got " + type_name(object));
+    return miss(spec, why, [&] { return "expected another structure, got " + type_name(object); });
   for (size_t i = 0; i < spec.children.size(); ++i)
     if (!match(spec.children[i], PyTuple_GET_ITEM(node.children.get(), i), leaves, why)) return false;
   return true;
@@ -540,7 +555,7 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       return match_text(spec, object, leaves, why);
     case ArgSpec::Kind::Value:
       if (!same_value(spec.object.get(), object))
-        return miss(spec, why, "expected " + key_text(spec.object.get()) + ", got " + key_text(object));
+        return miss(spec, why, [&] { return "expected " + key_text(spec.object.get()) + ", got " + key_text(object); });
       return is_as_asked(spec, object, leaves) || miss(spec, why, "expected another object, or the same");
     case ArgSpec::Kind::Identity:
       return spec.object.get() == object || miss(spec, why, "expected another object");
@@ -556,10 +571,10 @@ bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::strin
       return match_anatomy(spec, object, leaves, why);
     case ArgSpec::Kind::Opaque:
       if ((PyObject*)Py_TYPE(object) != spec.type.get())
-        return miss(spec, why, "expected an object of another type, got " + type_name(object));
+        return miss(spec, why, [&] { return "expected an object of another type, got " + type_name(object); });
       if (spec.object && spec.object.get() != object) return miss(spec, why, "expected another object");
       if (spec.length >= 0 && PyObject_Size(object) != spec.length)
-        return miss(spec, why, "expected " + std::to_string(spec.length) + " items");
+        return miss(spec, why, [&] { return "expected " + std::to_string(spec.length) + " items"; });
       if (PyGen_CheckExact(object)) note_outsider(object);
       return note_container(object, leaves) || miss(spec, why, "expected an object of its own");
     case ArgSpec::Kind::Same:

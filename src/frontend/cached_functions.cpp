@@ -134,7 +134,7 @@ CressetAction Session::call_cached(const CressetActivation& activation, const Cr
   if (!plain) {
     static PyObject* const form = module_attribute("cresset._cached", "by_its_code");
     const bool varies = std::all_of(args.begin(), args.end(), [&](PyObject* arg) { return may_vary(arg, is_known); });
-    if (!varies || symbols_placed_ || activation.code == (PyCodeObject*)PyFunction_GET_CODE(form))
+    if (!varies || activation.code == (PyCodeObject*)PyFunction_GET_CODE(form))
       return CRESSET_NATIVE;
     learn_function(form);
     return *result = kept_.emplace_back(checked(PyMethod_New(form, call.callable))).get(), CRESSET_INSTEAD;

@@ -511,12 +511,27 @@ PyObject* formatter_of(const CressetOperator& op) {
   return takes_spec && has_text_of(type, /*of_str=*/true) ? of_str : nullptr;
 }
 
+// The class of which the call makes an instance as type.__call__ does: also the one that a metaclass with a __call__ of
+// its own hands on to that (super().__call__). Borrowed.
+static PyTypeObject* instantiated(PyObject* callable) {
+  static PyObject* const by_type = checked(PyObject_GetAttrString((PyObject*)&PyType_Type, "__call__")).release();
+  if (is_method_wrapper(callable)) {
+    const MethodWrapper parts = take_apart_wrapper(callable);
+    return parts.descriptor == by_type && PyType_Check(parts.self) ? (PyTypeObject*)parts.self : nullptr;
+  }
+  return PyType_Check(callable) && Py_TYPE(callable)->tp_call == PyType_Type.tp_call ? (PyTypeObject*)callable : nullptr;
+}
+
 PyRef maker_of_instance(const CressetCall& call) {
-  PyObject* const type = call.callable;
-  if (call.evaluated || !PyType_Check(type) || Py_TYPE(type)->tp_call != PyType_Type.tp_call) return {};
-  if (!is_heap_type((PyTypeObject*)type)) return {};
-  static PyObject* const name = PyUnicode_InternFromString("__new__");
-  PyObject* const found = _PyType_Lookup((PyTypeObject*)type, name);
+  PyTypeObject* const type = call.evaluated ? nullptr : instantiated(call.callable);
+  if (type == nullptr || !is_heap_type(type)) return {};
+  static PyObject *const new_name = PyUnicode_InternFromString("__new__"),
+                  *const init_name = PyUnicode_InternFromString("__init__");
+  static PyObject* const make = module_attribute("cresset._equivalents", "make_instance");
+  PyObject* const init = _PyType_Lookup(type, init_name);
+  if (call.callable != (PyObject*)type && init != nullptr && PyFunction_Check(init))
+    return checked(PyMethod_New(make, (PyObject*)type));
+  PyObject* const found = _PyType_Lookup(type, new_name);
   if (found == nullptr || !Py_IS_TYPE(found, &PyStaticMethod_Type)) return {};
   const PyRef function = checked(PyObject_GetAttrString(found, "__func__"));
   if (!PyFunction_Check(function.get())) return {};
@@ -524,8 +539,7 @@ PyRef maker_of_instance(const CressetCall& call) {
   PyObject* const module = PyDict_GetItemString(PyFunction_GET_GLOBALS(function.get()), "__name__");
   const std::string_view from = module != nullptr ? utf8(module) : "";
   if (from.starts_with("namedtuple_") || from.starts_with("cresset.")) return {};
-  static PyObject* const make = module_attribute("cresset._equivalents", "make_instance");
-  return checked(PyMethod_New(make, type));
+  return checked(PyMethod_New(make, (PyObject*)type));
 }
 
 PyObject* hide_frames(PyObject*, PyObject* code) {

@@ -15,16 +15,8 @@
 namespace cresset::frontend {
 namespace {
 
-// What is called, by its code: a closure is another function at each call. nullptr: an operator.
-PyObject* kind_of(PyObject* callable) {
-  if (callable == nullptr) return nullptr;
-  if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
-  if (PyFunction_Check(callable)) return PyFunction_GET_CODE(callable);
-  return PyType_Check(callable) ? callable : (PyObject*)Py_TYPE(callable);
-}
-
 struct Key {
-  PyObject *code, *kind;
+  PyObject *code, *kind;  // kind: kind_of_callable
   int instruction;
   bool operator==(const Key&) const = default;
 };
@@ -42,7 +34,7 @@ std::unordered_map<Key, std::pair<PyRef, PyRef>, KeyHash>& left() {
 }
 
 Key key_of(PyCodeObject* code, int instruction, PyObject* callable) {
-  return {(PyObject*)code, kind_of(callable), instruction};
+  return {(PyObject*)code, kind_of_callable(callable), instruction};
 }
 
 bool is_operator(int opcode) {
@@ -59,7 +51,7 @@ std::optional<Key> in_progress(const CressetActivation& activation) {
   if (at < 0) return std::nullopt;
   if (is_operator(units[2 * at])) return key_of(activation.code, at, nullptr);
   if (cresset_is_call(units[2 * at]) == 0 || activation.user == nullptr) return std::nullopt;
-  return key_of(activation.code, at, static_cast<PyObject*>(activation.user));
+  return Key{(PyObject*)activation.code, static_cast<PyObject*>(activation.user), at};
 }
 
 // Of torch's functions that enter a level of a transform.

@@ -10,8 +10,19 @@ namespace cresset::frontend {
 
 inline constexpr const char* kLeftWhole = "a call inside of which a piece cannot end";
 
-// Of what is called there, so that leave_whole() knows: borrowed, for as long as the call lasts.
-inline void note_callable(CressetActivation* activation, PyObject* callable) { activation->user = callable; }
+// What is called, by its code: a closure is another function at each call. nullptr: an operator. Borrowed: it lives as
+// long as the call does, which the callable (a method bound for it) need not.
+inline PyObject* kind_of_callable(PyObject* callable) {
+  if (callable == nullptr) return nullptr;
+  if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
+  if (PyFunction_Check(callable)) return PyFunction_GET_CODE(callable);
+  return PyType_Check(callable) ? callable : (PyObject*)Py_TYPE(callable);
+}
+
+// So that leave_whole() knows.
+inline void note_callable(CressetActivation* activation, PyObject* callable) {
+  activation->user = kind_of_callable(callable);
+}
 
 // innermost: where a piece has to end, and cannot. Whether there is such a call around it of which that was not known.
 // Under the GIL, as all of this.

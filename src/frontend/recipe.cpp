@@ -434,8 +434,8 @@ Recipe RecipeBuilder::build_tensor_object(PyObject* object, bridge::TraceTensor*
   return recipe;
 }
 
-// An instance with a __del__ or with weak references to it; a weak reference to anything but a container of Python's
-// own that was there before the call.
+// An instance with a __del__ or with weak references to it; a weak reference to anything but a tensor or a container of
+// Python's own that was there before the call.
 bool RecipeBuilder::tells_when_it_dies(PyObject* object, const Anatomy& anatomy) const {
   static PyObject* const finalizer = PyUnicode_InternFromString("__del__");
   if (has_attributes(anatomy.kind))
@@ -443,7 +443,7 @@ bool RecipeBuilder::tells_when_it_dies(PyObject* object, const Anatomy& anatomy)
   if (!PyWeakref_CheckRefExact(object)) return false;
   if (anatomy.parts.empty()) return !behind_break;  // dead: what the call leaves may be about to die, too
   PyObject* const referent = anatomy.parts[0].get();
-  return is_heap_type(Py_TYPE(referent)) || !existed || !existed(referent);
+  return (is_heap_type(Py_TYPE(referent)) && !is_tensor(referent)) || !existed || !existed(referent);
 }
 
 Recipe RecipeBuilder::build_anatomy(PyObject* object, const std::string& path) {

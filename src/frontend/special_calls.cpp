@@ -37,6 +37,7 @@ bool add_all() {
   for (const char* name : {"is_contiguous", "stride", "item"})
     add(module_attribute("torch._C", "TensorBase"), name, kAnyCall);
   add(module_attribute("torch", "Size"), "numel", kAnyCall);
+  add((PyObject*)&PyType_Type, "__call__", kAnyCall);
   return true;
 }
 
