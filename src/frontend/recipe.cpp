@@ -369,7 +369,8 @@ Recipe RecipeBuilder::build_made(PyObject* object, const std::string& path) {
       no_moving_key(key, path);
       recipe.children.push_back(build(value, path + "[...]"));
     }
-  } else if (!has_more_than_items(object) && !has_keys_that_ask(object) && flatten_registered(object, node)) {
+  } else if (take_apart(object).kind == Anatomy::Kind::None && !has_keys_that_ask(object) &&
+             flatten_registered(object, node)) {  // by functions of the program's: where nothing else rebuilds it
     recipe.kind = Recipe::Kind::Registered;
     recipe.type = PyRef::borrow((PyObject*)Py_TYPE(object));
     recipe.object = without_symbols(std::move(node.context));  // keys, which were pinned when they were hashed

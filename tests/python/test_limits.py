@@ -47,6 +47,25 @@ def test_least_used_goes(grad):
     assert "\n" not in text and warning.filename == __file__
 
 
+def test_texts_of_guards_are_not_made_by_the_program():
+    """Nor are they made where nobody asks: a call looks at variants that others take."""
+    asked = []
+
+    class Loud:
+        def __repr__(self):
+            asked.append(1)
+            return "Loud()"
+
+    compiled = cresset.compile(lambda t, k: t * 2 if isinstance(k, float) else t + 1)
+    loud = Loud()
+    given = [0.5, loud, "text", 1.5, (loud, 2), {loud: 3.0}, [loud], Loud, {"a": loud}, torch.ones(2), None]
+    for _ in range(3):
+        for k in given:
+            out = compiled(torch.ones(2), k)
+            assert torch.equal(out, torch.full((2,), 2.0))
+    assert cresset.stats()["recompiles"] and "__repr__" not in vars(loud) and not asked
+
+
 @pytest.mark.parametrize("limit", [0, -1, True, "many"])
 def test_bad_limit(limit):
     with pytest.raises(ValueError, match="entry_limit"):

@@ -363,4 +363,74 @@ with torch.enable_grad():
 with torch.no_grad():
     for p, g in zip(NET.parameters(), gs): p -= 0.1 * g
 return loss.detach(), gs, NET.weight.detach(), NET.weight.requires_grad, NET.weight.is_leaf
+
+calls_of_a_metaclass_that_hands_on
+|class Meta(type):
+|    made = 0
+|    def __call__(cls, *a, **k):
+|        Meta.made += 1
+|        return super().__call__(*a, **k)
+|class A(metaclass=Meta):
+|    def __init__(s, t, n=1):
+|        if not (t > -1000).all(): raise ValueError("bad")
+|        s.t = t * n
+|class B(metaclass=Meta):
+|    def __new__(cls, t):
+|        o = super().__new__(cls); o.k = t.sum().item()
+|        return o
+|class C(metaclass=Meta): pass
+a = A(x, n=2); b = B(x)
+try: C(x)
+except TypeError as e: said = str(e)
+return a.t, b.k, said, Meta.made, type(C()) is C
+
+calls_of_a_metaclass_that_keeps
+|class One(type):
+|    kept = {}
+|    def __call__(cls, *a):
+|        if cls not in One.kept: One.kept[cls] = super().__call__(*a)
+|        return One.kept[cls]
+|class A(metaclass=One):
+|    def __init__(s, t): s.n = int(t.shape[0]); s.v = t.mean().item()
+return A(x).v, A(x) is A(x), x * A(x).n
+
+cached_function_beside_a_number_in_state
+|@functools.lru_cache(None)
+|def plan(shape, k): return tuple(n * k for n in shape), len(shape)
+|class H: seen = 0
+|h = H()
+before = h.seen
+sizes, rank = plan(tuple(x.shape), 2)
+h.seen = x.shape[0]
+return x.new_zeros(sizes).shape, rank, before + 1, x * before
+
+weak_reference_to_a_parameter_over_a_break
+|import weakref
+|P = nn.Parameter(torch.ones(4))
+t = (x + P).detach(); t.owner = weakref.ref(P)
+y = x.sum().item()
+return t + y, t.owner() is P, t.owner is weakref.ref(P), len(vars(t))
+
+registered_class_is_made_over_a_break
+|@dataclasses.dataclass
+|class Out(collections.OrderedDict):
+|    image: object
+|    def __post_init__(s):
+|        MADE.append(1)
+|        s["image"] = s.image * s.image.sum().item()
+|MADE = []
+|pytree.register_pytree_node(Out, lambda o: (list(o.values()), list(o)), lambda v, c: Out(**dict(zip(c, v))))
+o = Out(x)
+return o["image"], list(o), len(MADE), type(o) is Out
+
+what_a_bound_method_calls_holds_what_nobody_rebuilds
+|class Part(functools.partial): __slots__ = "func"
+|class A:
+|    def __init__(s, t): s.t = t
+|def inner(s, k):
+|    p = Part(len); p.func = abs
+|    n = s.t.sum().item()
+|    return n * k, p.func is abs
+def bound(t): return types.MethodType(inner, A(t))
+return bound(x)(2), [bound(x * 2)(k) for k in range(2)]
 """

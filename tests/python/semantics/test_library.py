@@ -118,7 +118,6 @@ EAGERLY = {
     "iterators_of_the_program",
     "iterators_that_hold_numbers",
     "leaf_that_is_returned",
-    "meta_call",
     "metaclass_prepare_order_over_a_break",
     "new_of_values",
     "pairwise_held",
@@ -140,6 +139,7 @@ EAGERLY = {
     "utils_fusion",
     "weak_collections",
     "weak_value_tensor_table",
+    "what_a_bound_method_calls_holds_what_nobody_rebuilds",
     "with_multiple_and_as",
 }
 if sys.version_info >= (3, 12):
