@@ -430,7 +430,7 @@ void fill_iterator(PyObject* made, const Anatomy& anatomy) {
   const bool backwards = std::strcmp(Py_TYPE(made)->tp_name, "list_reverseiterator") == 0;
   const PyRef end = checked(PyLong_FromSsize_t(backwards ? -1 : PY_SSIZE_T_MAX));
   const bool has_place = form_item(anatomy, 1) == Py_True;
-  checked(PyObject_CallMethod(made, "__setstate__", "O", has_place ? anatomy.parts.back().get() : end.get()));
+  checked(PyObject_CallMethod(made, "__setstate__", "(O)", has_place ? anatomy.parts.back().get() : end.get()));
   // One over a list goes on when items are added, unless it has said that there are none.
   const bool of_list = backwards || std::strcmp(Py_TYPE(made)->tp_name, "list_iterator") == 0;
   if (!has_place && of_list) PyRef::steal(PyIter_Next(made));
@@ -627,7 +627,7 @@ void fill(PyObject* made, const Anatomy& anatomy) {
   }
   if (anatomy.kind == Anatomy::Kind::Set || anatomy.kind == Anatomy::Kind::Deque) {
     const char* add = anatomy.kind == Anatomy::Kind::Set ? "add" : "append";
-    for (const PyRef& item : anatomy.parts) checked(PyObject_CallMethod(made, add, "O", item.get()));
+    for (const PyRef& item : anatomy.parts) checked(PyObject_CallMethod(made, add, "(O)", item.get()));
     return;
   }
   if (anatomy.kind == Anatomy::Kind::Mapping) {

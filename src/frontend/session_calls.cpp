@@ -104,7 +104,7 @@ CCall Session::classify(const CressetCall& call) {
     function = callable;
   } else if (is_method_wrapper(callable)) {
     self = take_apart_wrapper(callable).self;
-    function = take_apart_wrapper(callable).descriptor;
+    function = (const char*)take_apart_wrapper(callable).descriptor + 1;  // no self among its arguments
   } else if (PyType_Check(callable)) {
     function = callable;
   }

@@ -433,4 +433,26 @@ what_a_bound_method_calls_holds_what_nobody_rebuilds
 |    return n * k, p.func is abs
 def bound(t): return types.MethodType(inner, A(t))
 return bound(x)(2), [bound(x * 2)(k) for k in range(2)]
+
+sets_and_deques_of_tuples_over_a_break
+seen = {(1, 2), (w.n, "a")}; queue = collections.deque([(x, 1), ()], maxlen=3); both = {(x.shape[0], 4)}
+y = x.sum().item()
+seen.add((1, 2)); queue.append((y,)); both.add((y, 4))
+print(end="")
+return (1, 2) in seen, sorted(map(str, seen)), list(queue), queue.maxlen, len(both)
+
+property_behind_two_ways_of_setting
+|class A:
+|    def __init__(s): s.__dict__["_t"] = torch.ones(4)
+|    @property
+|    def t(s): return s._t
+|    @t.setter
+|    def t(s, v): object.__setattr__(s, "_t", v)
+|    def __setattr__(s, n, v): super().__setattr__(n, v)
+|a, b = A(), A()
+a.t = x.mean(0)
+c = A(); c.t = a.t + 1
+object.__setattr__(b, "t", c.t * 2)
+b.__setattr__("u", w.n)
+return a.t, b._t, c.t, b.u, sorted(vars(b))
 """
