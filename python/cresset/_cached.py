@@ -3,7 +3,7 @@
 Such a function is taken at its word: it gives the same for the same arguments. So its own code says what it gives for
 symbols, where that does nothing else and gives plain containers of numbers, which are not to be changed; and if its cache
 holds something for the numbers of the capturing call, that must be the same. Everything else ends the piece, and the cache
-is asked natively.
+is asked natively: at once where the code has done more than compute twice.
 """
 
 import types
@@ -20,12 +20,15 @@ def by_its_code(function, /, *args, **kwargs):
         try:
             result = code(*given, **kwargs)
         except Exception as error:
-            _C.abandon_part(f"it raises {type(error).__name__}")
+            if _C.abandon_part(f"it raises {type(error).__name__}"):
+                _C.cached_did_more(of)
         except BaseException:
             _C.abandon_part("it is interrupted")
             raise
         else:
-            if _C.end_part([]) is not None and _C.cached_may_give(of, given, kwargs, result):
+            if _C.end_part([]) is None:
+                _C.cached_did_more(of)
+            elif _C.cached_may_give(of, given, kwargs, result):
                 return result
         _C.explain_part("a cached function", None)
     return function(*args, **kwargs)

@@ -1,6 +1,7 @@
 #include "frontend/cached_functions.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "bridge/sym_node.h"
 #include "frontend/foreign.h"
@@ -57,6 +58,28 @@ PyRef as_it_is_now(PyObject* object, bool argument) {
   return out;
 }
 
+// How often the code of a cached function did more than compute, since it last did not. Kept for good, as modules are.
+std::unordered_map<PyObject*, int>& did_more() {
+  static auto& known = *new std::unordered_map<PyObject*, int>;
+  return known;
+}
+
+PyObject* note_did_more(PyObject*, PyObject* function) {
+  constexpr size_t kMost = 1000;  // functions that calls make anew
+  const auto known = did_more().find(function);
+  if (known != did_more().end())
+    ++known->second;
+  else if (did_more().size() < kMost)
+    did_more().emplace(Py_NewRef(function), 1);
+  Py_RETURN_NONE;
+}
+
+bool does_more(PyObject* function) {
+  constexpr int kOften = 2;  // once may be for what it was given: a text of sizes that do not fit
+  const auto known = did_more().find(function);
+  return known != did_more().end() && known->second >= kOften;
+}
+
 // (function, args, kwargs, result): False when the cache holds, for the numbers as they are in this call, something
 // else than its code has given: it was kept before something changed. The function's code is not run.
 PyObject* may_give(PyObject*, PyObject* all) {
@@ -64,6 +87,7 @@ PyObject* may_give(PyObject*, PyObject* all) {
     PyObject *function, *args, *kwargs, *result;
     if (!PyArg_ParseTuple(all, "OO!O!O", &function, &PyTuple_Type, &args, &PyDict_Type, &kwargs, &result))
       return nullptr;
+    if (const auto known = did_more().find(function); known != did_more().end()) known->second = 0;
     const PyRef expected = as_it_is_now(result, /*argument=*/false);
     if (!expected) Py_RETURN_FALSE;
     const PyRef given = checked(PySequence_List(args));
@@ -92,6 +116,8 @@ PyObject* may_give(PyObject*, PyObject* all) {
 }
 
 PyMethodDef functions[] = {
+    {"cached_did_more", note_did_more, METH_O,
+     "Its code did more than compute: soon its cache is asked between two pieces."},
     {"cached_may_give", may_give, METH_VARARGS, "Whether a cached function may give what its code has given."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -134,7 +160,7 @@ CressetAction Session::call_cached(const CressetActivation& activation, const Cr
   if (!plain) {
     static PyObject* const form = module_attribute("cresset._cached", "by_its_code");
     const bool varies = std::all_of(args.begin(), args.end(), [&](PyObject* arg) { return may_vary(arg, is_known); });
-    if (!varies || activation.code == (PyCodeObject*)PyFunction_GET_CODE(form))
+    if (!varies || does_more(function) || activation.code == (PyCodeObject*)PyFunction_GET_CODE(form))
       return CRESSET_NATIVE;
     learn_function(form);
     return *result = kept_.emplace_back(checked(PyMethod_New(form, call.callable))).get(), CRESSET_INSTEAD;

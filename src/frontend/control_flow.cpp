@@ -87,13 +87,15 @@ PyObject* end_part(PyObject*, PyObject* outputs) {
   });
 }
 
+// Whether it had failed before, by what its code does.
 PyObject* abandon_part(PyObject*, PyObject* why) {
   return attempt([&] {
     abandon();
     const char* text = PyUnicode_AsUTF8(why);
     if (text == nullptr) throw PythonError{};
+    const bool had_failed = !capture().part_failure().empty();
     capture().fail_part(text);
-    return PyRef::borrow(Py_None);
+    return PyRef::borrow(had_failed ? Py_True : Py_False);
   });
 }
 
