@@ -13,11 +13,12 @@
 #include "frontend/dict_keys.h"
 #include "frontend/foreign.h"
 #include "frontend/items.h"
+#include "frontend/object_text.h"
 #include "frontend/outsiders.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
-#include "frontend/state_facts.h"
 #include "frontend/special_cases.h"
+#include "frontend/state_facts.h"
 #include "frontend/state_guard.h"
 #include "frontend/texts.h"
 #include "frontend/value_objects.h"
@@ -32,11 +33,6 @@ bool is_value(PyObject* object) {
          PyRange_Check(object) || PyComplex_CheckExact(object) || is_numpy_scalar(object) || THPDevice_Check(object);
 }
 
-PyObject* enum_type() {
-  static PyObject* type = module_attribute("enum", "Enum");
-  return type;
-}
-
 PyObject* registered_nodes() {
   static PyObject* table = module_attribute("torch.utils._pytree", "SUPPORTED_NODES");
   return table;
@@ -48,8 +44,6 @@ bool is_generator_of_numbers(PyObject* object) {
 }
 
 // There is one of each, and programs ask which it is.
-bool is_enum_member(PyObject* object) { return PyObject_TypeCheck(object, (PyTypeObject*)enum_type()) != 0; }
-
 bool is_identity(PyObject* object) {
   return PyType_Check(object) || PyFunction_Check(object) || is_c_function(object) || PyMethod_Check(object) ||
          THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object) || is_enum_member(object) ||
@@ -108,23 +102,6 @@ bool miss(const ArgSpec& spec, std::string* why, const Text& text) {
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
 }  // namespace
-
-// Not by a function of the program's.
-std::string key_text(PyObject* key) {
-  if (PyType_Check(key)) return ((PyTypeObject*)key)->tp_name;
-  if (is_heap_type(Py_TYPE(key)) && is_enum_member(key)) {
-    PyObject* const name = PyDict_GetItemString(instance_dict(key), "_name_");
-    return type_name(key) + "." + (name != nullptr && PyUnicode_Check(name) ? utf8(name) : "?");
-  }
-  if (!is_constant_value(key)) return type_name(key);
-  PyRef text = PyRef::steal(PyObject_Repr(key));
-  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (utf8 == nullptr) {
-    PyErr_Clear();
-    return "?";
-  }
-  return utf8;
-}
 
 bool flatten_registered(PyObject* object, RegisteredNode& out) {
   PyObject* node = PyDict_GetItemWithError(registered_nodes(), (PyObject*)Py_TYPE(object));

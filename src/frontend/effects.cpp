@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "frontend/dict_keys.h"
+#include "frontend/object_text.h"
 #include "frontend/py_objects.h"
 #include "frontend/replay.h"
 #include "frontend/symbols.h"

@@ -37,6 +37,11 @@ PyObject* module_attribute(const char* module, const char* name) {
   return checked(PyObject_GetAttrString(found, name)).release();
 }
 
+bool is_enum_member(PyObject* object) {
+  static PyObject* const type = module_attribute("enum", "Enum");
+  return PyObject_TypeCheck(object, (PyTypeObject*)type) != 0;
+}
+
 // A class made at run time is no base of those of C code, which most objects are of.
 static bool is_instance_of(PyObject* object, PyObject* heap_type) {
   PyTypeObject* const type = Py_TYPE(object);

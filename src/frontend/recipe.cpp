@@ -19,6 +19,7 @@
 #include "frontend/deaths.h"
 #include "frontend/dict_keys.h"
 #include "frontend/made_classes.h"
+#include "frontend/object_text.h"
 #include "frontend/py_objects.h"
 #include "frontend/special_cases.h"
 #include "frontend/state_facts.h"

@@ -9,20 +9,12 @@
 #include "frontend/c_functions.h"
 #include "frontend/dict_keys.h"
 #include "frontend/foreign.h"
+#include "frontend/object_text.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
 
 namespace cresset::frontend {
 namespace {
-
-std::string text_of(PyObject* object) {
-  if (object == nullptr) return "nothing";
-  if (!is_constant_value(object)) return std::string("another ") + Py_TYPE(object)->tp_name;
-  PyRef text = PyRef::steal(PyObject_Repr(object));
-  const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (utf8 == nullptr) return PyErr_Clear(), "?";
-  return utf8;
-}
 
 // In the place of an item that is an input of the program.
 PyObject* any_input() {
@@ -499,8 +491,8 @@ std::string StateFacts::name_of(PyObject* object) const {
 bool StateFacts::miss(std::string* why, PyObject* owner, PyObject* key, PyObject* expected, PyObject* got) const {
   if (why == nullptr) return false;
   *why = name_of(owner);
-  if (key != nullptr) *why += "[" + text_of(key) + "]";
-  *why += ": expected " + text_of(expected) + ", got " + text_of(got);
+  if (key != nullptr) *why += "[" + value_text(key) + "]";
+  *why += ": expected " + value_text(expected) + ", got " + value_text(got);
   return false;
 }
 
@@ -581,10 +573,10 @@ std::vector<std::string> StateFacts::texts() const {
   std::vector<std::string> out;
   for (const Dict& fact : dicts_)
     for (const auto& [key, value] : fact.items)
-      out.push_back(name_of(fact.dict.get()) + "[" + text_of(key.get()) + "] is " +
+      out.push_back(name_of(fact.dict.get()) + "[" + value_text(key.get()) + "] is " +
                     (value && !is_constant_value(value.get()) ? std::string("the same ") + Py_TYPE(value.get())->tp_name
-                                                              : text_of(value.get())));
-  for (const Cell& fact : cells_) out.push_back(name_of(fact.cell.get()) + " is " + text_of(fact.value.get()));
+                                                              : value_text(value.get())));
+  for (const Cell& fact : cells_) out.push_back(name_of(fact.cell.get()) + " is " + value_text(fact.value.get()));
   for (const List& fact : lists_) out.push_back(name_of(fact.list.get()) + " has the same items");
   for (const Set& fact : sets_) out.push_back(name_of(fact.set.get()) + " has the same items");
   for (const Length& fact : lengths_)

@@ -7,6 +7,7 @@
 #include "frontend/anatomy.h"
 #include "frontend/foreign.h"
 #include "frontend/grown.h"
+#include "frontend/object_text.h"
 #include "frontend/py_objects.h"
 #include "frontend/slots.h"
 
