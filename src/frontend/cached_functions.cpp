@@ -115,7 +115,20 @@ PyObject* may_give(PyObject*, PyObject* all) {
   }
 }
 
+// A size, or an int; None: only data can tell.
+PyObject* size_now(PyObject*, PyObject* size) {
+  try {
+    if (!is_symint(size)) return Py_NewRef(size);
+    PyRef value = value_now(size);
+    return value ? value.release() : Py_NewRef(Py_None);
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+}
+
 PyMethodDef functions[] = {
+    {"size_now", size_now, METH_O,
+     "What a size is in this call, which no later one is held to. None: only data can tell."},
     {"cached_did_more", note_did_more, METH_O,
      "Its code did more than compute: soon its cache is asked between two pieces."},
     {"cached_may_give", may_give, METH_VARARGS, "Whether a cached function may give what its code has given."},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import collections
 import math
+import types
 
 import pytest
 import torch
@@ -502,3 +503,30 @@ def test_functions_of_torchscript_are_seen_through():
 def test_a_traced_function_stays_what_it_is():
     traced = torch.jit.trace(lambda x: x * 2 + 1, torch.ones(3))
     sweep(lambda x: traced(x).sin(), [(torch.randn(n),) for n in (3, 5, 1)], 1)
+
+
+def test_orders_of_contraction_are_no_guards(monkeypatch):
+    """Of opt_einsum, where it is installed: it chooses by sizes, and any order is right for all."""
+    from cresset._capture_patches import functions
+
+    asked = []
+
+    class Library:
+        @staticmethod
+        def contract_path(equation, *shapes, optimize, **rest):
+            asked.append(shapes)
+            assert rest == {"shapes": True} and all(type(n) is int for shape in shapes for n in shape)
+            path = [(len(shapes) - 2, len(shapes) - 1)] + [(0, 1)] * (len(shapes) - 2)
+            return (path if shapes[0][0] > 2 else [(0, 1)] * (len(shapes) - 1)), None
+
+    installed = types.SimpleNamespace(
+        enabled=True, strategy="auto", is_available=lambda: True, get_opt_einsum=functions.get_opt_einsum
+    )
+    monkeypatch.setattr(torch.functional, "opt_einsum", installed)
+    monkeypatch.setattr(functions, "_torch_get_opt_einsum", lambda: Library)
+    f = lambda a, b, c: torch.einsum("bij,jk,kl->bil", a, b, c)  # noqa: E731
+    compiled = cresset.compile(f, fullgraph=True)
+    for n, m in ((3, 4), (2, 6), (1, 5), (5, 2)):
+        a, b, c = torch.randn(n, 4, m), torch.randn(m, 7), torch.randn(7, n + 1)
+        torch.testing.assert_close(compiled(a, b, c), a @ b @ c, rtol=1e-4, atol=1e-5)
+    assert cresset.stats()["graphs"] == 1 and asked == [((3, 4, 4), (4, 7), (7, 4))]

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from .. import _C
+from .._control import _natively
 
 _range = builtins.range  # another one while something is captured
 
@@ -154,4 +155,24 @@ def check_with(error_type, cond, message):
         _torch_check_with(error_type, False, message)
 
 
+class _Paths:
+    """opt_einsum, which chooses by sizes in what order torch.einsum() takes its operands: here by those of this call, which
+    no later one is held to, since any order is right."""
+
+    @staticmethod
+    def contract_path(equation, *operands, optimize):
+        return [_path_now(equation, [operand.shape for operand in operands], optimize)]
+
+
+@_natively
+def _path_now(equation, shapes, optimize):
+    shapes = [tuple(_C.size_now(n) or 1 for n in shape) for shape in shapes]
+    return _torch_get_opt_einsum().contract_path(equation, *shapes, shapes=True, optimize=optimize)[0]
+
+
+def get_opt_einsum():
+    return _Paths
+
+
 _torch_check_with = torch._check_with
+_torch_get_opt_einsum = torch.backends.opt_einsum.get_opt_einsum
