@@ -522,7 +522,7 @@ def test_orders_of_contraction_are_no_guards(monkeypatch):
     installed = types.SimpleNamespace(
         enabled=True, strategy="auto", is_available=lambda: True, get_opt_einsum=functions.get_opt_einsum
     )
-    monkeypatch.setattr(torch.functional, "opt_einsum", installed)
+    monkeypatch.setattr(torch.backends, "opt_einsum", installed)
     monkeypatch.setattr(functions, "_torch_get_opt_einsum", lambda: Library)
     f = lambda a, b, c: torch.einsum("bij,jk,kl->bil", a, b, c)  # noqa: E731
     compiled = cresset.compile(f, fullgraph=True)
