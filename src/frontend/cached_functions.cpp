@@ -58,25 +58,38 @@ PyRef as_it_is_now(PyObject* object, bool argument) {
   return out;
 }
 
-// How often the code of a cached function did more than compute, since it last did not. Kept for good, as modules are.
+// How often code of cached functions did more than compute, since it last did not: by the code, which holds no objects
+// of the program's. Kept for good.
 std::unordered_map<PyObject*, int>& did_more() {
   static auto& known = *new std::unordered_map<PyObject*, int>;
   return known;
 }
 
+// Of a cached function; empty where that is no function in Python.
+PyRef code_of(PyObject* cached) {
+  const PyRef wrapped = PyRef::steal(PyObject_GetAttrString(cached, "__wrapped__"));
+  if (!wrapped) PyErr_Clear();
+  return wrapped && PyFunction_Check(wrapped.get()) ? PyRef::borrow(PyFunction_GET_CODE(wrapped.get())) : PyRef();
+}
+
 PyObject* note_did_more(PyObject*, PyObject* function) {
-  constexpr size_t kMost = 1000;  // functions that calls make anew
-  const auto known = did_more().find(function);
+  constexpr size_t kMost = 1000;  // code that calls make anew
+  PyRef code = code_of(function);
+  const auto known = did_more().find(code.get());
   if (known != did_more().end())
     ++known->second;
-  else if (did_more().size() < kMost)
-    did_more().emplace(Py_NewRef(function), 1);
+  else if (code && did_more().size() < kMost)
+    did_more().emplace(code.release(), 1);
   Py_RETURN_NONE;
+}
+
+void note_computes(PyObject* function) {
+  if (const auto known = did_more().find(code_of(function).get()); known != did_more().end()) known->second = 0;
 }
 
 bool does_more(PyObject* function) {
   constexpr int kOften = 2;  // once may be for what it was given: a text of sizes that do not fit
-  const auto known = did_more().find(function);
+  const auto known = did_more().find(code_of(function).get());
   return known != did_more().end() && known->second >= kOften;
 }
 
@@ -87,7 +100,7 @@ PyObject* may_give(PyObject*, PyObject* all) {
     PyObject *function, *args, *kwargs, *result;
     if (!PyArg_ParseTuple(all, "OO!O!O", &function, &PyTuple_Type, &args, &PyDict_Type, &kwargs, &result))
       return nullptr;
-    if (const auto known = did_more().find(function); known != did_more().end()) known->second = 0;
+    note_computes(function);
     const PyRef expected = as_it_is_now(result, /*argument=*/false);
     if (!expected) Py_RETURN_FALSE;
     const PyRef given = checked(PySequence_List(args));

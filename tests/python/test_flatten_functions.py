@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 import torch.utils._pytree as pytree
@@ -95,3 +97,43 @@ def test_called_by_the_program(cls):
     for n in (2, 3, 4, 4):
         x = torch.arange(float(n)) - 1
         assert torch.equal(compiled(x), program(x))
+
+
+class Held(functools.partial):
+    """Nothing but its functions takes one apart, so they are asked when a piece ends."""
+
+    __slots__ = ("a",)
+
+
+asked = []
+
+
+def flatten_held(held):
+    asked.append(1)
+    cresset.graph_break()
+    return [held.a, held.a.sum().item()], None
+
+
+def make_held(parts, context=None):
+    held = Held(len)
+    held.a = parts[0]
+    return held
+
+
+pytree.register_pytree_node(Held, flatten_held, make_held)
+
+
+@pytest.mark.parametrize("lives_on", ["over a break", "in the result"])
+def test_the_piece_ends_where_it_is_asked(lives_on):
+    def program(x):
+        held = make_held([x * 2])
+        y = x.sum().item() if lives_on == "over a break" else 1.0
+        return held.a + y, held
+
+    compiled = cresset.compile(program)
+    asked.clear()
+    for n in (2, 3, 4, 4):
+        x = torch.arange(float(n)) - 1
+        (expected, _), (got, held) = program(x), compiled(x)
+        assert torch.equal(got, expected) and type(held) is Held and torch.equal(held.a, x * 2)
+    assert asked
