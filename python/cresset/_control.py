@@ -31,16 +31,18 @@ def graph_break(msg=""):
 
 
 class _NotCompiling:
-    """torch.compiler.is_compiling() is False in here."""
+    """torch.compiler.is_compiling() is False in here, and modules that are called are not compiled."""
 
-    __slots__ = ("_flag",)
+    __slots__ = ("_flag", "_rest")
 
     def __enter__(self):
         self._flag = torch.compiler._is_compiling_flag
         torch.compiler._is_compiling_flag = False
+        self._rest = _C._exchange_rest(0)
 
     def __exit__(self, *raised):
         torch.compiler._is_compiling_flag = self._flag
+        _C._exchange_rest(self._rest)
 
 
 def disable(fn=None, recursive=True, *, reason=None):

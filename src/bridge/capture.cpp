@@ -44,6 +44,7 @@ void abort_capture(std::string why) {
 }
 
 Capture* Capture::current() { return current_capture; }
+Capture* Capture::exchange_current(Capture* other) { return std::exchange(current_capture, other); }
 
 // Inference mode is a matter of keys, as well: a piece that began inside of a region of it may leave it, or enter one
 // that a later piece leaves. Of the scopes of this thread, from the outermost:

@@ -46,6 +46,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   ~Capture();
 
   static Capture* current();  // of this thread; nullptr when none is entered
+  static Capture* exchange_current(Capture* other);
 
   // Enters on construction, leaves on destruction; nests. Dispatch state is restored exactly.
   class Scope {

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "bridge/gradients.h"
 #include "bridge/native_call.h"
+#include "frontend/capturing.h"
 #include "frontend/errors.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/room.h"
@@ -55,7 +56,9 @@ CompileOptions without_symbols_of(CompileOptions options) {
 
 class CaptureRun final : public PieceMaker {
  public:
-  CaptureRun(const CaptureRequest& request, bool ages_known) : request_(request), young_(ages_known) {
+  CaptureRun(const CaptureRequest& request, std::optional<NoCollection>& no_collection)
+      : request_(request), no_collection_(no_collection), young_(no_collection->ages_known()) {
+    const bool ages_known = no_collection->ages_known();
     enter_inference_apart(request.inference_apart);
     if (request.options.evaluate) session_ = std::make_unique<Session>(*this);
     if (session_ != nullptr && ages_known) session_->know_ages(young_);
@@ -104,8 +107,15 @@ class CaptureRun final : public PieceMaker {
     // Operators on what no capture knows (sparse tensors) would find the trace key among their own. Inside of a
     // transform of torch.func its levels of autograd hold symbolic sizes, which operators under the trace key alone
     // take.
-    if (piece_->capture().closed() && !inside_transform()) bridge::Capture::leave_dispatch_state();
+    if (!piece_->capture().closed() || inside_transform()) return number;
+    bridge::Capture::leave_dispatch_state();
+    if (!session_->is_in_calls_at_the_end(activation)) out_of_calls(activation);
     return number;
+  }
+
+  void out_of_calls(CressetActivation* activation) override {
+    const bool goes_on = piece_->capture().closed() && !stopped_ && !piece_->refused();
+    if (!goes_on && !inside_transform() && !request_.options.fullgraph) leave_to_python(activation);
   }
 
  private:
@@ -124,6 +134,15 @@ class CaptureRun final : public PieceMaker {
     put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
     PyObject* const given = PyDict_GetItemString(piece_->given_kwargs(), "value");
     return given != value ? PyRef::borrow(given) : PyRef();
+  }
+
+  // CPython goes on with all frames.
+  void leave_to_python(CressetActivation* activation) {
+    if (rest_) return;
+    cresset_eval_leave(activation, CRESSET_LEAVE_ALL);
+    no_collection_.reset();
+    replacements_.reset();
+    rest_.emplace(request_.compiled, /*of_capture=*/true);
   }
 
   void go_on_natively() {
@@ -269,13 +288,15 @@ class CaptureRun final : public PieceMaker {
     scope_ = &scope;
     CompilingFlag compiling;
     compiling_ = &compiling;
-    const Replacements replacements(session_.get());
+    replacements_.emplace(session_.get());
     if (session_ != nullptr) {
       const PyRef compiler = import_module("torch.compiler");
       session_->ignore(PyModule_GetDict(compiler.get()), "_is_compiling_flag");
       session_->ignore(HooksOfCall::counter(), "next_id");
     }
     PyRef result = go();
+    rest_.reset();
+    replacements_.reset();
     scope_ = nullptr;
     compiling_ = nullptr;
     return result;
@@ -706,6 +727,9 @@ class CaptureRun final : public PieceMaker {
   const CompileOptions plain_options_ = without_symbols_of(request_.options);
   const CompileOptions* options_ = &request_.options;  // of the piece that is open
   bool plainly_ = false;                               // the next piece
+  std::optional<NoCollection>& no_collection_;
+  std::optional<Replacements> replacements_;
+  std::optional<NativeRest> rest_;  // once CPython has the frames
   Young young_;
   std::unique_ptr<Session> session_;  // of the evaluator
   std::unique_ptr<Piece> piece_;      // the one that is open, or the last one
@@ -731,32 +755,7 @@ class CaptureRun final : public PieceMaker {
   std::optional<PendingError> misuse_;
 };
 
-thread_local bool capturing = false;
-
-struct Capturing {
-  Capturing() { set_up_capturing(), capturing = true; }
-  ~Capturing() { capturing = false; }
-};
-
-Totals& process_totals() {
-  static Totals totals;  // under the GIL
-  return totals;
-}
-
 }  // namespace
-
-bool is_capturing() { return capturing; }
-Totals totals() {
-  Totals out = process_totals();
-  out.ms_codegen += bridge::ms_generated_in_backward();
-  return out;
-}
-void reset_totals() {
-  process_totals() = Totals{};
-  bridge::ms_generated_in_backward() = 0;
-  bridge::recorded_passes() = 0;
-}
-Totals& live_totals() { return process_totals(); }
 
 template <class F>
 static PyRef captured(const CaptureRequest& request, F&& go) {
@@ -765,8 +764,8 @@ static PyRef captured(const CaptureRequest& request, F&& go) {
   std::vector<std::shared_ptr<Variant>> variants;
   PyRef result;
   {
-    const NoCollection no_collection;
-    CaptureRun run(request, no_collection.ages_known());
+    std::optional<NoCollection> no_collection(std::in_place);
+    CaptureRun run(request, no_collection);
     result = go(run);
     variants = run.variants();
   }

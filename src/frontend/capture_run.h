@@ -1,6 +1,7 @@
 // One call that is captured: run once, for real, its operators deferred.
 #pragma once
 
+#include "frontend/capturing.h"
 #include "frontend/compiled_function.h"
 
 namespace cresset::frontend {
@@ -16,6 +17,7 @@ struct CaptureRequest {
   bool& inference_apart;      // of the function (left_whole.h)
   bool& plain_sizes;          // of the function: symbolic ones have no place in it
   Varying& varying;           // of the function
+  CompiledFunction& compiled;
   bridge::CaptureTurn& turn;  // taken; given back as soon as nothing is captured any more
 };
 
@@ -31,8 +33,5 @@ PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> varia
 // or `exception` what it raised.
 PyRef capture_from(const CaptureRequest& request, const std::shared_ptr<Point>& point, std::shared_ptr<Variant> variant,
                    PyRef frames, PyObject* value, PyObject* exception);
-
-// True on the thread that is inside capture_call.
-bool is_capturing();
 
 }  // namespace cresset::frontend

@@ -83,7 +83,13 @@ void record_break(Variant& variant, const std::string& name) {
 
 PyObject* CompiledFunction::call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   ++live_totals().eager_calls;
+  const NativeRest rest(*this);
   return PyObject_Vectorcall(function_.get(), args, nargsf, kwnames);
+}
+
+bool CompiledFunction::is_call_of(PyObject* module, PyObject* call) const {
+  PyObject* const function = function_.get();
+  return PyMethod_Check(function) && PyMethod_GET_SELF(function) == module && PyMethod_GET_FUNCTION(function) == call;
 }
 
 struct CompiledFunction::Found {
@@ -171,6 +177,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
     variant->eager_reason = std::move(why);
     record_break(*variant, name);
     ++live_totals().eager_calls;
+    const NativeRest rest(*this);
     result = PyRef::steal(PyObject_Call(function_.get(), args, kwargs));
     return variant;
   };
@@ -359,8 +366,9 @@ PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* a
 }
 
 // What a piece was to do, by CPython.
-PyObject* CompiledFunction::natively(const Point* point, PyRef frames, PyObject* args, PyObject* kwargs) const {
+PyObject* CompiledFunction::natively(const Point* point, PyRef frames, PyObject* args, PyObject* kwargs) {
   ++(point != nullptr ? live_totals().native_stretches : live_totals().eager_calls);
+  const NativeRest rest(*this);
   if (point == nullptr) return PyObject_Call(function_.get(), args, kwargs);
   return resume(point->place, std::move(frames), PyDict_GetItemString(kwargs, "value"),
                 PyDict_GetItemString(kwargs, "raised"), /*natively=*/true)
@@ -427,6 +435,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   turn.give();
   next = {};
   ++live_totals().native_stretches;
+  const NativeRest rest(*this);
   return resume(point->place, std::move(args), value.get(), exception.get(), /*natively=*/true);
 }
 
@@ -444,8 +453,9 @@ std::shared_ptr<Variant> CompiledFunction::successor(const Break& from, const To
 }
 
 CaptureRequest CompiledFunction::request(const ModuleGuards& names, bridge::CaptureTurn& turn) {
-  return {function_.get(), name(),   options_, profile_.get(), TorchState::now(), names, points_, inference_apart_,
-          plain_sizes_,    varying_, turn};
+  return {function_.get(),   name(),   options_, profile_.get(),
+          TorchState::now(), names,    points_,  inference_apart_,
+          plain_sizes_,      varying_, *this,    turn};
 }
 
 PyObject* CompiledFunction::refuse_break(const Variant& variant) const {
@@ -475,9 +485,14 @@ struct InCall {
 bool inside_compiled_call() { return calls_in_progress != 0; }
 
 PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  if (bridge::Capture::current() != nullptr) return PyObject_Vectorcall(function_.get(), args, nargsf, kwnames);
+  std::optional<OutOfCapture> out;
+  if (NativeRest::in_capture())
+    out.emplace();
+  else if (bridge::Capture::current() != nullptr)
+    return PyObject_Vectorcall(function_.get(), args, nargsf, kwnames);
   ++live_totals().calls;
   const InCall in_call;
+  const NoNativeRest compiled;
   HANDLE_TH_ERRORS
   try {
     if (race_.runs_eagerly()) return run_in_race(args, nargsf, kwnames);
@@ -580,6 +595,7 @@ void CompiledFunction::clear_variants() {
   varying_ = {};
   hints_.clear();
   misses_.clear();
+  inner_modules_.clear();
   worth_ = {};
   race_ = {};
 }
@@ -596,6 +612,7 @@ int CompiledFunction::visit(visitproc visit, void* arg) const {
   };
   if (const int r = all(variants_)) return r;
   if (const int r = varying_.visit(visit, arg)) return r;
+  if (const int r = inner_modules_.visit(visit, arg)) return r;
   for (const std::shared_ptr<Point>& point : points_) {
     for (const Place::Frame& frame : point->place.frames) Py_VISIT(frame.code.get());
     if (const int r = all(point->successors)) return r;

@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "bridge/capture_costs.h"
 #include "bridge/capture_turn.h"
 #include "frontend/eager_race.h"
+#include "frontend/inner_modules.h"
 #include "frontend/limits.h"
 #include "frontend/shape_profile.h"
+#include "frontend/totals.h"
 #include "frontend/variant.h"
 #include "frontend/write_turn.h"
 
@@ -32,25 +33,6 @@ struct CompileOptions {
   int64_t successor_limit = 64;  // of a point between two pieces
 };
 
-struct Totals {  // process-wide, for cresset.stats()
-  int64_t calls = 0, graphs = 0, graph_breaks = 0, eager_calls = 0;
-  int64_t native_stretches = 0;  // what followed a break and ran in CPython to the end of its call
-  int64_t operators_captured = 0, shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0, nodes = 0;
-  int64_t guards_asked = 0, guards_checked = 0;
-  int64_t variants_checked = 0;                    // in looking for those that serve calls, and pieces of calls
-  int64_t steps_proved = 0, steps_not_proved = 0;  // CRESSET_VALIDATE=1
-  double ms_validation = 0;
-  int64_t backward_graphs = 0, kernels = 0, distinct_kernels = 0, extern_calls = 0, bytes_planned = 0;
-  int64_t programs_from_disk = 0;
-  double ms_setup = 0, ms_capture = 0, ms_lowering = 0, ms_codegen = 0, ms_shape_rules = 0;
-  std::vector<std::string> recompiles, break_reasons;
-  bridge::CaptureCosts capture_costs;
-};
-
-Totals totals();
-Totals& live_totals();  // under the GIL
-void reset_totals();
-
 struct CaptureRequest;
 
 // The callable's state; the Python object holds one.
@@ -63,6 +45,8 @@ class CompiledFunction {
   PyObject* call(PyObject* const* args, size_t nargsf, PyObject* kwnames);
 
   PyObject* function() const { return function_.get(); }
+  bool is_call_of(PyObject* module, PyObject* call) const;  // whether it is call(module, ...)
+  InnerModules& inner_modules() { return inner_modules_; }
   void clear_variants();
   const Variants& variants() const { return variants_; }
   const Points& points() const { return points_; }
@@ -94,7 +78,7 @@ class CompiledFunction {
   PyRef go_on(const Variant& variant, Ingredients& with, WriteTurn& turn_to_write, Found& next, PyRef& args,
               PyRef& kwargs);
   std::shared_ptr<Variant> successor(const Break& from, const TorchState& state, PyObject* args, PyObject* kwargs);
-  PyObject* natively(const Point* point, PyRef frames, PyObject* args, PyObject* kwargs) const;
+  PyObject* natively(const Point* point, PyRef frames, PyObject* args, PyObject* kwargs);
   PyObject* call_first(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn);
   CaptureRequest request(const ModuleGuards& names, bridge::CaptureTurn& turn);  // names: of parameters
   std::string name() const;
@@ -118,6 +102,7 @@ class CompiledFunction {
   Misses misses_;
   Worth worth_;
   EagerRace race_;
+  InnerModules inner_modules_;
   std::recursive_timed_mutex turns_;  // of threads, to change state (write_turn.h)
   uint64_t clock_ = 0;                // calls served
   bool warned_limit_ = false, warned_worth_ = false, warned_race_ = false;

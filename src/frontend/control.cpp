@@ -13,6 +13,7 @@
 #include "frontend/capture_run.h"
 #include "frontend/equivalents.h"
 #include "frontend/hook_numbers.h"
+#include "frontend/inner_modules.h"
 #include "frontend/no_collection.h"
 #include "frontend/number_operators.h"
 #include "frontend/py_objects.h"
@@ -219,6 +220,11 @@ PyObject* assign(PyObject*, PyObject* args) {
   return PyObject_SetAttr(owner, name, value) < 0 ? nullptr : Py_NewRef(Py_None);
 }
 
+PyObject* exchange_rest(PyObject*, PyObject* other) {
+  const size_t of = PyLong_AsSize_t(other);
+  return PyErr_Occurred() != nullptr ? nullptr : PyLong_FromSize_t(exchange_native_rest(of));
+}
+
 PyObject* hook_number(PyObject*, PyObject*) { return PyLong_FromLongLong(HooksOfCall::next_number()); }
 
 PyObject* note_hook(PyObject*, PyObject* args) {
@@ -300,6 +306,8 @@ PyMethodDef functions[] = {
     {"_collects", collects, METH_O,
      "Whether garbage is collected where nothing is captured; of True or False: is now."},
     {"_assign", assign, METH_VARARGS, "owner.name = value"},
+    {"_exchange_rest", exchange_rest, METH_O,
+     "Whose native run this thread is in the middle of, as a number; 0: nobody's. The given one takes its place."},
     {"_hook_number", hook_number, METH_NOARGS, "Of the next hook that the captured call registers."},
     {"_note_hook", note_hook, METH_VARARGS,
      "(handle, weak references to its dictionaries) of a hook that the call registers."},

@@ -13,6 +13,8 @@ class PieceMaker {
   // Another piece may begin. Returns what goes on in the value's place, where a number is an input of that piece.
   virtual PyRef go_on(CressetActivation* activation, CressetPoint point, PyObject* value,
                       PyObject* exception = nullptr) = 0;
+  // The capture had ended inside of calls of C code that call back; the last of them has come back.
+  virtual void out_of_calls(CressetActivation* activation) = 0;
   // Forward differentiation begins, inside of which torch may want plain sizes, and no piece can end: whether a piece
   // with such is to begin here, since this capture cannot begin again.
   virtual bool begins_plainly() = 0;

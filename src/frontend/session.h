@@ -43,7 +43,8 @@ class Session {
  public:
   explicit Session(PieceMaker& maker) : maker_(maker) {}
 
-  static Session* current();  // of this thread's evaluation; nullptr when there is none
+  static Session* current();
+  static Session* exchange_current(Session* other);  // of this thread's evaluation; nullptr when there is none
   const StateFacts& facts() const { return *facts_; }
 
   // A new piece: nothing is known, read or written.
@@ -110,6 +111,9 @@ class Session {
   // What the call may have put numbers into without a write that speaks of it: containers that autograd's record
   // refers to, where nothing else of the call's may (of hooks on the call's own tensors), and objects that were there
   // before and that no fact led to.
+  // Whether C code that called a function in whose midst the capture ended has not come back yet to the frames from
+  // here outwards.
+  bool is_in_calls_at_the_end(const CressetActivation* innermost);
   const std::vector<PyRef>& changed_unseen() const { return changed_unseen_; }
   // Generators, iterators and exceptions among the arguments (has_fate), and the paths to them.
   struct ArgumentGenerator {
@@ -338,7 +342,11 @@ class Session {
   InProgress in_progress_;
   PyObject* dying_ = nullptr;  // borrowed
   const CressetActivation *ended_in_ = nullptr, *asked_in_ = nullptr;
-  std::vector<const CressetActivation*> in_calls_at_the_end_;
+  struct CallAtTheEnd {
+    const CressetActivation* activation;
+    int instruction;
+  };
+  std::vector<CallAtTheEnd> in_calls_at_the_end_;
   std::shared_ptr<void> batching_;  // bridge/symbolic_batching.h, once torch.func.vmap was met
   std::vector<StateFacts::Source> found_generators_;
   ObjectRecords objects_;

@@ -681,6 +681,7 @@ void Session::after_end(CressetActivation* activation, const CressetCall& call, 
       PyRef::steal(std::exchange(*result, plain.release()));
     }
   }
+  if (ended_in_ == nullptr && !is_in_calls_at_the_end(activation)) maker_.out_of_calls(activation);
   if (ended_in_ != activation || (*result == nullptr && exception == nullptr)) return;
   ended_in_ = nullptr;
   if (PyRef number = maker_.go_on(activation, CRESSET_AFTER, *result, exception))

@@ -406,12 +406,22 @@ CressetAction Session::operate_natively(CressetActivation* activation, const Cre
 
 void Session::ends_inside_calls(const CressetActivation* innermost) {
   for (const CressetActivation* a = innermost; a != nullptr; a = a->caller)
-    if (a->entered_from_c && a->caller != nullptr) in_calls_at_the_end_.push_back(a->caller);
+    if (a->entered_from_c && a->caller != nullptr) in_calls_at_the_end_.push_back({a->caller, a->caller->instruction});
 }
 
 // Told once.
 bool Session::was_in_call_at_the_end(const CressetActivation* activation) {
-  return !in_calls_at_the_end_.empty() && std::erase(in_calls_at_the_end_, activation) != 0;
+  const auto is_here = [&](const CallAtTheEnd& call) { return call.activation == activation; };
+  return !in_calls_at_the_end_.empty() && std::erase_if(in_calls_at_the_end_, is_here) != 0;
+}
+
+bool Session::is_in_calls_at_the_end(const CressetActivation* innermost) {
+  std::erase_if(in_calls_at_the_end_, [&](const CallAtTheEnd& call) {
+    const CressetActivation* a = innermost;
+    while (a != nullptr && a != call.activation) a = a->caller;
+    return a == nullptr || a->instruction != call.instruction;  // not all ways back are told
+  });
+  return !in_calls_at_the_end_.empty();
 }
 
 void Session::go_on_with(CressetActivation* activation, PyRef& value) {
@@ -659,6 +669,7 @@ namespace {
 thread_local Session* current_session = nullptr;
 }
 Session* Session::current() { return current_session; }
+Session* Session::exchange_current(Session* other) { return std::exchange(current_session, other); }
 
 PyRef Session::watched(const std::function<PyRef()>& run) {
   static auto* const symint = (PyTypeObject*)module_attribute("torch", "SymInt");

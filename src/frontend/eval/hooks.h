@@ -284,6 +284,11 @@ void cresset_eval_end(void);
 void cresset_eval_pause(void);
 void cresset_eval_unpause(void);
 
+// Sets aside what this thread evaluates, as if it evaluated nothing, and takes it back. NULL: nothing could be set
+// aside, for want of memory, or was to be.
+void* cresset_eval_set_aside(void);
+void cresset_eval_take_back(void* aside);
+
 // Calls with every frame evaluated; between begin and end. args: tuple; kwargs: dict or NULL.
 PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs);
 

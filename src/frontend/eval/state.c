@@ -139,6 +139,21 @@ void cresset_eval_pause(void) { cresset_eval_state.paused++; }
 
 void cresset_eval_unpause(void) { cresset_eval_state.paused--; }
 
+void* cresset_eval_set_aside(void) {
+  EvalState* aside = cresset_eval_state.level != NULL ? PyMem_Malloc(sizeof(EvalState)) : NULL;
+  if (aside == NULL) return NULL;
+  *aside = cresset_eval_state;
+  cresset_eval_state = (EvalState){0};
+  return aside;
+}
+
+void cresset_eval_take_back(void* aside) {
+  if (aside == NULL) return;
+  free_chunks(&cresset_eval_state);
+  cresset_eval_state = *(EvalState*)aside;
+  PyMem_Free(aside);
+}
+
 // Once at a time: what the code of ours may call is not to recurse for ever.
 static _Thread_local int room_given;
 

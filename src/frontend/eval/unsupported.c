@@ -40,6 +40,8 @@ int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_o
   return 0;
 }
 int cresset_eval_is_watched(void) { return 0; }
+void* cresset_eval_set_aside(void) { return NULL; }
+void cresset_eval_take_back(void* aside) { (void)aside; }
 CressetActivation* cresset_eval_current(void) { return NULL; }
 int cresset_eval_spared_call(const CressetActivation* activation, CressetSparedCall* out) {
   (void)activation, (void)out;

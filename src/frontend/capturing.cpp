@@ -1,0 +1,32 @@
+#include "frontend/capturing.h"
+
+#include <utility>
+
+#include "frontend/session.h"
+#include "frontend/set_up.h"
+
+namespace cresset::frontend {
+namespace {
+
+thread_local bool capturing = false;
+
+}  // namespace
+
+bool is_capturing() { return capturing; }
+
+Capturing::Capturing() { set_up_capturing(), capturing = true; }
+Capturing::~Capturing() { capturing = false; }
+
+OutOfCapture::OutOfCapture()
+    : capture_(bridge::Capture::exchange_current(nullptr)),
+      session_(Session::exchange_current(nullptr)),
+      capturing_(std::exchange(capturing, false)),
+      evaluation_(cresset_eval_set_aside()) {}
+OutOfCapture::~OutOfCapture() {
+  cresset_eval_take_back(evaluation_);
+  capturing = capturing_;
+  Session::exchange_current(session_);
+  bridge::Capture::exchange_current(capture_);
+}
+
+}  // namespace cresset::frontend

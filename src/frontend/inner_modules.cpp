@@ -1,0 +1,172 @@
+#include "frontend/inner_modules.h"
+
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bridge/capture.h"
+#include "frontend/compiled_function.h"
+#include "frontend/py_objects.h"
+#include "frontend/set_aside.h"
+#include "frontend/transforms.h"
+
+namespace cresset::frontend {
+namespace {
+
+thread_local CompiledFunction* running = nullptr;  // whom this thread runs natively for
+thread_local bool rest_of_capture = false;
+vectorcallfunc original_call = nullptr;  // of torch.nn.Module.__call__, once that is ours
+
+// Rests of the function after which a module that was not called in them is let go of.
+constexpr int64_t kForgottenAfter = 16;
+constexpr size_t kMostModules = 256;
+
+// An operator and little more: its own program would not be faster.
+bool is_leaf_of_torch(PyObject* module) {
+  static PyObject* const modules = PyUnicode_InternFromString("_modules");
+  static PyObject* const name = PyUnicode_InternFromString("__module__");
+  const PyRef type_module = PyRef::steal(PyObject_GetAttr((PyObject*)Py_TYPE(module), name));
+  const bool of_torch = type_module && PyUnicode_Check(type_module.get()) &&
+                        std::string_view(utf8(type_module.get())).starts_with("torch.nn.");
+  const PyRef dict = PyRef::steal(PyObject_GenericGetDict(module, nullptr));
+  PyErr_Clear();
+  PyObject* const children = of_torch && dict ? PyDict_GetItemWithError(dict.get(), modules) : nullptr;
+  return of_torch && (children == nullptr || PyObject_Size(children) == 0);
+}
+
+// module.compile() of torch's, or compile_in_place.
+bool has_its_own_compiled_form(PyObject* module) {
+  static PyObject* const name = PyUnicode_InternFromString("_compiled_call_impl");
+  const PyRef dict = PyRef::steal(PyObject_GenericGetDict(module, nullptr));
+  if (!dict) return PyErr_Clear(), true;
+  PyObject* const form = PyDict_GetItemWithError(dict.get(), name);
+  return form != nullptr && form != Py_None;
+}
+
+bool holds_tensor(PyObject* value) {
+  if (is_tensor(value)) return true;
+  const auto holds = [](PyObject* const* items, Py_ssize_t count) {
+    return std::any_of(items, items + count, [](PyObject* item) { return is_tensor(item); });
+  };
+  if (PyTuple_Check(value) || PyList_Check(value))
+    return holds(PySequence_Fast_ITEMS(value), PySequence_Fast_GET_SIZE(value));
+  PyObject *key, *item;
+  for (Py_ssize_t position = 0; PyDict_Check(value) && PyDict_Next(value, &position, &key, &item) != 0;)
+    if (is_tensor(item)) return true;
+  return false;
+}
+
+// Whether everything about this thread is as a program that computes has it: where tensors are wrapped, traced or
+// counted by others, they see each operator.
+bool is_plain_run() {
+  return (rest_of_capture || bridge::Capture::current() == nullptr) && !inside_transform() &&
+         !c10::impl::TorchDispatchModeTLS::any_modes_set() && cresset_eval_is_watched() == 0;
+}
+
+PyRef form_of(CompiledFunction& of, PyObject* call, PyObject* const* args, Py_ssize_t given) {
+  PyObject* const module = args[0];
+  if (of.is_call_of(module, call) || has_its_own_compiled_form(module) || is_leaf_of_torch(module)) return {};
+  if (!std::any_of(args + 1, args + given, holds_tensor) || !is_plain_run()) return {};
+  return of.inner_modules().compiled(call, module, of.options());
+}
+
+// torch.nn.Module.__call__(module, ...): the function itself; or, for whom runs natively, the module's compiled form.
+PyObject* call_module(PyObject* function, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const Py_ssize_t positional = PyVectorcall_NARGS(nargsf);
+  if (running == nullptr || positional == 0) return original_call(function, args, nargsf, kwnames);
+  const Py_ssize_t named = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  PyRef form;
+  try {
+    form = form_of(*running, function, args, positional + named);
+  } catch (const PythonError&) {
+    PyErr_Clear();
+  }
+  if (!form) return original_call(function, args, nargsf, kwnames);
+  return PyObject_Vectorcall(form.get(), args + 1, static_cast<size_t>(positional - 1), kwnames);
+}
+
+// For good: who runs natively is asked at each call, which costs a compare.
+void watch_calls_of_modules() {
+  if (original_call != nullptr) return;
+  const PyRef type = PyRef::borrow(module_attribute("torch.nn", "Module"));
+  const PyRef function = PyRef::steal(PyObject_GetAttrString(type.get(), "__call__"));
+  if (!function || !PyFunction_Check(function.get())) return PyErr_Clear();
+  auto* const call = (PyFunctionObject*)function.get();
+  original_call = call->vectorcall;
+#if PY_VERSION_HEX >= 0x030C0000
+  PyFunction_SetVectorcall(call, &call_module);
+#else
+  call->vectorcall = &call_module;
+  call->func_version = 0;
+#endif
+  // A process that forked from this one works for others (a loader of data).
+  pthread_atfork(nullptr, nullptr, [] { running = nullptr, rest_of_capture = false; });
+}
+
+}  // namespace
+
+PyRef InnerModules::compiled(PyObject* call, PyObject* module, const CompileOptions& options) {
+  const auto found = known_.find(module);
+  const bool is_known = found != known_.end() && PyWeakref_GetObject(found->second.reference.get()) == module;
+  if (!is_known) {
+    if (known_.size() >= kMostModules) return {};
+    Known met;
+    met.reference = checked(PyWeakref_NewRef(module, nullptr));
+    met.rest = rests_;
+    known_.insert_or_assign(module, std::move(met));
+    return {};
+  }
+  Known& known = found->second;
+  known.rest = rests_;
+  if (known.compiled) return known.compiled;
+  const NoNativeRest own_business;
+  const PyRef bound = checked(PyMethod_New(call, module)), api = import_module("cresset._api");
+  PyRef made = checked(new_compiled_function(bound.get(), options));
+  checked(PyObject_CallMethod(api.get(), "_register", "O", made.get()));
+  known_[module].compiled = made;  // Python code has run
+  return made;
+}
+
+void InnerModules::begin_rest() {
+  ++rests_;
+  std::vector<Known> forgotten;  // not in the middle of the table: what they hold may run Python code when it dies
+  std::erase_if(known_, [&](auto& known) {
+    if (known.second.rest + kForgottenAfter >= rests_) return false;
+    forgotten.push_back(std::move(known.second));
+    return true;
+  });
+}
+
+void InnerModules::clear() { std::exchange(known_, {}); }
+
+int InnerModules::visit(visitproc visit, void* arg) const {
+  for (const auto& [address, known] : known_) {
+    Py_VISIT(known.reference.get());
+    Py_VISIT(known.compiled.get());
+  }
+  return 0;
+}
+
+NativeRest::NativeRest(CompiledFunction& of, bool of_capture)
+    : around_(std::exchange(running, nullptr)), capture_around_(std::exchange(rest_of_capture, false)) {
+  if (!of.options().evaluate || of.options().fullgraph) return;
+  watch_calls_of_modules();
+  of.inner_modules().begin_rest();
+  running = &of;
+  rest_of_capture = of_capture;
+}
+NativeRest::~NativeRest() { running = around_, rest_of_capture = capture_around_; }
+
+bool NativeRest::in_capture() { return rest_of_capture; }
+
+NoNativeRest::NoNativeRest()
+    : around_(std::exchange(running, nullptr)), capture_around_(std::exchange(rest_of_capture, false)) {}
+NoNativeRest::~NoNativeRest() { running = around_, rest_of_capture = capture_around_; }
+
+uintptr_t exchange_native_rest(uintptr_t other) { return (uintptr_t)std::exchange(running, (CompiledFunction*)other); }
+
+}  // namespace cresset::frontend
