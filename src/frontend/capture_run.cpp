@@ -139,6 +139,8 @@ class CaptureRun final : public PieceMaker {
   // CPython goes on with all frames.
   void leave_to_python(CressetActivation* activation) {
     if (rest_) return;
+    const OneForOne one;
+    session_->remove_symbols_of_frames();  // that C code had taken when the capture ended
     cresset_eval_leave(activation, CRESSET_LEAVE_ALL);
     no_collection_.reset();
     replacements_.reset();
@@ -446,11 +448,7 @@ class CaptureRun final : public PieceMaker {
     const OneForOne one;
     piece_->take_back_numbers();
     if (session_->in_progress().in_transform || inside_transform()) settle_wrappers();
-    replace_values(cresset_eval_current(), [&](PyObject* object) {
-      PyRef plain = new_without_symbols(PyRef::borrow(object));          // what was written of the others follows
-      if (plain.get() != object) session_->keep(PyRef::borrow(object));  // the operation in progress may look at it
-      return plain;
-    });
+    session_->remove_symbols_of_frames();  // what was written of the others follows
     remove_written_symbols();
     if (piece_->refused()) {
       piece_->variant()->next = {};

@@ -91,18 +91,13 @@ PyObject* call_module(PyObject* function, PyObject* const* args, size_t nargsf, 
 
 // For good: who runs natively is asked at each call, which costs a compare.
 void watch_calls_of_modules() {
-  if (original_call != nullptr) return;
+  static bool tried = false;  // under the GIL
+  if (std::exchange(tried, true)) return;
   const PyRef type = PyRef::borrow(module_attribute("torch.nn", "Module"));
   const PyRef function = PyRef::steal(PyObject_GetAttrString(type.get(), "__call__"));
   if (!function || !PyFunction_Check(function.get())) return PyErr_Clear();
-  auto* const call = (PyFunctionObject*)function.get();
-  original_call = call->vectorcall;
-#if PY_VERSION_HEX >= 0x030C0000
-  PyFunction_SetVectorcall(call, &call_module);
-#else
-  call->vectorcall = &call_module;
-  call->func_version = 0;
-#endif
+  original_call = cresset_eval_watch_calls(function.get(), &call_module);
+  PyErr_Clear();
   // A process that forked from this one works for others (a loader of data).
   pthread_atfork(nullptr, nullptr, [] { running = nullptr, rest_of_capture = false; });
 }

@@ -111,6 +111,7 @@ class Session {
   // What the call may have put numbers into without a write that speaks of it: containers that autograd's record
   // refers to, where nothing else of the call's may (of hooks on the call's own tensors), and objects that were there
   // before and that no fact led to.
+  void remove_symbols_of_frames();  // numbers take their place, in all frames that are evaluated
   // Whether C code that called a function in whose midst the capture ended has not come back yet to the frames from
   // here outwards.
   bool is_in_calls_at_the_end(const CressetActivation* innermost);

@@ -2,8 +2,10 @@
 #include <string_view>
 
 #include "frontend/code_origin.h"
+#include "frontend/point.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/symbols.h"
 
 namespace cresset::frontend {
 
@@ -155,6 +157,14 @@ CressetAction Session::enter(CressetActivation& activation) {
   if (activation.entered_from_c || activation.is_generator) learn_defaults(activation);
   learn_closure(*function);
   return CRESSET_RUN;
+}
+
+void Session::remove_symbols_of_frames() {
+  replace_values(cresset_eval_current(), [&](PyObject* object) {
+    PyRef plain = new_without_symbols(PyRef::borrow(object));
+    if (plain.get() != object) keep(PyRef::borrow(object));  // the operation in progress may look at it
+    return plain;
+  });
 }
 
 }  // namespace cresset::frontend

@@ -416,11 +416,13 @@ bool Session::was_in_call_at_the_end(const CressetActivation* activation) {
 }
 
 bool Session::is_in_calls_at_the_end(const CressetActivation* innermost) {
-  std::erase_if(in_calls_at_the_end_, [&](const CallAtTheEnd& call) {
+  const auto has_come_back = [&](const CallAtTheEnd& call) {  // not all ways back are told
     const CressetActivation* a = innermost;
     while (a != nullptr && a != call.activation) a = a->caller;
-    return a == nullptr || a->instruction != call.instruction;  // not all ways back are told
-  });
+    return a == nullptr || a->instruction != call.instruction;
+  };
+  // What it gave may have gone to C code that runs now.
+  if (std::erase_if(in_calls_at_the_end_, has_come_back) != 0) ends_inside_calls(innermost);
   return !in_calls_at_the_end_.empty();
 }
 

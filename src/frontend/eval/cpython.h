@@ -64,9 +64,11 @@ static inline int code_is_generator(const PyCodeObject* code) {
 }
 
 // Whether calling it is evaluating its code: somebody may have put a function of C in the place of that.
-extern vectorcallfunc cresset_call_evaluates;  // known.c
+extern vectorcallfunc cresset_call_evaluates, cresset_call_watched;  // known.c
 static inline int is_plain_function(PyObject* object) {
-  return PyFunction_Check(object) && ((PyFunctionObject*)object)->vectorcall == cresset_call_evaluates;
+  if (!PyFunction_Check(object)) return 0;
+  const vectorcallfunc call = ((PyFunctionObject*)object)->vectorcall;
+  return call == cresset_call_evaluates || call == cresset_call_watched;
 }
 
 static inline PyObject* function_code(PyObject* function) { return ((PyFunctionObject*)function)->func_code; }

@@ -7,7 +7,20 @@ PyTypeObject* cresset_symint_type;
 KnownSlots cresset_known;
 KnownNames cresset_names;
 int cresset_asks_for_lists;
-vectorcallfunc cresset_call_evaluates;
+vectorcallfunc cresset_call_evaluates, cresset_call_watched;
+
+vectorcallfunc cresset_eval_watch_calls(PyObject* function, vectorcallfunc call) {
+  PyFunctionObject* watched = (PyFunctionObject*)function;
+  if (cresset_known_init() < 0 || watched->vectorcall != cresset_call_evaluates) return NULL;
+  cresset_call_watched = call;
+#if PY_VERSION_HEX >= 0x030C0000
+  PyFunction_SetVectorcall(watched, call);
+#else
+  watched->vectorcall = call;
+  watched->func_version = 0;
+#endif
+  return cresset_call_evaluates;
+}
 
 static int intern_names(void) {
 #define X(name) \

@@ -40,6 +40,10 @@ int cresset_eval_is_frame(const CressetActivation* activation, PyObject* frame_o
   return 0;
 }
 int cresset_eval_is_watched(void) { return 0; }
+vectorcallfunc cresset_eval_watch_calls(PyObject* function, vectorcallfunc call) {
+  (void)function, (void)call;
+  return NULL;
+}
 void* cresset_eval_set_aside(void) { return NULL; }
 void cresset_eval_take_back(void* aside) { (void)aside; }
 CressetActivation* cresset_eval_current(void) { return NULL; }
