@@ -10,6 +10,7 @@
 
 #include "bridge/capture.h"
 #include "frontend/compiled_function.h"
+#include "frontend/eval/watched_calls.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/transforms.h"

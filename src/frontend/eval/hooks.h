@@ -277,11 +277,6 @@ PyObject* cresset_eval_stores(void);  // the names, borrowed
 // the dictionaries of many objects: that is looked at first.
 PyObject* cresset_eval_item(PyObject* dict, PyObject* name);
 
-// Calls of the function by C code and by CPython's evaluator are `call`'s from now on, which has to have the same come of
-// them; frames of it that are evaluated here are the function's own. One function in the process. What called it before;
-// NULL, with an exception set or without, where that is not CPython.
-vectorcallfunc cresset_eval_watch_calls(PyObject* function, vectorcallfunc call);
-
 // Starts and ends evaluating new frames of this thread. Nests: the innermost table is told. 0, or -1 with an exception.
 int cresset_eval_begin(const CressetEvalHooks* hooks);
 void cresset_eval_end(void);

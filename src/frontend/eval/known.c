@@ -1,6 +1,7 @@
 #include "frontend/eval/known.h"
 
 #include "frontend/eval/told.h"
+#include "frontend/eval/watched_calls.h"
 
 PyTypeObject* cresset_text_type;
 PyTypeObject* cresset_symint_type;
