@@ -100,6 +100,18 @@ static void require_whole_elements(Capture& capture, const std::string& op, cons
     abort_capture(op + " at an offset that is no multiple of its elements' size");
 }
 
+namespace {
+
+// In inference mode, views of ordinary tensors are ordinary, and share their versions.
+struct AsViewed {
+  explicit AsViewed(const at::Tensor& viewed) {
+    if (c10::InferenceMode::is_enabled() && !viewed.is_inference()) ordinary.emplace(false);
+  }
+  std::optional<c10::InferenceMode> ordinary;
+};
+
+}  // namespace
+
 at::Tensor CaptureCall::one_view(TraceTensor& parent, graph::OpId op, std::vector<Arg> args,
                                  std::optional<std::vector<Extent>> within) {
   const std::vector<ValueId> results = capture_.call(op, args);
@@ -108,9 +120,7 @@ at::Tensor CaptureCall::one_view(TraceTensor& parent, graph::OpId op, std::vecto
   current_op_ = outer;
   const DType dtype = capture_.graph().type(results[0]).dtype;
   require_whole_elements(capture_, entry_.name, parent, offset, dtype);
-  // In inference mode, views of ordinary tensors are ordinary, and share their versions.
-  std::optional<c10::InferenceMode> ordinary;
-  if (c10::InferenceMode::is_enabled() && !argument(0).toTensor().is_inference()) ordinary.emplace(false);
+  const AsViewed mode(argument(0).toTensor());
   return capture_.make_view(parent, op, std::move(args), results[0], rescaled(offset, parent.type().dtype, dtype),
                             std::move(within));
 }
@@ -269,6 +279,7 @@ at::Tensor CaptureCall::derived(TraceTensor& parent, const char* op, std::vector
   sym::ExprPool& pool = capture_.env().pool();
   const graph::NodeId node = capture_.graph().add_node(graph::op_id(op), args, {std::move(type)});
   const sym::ExprId offset = pool.add(parent.offset(), pool.mul(start, parent.type().strides[d]));
+  const AsViewed mode(argument(0).toTensor());
   return capture_.make_view(parent, graph::op_id(op), std::move(args), capture_.graph().node(node).results[0], offset);
 }
 

@@ -93,6 +93,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
     table->clear();
   }
   seen_.clear();
+  keys_met_ = {};
   class_reads_.fill({});
   ignored_.each([&](const AddressPair& ignored, auto) {
     mark_read((PyObject*)ignored.a, (PyObject*)ignored.b);

@@ -223,6 +223,7 @@ class Session {
   }
   bool is_listed_first(ObjectRecord& dict, PyObject* key);
   void list_keys(ObjectRecord& dict);
+  PyObject* one_key(PyObject* key);
   void mark_read(PyObject* container, PyObject* key);
   void read_whole(PyObject* container, int depth = 0);
   void read_deep(PyObject* object, int depth = 0);  // with the containers in containers that the call made
@@ -353,6 +354,7 @@ class Session {
   ObjectRecords objects_;
   std::unordered_map<PyObject*, PyRef> argument_paths_;
   AddressSet<AddressPair> seen_, ignored_;
+  PyRef keys_met_;  // a dictionary, of equal keys to one of them
   static constexpr int kClassReads = 8;                      // bits
   std::array<AddressPair, 1 << kClassReads> class_reads_{};  // some of those in seen_: (class, name)
   AddressTable<PyCodeObject*, CodeRole> roles_;

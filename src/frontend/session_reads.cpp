@@ -52,8 +52,25 @@ void Session::list_keys(ObjectRecord& dict) {
   for (const auto& [key, _] : facts_->known_of(dict.fact)) seen_.insert({dict.object, key.get()});
 }
 
+// The one among equal keys that was met first: what is known of keys is by their addresses. Not of those that the
+// program's functions compare.
+PyObject* Session::one_key(PyObject* key) {
+  if (PyUnicode_CheckExact(key)) {
+    if (PyUnicode_CHECK_INTERNED(key)) return key;
+    PyObject* same = Py_NewRef(key);
+    PyUnicode_InternInPlace(&same);
+    return kept_.emplace_back(PyRef::steal(same)).get();
+  }
+  if (asks_program(key)) return key;
+  if (!keys_met_) keys_met_ = checked(PyDict_New());
+  const PyRef plain = without_symbols(PyRef::borrow(key));
+  PyObject* const met = PyDict_SetDefault(keys_met_.get(), plain.get(), plain.get());
+  return met != nullptr ? met : (PyErr_Clear(), key);
+}
+
 // It is no fact, and will be none.
 void Session::mark_read(PyObject* container, PyObject* key) {
+  key = one_key(key);
   list_keys(objects_[container]);
   seen_.insert({container, key});
 }
@@ -63,10 +80,8 @@ void Session::read_key(ObjectRecord& record, PyObject* key, PyObject* value) {
   if (!PyUnicode_CheckExact(key)) {
     if (asks_program(key)) return read_asked(record, key, value);
     note_key(dict, key, value != nullptr);
-    // A number that varies was pinned when it was hashed; the fact is about the key that it is in this variant.
-    const PyRef plain = without_symbols(PyRef::borrow(key));
-    if (plain.get() != key) kept_.push_back(PyRef::borrow(key = plain.get()));
   }
+  key = one_key(key);  // a number that varies was pinned when it was hashed
   record.looked = true;
   if (record.whole) return learn(value);
   const bool first = is_first_read(record, key);

@@ -217,3 +217,58 @@ def test_the_order_of_an_ordered_dictionary(kind, nested):
             expected = function(moved(kind, key, nested), x)
             assert repr(compiled(moved(kind, key, nested), x)) == repr(expected)
         assert cresset.stats()["eager_calls"] == 0
+
+
+KEYS = {
+    "tuple": lambda a: (a, 0),
+    "text": lambda a: "k" + str(a),
+    "format": lambda a: f"{a}-{a}",
+    "int": lambda a: a * 1000,
+    "float": lambda a: a * 1.5,
+    "nested": lambda a: ((a, 0), "k" + str(a)),
+    "frozenset": lambda a: frozenset((a, 7)),
+    "bytes": lambda a: b"a" * (a + 1),
+    "device": lambda a: torch.device("cpu", a),
+    "mixed": lambda a: a if a < 2 else float(a),
+}
+
+
+def forget_all(cache, key):
+    cache.clear()
+
+
+def delete_each(cache, key):
+    del cache[key(1)]
+    del cache[key(2)]
+    return key(1) in cache
+
+
+def pop_each(cache, key):
+    return cache.pop(key(1)) is cache.pop(key(2)), key(2) in cache
+
+
+@pytest.mark.parametrize("end", [forget_all, delete_each, pop_each])
+@pytest.mark.parametrize("kind", KEYS)
+def test_equal_keys_that_the_call_makes_are_one(kind, end):
+    """A cache that lives as long as the call: what the call put there is no state that later calls are held to."""
+    key, cache = KEYS[kind], {}
+
+    def cached(x, a):
+        made = key(a)
+        if made in cache:
+            return cache[key(a)]
+        cache[made] = found = x * (a + 1)
+        return found
+
+    def f(x):
+        y = cached(x, 1) + cached(x, 2) - cached(x, 1) * cached(x, 2)
+        return y, end(cache, key)
+
+    compiled = cresset.compile(f)
+    cresset.reset()
+    for n in (2, 3, 4):
+        x = torch.randn(n)
+        got, want = compiled(x), f(x)
+        torch.testing.assert_close(got[0], want[0])
+        assert got[1] == want[1] and cache == {}
+    assert cresset.stats()["graphs"] == 1

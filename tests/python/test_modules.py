@@ -218,6 +218,32 @@ def test_grad_mode_switch():
         torch.testing.assert_close(compiled(x), linear(x))
 
 
+@pytest.mark.parametrize("made", [torch.nn.Parameter, torch.Tensor.clone])
+@pytest.mark.parametrize(
+    "views",
+    [
+        lambda t: t.unbind(1),
+        lambda t: t.split(2, 1),
+        lambda t: t.split([1, 3], 1),
+        lambda t: t.chunk(2, 1),
+        lambda t: torch.tensor_split(t, 2, 1),
+        lambda t: t.detach().unbind(1),
+        lambda t: list(t),
+        lambda t: t[:1].chunk(2, 1),
+    ],
+)
+def test_several_views_in_inference_mode(made, views):
+    given = made(torch.randn(3, 4))
+    with torch.inference_mode():
+        compiled = cresset.compile(lambda t: [v * 2 for v in views(t)] + [views(t)[0]])
+        want = [v * 2 for v in views(given)] + [views(given)[0]]
+        for _ in range(2):
+            got = compiled(given)
+            torch.testing.assert_close(got, want)
+            assert [t.is_inference() for t in got] == [t.is_inference() for t in want]
+            assert got[-1].data_ptr() == want[-1].data_ptr()
+
+
 def test_inference_mode():
     compiled = cresset.compile(lambda x: x * 2 + 1)
     x = torch.randn(3)

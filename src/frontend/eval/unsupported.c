@@ -1,9 +1,9 @@
 // The evaluator's interface where the running CPython has no evaluator: nothing begins, and the reason is told.
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
-#include "frontend/eval/watched_calls.h"
 #include "frontend/eval/room.h"
 #include "frontend/eval/stack_walk.h"
+#include "frontend/eval/watched_calls.h"
 
 const char* cresset_eval_unsupported(void) {
   return "bytecode is evaluated on CPython 3.11 to 3.13 only; functions are traced on this version";
