@@ -44,9 +44,9 @@ def test_the_module_exports_its_entry_alone():
     assert not hasattr(module, "LLVMContextCreate")
 
 
-def test_what_names_are_kept_in_is_there_with_the_import():
-    """Its pages would each be two faults of the first capture, which has few others."""
-    names = [f"v{i}" for i in range(400)]
+def faults_of_a_capture(count):
+    """Page faults of capturing a function that reads this many names of its module."""
+    names = [f"v{i}" for i in range(count)]
     program = f"""
 import gc, resource, torch, cresset
 {"; ".join(f"{name} = {i}" for i, name in enumerate(names))}
@@ -66,7 +66,13 @@ with torch.no_grad():
     cresset.compile(counting)(x)
 print(min(faults))
 """
-    assert int(run(program)) < 40  # 50 with these pages
+    return int(run(program))
+
+
+def test_what_names_are_kept_in_is_there_with_the_import():
+    """Its pages would each be two faults of the first capture. How many that has besides is the machine's matter."""
+    few, many = (min(faults_of_a_capture(count) for _ in range(3)) for count in (4, 400))
+    assert many - few < 10
 
 
 def test_padding_by_sizes_takes_no_form():
