@@ -617,6 +617,7 @@ class CaptureRun final : public PieceMaker {
       const bool at_break = piece_->variant()->next.point != nullptr;
       leave_to_autograd(seen, piece_->capture(),
                         [&](PyObject* object) { return lives_on(object, piece_->recipes(), *session_, at_break); });
+      if (seen.failed || !piece_->capture().part_failure().empty()) seen.undo();
     };
     const PyRef objects = objects_of(python);
     if (has_hook_of_c(objects.get())) return piece_->capture().fail_part("a hook is C code");

@@ -310,7 +310,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
   if (PyType_Check(object)) {  // that the call made: later calls make none, and share the first one's
     if (contains_traced(object, 0)) throw UnsupportedResult{path, "a class of its own"};
     if (existed != nullptr && is_heap_type((PyTypeObject*)object))
-      if (const std::string what = share_class((PyTypeObject*)object); !what.empty())
+      if (const std::string what = share_class((PyTypeObject*)object, existed); !what.empty())
         throw UnsupportedResult{path, "a class that holds " + what};
     recipe.object = PyRef::borrow(object);
     return recipe;

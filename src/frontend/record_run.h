@@ -19,9 +19,19 @@ struct RecordRun {
     PyRef owner, name, before;  // before: empty when there was none
     size_t call;
   };
+  // A container or a cell of the program's call that one of them has changed, and what it held before.
+  struct Contents {
+    PyRef object, before;  // before of a cell: what was in it; empty when nothing was
+  };
+  // Before it is changed. False where it could not be put back.
+  bool remember(PyObject* object);
+  // Where the record is given up: what autograd is to do later has not happened yet.
+  void undo();
+
   const CressetActivation* outside = nullptr;
   std::vector<Call> calls;
   std::vector<Change> changes;
+  std::vector<Contents> contents;
   bool failed = false;  // by what the last of the calls does
 };
 

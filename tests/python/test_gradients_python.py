@@ -602,3 +602,64 @@ def test_derivatives_that_are_registered_for_an_operator(context):
         torch.testing.assert_close(*found)
     assert cresset.stats()["graphs"] <= 2
     assert cresset.stats()["eager_calls"] == 0
+
+
+def list_of_the_call(x):
+    calls = []
+
+    def block(t):
+        calls.append(1)
+        return t.sin()
+
+    return torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False), calls
+
+
+def dictionary_of_the_call(x):
+    seen = {}
+
+    def block(t):
+        seen["n"] = seen.get("n", 0) + 1
+        return t.sin()
+
+    return torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False), seen
+
+
+def set_of_the_call(x):
+    seen = set()
+
+    def block(t):
+        seen.add(len(seen))
+        return t.sin()
+
+    return torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False), seen
+
+
+def class_of_the_call(x):
+    calls = []
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            calls.append(1)
+            return g * 2
+
+    return Twice.apply(x), calls
+
+
+@pytest.mark.parametrize("program", [list_of_the_call, dictionary_of_the_call, set_of_the_call, class_of_the_call])
+def test_what_the_backward_pass_changes_of_the_calls_own(program):
+    """It has not happened when the call is over, also in the call that was captured, and happens once afterwards."""
+    compiled = cresset.compile(program)
+    for rows in (2, 3, 4):
+        told = []
+        for function in (program, compiled):
+            x = torch.ones(rows, requires_grad=True)
+            y, own = function(x)
+            before = copy.copy(own)
+            y.sum().backward()
+            told.append((before, own, x.grad.tolist()))
+        assert told[0] == told[1]

@@ -125,3 +125,74 @@ def test_each_call_makes_its_own_dictionaries(program):
     made = [compiled(torch.randn(2), call) for call in range(5)]
     assert len({id(d) for d in made}) == 5
     assert made == [program(torch.randn(2), call) for call in range(5)]
+
+
+def static_method(made):
+    class Made:
+        @staticmethod
+        def use():
+            made.append(1)
+
+    return Made, Made.use
+
+
+def of_instances(made):
+    class Made:
+        @property
+        def used(self):
+            return made.append(1)
+
+        def use(self):
+            return self.used
+
+    return Made, Made().use
+
+
+def of_a_base(made):
+    class Base:
+        def use(self):
+            made.append(1)
+
+    class Made(Base):
+        pass
+
+    return Made, Made().use
+
+
+def by_a_default(made):
+    class Made:
+        @classmethod
+        def use(cls, into=made):
+            into.append(1)
+
+    return Made, Made.use
+
+
+def by_a_function(made):
+    def inner():
+        made.append(1)
+
+    class Made:
+        def use(self):
+            inner()
+
+    return Made, Made().use
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+@pytest.mark.parametrize("make", [static_method, of_instances, of_a_base, by_a_default, by_a_function])
+def test_a_class_that_holds_what_the_call_made(make, breaks):
+    """Calls may share a class that the first one made as long as nothing in it is each call's own."""
+
+    def program(x):
+        made = []
+        cls, use = make(made)
+        if breaks:
+            cresset.graph_break()
+        return x * 2, made, cls, use
+
+    compiled = cresset.compile(program)
+    for rows in (2, 3, 4):
+        doubled, made, _, use = compiled(torch.ones(rows))
+        use()
+        assert made == [1] and doubled.shape == (rows,)
