@@ -533,9 +533,9 @@ void Capture::write(TraceTensor& tensor, graph::ValueId value) {
   graph::ValueId current = value;
   for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())
     current = scatter(*link, parent_value(storage, *link), current);
-  // What is written through a transposed view lies as it came, transposed.
-  if (storage.home == OutputSpec::Kind::GraphOutput) current = laid_out(*this, current, storage.value);
-  storage.value = current;
+  // What is written through a transposed view lies as it came, transposed; what is computed from an argument with gaps
+  // has none.
+  storage.value = current = laid_out(*this, current, storage.value);
   ++storage.version;
   written_.push_back(tensor.storage_id().index);
   if (tensor.chain() == nullptr) {

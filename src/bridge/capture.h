@@ -77,6 +77,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   };
 
   graph::Graph& graph() { return *graph_; }
+  bool failed() const { return failed_; }  // one of its operators raised: what those behind it give does not exist
+  void note_failure() { failed_ = true; }
+  bool has_graph() const { return graph_ != nullptr; }  // until the capture is finished
   sym::ShapeEnv& env() { return graph_->env(); }
   const std::shared_ptr<sym::ShapeEnv>& env_ptr() const { return graph_->env_ptr(); }
 
@@ -380,6 +383,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::string why_closed_;
   uint64_t first_node_;  // of those that autograd has made since
   std::exception_ptr deferred_error_;
+  bool failed_ = false;
   std::mutex live_mutex_;           // tensors may die on any thread
   std::vector<TraceTensor*> live_;  // stand-ins included
 };

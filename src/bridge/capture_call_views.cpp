@@ -102,12 +102,13 @@ static void require_whole_elements(Capture& capture, const std::string& op, cons
 
 namespace {
 
-// In inference mode, views of ordinary tensors are ordinary, and share their versions.
+// In inference mode, views of ordinary tensors are ordinary, and share their versions; outside of it, views of tensors
+// that were made in it are such, too.
 struct AsViewed {
   explicit AsViewed(const at::Tensor& viewed) {
-    if (c10::InferenceMode::is_enabled() && !viewed.is_inference()) ordinary.emplace(false);
+    if (c10::InferenceMode::is_enabled() != viewed.is_inference()) mode.emplace(viewed.is_inference());
   }
-  std::optional<c10::InferenceMode> ordinary;
+  std::optional<c10::InferenceMode> mode;
 };
 
 }  // namespace

@@ -84,17 +84,19 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
   validate();
 }
 
-static bool has_no_effects(graph::OpId op) {
+static bool is_of_torch(graph::OpId op) {
   const std::string_view name = graph::op_name(op);
-  return (name.starts_with("aten::") || name.starts_with("prim::")) && !is_random(op);
+  return name.starts_with("aten::") || name.starts_with("prim::");
 }
 
 void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Options& options) {
-  may_run_again_ =
-      std::all_of(graph->order.begin(), graph->order.end(),
-                  [&](graph::NodeId id) { return has_no_effects(graph->node(id).op); }) &&
-      std::all_of(captured_.data_calls.begin(), captured_.data_calls.end(),
-                  [](const DataDependentCall& call) { return call.parts.empty() && has_no_effects(call.op); });
+  std::vector<graph::OpId> operators;
+  for (const graph::NodeId id : graph->order) operators.push_back(graph->node(id).op);
+  for (const DataDependentCall& call : captured_.data_calls) operators.push_back(call.op);
+  draws_ = std::any_of(operators.begin(), operators.end(), is_random);
+  is_of_torch_ = std::all_of(operators.begin(), operators.end(), is_of_torch) &&
+                 std::all_of(captured_.data_calls.begin(), captured_.data_calls.end(),
+                             [](const DataDependentCall& call) { return call.parts.empty(); });
   if (!captured_.data_calls.empty()) {
     try {
       staged_ = std::make_unique<StagedProgram>(std::move(graph), std::move(captured_.data_calls), symbols_,

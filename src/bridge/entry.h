@@ -78,9 +78,10 @@ class Entry {
   size_t output_count() const { return outputs_.size(); }
   // Whether a call was not served since a decision on what its tensors hold goes otherwise.
   bool data_went_otherwise() const { return data_went_otherwise_; }
-  // Whether a run that raised may be done again by eager: it wrote nothing, drew no random numbers, and all operators
-  // are torch's own.
-  bool may_run_again() const { return may_run_again_; }
+  // Whether a run that raised may be done again by eager: it wrote nothing, drew no random numbers (or what draws them
+  // has been put back), and all operators are torch's own.
+  bool may_run_again(bool put_back = false) const { return is_of_torch_ && (put_back || !draws_); }
+  bool draws() const { return draws_; }
   // Whether autograd records the calls, and what its backward program took to make.
   bool has_gradients() const { return gradients_ != nullptr; }
   const driver::Stats& backward_stats() const;
@@ -145,7 +146,7 @@ class Entry {
   std::vector<int32_t> returned_input_;
   std::vector<bool> lets_go_;
   std::vector<DataGuard> data_guards_;
-  bool mutates_ = false, may_run_again_ = false;
+  bool mutates_ = false, is_of_torch_ = false, draws_ = false;
   mutable std::atomic<bool> data_went_otherwise_ = false;
   bool small_ = false;
   driver::Stats stats_;

@@ -168,6 +168,7 @@ std::vector<at::Tensor> Capture::interpret(Captured& captured) {
     if (spec.leaf && out.back().defined()) out.back().set_requires_grad(true);
   }
   deferred_error_ = once->interpreter.error();
+  failed_ = deferred_error_ != nullptr;
   if (once->captured.backward != nullptr && !deferred_error_) {
     once->originals.resize(real_inputs_.size());
     for (const Storage& storage : storages_)

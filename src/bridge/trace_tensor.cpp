@@ -98,9 +98,9 @@ const std::vector<int64_t>& TraceTensor::concrete(const std::vector<sym::ExprId>
   if (cache.size() == exprs.size()) return cache;
   cache.clear();
   // A number that only data can tell ends the piece, which settles this tensor: what it was made of is gone then.
-  const SymNode::Env env = capture_->env_ptr();
-  const std::vector<sym::ExprId> asked = exprs;
-  for (const sym::ExprId e : asked) cache.push_back(SymNode::make_int(env, e).guard_int(__FILE__, __LINE__));
+  const SymNode::Env env = asked().env_ptr();
+  const std::vector<sym::ExprId> wanted = exprs;
+  for (const sym::ExprId e : wanted) cache.push_back(SymNode::make_int(env, e).guard_int(__FILE__, __LINE__));
   return cache;
 }
 
@@ -125,23 +125,29 @@ c10::SymIntArrayRef symbolic(const SymNode::Env& env, const std::vector<sym::Exp
 
 }  // namespace
 
+Capture& TraceTensor::asked() const {
+  if (!capture_->has_graph()) capture_->rethrow_deferred();
+  TORCH_CHECK(capture_->has_graph(), "cresset: a tensor whose computation failed is used");
+  return *capture_;
+}
+
 c10::SymIntArrayRef TraceTensor::sym_sizes_custom() const {
-  return symbolic(capture_->env_ptr(), type_.sizes, sym_sizes_);
+  return symbolic(asked().env_ptr(), type_.sizes, sym_sizes_);
 }
 c10::SymIntArrayRef TraceTensor::sym_strides_custom() const {
-  return symbolic(capture_->env_ptr(), type_.strides, sym_strides_);
+  return symbolic(asked().env_ptr(), type_.strides, sym_strides_);
 }
 c10::SymInt TraceTensor::sym_numel_custom() const {
-  return SymNode::make_int(capture_->env_ptr(), geometry::numel(capture_->env(), type_.sizes));
+  return SymNode::make_int(asked().env_ptr(), geometry::numel(asked().env(), type_.sizes));
 }
-c10::SymInt TraceTensor::sym_storage_offset_custom() const { return SymNode::make_int(capture_->env_ptr(), offset_); }
+c10::SymInt TraceTensor::sym_storage_offset_custom() const { return SymNode::make_int(asked().env_ptr(), offset_); }
 c10::SymInt TraceTensor::sym_size_custom(int64_t d) const {
   const int64_t rank = static_cast<int64_t>(type_.sizes.size());
-  return SymNode::make_int(capture_->env_ptr(), capture_->env().simplify(type_.sizes[c10::maybe_wrap_dim(d, rank)]));
+  return SymNode::make_int(asked().env_ptr(), asked().env().simplify(type_.sizes[c10::maybe_wrap_dim(d, rank)]));
 }
 
 c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) const {
-  sym::ShapeEnv& env = capture_->env();
+  sym::ShapeEnv& env = asked().env();
   switch (format) {
     case at::MemoryFormat::ChannelsLast:
       return geometry::is_channels_last(env, type_.sizes, type_.strides, 4);
@@ -152,11 +158,11 @@ c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) cons
   }
 }
 c10::SymBool TraceTensor::sym_is_non_overlapping_and_dense_custom() const {
-  return geometry::is_non_overlapping_and_dense(capture_->env(), type_.sizes, type_.strides);
+  return geometry::is_non_overlapping_and_dense(asked().env(), type_.sizes, type_.strides);
 }
 bool TraceTensor::is_strides_like_custom(at::MemoryFormat format) const {
   const size_t rank = format == at::MemoryFormat::ChannelsLast3d ? 5 : 4;
-  return geometry::is_channels_last_like(capture_->env(), type_.sizes, type_.strides, rank);
+  return geometry::is_channels_last_like(asked().env(), type_.sizes, type_.strides, rank);
 }
 
 c10::intrusive_ptr<TraceTensor> TraceTensor::copy() const {

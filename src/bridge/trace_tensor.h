@@ -95,6 +95,7 @@ class TraceTensor final : public c10::TensorImpl {
   void reset_caches();
   void reset_geometry();
   const std::vector<int64_t>& concrete(const std::vector<sym::ExprId>& exprs, std::vector<int64_t>& cache) const;
+  Capture& asked() const;  // who knows the sizes. Of a tensor whose computation failed, what failed is raised
 
   std::shared_ptr<Capture> capture_;
   StorageId storage_id_;

@@ -38,17 +38,6 @@
 namespace cresset::frontend {
 namespace {
 
-// Whether the function left its argument containers as they were given.
-bool containers_unchanged(const Variant& variant, PyObject* args, PyObject* kwargs, const CallLeaves& given) {
-  CallLeaves after;
-  if (!match(variant.args, args, after, nullptr) || !match(variant.kwargs, kwargs, after, nullptr)) return false;
-  for (size_t i = 0; i < after.tensors.size(); ++i)
-    if (!after.tensors[i].is_same(given.tensors[i]) &&
-        std::find(after.floats.begin(), after.floats.end(), i) == after.floats.end())
-      return false;
-  return true;
-}
-
 CompileOptions without_symbols_of(CompileOptions options) {
   options.dynamic = options.auto_dynamic = false;
   return options;
@@ -122,6 +111,7 @@ class CaptureRun final : public PieceMaker {
   PyRef begin_after(CressetActivation* activation, CressetPoint point, PyObject* value, PyObject* exception) {
     const Break& last = piece_->variant()->next;
     if (stopped_ || piece_->refused() || last.point == nullptr) return {};
+    if (piece_->capture().failed()) return go_on_natively(), PyRef();
     std::string why;
     const Frames frames = frames_after(activation, point == CRESSET_BEFORE, &why);
     if (!frames.contents || !(frames.place == last.point->place)) return go_on_natively(), PyRef();
@@ -186,6 +176,7 @@ class CaptureRun final : public PieceMaker {
       piece_->settle_native_results(result.get());
     }
     if (result && session_ != nullptr) remove_written_symbols();
+    rethrow();
     if (misuse_) return misuse_->restore(), PyRef();
     return result ? without_symbols(std::move(result)) : std::move(result);
   }
@@ -370,7 +361,7 @@ class CaptureRun final : public PieceMaker {
     Variant& variant = *piece_->variant();
     std::string changed;
     if (!variant.modules.unchanged(&changed)) return piece_->refuse("the call changes state: " + changed);
-    if (!containers_unchanged(variant, args, kwargs, piece_->leaves()))
+    if (!piece_->leaves_containers(args, kwargs))
       piece_->refuse("the call changes a container among its arguments");
   }
 
@@ -394,7 +385,16 @@ class CaptureRun final : public PieceMaker {
     } catch (const PythonError&) {
       misuse_.emplace();
       piece_->refuse("misuse");
+    } catch (const c10::Error&) {
+      raised_ = std::current_exception();
+      piece_->variant()->raised = true;
+      piece_->refuse("the call raised");
     }
+  }
+
+  // What an operator of the piece raised that has ended, once nothing is left of its symbols.
+  void rethrow() {
+    if (raised_) std::rethrow_exception(std::exchange(raised_, nullptr));
   }
 
   void keep_piece() {
@@ -464,7 +464,7 @@ class CaptureRun final : public PieceMaker {
     if (watches) forget_pieces(session_->dying(), kWatchesDeaths);
     if (watches || obstacle.find(kTellsDeath) != std::string::npos) let_go();
     request_.turn.give();
-    return true;
+    return rethrow(), true;
   }
 
   template <class F>
@@ -752,6 +752,7 @@ class CaptureRun final : public PieceMaker {
   bool stopped_ = false;                     // the rest runs natively
   CaptureTime time_;
   std::optional<PendingError> misuse_;
+  std::exception_ptr raised_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "bridge/capture.h"
+#include "bridge/generator_watch.h"
 #include "bridge/generic_rule.h"
 #include "frontend/capture_run.h"
 #include "frontend/errors.h"
@@ -325,6 +326,8 @@ PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* a
       turn.give();
       return natively(point.get(), std::move(held_args), args, kwargs);
     };
+    std::optional<bridge::SavedGenerator> generator;
+    if (variant.entry->draws() && !released) generator.emplace();
     try {
       with.tensors = run_entry(variant, found, point != nullptr ? args : nullptr);
     } catch (const bridge::PredictionError& e) {
@@ -335,7 +338,8 @@ PyObject* CompiledFunction::run_pieces(Found found, WriteTurn& turn, PyObject* a
       CRESSET_LOG(Recompiles, name() + ": one call runs eagerly: " + e.what_without_backtrace());
       return by_python();
     } catch (const c10::Error& e) {  // which the program may catch; and its traceback has the line
-      if (released || !variant.entry->may_run_again()) throw;
+      if (released || !variant.entry->may_run_again(generator.has_value())) throw;
+      if (generator) generator->restore();
       CRESSET_LOG(Recompiles,
                   name() + ": one call runs eagerly, since data made an operator raise: " + e.what_without_backtrace());
       return by_python();

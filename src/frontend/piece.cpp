@@ -366,6 +366,13 @@ void Piece::compile_and_run() {
     if (generator) generator->restore();
     run_once(std::move(once));
     throw;
+  } catch (const c10::Error&) {  // of an operator, which the program may catch: what comes before it has happened
+    capture_->note_failure();
+    if (variant_->entry != nullptr && !variant_->entry->may_run_again(/*put_back=*/true)) throw;
+    if (generator) generator->restore();
+    run_once(std::move(once));
+    capture_->rethrow_deferred();
+    throw;
   }
   variant_->in_inference = builder_->in_inference;
   if (refused()) variant_->entry.reset();
@@ -377,6 +384,16 @@ void Piece::compile_and_run() {
       PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "cresset: internal error, the call runs eagerly; please report: %s",
                        internal_error.c_str()) < 0)
     throw PythonError{};
+}
+
+bool Piece::leaves_containers(PyObject* args, PyObject* kwargs) const {
+  CallLeaves after;
+  if (!match(variant_->args, args, after, nullptr) || !match(variant_->kwargs, kwargs, after, nullptr)) return false;
+  for (size_t i = 0; i < after.tensors.size(); ++i)
+    if (!after.tensors[i].is_same(leaves_.tensors[i]) &&
+        std::find(after.floats.begin(), after.floats.end(), i) == after.floats.end())
+      return false;
+  return true;
 }
 
 void Piece::run_once(bridge::Captured captured) {

@@ -55,6 +55,8 @@ class Piece {
   // Compiles what was captured and runs it: every tensor is real afterwards. When it cannot be compiled, the operators
   // are run one by one. Throws PythonError for misuse (a marked dimension that must be static), with everything real.
   void compile_and_run();
+  // Whether the function left its argument containers as they were given.
+  bool leaves_containers(PyObject* args, PyObject* kwargs) const;
 
  private:
   void note_fixed(const at::Tensor& tensor, const std::string& name, const std::vector<bridge::DimMark>& marks);

@@ -481,6 +481,9 @@ struct SessionHooks {
     } catch (python_error& e) {  // torch's own
       e.restore();
       return -1;
+    } catch (const c10::Error&) {  // of an operator that was deferred: of the class, and in the words, that eager has
+      torch::translate_exception_to_python(std::current_exception());
+      return -1;
     } catch (const std::exception& e) {
       PyErr_SetString(PyExc_RuntimeError, e.what());
       return -1;

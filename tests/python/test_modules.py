@@ -244,6 +244,14 @@ def test_several_views_in_inference_mode(made, views):
             assert got[-1].data_ptr() == want[-1].data_ptr()
 
 
+def test_views_of_what_inference_mode_made():
+    with torch.inference_mode():
+        x = torch.arange(12.0).reshape(3, 4)
+    views = cresset.compile(lambda t: (t[1:], t.t(), t.unbind(0)[1], t * 2))
+    for _ in range(2):
+        assert [t.is_inference() for t in views(x)] == [True, True, True, False]
+
+
 def test_inference_mode():
     compiled = cresset.compile(lambda x: x * 2 + 1)
     x = torch.randn(3)

@@ -184,3 +184,40 @@ def test_an_optimizer_plans_no_memory():
     step()
     torch.testing.assert_close([p.detach() for p in parameters], expected)
     assert cresset.stats()["bytes_planned"] == 0
+
+
+def views_behind_a_write(x):
+    x.add_(1)
+    return x.unfold(1, 2, 1), x.T[1], x.movedim(0, 1), x.diagonal(), x[1:], x.split(2, 1)[1]
+
+
+def a_part_is_written(x):
+    x[:, -1].mul_(3)
+    x.clamp_(min=1)
+    v = x.diagonal()
+    v.fill_(7)
+    return v, x.t(), x.select(1, 2)
+
+
+@pytest.mark.parametrize("function", [views_behind_a_write, a_part_is_written])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: torch.arange(8.0 * n).reshape(n, 8)[:, ::2],
+        lambda n: torch.arange(4.0 * n).reshape(4, n).t(),
+        lambda n: torch.arange(8.0 * n).reshape(2 * n, 4)[::2],
+        lambda n: torch.arange(4.0 * n + 4).reshape(n + 1, 4)[1:],
+    ],
+    ids=["columns", "transposed", "rows", "offset"],
+)
+def test_views_of_what_was_written_lie_where_it_lies(function, make):
+    """Also of an argument with gaps, which what is computed from it has not."""
+    compiled = cresset.compile(function)
+    for n in (4, 5, 7):
+        expected_in, given = make(n), make(n)
+        expected, got = function(expected_in), compiled(given)
+        torch.testing.assert_close(given, expected_in)
+        for a, b in zip(got, expected, strict=True):
+            assert torch.equal(a, b) and a.stride() == b.stride() and a.storage_offset() == b.storage_offset()
+            assert a.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
+    assert cresset.stats()["eager_calls"] == 0
