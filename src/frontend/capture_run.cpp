@@ -361,8 +361,7 @@ class CaptureRun final : public PieceMaker {
     Variant& variant = *piece_->variant();
     std::string changed;
     if (!variant.modules.unchanged(&changed)) return piece_->refuse("the call changes state: " + changed);
-    if (!piece_->leaves_containers(args, kwargs))
-      piece_->refuse("the call changes a container among its arguments");
+    if (!piece_->leaves_containers(args, kwargs)) piece_->refuse("the call changes a container among its arguments");
   }
 
   // Of this call: later ones run eagerly from their beginning.

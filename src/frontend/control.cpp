@@ -83,6 +83,11 @@ PyObject* begin_tangents(PyObject*, PyObject*) {
   });
 }
 
+PyObject* has_failed(PyObject*, PyObject*) {
+  const bridge::Capture* const capture = is_capturing() ? bridge::Capture::current() : nullptr;
+  return PyBool_FromLong(capture != nullptr && capture->failed());
+}
+
 PyObject* captured_graph(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     bridge::Capture* capture = open_capture();
@@ -277,6 +282,7 @@ PyMethodDef functions[] = {
     {"end_piece", end_piece, METH_O, "Ends what is being captured here, for the reason that is given."},
     {"_begin_tangents", begin_tangents, METH_NOARGS,
      "Ends the piece where what follows may want plain sizes, and the call cannot be captured anew."},
+    {"_has_failed", has_failed, METH_NOARGS, "Whether the piece has ended, and one of its operators has raised."},
     {"captured_graph", captured_graph, METH_NOARGS, "The graph so far, as text; None when nothing is captured."},
     {"captured_guards", captured_guards, METH_NOARGS, "The guards so far, as texts."},
     {"call_shallow", (PyCFunction)(void (*)(void))call_shallow, METH_FASTCALL,

@@ -11,6 +11,9 @@ void put_back(PyObject* object, PyObject* before) {
   int done = 0;
   if (PyCell_Check(object)) {
     done = PyCell_Set(object, before);
+  } else if (PyODict_Check(object)) {
+    checked(PyObject_CallMethod((PyObject*)&PyODict_Type, "clear", "O", object));
+    checked(PyObject_CallMethod((PyObject*)&PyODict_Type, "update", "OO", object, before));
   } else if (PyList_Check(object)) {
     done = PyList_SetSlice(object, 0, PyList_GET_SIZE(object), before);
   } else if (PyDict_Check(object)) {
@@ -37,22 +40,23 @@ void put_back(const RecordRun::Change& change) {
 
 }  // namespace
 
-bool RecordRun::remember(PyObject* object) {
+void RecordRun::remember(PyObject* object) {
   const auto is_it = [&](const Contents& known) { return known.object.get() == object; };
-  if (std::any_of(contents.begin(), contents.end(), is_it)) return true;
+  if (std::any_of(contents.begin(), contents.end(), is_it)) return;
   PyRef before;
   if (PyCell_Check(object))
     before = PyRef::borrow(PyCell_GET(object));
   else if (PyList_Check(object))
     before = checked(PyList_GetSlice(object, 0, PyList_GET_SIZE(object)));
-  else if (PyDict_Check(object) && !PyODict_Check(object))
+  else if (PyODict_Check(object))
+    before = checked(PyObject_CallMethod((PyObject*)&PyODict_Type, "copy", "O", object));
+  else if (PyDict_Check(object))
     before = checked(PyDict_Copy(object));
   else if (PySet_Check(object))
     before = checked(PySet_New(object));
   else
-    return false;
+    return;
   contents.push_back({PyRef::borrow(object), std::move(before)});
-  return true;
 }
 
 void RecordRun::undo() {

@@ -23,8 +23,7 @@ struct RecordRun {
   struct Contents {
     PyRef object, before;  // before of a cell: what was in it; empty when nothing was
   };
-  // Before it is changed. False where it could not be put back.
-  bool remember(PyObject* object);
+  void remember(PyObject* object);  // before it is changed
   // Where the record is given up: what autograd is to do later has not happened yet.
   void undo();
 

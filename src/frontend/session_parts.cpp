@@ -166,9 +166,7 @@ void Session::fail_part(const char* what) {
 
 void Session::no_effect_on(PyObject* object, const char* what, const char* method) {
   if (outer_.empty()) return;
-  const bool is_kept = PyCell_Check(object) || is_container(object);
-  const bool may_change = !is_outer(object) && (record_run_ == nullptr || !is_kept || record_run_->remember(object));
-  if (may_change) return;
+  if (!is_outer(object)) return record_run_ != nullptr ? record_run_->remember(object) : void();
   if (method == nullptr) fail_part(what);
   fail_part((std::string(what) + " (" + Py_TYPE(object)->tp_name + "." + method + ")").c_str());
 }

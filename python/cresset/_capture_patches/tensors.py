@@ -99,7 +99,7 @@ def get_item(tensor, key):
     try:
         found = _select_symbols(tensor, key)
     except IndexError:  # torch's message is another one
-        if not _C.is_compiling():  # an operator before this one raised it, when the piece ended here
+        if _C._has_failed():  # an operator before this one raised it, when the piece ended here
             raise
         found = None
     return NotImplemented if found is None else found[0][found[1]] if found[1] else found[0]
