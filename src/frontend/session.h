@@ -223,6 +223,7 @@ class Session {
   }
   bool is_listed_first(ObjectRecord& dict, PyObject* key);
   void list_keys(ObjectRecord& dict);
+  bool is_value_as_key(PyObject* key) const;
   PyObject* one_key(PyObject* key);
   void mark_read(PyObject* container, PyObject* key);
   void read_whole(PyObject* container, int depth = 0);

@@ -52,6 +52,17 @@ void Session::list_keys(ObjectRecord& dict) {
   for (const auto& [key, _] : facts_->known_of(dict.fact)) seen_.insert({dict.object, key.get()});
 }
 
+// Whether others can be equal to it, and nobody can tell when it dies.
+bool Session::is_value_as_key(PyObject* key) const {
+  if (PyTuple_CheckExact(key)) {
+    PyObject** const items = PySequence_Fast_ITEMS(key);
+    return std::all_of(items, items + PyTuple_GET_SIZE(key),
+                       [this](PyObject* item) { return is_value_as_key(item) || existed(item); });
+  }
+  return !is_heap_type(Py_TYPE(key)) && !PyWeakref_Check(key) && !PyType_Check(key) && !PyFunction_Check(key) &&
+         !PyMethod_Check(key) && !is_tensor(key);
+}
+
 // The one among equal keys that was met first: what is known of keys is by their addresses. Not of those that the
 // program's functions compare.
 PyObject* Session::one_key(PyObject* key) {
@@ -61,7 +72,7 @@ PyObject* Session::one_key(PyObject* key) {
     PyUnicode_InternInPlace(&same);
     return kept_.emplace_back(PyRef::steal(same)).get();
   }
-  if (asks_program(key)) return key;
+  if (!is_value_as_key(key) || asks_program(key)) return key;
   if (!keys_met_) keys_met_ = checked(PyDict_New());
   const PyRef plain = without_symbols(PyRef::borrow(key));
   PyObject* const met = PyDict_SetDefault(keys_met_.get(), plain.get(), plain.get());

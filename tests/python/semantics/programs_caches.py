@@ -41,6 +41,16 @@ memoize_decorator
 |def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
 return x * fib(x.shape[0] + 3), len(fib.cache)
 
+weak_key_cache_over_a_break
+|CACHE = weakref.WeakKeyDictionary()
+|class K: pass
+|KEEP = []
+k = K(); CACHE[k] = w.n
+if w.n % 2: KEEP.append(k)
+r = CACHE[k]; del k
+__import__("cresset").graph_break()
+return x * r, len(CACHE), sorted(CACHE.values())
+
 weak_key_cache
 |CACHE = weakref.WeakKeyDictionary()
 |class K: pass
