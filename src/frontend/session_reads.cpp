@@ -72,9 +72,10 @@ PyObject* Session::one_key(PyObject* key) {
     PyUnicode_InternInPlace(&same);
     return kept_.emplace_back(PyRef::steal(same)).get();
   }
-  if (!is_value_as_key(key) || asks_program(key)) return key;
+  if (asks_program(key)) return key;
+  PyRef plain = without_symbols(PyRef::borrow(key));
+  if (!is_value_as_key(plain.get())) return plain.get() == key ? key : kept_.emplace_back(std::move(plain)).get();
   if (!keys_met_) keys_met_ = checked(PyDict_New());
-  const PyRef plain = without_symbols(PyRef::borrow(key));
   PyObject* const met = PyDict_SetDefault(keys_met_.get(), plain.get(), plain.get());
   return met != nullptr ? met : (PyErr_Clear(), key);
 }
