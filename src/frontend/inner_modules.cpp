@@ -26,25 +26,27 @@ vectorcallfunc original_call = nullptr;  // of torch.nn.Module.__call__, once th
 constexpr int64_t kForgottenAfter = 16;
 constexpr size_t kMostModules = 256;
 
+// What the module itself holds under a name. Borrowed.
+PyObject* own_attribute(PyObject* module, PyObject* name) {
+  PyObject* const dict = instance_dict(module);
+  return dict != nullptr ? PyDict_GetItemWithError(dict, name) : nullptr;
+}
+
 // An operator and little more: its own program would not be faster.
 bool is_leaf_of_torch(PyObject* module) {
   static PyObject* const modules = PyUnicode_InternFromString("_modules");
   static PyObject* const name = PyUnicode_InternFromString("__module__");
-  const PyRef type_module = PyRef::steal(PyObject_GetAttr((PyObject*)Py_TYPE(module), name));
-  const bool of_torch = type_module && PyUnicode_Check(type_module.get()) &&
-                        std::string_view(utf8(type_module.get())).starts_with("torch.nn.");
-  const PyRef dict = PyRef::steal(PyObject_GenericGetDict(module, nullptr));
+  PyObject* const children = own_attribute(module, modules);
+  if (children != nullptr && PyObject_Size(children) != 0) return false;
+  const PyRef made_by = PyRef::steal(PyObject_GetAttr((PyObject*)Py_TYPE(module), name));
   PyErr_Clear();
-  PyObject* const children = of_torch && dict ? PyDict_GetItemWithError(dict.get(), modules) : nullptr;
-  return of_torch && (children == nullptr || PyObject_Size(children) == 0);
+  return made_by && PyUnicode_Check(made_by.get()) && std::string_view(utf8(made_by.get())).starts_with("torch.nn.");
 }
 
 // module.compile() of torch's, or compile_in_place.
 bool has_its_own_compiled_form(PyObject* module) {
   static PyObject* const name = PyUnicode_InternFromString("_compiled_call_impl");
-  const PyRef dict = PyRef::steal(PyObject_GenericGetDict(module, nullptr));
-  if (!dict) return PyErr_Clear(), true;
-  PyObject* const form = PyDict_GetItemWithError(dict.get(), name);
+  PyObject* const form = own_attribute(module, name);
   return form != nullptr && form != Py_None;
 }
 

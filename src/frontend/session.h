@@ -43,8 +43,8 @@ class Session {
  public:
   explicit Session(PieceMaker& maker) : maker_(maker) {}
 
-  static Session* current();
-  static Session* exchange_current(Session* other);  // of this thread's evaluation; nullptr when there is none
+  static Session* current();  // of this thread's evaluation; nullptr when there is none
+  static Session* exchange_current(Session* other);
   const StateFacts& facts() const { return *facts_; }
 
   // A new piece: nothing is known, read or written.
@@ -108,13 +108,13 @@ class Session {
   PyObject* argument_path(PyObject* object) const;
   PyObject* way_to(PyObject* object);  // likewise, for later calls to go: they look into what it leads through
   std::vector<Write>& writes() { return writes_; }
-  // What the call may have put numbers into without a write that speaks of it: containers that autograd's record
-  // refers to, where nothing else of the call's may (of hooks on the call's own tensors), and objects that were there
-  // before and that no fact led to.
   void remove_symbols_of_frames();  // numbers take their place, in all frames that are evaluated
   // Whether C code that called a function in whose midst the capture ended has not come back yet to the frames from
   // here outwards.
   bool is_in_calls_at_the_end(const CressetActivation* innermost);
+  // What the call may have put numbers into without a write that speaks of it: containers that autograd's record
+  // refers to, where nothing else of the call's may (of hooks on the call's own tensors), and objects that were there
+  // before and that no fact led to.
   const std::vector<PyRef>& changed_unseen() const { return changed_unseen_; }
   // Generators, iterators and exceptions among the arguments (has_fate), and the paths to them.
   struct ArgumentGenerator {
