@@ -105,6 +105,9 @@ struct Backward {
     std::vector<uint32_t> from;  // those
     graph::ValueId gradient;     // all that arrives at it, in the part
   };
+  struct Holder {  // nodes of the record that hold tensors, which a pass lets go of: none can pass through them again
+    std::vector<bool> roots, groups;  // that lead to them; that they lead to (one, where there are no groups)
+  };
   GraphPart part;
   std::vector<Place> roots;              // results, then tensors of the caller's that the call writes
   std::vector<graph::ValueId> tangents;  // the gradients of the roots: inputs of the graph, with their types
@@ -112,6 +115,7 @@ struct Backward {
   std::vector<Group> groups;          // empty: every root leads to every leaf
   std::vector<OutputSpec> gradients;  // of the leaves: outputs of the part; Input: of the graph, a tangent or another
   std::vector<Passed> passed;
+  std::vector<Holder> holders;
   bool linear = false;  // in the tangents: no functions of users take part
 };
 

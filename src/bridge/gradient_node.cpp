@@ -72,15 +72,21 @@ struct Runs {
   }
 };
 
-// Where every result leads to every leaf: one node.
+// Where every result leads to every leaf, through the same nodes that hold tensors: one node. Where there are none
+// such, passes can be done again.
 class CompiledBackward final : public Node {
  public:
-  CompiledBackward(torch::autograd::edge_list&& edges, std::vector<TangentLayout> layouts, SavedTensors saved,
-                   Runs runs)
-      : Node(std::move(edges)), layouts_(std::move(layouts)), saved_(std::move(saved)), runs_(std::move(runs)) {}
+  CompiledBackward(torch::autograd::edge_list&& edges, std::vector<TangentLayout> layouts, bool again,
+                   SavedTensors saved, Runs runs)
+      : Node(std::move(edges)),
+        layouts_(std::move(layouts)),
+        again_(again),
+        saved_(std::move(saved)),
+        runs_(std::move(runs)) {}
 
   std::string name() const override { return "CompiledBackward"; }
   void release_variables() override {
+    if (again_) return;
     const std::lock_guard lock(mutex_);
     runs_.release();
     saved_ = {};
@@ -99,7 +105,7 @@ class CompiledBackward final : public Node {
  private:
   // What the pass works with. The last pass alone holds it, so that it can let go of it piece by piece.
   std::pair<BackwardRun, std::vector<at::Tensor>> take() {
-    const bool again = torch::autograd::get_current_graph_task_keep_graph();
+    const bool again = again_ || torch::autograd::get_current_graph_task_keep_graph();
     const std::lock_guard lock(mutex_);
     TORCH_CHECK(!runs_.gone(), torch::autograd::ERR_BACKWARD_TWICE);
     saved_.check();
@@ -112,6 +118,7 @@ class CompiledBackward final : public Node {
 
   std::mutex mutex_;
   const std::vector<TangentLayout> layouts_;
+  const bool again_;
   SavedTensors saved_;
   Runs runs_;
 };
@@ -127,13 +134,15 @@ class CompiledBackward final : public Node {
 // it is computed apart, and taken off what the root's own node is given: what hooks have changed is left.
 class JointBackward {
  public:
-  JointBackward(std::vector<TangentLayout> layouts, std::vector<Backward::Group> groups,
-                std::vector<Backward::Passed> passed, size_t leaves, SavedTensors saved,
-                std::shared_ptr<const SavedUse> use, Runs runs)
+  JointBackward(std::vector<TangentLayout> layouts, const Backward& backward, std::vector<Backward::Passed> passed,
+                size_t leaves, SavedTensors saved, std::shared_ptr<const SavedUse> use, Runs runs)
       : passed(std::move(passed)),
+        linear_(backward.linear),
         leaves_(leaves),
         layouts_(std::move(layouts)),
-        groups_(std::move(groups)),
+        groups_(backward.groups),
+        holders_(backward.holders),
+        spent_by_(holders_.size(), kNoPass),
         use_(std::move(use)),
         released_(groups_.size()),
         saved_(std::move(saved)),
@@ -156,10 +165,12 @@ class JointBackward {
   // What this tangent of the root gives the passed roots that ask, in their order.
   std::vector<at::Tensor> give_on(size_t root, const at::Tensor& tangent) {
     std::vector<at::Tensor> out(passed.size()), arriving;
+    const bool adds_up = linear_ || std::none_of(passed.begin(), passed.end(),
+                                                 [](const Backward::Passed& p) { return p.from.size() > 1; });
     for (size_t i = 0; tangent.defined() && i < passed.size(); ++i) {
       const uint32_t to = passed[i].root;
       if (!is_from(passed[i], root) || !asks(root_nodes[to])) continue;
-      if (arriving.empty()) arriving = arriving_from(root, tangent);
+      if (arriving.empty()) arriving = adds_up ? arriving_from(root, tangent) : added_by(root, tangent);
       out[i] = arriving.at(i);
       if (!runs(root_nodes[to])) continue;
       at::Tensor& sum = current_pass().given_on[to];
@@ -178,7 +189,6 @@ class JointBackward {
 
   variable_list gradients_of(size_t group) {
     Pass& pass = current_pass();
-    TORCH_CHECK(!is_released(group), torch::autograd::ERR_BACKWARD_TWICE);
     if (std::exchange(pass.is_new, false)) compute(pass);
     variable_list out;
     for (const uint32_t leaf : groups_[group].leaves) out.push_back(std::exchange(pass.gradients[leaf], {}));
@@ -205,6 +215,8 @@ class JointBackward {
     std::vector<at::Tensor> tangents;  // that nothing was computed with yet
     std::vector<bool> arrived, done;   // per root, per group
     std::vector<at::Tensor> given_on;  // per root: what others have given it
+    std::vector<at::Tensor> given_by;  // per root: what it has given others something of,
+    std::vector<at::Tensor> arriving;  // and per passed root what all of these give it
     std::vector<at::Tensor> gradients;
     bool is_new = false;
   };
@@ -219,6 +231,7 @@ class JointBackward {
     pass.tangents.resize(layouts_.size());
     pass.arrived.resize(layouts_.size());
     pass.given_on.resize(layouts_.size());
+    pass.given_by.resize(layouts_.size());
     pass.done.resize(groups_.size());
     pass.gradients.resize(leaves_);
     return pass;
@@ -229,12 +242,36 @@ class JointBackward {
     if (std::any_of(leaf_nodes.begin(), leaf_nodes.end(), takes_part)) return;
     const int id = torch::autograd::get_current_graph_task_id();
     const std::lock_guard lock(mutex_);
-    passes_.remove_if([&](const Pass& pass) { return pass.id == id && !any_defined(pass.given_on); });
+    passes_.remove_if(
+        [&](const Pass& pass) { return pass.id == id && !any_defined(pass.given_on) && !any_defined(pass.given_by); });
   }
 
   std::vector<at::Tensor> arriving_from(size_t root, const at::Tensor& tangent) {
     std::vector<at::Tensor> tangents(layouts_.size());
     tangents[root] = laid_out(tangent, layouts_[root]);
+    return arriving_from(std::move(tangents));
+  }
+
+  // A function of Python's need not be linear: what this root adds to what those before it have given.
+  std::vector<at::Tensor> added_by(size_t root, const at::Tensor& tangent) {
+    Pass& pass = current_pass();
+    pass.given_by[root] = laid_out(tangent, layouts_[root]);
+    const std::vector<at::Tensor> before = std::exchange(pass.arriving, arriving_from(pass.given_by));
+    std::vector<at::Tensor> out = pass.arriving;
+    for (size_t i = 0; i < before.size(); ++i) out[i] = out[i] - before[i];
+    const bool last = [&] {
+      for (size_t i = 0; i < root_nodes.size(); ++i)
+        if (!pass.given_by[i].defined() && runs(root_nodes[i])) return false;
+      return true;
+    }();
+    if (!last) return out;
+    pass.given_by.assign(layouts_.size(), {});
+    pass.arriving.clear();
+    drop_idle_pass();
+    return out;
+  }
+
+  std::vector<at::Tensor> arriving_from(std::vector<at::Tensor> tangents) {
     BackwardRun run;
     std::vector<at::Tensor> saved;
     {
@@ -263,11 +300,6 @@ class JointBackward {
     return chosen.empty() || (found != chosen.end() && found->second.needed_);
   }
 
-  bool is_released(size_t group) {
-    const std::lock_guard lock(mutex_);
-    return released_[group];
-  }
-
   // Whether the pass in progress runs the node.
   static bool takes_part(Node* node) {
     if (!torch::autograd::get_current_graph_task_nodes_in_graph()->contains(node)) return false;
@@ -284,6 +316,7 @@ class JointBackward {
           std::any_of(roots.begin(), roots.end(), [&](uint32_t root) { return pass.tangents[root].defined(); });
       wanted.push_back(reached && !pass.done[g] && takes_part(leaf_nodes[g]));
     }
+    spend(pass, wanted);
     const std::vector<bool> read = what_is_read(pass, wanted);
     std::vector<at::Tensor> given = laid_out(pass.tangents, layouts_);
     for (at::Tensor& tangent : pass.tangents) tangent.reset();
@@ -312,14 +345,35 @@ class JointBackward {
     return read;
   }
 
-  // Whether no later one needs what was saved: then this run alone holds it, and lets go of it piece by piece.
+  // What the pass goes through lets go of its tensors, as in eager: another one cannot go there.
+  void spend(const Pass& pass, const std::vector<bool>& wanted) {
+    const bool keep = torch::autograd::get_current_graph_task_keep_graph();
+    const std::lock_guard lock(mutex_);
+    for (size_t h = 0; h < holders_.size(); ++h) {
+      bool from = false, to = false;
+      for (size_t r = 0; r < layouts_.size(); ++r) from |= holders_[h].roots[r] && pass.tangents[r].defined();
+      for (size_t g = 0; g < groups_.size(); ++g) to |= holders_[h].groups[g] && wanted[g];
+      if (!from || !to) continue;
+      TORCH_CHECK(spent_by_[h] == kNoPass || spent_by_[h] == pass.id, torch::autograd::ERR_BACKWARD_TWICE);
+      if (!keep) spent_by_[h] = pass.id;
+    }
+  }
+
+  bool is_spent(size_t root, size_t group) const {
+    for (size_t h = 0; h < holders_.size(); ++h)
+      if (spent_by_[h] != kNoPass && holders_[h].roots[root] && holders_[h].groups[group]) return true;
+    return false;
+  }
+
+  // Whether no later one can come: then this run alone holds what was saved, and lets go of it piece by piece.
   bool is_last(const Pass& pass, const std::vector<bool>& wanted) {
     if (torch::autograd::get_current_graph_task_keep_graph()) return false;
     for (size_t i = 0; i < root_nodes.size(); ++i)
       if (!pass.arrived[i] && takes_part(root_nodes[i])) return false;
     const std::lock_guard lock(mutex_);
     for (size_t g = 0; g < groups_.size(); ++g)
-      if (!wanted[g] && !released_[g]) return false;
+      for (const uint32_t root : groups_[g].roots)
+        if ((wanted[g] || !released_[g]) && !is_spent(root, g)) return false;
     return true;
   }
 
@@ -335,9 +389,13 @@ class JointBackward {
   }
 
   std::mutex mutex_;
+  const bool linear_;
   const size_t leaves_;
   const std::vector<TangentLayout> layouts_;
   const std::vector<Backward::Group> groups_;
+  const std::vector<Backward::Holder> holders_;
+  static constexpr int kNoPass = -1;
+  std::vector<int> spent_by_;                  // per holder: the pass
   const std::shared_ptr<const SavedUse> use_;  // nullptr: not known
   std::vector<bool> released_;
   std::list<Pass> passes_;  // an entry is its own pass's alone
@@ -352,7 +410,6 @@ class GroupBackward final : public Node {
       : Node(std::move(edges)), joint_(std::move(joint)), group_(group) {}
   ~GroupBackward() override { joint_->release(group_); }
   std::string name() const override { return "CompiledGradients"; }
-  void release_variables() override { joint_->release(group_); }
 
  protected:
   variable_list apply(variable_list&&) override {
@@ -462,12 +519,12 @@ void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std
     if (p.root >= fresh) p.from.clear();  // one that is written has the history that autograd makes
   Runs runs{std::move(run), std::move(recorded), std::move(arriving)};
   if (groups.empty()) {
-    const NodePtr node =
-        make_node<CompiledBackward>(std::move(edges), std::move(layouts), std::move(saved), std::move(runs));
+    const NodePtr node = make_node<CompiledBackward>(std::move(edges), std::move(layouts), backward.holders.empty(),
+                                                     std::move(saved), std::move(runs));
     for (size_t i = 0; i < roots.size(); ++i) set_root(roots[i], node, i >= fresh);
     return;
   }
-  const auto joint = std::make_shared<JointBackward>(std::move(layouts), groups, std::move(passed), leaves.size(),
+  const auto joint = std::make_shared<JointBackward>(std::move(layouts), backward, std::move(passed), leaves.size(),
                                                      std::move(saved), std::move(use), std::move(runs));
   std::vector<edge_list> of_roots(roots.size());
   for (size_t g = 0; g < groups.size(); ++g) {

@@ -355,12 +355,18 @@ std::vector<at::Tensor> add_leaves(Backward& backward, const std::vector<at::Ten
   std::vector<Edge> edges;
   for (const Reached& leaf : leaves) edges.push_back(leaf.edge);
   backward.groups = leaf_groups(roots, edges);
-  if (backward.groups.empty() && !backward.passed.empty()) {  // each root has a node of its own
+  arrange(backward.groups, edges);
+  backward.holders = holders(roots, edges, backward.groups);
+  // A pass from one root leaves another its own.
+  const bool apart = std::any_of(backward.holders.begin(), backward.holders.end(), [](const Backward::Holder& holder) {
+    return std::find(holder.roots.begin(), holder.roots.end(), false) != holder.roots.end();
+  });
+  if (backward.groups.empty() && (apart || !backward.passed.empty())) {  // each root has a node of its own
     Backward::Group& all = backward.groups.emplace_back();
     for (uint32_t i = 0; i < roots.size(); ++i) all.roots.push_back(i);
     for (uint32_t i = 0; i < leaves.size(); ++i) all.leaves.push_back(i);
+    arrange(backward.groups, edges);
   }
-  arrange(backward.groups, edges);
   std::vector<size_t> order(leaves.size());
   std::iota(order.begin(), order.end(), 0);
   if (backward.groups.empty()) order = as_edges(edges);
@@ -409,7 +415,12 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     ends.add(leaf.edge, leaf.tensor);
     sources.push_back(leaf.edge);
   }
-  if (python.empty()) backward.passed = passed_roots(roots, sources);
+  backward.passed = passed_roots(roots, sources);
+  // What arrives where a hook waits depends on who else gives something to it.
+  std::erase_if(backward.passed, [&](const Backward::Passed& passed) {
+    Node& node = *torch::autograd::impl::gradient_edge(roots[passed.root]).function;
+    return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty();
+  });
   for (const Backward::Passed& passed : backward.passed)
     sources.push_back(torch::autograd::impl::gradient_edge(roots[passed.root]));
   std::vector<at::Tensor> found;

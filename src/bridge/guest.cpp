@@ -77,7 +77,7 @@ class GuestImpl final : public c10::TensorImpl {
   }
   int64_t dim_custom() const override { return static_cast<int64_t>(sizes_default().size()); }
   int64_t size_custom(int64_t d) const override {
-    return sizes_custom()[static_cast<size_t>(c10::maybe_wrap_dim(d, dim_custom()))];
+    return sizes_custom()[static_cast<size_t>(c10::maybe_wrap_dim(d, dim_custom(), /*wrap_scalar=*/false))];
   }
   c10::SymIntArrayRef sym_sizes_custom() const override {
     const TraceTensor* t = stand_in();
@@ -96,7 +96,7 @@ class GuestImpl final : public c10::TensorImpl {
     return t != nullptr ? t->sym_storage_offset_custom() : c10::SymInt(storage_offset_default());
   }
   c10::SymInt sym_size_custom(int64_t d) const override {
-    return sym_sizes_custom()[static_cast<size_t>(c10::maybe_wrap_dim(d, dim_custom()))];
+    return sym_sizes_custom()[static_cast<size_t>(c10::maybe_wrap_dim(d, dim_custom(), /*wrap_scalar=*/false))];
   }
   c10::SymBool sym_is_contiguous_custom(at::MemoryFormat format) const override {
     const TraceTensor* t = stand_in();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 namespace cresset::bridge {
 namespace {
@@ -113,6 +114,48 @@ std::vector<Backward::Group> leaf_groups(const std::vector<at::Tensor>& roots, c
     for (size_t i = 0; i < roots.size(); ++i)
       if (reached_from[i]) group.roots.push_back(static_cast<uint32_t>(i));
     out.push_back(std::move(group));
+  }
+  return out;
+}
+
+std::vector<Backward::Holder> holders(const std::vector<at::Tensor>& roots, const std::vector<Edge>& leaves,
+                                      const std::vector<Backward::Group>& groups) {
+  std::vector<size_t> group_of(leaves.size());
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (const uint32_t leaf : groups[g].leaves) group_of[leaf] = g;
+  Order order(leaves);
+  for (const at::Tensor& root : roots) order.add(root.grad_fn().get());
+  const std::vector<Node*>& nodes = order.nodes();
+  if (roots.size() == 1) {
+    const bool any = std::any_of(nodes.begin(), nodes.end(), [](Node* node) { return holds_tensors(*node); });
+    return any ? std::vector{Backward::Holder{{true}, {true}}} : std::vector<Backward::Holder>();
+  }
+  std::vector<Backward::Holder> at(nodes.size());
+  for (Backward::Holder& node : at) {
+    node.roots.resize(roots.size());
+    node.groups.resize(std::max<size_t>(groups.size(), 1));
+  }
+  for (size_t i = 0; i < roots.size(); ++i) at[order.place(roots[i].grad_fn().get())].roots[i] = true;
+  const auto each_edge = [&](size_t n, const auto& to_leaf, const auto& to_node) {
+    for (const Edge& edge : nodes[n]->next_edges()) {
+      if (!edge.is_valid()) continue;
+      const int64_t leaf = order.leaf_of(edge);
+      leaf >= 0 ? to_leaf(static_cast<size_t>(leaf)) : to_node(order.place(edge.function.get()));
+    }
+  };
+  for (size_t n = 0; n < nodes.size(); ++n)
+    each_edge(n, [](size_t) {}, [&](size_t next) { join(at[next].roots, at[n].roots); });
+  for (size_t n = nodes.size(); n-- > 0;)
+    each_edge(
+        n, [&](size_t leaf) { at[n].groups[group_of[leaf]] = true; },
+        [&](size_t next) { join(at[n].groups, at[next].groups); });
+  std::map<std::pair<std::vector<bool>, std::vector<bool>>, bool> kinds;
+  std::vector<Backward::Holder> out;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    const auto [kind, fresh] = kinds.try_emplace({at[n].roots, at[n].groups}, false);
+    if (kind->second || !holds_tensors(*nodes[n])) continue;
+    kind->second = true;
+    out.push_back(std::move(at[n]));
   }
   return out;
 }

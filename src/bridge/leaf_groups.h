@@ -3,6 +3,7 @@
 #pragma once
 
 #include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <vector>
 
@@ -18,5 +19,13 @@ std::vector<Backward::Group> leaf_groups(const std::vector<at::Tensor>& roots,
 // The roots that others were computed from, by the record; without their gradients.
 std::vector<Backward::Passed> passed_roots(const std::vector<at::Tensor>& roots,
                                            const std::vector<torch::autograd::Edge>& leaves);
+
+// Nodes of the record that hold tensors, by what leads to them and where they lead. Groups: of `leaves`, or none.
+std::vector<Backward::Holder> holders(const std::vector<at::Tensor>& roots,
+                                      const std::vector<torch::autograd::Edge>& leaves,
+                                      const std::vector<Backward::Group>& groups);
+
+// Whether autograd has kept a tensor for this node. Only the classes' bindings tell: the front end's function answers.
+inline bool (*holds_tensors)(torch::autograd::Node&) = [](torch::autograd::Node&) { return true; };
 
 }  // namespace cresset::bridge

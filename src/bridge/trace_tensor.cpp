@@ -114,8 +114,15 @@ int64_t TraceTensor::size_custom(int64_t d) const { return sym_size_custom(d).gu
 
 namespace {
 
+// Indexing reads the first size of a tensor before it finds that there is none. In a real tensor it is 0.
+c10::SymIntArrayRef none_but_readable() {
+  static const c10::SymInt zero(0);
+  return {&zero, size_t{0}};
+}
+
 c10::SymIntArrayRef symbolic(const SymNode::Env& env, const std::vector<sym::ExprId>& exprs,
                              std::vector<c10::SymInt>& cache) {
+  if (exprs.empty()) return none_but_readable();
   if (cache.size() != exprs.size()) {
     cache.clear();
     for (const sym::ExprId e : exprs) cache.push_back(SymNode::make_int(env, env->simplify(e)));
@@ -143,7 +150,8 @@ c10::SymInt TraceTensor::sym_numel_custom() const {
 c10::SymInt TraceTensor::sym_storage_offset_custom() const { return SymNode::make_int(asked().env_ptr(), offset_); }
 c10::SymInt TraceTensor::sym_size_custom(int64_t d) const {
   const int64_t rank = static_cast<int64_t>(type_.sizes.size());
-  return SymNode::make_int(asked().env_ptr(), asked().env().simplify(type_.sizes[c10::maybe_wrap_dim(d, rank)]));
+  const int64_t dim = c10::maybe_wrap_dim(d, rank, /*wrap_scalar=*/false);
+  return SymNode::make_int(asked().env_ptr(), asked().env().simplify(type_.sizes[dim]));
 }
 
 c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) const {
@@ -212,12 +220,22 @@ const c10::Storage& TraceTensor::storage() const {
   return c10::TensorImpl::storage();
 }
 
+// Memory that was given out for an `empty` may be in the middle of being filled (a list of symbols becomes a tensor):
+// it stays this tensor's memory, with what is in it now.
+static void keep_memory(const c10::Storage& given_out, const c10::Storage& real) {
+  if (given_out.nbytes() != real.nbytes() || real.data() == nullptr || real.data() == given_out.data()) return;
+  std::memcpy(given_out.mutable_data(), real.data(), real.nbytes());
+  c10::DataPtr memory = given_out.set_data_ptr(c10::DataPtr());
+  given_out.set_data_ptr_noswap(real.set_data_ptr(std::move(memory)));
+}
+
 void TraceTensor::settle(const at::Tensor& real) {
   CRESSET_CHECK(!settled() && real.scalar_type() == c10::typeMetaToScalarType(data_type_),
                 "a trace tensor is settled twice or with another dtype");
   // Whether it is an inference tensor was decided when it was made.
   const c10::DispatchKeySet autograd = c10::getAutogradRelatedKeySetFromBackend(real.key_set().highestBackendKey());
   const c10::DispatchKeySet keys = is_inference() ? real.key_set() - autograd : real.key_set() | autograd;
+  if (!storage_access_should_throw_) keep_memory(storage_, real.storage());
   storage_ = real.storage();
   storage_access_should_throw_ = false;
   sizes_and_strides_.set_sizes(real.sizes());

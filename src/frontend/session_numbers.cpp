@@ -258,8 +258,8 @@ CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
 }
 
 // `int(n)` of a symbolic int is itself, of a float made of sizes rounded down it is symbolic again, of an integer
-// tensor what item() gives; likewise float(). item() of a float is told here, since torch's binding cannot hand it to
-// Python.
+// tensor what item() gives; likewise float(). item() of a float or a boolean is told here, since torch's binding cannot
+// hand such a symbol to Python.
 CressetAction Session::make_number(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   const bool to_int = call.callable == (PyObject*)&PyLong_Type, to_float = call.callable == (PyObject*)&PyFloat_Type;
   PyObject* given = call.nargs == 1 && call.kwnames == nullptr ? call.args[0] : nullptr;
@@ -299,6 +299,12 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
   }
   if (given == nullptr || !is_exact_tensor(given)) return CRESSET_RUN;
   const at::Tensor& tensor = tensor_of(given);
+  if (!to_int && !to_float && tensor.scalar_type() == at::kBool && capture_->symbolic_booleans) {
+    const at::Scalar value = tensor.item();
+    return *result = value.isSymbolic() ? python_bool(value.toSymBool().toSymNodeImpl()).release()
+                                        : PyBool_FromLong(value.toBool()),
+           CRESSET_RESULT;
+  }
   if (to_int ? !at::isIntegralType(tensor.scalar_type(), false) : !at::isFloatingType(tensor.scalar_type()))
     return CRESSET_RUN;
   if (to_int && !capture_->symbolic_numbers) return CRESSET_RUN;

@@ -7,11 +7,13 @@
 #include <chrono>
 
 #include "bridge/capture_kernel.h"
+#include "bridge/leaf_groups.h"
 #include "bridge/native_call.h"
 #include "bridge/symbolic_float.h"
 #include "frontend/absent_attribute.h"
 #include "frontend/compiled_function.h"
 #include "frontend/py_objects.h"
+#include "frontend/saving_nodes.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
@@ -47,6 +49,7 @@ void set_up_capturing() {
     return py::isinstance<c10::SymNodeImpl>(inner) ? py::cast<c10::SymNode>(inner) : node;
   });
   bridge::set_symbolic_numbers(&symbolic_number);
+  bridge::holds_tensors = &saves_tensors;
   answer_torch_function_quickly();
   static const bool found = [] {  // once, under the GIL
     checked(PyObject_CallMethod(import_module("cresset._autograd").get(), "find_operators", nullptr));

@@ -462,6 +462,11 @@ PyRef python_float(const c10::SymNode& node) {
   return PyRef::steal(made.release().ptr());
 }
 
+PyRef python_bool(const c10::SymNode& node) {
+  py::object made = py::reinterpret_borrow<py::object>(torch::get_symbool_class())(py::cast(node));
+  return PyRef::steal(made.release().ptr());
+}
+
 PyRef with_plain_names(PyRef args) {
   if (!PyTuple_CheckExact(args.get()) || PyTuple_GET_SIZE(args.get()) != 1) return args;
   PyObject* message = PyTuple_GET_ITEM(args.get(), 0);

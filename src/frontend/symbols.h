@@ -44,7 +44,8 @@ void show_number_as(PyTypeObject* symbolic, PyTypeObject* plain);
 
 // The node of a SymInt, SymFloat or SymBool: the compiler's own, not torch's wrapping of it.
 c10::SymNode node_of(PyObject* number);
-// The other way, for a float.
+// The other way, for a float and for a boolean.
 PyRef python_float(const c10::SymNode& node);
+PyRef python_bool(const c10::SymNode& node);
 
 }  // namespace cresset::frontend

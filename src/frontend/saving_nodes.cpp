@@ -1,0 +1,35 @@
+#include "frontend/saving_nodes.h"
+
+#include <torch/csrc/autograd/python_cpp_function.h>
+#include <torch/csrc/autograd/python_function.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <string_view>
+#include <typeindex>
+#include <unordered_map>
+
+#include "frontend/py_ref.h"
+
+namespace cresset::frontend {
+namespace {
+
+bool shows_saved(PyTypeObject* type) {
+  constexpr std::string_view kSaved = "_raw_saved_";
+  for (const PyGetSetDef* entry = type->tp_getset; entry != nullptr && entry->name != nullptr; ++entry)
+    if (std::string_view(entry->name).starts_with(kSaved)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool saves_tensors(torch::autograd::Node& node) {
+  const pybind11::gil_scoped_acquire gil;
+  static std::unordered_map<std::type_index, bool> known;
+  if (const auto found = known.find(typeid(node)); found != known.end()) return found->second;
+  const PyRef shown = PyRef::steal(torch::autograd::functionToPyObject(node.getptr()));
+  if (!shown) return PyErr_Clear(), true;
+  if (THPFunction_Check(shown.get())) return !((THPFunction*)shown.get())->saved_variables.empty();
+  return known[typeid(node)] = shows_saved(Py_TYPE(shown.get()));
+}
+
+}  // namespace cresset::frontend
