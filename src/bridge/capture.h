@@ -245,9 +245,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void strike(TraceTensor& tensor);
 
   DType default_dtype;
-  bool symbolic_numbers = false;   // integers read from tensors are symbols
-  bool symbolic_booleans = false;  // and so are booleans
-  int recording = 0;               // capture kernels at work: a flush is theirs to make
+  bool symbolic_numbers = false;           // integers read from tensors are symbols
+  bool symbolic_booleans = false;          // and so are booleans
+  std::vector<sym::ExprId> asked_numbers;  // of data, which the end of the piece must tell
+  int recording = 0;                       // capture kernels at work: a flush is theirs to make
   // Sets the graph's current location: the line of the program that runs, or the line whose operators' gradients are
   // computed. Called before an operator is recorded.
   void set_location();

@@ -1,6 +1,7 @@
 #include "bridge/sym_node.h"
 
 #include <ATen/ops/pow.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/function.h>
 
 #include <cmath>
@@ -47,7 +48,14 @@ std::string decision_text(const sym::ShapeEnv& env, sym::ExprId expr) {
 
 // What was deferred happens now, and then numbers that only data can tell are known. False inside a capture kernel,
 // which sees to that itself.
+// A piece that ends computes this number of data, though nothing of the program's holds it.
+void ask(const SymNode::Env& env, sym::ExprId expr) {
+  Capture* capture = Capture::current();
+  if (capture != nullptr && !capture->closed() && capture->env_ptr() == env) capture->asked_numbers.push_back(expr);
+}
+
 bool made_known(const SymNode::Env& env, sym::ExprId expr) {
+  ask(env, expr);
   return ends_piece(env, [&] { return decision_text(*env, expr); });
 }
 
@@ -544,6 +552,7 @@ double SymNode::guard_float(const char*, int64_t) {
   if (type_ == Type::Value) return look();
   if (type_ == Type::Ratio)
     if (const std::optional<double> whole = whole_ratio()) return *whole;
+  if (type_ == Type::Ratio) ask(env_, denominator_);
   const double numerator = static_cast<double>(known(expr_));
   if (type_ == Type::Scaled) return numerator * value_;
   return type_ == Type::Ratio ? numerator / static_cast<double>(known(denominator_)) : numerator;
@@ -660,14 +669,25 @@ std::optional<int64_t> SymNode::maybe_as_int() {
   return std::nullopt;
 }
 
+// As Python writes it.
+static std::string text_of(double value, bool truth) {
+  if (truth) return value != 0 ? "True" : "False";
+  std::string text = fmt::format("{}", value);
+  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
+}
+
 // What a program does with the text of a number can depend on it; and eager's messages name numbers.
 std::string SymNode::str() {
   if (type_ == Type::Int && (env_->hint(expr_) || made_known(env_, expr_))) {
     const MakingText text;
     return std::to_string(guard_int(__FILE__, __LINE__));
   }
-  if (type_ == Type::Float) return std::to_string(value_);
-  if (type_ == Type::Value) return std::to_string(look());
+  if (type_ == Type::Bool && (env_->hint(expr_) || made_known(env_, expr_))) {
+    const MakingText text;
+    return guard_bool(__FILE__, __LINE__) ? "True" : "False";
+  }
+  if (type_ == Type::Float) return text_of(value_, false);
+  if (type_ == Type::Value) return text_of(look(), tensor_.scalar_type() == at::kBool);
   if (type_ == Type::Ratio) return env_->to_string(expr_) + " / " + env_->to_string(denominator_);
   if (type_ == Type::Scaled) return env_->to_string(expr_) + " * " + std::to_string(value_);
   return env_->to_string(expr_);

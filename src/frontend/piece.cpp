@@ -415,10 +415,12 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   totals.shape_memo_hits += captured.shape_memo_hits;
   totals.capture_costs.add(captured.costs);
   const std::vector<at::Tensor> inputs(leaves_.tensors.begin(), leaves_.tensors.end());
+  std::vector<sym::ExprId> numbers = builder_->numbers;
+  numbers.insert(numbers.end(), capture_->asked_numbers.begin(), capture_->asked_numbers.end());
   {
     py::gil_scoped_release no_gil;
-    variant_->entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text,
-                                                      builder_->numbers);
+    variant_->entry =
+        std::make_unique<bridge::Entry>(std::move(captured), inputs, options_.code, options_.keep_text, numbers);
   }
   variant_->changes_state =
       variant_->entry->writes_state() || std::any_of(variant_->effects.begin(), variant_->effects.end(), is_of_state);
