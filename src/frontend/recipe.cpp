@@ -533,8 +533,10 @@ PyRef of_class(PyObject* type, const PyRef& tensor) {
                          *const as_subclass =
                              PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "as_subclass");
   const at::Tensor& plain = tensor_of(tensor.get());
-  if (plain.requires_grad() && plain.grad_fn())
+  if (plain.requires_grad() && plain.grad_fn()) {
+    const at::AutoGradMode recording(true);  // whatever the mode of the caller is
     return checked(PyObject_CallFunctionObjArgs(as_subclass, tensor.get(), type, nullptr));
+  }
   PyObject* const wants_gradient = plain.requires_grad() ? Py_True : Py_False;
   return checked(PyObject_CallFunctionObjArgs(make_subclass, type, tensor.get(), wants_gradient, nullptr));
 }

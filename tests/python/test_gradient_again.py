@@ -160,3 +160,27 @@ def test_random_passes(seed):
             yield do
 
     compare(f, passes)
+
+
+def test_a_subclass_keeps_its_way_to_gradients_where_the_caller_records_none():
+    class Picture(torch.Tensor):
+        pass
+
+    w = torch.nn.Parameter(torch.ones(4))
+
+    def f(x):
+        with torch.enable_grad():
+            loss = (x * w).pow(2).sum()
+            float(loss.detach().sum())  # ends the piece
+            loss.backward()
+        return loss.detach()
+
+    def losses(f):
+        w.grad = None
+        with torch.no_grad():
+            found = [f(torch.full((n, 4), 0.1 * n).as_subclass(Picture)) for n in (2, 3, 3, 5)]
+        return [found, w.grad]
+
+    got, wanted = losses(cresset.compile(f)), losses(f)
+    assert [type(t) for t in got[0]] == [type(t) for t in wanted[0]]
+    assert_same(got[1], wanted[1])
