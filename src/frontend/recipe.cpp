@@ -1,5 +1,6 @@
 #include "frontend/recipe.h"
 
+#include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
@@ -534,7 +535,7 @@ PyRef of_class(PyObject* type, const PyRef& tensor) {
                              PyObject_GetAttrString(module_attribute("torch._C", "TensorBase"), "as_subclass");
   const at::Tensor& plain = tensor_of(tensor.get());
   if (plain.requires_grad() && plain.grad_fn()) {
-    const at::AutoGradMode recording(true);  // whatever the mode of the caller is
+    const c10::AutoGradMode recording(true);  // whatever the mode of the caller is
     return checked(PyObject_CallFunctionObjArgs(as_subclass, tensor.get(), type, nullptr));
   }
   PyObject* const wants_gradient = plain.requires_grad() ? Py_True : Py_False;
