@@ -179,16 +179,6 @@ std::vector<at::Tensor> Capture::interpret(Captured& captured) {
   return out;
 }
 
-// A leaf of autograd's record: what arrives there is the gradient of `leaf`.
-static void take_place_of(const at::Tensor& other, const at::Tensor& leaf) {
-  if (!leaf.is_inference())
-    leaf.unsafeGetTensorImpl()->set_version_counter(other.unsafeGetTensorImpl()->version_counter());
-  const auto arrival = torch::autograd::impl::grad_accumulator(other);
-  dynamic_cast<torch::autograd::AccumulateGrad&>(*arrival).variable = leaf;
-  torch::autograd::impl::set_grad_accumulator(leaf,
-                                              decltype(torch::autograd::AutogradMeta::grad_accumulator_)(arrival));
-}
-
 void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real) {
   std::vector<at::Tensor> own_history;
   std::unordered_map<const c10::TensorImpl*, size_t> bases;

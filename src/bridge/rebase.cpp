@@ -1,5 +1,6 @@
 #include "bridge/rebase.h"
 
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
 namespace cresset::bridge {
@@ -109,6 +110,15 @@ void rebase(const at::Tensor& written, NodePtr node, uint32_t input_nr) {
     edge = Edge(write, 0);
   }
   torch::autograd::impl::rebase_history(written, std::move(edge));
+}
+
+void take_place_of(const at::Tensor& other, const at::Tensor& leaf) {
+  if (!leaf.is_inference())
+    leaf.unsafeGetTensorImpl()->set_version_counter(other.unsafeGetTensorImpl()->version_counter());
+  const auto arrival = torch::autograd::impl::grad_accumulator(other);
+  dynamic_cast<torch::autograd::AccumulateGrad&>(*arrival).variable = leaf;
+  torch::autograd::impl::set_grad_accumulator(leaf,
+                                              decltype(torch::autograd::AutogradMeta::grad_accumulator_)(arrival));
 }
 
 }  // namespace cresset::bridge

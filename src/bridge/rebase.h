@@ -47,6 +47,9 @@ bool may_rebase(const at::Tensor& tensor);
 // After a write: the tensor is what the node computed, its result `input_nr`.
 void rebase(const at::Tensor& written, NodePtr node, uint32_t input_nr);
 
+// A leaf of autograd's record: what arrives at `other` is the gradient of `leaf` from now on.
+void take_place_of(const at::Tensor& other, const at::Tensor& leaf);
+
 // A view whose base was written learns its history when it is asked: now, while nobody in a capture has sizes that are
 // symbols.
 void refresh_history(const at::Tensor& view);

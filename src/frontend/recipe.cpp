@@ -12,6 +12,7 @@
 
 #include <array>
 
+#include "bridge/rebase.h"
 #include "bridge/sym_node.h"
 #include "frontend/anatomy.h"
 #include "frontend/arg_spec.h"
@@ -539,7 +540,9 @@ PyRef of_class(PyObject* type, const PyRef& tensor) {
     return checked(PyObject_CallFunctionObjArgs(as_subclass, tensor.get(), type, nullptr));
   }
   PyObject* const wants_gradient = plain.requires_grad() ? Py_True : Py_False;
-  return checked(PyObject_CallFunctionObjArgs(make_subclass, type, tensor.get(), wants_gradient, nullptr));
+  PyRef made = checked(PyObject_CallFunctionObjArgs(make_subclass, type, tensor.get(), wants_gradient, nullptr));
+  if (plain.requires_grad()) bridge::take_place_of(plain, tensor_of(made.get()));  // the program may lead to it
+  return made;
 }
 
 PyRef make_tensor_object(const Recipe& recipe, Ingredients& with) {

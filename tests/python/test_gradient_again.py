@@ -184,3 +184,22 @@ def test_a_subclass_keeps_its_way_to_gradients_where_the_caller_records_none():
     got, wanted = losses(cresset.compile(f)), losses(f)
     assert [type(t) for t in got[0]] == [type(t) for t in wanted[0]]
     assert_same(got[1], wanted[1])
+
+
+def test_a_leaf_of_a_subclass_is_the_leaf_behind_a_break():
+    class Picture(torch.Tensor):
+        pass
+
+    def f(x):
+        with torch.enable_grad():
+            leaf = x.clone().requires_grad_()
+            loss = (leaf * 3).pow(2).sum()
+            float(loss.detach())  # ends the piece
+        (of_leaf,) = torch.autograd.grad(loss, leaf)
+        return of_leaf, leaf.is_leaf, type(leaf).__name__
+
+    def found(f):
+        with torch.no_grad():
+            return [f(torch.full((n, 4), 0.1 * n).as_subclass(Picture)) for n in (2, 3, 3, 5)]
+
+    assert_same(found(cresset.compile(f)), found(f))
