@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -46,12 +47,21 @@ class Order {
     }
   }
 
-  const std::vector<Node*>& nodes() {
+  // Once all roots are added.
+  const std::vector<Node*>& arrange() {
     std::reverse(finished_.begin(), finished_.end());
     for (size_t i = 0; i < finished_.size(); ++i) places_[finished_[i]] = i;
     return finished_;
   }
+  const std::vector<Node*>& nodes() const { return finished_; }
   size_t place(Node* node) const { return places_.at(node); }
+
+  // visit(edge, leaf_of(edge)): of each edge of the node at this place.
+  template <class Visit>
+  void each_edge(size_t place, Visit&& visit) const {
+    for (const Edge& edge : finished_[place]->next_edges())
+      if (edge.is_valid()) visit(edge, leaf_of(edge));
+  }
 
  private:
   std::unordered_map<const Node*, std::vector<std::pair<uint32_t, size_t>>> ends_;
@@ -64,19 +74,25 @@ void join(std::vector<bool>& into, const std::vector<bool>& from) {
   for (size_t i = 0; i < from.size(); ++i) into[i] = into[i] || from[i];
 }
 
-// Per node of the record, in its order: the roots that lead there. visit(edge, roots): of each edge.
-template <class Visit>
-void walk(Order& order, const std::vector<at::Tensor>& roots, Visit&& visit) {
+// Per node of the record, in its order: the roots that lead there.
+std::vector<std::vector<bool>> roots_of_nodes(Order& order, const std::vector<at::Tensor>& roots) {
   for (const at::Tensor& root : roots) order.add(root.grad_fn().get());
-  const std::vector<Node*>& nodes = order.nodes();
+  const std::vector<Node*>& nodes = order.arrange();
   std::vector<std::vector<bool>> to_node(nodes.size(), std::vector<bool>(roots.size()));
   for (size_t i = 0; i < roots.size(); ++i) to_node[order.place(roots[i].grad_fn().get())][i] = true;
   for (size_t n = 0; n < nodes.size(); ++n)
-    for (const Edge& edge : nodes[n]->next_edges()) {
-      if (!edge.is_valid()) continue;
-      visit(edge, to_node[n]);
-      if (order.leaf_of(edge) < 0) join(to_node[order.place(edge.function.get())], to_node[n]);
-    }
+    order.each_edge(n, [&](const Edge& edge, int64_t leaf) {
+      if (leaf < 0) join(to_node[order.place(edge.function.get())], to_node[n]);
+    });
+  return to_node;
+}
+
+// visit(edge, roots): of each edge, with the roots that lead there.
+template <class Visit>
+void walk(Order& order, const std::vector<at::Tensor>& roots, Visit&& visit) {
+  const std::vector<std::vector<bool>> to_node = roots_of_nodes(order, roots);
+  for (size_t n = 0; n < to_node.size(); ++n)
+    order.each_edge(n, [&](const Edge& edge, int64_t) { visit(edge, to_node[n]); });
 }
 
 }  // namespace
@@ -124,38 +140,26 @@ std::vector<Backward::Holder> holders(const std::vector<at::Tensor>& roots, cons
   for (size_t g = 0; g < groups.size(); ++g)
     for (const uint32_t leaf : groups[g].leaves) group_of[leaf] = g;
   Order order(leaves);
-  for (const at::Tensor& root : roots) order.add(root.grad_fn().get());
+  const std::vector<std::vector<bool>> from = roots_of_nodes(order, roots);
   const std::vector<Node*>& nodes = order.nodes();
   if (roots.size() == 1) {
     const bool any = std::any_of(nodes.begin(), nodes.end(), [](Node* node) { return holds_tensors(*node); });
     return any ? std::vector{Backward::Holder{{true}, {true}}} : std::vector<Backward::Holder>();
   }
-  std::vector<Backward::Holder> at(nodes.size());
-  for (Backward::Holder& node : at) {
-    node.roots.resize(roots.size());
-    node.groups.resize(std::max<size_t>(groups.size(), 1));
-  }
-  for (size_t i = 0; i < roots.size(); ++i) at[order.place(roots[i].grad_fn().get())].roots[i] = true;
-  const auto each_edge = [&](size_t n, const auto& to_leaf, const auto& to_node) {
-    for (const Edge& edge : nodes[n]->next_edges()) {
-      if (!edge.is_valid()) continue;
-      const int64_t leaf = order.leaf_of(edge);
-      leaf >= 0 ? to_leaf(static_cast<size_t>(leaf)) : to_node(order.place(edge.function.get()));
-    }
-  };
-  for (size_t n = 0; n < nodes.size(); ++n)
-    each_edge(n, [](size_t) {}, [&](size_t next) { join(at[next].roots, at[n].roots); });
+  std::vector<std::vector<bool>> to(nodes.size(), std::vector<bool>(std::max<size_t>(groups.size(), 1)));
   for (size_t n = nodes.size(); n-- > 0;)
-    each_edge(
-        n, [&](size_t leaf) { at[n].groups[group_of[leaf]] = true; },
-        [&](size_t next) { join(at[n].groups, at[next].groups); });
-  std::map<std::pair<std::vector<bool>, std::vector<bool>>, bool> kinds;
+    order.each_edge(n, [&](const Edge& edge, int64_t leaf) {
+      if (leaf >= 0)
+        to[n][group_of[static_cast<size_t>(leaf)]] = true;
+      else
+        join(to[n], to[order.place(edge.function.get())]);
+    });
+  std::set<std::pair<std::vector<bool>, std::vector<bool>>> found;
   std::vector<Backward::Holder> out;
   for (size_t n = 0; n < nodes.size(); ++n) {
-    const auto [kind, fresh] = kinds.try_emplace({at[n].roots, at[n].groups}, false);
-    if (kind->second || !holds_tensors(*nodes[n])) continue;
-    kind->second = true;
-    out.push_back(std::move(at[n]));
+    if (found.contains({from[n], to[n]}) || !holds_tensors(*nodes[n])) continue;
+    found.emplace(from[n], to[n]);
+    out.push_back({from[n], to[n]});
   }
   return out;
 }
