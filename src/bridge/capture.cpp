@@ -8,12 +8,14 @@
 #include <cmath>
 #include <numeric>
 
+#include "bridge/dtype_support.h"
 #include "bridge/dtypes.h"
 #include "bridge/generic_rule.h"
 #include "bridge/given_number.h"
 #include "bridge/gradients.h"
 #include "bridge/masked_assignment.h"
 #include "bridge/op_entry.h"
+#include "bridge/raised_by_data.h"
 #include "bridge/rebase.h"
 #include "bridge/stages.h"
 #include "bridge/sym_node.h"
@@ -598,11 +600,31 @@ static bool may_mask_results(const std::vector<graph::Arg>& args) {
                      [](const graph::Arg& arg) { return std::holds_alternative<std::vector<bool>>(arg); });
 }
 
+void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args) {
+  if (in_part()) return;
+  const StepAside aside;
+  const at::AutoDispatchBelowADInplaceOrView below;
+  arguments_did_not_fit = refuses_dtypes(*graph_, constants_, op, args);
+  if (arguments_did_not_fit) abort_capture(std::string(graph::op_name(op)) + " does not take these dtypes");
+}
+
+void Capture::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
+  const DataCheck* check = data_check(op);
+  if (check == nullptr || in_part()) return;
+  if (!raised_by_data_) raised_by_data_ = std::make_unique<RaisedByData>(*graph_, real_inputs_, constants_);
+  const StepAside aside;
+  const at::AutoDispatchBelowADInplaceOrView below;
+  const auto caught = [&] { return may_be_caught && may_be_caught(); };
+  if (raised_by_data_->raises(*check, op, args, caught))
+    abort_capture(std::string(graph::op_name(op)) + " raises for what its tensors hold");
+}
+
 std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
   ++counters.operators;
   absent_results = 0;
   if (makes_data_dependent_sizes(op)) {
     check_devices(*graph_, op, args);
+    check_data(op, args);
     return call_data_dependent(op, std::move(args));
   }
   if (std::optional<graph::ValueId> chosen = masked_assignment(*this, op, args)) return {*chosen};
@@ -615,10 +637,12 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
     check_devices(*graph_, op, args);
     found = result_types(op, args);
     check_device_of(op, found.types);
+    check_dtypes(op, args);
     if (!ops::takes_complex(*graph_, args)) shapes_.add(found);  // a complex constant may count as a number
   }
   const bool refused = known != nullptr ? known->refused : found.refused;
   absent_results = known != nullptr ? known->absent : found.absent;
+  check_data(op, args);
   std::vector<graph::ValueId> results =
       append(op, std::move(args), known != nullptr ? known->types : std::move(found.types));
   if (refused) graph_->node(graph_->order.back()).through_aten = true;

@@ -31,6 +31,7 @@ struct Node;
 namespace cresset::bridge {
 
 class History;  // rebase.h
+class RaisedByData;
 
 // Capture cannot go on: what was asked needs data, or has no place in a graph. The kernel that meets it flushes, and
 // runs its operator natively.
@@ -169,6 +170,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool reads_data() const { return !data_reads_.empty(); }
   // Where the inputs' sizes and other numbers come from.
   const std::vector<SymbolBinding>& symbols() const { return symbols_; }
+  // Whether the program may catch what an operator raises where it stands. May be empty: it may not.
+  std::function<bool()> may_be_caught;
   // The operator that ended the capture was given arguments whose types and sizes do not fit.
   bool arguments_did_not_fit = false;
 
@@ -329,6 +332,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Of a part of the graph, whose outputs they are.
   std::vector<OutputSpec> outputs_of_part(const std::vector<at::Tensor>& tensors, std::vector<graph::ValueId>& outputs);
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
+  void check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args);  // aborts where eager raises by them
+  void check_data(graph::OpId op, const std::vector<graph::Arg>& args);    // likewise
   ops::ShapeMemo::Entry result_types(graph::OpId op, const std::vector<graph::Arg>& args);
   void replace_masks(graph::OpId op, std::vector<graph::Arg>& args);
   void forget_example(graph::OpId& op, std::vector<graph::Arg>& args) const;
@@ -367,6 +372,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<std::shared_ptr<Recording>> recordings_;
   std::string part_failure_;
   std::unordered_map<sym::VarId, std::string> origins_;
+  std::unique_ptr<RaisedByData> raised_by_data_;
   bool any_unbacked_ = false;
   uint32_t float_arguments_ = 0;
   std::vector<SymbolBinding> symbols_;

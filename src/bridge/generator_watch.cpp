@@ -40,7 +40,7 @@ class WatchedGenerator final : public at::CPUGeneratorImpl {
  private:
   void before() const {
     Capture* capture = Capture::current();
-    if (capture == nullptr || capture->closed()) return;
+    if (capture == nullptr || capture->closed() || capture->recording > 0) return;  // the last: our own question
     // torch's bindings hold the generator's lock here, which the recorded operators need.
     auto& mutex = const_cast<WatchedGenerator*>(this)->mutex_;
     const bool was_held = !mutex.try_lock();

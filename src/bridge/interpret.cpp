@@ -11,6 +11,70 @@
 
 namespace cresset::bridge {
 
+using IntegerOf = std::function<int64_t(sym::ExprId)>;
+
+static std::vector<int64_t> integers(const std::vector<sym::ExprId>& es, const IntegerOf& integer) {
+  std::vector<int64_t> out;
+  for (const sym::ExprId e : es) out.push_back(integer(e));
+  return out;
+}
+
+// The result with the strides that eager would give it, which is what the graph says.
+static at::Tensor fitted(at::Tensor result, const graph::TensorType& type, const IntegerOf& integer) {
+  if (result.scalar_type() != to_torch(type.dtype)) result = result.to(to_torch(type.dtype));
+  const std::vector<int64_t> sizes = integers(type.sizes, integer), strides = integers(type.strides, integer);
+  if (result.sizes() != c10::IntArrayRef(sizes)) return result;  // the shape rule was wrong; what eager gives is right
+  bool same = true;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    same = same && (sizes[d] <= 1 || result.stride(static_cast<int64_t>(d)) == strides[d]);
+  if (same || result.numel() == 0) return result;
+  at::Tensor copy = at::empty_strided(sizes, strides, result.options());
+  copy.copy_(result);
+  return copy;
+}
+
+// ATen's kernel for CPUs divides by the sizes that it is given, and eager keeps empty ones away from it. A size that
+// data gives was taken for a general one.
+static bool attends_to_nothing(const graph::Node& node, const torch::jit::Stack& stack) {
+  static const graph::OpId attention = graph::op_id("aten::_scaled_dot_product_flash_attention_for_cpu");
+  return node.op == attention &&
+         std::any_of(stack.begin(), stack.begin() + 3, [](const c10::IValue& v) { return v.toTensor().numel() == 0; });
+}
+
+std::vector<at::Tensor> run_by_aten(const graph::Graph& graph, const graph::Node& node,
+                                    const std::function<at::Tensor(graph::ValueId)>& value, const IntegerOf& integer) {
+  const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
+  CRESSET_CHECK(handle.has_value(), "a captured operator is unknown to torch: " + std::string(graph::op_name(node.op)));
+  const auto& arguments = handle->schema().arguments();
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < node.args.size(); ++i)
+    stack.push_back(to_torch(node.args[i], arg_type(arguments[i]), value, integer));
+  std::vector<at::Tensor> results(node.results.size());
+  if (attends_to_nothing(node, stack)) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      const graph::TensorType& type = graph.type(node.results[i]);
+      results[i] = at::zeros(integers(type.sizes, integer), at::dtype(to_torch(type.dtype)));
+    }
+    return results;
+  }
+  handle->callBoxed(stack);
+  size_t next = 0;
+  // What an output mask leaves out has its place among the results, if the node has all of them.
+  const bool by_place = stack.size() == results.size();
+  const auto take = [&](const at::Tensor& t) {
+    if (!t.defined() && by_place) ++next;
+    if (next >= results.size() || !t.defined()) return;
+    results[next] = fitted(t, graph.type(node.results[next]), integer);
+    ++next;
+  };
+  for (const c10::IValue& v : stack) {
+    if (v.isTensor()) take(v.toTensor());
+    if (v.isTensorList())
+      for (const at::Tensor& t : v.toTensorVector()) take(t);
+  }
+  return results;
+}
+
 Interpreter::Interpreter(const Captured& captured, const std::vector<at::Tensor>& inputs,
                          std::function<std::optional<int64_t>(sym::ExprId)> number)
     : captured_(captured),
@@ -35,62 +99,14 @@ int64_t Interpreter::integer(sym::ExprId e) const {
 }
 
 std::vector<int64_t> Interpreter::integers(const std::vector<sym::ExprId>& es) const {
-  std::vector<int64_t> out;
-  for (const sym::ExprId e : es) out.push_back(integer(e));
-  return out;
-}
-
-// The result with the strides that eager would give it, which is what the graph says.
-at::Tensor Interpreter::fitted(at::Tensor result, const graph::TensorType& type) {
-  if (result.scalar_type() != to_torch(type.dtype)) result = result.to(to_torch(type.dtype));
-  const std::vector<int64_t> sizes = integers(type.sizes), strides = integers(type.strides);
-  if (result.sizes() != c10::IntArrayRef(sizes)) return result;  // the shape rule was wrong; what eager gives is right
-  bool same = true;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    same = same && (sizes[d] <= 1 || result.stride(static_cast<int64_t>(d)) == strides[d]);
-  if (same || result.numel() == 0) return result;
-  at::Tensor copy = at::empty_strided(sizes, strides, result.options());
-  copy.copy_(result);
-  return copy;
-}
-
-// ATen's kernel for CPUs divides by the sizes that it is given, and eager keeps empty ones away from it. A size that
-// data gives was taken for a general one.
-static bool attends_to_nothing(const graph::Node& node, const torch::jit::Stack& stack) {
-  static const graph::OpId attention = graph::op_id("aten::_scaled_dot_product_flash_attention_for_cpu");
-  return node.op == attention &&
-         std::any_of(stack.begin(), stack.begin() + 3, [](const c10::IValue& v) { return v.toTensor().numel() == 0; });
+  return bridge::integers(es, [&](sym::ExprId e) { return integer(e); });
 }
 
 void Interpreter::run_node(const graph::Node& node) {
-  const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
-  CRESSET_CHECK(handle.has_value(), "a captured operator is unknown to torch: " + std::string(graph::op_name(node.op)));
-  const auto& arguments = handle->schema().arguments();
-  torch::jit::Stack stack;
-  for (size_t i = 0; i < node.args.size(); ++i)
-    stack.push_back(to_torch(
-        node.args[i], arg_type(arguments[i]), [&](graph::ValueId v) { return value(v); },
-        [&](sym::ExprId e) { return integer(e); }));
-  if (attends_to_nothing(node, stack)) {
-    for (const graph::ValueId id : node.results)
-      values_[id.index] = at::zeros(integers(graph_.type(id).sizes), at::dtype(to_torch(graph_.type(id).dtype)));
-    return;
-  }
-  handle->callBoxed(stack);
-  size_t next = 0;
-  // What an output mask leaves out has its place among the results, if the node has all of them.
-  const bool by_place = stack.size() == node.results.size();
-  const auto take = [&](const at::Tensor& t) {
-    if (!t.defined() && by_place) ++next;
-    if (next >= node.results.size() || !t.defined()) return;
-    const graph::ValueId id = node.results[next++];
-    values_[id.index] = fitted(t, graph_.type(id));
-  };
-  for (const c10::IValue& v : stack) {
-    if (v.isTensor()) take(v.toTensor());
-    if (v.isTensorList())
-      for (const at::Tensor& t : v.toTensorVector()) take(t);
-  }
+  std::vector<at::Tensor> results =
+      run_by_aten(graph_, node, [&](graph::ValueId v) { return value(v); }, [&](sym::ExprId e) { return integer(e); });
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i].defined()) values_[node.results[i].index] = std::move(results[i]);
 }
 
 void Interpreter::read_elements(const DataDependentCall& call) {

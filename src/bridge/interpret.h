@@ -13,6 +13,12 @@
 
 namespace cresset::bridge {
 
+// One operator by ATen. Its results are at the places of node.results, with the strides that the graph says; undefined
+// where it gave none. `integer` may throw.
+std::vector<at::Tensor> run_by_aten(const graph::Graph& graph, const graph::Node& node,
+                                    const std::function<at::Tensor(graph::ValueId)>& value,
+                                    const std::function<int64_t(sym::ExprId)>& integer);
+
 class Interpreter {
  public:
   // The tensors that the graph was captured with. They must outlive the interpreter.
@@ -53,7 +59,6 @@ class Interpreter {
   at::Tensor value(graph::ValueId id) const;
   int64_t integer(sym::ExprId e) const;
   std::vector<int64_t> integers(const std::vector<sym::ExprId>& es) const;
-  at::Tensor fitted(at::Tensor result, const graph::TensorType& type);
   bool shares_memory(const at::Tensor& tensor, graph::ValueId except) const;
 
   const Captured& captured_;

@@ -16,6 +16,7 @@
 #include "frontend/errors.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/room.h"
+#include "frontend/exceptions.h"
 #include "frontend/held_count.h"
 #include "frontend/hook_numbers.h"
 #include "frontend/left_to_autograd.h"
@@ -227,6 +228,7 @@ class CaptureRun final : public PieceMaker {
       capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
     capture.locate = [tracker = std::make_shared<LocationTracker>()](bridge::Capture& c) { tracker->update(c); };
     capture.symbolic_number = &symbolic_number;
+    capture.may_be_caught = &may_be_caught;
     capture.decides_on_given_numbers = session_ != nullptr && (capture.symbolic_numbers || !varying_->decisions);
     capture.on_close = [this] { time_.stop(); };
     if (session_ != nullptr) {

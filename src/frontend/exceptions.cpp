@@ -186,4 +186,10 @@ void visit_frames_of(PyObject* traceback, const std::function<void(PyObject*)>& 
     Py_TYPE(at->tb_frame)->tp_traverse((PyObject*)at->tb_frame, &FrameVisitor::visit, &visitor);
 }
 
+bool may_be_caught() {
+  for (const CressetActivation* a = cresset_eval_current(); a != nullptr; a = a->caller)
+    if (cresset_may_catch(a->code, a->instruction) != 0) return true;
+  return false;
+}
+
 }  // namespace cresset::frontend

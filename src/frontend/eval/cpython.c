@@ -85,3 +85,14 @@ int cresset_find_handler(PyCodeObject* code, int instruction, Handler* handler) 
   }
   return 0;
 }
+
+int cresset_may_catch(PyCodeObject* code, int instruction) {
+  const Unit* units = cresset_written_code(code);
+  Handler handler = {.target = instruction};
+  while (cresset_find_handler(code, handler.target, &handler)) {
+    // The clean-up of a handler, and the StopIteration of a generator, raise again.
+    if (_Py_OPCODE(units[handler.target]) != PUSH_EXC_INFO) continue;
+    if (_Py_OPCODE(units[handler.target + 1]) != WITH_EXCEPT_START) return 1;
+  }
+  return 0;
+}

@@ -304,6 +304,8 @@ int cresset_eval_is_watched(void);
 
 // The innermost activation of this thread, or NULL.
 CressetActivation* cresset_eval_current(void);
+// Whether the code has an `except` or `finally` around the instruction.
+int cresset_may_catch(PyCodeObject* code, int instruction);
 
 // `if condition: x = x.method(a, b)` and nothing else: what the jump in progress spares. Arguments are locals (a slot)
 // or constants (slot -1).

@@ -130,7 +130,6 @@ EAGERLY = {
     "registry_decorator_with_aliases",
     "result_of_inference_mode_beside_another",
     "results_of_inference_mode",
-    "size_divides_by_zero",
     "stack_module_state",
     "tee_in_state",
     "tensor_subclass_state",
@@ -147,7 +146,6 @@ if sys.version_info >= (3, 12):
 # What differs from eager today: program, and why.
 KNOWN = {
     "conj_imag_shares": "what is both conjugated and negated when it is read is made anew",
-    "functional_errors": "an operator whose result nobody uses is not done, so that what data it refuses is not told",
 }
 
 

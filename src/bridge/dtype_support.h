@@ -1,0 +1,20 @@
+// Whether an operator of torch's takes tensors of these dtypes on the CPU. Meta kernels and shape rules do not say:
+// that `gelu` is not implemented for integers, or that a product of matrices wants one dtype, is known to the kernels
+// alone.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace cresset::bridge {
+
+// Tries it on zeros, once a process for an operator and dtypes. Not asked, and taken to do, where plain floats are
+// given to what is for numbers of any kind, and where tensors are large. Operators must run for real
+// (Capture::StepAside).
+bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& constants, graph::OpId op,
+                    const std::vector<graph::Arg>& args);
+
+}  // namespace cresset::bridge
