@@ -151,13 +151,18 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     return torch.linalg.vector_norm(between, p, -1, keepdim)
 
 
+def has_distances(x):
+    """What the operators' kernels take: other dtypes are an error."""
+    return isinstance(x, torch.Tensor) and x.dtype in (torch.float32, torch.float64)
+
+
 @form(torch._C._VariableFunctions.cdist, always=True)
 def cdist(x1, x2, p=2.0, compute_mode=None):
     """Rows that only data counts do not choose among algorithms."""
     plain = not is_symbol(p) and isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor)
     if plain and not any(is_symbol(n) and not n.node.has_hint() for x in (x1, x2) for n in x.shape[-2:-1]):
         return torch._C._VariableFunctions.cdist(x1, x2, p, compute_mode)
-    usual = is_float(x1) and is_float(x2) and x1.dtype == x2.dtype and x1.dim() >= 2 and x2.dim() >= 2
+    usual = has_distances(x1) and has_distances(x2) and x1.dtype == x2.dtype and x1.dim() >= 2 and x2.dim() >= 2
     if not usual or not is_power(p) or x1.shape[-1] != x2.shape[-1]:
         return torch._C._VariableFunctions.cdist(x1, x2, p, compute_mode)
     return norm_of(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1], False)
@@ -165,7 +170,7 @@ def cdist(x1, x2, p=2.0, compute_mode=None):
 
 @form(torch.pdist)
 def pdist(input, p=2.0):
-    if not is_float(input) or input.dim() != 2 or not is_power(p) or not input.shape[0] > 1:
+    if not has_distances(input) or input.dim() != 2 or not is_power(p) or not input.shape[0] > 1:
         return torch.pdist(input, p)
     count = input.shape[0]
     first, second = torch.ones(count, count, dtype=torch.bool).triu(1).nonzero().unbind(1)
