@@ -2,6 +2,7 @@
 
 #include <frameobject.h>
 #include <structmember.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "frontend/py_objects.h"
 
@@ -187,6 +188,7 @@ void visit_frames_of(PyObject* traceback, const std::function<void(PyObject*)>& 
 }
 
 bool may_be_caught() {
+  const pybind11::gil_scoped_acquire gil;  // torch's bindings let go of it around operators
   for (const CressetActivation* a = cresset_eval_current(); a != nullptr; a = a->caller)
     if (cresset_may_catch(a->code, a->instruction) != 0) return true;
   return false;
