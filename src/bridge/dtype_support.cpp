@@ -20,7 +20,6 @@ namespace {
 using graph::ValueId;
 
 bool is_plain_float(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
-bool is_whole(DType dtype) { return dtype == DType::Bool || category(dtype) == DTypeCategory::Integer; }
 
 // Of integers alone: floats are not taken.
 bool is_for_integers(std::string_view op) {
@@ -79,7 +78,7 @@ bool raises_by_dtypes(const Zeros& zeros, const graph::Node& node, DType first) 
   }
   // What it takes in another dtype, it refused for the dtypes.
   return runs(zeros, node, [&](DType dtype) { return dtype == first; }) ||
-         runs(zeros, node, [](DType dtype) { return !is_whole(dtype); });
+         runs(zeros, node, [](DType dtype) { return !is_integral(dtype); });
 }
 
 }  // namespace
@@ -103,7 +102,7 @@ bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& co
     for (const sym::ExprId e : type.sizes) count *= graph.env().hint_or(e, 1);
     elements += count;
     if (type.sizes.empty() && graph.value(v).kind == graph::Value::Kind::Constant) return;  // a number, most likely
-    if (is_whole(type.dtype)) return;
+    if (is_integral(type.dtype)) return;
     mixed = mixed || (floats && *floats != type.dtype);
     floats = floats.value_or(type.dtype);
   });

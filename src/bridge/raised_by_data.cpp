@@ -121,8 +121,6 @@ constexpr Row kRows[] = {
     {"aten::_functional_assert_async.msg", {By::Anything}},
 };
 
-bool is_whole(DType dtype) { return dtype == DType::Bool || category(dtype) == DTypeCategory::Integer; }
-
 }  // namespace
 
 const DataCheck* data_check(graph::OpId op) {
@@ -155,7 +153,8 @@ std::optional<int64_t> RaisedByData::work(const DataCheck& check, const std::vec
       break;
     case By::Divisor:
       for (size_t i = 0; i < 2; ++i)
-        if (const auto* v = std::get_if<ValueId>(&args[i]); v != nullptr && !is_whole(graph_.type(*v).dtype)) return {};
+        if (const auto* v = std::get_if<ValueId>(&args[i]); v != nullptr && !is_integral(graph_.type(*v).dtype))
+          return {};
       [[fallthrough]];
     case By::Rows:
     case By::Elements:
