@@ -66,15 +66,15 @@ bool runs(const Zeros& zeros, const graph::Node& node, const std::function<bool(
   }
 }
 
-// first: the dtype of its first tensor.
-bool raises_by_dtypes(const Zeros& zeros, const graph::Node& node, DType first) {
+// first: the dtype of its first tensor, if it is given any.
+bool raises_by_dtypes(const Zeros& zeros, const graph::Node& node, std::optional<DType> first) {
   try {
     zeros.run(node, [](DType) { return false; });
     return false;
   } catch (const c10::NotImplementedError&) {
     return true;
   } catch (const std::exception&) {
-    if (data_check(node.op) != nullptr) return false;  // zeros are at fault, most likely
+    if (!first || data_check(node.op) != nullptr) return false;  // zeros are at fault, most likely
   }
   // What it takes in another dtype, it refused for the dtypes.
   return runs(zeros, node, [&](DType dtype) { return dtype == first; }) ||
@@ -107,7 +107,27 @@ bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& co
     floats = floats.value_or(type.dtype);
   });
   constexpr int64_t kMost = 1 << 16;
-  if (!first || !on_cpu || !known || elements > kMost) return false;
+  // What makes tensors of nothing but numbers is asked where these are to be of an unusual dtype.
+  bool unusual = false;
+  const auto count = [&](sym::ExprId e, int64_t times) {
+    known = known && graph.env().hint(e).has_value();
+    elements = std::max(elements, times * std::abs(graph.env().hint_or(e, 0)));
+    return elements;
+  };
+  for (const graph::Arg& arg : args) {
+    if (const auto* dtype = std::get_if<DType>(&arg)) {
+      key += static_cast<char>('a' + static_cast<int>(*dtype));
+      unusual = unusual || !(is_plain_float(*dtype) || *dtype == DType::I64);
+    }
+    if (const auto* device = std::get_if<graph::Device>(&arg))
+      on_cpu = on_cpu && device->kind == graph::DeviceKind::Cpu;
+    if (first) continue;
+    if (const auto* number = std::get_if<sym::ExprId>(&arg)) count(*number, 1);
+    if (const auto* sizes = std::get_if<std::vector<sym::ExprId>>(&arg))
+      for (int64_t n = 1; const sym::ExprId e : *sizes) n = std::clamp<int64_t>(count(e, n), 1, kMost + 1);
+  }
+  if (!first && !unusual) return false;
+  if (!on_cpu || !known || elements > kMost) return false;
   const bool ordinary = floats && is_plain_float(*floats) && !mixed;
   if (ordinary && !is_for_integers(name)) return false;
   static std::mutex mutex;
@@ -119,7 +139,7 @@ bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& co
   graph::Node node;  // in no graph
   node.op = op;
   node.args = args;
-  const bool refused = raises_by_dtypes(Zeros(graph, constants), node, *first);
+  const bool refused = raises_by_dtypes(Zeros(graph, constants), node, first);
   const std::lock_guard lock(mutex);
   return tried->emplace(std::move(key), refused).first->second;
 }

@@ -66,6 +66,7 @@ CALLS = {
     "relu_of_booleans": (lambda a: F.relu(a > 0), (ZEROS,)),
     "topk_of_booleans": (lambda a: (a > 0).topk(1), (ZEROS,)),
     "maximum_of_complex_numbers": (lambda a: torch.maximum(a.to(torch.complex64), a), (ZEROS,)),
+    "range_of_booleans": (lambda a: torch.arange(a.shape[0], dtype=torch.bool), (ZEROS,)),
     "standard_deviation_of_integers": (lambda a: a.long().std(), (ZEROS,)),
 }
 
