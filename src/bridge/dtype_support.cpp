@@ -86,14 +86,24 @@ bool raises_by_dtypes(const Zeros& zeros, const graph::Node& node, std::optional
 bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& constants, graph::OpId op,
                     const std::vector<graph::Arg>& args) {
   const std::string_view name = graph::op_name(op);
-  if (!name.starts_with("aten::") || is_random(op)) return false;
-  std::string key(name);
   std::optional<DType> first, floats;
-  bool mixed = false, on_cpu = true, known = true;
-  int64_t elements = 0;
+  bool mixed = false;
   graph::Graph::for_each_value(args, [&](const ValueId& v) {
     const graph::TensorType& type = graph.type(v);
     first = first.value_or(type.dtype);
+    if (type.sizes.empty() && graph.value(v).kind == graph::Value::Kind::Constant) return;  // a number, most likely
+    if (is_integral(type.dtype)) return;
+    mixed = mixed || (floats && *floats != type.dtype);
+    floats = floats.value_or(type.dtype);
+  });
+  const bool ordinary = floats && is_plain_float(*floats) && !mixed;
+  if (ordinary && !is_for_integers(name)) return false;
+  if (!name.starts_with("aten::") || is_random(op)) return false;
+  std::string key(name);
+  bool on_cpu = true, known = true;
+  int64_t elements = 0;
+  graph::Graph::for_each_value(args, [&](const ValueId& v) {
+    const graph::TensorType& type = graph.type(v);
     key += static_cast<char>('A' + static_cast<int>(type.dtype));
     on_cpu = on_cpu && type.device.kind == graph::DeviceKind::Cpu;
     int64_t count = 1;
@@ -101,10 +111,6 @@ bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& co
       for (const sym::ExprId e : *list) known = known && graph.env().hint(e).has_value();
     for (const sym::ExprId e : type.sizes) count *= graph.env().hint_or(e, 1);
     elements += count;
-    if (type.sizes.empty() && graph.value(v).kind == graph::Value::Kind::Constant) return;  // a number, most likely
-    if (is_integral(type.dtype)) return;
-    mixed = mixed || (floats && *floats != type.dtype);
-    floats = floats.value_or(type.dtype);
   });
   constexpr int64_t kMost = 1 << 16;
   // What makes tensors of nothing but numbers is asked where these are to be of an unusual dtype.
@@ -128,8 +134,6 @@ bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& co
   }
   if (!first && !unusual) return false;
   if (!on_cpu || !known || elements > kMost) return false;
-  const bool ordinary = floats && is_plain_float(*floats) && !mixed;
-  if (ordinary && !is_for_integers(name)) return false;
   static std::mutex mutex;
   static auto* const tried = new std::unordered_map<std::string, bool>;
   {

@@ -35,6 +35,8 @@ namespace {
 
 using By = DataCheck::By;
 
+bool is_mask(DType dtype) { return dtype == DType::Bool || dtype == DType::U8; }
+
 struct Row {
   std::string_view op;
   DataCheck check;
@@ -144,7 +146,7 @@ std::optional<int64_t> RaisedByData::work(const DataCheck& check, const std::vec
   switch (check.by) {
     case By::List:
       for (const OptionalValue& v : std::get<std::vector<OptionalValue>>(args.at(1)))
-        if (v && graph_.type(*v).dtype != DType::Bool && graph_.type(*v).dtype != DType::U8) asked.push_back(*v);
+        if (v && !is_mask(graph_.type(*v).dtype)) asked.push_back(*v);
       break;
     case By::AlongDim:
     case By::AlongDimEither:
@@ -241,7 +243,7 @@ bool RaisedByData::any_list_outside(ValueId self, const std::vector<OptionalValu
   const auto& sizes = graph_.type(self).sizes;
   size_t d = 0;
   for (const OptionalValue& v : indices) {
-    const bool mask = v && (graph_.type(*v).dtype == DType::Bool || graph_.type(*v).dtype == DType::U8);
+    const bool mask = v && is_mask(graph_.type(*v).dtype);
     if (v && !mask && d < sizes.size() && any_outside(*v, sizes[d], true)) return true;
     d += mask ? graph_.type(*v).sizes.size() : 1;
   }
