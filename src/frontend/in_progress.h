@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "bridge/capture.h"
@@ -11,6 +12,9 @@
 #include "frontend/state_guard.h"
 
 namespace cresset::frontend {
+
+// What kind of operation an operator is that a piece may end at; empty: it may not.
+std::optional<Operation::Kind> kind_of(CressetOperatorKind kind);
 
 // An operation in progress, which the evaluator has told of. Borrowed: what it needs is on the stack.
 struct InProgress {

@@ -36,6 +36,13 @@ struct MayBeUnlooked {
   bool measured = false;  // likewise: its len() was asked for
 };
 
+// What id() gave: of which object, and who asked.
+struct AskedAddress {
+  PyObject* object;  // borrowed
+  PyRef code, asked;
+  int instruction;
+};
+
 class ObjectRecords {
  public:
   ObjectRecord* find(PyObject* object) const {

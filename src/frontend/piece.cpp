@@ -211,6 +211,7 @@ void Piece::begin_recipes(Session* session) {
   };
   builder_->is_older = [session](PyObject* tuple) { return session->is_older(tuple); };
   builder_->is_opaque = [session](PyObject* object) { return session->is_opaque(object); };
+  builder_->arrays = &session->arrays();
   builder_->is_address = [session](PyObject* number) { return session->is_address(number); };
   builder_->sum_of = [session](PyObject* list) -> std::pair<PyRef, PyRef> {
     const Session::Sum* const sum = session->sum_of(list);

@@ -328,7 +328,23 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
     recipe.position = static_cast<uint32_t>(it->second);
     return recipe;
   }
+  if (arrays != nullptr && arrays->knows(object)) return build_array(object, path);
   return build_made(object, path);
+}
+
+// Another one at each call, of the same contents, which shares its memory with others of the call's.
+Recipe RecipeBuilder::build_array(PyObject* array, const std::string& path) {
+  const KnownArrays::Parts parts = arrays->take_apart(array);
+  if (!parts.maker) throw UnsupportedResult{path, "numpy.ndarray that is a view of one with gaps"};
+  Recipe recipe;
+  recipe.kind = Recipe::Kind::Anatomy;
+  recipe.anatomy = Anatomy::Kind::Value;
+  recipe.object = checked(PyTuple_Pack(2, parts.maker.get(), Py_False));
+  if (parts.of) recipe.children.push_back(build(parts.of.get(), path));
+  recipe.children.emplace_back().object = parts.constant;
+  recipe.shared_slot = static_cast<int32_t>(shared_slots++);
+  made_.emplace(array, recipe.shared_slot);
+  return recipe;
 }
 
 // What the call made itself, met for the first time.
@@ -401,6 +417,9 @@ bool RecipeBuilder::is_made_anew(PyObject* object) const {
     const std::array parts = {slice->start, slice->stop, slice->step};  // of a number that C code keeps: x[:array]
     return argument_path && std::any_of(parts.begin(), parts.end(), [&](PyObject* p) { return argument_path(p); });
   }
+  if (std::string_view(type->tp_name).starts_with("numpy.dtypes.") &&
+      std::string_view(type->tp_name) != "numpy.dtypes.VoidDType")
+    return false;
   if (PyFrozenSet_CheckExact(object) || PyRange_Check(object) || PyCode_Check(object) || PyComplex_CheckExact(object) ||
       Py_TYPE(object) == &PyProperty_Type || is_library_value(object))
     return false;

@@ -11,6 +11,7 @@
 
 #include "bridge/capture.h"
 #include "frontend/anatomy.h"
+#include "frontend/known_arrays.h"
 #include "frontend/py_ref.h"
 
 namespace cresset::bridge {
@@ -99,6 +100,7 @@ class RecipeBuilder {
   std::function<bool(PyObject*)> is_older;             // a tuple of constants that was there before the call
   std::function<bool(PyObject*)> is_opaque;            // handed on, whatever it is
   std::function<bool(PyObject*)> is_address;           // an int that is another one at each call
+  const KnownArrays* arrays = nullptr;                       // that the piece made
 
   std::unordered_set<PyObject*>
       running_functions;  // of the frames: they stay what they are, though they replace others
@@ -119,6 +121,7 @@ class RecipeBuilder {
   bool contains_traced(PyObject* object, int depth);
   bool is_made_anew(PyObject* object) const;
   Recipe build_tensor(PyObject* object, const std::string& path);
+  Recipe build_array(PyObject* array, const std::string& path);
   Recipe build_tensor_object(PyObject* object, bridge::TraceTensor* trace, PyObject* attributes,
                              const std::string& path);
   Recipe build_made(PyObject* object, const std::string& path);

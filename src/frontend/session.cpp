@@ -18,6 +18,7 @@
 #include "frontend/slots.h"
 #include "frontend/snapshot_container.h"
 #include "frontend/special_cases.h"
+#include "frontend/symbols.h"
 #include "frontend/texts.h"
 #include "frontend/transforms.h"
 #include "frontend/wrapper_tensors.h"
@@ -113,6 +114,7 @@ void Session::begin(StateFacts& facts, bridge::Capture& capture) {
   argument_tensors_.clear();
   opaque_.clear();
   addresses_.clear();
+  arrays_.clear();
   forget_arguments();
   if (hooks_ != nullptr) hooks_->tells_all = 0, hooks_->told = next_piece();
   refusal_.clear();
@@ -302,6 +304,7 @@ bool Session::before_write(const CressetWrite& write) {
   if (may_end_a_life(write)) return refuse(kWatchesDeaths), capture_->flush(kWatchesDeaths), false;
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && existed(write.owner) && is_foreign(write.owner))
     return true;
+  if (arrays_.knows(write.owner)) return writes_to_array(write);
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && is_first_tangent(write.owner, write.value))
     capture_->flush("a tangent of a view");
   if (write.kind == CRESSET_WRITE_ITEM && write.value != nullptr && is_tensor(write.owner))  // tensor[array, 0] = value

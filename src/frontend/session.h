@@ -22,6 +22,7 @@
 #include "frontend/c_functions.h"
 #include "frontend/eval/hooks.h"
 #include "frontend/in_progress.h"
+#include "frontend/known_arrays.h"
 #include "frontend/object_records.h"
 #include "frontend/piece_maker.h"
 #include "frontend/point.h"
@@ -102,6 +103,7 @@ class Session {
   bool is_own(PyObject* object) { return open() && !existed(object) && is_young(object); }
   // Whether it is an argument that the piece must not look into (ArgSpec::Kind::Opaque).
   bool is_opaque(PyObject* object) const { return opaque_.count(object) != 0; }
+  const KnownArrays& arrays() const { return arrays_; }
   // Whether no fact speaks of what it holds.
   bool is_closed(PyObject* object) const;
   // The steps from (args, kwargs) to a container among the arguments; nullptr for other objects.
@@ -210,6 +212,11 @@ class Session {
   bool are_slots_known(PyObject* object);
   bool is_looked_into(PyObject* object) const;
   PyRef concatenated(const CressetOperator& op);
+  std::optional<CressetAction> operate_on_arrays(CressetActivation* activation, const CressetOperator& op,
+                                                 PyObject** result);
+  std::optional<CressetAction> call_of_arrays(CressetActivation* activation, const CCall& what, const CressetCall& call,
+                                              PyObject** result);
+  bool writes_to_array(const CressetWrite& write);
   void look_at_sum(PyObject* list);
   void meet(PyObject* object);
   bool refuse_generator(PyObject* value, PyObject* container = nullptr, PyObject* key = nullptr);
@@ -282,8 +289,6 @@ class Session {
   bool is_of_this_call(PyObject* tensor, PyObject* name) const;
   bool looks_into_opaque(const CressetAttributeRead& read);  // what its own state gives, not its class
   bool before_write(const CressetWrite& write);              // whether it is to be a call
-  static void no_attributes_of(PyObject* number, PyObject* name);
-  static void no_items_of(PyObject* number, PyObject* key, PyObject* value);
   void after_write(const CressetWrite& write);
   bool drops_gradient(PyObject* owner, PyObject* name, PyObject* value) const;
   void log_attribute(PyObject* owner, PyObject* name, PyObject* value);
@@ -293,7 +298,6 @@ class Session {
   void will_decorate(PyTypeObject* type);
   void refuse_shared_class(PyTypeObject* type);
   void log_class(PyTypeObject* type, PyObject* name);
-  static CressetAction ask_type(const CressetCall& call, PyObject** result);
   CressetAction before_function(CressetActivation* activation, const CressetCall& call);
   CressetAction read_int(CressetActivation* activation, const CressetCall& call, PyObject* tensor, PyObject** result);
   CressetAction ask_layout(CressetActivation* activation, const CressetCall& call, PyObject* question,
@@ -355,7 +359,7 @@ class Session {
   ObjectRecords objects_;
   std::unordered_map<PyObject*, PyRef> argument_paths_;
   AddressSet<AddressPair> seen_, ignored_;
-  PyRef keys_met_;  // a dictionary, of equal keys to one of them
+  PyRef keys_met_;                                           // a dictionary, of equal keys to one of them
   static constexpr int kClassReads = 8;                      // bits
   std::array<AddressPair, 1 << kClassReads> class_reads_{};  // some of those in seen_: (class, name)
   AddressTable<PyCodeObject*, CodeRole> roles_;
@@ -369,17 +373,12 @@ class Session {
   std::vector<MayBeUnlooked> may_be_unlooked_;
   std::vector<std::pair<ArgSpec*, PyObject*>> values_;  // borrowed: tuples and constants of arguments
   std::unordered_map<PyObject*, Sum> sums_;
+  KnownArrays arrays_;
   bool symbols_placed_ = false;
   std::vector<PyRef> changed_unseen_;
   std::vector<ArgumentGenerator> generators_;
   Young* young_ = nullptr;  // if ages are known
-  // What id() gave, of which object, and who asked.
-  struct Address {
-    PyObject* object;  // borrowed
-    PyRef code, asked;
-    int instruction;
-  };
-  std::unordered_map<PyObject*, Address> addresses_;
+  std::unordered_map<PyObject*, AskedAddress> addresses_;
   CressetEvalHooks* hooks_ = nullptr;                       // while frames are evaluated
   std::vector<std::pair<PyObject*, PyObject*>> added_;      // (set, item) that the call puts into a set anew
   std::vector<std::pair<PyObject*, PyObject*>> inserting_;  // (defaultdict, key) that is being read, and is not there

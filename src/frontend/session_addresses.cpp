@@ -59,8 +59,8 @@ void Session::note_address(const CressetActivation& activation, const CressetCal
   };
   if (of_hash) object = hashed_by_address(object, moves);
   if (object == nullptr || !moves(object)) return;
-  addresses_.emplace(number, Address{object, PyRef::borrow((PyObject*)activation.code), PyRef::borrow(call.callable),
-                                     activation.instruction});
+  addresses_.emplace(number, AskedAddress{object, PyRef::borrow((PyObject*)activation.code),
+                                          PyRef::borrow(call.callable), activation.instruction});
   keep(PyRef::borrow(number));
   if (of_hash && object != call.args[0]) return compute_with_address(number);
   hooks_->tells_all = 1;
@@ -69,7 +69,7 @@ void Session::note_address(const CressetActivation& activation, const CressetCal
 bool Session::leave_address(PyObject* number) {
   const auto found = addresses_.find(number);
   if (found == addresses_.end()) return false;
-  const Address& address = found->second;
+  const AskedAddress& address = found->second;
   return leave_call_whole((PyCodeObject*)address.code.get(), address.instruction, address.asked.get());
 }
 

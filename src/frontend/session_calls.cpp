@@ -247,7 +247,7 @@ static bool takes_outsider(const CressetCall& call) {
 
 // What is evaluated in the place of a C function, with the same arguments.
 static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
-  if (takes_grown(session, call) || takes_outsider(call)) return {};  // as a whole
+  if (takes_grown(session, call) || takes_outsider(call) || session.arrays().makes_text(call)) return {};  // as a whole
   if (PyObject* source = source_of_script(call.callable)) return PyRef::borrow(source);
   if (call.evaluated) return {};
   if (PyObject* instead = equivalent_of(activation, call)) return PyRef::borrow(instead);
@@ -456,6 +456,8 @@ bool Session::pins_any(const CressetActivation& activation, const CressetCall& c
 CressetAction Session::before_known_call(CressetActivation* activation, const CCall& what, const CressetCall& call,
                                          PyObject** result) {
   if (asked_in_ == activation) asked_in_ = nullptr;
+  if (what.effect == CEffect::Outside || arrays_.any())
+    if (const auto done = call_of_arrays(activation, what, call, result)) return *done;
   if (!outer_.empty()) no_call_in_part(what, call);
   if (what.effect == CEffect::SetsAttribute) will_set_attribute(what, call);
   if (!batching_ && begins_batching(what.name)) batching_ = std::make_shared<bridge::SymbolicBatching>();
@@ -499,22 +501,6 @@ CressetAction Session::before_known_call(CressetActivation* activation, const CC
       if (existed(call.args[i]) && !is_tensor(call.args[i])) read_all(call.args[i]);
   in_progress_.uses_up = uses_up(what, call);
   return CRESSET_RUN;
-}
-
-// A number of that type: what it says of itself is the same of all.
-static PyObject* alike(PyObject* number) {
-  static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0);
-  return is_symfloat(number) ? float_zero : is_symbool(number) ? Py_False : zero;
-}
-
-// Of a number, which says so.
-void Session::no_attributes_of(PyObject* number, PyObject* name) {
-  if (PyObject_SetAttr(alike(number), name, Py_None) < 0) throw PythonError{};
-}
-
-void Session::no_items_of(PyObject* number, PyObject* key, PyObject* value) {
-  PyObject* const of = alike(number);
-  if ((value != nullptr ? PyObject_SetItem(of, key, value) : PyObject_DelItem(of, key)) < 0) throw PythonError{};
 }
 
 // All that an object consists of, as copying and pickling it take it.

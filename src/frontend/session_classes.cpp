@@ -6,6 +6,7 @@
 #include "frontend/made_classes.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/symbols.h"
 
 namespace cresset::frontend {
 

@@ -27,6 +27,25 @@
 
 namespace cresset::frontend {
 
+std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
+  switch (kind) {
+    case CRESSET_OP_BINARY:
+      return Operation::Kind::Binary;
+    case CRESSET_OP_UNARY:
+      return Operation::Kind::Unary;
+    case CRESSET_OP_COMPARE:
+      return Operation::Kind::Compare;
+    case CRESSET_OP_SUBSCRIPT:
+      return Operation::Kind::Subscript;
+    case CRESSET_OP_CONTAINS:
+      return Operation::Kind::Contains;
+    case CRESSET_OP_FORMAT:
+      return Operation::Kind::Format;
+    default:
+      return std::nullopt;
+  }
+}
+
 Operation InProgress::kept() const {
   Operation out;
   out.kind = kind;
@@ -89,25 +108,6 @@ bool is_builtin_operand(PyObject* object) {
 
 bool is_builtin_number(PyObject* object) {
   return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
-}
-
-std::optional<Operation::Kind> kind_of(CressetOperatorKind kind) {
-  switch (kind) {
-    case CRESSET_OP_BINARY:
-      return Operation::Kind::Binary;
-    case CRESSET_OP_UNARY:
-      return Operation::Kind::Unary;
-    case CRESSET_OP_COMPARE:
-      return Operation::Kind::Compare;
-    case CRESSET_OP_SUBSCRIPT:
-      return Operation::Kind::Subscript;
-    case CRESSET_OP_CONTAINS:
-      return Operation::Kind::Contains;
-    case CRESSET_OP_FORMAT:
-      return Operation::Kind::Format;
-    default:
-      return std::nullopt;
-  }
 }
 
 bool holds_symbol(PyObject* key) {
@@ -296,6 +296,7 @@ static bool may_insert_asking(PyObject* dict, PyObject* key) {
 // Operators on tensors are done here, so that what follows a break is known to follow it.
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
+  if (const auto done = operate_on_arrays(activation, op, result)) return *done;
   if (looks_into_grown(op) || indexes_by_any(*activation, op) || computes_by_any(*activation, op))
     return operate_natively(activation, op, *kind_of(op.kind), /*foreign=*/true, result);
   if (op.kind == CRESSET_OP_COMPARE && (op.operation == Py_EQ || op.operation == Py_NE) && !is_tensor(op.operands[0]) &&

@@ -9,6 +9,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
 #include "frontend/set_aside.h"
+#include "frontend/special_calls.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
@@ -226,7 +227,7 @@ static bool asks_int_of_float(const CressetCall& call) {
 }
 
 // `type(n)` and `isinstance(n, int)` say of a symbolic number what they say of the number.
-CressetAction Session::ask_type(const CressetCall& call, PyObject** result) {
+CressetAction ask_type(const CressetCall& call, PyObject** result) {
   if (call.nargs == 0 || call.kwnames != nullptr) return CRESSET_RUN;
   static PyObject* const is_instance = module_attribute("builtins", "isinstance");
   if (call.callable == is_instance && call.nargs == 2 && is_tensor(call.args[0]) && names_tensor_type(call.args[1])) {

@@ -147,6 +147,7 @@ void Session::let_go() {
   contents_before_.clear();
   variables_before_.clear();
   writes_.clear();
+  arrays_.clear();
   sums_.clear();
   generators_.clear();
   added_.clear();

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "frontend/eval/hooks.h"
+
 namespace cresset::frontend {
 
 // What a special case asks of the callable itself.
@@ -18,5 +20,8 @@ enum SpecialCall : uint8_t {
 uint8_t special_call(PyObject* callable);
 // What is evaluated in the place of calls, by the original: for good. Likewise of the definition of a method.
 void note_special_call(const void* original);
+
+// isinstance() of a symbolic number or of a tensor, and its kin: answered as of plain ones, where they are about such.
+CressetAction ask_type(const CressetCall& call, PyObject** result);
 
 }  // namespace cresset::frontend

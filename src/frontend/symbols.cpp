@@ -485,4 +485,20 @@ PyRef with_plain_names(PyRef args) {
   return checked(PyTuple_Pack(1, renamed.get()));
 }
 
+// A number of that type: what it says of itself is the same of all.
+static PyObject* alike(PyObject* number) {
+  static PyObject *const zero = PyLong_FromLong(0), *const float_zero = PyFloat_FromDouble(0);
+  return is_symfloat(number) ? float_zero : is_symbool(number) ? Py_False : zero;
+}
+
+// Of a number, which says so.
+void no_attributes_of(PyObject* number, PyObject* name) {
+  if (PyObject_SetAttr(alike(number), name, Py_None) < 0) throw PythonError{};
+}
+
+void no_items_of(PyObject* number, PyObject* key, PyObject* value) {
+  PyObject* const of = alike(number);
+  if ((value != nullptr ? PyObject_SetItem(of, key, value) : PyObject_DelItem(of, key)) < 0) throw PythonError{};
+}
+
 }  // namespace cresset::frontend

@@ -42,6 +42,10 @@ PyRef with_plain_names(PyRef args);
 // on; torch's own code, which knows of symbols, still sees what they are.
 void show_number_as(PyTypeObject* symbolic, PyTypeObject* plain);
 
+// What the program is told that sets an attribute, or an item, of a number: throws.
+void no_attributes_of(PyObject* number, PyObject* name);
+void no_items_of(PyObject* number, PyObject* key, PyObject* value);
+
 // The node of a SymInt, SymFloat or SymBool: the compiler's own, not torch's wrapping of it.
 c10::SymNode node_of(PyObject* number);
 // The other way, for a float and for a boolean.

@@ -1,6 +1,6 @@
 """What cannot work as it is on what stands in for tensors and sizes, replaced: for good, or while something is captured.
 
-Of numbers: `integers`, `numpy_integers`, `floats`, `ranges` (`foreign` leaves others' alone); of tensors and torch's functions: `tensors`,
+Of numbers: `integers`, `numpy_integers`, `floats`, `ranges` (`foreign` leaves others' alone); of numpy's `arrays`; of tensors and torch's functions: `tensors`,
 `functions`; of those that would start another compiler: `compilers`; the rest: `outside`.
 """
 
@@ -17,7 +17,8 @@ import torch.nn.functional as F
 
 from .. import _C, _autograd, _control_flow, _equivalents, _forms, _loops, _wrappers  # noqa: F401  (in use from then on)
 from . import compilers, floats, foreign, functions, integers, outside, ranges
-from .numpy_integers import NumpyInt, of_numpy, plain  # noqa: F401  (which the front end asks for here, as the next ones)
+from .arrays import copy_of_array, place_of_view, view_of_array  # noqa: F401  (which the front end asks for here)
+from .numpy_integers import NumpyInt, of_numpy, plain  # noqa: F401  (likewise, as the next ones)
 from .outside import place_of_warning, warn_again  # noqa: F401
 from .ranges import (  # noqa: F401
     RangeIterator,

@@ -1,0 +1,21 @@
+"""How a call makes arrays of numpy like those that a piece made while it was captured (src/frontend/known_arrays.h)."""
+
+
+def copy_of_array(array):
+    """A new array of the same contents and, for arrays without gaps, the same order in memory."""
+    return array.copy(order="K")
+
+
+def place_of_view(root, view):
+    """Where `view` lies in `root`, for view_of_array(); None where that cannot make it."""
+    if not root.flags.c_contiguous:
+        return None
+    offset = view.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    return offset, view.shape, view.strides, view.dtype, bool(view.flags.writeable)
+
+
+def view_of_array(root, place):
+    offset, shape, strides, dtype, writeable = place
+    view = type(root)(shape, dtype, buffer=root, offset=offset, strides=strides)
+    view.flags.writeable = writeable
+    return view
