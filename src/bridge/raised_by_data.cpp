@@ -258,6 +258,8 @@ bool RaisedByData::any_outside(ValueId indices, sym::ExprId size, bool from_the_
 bool RaisedByData::any_outside(ValueId indices, int64_t size, bool from_the_end, std::optional<int64_t> ignored) {
   at::Tensor values = now_.of(indices);
   if (!at::isIntegralType(values.scalar_type(), false) || values.numel() == 0) return false;
+  for (int64_t d = 0; d < values.dim(); ++d)  // of what is repeated, one
+    if (values.stride(d) == 0) values = values.narrow(d, 0, 1);
   values = values.to(at::kLong).contiguous();
   const int64_t* first = values.const_data_ptr<int64_t>();
   const int64_t least = from_the_end ? -size : 0;
