@@ -600,12 +600,15 @@ static bool may_mask_results(const std::vector<graph::Arg>& args) {
                      [](const graph::Arg& arg) { return std::holds_alternative<std::vector<bool>>(arg); });
 }
 
-void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args) {
+void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, std::vector<graph::TensorType>& types) {
   if (in_part()) return;
   const StepAside aside;
   const at::AutoDispatchBelowADInplaceOrView below;
-  arguments_did_not_fit = refuses_dtypes(*graph_, constants_, op, args);
-  if (arguments_did_not_fit) abort_capture(std::string(graph::op_name(op)) + " does not take these dtypes");
+  const DtypeTrial trial = try_dtypes(*graph_, constants_, op, args);
+  arguments_did_not_fit = trial.refused;
+  if (trial.refused) abort_capture(std::string(graph::op_name(op)) + " does not take these dtypes");
+  for (size_t i = 0; trial.made.size() == types.size() && i < types.size(); ++i)
+    types[i].dtype = trial.made[i].value_or(types[i].dtype);
 }
 
 void Capture::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
@@ -637,7 +640,7 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
     check_devices(*graph_, op, args);
     found = result_types(op, args);
     check_device_of(op, found.types);
-    check_dtypes(op, args);
+    check_dtypes(op, args, found.types);
     if (!ops::takes_complex(*graph_, args)) shapes_.add(found);  // a complex constant may count as a number
   }
   const bool refused = known != nullptr ? known->refused : found.refused;

@@ -332,7 +332,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Of a part of the graph, whose outputs they are.
   std::vector<OutputSpec> outputs_of_part(const std::vector<at::Tensor>& tensors, std::vector<graph::ValueId>& outputs);
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
-  void check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args);  // aborts where eager raises by them
+  // Aborts where eager raises by them; the results' dtypes are as eager has them.
+  void check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, std::vector<graph::TensorType>& types);
   void check_data(graph::OpId op, const std::vector<graph::Arg>& args);    // likewise
   ops::ShapeMemo::Entry result_types(graph::OpId op, const std::vector<graph::Arg>& args);
   void replace_masks(graph::OpId op, std::vector<graph::Arg>& args);

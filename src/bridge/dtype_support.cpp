@@ -12,7 +12,6 @@
 #include "bridge/data_read.h"
 #include "bridge/dtypes.h"
 #include "bridge/interpret.h"
-#include "bridge/raised_by_data.h"
 
 namespace cresset::bridge {
 namespace {
@@ -32,18 +31,26 @@ class Zeros {
  public:
   Zeros(const graph::Graph& graph, const std::vector<at::Tensor>& constants) : graph_(graph), constants_(constants) {}
 
-  // Throws what the operator throws. as_floats: such tensors are of f32 instead.
-  void run(const graph::Node& node, const std::function<bool(DType)>& as_floats) const {
+  // Throws what the operator throws. dtype_of: as which dtype the tensor is given.
+  torch::jit::Stack run(const graph::Node& node, const std::function<DType(ValueId)>& dtype_of) const {
     const auto value = [&](ValueId id) {
       const graph::Value& v = graph_.value(id);
-      const bool as_float = as_floats(v.type.dtype);
-      if (v.kind == graph::Value::Kind::Constant && constants_[v.result].dim() == 0 && !as_float)
+      const DType dtype = dtype_of(id);
+      if (v.kind == graph::Value::Kind::Constant && constants_[v.result].dim() == 0 && dtype == v.type.dtype)
         return constants_[v.result];
-      const at::ScalarType dtype = as_float ? at::kFloat : to_torch(v.type.dtype);
-      at::Tensor zeros(at::detail::empty_strided_cpu(integers(v.type.sizes), integers(v.type.strides), dtype));
+      at::Tensor zeros(
+          at::detail::empty_strided_cpu(integers(v.type.sizes), integers(v.type.strides), to_torch(dtype)));
       return zeros.zero_();
     };
-    run_by_aten(graph_, node, value, [&](sym::ExprId e) { return graph_.env().hint(e).value(); });
+    return call_by_aten(node, value, [&](sym::ExprId e) { return graph_.env().hint(e).value(); });
+  }
+  bool runs(const graph::Node& node, const std::function<DType(ValueId)>& dtype_of) const {
+    try {
+      run(node, dtype_of);
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
   }
 
  private:
@@ -57,34 +64,56 @@ class Zeros {
   const std::vector<at::Tensor>& constants_;
 };
 
-bool runs(const Zeros& zeros, const graph::Node& node, const std::function<bool(DType)>& as_floats) {
-  try {
-    zeros.run(node, as_floats);
-    return true;
-  } catch (const std::exception&) {
-    return false;
-  }
+bool has_numbers(const graph::Graph& graph, const graph::Node& node) {
+  bool found = false;
+  graph::Graph::for_each_value(node.args, [&](const ValueId& id) {
+    const graph::Value& value = graph.value(id);
+    found = found || (value.kind == graph::Value::Kind::Constant && value.type.sizes.empty());
+  });
+  return found;
 }
 
 // first: the dtype of its first tensor, if it is given any.
-bool raises_by_dtypes(const Zeros& zeros, const graph::Node& node, std::optional<DType> first) {
+DtypeTrial tried_on(const Zeros& zeros, const graph::Graph& graph, const graph::Node& node,
+                    std::optional<DType> first) {
+  const auto own = [&](ValueId id) { return graph.type(id).dtype; };
   try {
-    zeros.run(node, [](DType) { return false; });
-    return false;
+    DtypeTrial trial;
+    const auto note = [&](const at::Tensor& result) {
+      trial.made.push_back(result.defined() ? from_torch(result.scalar_type()) : std::nullopt);
+    };
+    const torch::jit::Stack results = zeros.run(node, own);
+    if (has_numbers(graph, node)) return trial;  // of which a tensor here does not say that they are
+    for (const c10::IValue& result : results) {
+      if (result.isTensor()) note(result.toTensor());
+      if (result.isTensorList())
+        for (const at::Tensor& one : result.toTensorVector()) note(one);
+    }
+    return trial;
   } catch (const c10::NotImplementedError&) {
-    return true;
+    return {.refused = true};
   } catch (const std::exception&) {
-    if (!first || data_check(node.op) != nullptr) return false;  // zeros are at fault, most likely
+    if (!first) return {};
   }
-  // What it takes in another dtype, it refused for the dtypes.
-  return runs(zeros, node, [&](DType dtype) { return dtype == first; }) ||
-         runs(zeros, node, [](DType dtype) { return !is_integral(dtype); });
+  // What it takes in other dtypes, it refused for the dtypes; else zeros are at fault, most likely.
+  const auto runs_where = [&](const std::function<bool(ValueId)>& changes, DType to) {
+    return zeros.runs(node, [&](ValueId id) { return changes(id) ? to : own(id); });
+  };
+  if (runs_where([&](ValueId id) { return own(id) == *first; }, DType::F32) ||
+      runs_where([&](ValueId id) { return !is_integral(own(id)); }, DType::F32) ||
+      runs_where([&](ValueId id) { return own(id) != *first; }, *first))
+    return {.refused = true};
+  bool takes_another = false;
+  graph::Graph::for_each_value(node.args, [&](const ValueId& one) {
+    takes_another = takes_another || (own(one) != *first && runs_where([&](ValueId id) { return id == one; }, *first));
+  });
+  return {.refused = takes_another};
 }
 
 }  // namespace
 
-bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& constants, graph::OpId op,
-                    const std::vector<graph::Arg>& args) {
+DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& constants, graph::OpId op,
+                      const std::vector<graph::Arg>& args) {
   const std::string_view name = graph::op_name(op);
   std::optional<DType> first, floats;
   bool mixed = false;
@@ -92,19 +121,20 @@ bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& co
     const graph::TensorType& type = graph.type(v);
     first = first.value_or(type.dtype);
     if (type.sizes.empty() && graph.value(v).kind == graph::Value::Kind::Constant) return;  // a number, most likely
+    mixed = mixed || is_integral(type.dtype) || (floats && *floats != type.dtype);
     if (is_integral(type.dtype)) return;
-    mixed = mixed || (floats && *floats != type.dtype);
     floats = floats.value_or(type.dtype);
   });
   const bool ordinary = floats && is_plain_float(*floats) && !mixed;
-  if (ordinary && !is_for_integers(name)) return false;
-  if (!name.starts_with("aten::") || is_random(op)) return false;
+  if (ordinary && !is_for_integers(name)) return {};
+  if (!name.starts_with("aten::") || is_random(op)) return {};
   std::string key(name);
   bool on_cpu = true, known = true;
   int64_t elements = 0;
   graph::Graph::for_each_value(args, [&](const ValueId& v) {
     const graph::TensorType& type = graph.type(v);
     key += static_cast<char>('A' + static_cast<int>(type.dtype));
+    if (type.sizes.empty()) key += graph.value(v).kind == graph::Value::Kind::Constant ? '#' : '0';  // for promotion
     on_cpu = on_cpu && type.device.kind == graph::DeviceKind::Cpu;
     int64_t count = 1;
     for (const auto* list : {&type.sizes, &type.strides})
@@ -121,6 +151,7 @@ bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& co
     return elements;
   };
   for (const graph::Arg& arg : args) {
+    key += static_cast<char>('!' + arg.index());  // a float, or an int
     if (const auto* dtype = std::get_if<DType>(&arg)) {
       key += static_cast<char>('a' + static_cast<int>(*dtype));
       unusual = unusual || !(is_plain_float(*dtype) || *dtype == DType::I64);
@@ -132,10 +163,10 @@ bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& co
     if (const auto* sizes = std::get_if<std::vector<sym::ExprId>>(&arg))
       for (int64_t n = 1; const sym::ExprId e : *sizes) n = std::clamp<int64_t>(count(e, n), 1, kMost + 1);
   }
-  if (!first && !unusual) return false;
-  if (!on_cpu || !known || elements > kMost) return false;
+  if (!first && !unusual) return {};
+  if (!on_cpu || !known || elements > kMost) return {};
   static std::mutex mutex;
-  static auto* const tried = new std::unordered_map<std::string, bool>;
+  static auto* const tried = new std::unordered_map<std::string, DtypeTrial>;
   {
     const std::lock_guard lock(mutex);
     if (const auto found = tried->find(key); found != tried->end()) return found->second;
@@ -143,9 +174,9 @@ bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& co
   graph::Node node;  // in no graph
   node.op = op;
   node.args = args;
-  const bool refused = raises_by_dtypes(Zeros(graph, constants), node, first);
+  DtypeTrial trial = tried_on(Zeros(graph, constants), graph, node, first);
   const std::lock_guard lock(mutex);
-  return tried->emplace(std::move(key), refused).first->second;
+  return tried->emplace(std::move(key), std::move(trial)).first->second;
 }
 
 }  // namespace cresset::bridge

@@ -5,16 +5,22 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <vector>
 
 #include "graph/graph.h"
 
 namespace cresset::bridge {
 
+struct DtypeTrial {
+  bool refused = false;
+  std::vector<std::optional<DType>> made;  // of the results, as ATen makes them: meta kernels may say otherwise
+};
+
 // Tries it on zeros, once a process for an operator and dtypes. Not asked, and taken to do, where plain floats are
 // given to what is for numbers of any kind, and where tensors are large. Operators must run for real
 // (Capture::StepAside).
-bool refuses_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& constants, graph::OpId op,
-                    const std::vector<graph::Arg>& args);
+DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& constants, graph::OpId op,
+                      const std::vector<graph::Arg>& args);
 
 }  // namespace cresset::bridge

@@ -41,14 +41,30 @@ static bool attends_to_nothing(const graph::Node& node, const torch::jit::Stack&
          std::any_of(stack.begin(), stack.begin() + 3, [](const c10::IValue& v) { return v.toTensor().numel() == 0; });
 }
 
+static torch::jit::Stack arguments_of(const c10::OperatorHandle& op, const graph::Node& node,
+                                      const std::function<at::Tensor(graph::ValueId)>& value,
+                                      const IntegerOf& integer) {
+  const auto& arguments = op.schema().arguments();
+  torch::jit::Stack stack;
+  for (size_t i = 0; i < node.args.size(); ++i)
+    stack.push_back(to_torch(node.args[i], arg_type(arguments[i]), value, integer));
+  return stack;
+}
+
+torch::jit::Stack call_by_aten(const graph::Node& node, const std::function<at::Tensor(graph::ValueId)>& value,
+                               const IntegerOf& integer) {
+  const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
+  CRESSET_CHECK(handle.has_value(), "a captured operator is unknown to torch: " + std::string(graph::op_name(node.op)));
+  torch::jit::Stack stack = arguments_of(*handle, node, value, integer);
+  handle->callBoxed(stack);
+  return stack;
+}
+
 std::vector<at::Tensor> run_by_aten(const graph::Graph& graph, const graph::Node& node,
                                     const std::function<at::Tensor(graph::ValueId)>& value, const IntegerOf& integer) {
   const std::optional<c10::OperatorHandle> handle = find_operator(node.op);
   CRESSET_CHECK(handle.has_value(), "a captured operator is unknown to torch: " + std::string(graph::op_name(node.op)));
-  const auto& arguments = handle->schema().arguments();
-  torch::jit::Stack stack;
-  for (size_t i = 0; i < node.args.size(); ++i)
-    stack.push_back(to_torch(node.args[i], arg_type(arguments[i]), value, integer));
+  torch::jit::Stack stack = arguments_of(*handle, node, value, integer);
   std::vector<at::Tensor> results(node.results.size());
   if (attends_to_nothing(node, stack)) {
     for (size_t i = 0; i < results.size(); ++i) {

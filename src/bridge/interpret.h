@@ -19,6 +19,10 @@ std::vector<at::Tensor> run_by_aten(const graph::Graph& graph, const graph::Node
                                     const std::function<at::Tensor(graph::ValueId)>& value,
                                     const std::function<int64_t(sym::ExprId)>& integer);
 
+// Likewise, and what it gave as it gave it.
+torch::jit::Stack call_by_aten(const graph::Node& node, const std::function<at::Tensor(graph::ValueId)>& value,
+                               const std::function<int64_t(sym::ExprId)>& integer);
+
 class Interpreter {
  public:
   // The tensors that the graph was captured with. They must outlive the interpreter.
