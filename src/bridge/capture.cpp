@@ -627,6 +627,8 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
   absent_results = 0;
   if (makes_data_dependent_sizes(op)) {
     check_devices(*graph_, op, args);
+    std::vector<graph::TensorType> unknown;
+    check_dtypes(op, args, unknown);
     check_data(op, args);
     return call_data_dependent(op, std::move(args));
   }

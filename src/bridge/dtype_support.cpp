@@ -11,6 +11,7 @@
 
 #include "bridge/data_read.h"
 #include "bridge/dtypes.h"
+#include "bridge/generator_watch.h"
 #include "bridge/interpret.h"
 
 namespace cresset::bridge {
@@ -127,7 +128,7 @@ DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& 
   });
   const bool ordinary = floats && is_plain_float(*floats) && !mixed;
   if (ordinary && !is_for_integers(name)) return {};
-  if (!name.starts_with("aten::") || is_random(op)) return {};
+  if (!name.starts_with("aten::")) return {};
   std::string key(name);
   bool on_cpu = true, known = true;
   int64_t elements = 0;
@@ -174,7 +175,10 @@ DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& 
   graph::Node node;  // in no graph
   node.op = op;
   node.args = args;
+  std::optional<SavedGenerator> before;
+  if (is_random(op)) before.emplace();
   DtypeTrial trial = tried_on(Zeros(graph, constants), graph, node, first);
+  if (before) before->restore();
   const std::lock_guard lock(mutex);
   return tried->emplace(std::move(key), std::move(trial)).first->second;
 }

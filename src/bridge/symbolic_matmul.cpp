@@ -129,7 +129,8 @@ at::Tensor symbolic_tensordot(const at::Tensor& left, const at::Tensor& right, a
                                            right_dims);
   };
   std::vector<int64_t> a, b;
-  if (left_dims.size() != right_dims.size() || !wrap(left, left_dims, a) || !wrap(right, right_dims, b))
+  if (left.scalar_type() != right.scalar_type() || left_dims.size() != right_dims.size() || !wrap(left, left_dims, a) ||
+      !wrap(right, right_dims, b))
     return as_aten();                    // which says what is wrong
   for (size_t i = 0; i < a.size(); ++i)  // one of size 1 is repeated
     if (!decides(left.sym_size(a[i]).sym_eq(right.sym_size(b[i])))) return as_aten();

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
 from programs import a, check, table
+
+import cresset
 
 DT = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool]
 
@@ -88,3 +92,42 @@ SCALARS = table(
 @SCALARS
 def test_scalars_and_dtypes(function, make):
     check(function, make)
+
+
+LOSSES = ("soft_margin_loss", "huber_loss", "mse_loss", "smooth_l1_loss", "binary_cross_entropy_with_logits", "kl_div")
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses_of_two_dtypes(loss, reduction):
+    """Some are of the input's dtype, some of both promoted, some of the target's; torch's meta kernels err on two."""
+
+    def program(a, b):
+        return getattr(torch.nn.functional, loss)(a, b, reduction=reduction)
+
+    compiled = cresset.compile(program)
+    dtypes = (torch.float32, torch.float64, torch.bfloat16)
+    for one in dtypes:
+        for other in dtypes:
+            a, b = torch.rand(5).to(one), torch.rand(5).to(other)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error" if loss != "kl_div" else "ignore")  # an internal error is a warning
+                got, expected = compiled(a, b), program(a, b)
+            assert got.dtype == expected.dtype, (one, other)
+            torch.testing.assert_close(got, expected, rtol=2e-2, atol=2e-2)
+
+
+def test_one_operator_by_numbers_of_several_kinds():
+    """What was tried of one kind of number says nothing of another."""
+
+    def program(a, b, n):
+        return a**2, a**2.0, a**0.5, a * b, a * b[0], a * n, torch.where(a > 0, b, a)
+
+    compiled = cresset.compile(program)
+    for dtype in (torch.int64, torch.int32, torch.uint8, torch.bool, torch.float16):
+        for other in (torch.float32, torch.float64, torch.int64):
+            for n in (2, 2.5):
+                a, b = torch.tensor([1, 2, 3]).to(dtype), torch.tensor([1, 2, 3]).to(other)
+                for got, expected in zip(compiled(a, b, n), program(a, b, n), strict=True):
+                    assert got.dtype == expected.dtype, (dtype, other, n)
+                    torch.testing.assert_close(got, expected)

@@ -67,6 +67,16 @@ CALLS = {
     "topk_of_booleans": (lambda a: (a > 0).topk(1), (ZEROS,)),
     "maximum_of_complex_numbers": (lambda a: torch.maximum(a.to(torch.complex64), a), (ZEROS,)),
     "range_of_booleans": (lambda a: torch.arange(a.shape[0], dtype=torch.bool), (ZEROS,)),
+    "indices_copied_of_two_dtypes": (lambda a: a.index_copy(0, tensor([0]), a[:1].double()), (ZEROS,)),
+    "indices_added_of_two_dtypes": (lambda a: a.index_add(0, tensor([0]), a[:1].long()), (ZEROS,)),
+    "scatter_of_two_dtypes": (lambda a: a.scatter_add(0, tensor([[0, 1, 2]]), a.double()), (ZEROS,)),
+    "index_put_of_two_dtypes": (lambda a: a.index_put((tensor([0]),), tensor(1)), (ZEROS,)),
+    "cross_of_two_dtypes": (lambda a: torch.linalg.cross(a, a.long()), (ZEROS,)),
+    "heaviside_of_two_dtypes": (lambda a: torch.heaviside(a, a.long()), (ZEROS,)),
+    "layer_norm_of_two_dtypes": (lambda a: F.layer_norm(a, (3,), a[0].long(), a[1].long()), (ZEROS,)),
+    "tensordot_of_two_dtypes": (lambda a: torch.tensordot(a, a.double(), dims=1), (ZEROS,)),
+    "targets_of_two_dtypes": (lambda a: F.binary_cross_entropy(a, a.double()), (ZEROS,)),
+    "unique_of_complex_numbers": (lambda a: a.to(torch.complex64).unique(), (ZEROS,)),
     "standard_deviation_of_integers": (lambda a: a.long().std(), (ZEROS,)),
 }
 
