@@ -1,5 +1,6 @@
 #include "bridge/broadcasting.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/cosine_similarity_ops.h>
 #include <ATen/ops/einsum_ops.h>
 
@@ -58,10 +59,26 @@ std::map<int64_t, std::vector<c10::SymInt>> sizes_by_label(std::string_view equa
   return out;
 }
 
+// Whether the operands' letter is summed over.
+bool is_summed(std::string_view equation, int64_t label) {
+  if (label < 0) return false;  // under an ellipsis
+  const auto letter = static_cast<char>(label);
+  const size_t arrow = equation.find("->");
+  if (arrow != std::string_view::npos) return equation.substr(arrow).find(letter) == std::string_view::npos;
+  return std::count(equation.begin(), equation.end(), letter) > 1;
+}
+
+bool casts(at::TensorList operands) {
+  return !operands.empty() && at::autocast::is_autocast_enabled(operands[0].device().type());
+}
+
 }  // namespace
 
 at::Tensor einsum(std::string_view equation, at::TensorList operands, at::OptionalIntArrayRef path) {
+  const bool is_cast = casts(operands);  // but not a sum over single elements, which is no product of matrices
   for (const auto& [label, sizes] : sizes_by_label(equation, operands)) {
+    if (is_cast && is_summed(equation, label))
+      for (const c10::SymInt& size : sizes) (void)size.sym_eq(1).guard_bool(__FILE__, __LINE__);
     bool broadcasts = false;
     for (size_t i = 1; i < sizes.size(); ++i) broadcasts = broadcasts || needs_expanding(sizes[i - 1], sizes[i]);
     for (size_t i = 0; broadcasts && i < sizes.size(); ++i) (void)sizes[i].sym_eq(1).guard_or_false(__FILE__, __LINE__);

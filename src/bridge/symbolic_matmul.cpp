@@ -1,6 +1,7 @@
 #include "bridge/symbolic_matmul.h"
 
 #include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/tensordot_ops.h>
 
 #include <algorithm>
@@ -137,6 +138,9 @@ at::Tensor symbolic_tensordot(const at::Tensor& left, const at::Tensor& right, a
   Unfolded mine = unfold(left, a, /*last=*/true);
   const Unfolded its = unfold(right, b, /*last=*/false);
   mine.rest.insert(mine.rest.end(), its.rest.begin(), its.rest.end());
+  // ATen has a product of vectors for one number, which autocast leaves as it is.
+  if (at::autocast::is_autocast_enabled(left.device().type()) && decides(product(mine.rest).sym_eq(1)))
+    return mine.matrix.squeeze(0).dot(its.matrix.squeeze(1)).reshape_symint(mine.rest);
   return mine.matrix.mm(its.matrix).reshape_symint(mine.rest);
 }
 

@@ -131,3 +131,22 @@ def test_one_operator_by_numbers_of_several_kinds():
                 for got, expected in zip(compiled(a, b, n), program(a, b, n), strict=True):
                     assert got.dtype == expected.dtype, (dtype, other, n)
                     torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4, 5), (1, 4, 1), (1, 4, 2), (2, 1, 2), (1, 1, 1), (3, 1, 1)])
+def test_products_under_autocast(sizes):
+    """ATen leaves products of single elements to operators that autocast does not cast."""
+
+    def program(x, y, z):
+        sums = [torch.einsum(e, x, x) for e in ("ij,ij->", "ij,ij->i", "ij,kj->ik")]
+        products = torch.tensordot(x, y, ([1], [1])), torch.tensordot(x, z, 1), torch.inner(x, y), x @ z
+        return *sums, *products, torch.einsum("ij,jk", x, z), torch.einsum("bij,bjk->bik", x[None], z[None])
+
+    rows, inner, columns = sizes
+    x, y, z = torch.randn(rows, inner), torch.randn(columns, inner), torch.randn(inner, columns)
+    compiled = cresset.compile(program)
+    with torch.autocast("cpu", torch.bfloat16):
+        compiled(torch.randn(4, 6), torch.randn(7, 6), torch.randn(6, 7))
+        for got, expected in zip(compiled(x, y, z), program(x, y, z), strict=True):
+            assert got.dtype == expected.dtype
+            torch.testing.assert_close(got, expected, rtol=2e-2, atol=2e-2)
