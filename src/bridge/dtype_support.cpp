@@ -130,6 +130,7 @@ DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& 
   if (ordinary && !is_for_integers(name)) return {};
   if (!name.starts_with("aten::")) return {};
   std::string key(name);
+  key += static_cast<char>('A' + static_cast<int>(c10::get_default_dtype_as_scalartype()));
   bool on_cpu = true, known = true;
   int64_t elements = 0;
   graph::Graph::for_each_value(args, [&](const ValueId& v) {
@@ -177,6 +178,7 @@ DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& 
   node.args = args;
   std::optional<SavedGenerator> before;
   if (is_random(op)) before.emplace();
+  const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);  // as where programs run
   DtypeTrial trial = tried_on(Zeros(graph, constants), graph, node, first);
   if (before) before->restore();
   const std::lock_guard lock(mutex);

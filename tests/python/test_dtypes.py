@@ -133,6 +133,19 @@ def test_one_operator_by_numbers_of_several_kinds():
                     torch.testing.assert_close(got, expected)
 
 
+def test_promotion_by_another_default_dtype():
+    compiled = cresset.compile(lambda a: (a / 2, a.sin(), a * 2.5, torch.where(a > 1, a, 1.5)))
+    try:
+        for default in (torch.float32, torch.float64, torch.float16, torch.float32):
+            torch.set_default_dtype(default)
+            for dtype in (torch.int64, torch.uint8, torch.bool):
+                a = torch.tensor([1, 2, 3]).to(dtype)
+                promoted = [r.dtype for r in compiled(a)]
+                assert promoted == [default] * 4, (default, dtype)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 @pytest.mark.parametrize("sizes", [(3, 4, 5), (1, 4, 1), (1, 4, 2), (2, 1, 2), (1, 1, 1), (3, 1, 1)])
 def test_products_under_autocast(sizes):
     """ATen leaves products of single elements to operators that autocast does not cast."""
