@@ -611,15 +611,16 @@ void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, 
     types[i].dtype = trial.made[i].value_or(types[i].dtype);
 }
 
-void Capture::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
+bool Capture::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
   const DataCheck* check = data_check(op);
-  if (check == nullptr || in_part()) return;
+  if (check == nullptr || in_part()) return false;
   if (!raised_by_data_) raised_by_data_ = std::make_unique<RaisedByData>(*graph_, real_inputs_, constants_);
   const StepAside aside;
   const at::AutoDispatchBelowADInplaceOrView below;
   const auto caught = [&] { return may_be_caught && may_be_caught(); };
   if (raised_by_data_->raises(*check, op, args, caught))
     abort_capture(std::string(graph::op_name(op)) + " raises for what its tensors hold");
+  return caught();
 }
 
 std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg> args) {
@@ -647,9 +648,10 @@ std::vector<graph::ValueId> Capture::call(graph::OpId op, std::vector<graph::Arg
   }
   const bool refused = known != nullptr ? known->refused : found.refused;
   absent_results = known != nullptr ? known->absent : found.absent;
-  check_data(op, args);
+  const bool caught = check_data(op, args);
   std::vector<graph::ValueId> results =
       append(op, std::move(args), known != nullptr ? known->types : std::move(found.types));
+  graph_->node(graph_->order.back()).caught = caught;
   if (refused) graph_->node(graph_->order.back()).through_aten = true;
   if (absent_results != 0 || results.size() < 3 || results.size() > 4 ||
       !may_mask_results(graph_->node(graph_->order.back()).args))

@@ -334,7 +334,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
   // Aborts where eager raises by them; the results' dtypes are as eager has them.
   void check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, std::vector<graph::TensorType>& types);
-  void check_data(graph::OpId op, const std::vector<graph::Arg>& args);    // likewise
+  // Likewise by what they hold. Whether the program may catch what the operator raises by that.
+  bool check_data(graph::OpId op, const std::vector<graph::Arg>& args);
   ops::ShapeMemo::Entry result_types(graph::OpId op, const std::vector<graph::Arg>& args);
   void replace_masks(graph::OpId op, std::vector<graph::Arg>& args);
   void forget_example(graph::OpId& op, std::vector<graph::Arg>& args) const;

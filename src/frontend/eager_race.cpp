@@ -6,7 +6,7 @@ namespace cresset::frontend {
 namespace {
 
 // A call in fewer pieces is as good as its kernels.
-constexpr size_t kManyPieces = 8;
+constexpr size_t kManyPieces = 32;
 // By then each outcome of the program's decisions has its piece, if it will ever have one.
 constexpr int64_t kWarm = 24, kPairs = 3;  // of calls that are timed in turns, since sizes may differ between calls
 constexpr int64_t kFirstRest = 256, kLongestRest = 1 << 16, kUntilNext = 1024;

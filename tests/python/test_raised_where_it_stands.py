@@ -162,6 +162,40 @@ def test_a_check_whose_result_nobody_uses(first_is_good):
         assert repr(compiled(a)) == repr(is_positive(a))
 
 
+# what raises, data that it takes, data that it refuses
+UNUSED = {
+    "index": (lambda a, b: a[b], (WIDE, tensor([1])), (WIDE, FAR)),
+    "gather": (lambda a, b: a.gather(1, b), (WIDE, tensor([[0, 1]])), (WIDE, tensor([[0, 4]]))),
+    "embedding": (lambda a, b: F.embedding(b, a), (WIDE, tensor([1])), (WIDE, FAR)),
+    "index_select": (lambda a, b: a.index_select(1, b), (WIDE, tensor([1])), (WIDE, FAR)),
+    "cross_entropy": (F.cross_entropy, (WIDE, tensor([0, 1])), (WIDE, FAR)),
+    "floor_division": (lambda a, b: a // b, (tensor([1]), tensor([1])), (tensor([1]), tensor([0]))),
+    "inv": (torch.linalg.inv, (torch.eye(3),), (ZEROS,)),
+    "solve": (lambda a: torch.linalg.solve(a, torch.ones(3)), (torch.eye(3),), (ZEROS,)),
+    "eigh": (torch.linalg.eigh, (torch.eye(3),), (NAN,)),
+    "multinomial": (lambda a: torch.multinomial(a, 1), (torch.ones(3),), (-torch.ones(3),)),
+    "one_hot": (lambda a: F.one_hot(a, 3), (tensor([0, 1]),), (tensor([0, 9]),)),
+}
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("name", UNUSED)
+def test_what_later_calls_refuse_though_nobody_uses_it(name, grad):
+    call, good, bad = UNUSED[name]
+
+    def is_taken(*given):
+        try:
+            call(*given)
+        except Exception as e:
+            return given[0].detach() - 1, type(e).__name__, str(e)
+        return given[0].detach() + 1, True
+
+    compiled = cresset.compile(is_taken)
+    for given in (good, bad, good, bad, bad):
+        mine, its = ([t.clone().requires_grad_(grad and t.is_floating_point()) for t in given] for _ in range(2))
+        assert repr(compiled(*mine)) == repr(is_taken(*its))
+
+
 def test_behind_much_work_where_it_may_be_caught():
     net = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(4)]).requires_grad_(False)
 

@@ -67,6 +67,7 @@ struct Node {
   std::vector<ValueId> results;  // a Tensor[] result contributes one value an element
   uint32_t location = 0;         // index into Graph::locations
   bool through_aten = false;     // the operator's own rules refused these arguments: it is called as it is
+  bool caught = false;           // the program may catch what it raises: it is done though nobody uses what it gives
 };
 
 struct Value {

@@ -227,6 +227,8 @@ class Parser {
     std::string op(line.take_until("( "));
     const bool through_aten = op.ends_with('!');
     if (through_aten) op.pop_back();
+    const bool caught = op.ends_with('?');
+    if (caught) op.pop_back();
     if (!expect(!op.empty() && line.take("("), "an operator and (")) return false;
     std::vector<Arg> args;
     while (!line.take(")")) {
@@ -235,6 +237,7 @@ class Parser {
     }
     const NodeId id = graph_->add_node(op_id(op), std::move(args), std::move(types));
     graph_->node(id).through_aten = through_aten;
+    graph_->node(id).caught = caught;
     for (size_t i = 0; i < numbers.size(); ++i) values_[numbers[i]] = graph_->node(id).results[i];
     return true;
   }

@@ -152,6 +152,7 @@ class Printer {
     list(node.results, [&](ValueId v) { definition(v); });
     if (!node.results.empty()) out_ += " = ";
     out_ += op_name(node.op);
+    if (node.caught) out_ += '?';
     if (node.through_aten) out_ += '!';
     arguments(node.args);
     out_ += '\n';

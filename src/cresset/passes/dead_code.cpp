@@ -30,9 +30,12 @@ bool dead_code(Graph& graph) {
   for (const graph::Mutation& m : graph.mutations) live[m.value.index] = true;
   std::vector<NodeId> kept;
   for (auto it = graph.order.rbegin(); it != graph.order.rend(); ++it) {
-    const graph::Node& node = graph.node(*it);
+    graph::Node& node = graph.node(*it);
     const bool used = std::any_of(node.results.begin(), node.results.end(), [&](ValueId v) { return live[v.index]; });
-    if (!used && !has_effects(node)) continue;
+    if (!used && !has_effects(node)) {
+      if (!node.caught) continue;
+      node.through_aten = true;  // no kernel of ours says what is wrong with results that it need not make
+    }
     Graph::for_each_value(node.args, [&](const ValueId& v) { live[v.index] = true; });
     replaced |= leave_first_alone(graph, *it, live);
     kept.push_back(*it);
