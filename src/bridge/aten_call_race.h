@@ -8,6 +8,7 @@
 #include "bridge/aten_call.h"
 #include "bridge/epilogue.h"
 #include "bridge/library_race.h"
+#include "bridge/result_memory.h"
 
 namespace cresset::bridge {
 
@@ -30,12 +31,21 @@ class RacedCall : public ExternKernel {
     work_ = work;
     race_ = &LibraryRace::get().entry(key, names);
   }
+  bool is_settled() const { return race_->winner() >= 0; }
+  // What was allocated beside the arena; whether the plan is to have room for it from now on: not for what a way needs
+  // that may lose the race.
+  void note_extra(const PlaceResults& placed) { missed_ = placed.missed(); }
+  bool wants_gap(BoundContext& context, const PlaceResults& placed) {
+    note_extra(placed);
+    return is_settled() && context.want_gap(placed);
+  }
 
  private:
   Derived& self() { return static_cast<Derived&>(*this); }
 
   void run_timed(int candidate, BoundContext& context) {
     using Clock = std::chrono::steady_clock;
+    missed_ = 0;
     const auto begin = Clock::now();
     try {
       self().run_way(ways_[candidate], context);
@@ -47,12 +57,13 @@ class RacedCall : public ExternKernel {
       race_->disqualify(candidate);
       return;
     }
-    race_->record(candidate, std::chrono::duration<double>(Clock::now() - begin).count(), work_);
+    race_->record(candidate, std::chrono::duration<double>(Clock::now() - begin).count(), work_, missed_);
   }
 
   std::vector<Way> ways_;
   RaceEntry* race_ = nullptr;
   double work_ = 1;
+  size_t missed_ = 0;  // bytes, of the last call
 };
 
 // How a matrix lies in memory, for the key of a class: n rows, t columns, s otherwise.

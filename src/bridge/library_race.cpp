@@ -26,6 +26,8 @@ constexpr double kHopeless = 1.5;    // slower than the best by this after the f
 constexpr double kShortCall = 1e-3;  // seconds: noise weighs more, and rounds are cheap
 constexpr int kRounds = 4, kRoundsOfShort = 10;
 constexpr double kDefaultAdvantage = 0.97;  // a challenger must win clearly
+constexpr size_t kMuchExtra = 1 << 20;      // bytes
+constexpr double kPriceOfMuch = 1.1;        // what is hardly faster is not worth memory
 constexpr int64_t kSaveIntervalMs = 5000;
 
 int64_t now_ms() {
@@ -104,7 +106,7 @@ int RaceEntry::rounds_of(const Lane& lane) const {
   return lane.seconds < kShortCall ? kRoundsOfShort : kRounds;
 }
 
-void RaceEntry::record(int candidate, double seconds, double work) {
+void RaceEntry::record(int candidate, double seconds, double work, size_t extra) {
   {
     const std::lock_guard lock(mutex_);
     Lane& lane = lanes_[candidate];
@@ -113,6 +115,7 @@ void RaceEntry::record(int candidate, double seconds, double work) {
       lane.best = cost;
       lane.seconds = seconds;
     }
+    lane.extra = std::max(lane.extra, extra);
     ++lane.finished;
   }
   decide_if_complete();
@@ -146,10 +149,11 @@ void RaceEntry::decide_if_complete() {
 
 void RaceEntry::decide() {
   int winner = 0;
-  double best = lanes_[0].best * kDefaultAdvantage;
+  const auto cost = [&](size_t i) { return lanes_[i].best * (lanes_[i].extra >= kMuchExtra ? kPriceOfMuch : 1); };
+  double best = cost(0) * kDefaultAdvantage;
   for (size_t i = 1; i < lanes_.size(); ++i) {
-    if (lanes_[i].best >= best) continue;
-    best = lanes_[i].best;
+    if (cost(i) >= best) continue;
+    best = cost(i);
     winner = static_cast<int>(i);
   }
   winner_.store(winner, std::memory_order_release);

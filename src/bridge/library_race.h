@@ -28,8 +28,9 @@ class RaceEntry {
       return {winner, false};
     return pick_undecided();
   }
-  // `work`: what the call computed, in any unit that makes calls of one class comparable.
-  void record(int candidate, double seconds, double work);
+  // `work`: what the call computed, in any unit that makes calls of one class comparable. `extra`: bytes that it
+  // allocated beside the arena.
+  void record(int candidate, double seconds, double work, size_t extra = 0);
   void abandon(int candidate);     // a timed call that raised
   void disqualify(int candidate);  // raised where the default did not: never picked again
 
@@ -44,6 +45,7 @@ class RaceEntry {
     int started = 0, finished = 0;
     double best = 0;     // seconds for a unit of work
     double seconds = 0;  // of that round
+    size_t extra = 0;    // bytes, the most of a round
   };
   Pick pick_undecided();
   int rounds_of(const Lane& lane) const;
