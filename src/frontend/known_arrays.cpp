@@ -44,9 +44,7 @@ const Names& makers() {
                                          "correlate",
                                          "correlate2",
                                          "_monotonicity",
-                                         "bincount",
-                                         "add_docstring",
-                                         "nested_iters"};
+                                         "bincount"};
   return names;
 }
 
