@@ -121,7 +121,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     if (divides && parts_.any_missed() && run_in_parts(way, input, weight, bias, context)) return;
     const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
     context.adopt(result_, compute(way, input, weight, bias), op_);
-    if (!wants_gap(context, placed) && is_settled() && divides) parts_.note(placed);
+    if (has_no_room(context, placed) && divides) parts_.note(placed);
     check_places(placed, op_);
   }
 
@@ -143,7 +143,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
           compute(way, context.tensor(args_.input), context.tensor(args_.weight), bias_for(way, context));
       if (!turn_channels(made, out)) out.copy_(made);
     }
-    wants_gap(context, placed);
+    has_no_room(context, placed);
     check_places(placed, op_);
   }
 

@@ -114,8 +114,10 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
     if (way != LinearWay::OneDnnMatmul || !in_parts(context, out, way)) {
       const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
       compute(way, context, context.tensor(args_.a), out);
-      note_extra(placed);
-      if (way == LinearWay::OneDnnMatmul && !wants_gap(context, placed) && is_settled()) parts_.note(placed);
+      if (way != LinearWay::OneDnnMatmul)
+        note_extra(placed);
+      else if (has_no_room(context, placed))
+        parts_.note(placed);
       check_places(placed, op_);
     }
     if (!planned) context.adopt(result_, std::move(own), op_);
@@ -195,7 +197,7 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
       return;
     const PlaceResults placed(context.places(result_), context.gaps(), PlaceResults::kLine);
     context.adopt(result_, made_by_onednn(context, a), op_);
-    if (!wants_gap(context, placed) && is_settled()) parts_.note(placed);
+    if (has_no_room(context, placed)) parts_.note(placed);
     check_places(placed, op_);
   }
   void run_onednn_linear(const BoundContext& context, const at::Tensor& a, const at::Tensor& out) const {

@@ -31,13 +31,12 @@ class RacedCall : public ExternKernel {
     work_ = work;
     race_ = &LibraryRace::get().entry(key, names);
   }
-  bool is_settled() const { return race_->winner() >= 0; }
-  // What was allocated beside the arena; whether the plan is to have room for it from now on: not for what a way needs
-  // that may lose the race.
+  // What was allocated beside the arena, for the race.
   void note_extra(const PlaceResults& placed) { missed_ = placed.missed(); }
-  bool wants_gap(BoundContext& context, const PlaceResults& placed) {
+  // Likewise. Whether the plan will not have room for it: it is asked for none by a way that may lose the race.
+  bool has_no_room(BoundContext& context, const PlaceResults& placed) {
     note_extra(placed);
-    return is_settled() && context.want_gap(placed);
+    return race_->winner() >= 0 && !context.want_gap(placed);
   }
 
  private:

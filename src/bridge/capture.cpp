@@ -617,7 +617,11 @@ bool Capture::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
   if (!raised_by_data_) raised_by_data_ = std::make_unique<RaisedByData>(*graph_, real_inputs_, constants_);
   const StepAside aside;
   const at::AutoDispatchBelowADInplaceOrView below;
-  const auto caught = [&] { return may_be_caught && may_be_caught(); };
+  std::optional<bool> known;  // who asks goes through frames
+  const auto caught = [&] {
+    if (!known) known = may_be_caught && may_be_caught();
+    return *known;
+  };
   if (raised_by_data_->raises(*check, op, args, caught))
     abort_capture(std::string(graph::op_name(op)) + " raises for what its tensors hold");
   return caught();

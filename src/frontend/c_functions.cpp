@@ -11,6 +11,12 @@
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {
+
+std::string module_of(PyObject* object) {
+  PyRef module = PyRef::steal(PyObject_GetAttrString(object, "__module__"));
+  if (!module) return PyErr_Clear(), "";
+  return utf8(module.get(), "");
+}
 namespace {
 
 using Names = std::unordered_set<std::string_view>;
@@ -104,12 +110,6 @@ bool is_value_type(PyTypeObject* type) {
   return type == &PyLong_Type || type == &PyFloat_Type || type == &PyUnicode_Type || type == &PyBytes_Type ||
          type == &PyBool_Type || type == &PyComplex_Type || type == &PyTuple_Type || type == &PyRange_Type ||
          type == &PySlice_Type || type == Py_TYPE(Py_None) || type == &PyFrozenSet_Type;
-}
-
-std::string module_of(PyObject* object) {
-  PyRef module = PyRef::steal(PyObject_GetAttrString(object, "__module__"));
-  if (!module) return PyErr_Clear(), "";
-  return utf8(module.get(), "");
 }
 
 CCall method_of(PyObject* self, const char* name, size_t first) {

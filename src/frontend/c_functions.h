@@ -46,4 +46,7 @@ PyRef items_of(PyObject* object);
 // "module.name" for messages.
 std::string describe_callable(PyObject* callable);
 
+// The `__module__` of a function or a class; empty: it has none.
+std::string module_of(PyObject* object);
+
 }  // namespace cresset::frontend

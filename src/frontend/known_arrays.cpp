@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "frontend/c_functions.h"
 #include "frontend/items.h"
 #include "frontend/looked_at_locals.h"
 #include "frontend/pins.h"
@@ -29,54 +30,46 @@ PyRef attribute_or_null(PyObject* object, const char* name) {
 using Names = std::unordered_set<std::string_view>;
 
 // Functions in C that make arrays; those in Python call them.
-const Names& makers() {
-  static const Names& names = *new Names{"arange",
-                                         "array",
-                                         "asanyarray",
-                                         "asarray",
-                                         "ascontiguousarray",
-                                         "asfortranarray",
-                                         "empty",
-                                         "zeros",
-                                         "normalize_axis_index",
-                                         "promote_types",
-                                         "interp",
-                                         "correlate",
-                                         "correlate2",
-                                         "_monotonicity",
-                                         "bincount"};
-  return names;
-}
+const Names kMakers = {"arange",
+                       "array",
+                       "asanyarray",
+                       "asarray",
+                       "ascontiguousarray",
+                       "asfortranarray",
+                       "empty",
+                       "zeros",
+                       "normalize_axis_index",
+                       "promote_types",
+                       "interp",
+                       "correlate",
+                       "correlate2",
+                       "_monotonicity",
+                       "bincount"};
 
 // Of those that numpy dispatches: what reads or writes files, and what calls functions that it is given.
-const Names& others() {
-  static const Names& names = *new Names{"save",         "savez",   "savez_compressed", "savetxt",         "loadtxt",
-                                         "genfromtxt",   "load",    "fromfile",         "fromregex",       "fromstring",
-                                         "frombuffer",   "memmap",  "apply_along_axis", "apply_over_axes", "piecewise",
-                                         "fromfunction", "fromiter"};
-  return names;
-}
+const Names kOthers = {"save",         "savez",   "savez_compressed", "savetxt",         "loadtxt",
+                       "genfromtxt",   "load",    "fromfile",         "fromregex",       "fromstring",
+                       "frombuffer",   "memmap",  "apply_along_axis", "apply_over_axes", "piecewise",
+                       "fromfunction", "fromiter"};
 
 // Methods of arrays that tell of their memory, or write it elsewhere.
-const Names& methods_that_tell() {
-  static const Names& names = *new Names{"tofile",
-                                         "dump",
-                                         "setflags",
-                                         "resize",
-                                         "__dlpack__",
-                                         "__setstate__",
-                                         "__array_ufunc__",
-                                         "__array_function__",
-                                         "getfield",
-                                         "__dlpack_device__",
-                                         "__array_finalize__"};
-  return names;
-}
+const Names kMethodsThatTell = {"tofile",
+                                "dump",
+                                "setflags",
+                                "resize",
+                                "__dlpack__",
+                                "__setstate__",
+                                "__array_ufunc__",
+                                "__array_function__",
+                                "getfield",
+                                "__dlpack_device__",
+                                "__array_finalize__"};
+
+// Of numbers, which are not looked for in what it is given.
+const Names kOfAny = {"__deepcopy__"};
 
 bool is_numpy_module(PyObject* object) {
-  const PyRef module = attribute_or_null(object, "__module__");
-  if (!module || !PyUnicode_Check(module.get())) return false;
-  const std::string_view name = utf8(module.get());
+  const std::string name = module_of(object);
   return name == "numpy" || name == "numpy.linalg" || name == "numpy.fft";
 }
 
@@ -103,10 +96,7 @@ bool is_type_of_numbers(PyObject* object) {
 
 }  // namespace
 
-bool KnownArrays::is_operator(PyObject* callable) {
-  const PyRef module = attribute_or_null(callable, "__module__");
-  return module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "_operator") == 0;
-}
+bool KnownArrays::is_operator(PyObject* callable) { return module_of(callable) == "_operator"; }
 
 PyObject* KnownArrays::root_of(PyObject* object) const {
   if (object == nullptr || !is_array(object)) return nullptr;
@@ -169,29 +159,28 @@ bool KnownArrays::computes(const CressetCall& call, const Varies& varies) const 
   const auto is_numpys = [&] {
     if (PyCFunction_Check(callable)) {
       PyObject* const self = PyCFunction_GET_SELF(callable);
-      if (self != nullptr && is_array(self)) return knows(self) && !has_name_in(callable, methods_that_tell());
+      if (self != nullptr && is_array(self)) return knows(self) && !has_name_in(callable, kMethodsThatTell);
       if (self != nullptr && !PyModule_Check(self)) return is_ufunc(self);
-      return (is_numpy_module(callable) && !has_name_in(callable, others()) && has_name_in(callable, makers())) ||
+      return (is_numpy_module(callable) && !has_name_in(callable, kOthers) && has_name_in(callable, kMakers)) ||
              (is_operator(callable) && knows_any(call));
     }
     const std::string_view type = Py_TYPE(callable)->tp_name;
-    if (type == "numpy._ArrayFunctionDispatcher") return is_numpy_module(callable) && !has_name_in(callable, others());
+    if (type == "numpy._ArrayFunctionDispatcher") return is_numpy_module(callable) && !has_name_in(callable, kOthers);
     if (Py_IS_TYPE(callable, &PyMethodDescr_Type))
-      return call.nargs > 0 && !has_name_in(callable, methods_that_tell()) &&
+      return call.nargs > 0 && !has_name_in(callable, kMethodsThatTell) &&
              ((knows(call.args[0]) && PyDescr_TYPE(callable) == array_type()) ||
               (is_ufunc(call.args[0]) && PyDescr_TYPE(callable) == Py_TYPE(call.args[0])));
     if (PyType_Check(callable)) return is_numpy_scalar_type((PyTypeObject*)callable) && knows_any(call);
     return is_ufunc(callable);
   };
-  static const Names& of_any = *new Names{"__deepcopy__"};  // of numbers, which are not looked for in what it is given
-  return is_numpys() && (are_same(call, varies) || has_name_in(callable, of_any));
+  return is_numpys() && (are_same(call, varies) || has_name_in(callable, kOfAny));
 }
 
 bool KnownArrays::makes_tensor(const CressetCall& call, const Varies& varies) const {
   if (!any() || call.nargs == 0) return false;
-  static const auto definition = [](const char* name) -> const PyMethodDef* {
-    static PyObject* const functions = module_attribute("torch._C", "_VariableFunctions");
-    const PyRef function = checked(PyObject_GetAttrString(functions, name));
+  const auto definition = [](const char* name) {
+    const PyRef functions = PyRef::borrow(module_attribute("torch._C", "_VariableFunctions"));
+    const PyRef function = checked(PyObject_GetAttrString(functions.get(), name));
     return ((PyCFunctionObject*)function.get())->m_ml;
   };
   static const PyMethodDef* const known[] = {definition("from_numpy"), definition("tensor"), definition("as_tensor")};

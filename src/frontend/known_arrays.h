@@ -24,7 +24,6 @@ class KnownArrays {
   // tells of objects that may look so and are not.
   using Varies = std::function<bool(PyObject*)>;
   bool is_same(PyObject* object, const Varies& varies) const;
-  bool are_same(const CressetCall& call, const Varies& varies) const;
 
   // Whether it is numpy's alone to compute, and does nothing else than that, save to known arrays: numpy.zeros((3, 2)),
   // array.sum(axis=0).
@@ -47,6 +46,7 @@ class KnownArrays {
   Parts take_apart(PyObject* array) const;
 
  private:
+  bool are_same(const CressetCall& call, const Varies& varies) const;
   PyObject* root_of(PyObject* object) const;  // borrowed
 
   std::unordered_map<PyObject*, PyRef> roots_;  // what has memory of its own

@@ -251,6 +251,15 @@ static bool is_made_of_symbols(PyObject* object) {
   return std::any_of(items, items + PyTuple_GET_SIZE(object), is_made_of_symbols);
 }
 
+// What `maker` makes of the children.
+static Recipe value_recipe(PyObject* maker) {
+  Recipe recipe;
+  recipe.kind = Recipe::Kind::Anatomy;
+  recipe.anatomy = Anatomy::Kind::Value;
+  recipe.object = checked(PyTuple_Pack(2, maker, Py_False));
+  return recipe;
+}
+
 // Of a number of numpy's that the call made: another object at each call. A constant where its value is none of
 // Python's.
 static Recipe scalar_recipe(PyObject* number) {
@@ -260,9 +269,7 @@ static Recipe scalar_recipe(PyObject* number) {
     return recipe;
   const PyRef value = checked(PyObject_CallMethod(number, "item", nullptr));
   if (!PyLong_CheckExact(value.get()) && !PyFloat_CheckExact(value.get())) return recipe;
-  recipe.kind = Recipe::Kind::Anatomy;
-  recipe.anatomy = Anatomy::Kind::Value;
-  recipe.object = checked(PyTuple_Pack(2, (PyObject*)Py_TYPE(number), Py_False));
+  recipe = value_recipe((PyObject*)Py_TYPE(number));
   recipe.children.emplace_back().object = value;
   return recipe;
 }
@@ -336,10 +343,7 @@ Recipe RecipeBuilder::build(PyObject* object, const std::string& path) {
 Recipe RecipeBuilder::build_array(PyObject* array, const std::string& path) {
   const KnownArrays::Parts parts = arrays->take_apart(array);
   if (!parts.maker) throw UnsupportedResult{path, "numpy.ndarray that is a view of one with gaps"};
-  Recipe recipe;
-  recipe.kind = Recipe::Kind::Anatomy;
-  recipe.anatomy = Anatomy::Kind::Value;
-  recipe.object = checked(PyTuple_Pack(2, parts.maker.get(), Py_False));
+  Recipe recipe = value_recipe(parts.maker.get());
   if (parts.of) recipe.children.push_back(build(parts.of.get(), path));
   recipe.children.emplace_back().object = parts.constant;
   recipe.shared_slot = static_cast<int32_t>(shared_slots++);

@@ -100,7 +100,7 @@ class RecipeBuilder {
   std::function<bool(PyObject*)> is_older;             // a tuple of constants that was there before the call
   std::function<bool(PyObject*)> is_opaque;            // handed on, whatever it is
   std::function<bool(PyObject*)> is_address;           // an int that is another one at each call
-  const KnownArrays* arrays = nullptr;                       // that the piece made
+  const KnownArrays* arrays = nullptr;                 // that the piece made
 
   std::unordered_set<PyObject*>
       running_functions;  // of the frames: they stay what they are, though they replace others

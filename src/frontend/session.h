@@ -217,6 +217,7 @@ class Session {
   std::optional<CressetAction> call_of_arrays(CressetActivation* activation, const CCall& what, const CressetCall& call,
                                               PyObject** result);
   bool writes_to_array(const CressetWrite& write);
+  KnownArrays::Varies what_varies() const;
   void look_at_sum(PyObject* list);
   void meet(PyObject* object);
   bool refuse_generator(PyObject* value, PyObject* container = nullptr, PyObject* key = nullptr);

@@ -7,6 +7,7 @@
 #include "frontend/c_functions.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/special_cases.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
@@ -30,39 +31,35 @@ static PyRef constant_tensor(const CressetCall& call) {
   return PyRef::steal(THPVariable_Wrap(constant));
 }
 
-// With numbers in the place of symbols that guards have made one value.
-static PyRef call_plainly(const CressetCall& call) {
-  std::vector<PyRef> plain;
-  std::vector<PyObject*> args;
-  for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i)
-    args.push_back(plain.emplace_back(without_symbols(PyRef::borrow(call.args[i]))).get());
-  return PyRef::steal(PyObject_Vectorcall(call.callable, args.data(), static_cast<size_t>(call.nargs), call.kwnames));
+KnownArrays::Varies Session::what_varies() const {
+  return [this](PyObject* object) { return is_closed_to_facts(object) || is_address(object); };
 }
 
 std::optional<CressetAction> Session::call_of_arrays(CressetActivation* activation, const CCall& what,
                                                      const CressetCall& call, PyObject** result) {
   if (!outer_.empty()) return {};
-  const KnownArrays::Varies varies = [&](PyObject* object) { return is_closed_to_facts(object) || is_address(object); };
+  const KnownArrays::Varies varies = what_varies();
   const auto done = [&](PyRef value) -> CressetAction {
     in_progress_.end();
     if (!value) return CRESSET_FAIL;
     return *result = value.release(), CRESSET_RESULT;
   };
+  const auto end_here = [&] { return capture_->flush("a call of " + describe_callable(call.callable)), CRESSET_RUN; };
   if (arrays_.makes_tensor(call, varies)) {
     const bool copies = std::strcmp(((PyCFunctionObject*)call.callable)->m_ml->ml_name, "tensor") == 0;
     PyRef tensor = copies || arrays_.is_only_given(call.args[0], *activation) ? constant_tensor(call) : PyRef();
     if (tensor) return done(std::move(tensor));
-    return capture_->flush("a call of " + describe_callable(call.callable)), CRESSET_RUN;
+    return end_here();
   }
   if (arrays_.computes(call, varies)) {
     for (Py_ssize_t i = 0; i < cresset_count_arguments(&call); ++i) read_deep(call.args[i]);
-    PyRef value = call_plainly(call);
+    PyRef value = PyRef::steal(
+        PyObject_Vectorcall(call.callable, PlainArguments(call).data(), static_cast<size_t>(call.nargs), call.kwnames));
     if (!value || arrays_.add(value.get())) return done(std::move(value));
-    return capture_->flush("a call of " + describe_callable(call.callable)), CRESSET_RUN;  // which does it again
+    return end_here();  // which does it again
   }
   const bool looks_inside = what.effect == CEffect::Pure || KnownArrays::is_operator(call.callable);
-  if ((looks_inside && arrays_.knows_any(call)) || arrays_.makes_text(call))
-    return capture_->flush("a call of " + describe_callable(call.callable)), CRESSET_RUN;
+  if ((looks_inside && arrays_.knows_any(call)) || arrays_.makes_text(call)) return end_here();
   return {};
 }
 
@@ -72,7 +69,7 @@ std::optional<CressetAction> Session::operate_on_arrays(CressetActivation* activ
   if (!arrays_.knows(op.operands[0]) && !(of_both && arrays_.knows(op.operands[1]))) return {};
   const std::optional<Operation::Kind> kind = kind_of(op.kind);
   if (!kind) return CRESSET_RUN;
-  const KnownArrays::Varies varies = [&](PyObject* object) { return is_closed_to_facts(object) || is_address(object); };
+  const KnownArrays::Varies varies = what_varies();
   const bool is_index =
       op.kind == CRESSET_OP_SUBSCRIPT && is_exact_tensor(op.operands[0]);  // torch makes a tensor of it
   const bool makes_text = op.kind == CRESSET_OP_FORMAT || PyUnicode_Check(op.operands[0]);
@@ -90,7 +87,7 @@ std::optional<CressetAction> Session::operate_on_arrays(CressetActivation* activ
 
 // Whether a write to a known array is to be a call, which ends the piece.
 bool Session::writes_to_array(const CressetWrite& write) {
-  const KnownArrays::Varies varies = [&](PyObject* object) { return is_closed_to_facts(object) || is_address(object); };
+  const KnownArrays::Varies varies = what_varies();
   return write.kind == CRESSET_WRITE_ITEM && write.value != nullptr &&
          (!arrays_.is_same(write.key, varies) || !arrays_.is_same(write.value, varies));
 }
