@@ -46,6 +46,19 @@ def test_a_list_of_symbols_as_an_index_leaves_memory_alone():
     assert torch.equal(cresset.compile(f)(X), X)
 
 
+def test_check_tensor_all_is_no_break():
+    def f(x):
+        torch._check_tensor_all(x > 0)
+        return x.log()
+
+    compiled = cresset.compile(f, fullgraph=True)
+    for n in (3, 5):
+        x = torch.rand(n) + 0.1
+        torch.testing.assert_close(compiled(x), f(x))
+    with pytest.raises(RuntimeError, match="Expected cond to be True, but got False"):
+        compiled(torch.zeros(4))
+
+
 def test_item_of_a_boolean_stays_a_symbol_under_fullgraph():
     compiled = cresset.compile(lambda x: ((x > 0).all().item(), (x > 0).any().item()), fullgraph=True)
     assert compiled(X) == (False, True) and compiled(X + 1) == (True, True) and compiled(X - 9) == (False, False)

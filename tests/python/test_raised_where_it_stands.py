@@ -56,6 +56,9 @@ CALLS = {
     "masked_scatter": (lambda a: a.masked_scatter(a >= 0, torch.ones(2)), (torch.zeros(3),)),
     "max_unpool1d": (lambda a, b: F.max_unpool1d(a, b, 2), (torch.zeros(1, 1, 2), tensor([[[0, 9]]]))),
     "assert_async": (lambda a: torch._assert_async(a.sum() > 5), (torch.zeros(2),)),
+    "check_tensor_all": (lambda a: torch._check_tensor_all(a > 5), (torch.zeros(2),)),
+    "check_tensor_all_in_words": (lambda a: torch._check_tensor_all(a > 5, lambda: f"small: {a}"), (torch.zeros(2),)),
+    "check_tensor_all_of_numbers": (lambda a: torch._check_tensor_all(a), (torch.zeros(2),)),
     "renormed_embedding": (lambda a: F.embedding(tensor([0, 7]), a, max_norm=1.0), (torch.ones(3, 3),)),
     # by dtypes, which meta kernels allow
     "product_of_two_dtypes": (lambda a: a @ a.to(torch.complex64), (ZEROS,)),

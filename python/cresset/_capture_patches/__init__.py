@@ -51,6 +51,7 @@ _REPLACED = [
     (torch.SymFloat, "__name__", "float"),
     (torch.SymBool, "__name__", "bool"),
     (torch, "_check_with", functions.check_with),
+    (torch, "_check_tensor_all_with", functions.check_tensor_all_with),
     (torch.backends.opt_einsum, "get_opt_einsum", functions.get_opt_einsum),
     (torch, "linspace", functions.linspace),
     (torch, "tensor", functions.tensor),
