@@ -157,7 +157,9 @@ def check_with(error_type, cond, message):
 
 def check_tensor_all_with(error_type, cond, message=None):
     """torch._check_tensor_all(): without words of its own, it is asserted where it stands, and no number is read."""
-    asserted = error_type is RuntimeError and message is None and type(cond) is torch.Tensor and cond.dtype is torch.bool
+    asserted = (
+        error_type is RuntimeError and message is None and type(cond) is torch.Tensor and cond.dtype is torch.bool
+    )
     if not asserted or torch._C._functorch.peek_interpreter_stack() is not None:
         return _torch_check_tensor_all_with(error_type, cond, message)
     torch._assert_async(cond.all(), _WORDS_OF_CHECK)
@@ -183,5 +185,7 @@ def get_opt_einsum():
 
 
 _torch_check_with, _torch_check_tensor_all_with = torch._check_with, torch._check_tensor_all_with
-_WORDS_OF_CHECK = next(c for c in torch._check_with.__code__.co_consts if type(c) is str and c.startswith("Expected cond"))
+_WORDS_OF_CHECK = next(
+    c for c in torch._check_with.__code__.co_consts if type(c) is str and c.startswith("Expected cond")
+)
 _torch_get_opt_einsum = torch.backends.opt_einsum.get_opt_einsum
