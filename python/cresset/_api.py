@@ -1,6 +1,7 @@
 """The functions users call. The work is done in cresset._C."""
 
 import functools
+import gc
 import inspect
 import sys
 import types
@@ -46,6 +47,7 @@ _ENTRY_LIMIT = (
 )
 _FRONT_ENDS = ("trace", "evaluate")
 _compiled = weakref.WeakSet()
+gc.callbacks.append(_C.after_collection)  # variants of models that are gone go after a full collection
 
 
 def _check_options(mode, options, dynamic, backend):

@@ -223,6 +223,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
 void CompiledFunction::keep(const std::shared_ptr<Variant>& variant, const std::string& name) {
   variant->used = ++clock_;
   variants_.insert(variants_.begin(), variant);
+  drop_of_gone_models_in_turn();
   if (!drop_least_used(variants_, *variant, options_.entry_limit)) return;
   ++worth_.dropped;
   if (std::exchange(warned_limit_, true)) return;

@@ -10,6 +10,7 @@
 
 #include "bridge/capture_turn.h"
 #include "frontend/eager_race.h"
+#include "frontend/gone_models.h"
 #include "frontend/inner_modules.h"
 #include "frontend/limits.h"
 #include "frontend/shape_profile.h"
@@ -39,7 +40,11 @@ struct CaptureRequest;
 class CompiledFunction {
  public:
   CompiledFunction(PyObject* function, CompileOptions options)
-      : function_(PyRef::borrow(function)), options_(std::move(options)) {}
+      : function_(PyRef::borrow(function)), options_(std::move(options)) {
+    add_live_function(this);
+  }
+  ~CompiledFunction() { remove_live_function(this); }
+  CompiledFunction(const CompiledFunction&) = delete;
 
   // New reference, or nullptr with an exception set.
   PyObject* call(PyObject* const* args, size_t nargsf, PyObject* kwnames);
@@ -57,6 +62,7 @@ class CompiledFunction {
   int visit(visitproc visit, void* arg) const;
 
  private:
+  friend int64_t drop_of_gone_models();
   PyObject* refuse_break(const Variant& variant) const;  // fullgraph=True: sets CaptureError
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   struct Found;

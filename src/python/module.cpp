@@ -16,6 +16,7 @@
 #include "frontend/control_flow.h"
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/gone_models.h"
 #include "frontend/left_to_autograd.h"
 #include "frontend/left_whole.h"
 #include "frontend/source_lines.h"
@@ -141,9 +142,11 @@ py::dict describe(const frontend::Variant& variant, const std::string& begins) {
 py::list variants(const py::object& object) {
   py::list out;
   const frontend::CompiledFunction& state = state_of(object);
-  for (const auto& v : state.variants()) out.append(describe(*v, ""));
-  for (const auto& point : state.points())
-    for (const auto& v : point->successors) out.append(describe(*v, point->place.text()));
+  const frontend::Variants first = state.variants();  // objects are made meanwhile: variants may go (gone_models.h)
+  for (const auto& v : first) out.append(describe(*v, ""));
+  const frontend::Points points = state.points();
+  for (const auto& point : points)
+    for (const auto& v : frontend::Variants(point->successors)) out.append(describe(*v, point->place.text()));
   return out;
 }
 
@@ -166,6 +169,12 @@ PYBIND11_MODULE(_C, m) {
         py::arg("evaluate") = false, py::arg("symbolic_numbers") = false, py::arg("guard_filter") = py::none(),
         py::arg("entry_limit") = 0, py::arg("keep_rejected") = false);
   m.def("variants", &variants);
+  // For gc.callbacks.
+  m.def("after_collection", [](std::string_view phase, const py::dict& info) {
+    constexpr int64_t kFull = 2;  // a collection of all generations
+    if (phase != "stop" || frontend::inside_compiled_call()) return;
+    if (info["generation"].cast<int64_t>() == kFull) frontend::drop_of_gone_models();
+  });
   m.def("clear_variants", [](const py::object& f) { state_of(f).clear_variants(); });
   m.def("check_ns", [](const py::object& f, const py::tuple& args, const py::dict& kwargs, int64_t count) {
     return state_of(f).check_ns(args.ptr(), kwargs.ptr(), count);

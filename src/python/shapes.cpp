@@ -89,7 +89,8 @@ py::list assigned(bridge::Entry& entry, const sym::Assignment& values) {
 
 py::list shape_report(const py::object& function) {
   py::list out;
-  for (const auto& variant : state_of(function).variants()) {
+  const frontend::Variants all = state_of(function).variants();  // some may go while objects are made
+  for (const auto& variant : all) {
     py::dict row;
     row["eager_reason"] = variant->eager_reason;
     if (variant->entry != nullptr) {
@@ -128,7 +129,7 @@ py::list shape_report(const py::object& function) {
 
 // Sizes that one variant accepts; None when none were found.
 py::object sample_sizes(const py::object& function, size_t variant, uint64_t seed, int64_t spread) {
-  const auto& variants = state_of(function).variants();
+  const frontend::Variants variants = state_of(function).variants();
   if (variant >= variants.size() || variants[variant]->entry == nullptr) return py::none();
   bridge::Entry& entry = *variants[variant]->entry;
   const sym::Solution found = solver_of(entry).sample(seed, spread);
@@ -226,7 +227,8 @@ py::tuple sizes_outside(const py::object& function, const std::vector<Sizes>& ot
   Outside outside;
   const auto& state = state_of(function);
   bool any = false;
-  for (const auto& variant : state.variants()) {
+  const frontend::Variants all = state.variants();
+  for (const auto& variant : all) {
     if (variant->entry == nullptr) continue;
     any = true;
     bridge::Entry& entry = *variant->entry;

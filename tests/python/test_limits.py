@@ -515,6 +515,58 @@ def test_released_with_the_function(name, grad):
     assert collected(*references) == []
 
 
+def step_of(name):
+    """A function that is given a model, and is compiled once for many."""
+
+    def calls(model, t):
+        return model(t)
+
+    def breaks(model, t):
+        y = model(t)
+        return y * float(y.sum()) + model(y)
+
+    def steps(model, t):
+        model.zero_grad()
+        loss = model(t).square().mean()
+        if loss.requires_grad:
+            loss.backward()
+        return loss.detach()
+
+    return locals()[name]
+
+
+@pytest.mark.parametrize("name", ["calls", "breaks", "steps"])
+def test_models_that_are_gone_are_not_kept(name, grad):
+    step = step_of(name)
+    compiled, other = (cresset.compile(step, options=EVALUATE) for _ in range(2))
+    models = [torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()) for _ in range(3)]
+    for model in models * 2:
+        for rows in (3, 5):
+            torch.testing.assert_close(compiled(model, x(0, rows, 8)), step(model, x(0, rows, 8)))
+            other(model, x(0, rows, 8))
+    lives = models.pop()
+    references = [weakref.ref(o) for o in models]
+    graphs = cresset.stats()["graphs"]
+    del model, models
+    assert collected(*references) == []
+    compiled(lives, x(0, 4, 8))  # whose variants stay
+    assert cresset.stats()["graphs"] == graphs
+
+
+def test_models_that_are_gone_are_let_go_of_by_captures():
+    compiled = cresset.compile(lambda model, t: model(t), options=EVALUATE)
+    references = []
+    gc.disable()
+    try:
+        for _ in range(4):
+            model = torch.nn.Linear(8, 8)
+            compiled(model, x(0, 3, 8))
+            references.append(weakref.ref(model))
+        assert [r() is None for r in references] == [True, True, True, False]
+    finally:
+        gc.enable()
+
+
 def test_arguments_are_not_kept(grad):
     compiled = cresset.compile(lambda t, items: t * 2 + items[0], options=EVALUATE)
     t, item = x(), x(1)
