@@ -163,7 +163,17 @@ std::optional<std::vector<uint8_t>> dense_order(const at::Tensor& t) {
     }
     return true;
   };
-  if (t.numel() == 0 || is_dense()) return order;
+  if (t.numel() == 0) return order;
+  // With size-1 dimensions several orders may fit: of channels-last and the usual one, ATen's choice.
+  const at::MemoryFormat format =
+      t.is_contiguous() && t.dim() >= 4 ? t.suggest_memory_format() : at::MemoryFormat::Contiguous;
+  if (format != at::MemoryFormat::Contiguous && t.is_contiguous(format)) {
+    order.assign({1});
+    for (int64_t d = t.dim() - 1; d >= 2; --d) order.push_back(static_cast<uint8_t>(d));
+    order.push_back(0);
+    return order;
+  }
+  if (is_dense()) return order;
   std::stable_sort(order.begin(), order.end(), [&](uint8_t a, uint8_t b) { return t.stride(a) < t.stride(b); });
   // A size-1 dimension has any stride; it stays where the stable sort leaves it.
   if (is_dense()) return order;

@@ -211,7 +211,7 @@ at::Tensor rms_norm(const at::Tensor& input, c10::SymIntArrayRef shape, const Op
   const at::Tensor wide = input.to(type);
   at::Tensor out = wide.mul(wide.pow(2).mean(dims, /*keepdim=*/true).add(smallest).rsqrt());
   if (weighted) out = out.mul(*weight);
-  return out.type_as(input).contiguous();
+  return out.type_as(input).contiguous(input.suggest_memory_format());
 }
 
 // Forward differentiation takes a tangent as it is when it lies as its primal does, in a storage as large. In a graph

@@ -19,19 +19,30 @@ def draws(input, p):
     return is_float(input) and 0 < p < 1
 
 
+def kept(input, p):
+    """1 for what is kept, 0 for the rest: drawn in the order in which the input lies, as empty_like(input) is filled."""
+    noise = torch.empty_like(input)
+    if noise.is_contiguous():
+        return _C.drawn("aten::bernoulli.p", noise, 1 - p)
+    strides = noise.stride()
+    order = sorted(range(noise.dim()), key=lambda d: strides[d], reverse=True)
+    return _C.drawn("aten::bernoulli.p", noise.permute(order), 1 - p).permute(
+        [order.index(d) for d in range(noise.dim())]
+    )
+
+
 def dropped(input, p):
-    return input * (_C.drawn("aten::bernoulli.p", torch.empty_like(input), 1 - p) / (1 - p))
+    return input * (kept(input, p) / (1 - p))
 
 
 def per_channel(input):
     return torch.empty((*input.shape[:2], *[1] * (input.dim() - 2)), dtype=input.dtype, device=input.device)
 
 
-def dropped_to_alpha(input, noise, p):
+def dropped_to_alpha(input, kept, p):
     """What keeps mean and variance of SELU's results."""
     alpha = 1.7580993408473766
     a = ((alpha * alpha * p + 1) * (1 - p)) ** -0.5
-    kept = _C.drawn("aten::bernoulli.p", noise, 1 - p)
     shift = (kept - 1) * (alpha * a) + (alpha * a) * p
     return input * (kept * a) + shift
 
@@ -58,7 +69,7 @@ def alpha_dropout(input, p, train):
         return input
     if not draws(input, p):
         return torch.alpha_dropout(input, p, train)
-    return dropped_to_alpha(input, torch.empty_like(input), p)
+    return dropped_to_alpha(input, kept(input, p), p)
 
 
 @form(torch.feature_alpha_dropout)
@@ -67,7 +78,7 @@ def feature_alpha_dropout(input, p, train):
         return input
     if not draws(input, p) or input.dim() < 2:
         return torch.feature_alpha_dropout(input, p, train)
-    return dropped_to_alpha(input, per_channel(input), p)
+    return dropped_to_alpha(input, _C.drawn("aten::bernoulli.p", per_channel(input), 1 - p), p)
 
 
 @form(torch.dropout_)
@@ -76,7 +87,7 @@ def dropout_(input, p, train):
         return input
     if not draws(input, p):
         return torch.dropout_(input, p, train)
-    return input.mul_(_C.drawn("aten::bernoulli.p", torch.empty_like(input), 1 - p) / (1 - p))
+    return input.mul_(kept(input, p) / (1 - p))
 
 
 @form(torch.Tensor.bernoulli_)
@@ -140,7 +151,7 @@ def normal(mean, std=1.0, size=None):
     tensors = [n for n in (mean, std) if isinstance(n, torch.Tensor)]
     if size is None and len(tensors) == 1 and is_float(tensors[0]) and not tensors[0].requires_grad:
         if tensors[0] is mean and std >= 0:
-            return _C.drawn("aten::normal_functional", torch.empty_like(mean), 0.0, std) + mean
+            return _C.drawn("aten::normal_functional", mean.new_empty(mean.shape), 0.0, std) + mean
         return torch.normal(torch.full_like(std, mean), std)
     if size is None or tensors or not std >= 0:
         return torch.normal(mean, std) if size is None else torch.normal(mean, std, size)

@@ -25,6 +25,14 @@ def centered(input, dims, eps):
     return (input - mean) * torch.rsqrt(input.var(dims, unbiased=False, keepdim=True) + eps)
 
 
+def lying_as(out, input):
+    """As ATen's kernels leave it: channels last where the input lies so, else row by row."""
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(input.dim())
+    if last is not None and not input.is_contiguous() and input.is_contiguous(memory_format=last):
+        return out.contiguous(memory_format=last)
+    return out.contiguous()
+
+
 def affine(out, weight, bias, shape):
     if weight is not None:
         out = out * weight.view(shape)
@@ -50,9 +58,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     if not usual or not fit((weight,), input.dtype, shape):
         return torch.rms_norm(input, normalized_shape, weight, eps)
     x = wide(input)
-    return affine(x * torch.rsqrt(x.square().mean(list(range(-rank, 0)), keepdim=True) + eps), weight, None, shape).to(
-        input.dtype
-    )
+    out = x * torch.rsqrt(x.square().mean(list(range(-rank, 0)), keepdim=True) + eps)
+    return lying_as(affine(out, weight, None, shape).to(input.dtype), input)
 
 
 @form(torch.group_norm)
@@ -62,11 +69,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
         return torch.group_norm(input, num_groups, weight, bias, eps, cudnn_enabled)
     x = wide(input).reshape(input.shape[0], num_groups, input.shape[1] // num_groups, -1)
     out = centered(x, [2, 3], eps).reshape(input.shape)
-    out = affine(out, weight, bias, (-1, *[1] * (input.dim() - 2))).to(input.dtype)
-    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(input.dim())
-    if last is not None and not input.is_contiguous() and input.is_contiguous(memory_format=last):
-        return out.contiguous(memory_format=last)
-    return out.contiguous()
+    return lying_as(affine(out, weight, bias, (-1, *[1] * (input.dim() - 2))).to(input.dtype), input)
 
 
 def of_batch(input, weight, bias, mean, variance, eps):
@@ -75,7 +78,7 @@ def of_batch(input, weight, bias, mean, variance, eps):
     if weight is not None:
         scale = scale * weight
     out = (input - mean.view(shape)) * scale.view(shape)
-    return out if bias is None else out + bias.view(shape)
+    return lying_as(out if bias is None else out + bias.view(shape), input)
 
 
 @form(torch.batch_norm)
@@ -105,7 +108,7 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
     if not usual or running_var is not None or not fit((weight, bias), input.dtype, input.shape[1:2]):
         return torch.instance_norm(input, *every, use_input_stats, momentum, eps, cudnn_enabled)
     out = centered(wide(input), list(range(2, input.dim())), eps)
-    return affine(out, weight, bias, (-1, *[1] * (input.dim() - 2))).to(input.dtype)
+    return affine(out, weight, bias, (-1, *[1] * (input.dim() - 2))).to(input.dtype).contiguous()
 
 
 # ---- powers
@@ -197,7 +200,7 @@ def renorm(input, p, dim, maxnorm):
         return torch.renorm(input, p, dim, maxnorm)
     others = [d for d in range(input.dim()) if d != dim % input.dim()]
     norm = vector_norm(input, torch.sym_float(p) if is_symbol(p) else p, others, True)
-    return input * torch.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1.0)
+    return (input * torch.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1.0)).contiguous()
 
 
 hide(globals())

@@ -100,7 +100,7 @@ def logit(input, eps=None):
 def rrelu(input, lower=0.125, upper=0.3333333333333333, training=False):
     if not is_float(input) or training or not lower <= upper:
         return torch.rrelu(input, lower, upper, training)
-    return F.leaky_relu(input, (lower + upper) / 2)
+    return F.leaky_relu(input, (lower + upper) / 2).contiguous()
 
 
 @form(torch.nan_to_num, torch.Tensor.nan_to_num)
@@ -111,7 +111,7 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None):
     out = torch.nan_to_num(input, *[None if is_symbol(n) else n for n in numbers])
     for number, chosen in zip(numbers, (input.isnan(), input == math.inf, input == -math.inf)):
         if is_symbol(number):
-            out = out.masked_fill(chosen, number)
+            out = torch.where(chosen, number, out)
     return out
 
 
@@ -157,14 +157,15 @@ def multiplies(input, tensors, alpha, beta, ranks):
     )
 
 
-def product_form(name, product, ranks, rank, written=True):
-    """torch.addmm() and its kin, and the methods of that name."""
+def product_form(name, product, ranks, rank, as_input=False):
+    """torch.addmm() and its kin, and the methods of that name. as_input: results lie as the input does."""
     function = getattr(torch, name)
 
     def with_factors(input, first, second, *, beta=1, alpha=1):
         if not multiplies(input, (first, second), alpha, beta, ranks) or input.dim() > rank:
             return function(input, first, second, beta=beta, alpha=alpha)
-        return sum_of(input, product(first, second), alpha, beta)
+        out = sum_of(input, product(first, second), alpha, beta)
+        return torch.empty_like(input).copy_(out) if as_input and input.shape == out.shape else out
 
     form(function, getattr(torch.Tensor, name), always=OF_SYMBOLS_OR_FACTORS)(with_factors)
 
@@ -186,7 +187,7 @@ def summed_products(first, second):
 
 product_form("addmm", torch.mm, (2, 2), 2)
 product_form("addmv", torch.mv, (2, 1), 1)
-product_form("addr", outer, (1, 1), 2)
+product_form("addr", outer, (1, 1), 2, as_input=True)
 product_form("baddbmm", torch.bmm, (3, 3), 3)
 product_form("addbmm", summed_products, (3, 3), 2)
 

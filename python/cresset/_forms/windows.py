@@ -260,7 +260,8 @@ def adaptive_maxima(input, rank, counts, original):
     if not usual or not all_positive(counts) or not all_positive(input.shape[1:]):
         return original()
     lengths = input.shape[-rank:]
-    return largest(input, rank, [places_of_some(n, c) for n, c in zip(lengths, counts)])
+    found = largest(input, rank, [places_of_some(n, c) for n, c in zip(lengths, counts)])
+    return tuple(t.contiguous() for t in found) if rank == 3 else found  # ATen's of volumes knows no other layout
 
 
 @form(torch.adaptive_max_pool1d, varied=True)

@@ -1,4 +1,5 @@
 // Putting tensors side by side. cat's arguments are windows of the result; stack is cat of unsqueezed tensors.
+#include "ops/compose.h"
 #include "ops/families.h"
 #include "ops/rule_helpers.h"
 
@@ -63,32 +64,47 @@ Result<Types> cat_shape(ShapeContext& shapes, const OpArgs& args) {
 
 // ---- stack(tensors, dim)
 
+// ATen concatenates along `dim` and takes the result apart again, where that dimension is there.
+Sizes stack_strides(ShapeContext& shapes, const std::vector<const TensorType*>& types, size_t dim) {
+  const MemoryFormat format = joint_format(shapes, types);
+  sym::ExprPool& pool = shapes.pool();
+  const ExprId one_of = types[0]->sizes[dim];
+  Sizes sizes = types[0]->sizes;
+  sizes[dim] = pool.mul(pool.constant(int64_t(types.size())), one_of);
+  Sizes strides = shapes.strides_for(format, sizes);
+  strides.insert(strides.begin() + std::ptrdiff_t(dim), pool.mul(strides[dim], one_of));
+  return strides;
+}
+
 Result<Types> stack_shape(ShapeContext& shapes, const OpArgs& args) {
   const std::vector<graph::OptionalValue>& tensors = args.values(0);
   if (tensors.empty()) return shapes.invalid("there is nothing to stack");
   TensorType out = args.type(*tensors[0]);
   CRESSET_TRY(const int64_t dim, shapes.wrap_dim(args.integer(1), out.rank() + 1));
+  std::vector<const TensorType*> types;
   for (const graph::OptionalValue& tensor : tensors) {
     const TensorType& type = args.type(*tensor);
+    types.push_back(&type);
     if (type.rank() != out.rank()) return shapes.invalid("the tensors have different shapes");
     for (size_t i = 0; i < out.rank(); ++i)
       if (!shapes.require_equal(out.sizes[i], type.sizes[i]))
         return shapes.invalid("the tensors have different shapes");
     out.dtype = promote(out.dtype, type.dtype);
   }
+  const bool splits = size_t(dim) < out.rank();
+  if (splits) out.strides = stack_strides(shapes, types, size_t(dim));
   out.sizes.insert(out.sizes.begin() + std::ptrdiff_t(dim), shapes.pool().constant(int64_t(tensors.size())));
-  return one(contiguous_like(shapes, out, out.sizes));
+  return one(splits ? out : contiguous_like(shapes, out, out.sizes));
 }
 
-Result<std::vector<ValueId>> stack_decompose(graph::Graph& graph, const OpArgs& args) {
-  GraphBuilder builder(graph);
+Result<Values> stack_body(Compose& c, const OpArgs& args) {
   const int64_t rank = int64_t(args.type(*args.values(0)[0]).rank()) + 1;
   const int64_t dim = args.constant(1) < 0 ? args.constant(1) + rank : args.constant(1);
   const std::vector<graph::OptionalValue> tensors = args.values(0);  // the arguments may move while nodes are added
   std::vector<graph::OptionalValue> parts;
   for (const graph::OptionalValue& tensor : tensors)
-    parts.push_back(builder.call("aten::unsqueeze", {*tensor, builder.integer(dim)}));
-  return std::vector<ValueId>{builder.call("aten::cat", {parts, builder.integer(dim)})};
+    parts.push_back(c.call("aten::unsqueeze", {*tensor, c.pool().constant(dim)}));
+  return Values{c.call("aten::cat", {parts, c.pool().constant(dim)})};
 }
 
 constexpr OpDef kCatOps[] = {
@@ -96,7 +112,7 @@ constexpr OpDef kCatOps[] = {
     {.schema = "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
      .op_class = OpClass::Composite,
      .shape = stack_shape,
-     .decompose = stack_decompose},
+     .decompose = composed<stack_shape, stack_body>},
 };
 
 }  // namespace

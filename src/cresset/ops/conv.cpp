@@ -64,9 +64,12 @@ Result<ExprId> conv_channels(ShapeContext& shapes, const ConvArgs& conv) {
   return conv.transposed ? second : first;
 }
 
-// Whether ATen gives a convolution of volumes to oneDNN; its own code takes what is small.
+// Whether ATen gives a convolution of volumes to oneDNN; its own code takes what is small, and padding of results by a
+// stride and more.
 bool is_large_volume(ShapeContext& shapes, const ConvArgs& conv) {
   ExprPool& pool = shapes.pool();
+  for (size_t i = 0; conv.transposed && i < conv.output_padding.size(); ++i)
+    if (shapes.decide(pool.ge(conv.output_padding[i], conv.stride[i % conv.stride.size()]))) return false;
   constexpr int64_t kSmall = 20480;
   const auto exceeds = [&](ExprId e, int64_t bound) { return shapes.decide(pool.gt(e, pool.constant(bound))); };
   const Sizes &input = conv.input.sizes, &kernel = conv.weight.sizes;
@@ -83,13 +86,15 @@ MemoryFormat signal_format(ShapeContext& shapes, const ConvArgs& conv) {
   return shapes.suggest_format(weight);
 }
 
-// Every CPU backend writes channels-last when either operand is: but for doubles, and ATen's own for volumes.
+// Every CPU backend writes channels-last when either operand is: but for ATen's own for volumes, which doubles are left
+// to.
 MemoryFormat conv_format(ShapeContext& shapes, const ConvArgs& conv) {
-  if (conv.input.rank() < 4 || conv.input.dtype == DType::F64) return MemoryFormat::Contiguous;
+  if (conv.input.rank() < 4) return MemoryFormat::Contiguous;
   const MemoryFormat input = shapes.suggest_format(conv.input),
                      format = input != MemoryFormat::Contiguous ? input : shapes.suggest_format(conv.weight);
-  const bool volumes = format != MemoryFormat::Contiguous && conv.input.rank() == 5 && conv.input.dtype == DType::F32;
-  return volumes && !is_large_volume(shapes, conv) ? MemoryFormat::Contiguous : format;
+  if (format == MemoryFormat::Contiguous || conv.input.rank() != 5) return format;
+  const bool own = conv.input.dtype == DType::F64 || (conv.input.dtype == DType::F32 && !is_large_volume(shapes, conv));
+  return own ? MemoryFormat::Contiguous : format;
 }
 
 Result<Types> convolution_shape(ShapeContext& shapes, const OpArgs& args) {
