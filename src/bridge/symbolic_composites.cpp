@@ -2,12 +2,15 @@
 
 #include <ATen/InferSize.h>
 #include <ATen/OpMathType.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_batch_norm_impl_index_native.h>
 #include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/adaptive_avg_pool2d_native.h>
 #include <ATen/ops/adaptive_avg_pool3d_native.h>
 #include <ATen/ops/channel_shuffle_ops.h>
+#include <ATen/ops/conv3d.h>
 #include <ATen/ops/cov_ops.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
@@ -37,6 +40,7 @@
 #include "bridge/symbolic_norms.h"
 #include "bridge/symbolic_signals.h"
 #include "bridge/trace_tensor.h"
+#include "ops/library_traits.h"
 
 namespace cresset::bridge {
 namespace {
@@ -347,6 +351,17 @@ at::Tensor cov(const at::Tensor& self, int64_t correction, const Optional& frequ
   return centered.mm(centered.t().conj()).div(at::Scalar(count - correction)).squeeze();
 }
 
+// Asked once, of a convolution that oneDNN makes.
+bool volumes_channels_last() {
+  static const bool found = [] {
+    const c10::impl::ExcludeDispatchKeyGuard plainly(c10::autocast_dispatch_keyset | c10::python_ks);
+    const at::AutoDispatchBelowADInplaceOrView no_gradients;
+    const at::Tensor volumes = at::zeros({2, 2, 2, 2, 2}, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast3d);
+    return at::conv3d(volumes, at::zeros({2, 2, 1, 1, 1}, at::kFloat)).is_contiguous(at::MemoryFormat::ChannelsLast3d);
+  }();
+  return found;
+}
+
 }  // namespace
 
 // ATen's own asks whether a size is 1 with `guard_or_false`, whose answer is
@@ -377,6 +392,7 @@ std::vector<c10::SymInt> broadcast_sizes(c10::SymIntArrayRef a, c10::SymIntArray
 }
 
 void install_symbolic_composites() {
+  ops::library_traits().volumes_channels_last = &volumes_channels_last;
   static auto* libraries = [] {
     auto* made = new std::vector<std::unique_ptr<torch::Library>>;
     for (const c10::DispatchKey key : {c10::DispatchKey::AutogradPrivateUse3, kTraceKey}) {

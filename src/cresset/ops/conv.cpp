@@ -1,5 +1,6 @@
 // Convolutions, called through ATen. Sizes stay symbolic through every stride.
 #include "ops/families.h"
+#include "ops/library_traits.h"
 #include "ops/rule_helpers.h"
 
 namespace cresset::ops {
@@ -93,8 +94,10 @@ MemoryFormat conv_format(ShapeContext& shapes, const ConvArgs& conv) {
   const MemoryFormat input = shapes.suggest_format(conv.input),
                      format = input != MemoryFormat::Contiguous ? input : shapes.suggest_format(conv.weight);
   if (format == MemoryFormat::Contiguous || conv.input.rank() != 5) return format;
-  const bool own = conv.input.dtype == DType::F64 || (conv.input.dtype == DType::F32 && !is_large_volume(shapes, conv));
-  return own ? MemoryFormat::Contiguous : format;
+  if (conv.input.dtype == DType::F64) return MemoryFormat::Contiguous;
+  const bool written =
+      conv.input.dtype != DType::F32 || (is_large_volume(shapes, conv) && library_traits().volumes_channels_last());
+  return written ? format : MemoryFormat::Contiguous;
 }
 
 Result<Types> convolution_shape(ShapeContext& shapes, const OpArgs& args) {
@@ -169,6 +172,11 @@ constexpr OpDef kConvOps[] = {
 };
 
 }  // namespace
+
+LibraryTraits& library_traits() {
+  static LibraryTraits traits;
+  return traits;
+}
 
 std::span<const OpDef> conv_ops() { return kConvOps; }
 
