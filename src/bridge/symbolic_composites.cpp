@@ -2,8 +2,6 @@
 
 #include <ATen/InferSize.h>
 #include <ATen/OpMathType.h>
-#include <ATen/autocast_mode.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_batch_norm_impl_index_native.h>
 #include <ATen/ops/_unsafe_view.h>
@@ -354,8 +352,7 @@ at::Tensor cov(const at::Tensor& self, int64_t correction, const Optional& frequ
 // Asked once, of a convolution that oneDNN makes.
 bool volumes_channels_last() {
   static const bool found = [] {
-    const c10::impl::ExcludeDispatchKeyGuard plainly(c10::autocast_dispatch_keyset | c10::python_ks);
-    const at::AutoDispatchBelowADInplaceOrView no_gradients;
+    const c10::impl::ForceDispatchKeyGuard plainly({}, {});  // no capture, mode or transform takes part
     const at::Tensor volumes = at::zeros({2, 2, 2, 2, 2}, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast3d);
     return at::conv3d(volumes, at::zeros({2, 2, 1, 1, 1}, at::kFloat)).is_contiguous(at::MemoryFormat::ChannelsLast3d);
   }();
