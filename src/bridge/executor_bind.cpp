@@ -263,6 +263,11 @@ void BoundContext::plan_fresh() {
   for (size_t s = 0; s < steps_.size(); ++s) {
     const runtime::Step& step = program_.steps[s];
     steps_[s].fresh_begin = static_cast<uint32_t>(fresh_.size());
+    // What a step needs beside its tensors may lie in an output's memory, too.
+    if (!std::holds_alternative<runtime::Release>(step) && !arena_roots_.empty()) {
+      for (const runtime::ArenaPlan::Gap& gap : plan_.gaps(steps_[s].position))
+        if (gap.place.host.valid()) allocate(gap.place.host.index);
+    }
     for_each_tensor(step, [&](TensorId id) {
       const uint32_t root = slots_[id.index].root;
       const TensorId host = slots_[root].home == Home::Arena ? plan_.places[root].host : TensorId{};

@@ -125,3 +125,26 @@ def test_writes_are_seen_by_whoever_holds_the_tensor():
                 torch.testing.assert_close(a, b)
         for a, b in zip(kept, expected_kept, strict=True):
             torch.testing.assert_close(a, b)
+
+
+def test_what_a_library_needs_lies_in_an_output_that_is_there():
+    """The convolution's columns find room in the memory of what the second product gives, which is freed after each call."""
+
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.patches = torch.nn.Conv1d(3, 32, 64, stride=64)
+            self.qkv = torch.nn.Linear(32, 96)
+
+        def forward(self, x):
+            y = self.patches(x).transpose(1, 2)
+            batch, length, width = y.shape
+            q, k, v = self.qkv(y).reshape(batch, length, 3, 4, 8).permute(2, 0, 3, 1, 4)
+            return (q @ k.transpose(-2, -1)).softmax(-1) @ v
+
+    torch.manual_seed(0)
+    module = Attention().double()
+    compiled = cresset.compile(module)
+    for batch in (2, 3, 3, 3, 1, 2, 4, 5) * 4:
+        x = torch.randn(batch, 3, 4096, dtype=torch.float64)
+        torch.testing.assert_close(compiled(x), module(x))
