@@ -138,7 +138,7 @@ def test_what_a_library_needs_lies_in_an_output_that_is_there():
 
         def forward(self, x):
             y = self.patches(x).transpose(1, 2)
-            batch, length, width = y.shape
+            batch, length, _ = y.shape
             q, k, v = self.qkv(y).reshape(batch, length, 3, 4, 8).permute(2, 0, 3, 1, 4)
             return (q @ k.transpose(-2, -1)).softmax(-1) @ v
 
