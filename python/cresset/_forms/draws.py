@@ -19,9 +19,8 @@ def draws(input, p):
     return is_float(input) and 0 < p < 1
 
 
-def kept(input, p):
-    """1 for what is kept, 0 for the rest: drawn in the order in which the input lies, as empty_like(input) is filled."""
-    noise = torch.empty_like(input)
+def drawn_into(noise, p):
+    """1 for what is kept, 0 for the rest: drawn in the order in which the noise lies, as noise.bernoulli_() is filled."""
     if noise.is_contiguous():
         return _C.drawn("aten::bernoulli.p", noise, 1 - p)
     strides = noise.stride()
@@ -32,17 +31,18 @@ def kept(input, p):
 
 
 def dropped(input, p):
-    return input * (kept(input, p) / (1 - p))
+    return input * (drawn_into(torch.empty_like(input), p) / (1 - p))
 
 
 def per_channel(input):
     return torch.empty((*input.shape[:2], *[1] * (input.dim() - 2)), dtype=input.dtype, device=input.device)
 
 
-def dropped_to_alpha(input, kept, p):
+def dropped_to_alpha(input, noise, p):
     """What keeps mean and variance of SELU's results."""
     alpha = 1.7580993408473766
     a = ((alpha * alpha * p + 1) * (1 - p)) ** -0.5
+    kept = drawn_into(noise, p)
     shift = (kept - 1) * (alpha * a) + (alpha * a) * p
     return input * (kept * a) + shift
 
@@ -60,7 +60,7 @@ def feature_dropout(input, p, train):
         return input
     if not draws(input, p) or input.dim() < 2:
         return torch.feature_dropout(input, p, train)
-    return input * (_C.drawn("aten::bernoulli.p", per_channel(input), 1 - p) / (1 - p))
+    return input * (drawn_into(per_channel(input), p) / (1 - p))
 
 
 @form(torch.alpha_dropout)
@@ -69,7 +69,7 @@ def alpha_dropout(input, p, train):
         return input
     if not draws(input, p):
         return torch.alpha_dropout(input, p, train)
-    return dropped_to_alpha(input, kept(input, p), p)
+    return dropped_to_alpha(input, torch.empty_like(input), p)
 
 
 @form(torch.feature_alpha_dropout)
@@ -78,7 +78,7 @@ def feature_alpha_dropout(input, p, train):
         return input
     if not draws(input, p) or input.dim() < 2:
         return torch.feature_alpha_dropout(input, p, train)
-    return dropped_to_alpha(input, _C.drawn("aten::bernoulli.p", per_channel(input), 1 - p), p)
+    return dropped_to_alpha(input, per_channel(input), p)
 
 
 @form(torch.dropout_)
@@ -87,7 +87,7 @@ def dropout_(input, p, train):
         return input
     if not draws(input, p):
         return torch.dropout_(input, p, train)
-    return input.mul_(kept(input, p) / (1 - p))
+    return input.mul_(drawn_into(torch.empty_like(input), p) / (1 - p))
 
 
 @form(torch.Tensor.bernoulli_)
