@@ -51,3 +51,13 @@ def test_layouts(name, function, make, numbers, lie):
     compiled = cresset.compile(function)
     for number in numbers[:4]:
         assert_same_call(function, compiled, lie(make()), number)
+
+
+@pytest.mark.parametrize("name", ["bernoulli_", "normal_", "uniform_", "exponential_"])
+def test_what_is_drawn_in_place(name):
+    def f(x, p):
+        return getattr(x.clone(), name)(*((0, p) if name in ("normal_", "uniform_") else (p,)))
+
+    compiled = cresset.compile(f)
+    for p in FLOATS_OF:
+        assert_same_call(f, compiled, turned(matrix()), p)

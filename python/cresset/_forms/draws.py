@@ -19,19 +19,19 @@ def draws(input, p):
     return is_float(input) and 0 < p < 1
 
 
-def drawn_into(noise, p):
-    """1 for what is kept, 0 for the rest: drawn in the order in which the noise lies, as noise.bernoulli_() is filled."""
+def drawn_into(noise, chance):
+    """1 by this chance, else 0: drawn in the order in which the noise lies, as noise.bernoulli_() is filled."""
     if noise.is_contiguous():
-        return _C.drawn("aten::bernoulli.p", noise, 1 - p)
+        return _C.drawn("aten::bernoulli.p", noise, chance)
     strides = noise.stride()
     order = sorted(range(noise.dim()), key=lambda d: strides[d], reverse=True)
-    return _C.drawn("aten::bernoulli.p", noise.permute(order), 1 - p).permute(
+    return _C.drawn("aten::bernoulli.p", noise.permute(order), chance).permute(
         [order.index(d) for d in range(noise.dim())]
     )
 
 
 def dropped(input, p):
-    return input * (drawn_into(torch.empty_like(input), p) / (1 - p))
+    return input * (drawn_into(torch.empty_like(input), 1 - p) / (1 - p))
 
 
 def per_channel(input):
@@ -42,7 +42,7 @@ def dropped_to_alpha(input, noise, p):
     """What keeps mean and variance of SELU's results."""
     alpha = 1.7580993408473766
     a = ((alpha * alpha * p + 1) * (1 - p)) ** -0.5
-    kept = drawn_into(noise, p)
+    kept = drawn_into(noise, 1 - p)
     shift = (kept - 1) * (alpha * a) + (alpha * a) * p
     return input * (kept * a) + shift
 
@@ -60,7 +60,7 @@ def feature_dropout(input, p, train):
         return input
     if not draws(input, p) or input.dim() < 2:
         return torch.feature_dropout(input, p, train)
-    return input * (drawn_into(per_channel(input), p) / (1 - p))
+    return input * (drawn_into(per_channel(input), 1 - p) / (1 - p))
 
 
 @form(torch.alpha_dropout)
@@ -87,14 +87,14 @@ def dropout_(input, p, train):
         return input
     if not draws(input, p):
         return torch.dropout_(input, p, train)
-    return input.mul_(drawn_into(torch.empty_like(input), p) / (1 - p))
+    return input.mul_(drawn_into(torch.empty_like(input), 1 - p) / (1 - p))
 
 
 @form(torch.Tensor.bernoulli_)
 def bernoulli_(self, p=0.5):
     if not is_float(self) or not p >= 0 or not p <= 1:
         return self.bernoulli_(p)
-    return self.copy_(_C.drawn("aten::bernoulli.p", self.detach(), p))
+    return self.copy_(drawn_into(self.detach(), p))
 
 
 @form(torch.bernoulli, torch.Tensor.bernoulli)
