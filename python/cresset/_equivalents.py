@@ -122,7 +122,11 @@ def all_of(values, /):
     return True
 
 
-def max_of(values, /, *, key=None, default=_nothing):
+def max_of(values, /, *more, key=None, default=_nothing):
+    if more:
+        if default is not _nothing:
+            return _max(values, *more, default=default)
+        values = (values, *more)
     best = best_key = _nothing
     for value in values:
         of_value = value if key is None else key(value)
@@ -133,7 +137,11 @@ def max_of(values, /, *, key=None, default=_nothing):
     return _max(()) if default is _nothing else default
 
 
-def min_of(values, /, *, key=None, default=_nothing):
+def min_of(values, /, *more, key=None, default=_nothing):
+    if more:
+        if default is not _nothing:
+            return _min(values, *more, default=default)
+        values = (values, *more)
     best = best_key = _nothing
     for value in values:
         of_value = value if key is None else key(value)

@@ -327,8 +327,8 @@ void Capture::set_location() {
   forward_lines_.note(graph_->current_location);
 }
 
-FloatExpr::Ref Capture::given_number(TraceTensor& tensor) {
-  return bridge::given_number(*graph_, value_of(tensor), numbers_, real_inputs_, constants_);
+FloatExpr::Ref Capture::given_number(graph::ValueId value) const {
+  return bridge::given_number(*graph_, value, numbers_, real_inputs_, constants_);
 }
 
 void Capture::note_number(TraceTensor& tensor, FloatExpr::Ref made_by) {
@@ -358,6 +358,8 @@ std::optional<sym::ExprId> Capture::computed_number(const FloatExpr::Ref& made) 
   for (const graph::ValueId input : graph_->inputs) names.inputs.push_back(graph_->value(input).name);
   for (const graph::ValueId constant : graph_->constants) names.constants.push_back(graph_->value(constant).name);
   std::string source = made->text(names);
+  constexpr size_t kLongest = 160;  // names of numbers that are made of such numbers would grow with each
+  if (source.size() > kLongest) source = source.substr(0, kLongest) + "...";
   const sym::ExprId e = env().new_backed(std::move(source), static_cast<int64_t>(made->number), sym::Interval::all());
   const auto position = static_cast<uint32_t>(computed_.size());
   computed_.emplace_back(made);

@@ -105,9 +105,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
                              bool of_data);
   // The symbol of a whole number that floats and sizes give. nullopt: it is none, or there are too many.
   std::optional<sym::ExprId> computed_number(const FloatExpr::Ref& made);
-  // Whether decisions on numbers in tensors that were there before the call may be guards.
-  bool decides_on_given_numbers = false;
-  FloatExpr::Ref given_number(TraceTensor& tensor);  // given_number.h; nullptr: there is none
+  // Whether decisions on numbers in tensors that were there before the piece may be guards; its inputs are of the call.
+  bool decides_on_given_numbers = false, is_later_piece = false;
+  FloatExpr::Ref given_number(graph::ValueId value) const;  // given_number.h; nullptr: none
   // What arguments and given scalars make of the number in a tensor of one f64.
   void note_number(TraceTensor& tensor, FloatExpr::Ref made_by);
   // The stand-in of a real tensor met on the way; the tensor is held by the compiled code.

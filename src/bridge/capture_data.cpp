@@ -1,5 +1,7 @@
 // Operators under capture whose result sizes depend on data.
 #include "bridge/capture.h"
+#include "bridge/given_number.h"
+#include "bridge/guest.h"
 #include "bridge/masked_assignment.h"
 #include "bridge/size_values.h"
 #include "bridge/stages.h"
@@ -40,11 +42,46 @@ std::optional<sym::Interval> values_of(DType dtype) {
   return sym::Interval{-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
 }
 
+// What an earlier piece computed goes either way: the piece ends, and each outcome has its successor.
+bool may_decide(const Capture& capture, const FloatExpr& made) {
+  const std::vector<const FloatExpr*> leaves = made.leaves();
+  return std::none_of(leaves.begin(), leaves.end(),
+                      [&](const FloatExpr* leaf) { return capture.is_later_piece && leaf->input >= 0; });
+}
+
+// An integer that was there before the call is a symbol, a truth value a decision.
+std::optional<sym::ExprId> given_element(Capture& capture, graph::ValueId value) {
+  const DType dtype = capture.graph().type(value).dtype;
+  if (!capture.decides_on_given_numbers || !is_integral(dtype)) return std::nullopt;
+  const FloatExpr::Ref made = capture.given_number(value);
+  if (made == nullptr) return std::nullopt;
+  if (dtype != DType::Bool) return capture.computed_number(made);
+  if (!may_decide(capture, *made) ||
+      !capture.decide(made, FloatRelation::Equal, FloatExpr::constant(made->number), /*of_data=*/true))
+    return std::nullopt;
+  return capture.env().pool().constant(made->number != 0 ? 1 : 0);
+}
+
 }  // namespace
+
+bool is_given(Capture& capture, const at::Tensor& tensor, bool to_decide) {
+  if (capture.closed()) return false;
+  TraceTensor* const trace = TraceTensor::from(tensor);
+  if (trace == nullptr)  // which nothing was done with yet
+    return capture.decides_on_given_numbers && Guest::possible(tensor) && tensor.is_cpu() && tensor.numel() == 1 &&
+           !at::isComplexType(tensor.scalar_type()) && !at::isReducedFloatingType(tensor.scalar_type());
+  const graph::ValueId value = capture.value_of(*trace);
+  const auto constant = [&](const graph::Value& v) -> const at::Tensor& { return capture.constant(v); };
+  const auto of_sizes = size_values(capture.graph(), value, constant);
+  if (of_sizes) return of_sizes->size() == 1;
+  const FloatExpr::Ref made = capture.decides_on_given_numbers ? capture.given_number(value) : nullptr;
+  return made != nullptr && (!to_decide || may_decide(capture, *made));
+}
 
 std::optional<std::vector<sym::ExprId>> Capture::symbolic_elements(graph::ValueId value) {
   const auto constant = [this](const graph::Value& v) -> const at::Tensor& { return constants_[v.result]; };
   if (auto known = size_values(*graph_, value, constant)) return known;
+  if (const auto given = given_element(*this, value)) return std::vector{*given};
   const bool boolean = graph_->type(value).dtype == DType::Bool;
   if (boolean ? !symbolic_booleans : !symbolic_numbers) return std::nullopt;
   const graph::TensorType type = graph_->type(value);

@@ -90,6 +90,8 @@ graph::ValueId Capture::scatter(const ViewChain& link, graph::ValueId parent, gr
     graph::TensorType type = link.parent_type;
     type.strides = graph::contiguous_strides(pool, type.sizes);
     const std::vector<sym::ExprId> sizes = type.sizes;
+    if (!graph::is_contiguous(env(), graph_->type(value)))
+      value = call(graph::op_id("aten::clone"), {value, graph::MemoryFormat::Contiguous})[0];
     return append(graph::op_id("aten::_unsafe_view"), {value, sizes}, {std::move(type)})[0];
   }
   if (link.op == v.permute || link.op == v.transpose || link.op == v.t) {

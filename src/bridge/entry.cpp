@@ -362,7 +362,7 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
     const int64_t missed = failed_float_guard(inputs, symbols);
     if (missed < 0) return true;
     const FloatGuard& guard = captured_.float_guards[static_cast<size_t>(missed)];
-    if (guard.of_data) data_went_otherwise_ = true;
+    if (guard.of_data && guard.is_of_other_data({inputs, captured_.constants, nullptr})) data_went_otherwise_ = true;
     if (why != nullptr) *why = "expected " + guard.text(names_in_floats());
     return false;
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <unordered_set>
 
 namespace cresset::bridge {
 
@@ -189,8 +190,51 @@ std::string FloatExpr::text(const Names& names) const {
 }
 
 double number_in(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kFloat ? static_cast<double>(*tensor.const_data_ptr<float>())
-                                            : *tensor.const_data_ptr<double>();
+  const auto whole = [](int64_t number) {
+    const auto held = static_cast<double>(number);
+    return is_exact(held) ? held : kNoNumber;
+  };
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return *tensor.const_data_ptr<float>();
+    case at::kLong:
+      return whole(*tensor.const_data_ptr<int64_t>());
+    case at::kInt:
+      return *tensor.const_data_ptr<int32_t>();
+    case at::kShort:
+      return *tensor.const_data_ptr<int16_t>();
+    case at::kChar:
+      return *tensor.const_data_ptr<int8_t>();
+    case at::kByte:
+      return *tensor.const_data_ptr<uint8_t>();
+    case at::kBool:
+      return *tensor.const_data_ptr<bool>() ? 1 : 0;
+    default:
+      return *tensor.const_data_ptr<double>();
+  }
+}
+
+std::vector<const FloatExpr*> FloatExpr::leaves() const {
+  std::unordered_set<const FloatExpr*> seen{this};
+  std::vector<const FloatExpr*> open{this}, found;
+  while (!open.empty()) {
+    const FloatExpr* const one = open.back();
+    open.pop_back();
+    if (one->op == nullptr) found.push_back(one);
+    for (const Ref& part : {one->a, one->b})
+      if (part != nullptr && seen.insert(part.get()).second) open.push_back(part.get());
+  }
+  return found;
+}
+
+bool FloatExpr::is_of_other_data(const FloatSources& sources) const {
+  const std::vector<const FloatExpr*> all = leaves();
+  return std::any_of(all.begin(), all.end(), [&](const FloatExpr* leaf) {
+    if (leaf->input < 0 && leaf->held < 0) return false;
+    const bool is_input = leaf->input >= 0;
+    const c10::ArrayRef<at::Tensor> among = is_input ? sources.inputs : sources.constants;
+    return number_in(among[static_cast<size_t>(is_input ? leaf->input : leaf->held)]) != leaf->number;
+  });
 }
 
 uint32_t FloatProgram::add(const FloatExpr::Ref& expr) {

@@ -52,6 +52,11 @@ struct FloatExpr {
   // Neither is an operation, and both are one.
   static bool same_leaf(const FloatExpr& a, const FloatExpr& b);
 
+  // What it is made of: arguments, tensors, sizes, numbers; each once.
+  std::vector<const FloatExpr*> leaves() const;
+  // Whether a tensor that it is made of holds another number now.
+  bool is_of_other_data(const struct FloatSources& sources) const;
+
   struct Names {
     std::vector<std::string> inputs, constants;
     std::function<std::string(sym::ExprId)> size;
@@ -68,7 +73,7 @@ struct FloatSources {
   const int64_t* sizes;
 };
 
-// The number in a tensor of one f64 or f32.
+// The number in a tensor of one f64, f32, integer or bool; NaN: an integer that no double holds.
 double number_in(const at::Tensor& tensor);
 
 // Several of them, to be evaluated at later calls.

@@ -49,6 +49,10 @@ std::string FloatGuard::text(const FloatExpr::Names& names) const {
   return (expected ? condition : "not " + condition) + (location.empty() ? "" : " (at " + location + ")");
 }
 
+bool FloatGuard::is_of_other_data(const FloatSources& sources) const {
+  return left->is_of_other_data(sources) || right->is_of_other_data(sources);
+}
+
 FloatGuards::FloatGuards(const std::vector<FloatGuard>& guards) {
   for (const FloatGuard& guard : guards)
     rows_.push_back({program_.add(guard.left), program_.add(guard.right), guard.relation, guard.expected});

@@ -17,6 +17,8 @@ struct FloatGuard {
 
   bool same(const FloatExpr::Ref& other_left, FloatRelation other, const FloatExpr::Ref& other_right) const;
   std::string text(const FloatExpr::Names& names) const;
+  // Whether a number that both sides are made of is another one than in the call that was captured; sizes may be, too.
+  bool is_of_other_data(const FloatSources& sources) const;
 
   FloatExpr::Ref left, right;
   FloatRelation relation;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <string_view>
 #include <unordered_map>
 
 #include "bridge/guest.h"
@@ -25,7 +27,8 @@ class Walk {
 
  private:
   Ref leaf(const graph::Value& value) const;
-  Ref operand(const Arg& arg, DType result);
+  Ref operand(const Arg& arg, DType in);
+  std::optional<DType> compared_in(const graph::Node& node) const;
   bool holds_one(const graph::TensorType& type) const;
   bool is_one(const Arg& arg) const;
   static Ref rounded(Ref number, DType from, DType to);
@@ -36,50 +39,167 @@ class Walk {
   int steps_ = 0;
 };
 
-struct Rule {
-  const FloatOp* op = nullptr;            // of both operands, or of one; nullptr: the operand itself
-  bool is_unary = false, scales = false;  // scales: by a third argument
-};
+// What tensors compute of whole numbers and truth values that doubles hold. One that no double holds is no number
+// (NaN), and neither is what comes of it.
+namespace whole {
 
-const Rule* rule_of(graph::OpId op) {
-  static const std::unordered_map<uint32_t, Rule> table = [] {
-    const Rule same{nullptr, true}, sum{&float_ops::kAdd, false, true}, difference{&float_ops::kSubtract, false, true},
-        product{&float_ops::kMultiply}, quotient{&float_ops::kDivide}, root{&float_ops::kSqrt, true};
-    const std::initializer_list<std::pair<const char*, Rule>> named = {{"aten::clone", same},
-                                                                       {"aten::alias", same},
-                                                                       {"aten::detach", same},
-                                                                       {"aten::lift_fresh", same},
-                                                                       {"aten::lift_fresh_copy", same},
-                                                                       {"aten::_to_copy", same},
-                                                                       {"aten::view", same},
-                                                                       {"aten::_unsafe_view", same},
-                                                                       {"aten::_reshape_alias", same},
-                                                                       {"aten::reshape", same},
-                                                                       {"aten::squeeze", same},
-                                                                       {"aten::squeeze.dim", same},
-                                                                       {"aten::squeeze.dims", same},
-                                                                       {"aten::unsqueeze", same},
-                                                                       {"aten::scalar_tensor", same},
-                                                                       {"aten::add.Tensor", sum},
-                                                                       {"aten::add.Scalar", sum},
-                                                                       {"aten::sub.Tensor", difference},
-                                                                       {"aten::sub.Scalar", difference},
-                                                                       {"aten::mul.Tensor", product},
-                                                                       {"aten::mul.Scalar", product},
-                                                                       {"aten::div.Tensor", quotient},
-                                                                       {"aten::div.Scalar", quotient},
-                                                                       {"aten::sqrt", root}};
-    std::unordered_map<uint32_t, Rule> out;
-    for (const auto& [name, rule] : named) out.emplace(graph::op_id(name).index, rule);
-    return out;
-  }();
-  const auto found = table.find(op.index);
-  return found != table.end() ? &found->second : nullptr;
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kExact = 1LL << 53;
+
+template <class F>
+double unless_unknown(double a, double b, F&& f) {
+  return std::isnan(a) || std::isnan(b) ? kUnknown : static_cast<double>(f(a, b));
+}
+template <class T>
+double fitting(double a, double) {
+  constexpr double kLow = std::max(-kExact, static_cast<double>(std::numeric_limits<T>::min()));
+  constexpr double kHigh = std::min(kExact, static_cast<double>(std::numeric_limits<T>::max()));
+  return a >= kLow && a <= kHigh ? a : kUnknown;
 }
 
+#define CRESSET_WHOLE(name, text, expression)                                                                    \
+  const FloatOp name {                                                                                           \
+    [](double x, double y) { return unless_unknown(x, y, [](double a, double b) { return expression; }); }, text \
+  }
+CRESSET_WHOLE(kQuotient, "div", b == 0 ? kUnknown : std::trunc(a / b));
+CRESSET_WHOLE(kFloorQuotient, "//", b == 0 ? kUnknown : float_ops::kFloorDivide.apply(a, b));
+CRESSET_WHOLE(kRemainder, "%", b == 0 ? kUnknown : float_ops::kRemainder.apply(a, b));
+CRESSET_WHOLE(kMinimum, "minimum", std::min(a, b));
+CRESSET_WHOLE(kMaximum, "maximum", std::max(a, b));
+CRESSET_WHOLE(kNegative, "neg", (static_cast<void>(b), 0 - a));
+CRESSET_WHOLE(kAbsolute, "abs", (static_cast<void>(b), std::abs(a)));
+CRESSET_WHOLE(kEqual, "==", a == b);
+CRESSET_WHOLE(kNotEqual, "!=", a != b);
+CRESSET_WHOLE(kLess, "<", a < b);
+CRESSET_WHOLE(kLessOrEqual, "<=", a <= b);
+CRESSET_WHOLE(kGreater, ">", a > b);
+CRESSET_WHOLE(kGreaterOrEqual, ">=", a >= b);
+CRESSET_WHOLE(kNot, "not", (static_cast<void>(b), a == 0));
+CRESSET_WHOLE(kAnd, "and", a != 0 && b != 0);
+CRESSET_WHOLE(kOr, "or", a != 0 || b != 0);
+CRESSET_WHOLE(kTruth, "bool", (static_cast<void>(b), a != 0));
+#undef CRESSET_WHOLE
+const FloatOp kInt64{&fitting<int64_t>, "int64"}, kInt32{&fitting<int32_t>, "int32"},
+    kInt16{&fitting<int16_t>, "int16"}, kInt8{&fitting<int8_t>, "int8"}, kUint8{&fitting<uint8_t>, "uint8"};
+
+const FloatOp* fits(DType dtype) {
+  switch (dtype) {
+    case DType::I64:
+      return &kInt64;
+    case DType::I32:
+      return &kInt32;
+    case DType::I16:
+      return &kInt16;
+    case DType::I8:
+      return &kInt8;
+    case DType::U8:
+      return &kUint8;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace whole
+
+const FloatOp kSubtractFrom{[](double a, double b) { return b - a; }, "rsub"};
+
+struct Rule {
+  enum class In : uint8_t {
+    Result,   // both operands are converted to the result's dtype first
+    Whole,    // the same, where that is an integer
+    Operands  // compared in the dtype of the operands
+  };
+  const FloatOp* op = nullptr;            // of both operands, or of one; nullptr: the operand itself
+  bool is_unary = false, scales = false;  // scales: by a third argument
+  In in = In::Result;
+  std::string_view mode{};  // that the third argument names
+};
+
+const Rule* rule_of(const graph::Node& node) {
+  using In = Rule::In;
+  static const std::unordered_map<uint32_t, std::vector<Rule>> table = [] {
+    const Rule same{nullptr, true}, sum{&float_ops::kAdd, false, true}, difference{&float_ops::kSubtract, false, true},
+        product{&float_ops::kMultiply}, quotient{&float_ops::kDivide}, root{&float_ops::kSqrt, true};
+    const Rule floored{&whole::kFloorQuotient, false, false, In::Whole},
+        remainder{&whole::kRemainder, false, false, In::Whole};
+    const Rule floor_mode{&whole::kFloorQuotient, false, false, In::Whole, "floor"},
+        trunc_mode{&whole::kQuotient, false, false, In::Whole, "trunc"};
+    const auto comparison = [](const FloatOp& op) { return Rule{&op, false, false, In::Operands}; };
+    const std::initializer_list<std::pair<const char*, Rule>> named = {
+        {"aten::clone", same},
+        {"aten::alias", same},
+        {"aten::detach", same},
+        {"aten::lift_fresh", same},
+        {"aten::lift_fresh_copy", same},
+        {"aten::_to_copy", same},
+        {"aten::view", same},
+        {"aten::_unsafe_view", same},
+        {"aten::_reshape_alias", same},
+        {"aten::reshape", same},
+        {"aten::squeeze", same},
+        {"aten::squeeze.dim", same},
+        {"aten::squeeze.dims", same},
+        {"aten::unsqueeze", same},
+        {"aten::scalar_tensor", same},
+        {"aten::add.Tensor", sum},
+        {"aten::add.Scalar", sum},
+        {"aten::sub.Tensor", difference},
+        {"aten::sub.Scalar", difference},
+        {"aten::rsub.Tensor", {&kSubtractFrom, false, true}},
+        {"aten::rsub.Scalar", {&kSubtractFrom, false, true}},
+        {"aten::mul.Tensor", product},
+        {"aten::mul.Scalar", product},
+        {"aten::div.Tensor", quotient},
+        {"aten::div.Scalar", quotient},
+        {"aten::sqrt", root},
+        {"aten::ceil", {&float_ops::kCeil, true}},
+        {"aten::floor", {&float_ops::kFloor, true}},
+        {"aten::trunc", {&float_ops::kTruncate, true}},
+        {"aten::round", {float_ops::whole_op("round"), true}},
+        {"aten::neg", {&whole::kNegative, true, false, In::Whole}},
+        {"aten::abs", {&whole::kAbsolute, true, false, In::Whole}},
+        {"aten::minimum", {&whole::kMinimum, false, false, In::Whole}},
+        {"aten::maximum", {&whole::kMaximum, false, false, In::Whole}},
+        {"aten::floor_divide", floored},
+        {"aten::floor_divide.Scalar", floored},
+        {"aten::div.Tensor_mode", floor_mode},
+        {"aten::div.Tensor_mode", trunc_mode},
+        {"aten::div.Scalar_mode", floor_mode},
+        {"aten::div.Scalar_mode", trunc_mode},
+        {"aten::remainder.Tensor", remainder},
+        {"aten::remainder.Scalar", remainder},
+        {"aten::eq.Tensor", comparison(whole::kEqual)},
+        {"aten::eq.Scalar", comparison(whole::kEqual)},
+        {"aten::ne.Tensor", comparison(whole::kNotEqual)},
+        {"aten::ne.Scalar", comparison(whole::kNotEqual)},
+        {"aten::lt.Tensor", comparison(whole::kLess)},
+        {"aten::lt.Scalar", comparison(whole::kLess)},
+        {"aten::le.Tensor", comparison(whole::kLessOrEqual)},
+        {"aten::le.Scalar", comparison(whole::kLessOrEqual)},
+        {"aten::gt.Tensor", comparison(whole::kGreater)},
+        {"aten::gt.Scalar", comparison(whole::kGreater)},
+        {"aten::ge.Tensor", comparison(whole::kGreaterOrEqual)},
+        {"aten::ge.Scalar", comparison(whole::kGreaterOrEqual)},
+        {"aten::logical_and", comparison(whole::kAnd)},
+        {"aten::logical_or", comparison(whole::kOr)},
+        {"aten::logical_not", {&whole::kNot, true, false, In::Operands}}};
+    std::unordered_map<uint32_t, std::vector<Rule>> out;
+    for (const auto& [name, rule] : named) out[graph::op_id(name).index].push_back(rule);
+    return out;
+  }();
+  const auto found = table.find(node.op.index);
+  if (found == table.end()) return nullptr;
+  for (const Rule& rule : found->second) {
+    const auto* mode = node.args.size() > 2 ? std::get_if<std::string>(&node.args[2]) : nullptr;
+    if (rule.mode.empty() || (mode != nullptr && *mode == rule.mode)) return &rule;
+  }
+  return nullptr;
+}
+
+bool is_held(DType dtype) { return dtype == DType::F32 || dtype == DType::F64 || is_integral(dtype); }
+
 bool Walk::holds_one(const graph::TensorType& type) const {
-  if ((type.dtype != DType::F32 && type.dtype != DType::F64) || type.device.kind != graph::DeviceKind::Cpu)
-    return false;
+  if (!is_held(type.dtype) || type.device.kind != graph::DeviceKind::Cpu) return false;
   sym::ExprPool& pool = graph_.pool();
   return std::all_of(type.sizes.begin(), type.sizes.end(),
                      [&](graph::ExprId size) { return graph_.env().simplify(size) == pool.constant(1); });
@@ -94,7 +214,12 @@ bool Walk::is_one(const Arg& arg) const {
 // Sums, products, quotients and roots of f32 that f64 computes round to what f32 computes (Figueroa, "When is double
 // rounding innocuous?", 1995).
 Ref Walk::rounded(Ref number, DType from, DType to) {
-  return from == to || to == DType::F64 ? number : FloatExpr::make(float_ops::kSingle, number, number);
+  if (from == to || number == nullptr) return number;
+  if (to == DType::F64) return number;
+  if (to == DType::F32) return FloatExpr::make(float_ops::kSingle, number, number);
+  if (to == DType::Bool) return FloatExpr::make(whole::kTruth, number, number);
+  if (is_float(from)) number = FloatExpr::make(float_ops::kTruncate, number, number);
+  return from == DType::Bool || number == nullptr ? number : FloatExpr::make(*whole::fits(to), number, number);
 }
 
 Ref Walk::leaf(const graph::Value& value) const {
@@ -103,22 +228,44 @@ Ref Walk::leaf(const graph::Value& value) const {
   if (value.result >= among.size()) return nullptr;  // made by data
   const at::Tensor alias = Guest::alias_of(among[value.result]);
   const at::Tensor& real = alias.defined() ? alias : among[value.result];
-  const bool is_float = real.scalar_type() == at::kFloat || real.scalar_type() == at::kDouble;
-  if (!is_float || !real.is_cpu() || !real.has_storage() || real.numel() != 1) return nullptr;
+  const std::optional<DType> dtype = from_torch(real.scalar_type());
+  if (!dtype || !is_held(*dtype) || !real.is_cpu() || !real.has_storage() || real.numel() != 1) return nullptr;
   const double number = number_in(real);
   return is_input ? FloatExpr::argument(number, value.result) : FloatExpr::held_tensor(number, value.result);
 }
 
-Ref Walk::operand(const Arg& arg, DType result) {
+Ref Walk::operand(const Arg& arg, DType in) {
   if (const auto* value = std::get_if<ValueId>(&arg)) {
     const Ref number = of(*value);
-    return number != nullptr ? rounded(number, graph_.type(*value).dtype, result) : nullptr;
+    return number != nullptr ? rounded(number, graph_.type(*value).dtype, in) : nullptr;
   }
-  Ref number;
-  if (const auto* plain = std::get_if<double>(&arg)) number = FloatExpr::constant(*plain);
-  if (const auto* whole = std::get_if<graph::ExprId>(&arg); whole != nullptr && graph_.pool().is_const(*whole))
-    number = FloatExpr::constant(static_cast<double>(graph_.pool().const_value(*whole)));
-  return number != nullptr ? rounded(number, DType::F64, result) : nullptr;
+  if (const auto* plain = std::get_if<double>(&arg)) return rounded(FloatExpr::constant(*plain), DType::F64, in);
+  const auto* whole = std::get_if<graph::ExprId>(&arg);
+  if (whole == nullptr) return nullptr;
+  if (graph_.pool().is_const(*whole))
+    return rounded(FloatExpr::constant(static_cast<double>(graph_.pool().const_value(*whole))), DType::I64, in);
+  const std::optional<int64_t> hint = graph_.env().hint(*whole);
+  return hint ? rounded(FloatExpr::of_sizes(static_cast<double>(*hint), *whole, {}, 1), DType::I64, in) : nullptr;
+}
+
+// The dtype in which tensors of these dtypes, or a tensor and a number, are compared; nullopt where that takes more to
+// tell.
+std::optional<DType> Walk::compared_in(const graph::Node& node) const {
+  std::optional<DType> common;
+  bool is_whole = true, is_mixed = false;
+  for (size_t i = 0; i < std::min<size_t>(node.args.size(), 2); ++i) {
+    const auto* value = std::get_if<ValueId>(&node.args[i]);
+    if (value == nullptr) {
+      is_whole &= std::holds_alternative<graph::ExprId>(node.args[i]);
+      continue;
+    }
+    const DType dtype = graph_.type(*value).dtype;
+    is_whole &= is_integral(dtype);
+    is_mixed |= common && *common != dtype;
+    common = dtype;
+  }
+  if (is_whole) return is_mixed || common == DType::Bool ? DType::I64 : common;
+  return !is_mixed && common && is_float(*common) ? common : std::nullopt;
 }
 
 Ref Walk::of(ValueId id) {
@@ -127,14 +274,17 @@ Ref Walk::of(ValueId id) {
   if (const auto known = known_.find(id.index); known != known_.end()) return known->second;
   if (value.kind != graph::Value::Kind::Result) return leaf(value);
   const graph::Node& node = graph_.node(value.node);
-  const Rule* const rule = rule_of(node.op);
+  const Rule* const rule = rule_of(node);
   if (rule == nullptr || (rule->scales && !is_one(node.args[2]))) return nullptr;
   const DType type = value.type.dtype;
-  const Ref first = operand(node.args[0], type);
+  if (rule->in == Rule::In::Whole && !is_integral(type)) return nullptr;
+  const std::optional<DType> in = rule->in == Rule::In::Operands ? compared_in(node) : type;
+  const Ref first = in ? operand(node.args[0], *in) : nullptr;
   if (first == nullptr || rule->op == nullptr) return first;
-  const Ref second = rule->is_unary ? first : operand(node.args[1], type);
+  const Ref second = rule->is_unary ? first : operand(node.args[1], *in);
   const Ref made = second != nullptr ? FloatExpr::make(*rule->op, first, second) : nullptr;
-  return made != nullptr ? rounded(made, DType::F64, type) : nullptr;
+  if (made == nullptr) return nullptr;
+  return is_integral(type, false) ? FloatExpr::make(*whole::fits(type), made, made) : rounded(made, DType::F64, type);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Numbers in tensors of one float that were there before the call, and what simple arithmetic makes of them: a step
-// that an optimizer counts, the scale of a loss. Such a number is known when the call begins, so that reading it ends
+// Numbers in tensors of one element that were there before the call, and what simple arithmetic makes of them: a step
+// that an optimizer counts, the scale of a loss, a stride that a module holds, a flag. Such a number is known when the call begins, so that reading it ends
 // no piece, and decisions on it are guards (float_guard.h).
 #pragma once
 
@@ -14,5 +14,10 @@ namespace cresset::bridge {
 // in this process, kernels on their own.
 FloatExpr::Ref given_number(const graph::Graph& graph, graph::ValueId value, const NumbersOfValues& known,
                             c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<at::Tensor> constants);
+
+// Whether sizes, or what tensors held when the call began, give the one number in a tensor of the program. to_decide:
+// and a decision on it would be a guard.
+class Capture;
+bool is_given(Capture& capture, const at::Tensor& tensor, bool to_decide);
 
 }  // namespace cresset::bridge

@@ -58,7 +58,7 @@ c10::SymNode float_in(Capture& capture, const at::Tensor& tensor, bool only_give
   if (trace == nullptr && !Guest::possible(tensor)) return {};
   if (!tensor.sym_numel().sym_eq(1).guard_bool(__FILE__, __LINE__)) return {};
   const auto given = [&](TraceTensor* of) {
-    return of != nullptr && capture.decides_on_given_numbers ? capture.given_number(*of) : nullptr;
+    return of != nullptr && capture.decides_on_given_numbers ? capture.given_number(capture.value_of(*of)) : nullptr;
   };
   FloatExpr::Ref made = given(trace);
   if (made == nullptr && trace != nullptr && only_given) return {};
@@ -337,7 +337,8 @@ bool SymNode::is_open_float(const c10::SymNode& node) {
   const auto is_open = [&](sym::ExprId size) { return !mine->pool().is_const(mine->env_->simplify(size)); };
   if (mine->type_ == Type::Ratio) return is_open(mine->expr_) || is_open(mine->denominator_);
   if (mine->type_ == Type::Scaled) return is_open(mine->expr_);
-  if (mine->type_ != Type::Value || !mine->known_ || mine->known_->of_data) return false;
+  if (mine->type_ != Type::Value || !mine->known_) return false;
+  if (mine->known_->of_data) return capture->decides_on_given_numbers;
   return (mine->known_->arguments & ~capture->pinned_floats) != 0 ||
          std::any_of(mine->known_->sizes.begin(), mine->known_->sizes.end(), is_open);
 }
@@ -359,6 +360,12 @@ double SymNode::look() {
     if (open) capture->pinned_floats |= known_->arguments;
     for (const sym::ExprId size : known_->sizes) known(size);
     return known_->number;
+  }
+  const bool is_given = open && known_ && capture->decides_on_given_numbers;
+  if (is_given && is_just_this()) {
+    type_ = Type::Float;
+    tensor_ = at::Tensor();
+    return value_ = known_->number;
   }
   const TraceTensor* trace = TraceTensor::from(tensor_);
   if (trace != nullptr && !trace->settled() &&

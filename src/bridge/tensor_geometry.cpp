@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "bridge/possible_views.h"
 #include "sym/general_sizes.h"
@@ -9,15 +10,16 @@
 namespace cresset::bridge::geometry {
 namespace {
 
-// Dimensions that are not known to be 1, innermost first. Hints only choose which order to try to prove.
+// Dimensions that are not known to be 1, innermost first. Hints only choose which order to try to prove: of several
+// that have one stride now, those of size 1 lie within the others.
 std::vector<size_t> likely_order(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides) {
   std::vector<size_t> order;
   for (size_t d = 0; d < sizes.size(); ++d)
     if (!env.pool().is_const(env.simplify(sizes[d]), 1)) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(env.hint_or(strides[a], 1 << 30), -static_cast<int64_t>(a)) <
-           std::pair(env.hint_or(strides[b], 1 << 30), -static_cast<int64_t>(b));
-  });
+  const auto place = [&](size_t d) {
+    return std::tuple(env.hint_or(strides[d], 1 << 30), env.hint_or(sizes[d], 2) != 1, -static_cast<int64_t>(d));
+  };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return place(a) < place(b); });
   return order;
 }
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "bridge/capture.h"
+#include "bridge/given_number.h"
 #include "bridge/sym_node.h"
 #include "frontend/c_functions.h"
 #include "frontend/eval/bytecode.h"
@@ -138,6 +140,28 @@ bool always_replaced(const CressetCall& call) {
   return found != consumers.end() && found->second.at < 0;
 }
 
+// max(padding, 0), any(flags): of tensors whose numbers are known when the call begins, so that no decision ends a
+// piece.
+bool decides_on_given(const CressetCall& call, PyObject* function) {
+  const auto equivalent = [](const char* name) { return module_attribute("cresset._equivalents", name); };
+  static PyObject* const deciding[] = {equivalent("max_of"), equivalent("min_of"), equivalent("any_of"),
+                                       equivalent("all_of")};
+  if (std::find(std::begin(deciding), std::end(deciding), function) == std::end(deciding)) return false;
+  PyObject* const* items = call.args;
+  Py_ssize_t count = call.nargs;
+  if (count == 1) {
+    if (!PyList_CheckExact(items[0]) && !PyTuple_CheckExact(items[0])) return false;
+    count = PySequence_Fast_GET_SIZE(items[0]);
+    items = PySequence_Fast_ITEMS(items[0]);
+  }
+  bridge::Capture* const capture = bridge::Capture::current();
+  if (capture == nullptr || std::none_of(items, items + count, is_tensor)) return false;
+  return std::all_of(items, items + count, [&](PyObject* item) {
+    if (!is_tensor(item)) return PyLong_Check(item) || PyFloat_Check(item) || is_symbolic_number(item);
+    return is_exact_tensor(item) && bridge::is_given(*capture, tensor_of(item), /*to_decide=*/true);
+  });
+}
+
 PyObject* consumer_for(const CressetCall& call) {
   PyObject* callable = call.callable;
   const auto found = consumers.find(callable);
@@ -148,7 +172,8 @@ PyObject* consumer_for(const CressetCall& call) {
   if (consumer.at == 1 && PyType_IsSubtype(Py_TYPE(callable), &PyMethodDescr_Type) &&
       (PyObject*)Py_TYPE(call.args[0]) != (PyObject*)PyDescr_TYPE(callable))
     return nullptr;  // of a subclass
-  if (runs_program(call.args[consumer.at]) || sums_symbols(call)) return consumer.function;
+  if (runs_program(call.args[consumer.at]) || sums_symbols(call) || decides_on_given(call, consumer.function))
+    return consumer.function;
   PyObject* const first = call.args[0];
   PyObject* key = keyword(call, "key");
   const bool one_argument = call.nargs == 1 && !PyDict_Check(first);
@@ -246,7 +271,7 @@ const Looped* looped_for(PyObject* callable) {
   if (found == looped.end()) return nullptr;
   // A subclass has chain.from_iterable, too.
   return is_c_function(callable) && looped.find(PyCFunction_GET_SELF(callable)) == looped.end() ? nullptr
-                                                                                                    : &found->second;
+                                                                                                : &found->second;
 }
 
 // The value of this call, without a guard; 0 where there is none.
@@ -519,14 +544,15 @@ static PyTypeObject* instantiated(PyObject* callable) {
     const MethodWrapper parts = take_apart_wrapper(callable);
     return parts.descriptor == by_type && PyType_Check(parts.self) ? (PyTypeObject*)parts.self : nullptr;
   }
-  return PyType_Check(callable) && Py_TYPE(callable)->tp_call == PyType_Type.tp_call ? (PyTypeObject*)callable : nullptr;
+  return PyType_Check(callable) && Py_TYPE(callable)->tp_call == PyType_Type.tp_call ? (PyTypeObject*)callable
+                                                                                     : nullptr;
 }
 
 PyRef maker_of_instance(const CressetCall& call) {
   PyTypeObject* const type = call.evaluated ? nullptr : instantiated(call.callable);
   if (type == nullptr || !is_heap_type(type)) return {};
-  static PyObject *const new_name = PyUnicode_InternFromString("__new__"),
-                  *const init_name = PyUnicode_InternFromString("__init__");
+  static PyObject *const new_name = PyUnicode_InternFromString("__new__"), *const init_name =
+                                                                               PyUnicode_InternFromString("__init__");
   static PyObject* const make = module_attribute("cresset._equivalents", "make_instance");
   PyObject* const init = _PyType_Lookup(type, init_name);
   if (call.callable != (PyObject*)type && init != nullptr && PyFunction_Check(init))

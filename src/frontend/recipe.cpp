@@ -193,8 +193,9 @@ static bool is_constant_of_torch(PyObject* object) {
   return THPDtype_Check(object) || THPLayout_Check(object) || THPMemoryFormat_Check(object);
 }
 
-// Keys are constants of a recipe.
+// Keys are constants of a recipe; of numbers their values, which were pinned when they were hashed.
 void RecipeBuilder::no_moving_key(PyObject* key, const std::string& path) const {
+  if (is_symbolic_number(key)) return;
   if (is_of_call && !is_constant_of_torch(key) && (is_equal_by_identity(key) || is_hashed_by_program(key)) &&
       is_of_call(key))
     throw UnsupportedResult{

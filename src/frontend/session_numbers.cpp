@@ -1,7 +1,7 @@
 // What calls ask of symbolic numbers, of tensors' sizes, and of numbers alone.
 #include <string_view>
 
-#include "bridge/size_values.h"
+#include "bridge/given_number.h"
 #include "bridge/sym_node.h"
 #include "bridge/symbolic_float.h"
 #include "frontend/items.h"
@@ -125,14 +125,6 @@ PyRef whole_number(const CressetCall& call) {
                          : call.nargs == 2 ? "gcd"
                                            : "isqrt",
                          call.args[0], call.nargs == 2 ? call.args[1] : nullptr);
-}
-
-// Whether sizes alone give the integer in a tensor.
-bool is_of_sizes(bridge::Capture& capture, const at::Tensor& tensor) {
-  bridge::TraceTensor* trace = bridge::TraceTensor::from(tensor);
-  const auto constant = [&](const graph::Value& v) -> const at::Tensor& { return capture.constant(v); };
-  return trace != nullptr && !capture.closed() &&
-         bridge::size_values(capture.graph(), capture.value_of(*trace), constant);
 }
 
 bool is_number_or_numbers(PyObject* object) {
@@ -290,7 +282,9 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
     if (PyRef value = numpy_of_numbers(call)) return *result = value.release(), CRESSET_RESULT;
   }
   if (call.kwnames != nullptr || call.nargs > 1 || operators_call_python()) return CRESSET_RUN;
-  if (to_int && given != nullptr && is_exact_tensor(given) && is_of_sizes(*capture_, tensor_of(given)))
+  if (to_int && given != nullptr && is_exact_tensor(given) &&
+      at::isIntegralType(tensor_of(given).scalar_type(), true) &&
+      bridge::is_given(*capture_, tensor_of(given), /*to_decide=*/false))
     return read_int(activation, call, given, result);
   if (!capture_->symbolic_numbers && !capture_->decides_on_given_numbers) return CRESSET_RUN;
   if (!to_int && !to_float) {
@@ -335,6 +329,7 @@ CressetAction Session::read_int(CressetActivation* activation, const CressetCall
   in_progress_.call = call;
   PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
   in_progress_.end();
+  if (value && PyBool_Check(value.get())) value = PyRef::steal(PyLong_FromLong(value.get() == Py_True ? 1 : 0));
   if (!value) return CRESSET_FAIL;
   go_on_with(activation, value);
   return *result = value.release(), CRESSET_RESULT;

@@ -638,3 +638,27 @@ def test_what_is_written_otherwise_is_a_new_version():
         mean, variance = torch.zeros(3), torch.ones(3)
         compiled(torch.randn(n, 3), mean, variance)
         assert mean._version > 0 and variance._version == 0
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("where", [0, (slice(None), 0), (..., slice(2, 4))], ids=["select", "column", "slice"])
+def test_view_of_a_product_is_written(size, where):
+    """What einsum gives is a view of a view turned round, and strides of dimensions of size 1 are like others'."""
+
+    def masked(q, k):
+        scores = torch.einsum("blhd,bshd->blhs", (q, k)).transpose(1, 3)
+        scores[where] = -1e3
+        return scores.transpose(1, 3) * 2
+
+    cresset.reset()
+    compiled = cresset.compile(masked)
+    for batch, length in ((2, 12), (3, 7), (1, 5)):
+        k = torch.randn(batch, size, 4, 8)
+        mine = torch.randn(batch, length, 4, 8, requires_grad=True)
+        its = mine.detach().clone().requires_grad_()
+        got, expected = compiled(mine, k), masked(its, k)
+        torch.testing.assert_close(got, expected)
+        (got * got.detach().cos()).sum().backward()
+        (expected * expected.detach().cos()).sum().backward()
+        torch.testing.assert_close(mine.grad, its.grad)
+    assert cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]

@@ -32,8 +32,21 @@ class Range(metaclass=_RangeType):
         return _range(start, start + int(steps) * step, step)
 
 
+_MOST_LISTED = 256
+
+
 def symbolic_range(*args):
-    return Range(*args)
+    """The range that a loop goes over. Where it begins, and its step, are not pinned either: then it is a list."""
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    if not (type(start) is torch.SymInt or type(step) is torch.SymInt) or step == 0:
+        return Range(*args)
+    steps = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
+    if steps > _MOST_LISTED:
+        return Range(*args)
+    listed = []
+    for i in _range(int(steps)):
+        listed.append(start + i * step if i else start)
+    return listed
 
 
 Range.__name__ = Range.__qualname__ = "range"

@@ -1,0 +1,206 @@
+"""Integers and truth values in tensors that were there before the call: what simple arithmetic makes of them is known when
+it begins. Reading them ends no piece, and decisions on them are guards, as long as they keep going one way."""
+
+import copy
+import operator
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import cresset
+
+DTYPES = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
+NUMBERS = {
+    "int64": [3, 5, -7, 0, 1, 2**31, -(2**53) - 1, 2**62, -(2**63)],
+    "int32": [3, 5, -7, 0, 1, 2**31 - 1, -(2**31)],
+    "int16": [3, 5, -7, 0, 1, 2**15 - 1, -(2**15)],
+    "int8": [3, 5, -7, 0, 1, 127, -128],
+    "uint8": [3, 5, 7, 0, 1, 255, 254],
+}
+OPERATORS = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "true division": operator.truediv,
+    "floor division": operator.floordiv,
+    "remainder": operator.mod,
+    "truncated division": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+    "minimum": lambda a, b: torch.minimum(a, b) if isinstance(b, torch.Tensor) else a.clamp(max=b),
+    "maximum": lambda a, b: torch.maximum(a, b) if isinstance(b, torch.Tensor) else a.clamp(min=b),
+    "equal": operator.eq,
+    "unequal": operator.ne,
+    "less": operator.lt,
+    "less or equal": operator.le,
+    "greater": operator.gt,
+    "greater or equal": operator.ge,
+    "both": torch.logical_and,
+    "either": torch.logical_or,
+    "ceiling": lambda a, b: torch.ceil(a / b).to(torch.int64),
+    "rounded": lambda a, b: torch.round(a / b).int(),
+    "narrowed": lambda a, b: (a + b).to(torch.int8),
+    "negated": lambda a, b: -a,
+    "absolute": lambda a, b: abs(a),
+    "reversed": lambda a, b: 3 - a,
+    "scaled": lambda a, b: a * 0.3,
+    "truth": lambda a, b: torch.logical_not(a),
+}
+
+
+def outcome(function, *args):
+    try:
+        result = function(*args)
+    except (RuntimeError, ValueError, OverflowError, TypeError) as error:
+        return type(error), str(error)
+    return type(result[0]), repr(result[0]), result[1].tolist()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: str(d)[6:])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_each_operator(name, dtype):
+    apply = OPERATORS[name]
+
+    def of_tensors(x, a, b):
+        n = apply(a, b).item()
+        return n, x * 2
+
+    def of_a_number(x, a, b):
+        n = apply(a, 3) if name not in ("both", "either") else apply(a, b)
+        return n.item(), x + 1
+
+    cresset.reset()
+    x = torch.ones(2)
+    for function in (of_tensors, of_a_number):
+        compiled = cresset.compile(function)
+        for a in NUMBERS[str(dtype)[6:]]:
+            for b in (3, 0, 2, 100):
+                given = x, torch.tensor(a, dtype=dtype), torch.tensor(b, dtype=dtype)
+                by_zero = b == 0 and function is of_tensors
+                if by_zero and name in ("ceiling", "rounded"):
+                    continue  # no number that an integer is: what eager gives is not defined
+                assert outcome(compiled, *given) == outcome(function, *given), (a, b)
+
+
+class Strided(nn.Module):
+    """Padding that a convolution computes of tensors, as audio codecs do."""
+
+    def __init__(self, kernel=7, stride=3):
+        super().__init__()
+        self.conv = nn.Conv1d(2, 3, kernel, stride)
+        self.register_buffer("kernel", torch.tensor(kernel), persistent=False)
+        self.register_buffer("stride", torch.tensor(stride), persistent=False)
+        self.register_buffer("total", self.kernel - self.stride, persistent=False)
+
+    def forward(self, x):
+        length = x.shape[-1]
+        frames = (length - self.kernel + self.total) / self.stride + 1
+        ideal = (torch.ceil(frames).to(torch.int64) - 1) * self.stride + self.kernel - self.total
+        paddings = (self.total, ideal - length)
+        if length <= max(paddings):
+            x = F.pad(x, (0, int(self.total)))
+        return self.conv(F.pad(x, paddings, "reflect"))
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_padding_from_buffers(fullgraph):
+    cresset.reset()
+    model = Strided().eval()
+    compiled = cresset.compile(model, fullgraph=fullgraph)
+    with torch.no_grad():
+        for length in (20, 31, 48, 50, 9, 100):
+            x = torch.randn(2, 2, length)
+            torch.testing.assert_close(compiled(x), model(x))
+    stats = cresset.stats()
+    assert (stats["graph_breaks"], stats["eager_calls"], stats["native_stretches"]) == (0, 0, 0)
+    assert stats["graphs"] == 1, stats["recompiles"]
+
+
+def test_buffers_that_change():
+    cresset.reset()
+    model = Strided().eval()
+    compiled = cresset.compile(model)
+    with torch.no_grad():
+        for total in (4, 3, 2, 4, 3):
+            model.total.fill_(total)
+            x = torch.randn(1, 2, 40)
+            torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_sizes_that_an_argument_gives():
+    cresset.reset()
+
+    def padded(x, n):
+        return F.pad(x, (0, int(n))).cumsum(-1) * n.item()
+
+    compiled = cresset.compile(padded)
+    for n in (2, 3, 5, 9):
+        x = torch.randn(3, 4)
+        torch.testing.assert_close(compiled(x, torch.tensor(n)), padded(x, torch.tensor(n)))
+    assert (cresset.stats()["graphs"], cresset.stats()["graph_breaks"]) == (1, 0)
+
+
+class Counting(nn.Module):
+    """A flag and a counter that decide, both written on the way."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("ready", torch.tensor(False))
+        self.register_buffer("calls", torch.tensor(0))
+        self.register_buffer("scale", torch.tensor(1.0))
+
+    def forward(self, x):
+        self.calls += 1
+        if not self.ready:
+            self.scale.copy_(x.abs().mean())
+            self.ready.fill_(True)
+        if self.calls > 3:
+            x = x + self.calls.item()
+        if self.calls % 2 == 0:
+            x = x * self.scale
+        return x / self.scale
+
+
+def test_flags_and_counters():
+    cresset.reset()
+    model = Counting()
+    other = copy.deepcopy(model)
+    compiled = cresset.compile(other)
+    for _ in range(12):
+        x = torch.randn(4)
+        torch.testing.assert_close(compiled(x), model(x))
+        assert all(torch.equal(a, b) for a, b in zip(model.buffers(), other.buffers(), strict=True))
+    before = cresset.stats()["graphs"]
+    for _ in range(6):
+        x = torch.randn(4)
+        torch.testing.assert_close(compiled(x), model(x))
+    assert cresset.stats()["graphs"] == before
+
+
+def test_loops_that_a_counter_ends():
+    """Once a decision went otherwise, each outcome has its piece: as many turns as there are take no more of them."""
+    cresset.reset()
+
+    def looped(x, n):
+        while n > 0:
+            x, n = x * 1.5, n - 1
+        return x
+
+    compiled = cresset.compile(looped)
+    for n in (2, 3, 5):
+        assert torch.equal(compiled(torch.ones(2), torch.tensor(n)), looped(torch.ones(2), n))
+    before = cresset.stats()["graphs"]
+    for n in (7, 11, 20):
+        assert torch.equal(compiled(torch.ones(2), torch.tensor(n)), looped(torch.ones(2), n))
+    assert cresset.stats()["graphs"] <= before + 2
+
+
+def test_what_no_double_holds_is_read_when_it_is_there():
+    cresset.reset()
+
+    def read(x, n):
+        return x * 2, (n + 1).item()
+
+    compiled = cresset.compile(read)
+    for n in (1, 2**53, 2**53 + 2, 2**62 + 1, -(2**53) - 1, 5):
+        assert compiled(torch.ones(2), torch.tensor(n))[1] == n + 1
