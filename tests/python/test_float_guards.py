@@ -166,3 +166,30 @@ def test_the_reason_names_the_decision():
         compiled(x, rate)
     stats = cresset.stats()
     assert any("not args[1] > 0.5" in reason and "in gain" in reason for reason in stats["recompiles"]), stats
+
+
+def padded(x, value=1.0):
+    length = x.shape[-1] / 8
+    if length.is_integer():
+        return x.sin()
+    return torch.nn.functional.pad(x, (0, math.ceil(length) * 8 - x.shape[-1])).sin()
+
+
+def test_whether_a_number_is_whole_pins_no_size():
+    cresset.reset()
+    compiled = cresset.compile(padded)
+    for n in (10, 13, 16, 24, 30, 33, 40, 8):
+        x = torch.randn(2, n)
+        torch.testing.assert_close(compiled(x), padded(x))
+    assert cresset.stats()["graphs"] == 2, cresset.stats()["recompiles"]
+
+
+def test_whether_an_argument_is_whole():
+    def by_kind(x, value):
+        return x * 2 if value.is_integer() else x + value
+
+    cresset.reset()
+    compiled = cresset.compile(by_kind)
+    for value in (1.5, 2.5, 0.25, 2.0, -4.0, -0.0, math.inf, -math.inf, math.nan, 1e300, 0.5):
+        x = torch.randn(3)
+        torch.testing.assert_close(compiled(x, value), by_kind(x, value), equal_nan=True)

@@ -42,6 +42,14 @@ def _round(self, ndigits=None):
     return round(_plain(self), ndigits)
 
 
+def _is_integer(self):
+    """Whether, not which number it is: n / 8 of every n that 8 divides, or of no such n."""
+    try:
+        return bool(math.floor(self) == self)
+    except (OverflowError, ValueError):  # infinite, or no number
+        return False
+
+
 def _with_complex(name):
     symbolic = getattr(torch.SymFloat, name)
 
@@ -95,6 +103,6 @@ def rows():
         ("__repr__", lambda f: repr(_plain(f))),
         ("__trunc__", _trunc),
         ("__round__", _round),
-        ("is_integer", lambda f: _plain(f).is_integer()),
+        ("is_integer", _is_integer),
     ]
     return out + [(torch.SymFloat, name, method) for name, method in methods if hasattr(torch.SymFloat, name)]
