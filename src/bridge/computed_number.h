@@ -16,6 +16,7 @@ class ComputedNumber {
   static bool is_whole(double number);  // and held exactly by a double
   // Whether it is made alike; false also where that takes long to tell.
   bool same(const FloatExpr& other) const;
+  const FloatExpr& made() const { return *made_; }
   const std::vector<sym::ExprId>& sizes() const { return program_.sizes(); }
   // nullopt: no whole number, or one that is too large.
   std::optional<int64_t> value(const FloatSources& sources) const;

@@ -176,8 +176,27 @@ void Entry::make_shape_guards() {
     const ComputedNumber& number = captured_.computed[symbols_[slot].source.position];
     computed_.emplace_back(slot, sym::SizeProgram::compile(env_->pool(), number.sizes(), slot_map(symbols_)));
   }
+  find_pinned();
   if (log::enabled(log::Area::Guards))
     for (const std::string& text : guard_texts()) log::write(log::Area::Guards, text);
+}
+
+void Entry::find_pinned() {
+  sym::ExprPool& pool = env_->pool();
+  for (const auto& [slot, sizes] : computed_) {
+    const uint32_t position = symbols_[slot].source.position;
+    const auto only = static_cast<int64_t>(captured_.computed[position].made().number);
+    const sym::ExprId pin = pool.eq(pool.var(symbols_[slot].var), pool.constant(only));
+    for (size_t i = 0; i < guards_.size(); ++i)
+      if (guards_[i].condition == pin) pinned_.emplace_back(i, position);
+  }
+}
+
+bool Entry::wants_other_data(size_t guard, c10::ArrayRef<at::Tensor> inputs) const {
+  return std::any_of(pinned_.begin(), pinned_.end(), [&](const auto& pin) {
+    return pin.first == guard &&
+           captured_.computed[pin.second].made().is_of_other_data({inputs, captured_.constants, nullptr});
+  });
 }
 
 void Entry::make_assertions() {
@@ -366,6 +385,7 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
     if (why != nullptr) *why = "expected " + guard.text(names_in_floats());
     return false;
   }
+  if (wants_other_data(static_cast<size_t>(failed), inputs)) data_went_otherwise_ = true;
   if (why != nullptr) {
     std::unordered_map<sym::VarId, int64_t> values;
     for (size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i].var] = symbols[i];

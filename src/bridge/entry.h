@@ -76,7 +76,8 @@ class Entry {
   // Output i is this input, the very tensor; -1 when it is not.
   int32_t returned_input(size_t i) const { return returned_input_[i]; }
   size_t output_count() const { return outputs_.size(); }
-  // Whether a call was not served since a decision on what its tensors hold goes otherwise.
+  // Whether a call was not served since a decision on what its tensors hold goes otherwise, or the number is another
+  // one than the only one that is served.
   bool data_went_otherwise() const { return data_went_otherwise_; }
   // Whether a run that raised may be done again by eager: it wrote nothing, drew no random numbers (or what draws them
   // has been put back), and all operators are torch's own.
@@ -117,6 +118,9 @@ class Entry {
   void fill_symbols(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols) const;
   const sym::Symbol* failed_computation(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) const;
   FloatExpr::Names names_in_floats() const;
+  void find_pinned();
+  // Of the guard that failed.
+  bool wants_other_data(size_t guard, c10::ArrayRef<at::Tensor> inputs) const;
   int64_t failed_float_guard(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
   bool constants_are_apart() const;
   const TensorGuard* overlapping_constant(c10::ArrayRef<at::Tensor> inputs) const;
@@ -137,7 +141,8 @@ class Entry {
   FloatGuards float_guards_;
   sym::SizeProgram float_sizes_;                                 // what those need
   std::vector<std::pair<uint32_t, sym::SizeProgram>> computed_;  // numbers: slot, and what each is made of, in order
-  sym::SizeProgram assertions_;                                  // on the caller's sizes; those on data are the stages'
+  std::vector<std::pair<size_t, uint32_t>> pinned_;  // guards that want one value of such a number: which, its place
+  sym::SizeProgram assertions_;                      // on the caller's sizes; those on data are the stages'
   std::vector<std::string> assertion_texts_;
   std::vector<uint32_t> program_slots_;  // Program::symbols -> our slots
   bool program_slots_identity_ = true;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "bridge/dtypes.h"
 #include "bridge/guest.h"
 
 namespace cresset::bridge {

@@ -2,6 +2,7 @@
 it begins. Reading them ends no piece, and decisions on them are guards, as long as they keep going one way."""
 
 import copy
+import math
 import operator
 
 import pytest
@@ -204,3 +205,35 @@ def test_what_no_double_holds_is_read_when_it_is_there():
     compiled = cresset.compile(read)
     for n in (1, 2**53, 2**53 + 2, 2**62 + 1, -(2**53) - 1, 5):
         assert compiled(torch.ones(2), torch.tensor(n))[1] == n + 1
+
+
+def as_float(x, n):
+    return x * float(n)
+
+
+def as_divisor(x, n):
+    return torch.lerp(x, x + 1, 1 / float(n))
+
+
+def as_root(x, n):
+    return x * math.sqrt(n)
+
+
+def as_text(x, n):
+    return x * 2, f"{n}", f"{n.item()}", str(int(n))
+
+
+def as_momentum(x, n):
+    return F.batch_norm(x, torch.zeros(3), torch.ones(3), training=True, momentum=1.0 / float(n))
+
+
+@pytest.mark.parametrize("function", [as_float, as_divisor, as_root, as_text, as_momentum], ids=lambda f: f.__name__)
+def test_every_call_has_another_one(function):
+    """What pins a number that varies is compiled for one once or twice; then the piece ends where it is read."""
+    cresset.reset()
+    compiled, graphs = cresset.compile(function), []
+    for n in range(1, 16):
+        x = torch.randn(4, 3)
+        assert repr(compiled(x, torch.tensor(n))) == repr(function(x, torch.tensor(n)))
+        graphs.append(cresset.stats()["graphs"])
+    assert graphs[-1] == graphs[-8], graphs
