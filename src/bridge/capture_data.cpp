@@ -42,11 +42,14 @@ std::optional<sym::Interval> values_of(DType dtype) {
   return sym::Interval{-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
 }
 
+bool is_of_inputs(const FloatExpr& made) {
+  const std::vector<const FloatExpr*> leaves = made.leaves();
+  return std::any_of(leaves.begin(), leaves.end(), [](const FloatExpr* leaf) { return leaf->input >= 0; });
+}
+
 // What an earlier piece computed goes either way: the piece ends, and each outcome has its successor.
 bool may_decide(const Capture& capture, const FloatExpr& made) {
-  const std::vector<const FloatExpr*> leaves = made.leaves();
-  return std::none_of(leaves.begin(), leaves.end(),
-                      [&](const FloatExpr* leaf) { return capture.is_later_piece && leaf->input >= 0; });
+  return !capture.is_later_piece || !is_of_inputs(made);
 }
 
 // An integer that was there before the call is a symbol, a truth value a decision.
@@ -55,7 +58,8 @@ std::optional<sym::ExprId> given_element(Capture& capture, graph::ValueId value)
   if (!capture.decides_on_given_numbers || !is_integral(dtype)) return std::nullopt;
   const FloatExpr::Ref made = capture.given_number(value);
   if (made == nullptr) return std::nullopt;
-  if (dtype != DType::Bool) return capture.computed_number(made);
+  if (dtype != DType::Bool)  // of one that arguments give no decision has to be taken, where data gives symbols as well
+    return capture.symbolic_numbers && is_of_inputs(*made) ? std::nullopt : capture.computed_number(made);
   if (!may_decide(capture, *made) ||
       !capture.decide(made, FloatRelation::Equal, FloatExpr::constant(made->number), /*of_data=*/true))
     return std::nullopt;

@@ -45,7 +45,7 @@ class Walk {
 namespace whole {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-constexpr double kExact = 1LL << 53;
+constexpr double kExact = (1LL << 53) - 1;  // the greatest below which each has one double
 
 template <class F>
 double unless_unknown(double a, double b, F&& f) {

@@ -40,6 +40,8 @@ def symbolic_range(*args):
     start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
     if not (type(start) is torch.SymInt or type(step) is torch.SymInt) or step == 0:
         return Range(*args)
+    if not (stop > start if step > 0 else stop < start):
+        return []
     steps = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
     if steps > _MOST_LISTED:
         return Range(*args)
