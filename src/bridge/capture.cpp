@@ -336,7 +336,7 @@ void Capture::note_number(TraceTensor& tensor, FloatExpr::Ref made_by) {
 }
 
 std::optional<bool> Capture::decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right,
-                                    bool of_data) {
+                                    OfData of_data) {
   for (const FloatGuard& guard : float_guards_)
     if (guard.same(left, relation, right)) return guard.expected;
   constexpr size_t kMost = 8192;

@@ -99,14 +99,14 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // Whether sizes in floats that are compared stay free: then no condition on the sizes alone says for which ones the
   // program is right.
   bool sizes_stay_free = true;
-  // How two floats compare, in this call and in those that the program is to serve. nullopt: there are too many such
-  // guards.
+  // How two floats compare, in this call and in those that the program is to serve. nullopt: too many such guards.
   std::optional<bool> decide(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right,
-                             bool of_data);
+                             OfData of_data);
   // The symbol of a whole number that floats and sizes give. nullopt: it is none, or there are too many.
   std::optional<sym::ExprId> computed_number(const FloatExpr::Ref& made);
-  // Whether decisions on numbers in tensors that were there before the piece may be guards; its inputs are of the call.
-  bool decides_on_given_numbers = false, is_later_piece = false;
+  // Of numbers in tensors that were there before the piece: whether decisions on floats may be guards; whether integers
+  // are symbols, and one truth value, one float, may be wanted by a guard. is_later_piece: its inputs are of the call.
+  bool decides_on_given_numbers = false, pins_given_numbers = false, is_later_piece = false;
   FloatExpr::Ref given_number(graph::ValueId value) const;  // given_number.h; nullptr: none
   // What arguments and given scalars make of the number in a tensor of one f64.
   void note_number(TraceTensor& tensor, FloatExpr::Ref made_by);

@@ -55,13 +55,13 @@ bool may_decide(const Capture& capture, const FloatExpr& made) {
 // An integer that was there before the call is a symbol, a truth value a decision.
 std::optional<sym::ExprId> given_element(Capture& capture, graph::ValueId value) {
   const DType dtype = capture.graph().type(value).dtype;
-  if (!capture.decides_on_given_numbers || !is_integral(dtype)) return std::nullopt;
+  if (!capture.pins_given_numbers || !is_integral(dtype)) return std::nullopt;
   const FloatExpr::Ref made = capture.given_number(value);
   if (made == nullptr) return std::nullopt;
   if (dtype != DType::Bool)  // of one that arguments give no decision has to be taken, where data gives symbols as well
     return capture.symbolic_numbers && is_of_inputs(*made) ? std::nullopt : capture.computed_number(made);
   if (!may_decide(capture, *made) ||
-      !capture.decide(made, FloatRelation::Equal, FloatExpr::constant(made->number), /*of_data=*/true))
+      !capture.decide(made, FloatRelation::Equal, FloatExpr::constant(made->number), OfData::Pin))
     return std::nullopt;
   return capture.env().pool().constant(made->number != 0 ? 1 : 0);
 }
@@ -72,13 +72,13 @@ bool is_given(Capture& capture, const at::Tensor& tensor, bool to_decide) {
   if (capture.closed()) return false;
   TraceTensor* const trace = TraceTensor::from(tensor);
   if (trace == nullptr)  // which nothing was done with yet
-    return capture.decides_on_given_numbers && Guest::possible(tensor) && tensor.is_cpu() && tensor.numel() == 1 &&
+    return capture.pins_given_numbers && Guest::possible(tensor) && tensor.is_cpu() && tensor.numel() == 1 &&
            !at::isComplexType(tensor.scalar_type()) && !at::isReducedFloatingType(tensor.scalar_type());
   const graph::ValueId value = capture.value_of(*trace);
   const auto constant = [&](const graph::Value& v) -> const at::Tensor& { return capture.constant(v); };
   const auto of_sizes = size_values(capture.graph(), value, constant);
   if (of_sizes) return of_sizes->size() == 1;
-  const FloatExpr::Ref made = capture.decides_on_given_numbers ? capture.given_number(value) : nullptr;
+  const FloatExpr::Ref made = capture.pins_given_numbers ? capture.given_number(value) : nullptr;
   return made != nullptr && (!to_decide || may_decide(capture, *made));
 }
 

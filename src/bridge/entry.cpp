@@ -381,11 +381,12 @@ bool Entry::matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> int
     const int64_t missed = failed_float_guard(inputs, symbols);
     if (missed < 0) return true;
     const FloatGuard& guard = captured_.float_guards[static_cast<size_t>(missed)];
-    if (guard.of_data && guard.is_of_other_data({inputs, captured_.constants, nullptr})) data_went_otherwise_ = true;
+    if (guard.of_data != OfData::No && guard.is_of_other_data({inputs, captured_.constants, nullptr}))
+      (guard.of_data == OfData::Pin ? pins_went_otherwise_ : data_went_otherwise_) = true;
     if (why != nullptr) *why = "expected " + guard.text(names_in_floats());
     return false;
   }
-  if (wants_other_data(static_cast<size_t>(failed), inputs)) data_went_otherwise_ = true;
+  if (wants_other_data(static_cast<size_t>(failed), inputs)) pins_went_otherwise_ = true;
   if (why != nullptr) {
     std::unordered_map<sym::VarId, int64_t> values;
     for (size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i].var] = symbols[i];

@@ -76,9 +76,10 @@ class Entry {
   // Output i is this input, the very tensor; -1 when it is not.
   int32_t returned_input(size_t i) const { return returned_input_[i]; }
   size_t output_count() const { return outputs_.size(); }
-  // Whether a call was not served since a decision on what its tensors hold goes otherwise, or the number is another
-  // one than the only one that is served.
+  // Whether a call was not served since a decision on floats that its tensors hold goes otherwise; since a number is
+  // another one, or a truth value, than the only one that is served.
   bool data_went_otherwise() const { return data_went_otherwise_; }
+  bool pins_went_otherwise() const { return pins_went_otherwise_; }
   // Whether a run that raised may be done again by eager: it wrote nothing, drew no random numbers (or what draws them
   // has been put back), and all operators are torch's own.
   bool may_run_again(bool put_back = false) const { return is_of_torch_ && (put_back || !draws_); }
@@ -152,7 +153,7 @@ class Entry {
   std::vector<bool> lets_go_;
   std::vector<DataGuard> data_guards_;
   bool mutates_ = false, is_of_torch_ = false, draws_ = false;
-  mutable std::atomic<bool> data_went_otherwise_ = false;
+  mutable std::atomic<bool> data_went_otherwise_ = false, pins_went_otherwise_ = false;
   bool small_ = false;
   driver::Stats stats_;
   std::string graph_text_;

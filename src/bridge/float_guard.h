@@ -11,6 +11,10 @@ namespace cresset::bridge {
 
 enum class FloatRelation : uint8_t { Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual };
 
+// Whether a comparison is of what tensors hold when the call begins: of a decision of the program's on floats, or to
+// have one number, or one truth value, alone (docs/guards.md).
+enum class OfData : uint8_t { No, Decision, Pin };
+
 // `left` and `right` compare as they did.
 struct FloatGuard {
   FloatGuard(const FloatExpr::Ref& left, FloatRelation relation, const FloatExpr::Ref& right, std::string location);
@@ -23,7 +27,7 @@ struct FloatGuard {
   FloatExpr::Ref left, right;
   FloatRelation relation;
   bool expected;
-  bool of_data = false;  // of what tensors hold when the call begins
+  OfData of_data = OfData::No;
   std::string location;
 };
 

@@ -169,7 +169,7 @@ class SymNode final : public c10::SymNodeImpl {
   bool is_just_this();
   void tell_number() const;
   // How two floats compare, as a guard: nullopt where only looking at them tells.
-  std::optional<bool> decided(const c10::SymNode& other, FloatRelation relation);
+  std::optional<bool> decided(const c10::SymNode& other, FloatRelation relation, bool pins = false);
   // The whole number that a Value is rounded to, as a guard.
   int64_t rounded(const FloatOp& rounding);
   // The whole number that `op` gives of this and `other` (nullptr: of this), as a symbol (computed_number.h); null

@@ -250,7 +250,7 @@ c10::SymNode SymNode::power_of_values(const c10::SymNode& exponent) {
   return value && ours_of(value)->is_finite().value_or(false) ? value : c10::SymNode();
 }
 
-std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation relation) {
+std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation relation, bool pins) {
   Capture* capture = Capture::current();
   SymNode* theirs = ours_of(other);
   if (capture == nullptr || capture->closed() || capture->env_ptr() != env_) return std::nullopt;
@@ -265,7 +265,10 @@ std::optional<bool> SymNode::decided(const c10::SymNode& other, FloatRelation re
   for (const std::vector<sym::ExprId>* sizes : {&a->sizes, &b->sizes})
     for (const sym::ExprId size : *sizes)
       if (!capture->sizes_stay_free) known(size);
-  return capture->decide(a->made_by, relation, b->made_by, of_data);
+  return capture->decide(a->made_by, relation, b->made_by,
+                         !of_data ? OfData::No
+                         : pins   ? OfData::Pin
+                                  : OfData::Decision);
 }
 
 int64_t SymNode::as_int64(double whole) {
@@ -338,19 +341,19 @@ bool SymNode::is_open_float(const c10::SymNode& node) {
   if (mine->type_ == Type::Ratio) return is_open(mine->expr_) || is_open(mine->denominator_);
   if (mine->type_ == Type::Scaled) return is_open(mine->expr_);
   if (mine->type_ != Type::Value || !mine->known_) return false;
-  if (mine->known_->of_data) return capture->decides_on_given_numbers;
+  if (mine->known_->of_data) return capture->pins_given_numbers;
   return (mine->known_->arguments & ~capture->pinned_floats) != 0 ||
          std::any_of(mine->known_->sizes.begin(), mine->known_->sizes.end(), is_open);
 }
 
 // As guards: the number, and the sign that a zero has.
 bool SymNode::is_just_this() {
-  if (!decided(number(known_->number), FloatRelation::Equal).value_or(false)) return false;
+  if (!decided(number(known_->number), FloatRelation::Equal, /*pins=*/true).value_or(false)) return false;
   if (known_->number != 0) return true;
   const Known signs{
       1 / known_->number, 0, {}, FloatExpr::make(float_ops::kDivide, FloatExpr::constant(1), known_->made_by), true};
   const c10::SymNode inverse = make_value(env_, tensor_, signs);
-  return ours_of(inverse)->decided(number(0), FloatRelation::Greater).has_value();
+  return ours_of(inverse)->decided(number(0), FloatRelation::Greater, /*pins=*/true).has_value();
 }
 
 double SymNode::look() {
@@ -361,7 +364,7 @@ double SymNode::look() {
     for (const sym::ExprId size : known_->sizes) known(size);
     return known_->number;
   }
-  const bool is_given = open && known_ && capture->decides_on_given_numbers;
+  const bool is_given = open && known_ && capture->pins_given_numbers;
   if (is_given && is_just_this()) {
     type_ = Type::Float;
     tensor_ = at::Tensor();

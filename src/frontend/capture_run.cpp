@@ -230,6 +230,7 @@ class CaptureRun final : public PieceMaker {
     capture.symbolic_number = &symbolic_number;
     capture.may_be_caught = &may_be_caught;
     capture.decides_on_given_numbers = session_ != nullptr && (capture.symbolic_numbers || !varying_->decisions);
+    capture.pins_given_numbers = session_ != nullptr && (capture.symbolic_numbers || !varying_->pins);
     capture.is_later_piece = varying_ != &request_.varying;
     capture.on_close = [this] { time_.stop(); };
     if (session_ != nullptr) {

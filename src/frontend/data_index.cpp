@@ -39,9 +39,9 @@ PyRef number_of_data(bridge::Capture& capture, PyObject* index) {
   capture.set_location();
   // No decision is taken on it, on its sign, say.
   const bool before = std::exchange(capture.symbolic_numbers, true);
-  const bool as_guards = std::exchange(capture.decides_on_given_numbers, false);
+  const bool as_guards = std::exchange(capture.pins_given_numbers, false);
   const auto numbers = capture.symbolic_elements(capture.value_of(trace));
-  capture.symbolic_numbers = before, capture.decides_on_given_numbers = as_guards;
+  capture.symbolic_numbers = before, capture.pins_given_numbers = as_guards;
   if (!numbers || numbers->size() != 1) return PyRef::borrow(index);
   py::object number = py::cast(bridge::SymNode::make_int(capture.env_ptr(), numbers->front()));
   return PyRef::steal(number.release().ptr());

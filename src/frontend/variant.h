@@ -80,7 +80,8 @@ struct Varying {
   // at a later call; and of those that a program looked into all the same.
   std::vector<std::string> not_looked_into, looked_into;
   std::vector<std::string> grown_lists;  // paths of lists that were of many lengths, in arguments and frames
-  bool decisions = false;                // on what tensors held when the call began
+  // On floats that tensors held when the call began; of their integers and truth values, and of floats as such.
+  bool decisions = false, pins = false;
   int visit(visitproc visit, void* arg) const;
 };
 

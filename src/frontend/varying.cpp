@@ -248,6 +248,7 @@ int64_t learn(Varying& varying, Variants& variants, const ArgSpec& args, const A
   std::vector<std::shared_ptr<Variant>> outdated;
   for (const std::shared_ptr<Variant>& v : variants) {
     varying.decisions = varying.decisions || (v->entry != nullptr && v->entry->data_went_otherwise());
+    varying.pins = varying.pins || (v->entry != nullptr && v->entry->pins_went_otherwise());
     contents.count(v->facts);
     learner.compare(v->args, args);
     learner.compare(v->kwargs, kwargs);

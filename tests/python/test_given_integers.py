@@ -237,3 +237,24 @@ def test_every_call_has_another_one(function):
         assert repr(compiled(x, torch.tensor(n))) == repr(function(x, torch.tensor(n)))
         graphs.append(cresset.stats()["graphs"])
     assert graphs[-1] == graphs[-8], graphs
+
+
+def test_what_is_pinned_does_not_keep_decisions_on_floats_from_being_guards():
+    """A count that varies and is wanted as such, next to the steps that an optimizer compares: one break, not one each."""
+    cresset.reset()
+    net = nn.Sequential(nn.BatchNorm1d(4, momentum=None), nn.Linear(4, 4), nn.Linear(4, 1))
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3, foreach=False)
+
+    @cresset.compile
+    def step(x):
+        optimizer.zero_grad()
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    for n in range(8):
+        step(torch.randn(5 + n % 3, 4))
+    breaks = {str(reason) for reason in cresset.stats()["graph_break_reasons"]}
+    assert not any("adam" in reason.lower() for reason in breaks), breaks
+    assert net[0].num_batches_tracked == 8
