@@ -1,6 +1,6 @@
 // Numbers in tensors of one element that were there before the call, and what simple arithmetic makes of them: a step
-// that an optimizer counts, the scale of a loss, a stride that a module holds, a flag. Such a number is known when the call begins, so that reading it ends
-// no piece, and decisions on it are guards (float_guard.h).
+// that an optimizer counts, the scale of a loss, a stride that a module holds, a flag. Such a number is known when the
+// call begins, so that reading it ends no piece, and decisions on it are guards (float_guard.h).
 #pragma once
 
 #include "bridge/float_expr.h"

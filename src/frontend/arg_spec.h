@@ -151,7 +151,6 @@ void pin_floats(ArgSpec& spec, const CallLeaves& leaves, uint64_t pinned, size_t
 
 void collect_constants(const ArgSpec& spec, std::vector<PyRef>& out);  // what is guarded by identity
 
-
 // False when the object does not have this shape; `why`, when given, receives the reason. Never sets a Python error.
 bool match(const ArgSpec& spec, PyObject* object, CallLeaves& leaves, std::string* why);
 

@@ -97,7 +97,7 @@ inline bool is_exact_tensor(PyObject* object) {  // of no subclass but Parameter
 const at::Tensor& tensor_of(PyObject* object);  // of one for which is_tensor holds
 PyRef python_tensor(const at::Tensor& tensor);  // throws PythonError
 bool is_enum_member(PyObject* object);
-bool is_equal_by_identity(PyObject* object);    // as a key: it is no other object's equal
+bool is_equal_by_identity(PyObject* object);  // as a key: it is no other object's equal
 // By a function of the program, which may leave out what differs between calls, and have effects.
 bool is_hashed_by_program(PyObject* object);
 // Symbolic numbers of captures; those of others (lengths of nested tensors) are objects like any.

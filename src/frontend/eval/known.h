@@ -35,31 +35,38 @@ typedef struct {
   PyObject* module_getattribute;
 } KnownSlots;
 
-#define CRESSET_KNOWN_NAMES(X)                                                                                         \
-  X(__call__)                                                                                                          \
-  X(__init__)                                                                                                          \
-  X(__new__)                                                                                                           \
-  X(__getattr__)                                                                                                       \
-  X(__getattribute__)                                                                                                  \
-  X(__setattr__)                                                                                                       \
-  X(__delattr__)                                                                                                       \
-  X(__set__)                                                                                                           \
-  X(__delete__)                                                                                                        \
-  X(__getitem__)                                                                                                       \
-  X(__setitem__)                                                                                                       \
-  X(__delitem__)                                                                                                       \
-  X(__iter__)                                                                                                          \
-  X(__next__)                                                                                                          \
-  X(__bool__)                                                                                                          \
-  X(__len__)                                                                                                           \
-  X(__contains__)                                                                                                      \
-  X(__get__)                                                                                                           \
-  X(__enter__)                                                                                                         \
-  X(__exit__)                                                                                                          \
-  X(__aenter__)                                                                                                        \
-  X(__aexit__)                                                                                                         \
-  X(__build_class__) X(__import__) X(__name__) X(__all__) X(__dict__) X(__spec__) X(__annotations__) X(__match_args__) \
-      X(get) X(cr_await) X(next) X(send) X(throw) X(close) X(displayhook) X(func) X(args) X(keywords) X(_initializing)
+#define CRESSET_KNOWN_NAMES(X) \
+  X(__call__)                  \
+  X(__init__)                  \
+  X(__new__)                   \
+  X(__getattr__)               \
+  X(__getattribute__)          \
+  X(__setattr__)               \
+  X(__delattr__)               \
+  X(__set__)                   \
+  X(__delete__)                \
+  X(__getitem__)               \
+  X(__setitem__)               \
+  X(__delitem__)               \
+  X(__iter__)                  \
+  X(__next__)                  \
+  X(__bool__)                  \
+  X(__len__)                   \
+  X(__contains__)              \
+  X(__get__)                   \
+  X(__enter__)                 \
+  X(__exit__)                  \
+  X(__aenter__)                \
+  X(__aexit__)                 \
+  X(__build_class__)           \
+  X(__import__)                \
+  X(__name__)                  \
+  X(__all__)                   \
+  X(__dict__)                  \
+  X(__spec__)                  \
+  X(__annotations__)           \
+  X(__match_args__)            \
+  X(get) X(cr_await) X(next) X(send) X(throw) X(close) X(displayhook) X(func) X(args) X(keywords) X(_initializing)
 
 typedef struct {
 #define X(name) PyObject* name;

@@ -7,9 +7,9 @@
 extern "C" {
 #endif
 
-// Calls of the function by C code and by CPython's evaluator are `call`'s from now on, which has to have the same come of
-// them; frames of it that are evaluated here are the function's own. One function in the process. What called it before;
-// NULL, with an exception set or without, where that is not CPython.
+// Calls of the function by C code and by CPython's evaluator are `call`'s from now on, which has to have the same come
+// of them; frames of it that are evaluated here are the function's own. One function in the process. What called it
+// before; NULL, with an exception set or without, where that is not CPython.
 vectorcallfunc cresset_eval_watch_calls(PyObject* function, vectorcallfunc call);
 
 #ifdef __cplusplus
