@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "bridge/computed_number.h"
 #include "bridge/dtypes.h"
 #include "bridge/guest.h"
 
@@ -45,7 +46,6 @@ class Walk {
 namespace whole {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-constexpr double kExact = (1LL << 53) - 1;  // the greatest below which each has one double
 
 template <class F>
 double unless_unknown(double a, double b, F&& f) {
@@ -53,9 +53,9 @@ double unless_unknown(double a, double b, F&& f) {
 }
 template <class T>
 double fitting(double a, double) {
-  constexpr double kLow = std::max(-kExact, static_cast<double>(std::numeric_limits<T>::min()));
-  constexpr double kHigh = std::min(kExact, static_cast<double>(std::numeric_limits<T>::max()));
-  return a >= kLow && a <= kHigh ? a : kUnknown;
+  using Limits = std::numeric_limits<T>;
+  const bool fits = a >= static_cast<double>(Limits::min()) && a <= static_cast<double>(Limits::max());
+  return fits && ComputedNumber::is_whole(a) ? a : kUnknown;
 }
 
 #define CRESSET_WHOLE(name, text, expression)                                                                    \
@@ -215,8 +215,7 @@ bool Walk::is_one(const Arg& arg) const {
 // Sums, products, quotients and roots of f32 that f64 computes round to what f32 computes (Figueroa, "When is double
 // rounding innocuous?", 1995).
 Ref Walk::rounded(Ref number, DType from, DType to) {
-  if (from == to || number == nullptr) return number;
-  if (to == DType::F64) return number;
+  if (number == nullptr || from == to || to == DType::F64) return number;
   if (to == DType::F32) return FloatExpr::make(float_ops::kSingle, number, number);
   if (to == DType::Bool) return FloatExpr::make(whole::kTruth, number, number);
   if (is_float(from)) number = FloatExpr::make(float_ops::kTruncate, number, number);

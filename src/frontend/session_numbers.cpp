@@ -329,10 +329,6 @@ CressetAction Session::read_int(CressetActivation* activation, const CressetCall
   in_progress_.call = call;
   PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
   in_progress_.end();
-  const bool to_float = call.callable == (PyObject*)&PyFloat_Type;
-  if (value && to_float)
-    value = is_symint(value.get()) ? python_float(node_of(value.get())->sym_float())
-                                   : PyRef::steal(PyNumber_Float(value.get()));
   if (value && PyBool_Check(value.get())) value = PyRef::steal(PyLong_FromLong(value.get() == Py_True ? 1 : 0));
   if (!value) return CRESSET_FAIL;
   go_on_with(activation, value);

@@ -16,6 +16,18 @@ class _RangeType(type):
         return other is cls or issubclass(other, _range)
 
 
+def _parts(args):
+    return (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+
+
+def _is_empty(start, stop, step):
+    return not (stop > start if step > 0 else stop < start)
+
+
+def _step_count(start, stop, step):
+    return (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
+
+
 class Range(metaclass=_RangeType):
     """range(): an end that is a symbolic size is not pinned, only how many steps there are: range(0, n, 128) is the same
     loop for every n from 1 to 128. Gives a true range, whose ``stop`` may lie behind the one that was asked for."""
@@ -23,13 +35,12 @@ class Range(metaclass=_RangeType):
     def __new__(cls, *args):
         if len(args) > 3 or not any(type(a) is torch.SymInt for a in args):
             return _range(*args)
-        start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+        start, stop, step = _parts(args)
         step = int(step)
-        if step == 0 or not (stop > start if step > 0 else stop < start):
+        if step == 0 or _is_empty(start, stop, step):
             return _range(0, 0, step)
         start = int(start)
-        steps = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
-        return _range(start, start + int(steps) * step, step)
+        return _range(start, start + int(_step_count(start, stop, step)) * step, step)
 
 
 _MOST_LISTED = 256
@@ -37,12 +48,12 @@ _MOST_LISTED = 256
 
 def symbolic_range(*args):
     """The range that a loop goes over. Where it begins, and its step, are not pinned either: then it is a list."""
-    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    start, stop, step = _parts(args)
     if not (type(start) is torch.SymInt or type(step) is torch.SymInt) or step == 0:
         return Range(*args)
-    if not (stop > start if step > 0 else stop < start):
+    if _is_empty(start, stop, step):
         return []
-    steps = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
+    steps = _step_count(start, stop, step)
     if steps > _MOST_LISTED:
         return Range(*args)
     listed = []
