@@ -623,10 +623,24 @@ void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, 
     types[i].dtype = trial.made[i].value_or(types[i].dtype);
 }
 
+static std::optional<RaisedByData::Element> element_of(const std::vector<DataDependentCall>& calls,
+                                                       const std::vector<SymbolBinding>& symbols, sym::VarId var) {
+  for (const SymbolBinding& s : symbols) {
+    if (s.var != var || s.source.kind != runtime::SymbolSource::Kind::Element) continue;
+    for (const DataDependentCall& call : calls)
+      if (call.made[0] == s.source.position)
+        return RaisedByData::Element{std::get<graph::ValueId>(call.args[0]), s.source.dim};
+  }
+  return std::nullopt;
+}
+
 bool Capture::check_data(graph::OpId op, const std::vector<graph::Arg>& args) {
   const DataCheck* check = data_check(op);
   if (check == nullptr || in_part()) return false;
-  if (!raised_by_data_) raised_by_data_ = std::make_unique<RaisedByData>(*graph_, real_inputs_, constants_);
+  if (!raised_by_data_) {
+    auto element = [this](sym::VarId var) { return element_of(data_calls_, symbols_, var); };
+    raised_by_data_ = std::make_unique<RaisedByData>(*graph_, real_inputs_, constants_, std::move(element));
+  }
   const StepAside aside;
   const at::AutoDispatchBelowADInplaceOrView below;
   std::optional<bool> known;  // who asks goes through frames

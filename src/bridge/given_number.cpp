@@ -248,24 +248,26 @@ Ref Walk::operand(const Arg& arg, DType in) {
   return hint ? rounded(FloatExpr::of_sizes(static_cast<double>(*hint), *whole, {}, 1), DType::I64, in) : nullptr;
 }
 
-// The dtype in which tensors of these dtypes, or a tensor and a number, are compared; nullopt where that takes more to
-// tell.
+// The dtype in which tensors of these dtypes, or a tensor and a number, are compared: floats win over whole numbers.
+// nullopt where that takes more to tell.
 std::optional<DType> Walk::compared_in(const graph::Node& node) const {
-  std::optional<DType> common;
-  bool is_whole = true, is_mixed = false;
+  std::optional<DType> floats, wholes;
+  bool is_mixed = false, by_float = false;
   for (size_t i = 0; i < std::min<size_t>(node.args.size(), 2); ++i) {
     const auto* value = std::get_if<ValueId>(&node.args[i]);
     if (value == nullptr) {
-      is_whole &= std::holds_alternative<graph::ExprId>(node.args[i]);
+      by_float |= !std::holds_alternative<graph::ExprId>(node.args[i]);
       continue;
     }
     const DType dtype = graph_.type(*value).dtype;
-    is_whole &= is_integral(dtype);
+    if (!is_integral(dtype) && !is_float(dtype)) return std::nullopt;
+    std::optional<DType>& common = is_integral(dtype) ? wholes : floats;
     is_mixed |= common && *common != dtype;
     common = dtype;
   }
-  if (is_whole) return is_mixed || common == DType::Bool ? DType::I64 : common;
-  return !is_mixed && common && is_float(*common) ? common : std::nullopt;
+  if (floats) return is_mixed ? std::nullopt : floats;
+  if (by_float) return from_torch(c10::get_default_dtype_as_scalartype());
+  return is_mixed || wholes == DType::Bool ? DType::I64 : wholes;
 }
 
 Ref Walk::of(ValueId id) {
@@ -279,7 +281,7 @@ Ref Walk::of(ValueId id) {
   const DType type = value.type.dtype;
   if (rule->in == Rule::In::Whole && !is_integral(type)) return nullptr;
   const std::optional<DType> in = rule->in == Rule::In::Operands ? compared_in(node) : type;
-  const Ref first = in ? operand(node.args[0], *in) : nullptr;
+  const Ref first = in && is_held(*in) ? operand(node.args[0], *in) : nullptr;
   if (first == nullptr || rule->op == nullptr) return first;
   const Ref second = rule->is_unary ? first : operand(node.args[1], *in);
   const Ref made = second != nullptr ? FloatExpr::make(*rule->op, first, second) : nullptr;

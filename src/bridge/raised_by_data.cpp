@@ -9,6 +9,7 @@
 #include "bridge/dtypes.h"
 #include "bridge/generator_watch.h"
 #include "bridge/interpret.h"
+#include "sym/eval.h"
 
 namespace cresset::bridge {
 
@@ -26,6 +27,7 @@ struct DataCheck {
     Elements,        // (self, indices, ...): of self's elements in a row
     Targets,         // (self, classes, weight, reduction, ignored, ...)
     Divisor,         // (self, other, ...): of integers
+    Position,        // (self, dim, index): a number that data gave
     Anything,        // it has to be run
     Asked,           // likewise, if its last argument says so
   } by;
@@ -52,6 +54,7 @@ constexpr Row kRows[] = {
     {"aten::index_reduce", {By::AlongDim}},
     {"aten::index_fill.int_Scalar", {By::AlongDimEither}},
     {"aten::index_fill.int_Tensor", {By::AlongDimEither}},
+    {"aten::select.int", {By::Position}},
     {"aten::gather", {By::AlongDim}},
     {"aten::scatter.src", {By::AlongDim}},
     {"aten::scatter.value", {By::AlongDim}},
@@ -162,6 +165,14 @@ std::optional<int64_t> RaisedByData::work(const DataCheck& check, const std::vec
     case By::Targets:
       ask(1);
       break;
+    case By::Position: {
+      const auto index = std::get<sym::ExprId>(args[2]);
+      if (now_.integer(index)) return std::nullopt;  // its shape rule knows
+      std::optional<std::vector<ValueId>> read = elements_in(index);
+      if (!read) return std::nullopt;
+      asked = *std::move(read);
+      break;
+    }
     case By::Asked:
       if (const auto* checked = std::get_if<bool>(&args.back()); checked == nullptr || !*checked) return {};
       [[fallthrough]];
@@ -215,11 +226,41 @@ bool RaisedByData::asks(const DataCheck& check, graph::OpId op, const std::vecto
     }
     case By::Divisor:
       return divides_by_zero(args);
+    case By::Position: {
+      const auto& sizes = type(0).sizes;
+      const std::optional<int64_t> dim = now_.integer(std::get<sym::ExprId>(args[1]));
+      if (!dim || sizes.empty()) return false;
+      const std::optional<int64_t> size =
+          now_.integer(sizes.at(static_cast<size_t>(*dim < 0 ? *dim + static_cast<int64_t>(sizes.size()) : *dim)));
+      const std::optional<int64_t> index = number_now(std::get<sym::ExprId>(args[2]));
+      return size && index && (*index < -*size || *index >= *size);
+    }
     case By::Anything:
     case By::Asked:
       return raises_itself(op, args);
   }
   return false;
+}
+
+std::optional<std::vector<ValueId>> RaisedByData::elements_in(sym::ExprId e) const {
+  std::vector<sym::VarId> vars;
+  graph_.pool().collect_vars(e, vars);
+  std::vector<ValueId> read;
+  for (const sym::VarId var : vars) {
+    if (const std::optional<Element> element = element_(var))
+      read.push_back(element->of);
+    else if (!now_.integer(graph_.pool().var(var)))
+      return std::nullopt;
+  }
+  return read;
+}
+
+std::optional<int64_t> RaisedByData::number_now(sym::ExprId e) {
+  return sym::eval(graph_.pool(), e, [&](sym::VarId var) -> std::optional<int64_t> {
+    const std::optional<Element> element = element_(var);
+    if (!element) return now_.integer(graph_.pool().var(var));
+    return now_.of(element->of).to(at::kLong).flatten()[element->index].item<int64_t>();
+  });
 }
 
 bool RaisedByData::raises_itself(graph::OpId op, const std::vector<Arg>& args) {

@@ -282,7 +282,7 @@ CressetAction Session::make_number(CressetActivation* activation, const CressetC
     if (PyRef value = numpy_of_numbers(call)) return *result = value.release(), CRESSET_RESULT;
   }
   if (call.kwnames != nullptr || call.nargs > 1 || operators_call_python()) return CRESSET_RUN;
-  if (to_int && given != nullptr && is_exact_tensor(given) &&
+  if ((to_int || to_float) && given != nullptr && is_exact_tensor(given) &&
       at::isIntegralType(tensor_of(given).scalar_type(), true) &&
       bridge::is_given(*capture_, tensor_of(given), /*to_decide=*/false))
     return read_int(activation, call, given, result);
@@ -330,6 +330,9 @@ CressetAction Session::read_int(CressetActivation* activation, const CressetCall
   PyRef value = PyRef::steal(PyObject_CallMethod(tensor, "item", nullptr));
   in_progress_.end();
   if (value && PyBool_Check(value.get())) value = PyRef::steal(PyLong_FromLong(value.get() == Py_True ? 1 : 0));
+  if (value && call.callable == (PyObject*)&PyFloat_Type)
+    value = is_symint(value.get()) ? python_float(node_of(value.get())->sym_float())
+                                   : PyRef::steal(PyNumber_Float(value.get()));
   if (!value) return CRESSET_FAIL;
   go_on_with(activation, value);
   return *result = value.release(), CRESSET_RESULT;

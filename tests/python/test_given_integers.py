@@ -207,6 +207,55 @@ def test_what_no_double_holds_is_read_when_it_is_there():
         assert compiled(torch.ones(2), torch.tensor(n))[1] == n + 1
 
 
+class Averaged(nn.Module):
+    """The mean of all that came, warmed up: a counter as a float, and beside one."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3, momentum=None)
+        self.register_buffer("step", torch.tensor(0))
+
+    def forward(self, x):
+        self.step += 1
+        x = self.norm(x) * (1 - 0.9 ** float(self.step))
+        if self.step > 2.5:
+            x = x / float(self.step)
+        return x * min(1.0, float(self.step) / 100)
+
+
+def test_counters_as_floats():
+    cresset.reset()
+    model = Averaged()
+    other = copy.deepcopy(model)
+    compiled = cresset.compile(other)
+    for n in range(8):
+        x = torch.randn(4 + n, 3)
+        torch.testing.assert_close(compiled(x), model(x))
+        torch.testing.assert_close(list(other.buffers()), list(model.buffers()))
+    stats = cresset.stats()
+    assert stats["graphs"] <= 4, stats["recompiles"]  # either side of the comparison, once it went both ways
+
+
+@pytest.mark.parametrize("default", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("bound", [2.5, 3, 3.0, 16777216.0, float("inf"), float("nan")])
+def test_counters_beside_floats(bound, default):
+    """An integer is compared with a float in the default dtype, in which neither may be exact."""
+
+    def compared(x, n):
+        return x * 2 if n >= bound else x / 2, x + 1 if n == torch.tensor(bound) else x - 1
+
+    cresset.reset()
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(default)
+    try:
+        compiled = cresset.compile(compared)
+        for n in (1, 2, 3, 4, 16777215, 16777216, 16777217, 2**60, -3):
+            x = torch.ones(2)
+            assert repr(compiled(x, torch.tensor(n))) == repr(compared(x, torch.tensor(n))), n
+    finally:
+        torch.set_default_dtype(before)
+
+
 def as_float(x, n):
     return x * float(n)
 
