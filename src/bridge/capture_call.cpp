@@ -1,5 +1,7 @@
 #include "bridge/capture_call.h"
 
+#include <ATen/autocast_mode.h>
+
 #include "bridge/complex_scalars.h"
 #include "bridge/float_scalars.h"
 #include "bridge/sym_node.h"
@@ -20,8 +22,16 @@ void CaptureCall::require_dense_gradients() {
     abort_capture(entry_.name + " with a sparse gradient");
 }
 
+// Programs run below autocast, which such an operator's own code may be under.
+void CaptureCall::require_no_autocast() {
+  if (entry_.made_of_others &&
+      (at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA)))
+    abort_capture(entry_.name + " under autocast, which may cast in its own code");
+}
+
 void CaptureCall::run() {
   require_dense_gradients();
+  require_no_autocast();
   if (scalar_is_tensor()) return;
   switch (entry_.op_class) {
     case OpEntry::Class::Functional:

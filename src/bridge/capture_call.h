@@ -56,6 +56,7 @@ class CaptureCall {
   std::vector<c10::IValue> wrap(const std::vector<at::Tensor>& tensors, uint64_t absent = 0) const;
   bool is_watchable_empty(const std::vector<graph::ValueId>& results) const;
   void require_dense_gradients();
+  void require_no_autocast();
   // A float without a number yet or a complex number, where the schema has one: another form takes a tensor there.
   bool scalar_is_tensor();
   // An integer of sizes, and with symbolic_numbers any, stays symbolic.

@@ -180,9 +180,16 @@ std::optional<c10::OperatorHandle> find_operator(graph::OpId op) {
   return find_schema(name.substr(0, dot), name.substr(dot + 1));
 }
 
+// A library's kernel may be any code. Of torch's own, these call products by way of the dispatcher.
+static bool is_made_of_others(std::string_view name) {
+  if (!name.starts_with("aten::")) return !name.starts_with("prims::") && !name.starts_with("cresset::");
+  return name == "aten::_trilinear" || name.starts_with("aten::linalg_pinv.");
+}
+
 OpEntry classify(const c10::OperatorHandle& handle) {
   const c10::FunctionSchema& schema = handle.schema();
   OpEntry entry{handle, qualified_name(handle.operator_name()), OpEntry::Class::Opaque, {}, std::nullopt, {}};
+  entry.made_of_others = is_made_of_others(entry.name);
   for (const c10::Argument& a : schema.arguments()) {
     if (a.name() == "sparse" && arg_type(a) == ArgType::Bool) entry.sparse_argument = entry.arg_types.size();
     entry.arg_types.push_back(arg_type(a));

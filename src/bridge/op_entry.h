@@ -48,6 +48,7 @@ struct OpEntry {
   std::vector<ArgType> arg_types, return_types;          // the latter of `functional`
   size_t out_arguments = 0;                              // Out: how many trailing arguments
   std::optional<size_t> sparse_argument;                 // whether gradients are to be sparse
+  bool made_of_others = false;                           // its kernel may call operators that autocast casts for
 };
 
 std::string qualified_name(const c10::OperatorName& name);

@@ -284,6 +284,34 @@ def test_autocast_inside():
     assert_same_call(function, cresset.compile(function), torch.randn(4, 4), torch.randn(4, 4))
 
 
+LIBRARY = torch.library.Library("cresset_autocast", "DEF")  # it lives as long as this module
+LIBRARY.define("product(Tensor a, Tensor b) -> Tensor")
+LIBRARY.impl("product", lambda a, b: a.add(1) @ b, "CompositeExplicitAutograd")
+
+OF_OTHERS = {
+    "library": lambda x, y: torch.ops.cresset_autocast.product(x, y) * 2,
+    "pseudo-inverse": lambda x, y: torch.linalg.pinv(x) @ y,
+    "bilinear": lambda x, y: nn.functional.bilinear(x, x, y.expand(3, 4, 4)),
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_autocast_reaches_what_operators_are_made_of(name):
+    """A kernel that calls operators is under the program's autocast."""
+    apply = OF_OTHERS[name]
+
+    def function(x, y):
+        before = apply(x, y) + 1
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            inside = apply(x * 2, y) + 1
+        return before, inside, apply(x, y)
+
+    compiled = cresset.compile(function)
+    for _ in range(3):
+        assert_same_call(function, compiled, torch.randn(4, 4), torch.randn(4, 4))
+
+
 def test_default_dtype_switch():
     compiled = cresset.compile(lambda x: x + torch.ones(3) / 2)
     x = torch.arange(3)
