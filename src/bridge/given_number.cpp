@@ -9,6 +9,7 @@
 #include "bridge/computed_number.h"
 #include "bridge/dtypes.h"
 #include "bridge/guest.h"
+#include "bridge/size_values.h"
 
 namespace cresset::bridge {
 namespace {
@@ -127,20 +128,6 @@ const Rule* rule_of(const graph::Node& node) {
         trunc_mode{&whole::kQuotient, false, false, In::Whole, "trunc"};
     const auto comparison = [](const FloatOp& op) { return Rule{&op, false, false, In::Operands}; };
     const std::initializer_list<std::pair<const char*, Rule>> named = {
-        {"aten::clone", same},
-        {"aten::alias", same},
-        {"aten::detach", same},
-        {"aten::lift_fresh", same},
-        {"aten::lift_fresh_copy", same},
-        {"aten::_to_copy", same},
-        {"aten::view", same},
-        {"aten::_unsafe_view", same},
-        {"aten::_reshape_alias", same},
-        {"aten::reshape", same},
-        {"aten::squeeze", same},
-        {"aten::squeeze.dim", same},
-        {"aten::squeeze.dims", same},
-        {"aten::unsqueeze", same},
         {"aten::scalar_tensor", same},
         {"aten::add.Tensor", sum},
         {"aten::add.Scalar", sum},
@@ -185,6 +172,7 @@ const Rule* rule_of(const graph::Node& node) {
         {"aten::logical_or", comparison(whole::kOr)},
         {"aten::logical_not", {&whole::kNot, true, false, In::Operands}}};
     std::unordered_map<uint32_t, std::vector<Rule>> out;
+    for (const std::string_view name : kHandOn) out[graph::op_id(name).index].push_back(same);
     for (const auto& [name, rule] : named) out[graph::op_id(name).index].push_back(rule);
     return out;
   }();

@@ -257,20 +257,6 @@ const std::unordered_map<uint32_t, SizeRule>& rules_of_sizes() {
         {"aten::arange", &counted_to},
         {"aten::arange.start", &counted_from},
         {"aten::arange.start_step", &counted_by},
-        {"aten::clone", &same},
-        {"aten::alias", &same},
-        {"aten::detach", &same},
-        {"aten::lift_fresh", &same},
-        {"aten::lift_fresh_copy", &same},
-        {"aten::_to_copy", &same},
-        {"aten::view", &same},
-        {"aten::_unsafe_view", &same},
-        {"aten::_reshape_alias", &same},
-        {"aten::reshape", &same},
-        {"aten::squeeze", &same},
-        {"aten::squeeze.dim", &same},
-        {"aten::squeeze.dims", &same},
-        {"aten::unsqueeze", &same},
         {"aten::stack", &joined},
         {"aten::cat", &joined},
         {"aten::select.int", &selected},
@@ -308,6 +294,7 @@ const std::unordered_map<uint32_t, SizeRule>& rules_of_sizes() {
         {"aten::min", &least},
     };
     std::unordered_map<uint32_t, SizeRule> out;
+    for (const std::string_view name : kHandOn) out.emplace(graph::op_id(name).index, &same);
     for (const auto& [name, rule] : named) out.emplace(graph::op_id(name).index, rule);
     return out;
   }();

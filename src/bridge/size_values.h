@@ -4,13 +4,21 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
 
 namespace cresset::bridge {
+
+// Operators that hand the elements of their first argument on, in their order.
+inline constexpr std::array<std::string_view, 14> kHandOn{
+    "aten::clone",    "aten::alias",       "aten::detach",       "aten::lift_fresh",     "aten::lift_fresh_copy",
+    "aten::_to_copy", "aten::view",        "aten::_unsafe_view", "aten::_reshape_alias", "aten::reshape",
+    "aten::squeeze",  "aten::squeeze.dim", "aten::squeeze.dims", "aten::unsqueeze"};
 
 // The tensor behind a constant of a graph.
 using ConstantOf = std::function<const at::Tensor&(const graph::Value&)>;

@@ -7,6 +7,11 @@
 #include "frontend/eval/hooks.h"
 #include "frontend/items.h"
 
+#if PY_VERSION_HEX >= 0x030D0000
+// Exported as before; only its declaration is internal now.
+extern "C" PyAPI_FUNC(int) _PyDict_SetItem_KnownHash(PyObject* dict, PyObject* key, PyObject* value, Py_hash_t hash);
+#endif
+
 namespace cresset::frontend {
 
 // torch's own has no effects.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import sys
 import traceback
 import types
@@ -145,6 +146,42 @@ def attributes():
     watched = Watched()
     watched.a = 1
     return out, watched.a
+
+
+class Raising:
+    def __init__(self, error):
+        self.error = error
+
+    def __get__(self, owner, cls=None):
+        raise self.error("found")
+
+
+class AsksFirst:
+    def __getattr__(self, name):
+        return f"instead of {name}"
+
+
+class AsksInherited(AsksFirst):
+    """What a descriptor raises is not lost while `__getattr__` is looked for in the classes."""
+
+    wrong, lacking = Raising(ValueError), Raising(AttributeError)
+    computed = property(operator.attrgetter("other.computed_of_it"))
+
+
+def descriptors_that_raise():
+    thing, plain = AsksInherited(), type("Plain", (), {"wrong": AsksInherited.__dict__["wrong"]})()
+    out = [thing.lacking, thing.other]
+    for one, name in ((thing, "wrong"), (plain, "wrong"), (thing, "computed"), (plain, "lacking")):
+        try:
+            out.append(getattr(one, name))
+        except (ValueError, AttributeError) as error:
+            out.append(repr(error))
+    for one in (thing, plain):
+        try:
+            out.append(one.wrong)
+        except ValueError as error:
+            out.append((str(error), len(traceback.extract_tb(error.__traceback__))))
+    return out, thing.computed
 
 
 def containers():
@@ -478,6 +515,7 @@ def imports():
 ALL = [
     loops,
     attributes,
+    descriptors_that_raise,
     containers,
     operators,
     branches,

@@ -265,17 +265,21 @@ static void load_hooked(PyObject* owner, PyObject* name, int method, CressetAttr
       if (read != NULL && read->place == CRESSET_AT_INSTANCE && is_module(owner)) read->place = CRESSET_AT_MODULE;
       return;
     }
-    missing = _PyType_Lookup(type, cresset_names.__getattr__);
-    if (nothing == 0) {
-      if (missing == NULL) return;
-      if (result->python != NULL) {
-        result->then_missing = 1;
-        return;
-      }
-      // A descriptor that raised AttributeError asks __getattr__ too.
+    PyObject *raised = NULL, *value = NULL, *traceback = NULL;
+    if (nothing == 0 && result->python == NULL) {
+      // A descriptor that raised AttributeError asks __getattr__ too. Looking in classes forgets what was raised.
       if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return;
-      PyErr_Clear();
+      PyErr_Fetch(&raised, &value, &traceback);
     }
+    missing = _PyType_Lookup(type, cresset_names.__getattr__);
+    if (nothing == 0 && (missing == NULL || result->python != NULL)) {
+      if (raised != NULL) PyErr_Restore(raised, value, traceback);
+      result->then_missing = missing != NULL;
+      return;
+    }
+    Py_XDECREF(raised);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
     if (missing != NULL && PyFunction_Check(missing)) {
       int looked_in = 0;
       PyObject* stored = in_stores(owner, name, missing, &looked_in);
