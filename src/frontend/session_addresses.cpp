@@ -6,6 +6,7 @@
 #include "frontend/left_whole.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/special_cases.h"
 #include "frontend/symbols.h"
 
 namespace cresset::frontend {
@@ -117,9 +118,7 @@ void Session::compare_addresses(PyObject* left, PyObject* right) {
 void Session::use_addresses(const CressetOperator& op) {
   if (!is_address(op.operands[0]) && (op.operands[1] == nullptr || !is_address(op.operands[1]))) return;
   if (op.kind == CRESSET_OP_SUBSCRIPT || op.kind == CRESSET_OP_CONTAINS || op.kind == CRESSET_OP_HASH) return;
-  const int comparison = op.operation & ~CRESSET_AS_BOOL;
-  if (op.kind == CRESSET_OP_COMPARE && (comparison == Py_EQ || comparison == Py_NE))
-    return compare_addresses(op.operands[0], op.operands[1]);
+  if (asks_equality(op)) return compare_addresses(op.operands[0], op.operands[1]);
   for (PyObject* operand : op.operands)
     if (operand != nullptr && is_address(operand)) compute_with_address(operand);
 }

@@ -299,8 +299,8 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
   if (const auto done = operate_on_arrays(activation, op, result)) return *done;
   if (looks_into_grown(op) || indexes_by_any(*activation, op) || computes_by_any(*activation, op))
     return operate_natively(activation, op, *kind_of(op.kind), /*foreign=*/true, result);
-  if (op.kind == CRESSET_OP_COMPARE && (op.operation == Py_EQ || op.operation == Py_NE) && !is_tensor(op.operands[0]) &&
-      is_equal_by_identity(op.operands[0]) && is_equal_by_identity(op.operands[1]))
+  if (asks_equality(op) && !is_tensor(op.operands[0]) && is_equal_by_identity(op.operands[0]) &&
+      is_equal_by_identity(op.operands[1]))
     note_is(op.operands[0], op.operands[1]);
   if (PyObject* const instead = formatter_of(op)) return learn(instead), *result = instead, CRESSET_INSTEAD;
   const bool of_any = is_opaque(op.operands[0]) || (op.operands[1] != nullptr && is_opaque(op.operands[1]));

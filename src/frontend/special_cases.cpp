@@ -84,6 +84,11 @@ PyRef int_of_numpy(PyObject* number) {
   return checked(PyObject_CallOneArg(plain, number));
 }
 
+bool asks_equality(const CressetOperator& op) {
+  const int comparison = op.operation & ~CRESSET_AS_BOOL;
+  return op.kind == CRESSET_OP_COMPARE && (comparison == Py_EQ || comparison == Py_NE);
+}
+
 PyRef with_numpy_scalar(const CressetOperator& op) {
   PyObject *left = op.operands[0], *right = op.operands[1];
   if (in_float_of_numpy(op) != nullptr) {

@@ -9,6 +9,7 @@ namespace cresset::frontend {
 
 // Whether operators on plain tensors call Python code of the user's, which is to be seen: under a mode.
 bool operators_call_python();
+bool asks_equality(const CressetOperator& op);  // == or !=
 
 // numpy's scalars decide what comes of an operator by the type of the other operand: a symbolic one is pinned, other
 // than an int beside a numpy.int64, of which a symbol comes that is numpy's. Empty for other operands. Throws
