@@ -381,11 +381,12 @@ PyObject* CompiledFunction::natively(const Point* point, PyRef frames, PyObject*
 }
 
 // As the program does it: an exception that it raises has what is handled for its context.
-static PyRef perform_while_handling(PyObject* exception, const Operation& operation) {
-  if (exception == Py_None) return perform(operation);
+static PyRef perform_while_handling(const Place& place, PyRef& frames, const Operation& operation) {
+  const PyRef exception = PyRef::borrow(handled_in(frames.get()));
+  if (exception.get() == Py_None) return perform_at(place, frames, operation);
   const PyRef outside = PyRef::steal(PyErr_GetHandledException());
-  PyErr_SetHandledException(exception);
-  PyRef value = perform(operation);
+  PyErr_SetHandledException(exception.get());
+  PyRef value = perform_at(place, frames, operation);
   PyErr_SetHandledException(outside.get());
   return value;
 }
@@ -410,7 +411,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   next = {};
   with = {};
   args = kwargs = {};  // what the program has dropped is gone
-  PyRef value = perform_while_handling(handled_in(frames.get()), operation);
+  PyRef value = perform_while_handling(point->place, frames, operation);
   if (value && point->drops_value) value = PyRef::borrow(Py_None);
   operation = {};
   const PyRef exception = value ? PyRef() : PendingError().normalized();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/eval/bytecode.h"
+#include "frontend/eval/standing.h"
 #include "frontend/looked_at_locals.h"
 #include "frontend/py_objects.h"
 #include "frontend/texts.h"
@@ -137,6 +138,57 @@ PyRef perform(const Operation& op) {
       return as_bool(PyObject_IsTrue(operand(0)));
   }
   return {};
+}
+
+namespace {
+
+// Code in Python, which may look at the frames that it is called from. C code that is given none calls none.
+bool may_run_python(const Operation& op) {
+  return std::any_of(op.operands.begin(), op.operands.end(), [](const PyRef& operand) {
+    PyObject* const object = operand.get();
+    if (PyFunction_Check(object) || PyMethod_Check(object)) return true;
+    const auto* const type = PyType_Check(object) ? (PyTypeObject*)object : Py_TYPE(object);
+    return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && !is_tensor(object) && !PyModule_Check(object);
+  });
+}
+
+PyRef with_item(PyObject* tuple, Py_ssize_t at, PyRef item) {
+  std::vector<PyRef> items;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) items.push_back(PyRef::borrow(PyTuple_GET_ITEM(tuple, i)));
+  items[static_cast<size_t>(at)] = std::move(item);
+  return tuple_of(items);
+}
+
+struct Standing {
+  const Operation& operation;
+  PyRef& contents;
+};
+
+PyObject* perform_standing(void* context) { return perform(static_cast<Standing*>(context)->operation).release(); }
+
+void change_slot(void* context, int frame, int slot, PyObject* value) {
+  constexpr Py_ssize_t kSlots = 2;
+  PyRef& contents = static_cast<Standing*>(context)->contents;
+  PyObject* const own = PyTuple_GET_ITEM(contents.get(), frame);
+  PyRef slots = with_item(PyTuple_GET_ITEM(own, kSlots), slot, PyRef::borrow(value != nullptr ? value : unset()));
+  contents = with_item(contents.get(), frame, with_item(own, kSlots, std::move(slots)));
+}
+
+}  // namespace
+
+PyRef perform_at(const Place& place, PyRef& contents, const Operation& op) {
+  if (!may_run_python(op)) return perform(op);
+  std::vector<FrameImage> frames;
+  std::vector<CressetFrameImage> images;
+  const PyRef before = contents;  // which the images borrow from
+  for (size_t i = 0; i < place.frames.size(); ++i) {
+    PyObject* const own = PyTuple_GET_ITEM(before.get(), static_cast<Py_ssize_t>(i));
+    if (!PyTuple_Check(own)) return perform(op);  // a generator's own frame is not copied
+    images.push_back(frames.emplace_back(place.frames[i], own).image);
+  }
+  Standing standing{op, contents};
+  return PyRef::steal(cresset_eval_perform_in(images.data(), static_cast<int>(images.size()), &perform_standing,
+                                              &change_slot, &standing));
 }
 
 std::string Place::text() const {

@@ -74,6 +74,9 @@ int opcode_in_progress(const CressetActivation& activation);
 Frames frames_of(CressetActivation* innermost, CressetPoint point, int dropped, std::string* why);
 // The frames as they stand once the operation in progress is done, its result not yet on the stack.
 Frames frames_after(CressetActivation* activation, bool is_truth, std::string* why);
+// The operation, with the frames below it for code that looks at them. What that puts into their slots is in `contents`
+// afterwards.
+PyRef perform_at(const Place& place, PyRef& contents, const Operation& operation);
 // The exception that is handled there; None when there is none. Borrowed.
 PyObject* handled_in(PyObject* contents);
 

@@ -93,6 +93,11 @@ int cresset_replace_attribute(PyObject* owner, PyObject* name, PyObject* value);
 // The Python function that type(object) defines for a special method, borrowed; NULL if it is no plain function.
 PyObject* cresset_python_method(PyObject* object, PyObject* name);
 
+// ---- resume.c
+// ----------------------------------------------------------------------------------------------------------- Frames
+// Copies slots and stack of the image into a frame that holds none.
+void cresset_fill_frame(Frame* frame, const CressetFrameImage* image);
+
 // ---- call.c
 // -----------------------------------------------------------------------------------------------------------
 enum { kMaxHead = 4 };

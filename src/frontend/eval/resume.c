@@ -108,8 +108,7 @@ int cresset_eval_generator_image(PyObject* object, CressetFrameImage* image) {
   return 0;
 }
 
-// Copies slots and stack of the image into a frame that holds none.
-static void fill_frame(Frame* frame, const CressetFrameImage* image) {
+void cresset_fill_frame(Frame* frame, const CressetFrameImage* image) {
   for (int i = 0; i < image->slot_count; i++) frame->localsplus[i] = Py_XNewRef(image->slots[i]);
   PyObject** stack = frame_stack(frame);
   for (int i = 0; i < image->stack_depth; i++) stack[i] = Py_XNewRef(image->stack[i]);
@@ -195,7 +194,7 @@ int cresset_eval_set_generator(PyObject* object, const CressetFrameImage* image)
     own->f_builtins = function->func_builtins;
     set_names(generator, function);
   }
-  fill_frame(own, image);
+  cresset_fill_frame(own, image);
   hand_frame_over(own);
   const int started = image->last > make_instruction(image->code);
   generator->gi_frame_state = started ? SUSPENDED_BY(delegates(image->code, image->last)) : FRAME_CREATED;
@@ -251,7 +250,7 @@ static Frame* rebuild_frame(PyThreadState* tstate, EvalState* state, const Cress
   PyFunctionObject* function = (PyFunctionObject*)Py_NewRef(image->function);
   Frame* frame = push_frame(tstate, function, image->code, Py_XNewRef(image->names));
   if (frame == NULL) return NULL;
-  fill_frame(frame, image);
+  cresset_fill_frame(frame, image);
   if (enter_activation(state, frame, image) == 0) return frame;
   drop_frame(tstate, frame);
   return NULL;

@@ -3,6 +3,7 @@
 #include "frontend/eval/hooks.h"
 #include "frontend/eval/room.h"
 #include "frontend/eval/stack_walk.h"
+#include "frontend/eval/standing.h"
 #include "frontend/eval/watched_calls.h"
 
 const char* cresset_eval_unsupported(void) {
@@ -105,6 +106,11 @@ int cresset_eval_dict_changed(PyObject* dict) {
   return 0;
 }
 
+PyObject* cresset_eval_perform_in(const CressetFrameImage* images, int count, PyObject* (*perform)(void* context),
+                                  CressetSlotChanged changed, void* context) {
+  (void)images, (void)count, (void)changed;
+  return perform(context);
+}
 PyObject* cresset_eval_resume(const CressetFrameImage* images, int count, PyObject* value, PyObject* exception,
                               int natively, PyObject** contents) {
   (void)images, (void)count, (void)value, (void)exception, (void)natively, (void)contents;
