@@ -623,13 +623,13 @@ void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, 
     types[i].dtype = trial.made[i].value_or(types[i].dtype);
 }
 
-static std::optional<RaisedByData::Element> element_of(const std::vector<DataDependentCall>& calls,
-                                                       const std::vector<SymbolBinding>& symbols, sym::VarId var) {
+static std::optional<ValuesNow::Element> element_of(const std::vector<DataDependentCall>& calls,
+                                                    const std::vector<SymbolBinding>& symbols, sym::VarId var) {
   for (const SymbolBinding& s : symbols) {
     if (s.var != var || s.source.kind != runtime::SymbolSource::Kind::Element) continue;
     for (const DataDependentCall& call : calls)
       if (call.made[0] == s.source.position)
-        return RaisedByData::Element{std::get<graph::ValueId>(call.args[0]), s.source.dim};
+        return ValuesNow::Element{std::get<graph::ValueId>(call.args[0]), s.source.dim};
   }
   return std::nullopt;
 }

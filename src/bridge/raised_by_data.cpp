@@ -9,7 +9,6 @@
 #include "bridge/dtypes.h"
 #include "bridge/generator_watch.h"
 #include "bridge/interpret.h"
-#include "sym/eval.h"
 
 namespace cresset::bridge {
 
@@ -168,7 +167,7 @@ std::optional<int64_t> RaisedByData::work(const DataCheck& check, const std::vec
     case By::Position: {
       const auto index = std::get<sym::ExprId>(args[2]);
       if (now_.integer(index)) return std::nullopt;  // its shape rule knows
-      std::optional<std::vector<ValueId>> read = elements_in(index);
+      std::optional<std::vector<ValueId>> read = now_.elements_in(index);
       if (!read) return std::nullopt;
       asked = *std::move(read);
       break;
@@ -232,7 +231,7 @@ bool RaisedByData::asks(const DataCheck& check, graph::OpId op, const std::vecto
       if (!dim || sizes.empty()) return false;
       const std::optional<int64_t> size =
           now_.integer(sizes.at(static_cast<size_t>(*dim < 0 ? *dim + static_cast<int64_t>(sizes.size()) : *dim)));
-      const std::optional<int64_t> index = number_now(std::get<sym::ExprId>(args[2]));
+      const std::optional<int64_t> index = now_.number(std::get<sym::ExprId>(args[2]));
       return size && index && (*index < -*size || *index >= *size);
     }
     case By::Anything:
@@ -240,27 +239,6 @@ bool RaisedByData::asks(const DataCheck& check, graph::OpId op, const std::vecto
       return raises_itself(op, args);
   }
   return false;
-}
-
-std::optional<std::vector<ValueId>> RaisedByData::elements_in(sym::ExprId e) const {
-  std::vector<sym::VarId> vars;
-  graph_.pool().collect_vars(e, vars);
-  std::vector<ValueId> read;
-  for (const sym::VarId var : vars) {
-    if (const std::optional<Element> element = element_(var))
-      read.push_back(element->of);
-    else if (!now_.integer(graph_.pool().var(var)))
-      return std::nullopt;
-  }
-  return read;
-}
-
-std::optional<int64_t> RaisedByData::number_now(sym::ExprId e) {
-  return sym::eval(graph_.pool(), e, [&](sym::VarId var) -> std::optional<int64_t> {
-    const std::optional<Element> element = element_(var);
-    if (!element) return now_.integer(graph_.pool().var(var));
-    return now_.of(element->of).to(at::kLong).flatten()[element->index].item<int64_t>();
-  });
 }
 
 bool RaisedByData::raises_itself(graph::OpId op, const std::vector<Arg>& args) {
@@ -272,7 +250,7 @@ bool RaisedByData::raises_itself(graph::OpId op, const std::vector<Arg>& args) {
     node.op = op;
     node.args = args;
     run_by_aten(
-        graph_, node, [&](ValueId v) { return now_.of(v); }, [&](sym::ExprId e) { return now_.integer(e).value(); });
+        graph_, node, [&](ValueId v) { return now_.of(v); }, [&](sym::ExprId e) { return now_.number(e).value(); });
   } catch (const std::exception&) {
     raised = true;
   }

@@ -4,7 +4,6 @@
 // around it. Later calls whose data makes one raise are done again by eager.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "bridge/values_now.h"
@@ -17,16 +16,9 @@ const DataCheck* data_check(graph::OpId op);  // nullptr: it never raises by dat
 // Asks what a capture is captured with.
 class RaisedByData {
  public:
-  struct Element {
-    graph::ValueId of;
-    int64_t index;
-  };
-  // What a symbol stands for, if that is a number in data.
-  using ElementOf = std::function<std::optional<Element>(sym::VarId)>;
-
   RaisedByData(const graph::Graph& graph, const std::vector<at::Tensor>& inputs,
-               const std::vector<at::Tensor>& constants, ElementOf element)
-      : graph_(graph), now_(graph, inputs, constants), element_(std::move(element)) {}
+               const std::vector<at::Tensor>& constants, ValuesNow::ElementOf element)
+      : graph_(graph), now_(graph, inputs, constants, std::move(element)) {}
 
   // Whether the operator raises, or one before it. caught: whether the program may catch that; then no work is too
   // much, while otherwise what takes long to know is not asked. Operators must run for real (Capture::StepAside).
@@ -46,14 +38,11 @@ class RaisedByData {
   bool any_outside(graph::ValueId indices, sym::ExprId size, bool from_the_end);
   bool any_outside(graph::ValueId indices, int64_t size, bool from_the_end, std::optional<int64_t> ignored = {});
   bool any_list_outside(graph::ValueId self, const std::vector<graph::OptionalValue>& indices);
-  std::optional<std::vector<graph::ValueId>> elements_in(sym::ExprId e) const;
-  std::optional<int64_t> number_now(sym::ExprId e);
   bool divides_by_zero(const std::vector<graph::Arg>& args);
 
   static constexpr int64_t kWork = int64_t{1} << 24;  // elements: some ten milliseconds a capture
   const graph::Graph& graph_;
   ValuesNow now_;
-  ElementOf element_;
   int64_t left_ = kWork;
 };
 

@@ -6,6 +6,7 @@
 #include "bridge/data_read.h"
 #include "bridge/guest.h"
 #include "bridge/interpret.h"
+#include "sym/eval.h"
 
 namespace cresset::bridge {
 
@@ -14,6 +15,29 @@ static constexpr c10::DispatchKeySet kOfTransforms({c10::DispatchKey::FuncTorchB
                                                     c10::DispatchKey::Functionalize});
 
 std::optional<int64_t> ValuesNow::integer(sym::ExprId e) const { return graph_.env().hint(e); }
+
+std::optional<std::vector<graph::ValueId>> ValuesNow::elements_in(sym::ExprId e) const {
+  std::vector<graph::ValueId> read;
+  if (integer(e)) return read;
+  std::vector<sym::VarId> vars;
+  graph_.pool().collect_vars(e, vars);
+  for (const sym::VarId var : vars) {
+    if (integer(graph_.pool().var(var))) continue;
+    const std::optional<Element> element = element_(var);
+    if (!element) return std::nullopt;
+    read.push_back(element->of);
+  }
+  return read;
+}
+
+std::optional<int64_t> ValuesNow::number(sym::ExprId e) {
+  if (const std::optional<int64_t> known = integer(e)) return known;
+  return sym::eval(graph_.pool(), e, [&](sym::VarId var) -> std::optional<int64_t> {
+    const std::optional<Element> element = element_(var);
+    if (!element) return integer(graph_.pool().var(var));
+    return of(element->of).to(at::kLong).flatten()[element->index].item<int64_t>();
+  });
+}
 
 int64_t ValuesNow::elements(graph::ValueId value) const {
   int64_t count = 1;
@@ -39,6 +63,20 @@ at::Tensor ValuesNow::known(graph::ValueId id) const {
   return alias.defined() ? alias : real;
 }
 
+// What the numbers among an operator's arguments are read from; false where one cannot be known.
+bool ValuesNow::add_numbers(const std::vector<graph::Arg>& args, std::vector<graph::ValueId>& values) const {
+  const auto add = [&](sym::ExprId e) {
+    const std::optional<std::vector<graph::ValueId>> read = elements_in(e);
+    if (read) values.insert(values.end(), read->begin(), read->end());
+    return read.has_value();
+  };
+  return std::all_of(args.begin(), args.end(), [&](const graph::Arg& arg) {
+    if (const auto* e = std::get_if<sym::ExprId>(&arg)) return add(*e);
+    const auto* list = std::get_if<std::vector<sym::ExprId>>(&arg);
+    return list == nullptr || std::all_of(list->begin(), list->end(), add);
+  });
+}
+
 std::optional<std::vector<graph::NodeId>> ValuesNow::needed(std::vector<graph::ValueId> values) const {
   std::unordered_set<uint32_t> seen;
   std::vector<graph::NodeId> nodes;
@@ -55,6 +93,7 @@ std::optional<std::vector<graph::NodeId>> ValuesNow::needed(std::vector<graph::V
     if (!seen.insert(value.node.index).second) continue;
     const graph::Node& node = graph_.node(value.node);
     if (is_random(node.op) || !graph::op_name(node.op).starts_with("aten::")) return std::nullopt;
+    if (!add_numbers(node.args, values)) return std::nullopt;
     nodes.push_back(value.node);
     graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { values.push_back(v); });
   }
@@ -85,7 +124,7 @@ at::Tensor ValuesNow::of(graph::ValueId value) {
   for (const graph::NodeId id : nodes) {
     const graph::Node& node = graph_.node(id);
     std::vector<at::Tensor> results = run_by_aten(
-        graph_, node, [&](graph::ValueId v) { return known(v); }, [&](sym::ExprId e) { return integer(e).value(); });
+        graph_, node, [&](graph::ValueId v) { return known(v); }, [&](sym::ExprId e) { return number(e).value(); });
     for (size_t i = 0; i < results.size(); ++i) made_[node.results[i].index] = std::move(results[i]);
   }
   return known(value);

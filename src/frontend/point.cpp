@@ -6,6 +6,7 @@
 #include "frontend/eval/standing.h"
 #include "frontend/looked_at_locals.h"
 #include "frontend/py_objects.h"
+#include "frontend/special_cases.h"
 #include "frontend/texts.h"
 
 namespace cresset::frontend {
@@ -142,8 +143,9 @@ PyRef perform(const Operation& op) {
 
 namespace {
 
-// Code in Python, which may look at the frames that it is called from. C code that is given none calls none.
-bool may_run_python(const Operation& op) {
+// Code in Python may look at the frames that it is called from, and warnings do. C code that is given none calls none.
+bool may_look_at_frames(const Operation& op) {
+  if (op.kind == Operation::Kind::Call && is_warn(op.operands[0].get())) return true;
   return std::any_of(op.operands.begin(), op.operands.end(), [](const PyRef& operand) {
     PyObject* const object = operand.get();
     if (PyFunction_Check(object) || PyMethod_Check(object)) return true;
@@ -170,6 +172,10 @@ void change_slot(void* context, int frame, int slot, PyObject* value) {
   constexpr Py_ssize_t kSlots = 2;
   PyRef& contents = static_cast<Standing*>(context)->contents;
   PyObject* const own = PyTuple_GET_ITEM(contents.get(), frame);
+  if (!PyTuple_Check(own)) {  // a generator
+    const PyRef old = PyRef::steal(std::exchange(*cresset_eval_generator_slot(own, slot), Py_XNewRef(value)));
+    return;
+  }
   PyRef slots = with_item(PyTuple_GET_ITEM(own, kSlots), slot, PyRef::borrow(value != nullptr ? value : unset()));
   contents = with_item(contents.get(), frame, with_item(own, kSlots, std::move(slots)));
 }
@@ -177,14 +183,13 @@ void change_slot(void* context, int frame, int slot, PyObject* value) {
 }  // namespace
 
 PyRef perform_at(const Place& place, PyRef& contents, const Operation& op) {
-  if (!may_run_python(op)) return perform(op);
+  if (!may_look_at_frames(op)) return perform(op);
   std::vector<FrameImage> frames;
   std::vector<CressetFrameImage> images;
   const PyRef before = contents;  // which the images borrow from
   for (size_t i = 0; i < place.frames.size(); ++i) {
-    PyObject* const own = PyTuple_GET_ITEM(before.get(), static_cast<Py_ssize_t>(i));
-    if (!PyTuple_Check(own)) return perform(op);  // a generator's own frame is not copied
-    images.push_back(frames.emplace_back(place.frames[i], own).image);
+    images.push_back(
+        frames.emplace_back(place.frames[i], PyTuple_GET_ITEM(before.get(), static_cast<Py_ssize_t>(i))).image);
   }
   Standing standing{op, contents};
   return PyRef::steal(cresset_eval_perform_in(images.data(), static_cast<int>(images.size()), &perform_standing,

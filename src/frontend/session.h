@@ -336,7 +336,7 @@ class Session {
   PyRef names_in_frame(const CressetActivation& activation, const CressetCall& call);
   PyObject* with_names_of_frame(const CressetCall& call);
   void hands_methods_on(const CressetCall& call);
-  CressetAction log_warning(const CressetCall& call, PyObject** result);
+  CressetAction log_warning(CressetActivation* activation, const CressetCall& call, PyObject** result);
   bool takes_warnings();
   PyObject* stand_in(PyRef function);
   void log_method(const CCall& what, const CressetCall& call);

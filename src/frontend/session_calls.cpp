@@ -130,11 +130,6 @@ CCall Session::classify(const CressetCall& call) {
   return out;
 }
 
-static bool is_warn(PyObject* callable) {
-  static PyObject* const warn = module_attribute("warnings", "warn");
-  return callable == warn;
-}
-
 // Whether a container holds such an object that was there before.
 bool Session::holds_foreign(PyObject* container) const {
   return holds_any(container, [&](PyObject* item) { return is_opaque(item) || (is_closed(item) && existed(item)); });
@@ -317,13 +312,6 @@ CressetAction Session::call_whole(CressetActivation* activation, const CressetCa
   return capture_->flush(kLeftWhole), CRESSET_NATIVE;
 }
 
-// Whether the frame that `call` asks for, as sys._getframe() would be, is evaluated here.
-static bool asks_of_evaluated(const CressetActivation& activation, PyObject* frame) {
-  for (const CressetActivation* a = &activation; a != nullptr; a = a->caller)
-    if (cresset_eval_is_frame(a, frame)) return true;
-  return false;
-}
-
 // The module that a caller's function is of, by its depth, as typing and namedtuple ask for it.
 static PyRef module_of_frame(const CressetActivation& activation, const CressetCall& call) {
   static PyObject* const get_name = [] {
@@ -335,7 +323,7 @@ static PyRef module_of_frame(const CressetActivation& activation, const CressetC
   const auto count = static_cast<size_t>(call.nargs);
   const PyRef frame = PyRef::steal(PyObject_Vectorcall(get_frame, call.args, count, nullptr));
   if (!frame) return PyErr_Clear(), PyRef();  // there is none: the call itself says None
-  if (!asks_of_evaluated(activation, frame.get())) return {};
+  if (!is_evaluated(activation, frame.get())) return {};
   return checked(PyObject_Vectorcall(call.callable, call.args, count, nullptr));
 }
 
@@ -393,7 +381,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   hands_methods_on(call);
   if (is_warn(call.callable)) {
     if (!outer_.empty()) fail_part("it warns");
-    return log_warning(call, result);
+    return log_warning(activation, call, result);
   }
   return before_c_call(activation, call, result);
 }
@@ -541,7 +529,7 @@ PyRef Session::names_in_frame(const CressetActivation& activation, const Cresset
   if (of_object) read_attribute(call.args[0], dict, value.get());
   if (which == std::begin(asked)) learn(value.get());
   if (call.callable != get_frame) return value;
-  if (!asks_of_evaluated(activation, value.get())) refuse("looks at the frames of its callers");
+  if (!is_evaluated(activation, value.get())) refuse("looks at the frames of its callers");
   return value;
 }
 
@@ -585,41 +573,6 @@ void Session::hands_methods_on(const CressetCall& call) {
       refuse("hands a method that changes a " + std::string(Py_TYPE(self)->tp_name) + " to C code");
     read_whole(self);
   }
-}
-
-// Whether what warnings are given to is the call's: the list of catch_warnings(record=True), a function of its own.
-bool Session::takes_warnings() {
-  static PyObject* const warnings = import_module("warnings").release();
-  const auto is_own = [&](const char* name) {
-    PyObject* shower = PyDict_GetItemString(PyModule_GetDict(warnings), name);
-    if (shower != nullptr && is_c_function(shower)) shower = PyCFunction_GET_SELF(shower);
-    return shower != nullptr && ((young_ != nullptr && is_young(shower)) || argument_path(shower) != nullptr);
-  };
-  return is_own("_showwarnmsg_impl") || is_own("showwarning");
-}
-
-// warnings.warn() is done as it is, unseen; later calls warn of the same place, as often as the filters want then.
-// Where the warning is given to the call itself, the piece ends, and it is given by its place.
-CressetAction Session::log_warning(const CressetCall& call, PyObject** result) {
-  in_progress_.end();
-  const PyRef helpers = import_module("cresset._capture_patches");
-  const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
-  const PyRef found =
-      PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
-  if (!found) return PyErr_Clear(), CRESSET_NATIVE;  // the call itself says what is wrong with it
-  PyObject* registry = PyTuple_GET_ITEM(found.get(), 0);
-  learn(registry);
-  if (takes_warnings()) {
-    static PyObject* const of_place = module_attribute("cresset._equivalents", "warn_of_place");
-    const bridge::Capture::StepAside outside;
-    return *result = stand_in(checked(PyObject_Call(of_place, found.get(), nullptr))), CRESSET_INSTEAD;
-  }
-  const PyRef again = checked(PyObject_GetAttrString(helpers.get(), "warn_again"));
-  Write write{Write::Kind::Method, PyRef::borrow(registry), again, {}, {}, 0};
-  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(found.get()); ++i)
-    write.values.push_back(PyRef::borrow(PyTuple_GET_ITEM(found.get(), i)));
-  add_write(std::move(write));
-  return CRESSET_NATIVE;
 }
 
 // Containers that a call may have put its arguments into.

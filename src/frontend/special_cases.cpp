@@ -84,6 +84,17 @@ PyRef int_of_numpy(PyObject* number) {
   return checked(PyObject_CallOneArg(plain, number));
 }
 
+bool is_evaluated(const CressetActivation& innermost, PyObject* frame) {
+  for (const CressetActivation* a = &innermost; a != nullptr; a = a->caller)
+    if (cresset_eval_is_frame(a, frame)) return true;
+  return false;
+}
+
+bool is_warn(PyObject* callable) {
+  static PyObject* const warn = module_attribute("warnings", "warn");
+  return callable == warn;
+}
+
 bool asks_equality(const CressetOperator& op) {
   const int comparison = op.operation & ~CRESSET_AS_BOOL;
   return op.kind == CRESSET_OP_COMPARE && (comparison == Py_EQ || comparison == Py_NE);

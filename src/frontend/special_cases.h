@@ -9,6 +9,9 @@ namespace cresset::frontend {
 
 // Whether operators on plain tensors call Python code of the user's, which is to be seen: under a mode.
 bool operators_call_python();
+// Whether a frame object is of a frame that is evaluated now, from `innermost` outwards.
+bool is_evaluated(const CressetActivation& innermost, PyObject* frame);
+bool is_warn(PyObject* callable);               // warnings.warn
 bool asks_equality(const CressetOperator& op);  // == or !=
 
 // numpy's scalars decide what comes of an operator by the type of the other operand: a symbolic one is pinned, other

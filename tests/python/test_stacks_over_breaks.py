@@ -105,28 +105,93 @@ def out_of_it(x):
     fail(y)
 
 
-def told(function, x):
+def in_a_generator(x):
+    def each(z):
+        for i in range(2):
+            log(z + i)
+            warn(z)
+            yield look(z + i)
+
+    out = []
+    for found in each(x + 1):
+        out.append(found)
+    return out
+
+
+def deprecated(x, level):
+    warnings.warn("not any more", DeprecationWarning, stacklevel=level)
+    LOGGER.warning("not any more", stacklevel=level)
+    return x * 2
+
+
+def of_callers(x):
+    """Who calls what is compiled is another at each call."""
+    out = [deprecated(x, level) for level in (1, 2, 3, 4, 40)]
+    warnings.warn("of the caller", stacklevel=2)
+    LOGGER.info("of the caller", stacklevel=2)
+    return out
+
+
+def given_to_itself(x):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for level in (1, 2, 3):
+            deprecated(x, level)
+        warnings.warn("of the caller", stacklevel=2)
+    return x + len(seen), [(str(w.message), w.category, w.filename, w.lineno) for w in seen]
+
+
+def one_place(function, x):
+    return function(x)
+
+
+def another_place(function, x):
+    x = x + 0
+    return function(x)
+
+
+def deep_place(function, x, n=3):
+    return deep_place(function, x, n - 1) if n else function(x)
+
+
+PLACES = [one_place, another_place, deep_place]
+
+
+def told(function, x, place=one_place):
     WRITTEN.truncate(0)
     WRITTEN.seek(0)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
-            result = function(x)
+            result = place(function, x)
         except ValueError as error:
             result = str(error), [(f.name, f.lineno) for f in traceback.extract_tb(error.__traceback__)[1:]]
     return repr(result), WRITTEN.getvalue(), [(str(w.message), w.filename, w.lineno) for w in seen]
 
 
 PROGRAMS = [by_call, two_deep, by_operators, by_key, by_logging, by_warning, in_traceback, out_of_it]
+PROGRAMS += [in_a_generator, of_callers, given_to_itself]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_who_looks_at_the_stack(program):
     cresset.reset()
     compiled = cresset.compile(program)
-    for i in range(5):
-        x = torch.full((2 + i % 2,), float(i))
-        assert told(compiled, x) == told(program, x), i
+    for i in range(7):
+        x, place = torch.full((2 + i % 2,), float(i)), PLACES[i % 3]
+        assert told(compiled, x, place) == told(program, x, place), i
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="prefixes came with CPython 3.12")
+def test_warnings_that_skip_files():
+    def program(x):
+        warnings.warn("not in here", skip_file_prefixes=(__file__,))
+        return x + 1
+
+    cresset.reset()
+    compiled = cresset.compile(program)
+    for place in PLACES:
+        assert told(compiled, torch.ones(2), place) == told(program, torch.ones(2), place)
 
 
 @pytest.mark.skipif(sys.version_info < (3, 13), reason="f_locals is a copy")

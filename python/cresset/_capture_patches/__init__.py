@@ -19,7 +19,7 @@ from .. import _C, _autograd, _control_flow, _equivalents, _forms, _loops, _wrap
 from . import compilers, floats, foreign, functions, integers, outside, ranges
 from .arrays import copy_of_array, place_of_view, view_of_array  # noqa: F401  (which the front end asks for here)
 from .numpy_integers import NumpyInt, of_numpy, plain  # noqa: F401  (likewise, as the next ones)
-from .outside import place_of_warning, warn_again  # noqa: F401
+from .outside import place_of_warning, warn_again, warn_caller  # noqa: F401
 from .ranges import (  # noqa: F401
     RangeIterator,
     _iterator_over_items,

@@ -11,17 +11,48 @@ import torch
 from .. import _C, _control_flow
 
 
-def place_of_warning(message, category=None, stacklevel=1, source=None):
-    """What warnings.warn_explicit needs to repeat this warning of the function that calls: (registry, ...)."""
-    frame = sys._getframe(1)
-    while stacklevel > 1 and frame is not None:
-        frame, stacklevel = frame.f_back, stacklevel - 1
+def _is_of_import(frame):
+    return "importlib" in frame.f_code.co_filename and "_bootstrap" in frame.f_code.co_filename
+
+
+def _frame_of_warning(frame, stacklevel, prefixes):
+    """As warnings.warn counts: frames of the import system are none, and those of files with such names neither. Where
+    there are not so many, how many callers there would have to be beyond the last."""
+    prefixes, sees_all = tuple(prefixes), _is_of_import(frame)
+    for left in range(max(2, stacklevel) - 1 if prefixes else stacklevel - 1, 0, -1):
+        frame = frame.f_back
+        while frame is not None and not sees_all:
+            if not _is_of_import(frame) and not (prefixes and frame.f_code.co_filename.startswith(prefixes)):
+                break
+            frame = frame.f_back
+        if frame is None:
+            return None, left
+    return frame, 0
+
+
+def place_of_warning(message, category=None, stacklevel=1, source=None, *, skip_file_prefixes=()):
+    """What warnings.warn_explicit needs to repeat this warning of the function that calls: (registry, ...); the frame, or
+    how far beyond the last it would be."""
+    frame, beyond = _frame_of_warning(sys._getframe(1), stacklevel, skip_file_prefixes)
     names = frame.f_globals if frame is not None else sys.__dict__
     if isinstance(message, Warning):
         message, category = str(message), type(message)
     line, file = (frame.f_lineno, frame.f_code.co_filename) if frame is not None else (1, "sys")
     registry = names.setdefault("__warningregistry__", {})
-    return registry, str(message), category or UserWarning, file, line, names.get("__name__", "<string>")
+    return (
+        registry,
+        str(message),
+        category or UserWarning,
+        file,
+        line,
+        names.get("__name__", "<string>"),
+        frame or beyond,
+    )
+
+
+def warn_caller(module, message, category, outside):
+    """Of who called what is compiled, or of a caller of theirs."""
+    module.warn(message, category, outside + 1)
 
 
 def warn_again(registry, message, category, filename, lineno, module):
@@ -29,25 +60,19 @@ def warn_again(registry, message, category, filename, lineno, module):
 
 
 def log(self, level, msg, args, exc_info=None, extra=None, stack_info=False, stacklevel=1):
-    """Logger._log: who called is found now, the rest is done between two pieces."""
+    """Logger._log: it is done between two pieces, with the frames of who called below it."""
     if exc_info and isinstance(exc_info, BaseException):
         exc_info = (type(exc_info), exc_info, exc_info.__traceback__)
     elif exc_info and not isinstance(exc_info, tuple):
         exc_info = sys.exc_info()
-    place = _place_of_log(self, stack_info, stacklevel)
-    _log_from(self, level, msg, args, exc_info, extra, place)
+    _log_from(self, level, msg, args, exc_info, extra, stack_info, stacklevel)
 
 
-def _place_of_log(self, stack_info, stacklevel):
-    return self.findCaller(stack_info, stacklevel + 2)  # past these two functions
-
-
-def _log_from(self, level, msg, args, exc_info, extra, place):
-    file, line, function, stack = place
+def _log_from(self, level, msg, args, exc_info, extra, stack_info, stacklevel):
+    file, line, function, stack = self.findCaller(stack_info, stacklevel + 2)  # past these two functions
     self.handle(self.makeRecord(self.name, level, file, line, msg, args, exc_info, function, extra, stack))
 
 
-_place_of_log._cresset_native = (_place_of_log.__code__, None)
 _log_from._cresset_native = (_log_from.__code__, "a call of a logger")
 
 

@@ -1,0 +1,64 @@
+// warnings.warn() in what is captured.
+#include "frontend/py_objects.h"
+#include "frontend/session.h"
+#include "frontend/special_cases.h"
+
+namespace cresset::frontend {
+
+// Whether what warnings are given to is the call's: the list of catch_warnings(record=True), a function of its own.
+bool Session::takes_warnings() {
+  static PyObject* const warnings = import_module("warnings").release();
+  const auto is_own = [&](const char* name) {
+    PyObject* shower = PyDict_GetItemString(PyModule_GetDict(warnings), name);
+    if (shower != nullptr && is_c_function(shower)) shower = PyCFunction_GET_SELF(shower);
+    return shower != nullptr && ((young_ != nullptr && is_young(shower)) || argument_path(shower) != nullptr);
+  };
+  return is_own("_showwarnmsg_impl") || is_own("showwarning");
+}
+
+// Which caller of all that is evaluated the frame is of: 1, the nearest. 0: it is evaluated. A number counts from the
+// last.
+static Py_ssize_t caller_outside(const CressetActivation& activation, PyObject* frame) {
+  Py_ssize_t outside = 0, found = 0;
+  auto at = PyRef::steal((PyObject*)PyThreadState_GetFrame(PyThreadState_Get()));
+  for (; at; at = PyRef::steal((PyObject*)PyFrame_GetBack((PyFrameObject*)at.get()))) {
+    outside = is_evaluated(activation, at.get()) ? 0 : outside + 1;
+    if (outside == 0 || at.get() == frame) found = outside;
+  }
+  return PyLong_Check(frame) ? outside + PyLong_AsSsize_t(frame) : found;
+}
+
+// warnings.warn() is done as it is, unseen; later calls warn of the same place, as often as the filters want then; or
+// of who calls them, where it is that. Where the warning is given to the call itself, the piece ends, and it is given
+// by its place.
+CressetAction Session::log_warning(CressetActivation* activation, const CressetCall& call, PyObject** result) {
+  in_progress_.end();
+  const PyRef helpers = import_module("cresset._capture_patches");
+  const PyRef place = checked(PyObject_GetAttrString(helpers.get(), "place_of_warning"));
+  const PyRef found =
+      PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  if (!found) return PyErr_Clear(), CRESSET_NATIVE;  // the call itself says what is wrong with it
+  const Py_ssize_t parts = PyTuple_GET_SIZE(found.get()) - 1;
+  const Py_ssize_t outside = caller_outside(*activation, PyTuple_GET_ITEM(found.get(), parts));
+  const auto part = [&](Py_ssize_t i) { return PyRef::borrow(PyTuple_GET_ITEM(found.get(), i)); };
+  const bool is_given = takes_warnings();
+  if (outside != 0 && is_given) return call_whole(activation, call);
+  static PyObject* const warnings = import_module("warnings").release();
+  const PyRef owner = outside != 0 ? PyRef::borrow(warnings) : part(0);
+  learn(owner.get());
+  if (is_given) {
+    static PyObject* const of_place = module_attribute("cresset._equivalents", "warn_of_place");
+    const bridge::Capture::StepAside outside_of_it;
+    const PyRef args = checked(PyTuple_GetSlice(found.get(), 0, parts));
+    return *result = stand_in(checked(PyObject_Call(of_place, args.get(), nullptr))), CRESSET_INSTEAD;
+  }
+  const PyRef again = checked(PyObject_GetAttrString(helpers.get(), outside != 0 ? "warn_caller" : "warn_again"));
+  Write write{Write::Kind::Method, owner, again, {}, {}, 0};
+  for (Py_ssize_t i = 1; i < (outside != 0 ? 3 : parts); ++i)
+    write.values.push_back(part(i));  // of both: what, its class
+  if (outside != 0) write.values.push_back(checked(PyLong_FromSsize_t(outside)));
+  add_write(std::move(write));
+  return CRESSET_NATIVE;
+}
+
+}  // namespace cresset::frontend
