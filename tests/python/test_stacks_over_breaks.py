@@ -4,6 +4,7 @@ and tracebacks say what eager says, also in calls that evaluate nothing."""
 import inspect
 import io
 import logging
+import os
 import sys
 import traceback
 import warnings
@@ -185,7 +186,8 @@ def test_who_looks_at_the_stack(program):
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="prefixes came with CPython 3.12")
 def test_warnings_that_skip_files():
     def program(x):
-        warnings.warn("not in here", skip_file_prefixes=(__file__,))
+        warnings.warn("not in this file, or in it", skip_file_prefixes=(__file__,))
+        warnings.warn("not in this folder", skip_file_prefixes=(os.path.dirname(__file__),))
         return x + 1
 
     cresset.reset()

@@ -22,7 +22,7 @@ def _frame_of_warning(frame, stacklevel, prefixes):
     for left in range(max(2, stacklevel) - 1 if prefixes else stacklevel - 1, 0, -1):
         frame = frame.f_back
         while frame is not None and not sees_all:
-            if not _is_of_import(frame) and not (prefixes and frame.f_code.co_filename.startswith(prefixes)):
+            if not _is_of_import(frame) and not (prefixes and frame.f_code.co_filename.startswith(prefixes, 0, -1)):
                 break
             frame = frame.f_back
         if frame is None:
