@@ -73,7 +73,7 @@ const Names kEffects = {"warn_explicit", "_abc_register", "_abc_reset_registry"}
 // The compiler's own functions that programs call while they are captured (control.h).
 const Names kControl = {"is_capturing", "is_compiling", "end_piece", "captured_graph", "captured_guards", "size_text"};
 // Functions of `sys` that look at what no program changes.
-const Names kSysReads = {"getrecursionlimit", "intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
+const Names kSysReads = {"intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
 // Parts of torch's C module that change or read what no guard covers, or whose results have sizes that data gives and
 // that torch's own code finds in memory.
 const Names kTorchOutside = {"manual_seed",

@@ -82,8 +82,7 @@ class Session {
   // own.
   void begin_part(PyObject* roots);
   void end_part() { outer_.pop_back(); }
-  // Runs autograd's record for the capture, in which C++ code calls functions of the program: without the GIL, their
-  // frames evaluated.
+  // Runs autograd's record for the capture, whose C++ code calls the program: without the GIL, frames evaluated.
   void run_part(PyObject* roots, const std::function<void()>& run, RecordRun& seen);
 
   // Whether a tuple of constants was there before: of the code, or of state.
@@ -338,6 +337,7 @@ class Session {
   void hands_methods_on(const CressetCall& call);
   CressetAction log_warning(CressetActivation* activation, const CressetCall& call, PyObject** result);
   bool takes_warnings();
+  CressetAction use_setting(const CressetCall& call, PyObject** result);
   PyObject* stand_in(PyRef function);
   void log_method(const CCall& what, const CressetCall& call);
   bool takes_back(const CCall& what, const CressetCall& call);

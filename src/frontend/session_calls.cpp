@@ -24,6 +24,7 @@
 #include "frontend/plain_operators.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/settings.h"
 #include "frontend/special_calls.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
@@ -379,6 +380,7 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   if (PyRef name = module_of_frame(*activation, call)) return *result = name.release(), CRESSET_RESULT;
   if (PyObject* instead = with_names_of_frame(call)) return *result = instead, CRESSET_INSTEAD;
   hands_methods_on(call);
+  if (call.kwnames == nullptr && setting_of(call.callable) != Setting::None) return use_setting(call, result);
   if (is_warn(call.callable)) {
     if (!outer_.empty()) fail_part("it warns");
     return log_warning(activation, call, result);

@@ -16,16 +16,11 @@ bool Session::takes_warnings() {
   return is_own("_showwarnmsg_impl") || is_own("showwarning");
 }
 
-// Which caller of all that is evaluated the frame is of: 1, the nearest. 0: it is evaluated. A number counts from the
-// last.
-static Py_ssize_t caller_outside(const CressetActivation& activation, PyObject* frame) {
-  Py_ssize_t outside = 0, found = 0;
-  auto at = PyRef::steal((PyObject*)PyThreadState_GetFrame(PyThreadState_Get()));
-  for (; at; at = PyRef::steal((PyObject*)PyFrame_GetBack((PyFrameObject*)at.get()))) {
-    outside = is_evaluated(activation, at.get()) ? 0 : outside + 1;
-    if (outside == 0 || at.get() == frame) found = outside;
-  }
-  return PyLong_Check(frame) ? outside + PyLong_AsSsize_t(frame) : found;
+// How many of the callers at the end of the tuple are of no frame that is evaluated. Beyond the last: None.
+static Py_ssize_t callers_outside(const CressetActivation& activation, PyObject* callers) {
+  Py_ssize_t inside = PyTuple_GET_SIZE(callers);
+  while (inside != 0 && !is_evaluated(activation, PyTuple_GET_ITEM(callers, inside - 1))) --inside;
+  return PyTuple_GET_SIZE(callers) - inside;
 }
 
 // warnings.warn() is done as it is, unseen; later calls warn of the same place, as often as the filters want then; or
@@ -38,8 +33,8 @@ CressetAction Session::log_warning(CressetActivation* activation, const CressetC
   const PyRef found =
       PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
   if (!found) return PyErr_Clear(), CRESSET_NATIVE;  // the call itself says what is wrong with it
-  const Py_ssize_t parts = PyTuple_GET_SIZE(found.get()) - 1;
-  const Py_ssize_t outside = caller_outside(*activation, PyTuple_GET_ITEM(found.get(), parts));
+  constexpr Py_ssize_t kCallers = 6, kPrefixes = 7;
+  const Py_ssize_t outside = callers_outside(*activation, PyTuple_GET_ITEM(found.get(), kCallers));
   const auto part = [&](Py_ssize_t i) { return PyRef::borrow(PyTuple_GET_ITEM(found.get(), i)); };
   const bool is_given = takes_warnings();
   if (outside != 0 && is_given) return call_whole(activation, call);
@@ -49,14 +44,17 @@ CressetAction Session::log_warning(CressetActivation* activation, const CressetC
   if (is_given) {
     static PyObject* const of_place = module_attribute("cresset._equivalents", "warn_of_place");
     const bridge::Capture::StepAside outside_of_it;
-    const PyRef args = checked(PyTuple_GetSlice(found.get(), 0, parts));
+    const PyRef args = checked(PyTuple_GetSlice(found.get(), 0, kCallers));
     return *result = stand_in(checked(PyObject_Call(of_place, args.get(), nullptr))), CRESSET_INSTEAD;
   }
   const PyRef again = checked(PyObject_GetAttrString(helpers.get(), outside != 0 ? "warn_caller" : "warn_again"));
   Write write{Write::Kind::Method, owner, again, {}, {}, 0};
-  for (Py_ssize_t i = 1; i < (outside != 0 ? 3 : parts); ++i)
+  for (Py_ssize_t i = 1; i < (outside != 0 ? 3 : kCallers); ++i)
     write.values.push_back(part(i));  // of both: what, its class
-  if (outside != 0) write.values.push_back(checked(PyLong_FromSsize_t(outside)));
+  if (outside != 0) {
+    write.values.push_back(checked(PyLong_FromSsize_t(outside)));
+    write.values.push_back(part(kPrefixes));
+  }
   add_write(std::move(write));
   return CRESSET_NATIVE;
 }

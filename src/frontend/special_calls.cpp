@@ -5,6 +5,7 @@
 #include "base/address_table.h"
 #include "frontend/items.h"
 #include "frontend/py_objects.h"
+#include "frontend/settings.h"
 
 namespace cresset::frontend {
 namespace {
@@ -38,6 +39,7 @@ bool add_all() {
     add(module_attribute("torch._C", "TensorBase"), name, kAnyCall);
   add(module_attribute("torch", "Size"), "numel", kAnyCall);
   add((PyObject*)&PyType_Type, "__call__", kAnyCall);
+  each_setting([](PyObject* function) { special_calls()[function] |= kAnyCall; });
   return true;
 }
 

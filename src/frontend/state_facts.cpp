@@ -27,6 +27,8 @@ PyRef member_of(PyObject* owner, PyObject* by) {
   PyObject* got = nullptr;
   if (PyWeakref_CheckRef(owner) && by == Py_None)  // where it points to: it may not be held
     got = PyLong_FromVoidPtr(PyWeakref_GET_OBJECT(owner));
+  else if (PyTuple_CheckExact(by))
+    got = PyObject_CallObject(owner, by);
   else if (by == Py_None)
     PyContextVar_Get(owner, nullptr, &got);
   else if (PyUnicode_Check(by))

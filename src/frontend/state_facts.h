@@ -115,7 +115,7 @@ class StateFacts {
   void cell(PyObject* cell, PyObject* value);
   // A C structure member or __slots__ entry of an instance. descriptor: None for the value of a context variable (the
   // owner) and for the address that a weak reference points to, a str for an attribute that the class's own C code
-  // looks up.
+  // looks up, a tuple for what the owner gives when it is called with that.
   void member(PyObject* owner, PyObject* descriptor, PyObject* value);
 
   ClassFacts& classes() { return classes_; }

@@ -15,48 +15,47 @@ def _is_of_import(frame):
     return "importlib" in frame.f_code.co_filename and "_bootstrap" in frame.f_code.co_filename
 
 
-def _frame_of_warning(frame, stacklevel, prefixes):
-    """As warnings.warn counts: frames of the import system are none, and those of files with such names neither. Where
-    there are not so many, how many callers there would have to be beyond the last."""
-    prefixes, sees_all = tuple(prefixes), _is_of_import(frame)
-    for left in range(max(2, stacklevel) - 1 if prefixes else stacklevel - 1, 0, -1):
-        frame = frame.f_back
+def _callers_of_warning(frame, stacklevel, prefixes):
+    """The callers that warnings.warn counts, None for each beyond the last: frames of the import system are none, and
+    those of files with such names neither."""
+    sees_all, callers = _is_of_import(frame), []
+    for _ in range(max(2, stacklevel) - 1 if prefixes else stacklevel - 1):
+        frame = frame and frame.f_back
         while frame is not None and not sees_all:
             if not _is_of_import(frame) and not (prefixes and frame.f_code.co_filename.startswith(prefixes, 0, -1)):
                 break
             frame = frame.f_back
-        if frame is None:
-            return None, left
-    return frame, 0
+        callers.append(frame)
+    return callers
 
 
 def place_of_warning(message, category=None, stacklevel=1, source=None, *, skip_file_prefixes=()):
-    """What warnings.warn_explicit needs to repeat this warning of the function that calls: (registry, ...); the frame, or
-    how far beyond the last it would be."""
-    frame, beyond = _frame_of_warning(sys._getframe(1), stacklevel, skip_file_prefixes)
+    """What warnings.warn_explicit needs to repeat this warning of the function that calls: (registry, ...); the callers
+    up to that place; the prefixes."""
+    prefixes = tuple(skip_file_prefixes)
+    callers = _callers_of_warning(sys._getframe(1), stacklevel, prefixes)
+    frame = callers[-1] if callers else sys._getframe(1)
     names = frame.f_globals if frame is not None else sys.__dict__
     if isinstance(message, Warning):
         message, category = str(message), type(message)
     line, file = (frame.f_lineno, frame.f_code.co_filename) if frame is not None else (1, "sys")
-    registry = names.setdefault("__warningregistry__", {})
-    return (
-        registry,
-        str(message),
-        category or UserWarning,
-        file,
-        line,
-        names.get("__name__", "<string>"),
-        frame or beyond,
-    )
+    registry, module = names.setdefault("__warningregistry__", {}), names.get("__name__", "<string>")
+    return registry, str(message), category or UserWarning, file, line, module, tuple(callers), prefixes
 
 
-def warn_caller(module, message, category, outside):
-    """Of who called what is compiled, or of a caller of theirs."""
-    module.warn(message, category, outside + 1)
+def warn_caller(warnings, message, category, outside, prefixes):
+    """Of who called what is compiled (1), or of a caller of theirs."""
+    named = {"skip_file_prefixes": prefixes} if prefixes else {}
+    warnings.warn(message, category, outside + 1, **named)
 
 
 def warn_again(registry, message, category, filename, lineno, module):
     warnings.warn_explicit(message, category, filename, lineno, module, registry)
+
+
+def set_again(function, *args):
+    """A setting of torch's, as the call that was captured has made it."""
+    function(*args)
 
 
 def log(self, level, msg, args, exc_info=None, extra=None, stack_info=False, stacklevel=1):

@@ -1,0 +1,121 @@
+"""Settings of torch's that change between calls: what a program asks is what holds when it asks, and what it makes is made
+by every call."""
+
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import cresset
+
+
+def threads(i):
+    torch.set_num_threads(1 + i % 2)
+
+
+def precision(i):
+    torch.set_float32_matmul_precision(["highest", "high", "medium"][i % 3])
+
+
+def onednn(i):
+    torch._C._set_mkldnn_enabled(i % 2 == 0)
+
+
+def attention(i):
+    torch.backends.cuda.enable_flash_sdp(i % 2 == 0)
+
+
+def recursion(i):
+    sys.setrecursionlimit(5000 + i % 3)
+
+
+def anomaly(i):
+    torch.set_anomaly_enabled(i % 2 == 1)
+
+
+ASKED = {
+    "threads": (threads, lambda x: (x * torch.get_num_threads(), torch.get_num_threads())),
+    "precision": (precision, lambda x: (x + 1, torch.get_float32_matmul_precision())),
+    "oneDNN": (onednn, lambda x: (x * 2 if torch.backends.mkldnn.enabled else x * 3, x)),
+    "precision of a library": (precision, lambda x: (x, torch._C._get_fp32_precision_getter("mkldnn", "matmul"))),
+    "attention": (attention, lambda x: (x * 2 if torch.backends.cuda.flash_sdp_enabled() else x * 3, x)),
+    "recursion": (recursion, lambda x: (x + 1, sys.getrecursionlimit())),
+    "anomaly": (anomaly, lambda x: (x + 1, torch.is_anomaly_enabled())),
+}
+STATE = (
+    torch.get_num_threads,
+    torch.get_float32_matmul_precision,
+    torch._C._get_mkldnn_enabled,
+    torch._C._get_flash_sdp_enabled,
+    torch._C._get_math_sdp_enabled,
+    torch.is_anomaly_enabled,
+    sys.getrecursionlimit,
+)
+
+
+@pytest.fixture(autouse=True)
+def as_before():
+    before = [f() for f in STATE]
+    yield
+    threads(before[0] - 1)
+    torch.set_float32_matmul_precision(before[1])
+    onednn(1 - before[2])
+    attention(1 - before[3])
+    torch._C._set_sdp_use_math(before[4])
+    torch.set_anomaly_enabled(before[5])
+    sys.setrecursionlimit(before[6])
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_what_is_asked(name, fullgraph):
+    make, function = ASKED[name]
+    cresset.reset()
+    compiled = cresset.compile(function, fullgraph=fullgraph)
+    for i in range(6):
+        make(i)
+        x = torch.full((2 + i % 2,), 1.5)
+        assert repr(compiled(x)) == repr(function(x)), i
+    assert cresset.stats()["graph_breaks"] == 0
+    assert cresset.stats()["graphs"] <= 3  # one a setting
+
+
+def makes_and_leaves(x):
+    torch.set_float32_matmul_precision("high")
+    return x + 1, torch.get_float32_matmul_precision()
+
+
+def makes_for_a_while(x):
+    with sdpa_kernel(SDPBackend.MATH):
+        y = F.scaled_dot_product_attention(x[None], x[None], x[None])
+        inside = torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()
+    return y, inside, torch.backends.cuda.flash_sdp_enabled()
+
+
+def makes_over_a_break(x):
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    n = float(x.sum())
+    inside = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(before)
+    return x * n, inside, torch._C._get_mkldnn_enabled()
+
+
+def makes_it_of_a_size(x):
+    torch._C._set_sdp_use_math(x.shape[0] > 2)
+    return x + 1
+
+
+@pytest.mark.parametrize("function", [makes_and_leaves, makes_for_a_while, makes_over_a_break, makes_it_of_a_size])
+def test_what_is_made(function):
+    cresset.reset()
+    compiled, seen = cresset.compile(function), {}
+    for i in range(6):
+        x = torch.full((2 + i % 2, 4), float(1 + i))
+        for side in (function, compiled):
+            precision(0), onednn(i), attention(i)
+            result = side(x)
+            seen[side] = repr(result), [f() for f in STATE]
+        assert seen[compiled] == seen[function], i
