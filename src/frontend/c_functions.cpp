@@ -68,8 +68,8 @@ const std::unordered_map<std::string_view, Names> kChangeFirst = {
      {"setitem", "delitem", "iadd", "iand", "iconcat", "ifloordiv", "ilshift", "imatmul", "imod", "imul", "ior", "ipow",
       "irshift", "isub", "itruediv", "ixor"}},
     {"_collections", {"_count_elements"}}};
-// Functions of those modules with effects that no fact or write speaks of.
-const Names kEffects = {"warn_explicit", "_abc_register", "_abc_reset_registry"};
+// Functions of those modules with effects, or answers, that no fact or write speaks of.
+const Names kEffects = {"warn_explicit", "_abc_register", "_abc_reset_registry", "getweakrefcount", "getweakrefs"};
 // The compiler's own functions that programs call while they are captured (control.h).
 const Names kControl = {"is_capturing", "is_compiling", "end_piece", "captured_graph", "captured_guards", "size_text"};
 // Functions of `sys` that look at what no program changes.

@@ -9,7 +9,8 @@
 namespace cresset::frontend {
 namespace {
 
-// Of torch._C; those that a version has not are passed over.
+// Of torch._C; those that a version has not are passed over. And which thread it is, how deep recursion may go, which
+// classes were registered with abstract ones.
 constexpr const char* kAsked[] = {"_get_float32_matmul_precision",
                                   "_get_fp32_precision_getter",
                                   "_get_mkldnn_enabled",
@@ -90,7 +91,10 @@ const std::unordered_map<PyObject*, Setting>& table() {
     const PyRef torch = import_module("torch._C"), sys = import_module("sys");
     for (const char* name : kAsked) add(torch.get(), name, Setting::Asked);
     for (const char* name : kMade) add(torch.get(), name, Setting::Made);
+    const PyRef thread = import_module("_thread"), abc = import_module("_abc");
     add(sys.get(), "getrecursionlimit", Setting::Asked);
+    for (const char* name : {"get_ident", "get_native_id"}) add(thread.get(), name, Setting::Asked);
+    add(abc.get(), "get_cache_token", Setting::Asked);
     return out;
   }();
   return known;
@@ -98,6 +102,14 @@ const std::unordered_map<PyObject*, Setting>& table() {
 
 bool is_plain(PyObject* value) {
   return PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyUnicode_CheckExact(value);
+}
+
+// What keeps a `__repr__` from calling itself, in reprlib and dataclasses, asks which thread it is in. Whichever it is.
+bool is_of_repr(const CressetActivation* activation) {
+  if (activation == nullptr) return false;
+  const std::string_view name = utf8(activation->code->co_qualname, "");
+  return name == "recursive_repr.<locals>.decorating_function.<locals>.wrapper" ||
+         name == "_recursive_repr.<locals>.wrapper";
 }
 
 }  // namespace
@@ -130,7 +142,8 @@ CressetAction Session::use_setting(const CressetCall& call, PyObject** result) {
     learn(call.callable);
     add_write(std::move(write));
     first(any, Py_None);
-  } else if (!seen_.contains({any, Py_None}) && is_plain(value.get()) && first(call.callable, args.get())) {
+  } else if (!seen_.contains({any, Py_None}) && is_plain(value.get()) && !is_of_repr(cresset_eval_current()) &&
+             first(call.callable, args.get())) {
     facts_->member(call.callable, args.get(), value.get());
   }
   return *result = value.release(), CRESSET_RESULT;

@@ -1,7 +1,12 @@
 """Settings of torch's that change between calls: what a program asks is what holds when it asks, and what it makes is made
 by every call."""
 
+import _thread
+import abc
+import dataclasses
 import sys
+import threading
+import weakref
 
 import pytest
 import torch
@@ -119,3 +124,71 @@ def test_what_is_made(function):
             result = side(x)
             seen[side] = repr(result), [f() for f in STATE]
         assert seen[compiled] == seen[function], i
+
+
+def in_thread(function, *args):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function(*args)))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+WHO = {
+    "ident": lambda x: (x + 1, threading.get_ident(), _thread.get_ident()),
+    "native": lambda x: (x + 1, threading.get_native_id()),
+    "thread": lambda x: (x + 1, threading.current_thread().name),
+    "main": lambda x: (x * 2 if threading.current_thread() is threading.main_thread() else x * 3,),
+}
+
+
+@pytest.mark.parametrize("name", WHO)
+def test_which_thread_asks(name):
+    function = WHO[name]
+    cresset.reset()
+    compiled = cresset.compile(function)
+
+    def both(x):
+        return repr(compiled(x)), repr(function(x))
+
+    for i in range(6):
+        got, expected = both(torch.ones(2)) if i % 2 else in_thread(both, torch.ones(2))
+        assert got == expected, i
+
+
+@dataclasses.dataclass
+class Named:
+    name: str
+    size: int
+
+
+def test_a_text_of_a_record_is_for_all_threads():
+    record = Named("a", 3)
+    cresset.reset()
+    compiled = cresset.compile(lambda x: (x + 1, repr(record)))
+    for i in range(6):
+        result = in_thread(compiled, torch.ones(2)) if i % 2 else compiled(torch.ones(2))
+        assert result[1] == repr(record)
+    assert cresset.stats()["graphs"] == 1
+
+
+def test_weak_references_are_counted():
+    class Thing:
+        pass
+
+    thing, kept = Thing(), []
+    cresset.reset()
+    compiled = cresset.compile(lambda x: (x + 1, weakref.getweakrefcount(thing), len(weakref.getweakrefs(thing))))
+    for _ in range(4):
+        assert compiled(torch.ones(2))[1:] == (weakref.getweakrefcount(thing), len(weakref.getweakrefs(thing)))
+        kept.append(weakref.ref(thing, lambda _: None))
+
+
+def test_classes_that_were_registered():
+    Abstract = abc.ABCMeta("Abstract", (), {})
+
+    cresset.reset()
+    compiled = cresset.compile(lambda x: (x + 1, abc.get_cache_token()))
+    for i in range(4):
+        assert compiled(torch.ones(2))[1] == abc.get_cache_token()
+        Abstract.register(type(f"Registered{i}", (), {}))
