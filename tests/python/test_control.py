@@ -437,7 +437,7 @@ def test_a_users_function_stands_for_a_c_function():
     @cresset.substitute_in_graph(struct.calcsize)
     def calcsize(form, /):
         seen.append(form)
-        return sum({"i": 4, "d": 8}[letter] for letter in form)
+        return sum({"<": 0, "i": 4, "d": 8}[letter] for letter in form)  # for good: other tests ask, too
 
     f = cresset.compile(lambda x, form: x * struct.calcsize(form))
     for form in ("ii", "dd", "ii"):
