@@ -625,10 +625,11 @@ void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, 
 
 static std::optional<ValuesNow::Element> element_of(const std::vector<DataDependentCall>& calls,
                                                     const std::vector<SymbolBinding>& symbols, sym::VarId var) {
+  static const graph::OpId item = graph::op_id("aten::_local_scalar_dense");
   for (const SymbolBinding& s : symbols) {
     if (s.var != var || s.source.kind != runtime::SymbolSource::Kind::Element) continue;
     for (const DataDependentCall& call : calls)
-      if (call.made[0] == s.source.position)
+      if (call.op == item && call.made[0] == s.source.position)
         return ValuesNow::Element{std::get<graph::ValueId>(call.args[0]), s.source.dim};
   }
   return std::nullopt;

@@ -202,16 +202,19 @@ bool RaisedByData::raises(const DataCheck& check, graph::OpId op, const std::vec
 
 bool RaisedByData::asks(const DataCheck& check, graph::OpId op, const std::vector<Arg>& args) {
   const auto type = [&](size_t i) -> const graph::TensorType& { return graph_.type(std::get<ValueId>(args.at(i))); };
+  const auto size_along = [&]() -> std::optional<sym::ExprId> {  // of the first argument, along the second
+    const auto& sizes = type(0).sizes;
+    const std::optional<int64_t> dim = now_.integer(std::get<sym::ExprId>(args[1]));
+    if (!dim || sizes.empty()) return std::nullopt;
+    return sizes.at(static_cast<size_t>(*dim < 0 ? *dim + static_cast<int64_t>(sizes.size()) : *dim));
+  };
   switch (check.by) {
     case By::List:
       return any_list_outside(std::get<ValueId>(args[0]), std::get<std::vector<OptionalValue>>(args[1]));
     case By::AlongDim:
     case By::AlongDimEither: {
-      const auto& sizes = type(0).sizes;
-      const std::optional<int64_t> dim = now_.integer(std::get<sym::ExprId>(args[1]));
-      if (!dim || sizes.empty()) return false;
-      const auto d = static_cast<size_t>(*dim < 0 ? *dim + static_cast<int64_t>(sizes.size()) : *dim);
-      return any_outside(std::get<ValueId>(args[2]), sizes.at(d), check.by == By::AlongDimEither);
+      const std::optional<sym::ExprId> size = size_along();
+      return size && any_outside(std::get<ValueId>(args[2]), *size, check.by == By::AlongDimEither);
     }
     case By::Rows:
       return any_outside(std::get<ValueId>(args[1]), type(0).sizes.at(0), false);
@@ -226,11 +229,8 @@ bool RaisedByData::asks(const DataCheck& check, graph::OpId op, const std::vecto
     case By::Divisor:
       return divides_by_zero(args);
     case By::Position: {
-      const auto& sizes = type(0).sizes;
-      const std::optional<int64_t> dim = now_.integer(std::get<sym::ExprId>(args[1]));
-      if (!dim || sizes.empty()) return false;
-      const std::optional<int64_t> size =
-          now_.integer(sizes.at(static_cast<size_t>(*dim < 0 ? *dim + static_cast<int64_t>(sizes.size()) : *dim)));
+      const std::optional<sym::ExprId> along = size_along();
+      const std::optional<int64_t> size = along ? now_.integer(*along) : std::nullopt;
       const std::optional<int64_t> index = now_.number(std::get<sym::ExprId>(args[2]));
       return size && index && (*index < -*size || *index >= *size);
     }

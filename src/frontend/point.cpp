@@ -150,8 +150,21 @@ bool may_look_at_frames(const Operation& op) {
     PyObject* const object = operand.get();
     if (PyFunction_Check(object) || PyMethod_Check(object)) return true;
     const auto* const type = PyType_Check(object) ? (PyTypeObject*)object : Py_TYPE(object);
-    return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0 && !is_tensor(object) && !PyModule_Check(object);
+    return is_heap_type(type) && !is_tensor(object) && !PyModule_Check(object);
   });
+}
+
+std::vector<FrameImage> frames_at(const Place& place, PyObject* contents) {
+  std::vector<FrameImage> frames;
+  for (size_t i = 0; i < place.frames.size(); ++i)
+    frames.emplace_back(place.frames[i], PyTuple_GET_ITEM(contents, static_cast<Py_ssize_t>(i)));
+  return frames;
+}
+
+std::vector<CressetFrameImage> images_of(const std::vector<FrameImage>& frames) {
+  std::vector<CressetFrameImage> images;
+  for (const FrameImage& frame : frames) images.push_back(frame.image);
+  return images;
 }
 
 PyRef with_item(PyObject* tuple, Py_ssize_t at, PyRef item) {
@@ -184,13 +197,9 @@ void change_slot(void* context, int frame, int slot, PyObject* value) {
 
 PyRef perform_at(const Place& place, PyRef& contents, const Operation& op) {
   if (!may_look_at_frames(op)) return perform(op);
-  std::vector<FrameImage> frames;
-  std::vector<CressetFrameImage> images;
   const PyRef before = contents;  // which the images borrow from
-  for (size_t i = 0; i < place.frames.size(); ++i) {
-    images.push_back(
-        frames.emplace_back(place.frames[i], PyTuple_GET_ITEM(before.get(), static_cast<Py_ssize_t>(i))).image);
-  }
+  const std::vector<FrameImage> frames = frames_at(place, before.get());
+  const std::vector<CressetFrameImage> images = images_of(frames);
   Standing standing{op, contents};
   return PyRef::steal(cresset_eval_perform_in(images.data(), static_cast<int>(images.size()), &perform_standing,
                                               &change_slot, &standing));
@@ -336,17 +345,13 @@ PyObject* handled_in(PyObject* contents) {
 }
 
 PyRef resume(const Place& place, PyRef contents, PyObject* value, PyObject* exception, bool natively) {
-  std::vector<FrameImage> frames;
-  std::vector<CressetFrameImage> images;
+  std::vector<FrameImage> frames = frames_at(place, contents.get());
   PyRef decided;
-  for (size_t i = 0; i < place.frames.size(); ++i) {
-    frames.emplace_back(place.frames[i], PyTuple_GET_ITEM(contents.get(), static_cast<Py_ssize_t>(i)));
-    if (place.keeps_operand && value != nullptr && i + 1 == place.frames.size()) {
-      decided = decide(frames.back(), value);
-      value = decided.get();
-    }
-    images.push_back(frames.back().image);
+  if (place.keeps_operand && value != nullptr) {
+    decided = decide(frames.back(), value);
+    value = decided.get();
   }
+  const std::vector<CressetFrameImage> images = images_of(frames);
   PyObject* held = contents.release();
   PyRef result = PyRef::steal(
       cresset_eval_resume(images.data(), static_cast<int>(images.size()), value, exception, natively ? 1 : 0, &held));

@@ -5,11 +5,15 @@
 
 namespace cresset::frontend {
 
+static PyObject* warnings_module() {
+  static PyObject* const module = import_module("warnings").release();
+  return module;
+}
+
 // Whether what warnings are given to is the call's: the list of catch_warnings(record=True), a function of its own.
 bool Session::takes_warnings() {
-  static PyObject* const warnings = import_module("warnings").release();
   const auto is_own = [&](const char* name) {
-    PyObject* shower = PyDict_GetItemString(PyModule_GetDict(warnings), name);
+    PyObject* shower = PyDict_GetItemString(PyModule_GetDict(warnings_module()), name);
     if (shower != nullptr && is_c_function(shower)) shower = PyCFunction_GET_SELF(shower);
     return shower != nullptr && ((young_ != nullptr && is_young(shower)) || argument_path(shower) != nullptr);
   };
@@ -33,13 +37,12 @@ CressetAction Session::log_warning(CressetActivation* activation, const CressetC
   const PyRef found =
       PyRef::steal(PyObject_Vectorcall(place.get(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
   if (!found) return PyErr_Clear(), CRESSET_NATIVE;  // the call itself says what is wrong with it
-  constexpr Py_ssize_t kCallers = 6, kPrefixes = 7;
+  constexpr Py_ssize_t kMessage = 1, kCategory = 2, kCallers = 6, kPrefixes = 7;  // behind the registry
   const Py_ssize_t outside = callers_outside(*activation, PyTuple_GET_ITEM(found.get(), kCallers));
   const auto part = [&](Py_ssize_t i) { return PyRef::borrow(PyTuple_GET_ITEM(found.get(), i)); };
   const bool is_given = takes_warnings();
   if (outside != 0 && is_given) return call_whole(activation, call);
-  static PyObject* const warnings = import_module("warnings").release();
-  const PyRef owner = outside != 0 ? PyRef::borrow(warnings) : part(0);
+  const PyRef owner = outside != 0 ? PyRef::borrow(warnings_module()) : part(0);
   learn(owner.get());
   if (is_given) {
     static PyObject* const of_place = module_attribute("cresset._equivalents", "warn_of_place");
@@ -49,12 +52,10 @@ CressetAction Session::log_warning(CressetActivation* activation, const CressetC
   }
   const PyRef again = checked(PyObject_GetAttrString(helpers.get(), outside != 0 ? "warn_caller" : "warn_again"));
   Write write{Write::Kind::Method, owner, again, {}, {}, 0};
-  for (Py_ssize_t i = 1; i < (outside != 0 ? 3 : kCallers); ++i)
-    write.values.push_back(part(i));  // of both: what, its class
-  if (outside != 0) {
-    write.values.push_back(checked(PyLong_FromSsize_t(outside)));
-    write.values.push_back(part(kPrefixes));
-  }
+  if (outside != 0)
+    write.values = {part(kMessage), part(kCategory), checked(PyLong_FromSsize_t(outside)), part(kPrefixes)};
+  else
+    for (Py_ssize_t i = kMessage; i < kCallers; ++i) write.values.push_back(part(i));
   add_write(std::move(write));
   return CRESSET_NATIVE;
 }

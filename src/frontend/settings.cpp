@@ -9,8 +9,7 @@
 namespace cresset::frontend {
 namespace {
 
-// Of torch._C; those that a version has not are passed over. And which thread it is, how deep recursion may go, which
-// classes were registered with abstract ones.
+// Of torch._C; those that a version has not are passed over.
 constexpr const char* kAsked[] = {"_get_float32_matmul_precision",
                                   "_get_fp32_precision_getter",
                                   "_get_mkldnn_enabled",
@@ -88,10 +87,11 @@ const std::unordered_map<PyObject*, Setting>& table() {
       if (PyObject* const function = PyObject_GetAttrString(module, name)) return void(out->emplace(function, setting));
       PyErr_Clear();
     };
-    const PyRef torch = import_module("torch._C"), sys = import_module("sys");
+    const PyRef torch = import_module("torch._C");
     for (const char* name : kAsked) add(torch.get(), name, Setting::Asked);
     for (const char* name : kMade) add(torch.get(), name, Setting::Made);
-    const PyRef thread = import_module("_thread"), abc = import_module("_abc");
+    // Of CPython: how deep recursion may go, which thread this is, which classes were registered with abstract ones.
+    const PyRef sys = import_module("sys"), thread = import_module("_thread"), abc = import_module("_abc");
     add(sys.get(), "getrecursionlimit", Setting::Asked);
     for (const char* name : {"get_ident", "get_native_id"}) add(thread.get(), name, Setting::Asked);
     add(abc.get(), "get_cache_token", Setting::Asked);
@@ -127,8 +127,6 @@ void each_setting(const std::function<void(PyObject*)>& f) {
 CressetAction Session::use_setting(const CressetCall& call, PyObject** result) {
   static PyObject* const any = import_module("torch._C").release();
   in_progress_.end();
-  const PyRef args = checked(PyTuple_New(call.nargs));
-  for (Py_ssize_t i = 0; i < call.nargs; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(call.args[i]));
   const bool is_asked = setting_of(call.callable) == Setting::Asked;
   if (!is_asked && !outer_.empty()) fail_part("it changes a setting of torch's");
   PyRef value = with_plain_numbers(call);
@@ -142,9 +140,10 @@ CressetAction Session::use_setting(const CressetCall& call, PyObject** result) {
     learn(call.callable);
     add_write(std::move(write));
     first(any, Py_None);
-  } else if (!seen_.contains({any, Py_None}) && is_plain(value.get()) && !is_of_repr(cresset_eval_current()) &&
-             first(call.callable, args.get())) {
-    facts_->member(call.callable, args.get(), value.get());
+  } else if (!seen_.contains({any, Py_None}) && is_plain(value.get()) && !is_of_repr(cresset_eval_current())) {
+    const PyRef args = checked(PyTuple_New(call.nargs));
+    for (Py_ssize_t i = 0; i < call.nargs; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(call.args[i]));
+    if (first(call.callable, args.get())) facts_->member(call.callable, args.get(), value.get());
   }
   return *result = value.release(), CRESSET_RESULT;
 }

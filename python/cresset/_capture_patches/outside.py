@@ -18,12 +18,14 @@ def _is_of_import(frame):
 def _callers_of_warning(frame, stacklevel, prefixes):
     """The callers that warnings.warn counts, None for each beyond the last: frames of the import system are none, and
     those of files with such names neither."""
+
+    def passes_over(frame):
+        return _is_of_import(frame) or frame.f_code.co_filename.startswith(prefixes, 0, -1)
+
     sees_all, callers = _is_of_import(frame), []
     for _ in range(max(2, stacklevel) - 1 if prefixes else stacklevel - 1):
         frame = frame and frame.f_back
-        while frame is not None and not sees_all:
-            if not _is_of_import(frame) and not (prefixes and frame.f_code.co_filename.startswith(prefixes, 0, -1)):
-                break
+        while frame is not None and not sees_all and passes_over(frame):
             frame = frame.f_back
         callers.append(frame)
     return callers

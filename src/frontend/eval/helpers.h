@@ -95,8 +95,8 @@ PyObject* cresset_python_method(PyObject* object, PyObject* name);
 
 // ---- resume.c
 // ----------------------------------------------------------------------------------------------------------- Frames
-// Copies slots and stack of the image into a frame that holds none.
-void cresset_fill_frame(Frame* frame, const CressetFrameImage* image);
+// A frame on the data stack with the image's contents. NULL: an exception is set.
+Frame* cresset_push_image(PyThreadState* tstate, const CressetFrameImage* image);
 
 // ---- call.c
 // -----------------------------------------------------------------------------------------------------------

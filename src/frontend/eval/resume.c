@@ -108,12 +108,20 @@ int cresset_eval_generator_image(PyObject* object, CressetFrameImage* image) {
   return 0;
 }
 
-void cresset_fill_frame(Frame* frame, const CressetFrameImage* image) {
+// Copies slots and stack of the image into a frame that holds none.
+static void fill_frame(Frame* frame, const CressetFrameImage* image) {
   for (int i = 0; i < image->slot_count; i++) frame->localsplus[i] = Py_XNewRef(image->slots[i]);
   PyObject** stack = frame_stack(frame);
   for (int i = 0; i < image->stack_depth; i++) stack[i] = Py_XNewRef(image->stack[i]);
   frame->stacktop = image->slot_count + image->stack_depth;
   LAST_INSTRUCTION(frame) = frame_code(frame) + image->last;
+}
+
+Frame* cresset_push_image(PyThreadState* tstate, const CressetFrameImage* image) {
+  PyFunctionObject* function = (PyFunctionObject*)Py_NewRef(image->function);
+  Frame* frame = push_frame(tstate, function, image->code, Py_XNewRef(image->names));
+  if (frame != NULL) fill_frame(frame, image);
+  return frame;
 }
 
 static int make_instruction(PyCodeObject* code) {
@@ -194,7 +202,7 @@ int cresset_eval_set_generator(PyObject* object, const CressetFrameImage* image)
     own->f_builtins = function->func_builtins;
     set_names(generator, function);
   }
-  cresset_fill_frame(own, image);
+  fill_frame(own, image);
   hand_frame_over(own);
   const int started = image->last > make_instruction(image->code);
   generator->gi_frame_state = started ? SUSPENDED_BY(delegates(image->code, image->last)) : FRAME_CREATED;
@@ -247,10 +255,8 @@ static Frame* rebuild_frame(PyThreadState* tstate, EvalState* state, const Cress
     generator->gi_frame_state = FRAME_EXECUTING;
     return frame;
   }
-  PyFunctionObject* function = (PyFunctionObject*)Py_NewRef(image->function);
-  Frame* frame = push_frame(tstate, function, image->code, Py_XNewRef(image->names));
+  Frame* frame = cresset_push_image(tstate, image);
   if (frame == NULL) return NULL;
-  cresset_fill_frame(frame, image);
   if (enter_activation(state, frame, image) == 0) return frame;
   drop_frame(tstate, frame);
   return NULL;
