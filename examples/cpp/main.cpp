@@ -65,6 +65,22 @@ void check_function() {
   expect(got[2].is_alias_of(got[0]), "results alias as in eager");
 }
 
+// What weights alone decide is computed once, and again when one of them was written to.
+void check_frozen() {
+  torch::nn::Sequential layers(torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3)), torch::nn::BatchNorm2d(8));
+  layers->eval();
+  cresset::CompileSettings settings;
+  settings.freeze = true;
+  cresset::CompiledFunction fast = cresset::compile(layers, settings);
+  for (const int64_t batch : {2, 1, 5}) {
+    const at::Tensor x = torch::randn({batch, 3, 8, 8});
+    expect(torch::allclose(fast({x})[0], layers->forward(x), 1e-4, 1e-5), "frozen weights");
+    layers->parameters()[0].mul_(2);
+    expect(torch::allclose(fast({x})[0], layers->forward(x), 1e-4, 1e-5), "written since");
+  }
+  expect(fast.stats().graphs == 1, "one graph");
+}
+
 void check_errors() {
   cresset::CompiledFunction fast =
       cresset::compile([](const std::vector<at::Tensor>& x) { return std::vector<at::Tensor>{x[0].matmul(x[1])}; });
@@ -89,6 +105,7 @@ int main() {
   torch::NoGradGuard no_grad;
   check_function();
   check_module();
+  check_frozen();
   check_errors();
   std::puts("all good");
 }

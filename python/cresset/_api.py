@@ -29,6 +29,11 @@ _FRONT_END = "trace" if _NO_EVALUATOR else "evaluate"
 _OPTIONS = {
     "eager_rounding": (False, "round bf16 and fp16 after every operator, as eager does"),
     "fuse": (True, "False: one kernel an operator, for finding a fault"),
+    "freeze": (
+        False,
+        "what weights alone decide is computed once, and weights are laid out for the libraries; weights that are written "
+        "to are noticed (docs/freezing.md)",
+    ),
     "symbolic_numbers": (
         False,
         "numbers read from integer tensors, by item() or tolist(), are symbols, which may be sizes",
@@ -45,6 +50,7 @@ _ENTRY_LIMIT = (
     "how many compiled variants are kept for each module or object that the function is called with (default: "
     "CRESSET_ENTRY_LIMIT, 64); the least used one is dropped",
 )
+_NAMES_OF_TORCH = {"freezing": "freeze"}  # torch.compile's options that are ours under another name
 _FRONT_ENDS = ("trace", "evaluate")
 _compiled = weakref.WeakSet()
 gc.callbacks.append(_C.after_collection)  # variants of models that are gone go after a full collection
@@ -63,6 +69,7 @@ def _check_options(mode, options, dynamic, backend):
         raise TypeError(f"cresset.compile: options must be a dict, got {type(options).__name__}")
     chosen = {name: default for name, (default, _) in _OPTIONS.items()}
     for name, value in (options or {}).items():
+        name = _NAMES_OF_TORCH.get(name, name)
         if name == "guard_filter":
             if not callable(value):
                 raise TypeError(f"cresset.compile: option 'guard_filter' must be a function, got {value!r}")

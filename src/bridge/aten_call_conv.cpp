@@ -12,6 +12,7 @@
 #include "bridge/aten_call_race.h"
 #include "bridge/channel_turns.h"
 #include "bridge/epilogue.h"
+#include "bridge/frozen_weights.h"
 #include "bridge/row_parts.h"
 
 namespace cresset::bridge {
@@ -115,7 +116,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     if (context.has_planned_memory(result_) && (way == ConvolutionWay::OneDnnTurned || leaves_turned(context)))
       return run_apart(way, context);
     const at::Tensor& input = context.tensor(args_.input);
-    const at::Tensor& weight = context.tensor(args_.weight);
+    const at::Tensor weight = weight_for(way, context);
     const bool divides = way == ConvolutionWay::LinearOneDnn || way == ConvolutionWay::OneDnn;
     const std::optional<at::Tensor> bias = bias_for(way, context);
     if (divides && parts_.any_missed() && run_in_parts(way, input, weight, bias, context)) return;
@@ -126,6 +127,27 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
   }
 
  private:
+  // As it is, or, where it stays so, as oneDNN wants it.
+  at::Tensor weight_for(ConvolutionWay way, const BoundContext& context) {
+    const at::Tensor& weight = context.tensor(args_.weight);
+    FrozenWeights* frozen = context.frozen(args_.weight);
+    if (frozen == nullptr || way == ConvolutionWay::Aten || way == ConvolutionWay::LinearAten) return weight;
+    const std::string key = context.frozen_key(args_.weight);
+    if (way == ConvolutionWay::LinearOneDnn)
+      return packed_matrix_.get(*frozen, "linear " + key, [&] { return onednn_linear_weight(matrix_of(weight)); });
+    const std::string filters =
+        fmt::format("convolution p{} s{} d{} g{} {}", fmt::join(args_.padding, "x"), fmt::join(args_.stride, "x"),
+                    fmt::join(args_.dilation, "x"), args_.groups, key);
+    return packed_filters_.get(*frozen, filters, [&] { return onednn_filters(weight); });
+  }
+
+  at::Tensor onednn_filters(const at::Tensor& weight) const {
+    static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_reorder_convolution_weight", "");
+    torch::jit::Stack stack{weight.detach(), args_.padding, args_.stride, args_.dilation, args_.groups, c10::IValue()};
+    op.callBoxed(stack);
+    return stack.at(0).toTensor();
+  }
+
   std::optional<at::Tensor> bias_for(ConvolutionWay way, const BoundContext& context) const {
     if (!args_.bias.valid()) return std::nullopt;
     const at::Tensor& bias = context.tensor(args_.bias);
@@ -140,7 +162,7 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
     {
       const at::Tensor made =
-          compute(way, context.tensor(args_.input), context.tensor(args_.weight), bias_for(way, context));
+          compute(way, context.tensor(args_.input), weight_for(way, context), bias_for(way, context));
       if (!turn_channels(made, out)) out.copy_(made);
     }
     has_no_room(context, placed);
@@ -172,7 +194,9 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
   }
 
   static at::Tensor pixels_of(const at::Tensor& image) { return image.permute({0, 2, 3, 1}).view({-1, image.size(1)}); }
-  static at::Tensor matrix_of(const at::Tensor& weight) { return weight.view({weight.size(0), weight.size(1)}); }
+  static at::Tensor matrix_of(const at::Tensor& weight) {  // or a packed one
+    return weight.is_mkldnn() ? weight : weight.view({weight.size(0), weight.size(1)});
+  }
 
   // oneDNN's ways: of pixels, or of images.
   bool run_in_parts(ConvolutionWay way, const at::Tensor& input, const at::Tensor& weight,
@@ -275,17 +299,20 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     const BoundSlot& weight = context.slot(args_.weight);
     std::string text = fmt::format("convolution {}", dtype_letter(input.dtype));
     for (const int64_t n : input.sizes) text += fmt::format(" {}", size_class(n));
-    return text + fmt::format(" w{} s{} p{} d{} g{} {}{}{} {} t{} of {}", fmt::join(weight.sizes, "x"),
-                              fmt::join(args_.stride, "x"), fmt::join(args_.padding, "x"),
-                              fmt::join(args_.dilation, "x"), args_.groups, channels_letter(input),
-                              channels_letter(weight), channels_letter(context.slot(result_)),
-                              args_.post == nullptr ? "-" : args_.post->name, at::get_num_threads(), candidates);
+    return text +
+           fmt::format(" w{} s{} p{} d{} g{} {}{}{} {} t{} of {}", fmt::join(weight.sizes, "x"),
+                       fmt::join(args_.stride, "x"), fmt::join(args_.padding, "x"), fmt::join(args_.dilation, "x"),
+                       args_.groups, channels_letter(input), channels_letter(weight),
+                       channels_letter(context.slot(result_)), args_.post == nullptr ? "-" : args_.post->name,
+                       at::get_num_threads(), candidates) +
+           (context.frozen(args_.weight) != nullptr ? " frozen" : "");
   }
 
   const ConvolutionArgs args_;
   const TensorId result_;
   const std::string_view op_;
   RowParts parts_;
+  PackedWeight packed_filters_, packed_matrix_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "bridge/aten_call_race.h"
 #include "bridge/aten_call_small.h"
 #include "bridge/epilogue.h"
+#include "bridge/frozen_weights.h"
 #include "bridge/onednn_matmul.h"
 #include "bridge/row_parts.h"
 
@@ -207,7 +208,13 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
   at::Tensor made_by_onednn(const BoundContext& context, const at::Tensor& a) const {
     std::optional<at::Tensor> bias;
     if (args_.bias.valid()) bias = context.tensor(args_.bias).contiguous();  // its strides are not looked at
-    return onednn_linear(a, context.tensor(args_.b).t(), bias, args_.post);
+    return onednn_linear(a, weight_of_linear(context), bias, args_.post);
+  }
+  at::Tensor weight_of_linear(const BoundContext& context) const {
+    at::Tensor w = context.tensor(args_.b).t();
+    FrozenWeights* frozen = context.frozen(args_.b);
+    if (frozen == nullptr) return w;
+    return packed_.get(*frozen, "linear " + context.frozen_key(args_.b), [&] { return onednn_linear_weight(w); });
   }
 
   bool a_is_apart(const BoundContext& context) const {
@@ -263,18 +270,27 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
                        dtype_letter(a.dtype), rank == 3 ? size_class(a.sizes[0]) : 0, size_class(a.sizes[rank - 2]),
                        size_class(a.sizes[rank - 1]), size_class(b.sizes[rank - 1]), layout_letter(a), layout_letter(b),
                        layout_letter(context.slot(result_)), args_.post == nullptr ? "-" : args_.post->name,
-                       at::get_num_threads());
+                       at::get_num_threads()) +
+           (context.frozen(args_.b) != nullptr ? " frozen" : "");
   }
 
   const LinearArgs args_;
   const TensorId result_;
   const std::string_view op_;
   RowParts parts_;
+  mutable PackedWeight packed_;
 };
 
 }  // namespace
 
 bool has_onednn_linear() { return linear_pointwise() != nullptr; }
+
+at::Tensor onednn_linear_weight(const at::Tensor& w) {
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_reorder_linear_weight", "");
+  torch::jit::Stack stack{w.detach().contiguous(), c10::IValue()};
+  op.callBoxed(stack);
+  return stack.at(0).toTensor();
+}
 
 at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias,
                          const Epilogue* post) {

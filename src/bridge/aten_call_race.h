@@ -69,8 +69,10 @@ class RacedCall : public ExternKernel {
 char layout_letter(const BoundSlot& slot);
 char dtype_letter(at::ScalarType dtype);
 
-// mkldnn::_linear_pointwise: post(x @ w.t() + bias), when this torch has it with the signature known here.
+// mkldnn::_linear_pointwise: post(x @ w.t() + bias), when this torch has it with the signature known here. `w` as it
+// is, or as onednn_linear_weight() lays it out.
 bool has_onednn_linear();
+at::Tensor onednn_linear_weight(const at::Tensor& w);
 at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias,
                          const Epilogue* post);
 

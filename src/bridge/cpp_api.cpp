@@ -105,6 +105,7 @@ std::shared_ptr<Variant> CompiledFunction::State::capture(const Surroundings& no
         const int64_t operators = captured.operators;
         driver::Options options;
         options.eager_rounding = settings.eager_rounding;
+        options.freeze = settings.freeze;
         variant->entry = std::make_unique<bridge::Entry>(std::move(captured), inputs, options);
         std::lock_guard lock(stats_mutex);
         ++stats.graphs;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "bridge/control_flow.h"
+#include "bridge/frozen_weights.h"
 #include "bridge/gradients.h"
 #include "bridge/rebase.h"
 #include "bridge/stages.h"
@@ -113,9 +114,14 @@ void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Opt
   apart.constants_apart = writes_constants && constants_are_apart();
   if (apart.constants_apart)
     for (const at::Tensor& c : captured_.constants) memories_.push_back(memory_of(c));
+  std::vector<at::Tensor> constants = captured_.constants;
+  const auto nodes = static_cast<int64_t>(graph->order.size());
+  if (options.freeze && gradients_ == nullptr) frozen_ = FrozenWeights::freeze(*graph, constants, apart);
   Result<driver::Compiled> compiled = driver::compile(std::move(graph), apart);
   CRESSET_CHECK(compiled.ok(), describe(compiled.fallback()));
   stats_ = compiled->stats;
+  if (frozen_ != nullptr) stats_.add(frozen_->stats());
+  stats_.nodes_captured = nodes;
   small_ = compiled->program.steps.size() <= 2;
   const auto slots = slot_map(symbols_);
   for (const sym::VarId var : compiled->program.symbols) {
@@ -124,7 +130,7 @@ void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Opt
                   "a program symbol that no argument gives: " + env_->to_string(env_->pool().var(var)));
     program_slots_.push_back(slot->second);
   }
-  executor_ = std::make_unique<Executor>(std::move(*compiled), captured_.constants);
+  executor_ = std::make_unique<Executor>(std::move(*compiled), std::move(constants), frozen_.get());
 }
 
 void Entry::make_tensor_guards(const std::vector<at::Tensor>& inputs) {
@@ -478,6 +484,7 @@ std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* sy
   {
     std::optional<at::AutoDispatchBelowADInplaceOrView> below;  // what is recorded of the call is said by gradients_
     if (gradients_ != nullptr) below.emplace();
+    if (frozen_ != nullptr) frozen_->refresh();
     results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols(symbols));
   }
   std::vector<at::Tensor> out = outputs_.make(inputs, captured_.constants, results, symbols, gradients_ != nullptr);
@@ -510,6 +517,7 @@ std::vector<at::Tensor> Entry::run_releasing(std::span<at::Tensor> inputs, int64
   std::vector<at::Tensor> given(inputs.begin(), inputs.end());
   for (size_t i = 0; i < inputs.size(); ++i)
     if (lets_go_[i]) inputs[i].reset();
+  if (frozen_ != nullptr) frozen_->refresh();
   std::vector<at::Tensor> results = executor_->run_releasing(std::move(given), program_symbols(symbols));
   return outputs_.make({inputs.data(), inputs.size()}, captured_.constants, results, symbols);
 }

@@ -22,6 +22,7 @@
 
 namespace cresset::bridge {
 
+class FrozenWeights;
 class GradientProgram;
 class StagedProgram;  // stages.h, which needs torch's dispatcher: few include it
 
@@ -158,6 +159,7 @@ class Entry {
   driver::Stats stats_;
   std::string graph_text_;
   sym::ValidationReport validation_;
+  std::unique_ptr<FrozenWeights> frozen_;  // nullptr: not asked for
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<StagedProgram> staged_;  // instead of executor_, when sizes depend on data
 };

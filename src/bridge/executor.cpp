@@ -24,8 +24,8 @@ void* find_symbol(const char* name) {
 
 }  // namespace
 
-Executor::Executor(driver::Compiled compiled, std::vector<at::Tensor> constants)
-    : compiled_(std::move(compiled)), constants_(std::move(constants)) {
+Executor::Executor(driver::Compiled compiled, std::vector<at::Tensor> constants, FrozenWeights* frozen)
+    : compiled_(std::move(compiled)), constants_(std::move(constants)), frozen_(frozen) {
   CRESSET_CHECK(constants_.size() == program().constants.size(), "a program was given the wrong number of constants");
 }
 
@@ -44,7 +44,7 @@ std::unique_ptr<BoundContext> Executor::check_out(c10::ArrayRef<int64_t> symbols
     ++stats_.contexts_bound;
   }
   CRESSET_CHECK(symbols.size() == program().symbols.size(), "a program was given the wrong number of symbols");
-  return std::make_unique<BoundContext>(program(), constants_, symbols);
+  return std::make_unique<BoundContext>(program(), constants_, symbols, frozen_);
 }
 
 void Executor::check_in(std::unique_ptr<BoundContext> context) {

@@ -14,6 +14,7 @@
 namespace cresset::bridge {
 
 class BoundContext;
+class FrozenWeights;
 
 // An operator returned other sizes than its shape rule said. Nothing was written to the call's inputs.
 class PredictionError : public std::runtime_error {
@@ -37,7 +38,8 @@ struct ExecutorStats {
 // Safe from several threads at once: each call has a context of its own. Needs no GIL. Never touches Python.
 class Executor {
  public:
-  Executor(driver::Compiled compiled, std::vector<at::Tensor> constants);
+  // frozen: which constants stay as they are, as far as anyone knows; nullptr: none. Outlives the executor.
+  Executor(driver::Compiled compiled, std::vector<at::Tensor> constants, FrozenWeights* frozen = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -61,6 +63,7 @@ class Executor {
 
   const driver::Compiled compiled_;
   const std::vector<at::Tensor> constants_;
+  FrozenWeights* const frozen_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<BoundContext>> idle_;  // most recently used last
   ExecutorStats stats_;

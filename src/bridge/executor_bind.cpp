@@ -12,6 +12,7 @@
 #include "bridge/dtypes.h"
 #include "bridge/empty_strides.h"
 #include "bridge/executor_context.h"
+#include "bridge/frozen_weights.h"
 
 namespace cresset::bridge {
 
@@ -60,8 +61,8 @@ int64_t extent(const BoundSlot& slot) {
 }  // namespace
 
 BoundContext::BoundContext(const runtime::Program& program, const std::vector<at::Tensor>& constants,
-                           c10::ArrayRef<int64_t> symbols)
-    : program_(program), constants_(constants), symbols_(symbols.begin(), symbols.end()) {
+                           c10::ArrayRef<int64_t> symbols, FrozenWeights* frozen)
+    : program_(program), constants_(constants), frozen_(frozen), symbols_(symbols.begin(), symbols.end()) {
   const c10::InferenceMode ordinary_tensors(false);
   sizes_.resize(program.sizes.output_count());
   program.sizes.run(symbols_.data(), sizes_.data());
@@ -81,6 +82,17 @@ BoundContext::BoundContext(const runtime::Program& program, const std::vector<at
 }
 
 BoundContext::~BoundContext() = default;
+
+FrozenWeights* BoundContext::frozen(TensorId id) const {
+  const runtime::TensorSlot& root = program_.tensors[slots_[id.index].root];
+  const bool held = frozen_ != nullptr && root.home == runtime::Home::Constant && frozen_->contains(root.position);
+  return held ? frozen_ : nullptr;
+}
+
+std::string BoundContext::frozen_key(TensorId id) const {
+  const BoundSlot& slot = slots_[id.index];
+  return c10::str(program_.tensors[slot.root].position, " at ", slot.byte_offset, " ", slot.sizes, slot.strides);
+}
 
 std::vector<int64_t> BoundContext::sizes(const std::vector<runtime::SizeRef>& refs) const {
   std::vector<int64_t> values;

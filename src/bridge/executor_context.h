@@ -6,6 +6,7 @@
 #include <c10/core/StorageImpl.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 namespace cresset::bridge {
 
 class ExternKernel;
+class FrozenWeights;
 
 // A tensor slot with its numbers evaluated.
 struct BoundSlot {
@@ -50,7 +52,7 @@ struct ContextStats {
 class BoundContext {
  public:
   BoundContext(const runtime::Program& program, const std::vector<at::Tensor>& constants,
-               c10::ArrayRef<int64_t> symbols);
+               c10::ArrayRef<int64_t> symbols, FrozenWeights* frozen = nullptr);
   ~BoundContext();
 
   // Runs the program. `inputs` and the constants must stay alive meanwhile.
@@ -82,6 +84,10 @@ class BoundContext {
   // agree, otherwise it is copied. `op` is named in errors.
   void adopt(runtime::TensorId id, at::Tensor result, std::string_view op);
   int threads() const { return threads_; }
+  // Where the tensor is a constant that stays as it is: what keeps it in the layouts of libraries. nullptr otherwise.
+  FrozenWeights* frozen(runtime::TensorId id) const;
+  // Of such a tensor: tells it from others of the program.
+  std::string frozen_key(runtime::TensorId id) const;
 
  private:
   struct BoundLaunch {
@@ -153,6 +159,7 @@ class BoundContext {
 
   const runtime::Program& program_;
   const std::vector<at::Tensor>& constants_;
+  FrozenWeights* const frozen_;
   std::vector<int64_t> symbols_, sizes_;
   std::vector<BoundSlot> slots_;
   std::vector<BoundRoot> roots_;  // by slot index; unused for views

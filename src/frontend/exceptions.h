@@ -19,7 +19,8 @@ PyRef make_traceback(const Anatomy& anatomy);
 // Objects that are held by the frames of a traceback, directly or in containers.
 void visit_frames_of(PyObject* traceback, const std::function<void(PyObject*)>& visit);
 
-// Whether a frame that is evaluated now has an `except` or a `finally` around what it does.
+// Whether a frame that is evaluated now may keep an exception of what it does: by an `except`, or a `finally` that does
+// not only clean up.
 bool may_be_caught();
 
 }  // namespace cresset::frontend

@@ -467,6 +467,7 @@ void Piece::count() const {
   totals.extern_calls += s.extern_calls;
   totals.ms_lowering += s.ms_passes + s.ms_lower;
   totals.ms_codegen += s.ms_codegen;
+  totals.frozen_values += s.frozen_values;
   totals.programs_from_disk += s.programs_from_disk;
 }
 

@@ -18,7 +18,7 @@ struct Totals {  // process-wide, for cresset.stats()
   int64_t steps_proved = 0, steps_not_proved = 0;  // CRESSET_VALIDATE=1
   double ms_validation = 0;
   int64_t backward_graphs = 0, kernels = 0, distinct_kernels = 0, extern_calls = 0, bytes_planned = 0;
-  int64_t programs_from_disk = 0;
+  int64_t programs_from_disk = 0, frozen_values = 0;
   double ms_setup = 0, ms_capture = 0, ms_lowering = 0, ms_codegen = 0, ms_shape_rules = 0;
   std::vector<std::string> recompiles, break_reasons;
   bridge::CaptureCosts capture_costs;

@@ -87,6 +87,7 @@ py::dict stats() {
   out["ms_lowering"] = t.ms_lowering;
   out["ms_codegen"] = t.ms_codegen;
   out["programs_from_disk"] = t.programs_from_disk;
+  out["frozen_values"] = t.frozen_values;
   const codegen::CodegenStats code = codegen::CpuCodegen::get().stats();  // of the process: reset() leaves them
   out["kernels_generated"] = code.kernels_compiled;
   out["kernels_from_disk"] = code.disk_hits;
@@ -94,7 +95,7 @@ py::dict stats() {
 }
 
 py::object compile_function(py::object function, bool dynamic, bool fullgraph, bool eager_rounding, bool fuse,
-                            bool keep_text, bool auto_dynamic, bool evaluate, bool symbolic_numbers,
+                            bool freeze, bool keep_text, bool auto_dynamic, bool evaluate, bool symbolic_numbers,
                             const py::object& guard_filter, int64_t entry_limit, bool keep_rejected) {
   frontend::CompileOptions options;
   options.dynamic = dynamic;
@@ -103,6 +104,7 @@ py::object compile_function(py::object function, bool dynamic, bool fullgraph, b
   options.symbolic_numbers = symbolic_numbers;
   options.code.eager_rounding = eager_rounding;
   options.code.fuse = fuse;
+  options.code.freeze = freeze;
   options.keep_text = keep_text;
   options.keep_rejected = keep_rejected;
   if (!guard_filter.is_none()) options.guard_filter = frontend::PyRef::borrow(guard_filter.ptr());
@@ -165,9 +167,9 @@ PYBIND11_MODULE(_C, m) {
   });
   frontend::add_compiled_function_type(m.ptr());
   m.def("compile", &compile_function, py::arg("function"), py::arg("dynamic"), py::arg("fullgraph"),
-        py::arg("eager_rounding"), py::arg("fuse"), py::arg("keep_text") = false, py::arg("auto_dynamic") = false,
-        py::arg("evaluate") = false, py::arg("symbolic_numbers") = false, py::arg("guard_filter") = py::none(),
-        py::arg("entry_limit") = 0, py::arg("keep_rejected") = false);
+        py::arg("eager_rounding"), py::arg("fuse"), py::arg("freeze") = false, py::arg("keep_text") = false,
+        py::arg("auto_dynamic") = false, py::arg("evaluate") = false, py::arg("symbolic_numbers") = false,
+        py::arg("guard_filter") = py::none(), py::arg("entry_limit") = 0, py::arg("keep_rejected") = false);
   m.def("variants", &variants);
   // For gc.callbacks.
   m.def("after_collection", [](std::string_view phase, const py::dict& info) {

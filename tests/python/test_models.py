@@ -37,10 +37,10 @@ def check_values(model: Model, got, eager, reference, dtype: torch.dtype) -> Non
         assert ours <= max(2 * theirs, FLOOR[dtype]), f"{path}: {ours:.3g} off fp64, eager is {theirs:.3g} off"
 
 
-def run_sweep(model: Model, scale: str, dtype: torch.dtype, shapes, **input_options) -> None:
+def run_sweep(model: Model, scale: str, dtype: torch.dtype, shapes, *, options=None, **input_options) -> None:
     module = model.build(scale, dtype)
     double = None if model.random else copy.deepcopy(module).double()
-    compiled = cresset.compile(module)
+    compiled = cresset.compile(module, options=options)
     for i, (batch, length) in enumerate(shapes):
         inputs = model.inputs(module, batch, length, seed=i, **input_options)
         eager = seeded_call(model, module, inputs)
@@ -67,6 +67,13 @@ def check_compilations(model: Model, shapes, mask: bool = False, use_cache: bool
 def test_sweep(name, dtype):
     model = MODELS[name]
     run_sweep(model, TINY, DTYPES[dtype], model.sweep())
+
+
+@names
+@torch.no_grad()
+def test_frozen(name):
+    model = MODELS[name]
+    run_sweep(model, TINY, torch.float32, model.sweep()[:3], options={"freeze": True})
 
 
 @pytest.mark.parametrize("name", [n for n, m in MODELS.items() if m.has_mask])

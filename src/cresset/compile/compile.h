@@ -15,6 +15,7 @@ struct Stats {
   int64_t nodes_captured = 0, nodes_after_passes = 0;
   int64_t kernels = 0, distinct_kernels = 0, extern_calls = 0;
   double ms_passes = 0, ms_lower = 0, ms_codegen = 0;
+  int64_t frozen_values = 0;       // constants that a program of their own computes (options.freeze)
   int64_t programs_from_disk = 0;  // neither lowered nor generated (compile/program_cache.h)
 
   // Of another program that the same call runs.
@@ -26,6 +27,7 @@ struct Stats {
     ms_passes += other.ms_passes;
     ms_lower += other.ms_lower;
     ms_codegen += other.ms_codegen;
+    frozen_values += other.frozen_values;
     programs_from_disk += other.programs_from_disk;
   }
 };

@@ -8,6 +8,9 @@ struct Options {
   bool fuse = true;             // false: one kernel an operator (for bisecting)
   // No constant of the graph that is written shares memory with another: writes need not come last for that.
   bool constants_apart = false;
+  // What is computed from weights alone is computed once, and weights are laid out for the libraries. The programs are
+  // those of other graphs: no part of keys.
+  bool freeze = false;
 };
 
 }  // namespace cresset::driver

@@ -14,7 +14,9 @@ bool remove_no_ops(graph::Graph& graph);    // x*1, x+0, views and casts that ch
 bool extern_epilogue(graph::Graph& graph);  // activations into the products and convolutions before them
 bool channels_last(graph::Graph& graph);    // strides of image networks inside the graph
 
-// The pipeline, in order. Verifies between passes under CRESSET_VERIFY=1.
+// The pipeline, in order. Verifies between passes under CRESSET_VERIFY=1. clean: its part up to what is left to
+// libraries, which may be done again.
+void clean(graph::Graph& graph, const driver::Options& options);
 void run(graph::Graph& graph, const driver::Options& options);
 
 }  // namespace cresset::passes

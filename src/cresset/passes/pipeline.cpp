@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <span>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -17,8 +18,8 @@ struct Pass {
 };
 
 // Decomposition leaves casts, views and repeated subexpressions behind, so cleaning comes after it; the first cleaning
-// keeps decompositions from being made of dead nodes. Layouts are chosen last: nothing may undo them.
-constexpr Pass kPipeline[] = {
+// keeps decompositions from being made of dead nodes.
+constexpr Pass kCleaning[] = {
     {"dead_code", dead_code},
     {"decompose", decompose},
     {"remove_no_ops", remove_no_ops},
@@ -26,6 +27,9 @@ constexpr Pass kPipeline[] = {
     {"common_subexpressions", common_subexpressions},
     {"remove_no_ops", remove_no_ops},
     {"dead_code", dead_code},
+};
+// Layouts are chosen last: nothing may undo them.
+constexpr Pass kForLibraries[] = {
     {"extern_epilogue", extern_epilogue, /*rounds_less=*/true},
     {"channels_last", channels_last},
 };
@@ -35,12 +39,9 @@ void verify_after(const graph::Graph& graph, std::string_view stage) {
   CRESSET_CHECK(error.empty(), fmt::format("after {}: {}\n{}", stage, error, graph::print(graph)));
 }
 
-}  // namespace
-
-void run(graph::Graph& graph, const driver::Options& options) {
+void run(std::span<const Pass> passes, graph::Graph& graph, const driver::Options& options) {
   const bool verify = option_flag(Option::VERIFY);
-  if (verify) verify_after(graph, "capture");
-  for (const Pass& pass : kPipeline) {
+  for (const Pass& pass : passes) {
     if (pass.rounds_less && options.eager_rounding) continue;
     const auto start = std::chrono::steady_clock::now();
     const bool changed = pass.run(graph);
@@ -49,6 +50,16 @@ void run(graph::Graph& graph, const driver::Options& options) {
                                     changed ? "" : ", no change"));
     if (verify && changed) verify_after(graph, pass.name);
   }
+}
+
+}  // namespace
+
+void clean(graph::Graph& graph, const driver::Options& options) { run(kCleaning, graph, options); }
+
+void run(graph::Graph& graph, const driver::Options& options) {
+  if (option_flag(Option::VERIFY)) verify_after(graph, "capture");
+  clean(graph, options);
+  run(kForLibraries, graph, options);
 }
 
 }  // namespace cresset::passes

@@ -86,13 +86,27 @@ int cresset_find_handler(PyCodeObject* code, int instruction, Handler* handler) 
   return 0;
 }
 
+// A `finally` that only cleans up raises again. Who keeps the exception takes it off the thread's stack of exceptions
+// first; behind the handler comes what does that where the handler itself raises.
+static int may_keep_exception(PyCodeObject* code, int target) {
+  const Unit* units = cresset_written_code(code);
+  Handler clean_up;
+  if (!cresset_find_handler(code, target + 1, &clean_up) || clean_up.target <= target) return 1;
+  for (int i = target + 1; i < clean_up.target; ++i) {
+    const int opcode = _Py_OPCODE(units[i]);
+    if (opcode == POP_EXCEPT || opcode == CHECK_EXC_MATCH || opcode == CHECK_EG_MATCH) return 1;
+  }
+  return 0;
+}
+
 int cresset_may_catch(PyCodeObject* code, int instruction) {
   const Unit* units = cresset_written_code(code);
   Handler handler = {.target = instruction};
   while (cresset_find_handler(code, handler.target, &handler)) {
     // The clean-up of a handler, and the StopIteration of a generator, raise again.
     if (_Py_OPCODE(units[handler.target]) != PUSH_EXC_INFO) continue;
-    if (_Py_OPCODE(units[handler.target + 1]) != WITH_EXCEPT_START) return 1;
+    if (_Py_OPCODE(units[handler.target + 1]) == WITH_EXCEPT_START) continue;
+    if (may_keep_exception(code, handler.target)) return 1;
   }
   return 0;
 }

@@ -304,7 +304,7 @@ int cresset_eval_is_watched(void);
 
 // The innermost activation of this thread, or NULL.
 CressetActivation* cresset_eval_current(void);
-// Whether the code has an `except` or `finally` around the instruction.
+// Whether an exception of the instruction may end in its code: an `except` is around it, or a `finally` that keeps it.
 int cresset_may_catch(PyCodeObject* code, int instruction);
 
 // `if condition: x = x.method(a, b)` and nothing else: what the jump in progress spares. Arguments are locals (a slot)
