@@ -28,7 +28,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 HERE = Path(__file__).resolve().parent
 QUICK_MODELS = ["bert", "gpt2", "resnet50"]
 WHAT = ["first", "warm", "steady", "sweep", "train", "accuracy", "capture", "overhead", "operators", "python"]
-LEVELS = ["full", "unfused", "traced"]
+LEVELS = ["full", "unfused", "traced", "frozen"]
 COMPILERS = ["eager", "cresset", "inductor", "inductor-dynamic"]
 console = Console()
 

@@ -26,7 +26,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 # How much of the pipeline runs: options of cresset.compile.
-LEVELS = {"full": {}, "unfused": {"fuse": False}, "traced": {"frontend": "trace"}}
+LEVELS = {"full": {}, "unfused": {"fuse": False}, "traced": {"frontend": "trace"}, "frozen": {"freeze": True}}
 
 
 def compile_with(compiler: str, target, request: dict | None = None):

@@ -238,3 +238,70 @@ def test_good_calls_are_one_piece():
     x = torch.rand(3, 3)
     given = x, tensor([0, 1]), tensor([1, 0])
     torch.testing.assert_close(compiled(*given), program(*given))
+
+
+def cleans_up(x, i, log):
+    try:
+        x[i]
+        return x + 1
+    finally:
+        log.append("f")
+
+
+def keeps_by_returning(x, i, log):
+    try:
+        x[i]
+        return x + 1
+    finally:
+        log.append(len(log))
+        if len(log) > 0:
+            return x + 2
+
+
+def keeps_by_breaking(x, i, log):
+    for k in range(3):
+        try:
+            x[i]
+            x = x + 1
+        finally:
+            log.append(k)
+            if k == 1:
+                break
+            else:
+                continue
+    return x
+
+
+def keeps_by_a_try_inside(x, i, log):
+    try:
+        try:
+            x[i]
+        finally:
+            try:
+                log.append(int(len(log) / 0))
+            except ZeroDivisionError:
+                log.append("zero")
+    except IndexError:
+        return x + 3
+    return x + 1
+
+
+@pytest.mark.parametrize("keeps", [keeps_by_returning, keeps_by_breaking, keeps_by_a_try_inside])
+@torch.no_grad()
+def test_what_a_finally_keeps_is_raised_though_nobody_uses_it(keeps):
+    compiled = cresset.compile(keeps)
+    for i in (tensor([1]), FAR, tensor([1]), FAR):
+        mine, its = [], []
+        assert torch.equal(compiled(WIDE, i, mine), keeps(WIDE, i, its))
+        assert mine == its
+
+
+@torch.no_grad()
+def test_what_nobody_uses_is_not_computed_for_a_finally_that_cleans_up():
+    compiled = cresset.compile(cleans_up, fullgraph=True)
+    log = []
+    for _ in range(2):
+        assert torch.equal(compiled(WIDE, tensor([1]), log), WIDE + 1)
+    assert log == ["f", "f"]
+    (variant,) = cresset._C.variants(compiled)
+    assert variant["extern_calls"] == 0 and variant["kernel_count"] == 1
