@@ -299,9 +299,9 @@ def test_what_a_finally_keeps_is_raised_though_nobody_uses_it(keeps):
 @torch.no_grad()
 def test_what_nobody_uses_is_not_computed_for_a_finally_that_cleans_up():
     compiled = cresset.compile(cleans_up, fullgraph=True)
-    log = []
     for _ in range(2):
+        log = []
         assert torch.equal(compiled(WIDE, tensor([1]), log), WIDE + 1)
-    assert log == ["f", "f"]
-    (variant,) = cresset._C.variants(compiled)
-    assert variant["extern_calls"] == 0 and variant["kernel_count"] == 1
+        assert log == ["f"]
+    found = cresset._C.variants(compiled)
+    assert [(v["extern_calls"], v["kernel_count"]) for v in found] == [(0, 1)]
