@@ -255,7 +255,7 @@ def keeps_by_returning(x, i, log):
     finally:
         log.append(len(log))
         if len(log) > 0:
-            return x + 2
+            return x + 2  # noqa: B012
 
 
 def keeps_by_breaking(x, i, log):
@@ -266,9 +266,9 @@ def keeps_by_breaking(x, i, log):
         finally:
             log.append(k)
             if k == 1:
-                break
+                break  # noqa: B012
             else:
-                continue
+                continue  # noqa: B012
     return x
 
 
