@@ -268,7 +268,7 @@ def keeps_by_breaking(x, i, log):
             if k == 1:
                 break  # noqa: B012
             else:
-                continue  # noqa: B012
+                continue
     return x
 
 
