@@ -132,13 +132,17 @@ class ConvolutionCall final : public RacedCall<ConvolutionCall, ConvolutionWay> 
     const at::Tensor& weight = context.tensor(args_.weight);
     FrozenWeights* frozen = context.frozen(args_.weight);
     if (frozen == nullptr || way == ConvolutionWay::Aten || way == ConvolutionWay::LinearAten) return weight;
-    const std::string key = context.frozen_key(args_.weight);
     if (way == ConvolutionWay::LinearOneDnn)
-      return packed_matrix_.get(*frozen, "linear " + key, [&] { return onednn_linear_weight(matrix_of(weight)); });
-    const std::string filters =
-        fmt::format("convolution p{} s{} d{} g{} {}", fmt::join(args_.padding, "x"), fmt::join(args_.stride, "x"),
-                    fmt::join(args_.dilation, "x"), args_.groups, key);
-    return packed_filters_.get(*frozen, filters, [&] { return onednn_filters(weight); });
+      return packed_matrix_.get(*frozen, [&] {
+        return frozen->packed("linear " + context.frozen_key(args_.weight),
+                              [&] { return onednn_linear_weight(matrix_of(weight)); });
+      });
+    return packed_filters_.get(*frozen, [&] {
+      const std::string key =
+          fmt::format("convolution p{} s{} d{} g{} {}", fmt::join(args_.padding, "x"), fmt::join(args_.stride, "x"),
+                      fmt::join(args_.dilation, "x"), args_.groups, context.frozen_key(args_.weight));
+      return frozen->packed(key, [&] { return onednn_filters(weight); });
+    });
   }
 
   at::Tensor onednn_filters(const at::Tensor& weight) const {

@@ -214,7 +214,9 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
     at::Tensor w = context.tensor(args_.b).t();
     FrozenWeights* frozen = context.frozen(args_.b);
     if (frozen == nullptr) return w;
-    return packed_.get(*frozen, "linear " + context.frozen_key(args_.b), [&] { return onednn_linear_weight(w); });
+    return packed_.get(*frozen, [&] {
+      return frozen->packed("linear " + context.frozen_key(args_.b), [&] { return onednn_linear_weight(w); });
+    });
   }
 
   bool a_is_apart(const BoundContext& context) const {

@@ -62,11 +62,15 @@ driver::Stats FrozenWeights::stats() const {
   return out;
 }
 
+FrozenWeights::Mark FrozenWeights::mark_of(const at::Tensor& t) {
+  return {t.const_data_ptr(), static_cast<uint32_t>(t._version())};
+}
+
 std::vector<FrozenWeights::Mark> FrozenWeights::marks() const {
   std::vector<Mark> out;
   out.reserve(constants_.size());
   for (size_t i = 0; i < constants_.size(); ++i)
-    if (fixed_[i]) out.push_back({constants_[i].const_data_ptr(), constants_[i]._version()});
+    if (fixed_[i]) out.push_back(mark_of(constants_[i]));
   return out;
 }
 
@@ -79,14 +83,9 @@ std::vector<at::Tensor> FrozenWeights::compute() {
 
 void FrozenWeights::refresh() {
   const std::lock_guard lock(mutex_);
-  size_t i = 0;
-  const auto as_it_was = [&](const at::Tensor& t, bool fixed) {
-    if (!fixed) return true;
-    const Mark& mark = marks_[i++];
-    return mark.data == t.const_data_ptr() && mark.version == t._version();
-  };
   bool same = true;
-  for (size_t c = 0; same && c < constants_.size(); ++c) same = as_it_was(constants_[c], fixed_[c]);
+  for (size_t i = 0, mark = 0; same && i < constants_.size(); ++i)
+    if (fixed_[i]) same = marks_[mark++] == mark_of(constants_[i]);
   if (same) return;
   std::vector<Mark> now = marks();
   if (program_ != nullptr) {

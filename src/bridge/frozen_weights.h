@@ -46,6 +46,7 @@ class FrozenWeights {
   };
 
   FrozenWeights(const std::vector<at::Tensor>& constants, std::vector<bool> fixed);
+  static Mark mark_of(const at::Tensor& t);
   std::vector<Mark> marks() const;
   std::vector<at::Tensor> compute();
 
@@ -62,10 +63,10 @@ class FrozenWeights {
 // What a prepared call holds of one weight.
 class PackedWeight {
  public:
-  // `pack` is asked where nobody packed this weight for `library` yet.
-  const at::Tensor& get(FrozenWeights& frozen, const std::string& key, c10::function_ref<at::Tensor()> pack) {
+  // `ask` asks frozen.packed(), where what is held is not what it would give.
+  const at::Tensor& get(const FrozenWeights& frozen, c10::function_ref<at::Tensor()> ask) {
     if (const uint64_t now = frozen.generation(); now != generation_) {
-      packed_ = frozen.packed(key, pack);
+      packed_ = ask();
       generation_ = now;
     }
     return packed_;

@@ -89,19 +89,13 @@ class ExternEpilogue {
       node.args.emplace_back(std::string(post));
       return true;
     }
-    const bool biased = node.op == addmm && is_one(node.args[3]) && is_one(node.args[4]);
+    const bool biased = node.op == addmm && is_number(graph_, node.args[3], 1) && is_number(graph_, node.args[4], 1);
     if (!biased && node.op != mm) return false;
     if (node.op == mm) node.args.insert(node.args.begin(), graph::None{});
     node.args.resize(3);
     node.args.emplace_back(std::string(post));
     node.op = graph::op_id("prim::linear_epilogue");
     return true;
-  }
-
-  bool is_one(const Arg& arg) const {
-    if (const auto* number = std::get_if<double>(&arg)) return *number == 1;
-    const auto* e = std::get_if<sym::ExprId>(&arg);
-    return e != nullptr && graph_.pool().is_const(*e, 1);
   }
 
   Graph& graph_;

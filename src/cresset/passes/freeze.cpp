@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "passes/passes.h"
 #include "passes/unchanging.h"
 

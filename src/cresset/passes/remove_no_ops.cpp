@@ -10,12 +10,6 @@ using graph::Arg;
 using graph::Node;
 using graph::TensorType;
 
-bool is_number(const Graph& graph, const Arg& arg, int64_t value) {
-  if (const auto* e = std::get_if<sym::ExprId>(&arg)) return graph.pool().is_const(*e, value);
-  if (const auto* number = std::get_if<double>(&arg)) return *number == static_cast<double>(value);
-  return false;
-}
-
 bool no_memory_format(const Arg& arg) {
   const auto* format = std::get_if<graph::MemoryFormat>(&arg);
   return format == nullptr || *format == graph::MemoryFormat::Preserve;

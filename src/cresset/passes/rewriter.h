@@ -54,6 +54,9 @@ class Escaping {
   std::unordered_set<ValueId> memory_;
 };
 
+// Whether an argument is this number.
+bool is_number(const Graph& graph, const graph::Arg& arg, int64_t value);
+
 using ops::has_effects;
 
 // A pass by node: visit(node) may add to `replacements`; arguments are already replaced when a node is visited.

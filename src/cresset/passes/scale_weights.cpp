@@ -61,7 +61,8 @@ class ScaleWeights {
     const Ops& op = ops_here();
     const graph::Node& node = graph_.node(id);
     const bool multiplies = node.op == op.mul;
-    if (!multiplies && ((node.op != op.add && node.op != op.sub) || !is_one(node.args[2]))) return std::nullopt;
+    if (!multiplies && ((node.op != op.add && node.op != op.sub) || !is_number(graph_, node.args[2], 1)))
+      return std::nullopt;
     const auto *a = std::get_if<ValueId>(&node.args[0]), *b = std::get_if<ValueId>(&node.args[1]);
     if (a == nullptr || b == nullptr) return std::nullopt;
     if (std::optional<ValueId> made = absorb(id, *a, *b)) return made;
@@ -120,7 +121,7 @@ class ScaleWeights {
     } else {
       const bool biased = node.op == op.addmm;
       if (!biased && node.op != op.mm) return false;
-      if (biased && (!is_one(node.args[3]) || !is_one(node.args[4]))) return false;
+      if (biased && (!is_number(graph_, node.args[3], 1) || !is_number(graph_, node.args[4], 1))) return false;
       out.weight = std::get<ValueId>(node.args[biased ? 2 : 1]);
       if (biased) out.bias = std::get<ValueId>(node.args[0]);
       out.channels = graph_.type(out.weight).sizes[1];
@@ -204,12 +205,6 @@ class ScaleWeights {
     const Arg left = args[producer.bias ? 1 : 0];
     if (!bias) return builder_.call("aten::mm", {left, weight});
     return builder_.call("aten::addmm", {*bias, left, weight, builder_.integer(1), builder_.integer(1)});
-  }
-
-  bool is_one(const Arg& arg) const {
-    if (const auto* number = std::get_if<double>(&arg)) return *number == 1;
-    const auto* e = std::get_if<ExprId>(&arg);
-    return e != nullptr && graph_.pool().is_const(*e, 1);
   }
 
   Graph& graph_;
