@@ -1,10 +1,10 @@
 #include "fuse/peak_order.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <iterator>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 namespace cresset::fuse {
@@ -12,9 +12,10 @@ namespace {
 
 // The program's own order is kept for what saves less: steps that stand together often find their data in caches.
 constexpr int64_t kLeastPart = 32, kLeastBytes = 1 << 16;
-constexpr size_t kMostCompared = 32;   // steps at a time: lists of optimizers' updates have thousands
-constexpr size_t kMostMoved = 6;       // values at a time, the largest
-constexpr size_t kMostSteps = 50'000;  // that the search for moves looks at
+constexpr size_t kMostCompared = 32;    // steps at a time: lists of optimizers' updates have thousands
+constexpr size_t kMostMoved = 6;        // values at a time, the largest
+constexpr size_t kMostSteps = 50'000;   // that the search for moves looks at
+constexpr size_t kStepsInPassing = 64;  // of those that a move leaves where they are: as much work as one that moves
 
 // What a step reads and writes, by places in `values`.
 struct Step {
@@ -42,31 +43,37 @@ class Scheduler {
       for (const uint32_t user : dependences_.users[u]) before_[user].push_back(u);
   }
 
-  // Bytes alive at once, where they are most.
+  // An order, and what is alive in it.
+  struct Timeline {
+    std::vector<uint32_t> order;
+    std::vector<uint32_t> made, last;  // by value: the first place that writes it, the last that mentions it
+    std::vector<int64_t> held, bytes;  // by place: alive before the step, and while it runs
+  };
+  Timeline timeline(std::vector<uint32_t> order) const {
+    const auto count = static_cast<uint32_t>(order.size());
+    Timeline out{std::move(order), std::vector<uint32_t>(values_.size(), count),
+                 std::vector<uint32_t>(values_.size(), 0), std::vector<int64_t>(count, 0),
+                 std::vector<int64_t>(count, 0)};
+    for (uint32_t at = 0; at < count; ++at) {
+      for (const uint32_t v : steps_[out.order[at]].writes) out.made[v] = std::min(out.made[v], at);
+      for_each_value(steps_[out.order[at]], [&](uint32_t v) { out.last[v] = at; });
+    }
+    measure(out, out.order, 0, out.held, out.bytes);
+    return out;
+  }
+
+  // The most bytes alive at once.
   struct Peak {
     int64_t bytes = 0;
-    uint32_t at = 0;  // place in the order
+    uint32_t at = 0;     // the first place in the order that reaches it
+    uint32_t times = 0;  // how many places do: layers that are alike reach it one after the other
+    bool operator<(const Peak& other) const { return std::tie(bytes, times) < std::tie(other.bytes, other.times); }
   };
-  Peak peak(const std::vector<uint32_t>& order) const {
-    std::vector<uint32_t> last(values_.size(), 0);
-    for (uint32_t at = 0; at < order.size(); ++at) for_each_value(steps_[order[at]], [&](uint32_t v) { last[v] = at; });
-    std::vector<bool> alive(values_.size(), false);
-    int64_t held = 0;
-    Peak most;
-    for (uint32_t at = 0; at < order.size(); ++at) {
-      const Step& step = steps_[order[at]];
-      const auto dies = [&](uint32_t v) { return last[v] == at && !values_[v].stays; };
-      int64_t made = 0, over = 0, freed = 0;
-      for (const uint32_t v : step.writes)
-        if (!alive[v]) made += values_[v].bytes, alive[v] = true;
-      for (const uint32_t v : step.reads)
-        if (dies(v) && !units_[order[at]].node.valid() && fits_one_made(step, v)) over += values_[v].bytes;
-      for_each_value(step, [&](uint32_t v) { freed += dies(v) ? values_[v].bytes : 0; });
-      held += made;
-      if (const int64_t bytes = held - std::min(over, made); bytes > most.bytes) most = {bytes, at};
-      held -= freed;
-    }
-    return most;
+  static Peak peak(const std::vector<int64_t>& bytes) {
+    const auto most = std::max_element(bytes.begin(), bytes.end());
+    if (most == bytes.end()) return {};
+    return {*most, static_cast<uint32_t>(most - bytes.begin()),
+            static_cast<uint32_t>(std::count(most, bytes.end(), *most))};
   }
 
   // From the end: of the steps that all others may follow, the one before which the fewest bytes are alive.
@@ -74,7 +81,7 @@ class Scheduler {
     const auto count = static_cast<uint32_t>(units_.size());
     waiting_.assign(count, 0);
     for (uint32_t u = 0; u < count; ++u) waiting_[u] = static_cast<uint32_t>(dependences_.users[u].size());
-    alive_.assign(values_.size(), false);
+    alive_.assign(values_.size(), 0);
     writers_.clear();
     for (const Value& v : values_) writers_.push_back(v.writers);
     for (uint32_t v = 0; v < values_.size(); ++v) alive_[v] = values_[v].stays;
@@ -89,35 +96,75 @@ class Scheduler {
 
   // Moves what uses or makes a value that only waits where most is alive to the other side of that step, as long as
   // this helps.
-  std::vector<uint32_t> with_moves(std::vector<uint32_t> order) const {
-    Peak now = peak(order);
-    size_t looked_at = 0;
-    while (looked_at < kMostSteps) {
-      std::vector<uint32_t> best;
-      Peak least = now;
-      for (const uint32_t v : waiting_at(order, now.at))
+  Timeline with_moves(Timeline now) const {
+    Peak most = peak(now.bytes);
+    std::vector<int64_t> held, bytes;
+    for (size_t looked_at = 0; looked_at < kMostSteps;) {
+      Part best;
+      Peak least = most;
+      for (const uint32_t v : waiting_at(now, most.at))
         for (const bool earlier : {true, false}) {
-          std::vector<uint32_t> other = moved(order, now.at, v, earlier);
-          looked_at += order.size();
-          if (other.empty()) continue;
-          if (const Peak there = peak(other); there.bytes < least.bytes) best = std::move(other), least = there;
+          Part part = moved(now, most.at, v, earlier);
+          looked_at += part.units.size() + now.order.size() / kStepsInPassing;
+          if (part.units.empty()) continue;
+          bytes = now.bytes;
+          measure(now, part.units, part.from, held, bytes);
+          if (const Peak there = peak(bytes); there < least) best = std::move(part), least = there;
         }
-      if (best.empty()) break;
-      order = std::move(best), now = least;
+      if (best.units.empty()) break;
+      std::copy(best.units.begin(), best.units.end(), now.order.begin() + best.from);
+      now = timeline(std::move(now.order)), most = least;
     }
-    return order;
+    return now;
   }
 
  private:
+  // The units that stand in an order from a place on.
+  struct Part {
+    uint32_t from = 0;
+    std::vector<uint32_t> units;
+  };
+
+  // What is alive before and in each step of a part that stands at that place instead of as many others; before and
+  // behind it all is as in the timeline.
+  void measure(const Timeline& timeline, const std::vector<uint32_t>& part, uint32_t from, std::vector<int64_t>& held,
+               std::vector<int64_t>& bytes) const {
+    const auto end = from + static_cast<uint32_t>(part.size());
+    alive_.resize(values_.size()), last_.resize(values_.size());
+    for (uint32_t i = 0; i < part.size(); ++i)
+      for_each_value(steps_[part[i]], [&](uint32_t v) {
+        alive_[v] = timeline.made[v] < from;
+        last_[v] = timeline.last[v] < end ? from + i : end;
+      });
+    held.resize(std::max<size_t>(held.size(), end));
+    int64_t now = from == 0 ? 0 : timeline.held[from];
+    for (uint32_t i = 0; i < part.size(); ++i) {
+      const Step& step = steps_[part[i]];
+      const auto dies = [&](uint32_t v) { return last_[v] == from + i && !values_[v].stays; };
+      int64_t made = 0, over = 0, freed = 0;
+      for (const uint32_t v : step.writes)
+        if (!alive_[v]) made += values_[v].bytes, alive_[v] = true;
+      for (const uint32_t v : step.reads)
+        if (dies(v) && !units_[part[i]].node.valid() && fits_one_made(step, v)) over += values_[v].bytes;
+      for_each_value(step, [&](uint32_t v) { freed += dies(v) ? values_[v].bytes : 0; });
+      held[from + i] = now;
+      now += made;
+      bytes[from + i] = now - std::min(over, made);
+      now -= freed;
+    }
+  }
+
   // The largest values that are made before a place and used after it, but not there.
-  std::vector<uint32_t> waiting_at(const std::vector<uint32_t>& order, uint32_t place) const {
-    std::vector<uint8_t> used(values_.size(), 0);  // bits: before, after
-    for (uint32_t at = 0; at < order.size(); ++at)
-      if (at != place) for_each_value(steps_[order[at]], [&](uint32_t v) { used[v] |= at < place ? 1 : 2; });
-    for_each_value(steps_[order[place]], [&](uint32_t v) { used[v] = 0; });
+  std::vector<uint32_t> waiting_at(const Timeline& timeline, uint32_t place) const {
     std::vector<uint32_t> out;
+    const Step& step = steps_[timeline.order[place]];
+    const auto mentions = [&](uint32_t v) {
+      return std::find(step.reads.begin(), step.reads.end(), v) != step.reads.end() ||
+             std::find(step.writes.begin(), step.writes.end(), v) != step.writes.end();
+    };
     for (uint32_t v = 0; v < values_.size(); ++v)
-      if (used[v] == 3 && values_[v].bytes >= kLeastBytes) out.push_back(v);
+      if (timeline.made[v] < place && timeline.last[v] > place && values_[v].bytes >= kLeastBytes && !mentions(v))
+        out.push_back(v);
     const size_t kept = std::min(out.size(), kMostMoved);
     std::partial_sort(out.begin(), out.begin() + static_cast<ptrdiff_t>(kept), out.end(),
                       [&](uint32_t a, uint32_t b) { return values_[a].bytes > values_[b].bytes; });
@@ -125,10 +172,11 @@ class Scheduler {
     return out;
   }
 
-  // The order in which the steps that use `value` behind a place come before it, with what they need, as soon as they
-  // may; or those that use it before come after, with what needs them, as late as they may. Empty: the step at that
-  // place is one of these.
-  std::vector<uint32_t> moved(const std::vector<uint32_t>& order, uint32_t place, uint32_t value, bool earlier) const {
+  // The part of the order that changes where the steps that use `value` behind a place come before it, with what they
+  // need, as soon as they may; or those that use it before come after, with what needs them, as late as they may.
+  // Empty: the step at that place is one of these.
+  Part moved(const Timeline& timeline, uint32_t place, uint32_t value, bool earlier) const {
+    const std::vector<uint32_t>& order = timeline.order;
     const auto count = static_cast<uint32_t>(order.size());
     std::vector<uint8_t> goes(count, 0);  // by unit
     const auto visit = [&](uint32_t u) {
@@ -136,33 +184,37 @@ class Scheduler {
       if (goes[u] != 0)
         for (const uint32_t other : earlier ? before_[u] : dependences_.users[u]) goes[other] = 1;
     };
-    uint32_t begin = 0, end = place + 1;  // of the part of the order that changes
-    if (earlier) {
-      for (uint32_t at = count; at-- > place;) visit(order[at]);
-      begin = place, end = count;
-    } else {
-      for (uint32_t at = 0; at <= place; ++at) visit(order[at]);
-    }
-    if (goes[order[place]] != 0) return {};
-    std::vector<uint32_t> going;
-    for (uint32_t at = begin; at < end; ++at)
-      if (goes[order[at]] != 0) going.push_back(order[at]);
-    std::vector<bool> bounds(count, false);  // by unit: how far they may go
-    for (const uint32_t u : going)
-      for (const uint32_t other : earlier ? before_[u] : dependences_.users[u]) bounds[other] = true;
-    uint32_t target = place;
+    // Of the order, [begin, end) are looked at: none outside mentions the value on that side of the place.
+    const uint32_t begin = earlier ? place : timeline.made[value], end = earlier ? timeline.last[value] + 1 : place + 1;
     if (earlier)
-      while (target > 0 && !bounds[order[target - 1]]) --target;
+      for (uint32_t at = end; at-- > begin;) visit(order[at]);
     else
-      while (target + 1 < count && !bounds[order[target + 1]]) ++target;
-    std::vector<uint32_t> out;
-    const auto is_going = [&](uint32_t at) { return at >= begin && at < end && goes[order[at]] != 0; };
-    for (uint32_t at = 0; at < count; ++at) {
-      if (earlier && at == target) out.insert(out.end(), going.begin(), going.end());
-      if (!is_going(at)) out.push_back(order[at]);
-      if (!earlier && at == target) out.insert(out.end(), going.begin(), going.end());
+      for (uint32_t at = begin; at < end; ++at) visit(order[at]);
+    if (goes[order[place]] != 0) return {};
+    std::vector<uint32_t> going, staying;
+    std::vector<bool> bounds(count, false);  // by unit: how far they may go
+    for (uint32_t at = begin; at < end; ++at) {
+      if (goes[order[at]] == 0) {
+        staying.push_back(order[at]);
+        continue;
+      }
+      going.push_back(order[at]);
+      for (const uint32_t other : earlier ? before_[order[at]] : dependences_.users[order[at]]) bounds[other] = true;
     }
-    return out;
+    Part part{begin, {}};
+    if (earlier) {
+      while (part.from > 0 && !bounds[order[part.from - 1]]) --part.from;
+      part.units = std::move(going);
+      part.units.insert(part.units.end(), order.begin() + part.from, order.begin() + begin);
+      part.units.insert(part.units.end(), staying.begin(), staying.end());
+    } else {
+      uint32_t target = end;
+      while (target < count && !bounds[order[target]]) ++target;
+      part.units = std::move(staying);
+      part.units.insert(part.units.end(), order.begin() + end, order.begin() + target);
+      part.units.insert(part.units.end(), going.begin(), going.end());
+    }
+    return part;
   }
 
   template <class F>
@@ -242,13 +294,13 @@ class Scheduler {
   const std::vector<Unit>& units_;
   const Dependences& dependences_;
   const std::vector<uint32_t>& position_;
+  mutable std::vector<uint8_t> alive_;  // by value, while steps are gone through
+  mutable std::vector<uint32_t> last_;  // likewise: the place
   std::vector<Value> values_;
   std::vector<Step> steps_;
   std::unordered_map<ValueId, uint32_t> places_;
   std::vector<std::vector<uint32_t>> before_;  // by unit: what comes before it
-  // Of from_the_end().
-  std::vector<uint32_t> waiting_, writers_;
-  std::vector<bool> alive_;
+  std::vector<uint32_t> waiting_, writers_;    // of from_the_end()
 };
 
 }  // namespace
@@ -257,14 +309,16 @@ std::vector<uint32_t> order_of_least_peak(const Graph& graph, Memory& memory, co
                                           const Dependences& dependences, const std::vector<uint32_t>& position,
                                           std::vector<uint32_t> order) {
   Scheduler scheduler(graph, memory, units, dependences, position);
-  const int64_t as_it_is = scheduler.peak(order).bytes;
-  if (as_it_is < kLeastBytes) return order;
-  std::vector<uint32_t> best = order;
+  const Scheduler::Timeline given = scheduler.timeline(std::move(order));
+  const int64_t as_it_is = Scheduler::peak(given.bytes).bytes;
+  if (as_it_is < kLeastBytes) return given.order;
+  std::vector<uint32_t> best = given.order;
   int64_t least = as_it_is - std::max(kLeastBytes, as_it_is / kLeastPart) + 1;
-  for (const std::vector<uint32_t>& other :
-       std::array{scheduler.with_moves(order), scheduler.with_moves(scheduler.from_the_end())}) {
-    const int64_t bytes = scheduler.peak(other).bytes;
-    if (bytes < least) best = other, least = bytes;
+  for (const bool from_the_end : {false, true}) {
+    Scheduler::Timeline other =
+        scheduler.with_moves(from_the_end ? scheduler.timeline(scheduler.from_the_end()) : given);
+    const int64_t bytes = Scheduler::peak(other.bytes).bytes;
+    if (bytes < least) best = std::move(other.order), least = bytes;
   }
   return best;
 }

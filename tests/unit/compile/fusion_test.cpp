@@ -256,6 +256,34 @@ TEST(MemoryPlan, WhatIsNeededLateIsMadeLate) {
   EXPECT_LT(runtime::plan_arena(lowered.program, numbers).arena(), 2 * 200 * 200 * 4);
 }
 
+// In each layer a wide value has two narrow uses, written behind all that is wide. Made early they let go of it; no layer
+// alone lowers the peak, for the others reach it, too.
+TEST(MemoryPlan, LayersThatAreAlikeAreAllMovedIn) {
+  GraphFixture f;
+  const ExprId s = f.size("S", 64);
+  sym::ExprPool& pool = f.graph->pool();
+  const auto wide = [&](int64_t times) { return pool.mul(pool.constant(times), s); };
+  const ValueId widen = f.input({s, wide(8)}), again = f.input({wide(8), wide(17)});
+  const ValueId narrow = f.input({wide(17), wide(8)}), back = f.input({wide(8), s});
+  const ValueId first = f.input({wide(8), f.number(1)}), second = f.input({wide(8), f.number(1)});
+  ValueId x = f.input({s, s});
+  for (int layer = 0; layer < 3; ++layer) {
+    const ValueId b = f.call("aten::mm", {x, widen});
+    const ValueId c = f.call("aten::mm", {f.call("aten::mm", {b, again}), narrow});
+    const ValueId added = f.add(f.add(c, f.call("aten::mm", {b, first})), f.call("aten::mm", {b, second}));
+    x = f.call("aten::mm", {added, back});
+  }
+  f.graph->outputs = {x};
+  expect_fusion_agrees(f, {{{"S", 2}}, {{"S", 3}}});
+  passes::run(*f.graph, {});
+  const lower::Lowered lowered = lower_checked(*f.graph, {});
+  std::vector<int64_t> numbers(lowered.program.sizes.output_count());
+  const int64_t size = 64;
+  lowered.program.sizes.run(&size, numbers.data());
+  const int64_t square = size * size * 4;
+  EXPECT_LE(runtime::plan_arena(lowered.program, numbers).arena(), 27 * square);
+}
+
 // What writes at places that indices name: into what it starts as, where that dies and nothing else reads it.
 TEST(MemoryPlan, WritesAtPlacesLieWhereTheyStart) {
   const auto shared = [](bool from_itself, bool read_later) {
