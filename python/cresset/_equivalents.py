@@ -319,8 +319,8 @@ def assign(owner, name, value, /):
 
 
 def data_of(tensor, /):
-    """tensor.data of one that was there before, whose memory may be another one at each call."""
-    return tensor.detach()
+    """tensor.data of one that was there before, whose memory may be another one at each call. Its versions are its own."""
+    return tensor.detach().data
 
 
 def attribute_of(owner, name, /):

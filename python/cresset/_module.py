@@ -5,8 +5,6 @@ import types
 
 from . import _C
 
-_classes = {}
-
 
 def _call(self, *args, **kwargs):
     return self._cresset_call(*args, **kwargs)
@@ -41,25 +39,27 @@ class _NotOfTheProgram:
             super().__init_subclass__(**settings)
 
 
-def _subclass(known, cls, slot, **methods):
-    """A subclass of the module's class, made once, whose instances share a module's state and keep their call in `slot`."""
-    if cls not in known:
-        known[cls] = type(
-            cls.__name__,
-            (_NotOfTheProgram, cls),
-            {
-                "__slots__": (slot, "_cresset_settings", "_orig_mod"),
-                "__module__": cls.__module__,
-                "__qualname__": cls.__qualname__,
-                "__doc__": cls.__doc__,
-                **methods,
-            },
-        )
-    return known[cls]
+def _subclass(cls, slot, **methods):
+    """A subclass of the module's class, one for all who need it, whose instances share a module's state and keep their
+    call in `slot`. Nothing but they and that class, weakly, knows it: it holds the class, and goes with them."""
+    for known in type.__subclasses__(cls):
+        if slot in known.__dict__:
+            return known
+    return type(
+        cls.__name__,
+        (_NotOfTheProgram, cls),
+        {
+            "__slots__": (slot, "_cresset_settings", "_orig_mod"),
+            "__module__": cls.__module__,
+            "__qualname__": cls.__qualname__,
+            "__doc__": cls.__doc__,
+            **methods,
+        },
+    )
 
 
 def _compiled_class(cls):
-    return _subclass(_classes, cls, "_cresset_call", __call__=_call, __reduce_ex__=_reduce_ex, __deepcopy__=_deepcopy)
+    return _subclass(cls, "_cresset_call", __call__=_call, __reduce_ex__=_reduce_ex, __deepcopy__=_deepcopy)
 
 
 def _instance(cls, module, settings):
@@ -103,12 +103,8 @@ def _deepcopy_disabled(self, memo):
     return _rebuild_disabled(copy.deepcopy(self._orig_mod, memo), self._cresset_settings)
 
 
-_disabled_classes = {}
-
-
 def _disabled_class(cls):
     return _subclass(
-        _disabled_classes,
         cls,
         "_cresset_kept_out",
         __call__=_call_kept_out,

@@ -535,8 +535,36 @@ void Capture::require_writable(const TraceTensor& tensor) const {
     abort_capture("a write to memory that several arguments or parameters share");
 }
 
+namespace {
+
+// Whether a write to one counts for the other. The counters themselves can only be compared by what they count.
+bool share_versions(const c10::TensorImpl* a, const c10::TensorImpl* b) {
+  c10::VariableVersion counter = a->version_counter();
+  const c10::VariableVersion& other = b->version_counter();
+  if (!counter.enabled() || !other.enabled()) return true;
+  const auto before = counter.current_version(), other_before = other.current_version();
+  counter.bump();
+  const bool shared = other.current_version() != other_before;
+  counter.set_version(before);
+  return shared;
+}
+
+}  // namespace
+
 void Capture::write(TraceTensor& tensor, graph::ValueId value) {
+  write_unseen(tensor, value);
   Storage& storage = storages_[tensor.storage_id().index];
+  const auto lifted = storage.real.defined() ? lifted_.find(storage.real.unsafeGetTensorImpl()) : lifted_.end();
+  // Autograd is not told of what is written through an alias with versions of its own: `x.data`.
+  const bool is_told = lifted == lifted_.end() || c10::InferenceMode::is_enabled() ||
+                       lifted->second.unsafeGetTensorImpl() == &tensor || share_versions(&tensor, lifted->first) ||
+                       share_versions(&tensor, lifted->second.unsafeGetTensorImpl());
+  if (is_told) --storage.unseen;
+}
+
+void Capture::write_unseen(TraceTensor& tensor, graph::ValueId value) {
+  Storage& storage = storages_[tensor.storage_id().index];
+  ++storage.unseen;
   require_writable(tensor);
   if (!possible_views_.empty()) guard_copies_of(tensor.storage_id().index);
   // Who looks at the memory of a written parameter must find the write done.
@@ -556,11 +584,6 @@ void Capture::write(TraceTensor& tensor, graph::ValueId value) {
     tensor.value = current;
     tensor.version = storage.version;
   }
-}
-
-void Capture::write_unseen(TraceTensor& tensor, graph::ValueId value) {
-  write(tensor, value);
-  ++storages_[tensor.storage_id().index].unseen;
 }
 
 bool Capture::has_effects_since(const Done& before) const {

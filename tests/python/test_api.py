@@ -323,6 +323,27 @@ def test_compiled_module_dies_with_its_last_reference():
     assert ref() is None
 
 
+@pytest.mark.parametrize("wrap", [cresset.compile, cresset.disable])
+def test_classes_die_with_their_compiled_modules(wrap):
+    """A class that a function makes, and what its methods close over."""
+
+    def make():
+        inner = nn.Linear(4, 4)
+
+        class Outer(nn.Module):
+            def forward(self, x):
+                return inner(x)
+
+        first, second = wrap(Outer()), wrap(Outer())
+        assert type(first) is type(second)
+        first(torch.ones(2, 4))
+        return weakref.ref(inner), weakref.ref(Outer), weakref.ref(Outer.forward)
+
+    refs = make()
+    gc.collect()
+    assert [r() for r in refs] == [None] * 3
+
+
 def test_memory_does_not_grow_over_calls():
     import psutil
 

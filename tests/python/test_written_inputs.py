@@ -221,3 +221,86 @@ def test_views_of_what_was_written_lie_where_it_lies(function, make):
             assert torch.equal(a, b) and a.stride() == b.stride() and a.storage_offset() == b.storage_offset()
             assert a.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
     assert cresset.stats()["eager_calls"] == 0
+
+
+def data_written(x):
+    out = x.sin()
+    x.data.mul_(2)
+    return out
+
+
+def data_copied(x):
+    out = x.sin()
+    x.data.copy_(x.data * 2)
+    return out * x
+
+
+def part_of_data_written(x):
+    out = x.exp()
+    x.data[1:].zero_()
+    return out + x
+
+
+def data_held_while_written(x):
+    held, out = x.data, x.cos()
+    held += 1
+    with torch.no_grad():
+        held.view(2, 2).mul_(2)
+    return out * held
+
+
+@pytest.mark.parametrize("function", [data_written, data_copied, part_of_data_written, data_held_while_written])
+@pytest.mark.parametrize("where", ["argument", "parameter"])
+def test_what_is_written_through_data_counts_for_nobody(function, where):
+    """Gradients use what was saved before: autograd is not told of such a write, as in eager mode."""
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.arange(4.0))
+
+        def forward(self, x):
+            return function(self.weight) * x
+
+    def run(call, x, leaf):
+        before = leaf._version
+        call(x).sum().backward()
+        assert leaf._version == before
+        return leaf.detach().clone(), leaf.grad
+
+    eager, module = Module(), Module()
+    compiled = cresset.compile(function if where == "argument" else module)
+    for i in range(3):
+        if where == "argument":
+            x, y = (torch.arange(4.0).add_(i).requires_grad_() for _ in range(2))
+            pairs = zip(run(compiled, x, x), run(function, y, y))
+        else:
+            eager.zero_grad(), module.zero_grad()
+            x = torch.full((4,), 1.0 + i)
+            pairs = zip(run(compiled, x, module.weight), run(eager, x, eager.weight))
+        for got, expected in pairs:
+            torch.testing.assert_close(got, expected)
+
+
+def test_data_has_versions_of_its_own():
+    def function(x):
+        data = x.data
+        data.add_(1)
+        return data._version, x._version
+
+    compiled = cresset.compile(function)
+    for _ in range(2):
+        assert compiled(torch.ones(4)) == function(torch.ones(4))
+
+
+def test_a_write_beside_one_through_data_is_still_told_of():
+    def function(x):
+        out = x.sin()
+        x.data.mul_(2)
+        with torch.no_grad():
+            x.add_(1)
+        return out
+
+    for call in (function, cresset.compile(function)):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            call(torch.ones(4, requires_grad=True)).sum().backward()
