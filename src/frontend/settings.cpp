@@ -90,6 +90,9 @@ const std::unordered_map<PyObject*, Setting>& table() {
     const PyRef torch = import_module("torch._C");
     for (const char* name : kAsked) add(torch.get(), name, Setting::Asked);
     for (const char* name : kMade) add(torch.get(), name, Setting::Made);
+    const PyRef autograd = import_module("torch._C._autograd");
+    for (const char* name : {"_profiler_enabled", "_saved_tensors_hooks_is_enabled"})
+      add(autograd.get(), name, Setting::Asked);
     // Of CPython: how deep recursion may go, which thread this is, which classes were registered with abstract ones.
     const PyRef sys = import_module("sys"), thread = import_module("_thread"), abc = import_module("_abc");
     add(sys.get(), "getrecursionlimit", Setting::Asked);

@@ -192,3 +192,23 @@ def test_classes_that_were_registered():
     for i in range(4):
         assert compiled(torch.ones(2))[1] == abc.get_cache_token()
         Abstract.register(type(f"Registered{i}", (), {}))
+
+
+def test_what_is_on_for_a_while_is_asked_in_each_call():
+    def function(x):
+        hooks = torch._C._autograd._saved_tensors_hooks_is_enabled()
+        return (x + 1 if torch.autograd._profiler_enabled() else x - 1), hooks
+
+    compiled, x = cresset.compile(function), torch.ones(2)
+
+    def both():
+        (a, told), (b, expected) = compiled(x), function(x)
+        assert torch.equal(a, b) and told is expected
+
+    for _ in range(2):
+        both()
+        with torch.autograd.profiler.profile():
+            both()
+        with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+            both()
+    assert cresset.stats()["graph_breaks"] == 0
