@@ -256,8 +256,8 @@ TEST(MemoryPlan, WhatIsNeededLateIsMadeLate) {
   EXPECT_LT(runtime::plan_arena(lowered.program, numbers).arena(), 2 * 200 * 200 * 4);
 }
 
-// In each layer a wide value has two narrow uses, written behind all that is wide. Made early they let go of it; no layer
-// alone lowers the peak, for the others reach it, too.
+// In each layer a wide value has two narrow uses, written behind all that is wide. Made early they let go of it; no
+// layer alone lowers the peak, for the others reach it, too.
 TEST(MemoryPlan, LayersThatAreAlikeAreAllMovedIn) {
   GraphFixture f;
   const ExprId s = f.size("S", 64);
