@@ -663,3 +663,53 @@ def test_what_the_backward_pass_changes_of_the_calls_own(program):
             y.sum().backward()
             told.append((before, own, x.grad.tolist()))
         assert told[0] == told[1]
+
+
+_unpacked = 0
+
+
+def _unpack_counting(x):
+    global _unpacked
+    _unpacked += 1
+    return x
+
+
+@pytest.mark.parametrize("kind", ["cell", "global", "attribute", "list"])
+def test_hooks_of_saved_tensors_do_what_they_do_in_the_backward_pass(kind):
+    """What they change was there before the call, where nothing but autograd leads to it."""
+
+    def steps(wrap):
+        count = 0
+
+        def unpack_in_cell(x):
+            nonlocal count
+            count += 1
+            return x
+
+        class Unpack:
+            count = 0
+
+            def __call__(self, x):
+                self.count += 1
+                return x
+
+        seen, unpack = [], Unpack()
+        hook, told = {
+            "cell": (unpack_in_cell, lambda: count),
+            "global": (_unpack_counting, lambda: _unpacked),
+            "attribute": (unpack, lambda: unpack.count),
+            "list": (lambda x: (seen.append(1), x)[1], lambda: len(seen)),
+        }[kind]
+        function, begin, out = wrap(lambda x, y: x * y), told(), []
+        for _ in range(3):
+            x, y = torch.ones(4, requires_grad=True), torch.arange(4.0)
+            with torch.autograd.graph.saved_tensors_hooks(lambda x: x, hook):
+                result = function(x, y)
+                out.append(told() - begin)
+                result.sum().backward()
+                out.append(told() - begin)
+        return out, x.grad
+
+    (counts, gradient), (expected, expected_gradient) = steps(cresset.compile), steps(lambda f: f)
+    assert counts == expected
+    torch.testing.assert_close(gradient, expected_gradient)
