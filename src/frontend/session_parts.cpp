@@ -166,9 +166,11 @@ void Session::fail_part(const char* what) {
 
 void Session::no_effect_on(PyObject* object, const char* what, const char* method) {
   if (outer_.empty()) return;
-  // What was there before the call is reached from what autograd holds, too: a hook's variables.
-  if (!is_outer(object) && (record_run_ == nullptr || is_young(object)))
-    return record_run_ != nullptr ? record_run_->remember(object) : void();
+  if (!is_outer(object)) {
+    if (record_run_ == nullptr) return;
+    // What is older than the call is from outside, though autograd alone leads to it: a hook's variables.
+    if (is_young(object)) return record_run_->remember(object);
+  }
   if (method == nullptr) fail_part(what);
   fail_part((std::string(what) + " (" + Py_TYPE(object)->tp_name + "." + method + ")").c_str());
 }
