@@ -27,6 +27,7 @@ enum class Family : uint8_t { Mm, Addmm, Bmm, Baddbmm };
 enum class LinearWay : uint8_t { Aten, Small, OneDnnMatmul, OneDnnLinear };
 
 constexpr double kWorthRacing = 64.0 * 64.0 * 64.0;  // multiply-adds; below, ATen's small kernels win anyway
+constexpr size_t kMostCopied = 1 << 20;              // bytes at a time, of a batch of matrices
 
 using LinearPointwise = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
                                    std::string_view, c10::List<std::optional<at::Scalar>>,
@@ -112,10 +113,10 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
       own = at::Tensor(at::detail::empty_strided_cpu(slot.sizes, slot.strides, slot.dtype));
     }
     at::Tensor out = planned ? context.planned(result_) : own;
-    if (way != LinearWay::OneDnnMatmul || !in_parts(context, out, way)) {
+    if (way != LinearWay::OneDnnMatmul || !(in_parts(context, out, way) || in_batches(context, out))) {
       const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
       compute(way, context, context.tensor(args_.a), out);
-      if (way != LinearWay::OneDnnMatmul)
+      if (way != LinearWay::OneDnnMatmul || copies_much(placed, out))
         note_extra(placed);
       else if (has_no_room(context, placed))
         parts_.note(placed);
@@ -219,6 +220,29 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
     });
   }
 
+  // Whether this library copied more of a batch's matrices than should be allocated at once: views that overlap, say.
+  bool copies_much(const PlaceResults& placed, const at::Tensor& out) {
+    const bool much = args_.family == Family::Bmm && out.size(0) > 1 && placed.missed() > kMostCopied;
+    if (much && is_decided()) copied_ = placed.missed();
+    return much;
+  }
+  // Whether it was: so many matrices of the batch at a time that their copies are small.
+  bool in_batches(BoundContext& context, const at::Tensor& out) {
+    if (copied_ == 0) return false;
+    const at::Tensor &a = context.tensor(args_.a), &b = context.tensor(args_.b);
+    const int64_t batch = out.size(0), parts = static_cast<int64_t>((copied_ + kMostCopied - 1) / kMostCopied),
+                  most = std::max<int64_t>(1, batch / parts);
+    for (int64_t begin = 0; begin < batch; begin += most) {
+      const int64_t count = std::min(most, batch - begin);
+      const auto part = [&](const at::Tensor& whole) { return whole.narrow(0, begin, count); };
+      const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
+      at::native::mkldnn_matmul(part(a), part(b), part(out), 0.F, 1.F);
+      context.want_gap(placed);
+      check_places(placed, op_);
+    }
+    return true;
+  }
+
   bool a_is_apart(const BoundContext& context) const {
     const uint32_t a = context.slot(args_.a).root;
     return context.slot(args_.b).root != a && (!args_.bias.valid() || context.slot(args_.bias).root != a);
@@ -280,6 +304,7 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
   const TensorId result_;
   const std::string_view op_;
   RowParts parts_;
+  size_t copied_ = 0;  // bytes, by the library, of operands of a batch
   mutable PackedWeight packed_;
 };
 

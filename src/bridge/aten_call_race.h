@@ -31,12 +31,13 @@ class RacedCall : public ExternKernel {
     work_ = work;
     race_ = &LibraryRace::get().entry(key, names);
   }
+  bool is_decided() const { return race_->winner() >= 0; }
   // What was allocated beside the arena, for the race.
   void note_extra(const PlaceResults& placed) { missed_ = placed.missed(); }
   // Likewise. Whether the plan will not have room for it: it is asked for none by a way that may lose the race.
   bool has_no_room(BoundContext& context, const PlaceResults& placed) {
     note_extra(placed);
-    return race_->winner() >= 0 && !context.want_gap(placed);
+    return is_decided() && !context.want_gap(placed);
   }
 
  private:

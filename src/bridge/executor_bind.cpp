@@ -159,14 +159,20 @@ void BoundContext::make_gaps() {
   std::vector<WantedGap> wanted;
   std::swap(wanted, gaps_wanted_);
   std::sort(wanted.begin(), wanted.end(), [](const auto& a, const auto& b) { return a.missed > b.missed; });
-  for (size_t i = 0; i < std::min(wanted.size(), kMostPlans); ++i) {
-    gaps_made_.push_back(wanted[i].scratch);
+  const auto made = [&](size_t first, size_t last) {
+    const size_t before = gaps_made_.size();
+    for (size_t i = first; i < last; ++i) gaps_made_.push_back(wanted[i].scratch);
     runtime::ArenaPlan plan = runtime::plan_arena(program_, sizes_, gaps_made_);
-    if (plan.most() < plan_.most() + wanted[i].missed)
+    const bool pays = plan.most() < plan_.most() + wanted[first].missed;
+    if (pays)
       use_plan(std::move(plan));
     else
-      gaps_made_.pop_back();
-  }
+      gaps_made_.resize(before);
+    return pays;
+  };
+  // Layers that are alike want alike: the arena grows once for all of them.
+  if (wanted.size() > 1 && made(0, wanted.size())) wanted.clear();
+  for (size_t i = 0; i < std::min(wanted.size(), kMostPlans); ++i) made(i, i + 1);
   plan_fresh();
 }
 

@@ -148,3 +148,22 @@ def test_what_a_library_needs_lies_in_an_output_that_is_there():
     for batch in (2, 3, 3, 3, 1, 2, 4, 5) * 4:
         x = torch.randn(batch, 3, 4096, dtype=torch.float64)
         torch.testing.assert_close(compiled(x), module(x))
+
+
+@torch.no_grad()
+def test_a_batch_of_matrices_is_not_copied_all_at_once():
+    """Whichever library wins: it copies views that it cannot read a part of the batch at a time."""
+    batch, rows, inner, columns = 96, 128, 384, 64
+
+    def function(a, b):
+        return (a[..., :inner] @ b).relu().sum(-1)
+
+    compiled = cresset.compile(function)
+    for _ in range(2):
+        a, b = torch.randn(batch, rows, inner + rows), torch.randn(batch, inner, columns)
+        for _ in range(10):  # of which some choose a library
+            got = compiled(a, b)
+        torch.testing.assert_close(got, function(a, b), rtol=1e-4, atol=1e-3)
+        assert peak(lambda a=a, b=b: compiled(a, b)) < 1.6 * 4 * batch * rows * columns
+        batch -= 7
+    assert cresset.stats()["graphs"] == 1
