@@ -158,6 +158,8 @@ DtypeTrial try_dtypes(const graph::Graph& graph, const std::vector<at::Tensor>& 
       key += static_cast<char>('a' + static_cast<int>(*dtype));
       unusual = unusual || !(is_plain_float(*dtype) || *dtype == DType::I64);
     }
+    if (const auto* flag = std::get_if<bool>(&arg)) key += *flag ? 'T' : 'F';  // out_int32
+    if (const auto* text = std::get_if<std::string>(&arg)) key += *text + '\n';
     if (const auto* device = std::get_if<graph::Device>(&arg))
       on_cpu = on_cpu && device->kind == graph::DeviceKind::Cpu;
     if (first) continue;

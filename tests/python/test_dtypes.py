@@ -117,6 +117,24 @@ def test_losses_of_two_dtypes(loss, reduction):
             torch.testing.assert_close(got, expected, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.parametrize("flags", [(False, True), (True, False, True)], ids=str)
+def test_flags_that_say_what_is_made(flags):
+    """What was tried of one flag says nothing of the other."""
+    numbers, limits = torch.randint(0, 102, (8, 8)), torch.arange(10, dtype=torch.int32) ** 2
+    for flag in flags:
+
+        def program(numbers, limits, flag=flag):
+            return (
+                torch.bucketize(numbers, limits, out_int32=flag),
+                torch.searchsorted(limits, numbers, out_int32=flag, side="right"),
+                torch.searchsorted(limits, numbers, out_int32=not flag, side="left"),
+            )
+
+        for got, expected in zip(cresset.compile(program)(numbers, limits), program(numbers, limits), strict=True):
+            assert got.dtype == expected.dtype
+            assert torch.equal(got, expected)
+
+
 def test_one_operator_by_numbers_of_several_kinds():
     """What was tried of one kind of number says nothing of another."""
 

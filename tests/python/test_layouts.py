@@ -99,3 +99,35 @@ def test_a_volume_padded_by_a_stride_is_not_given_to_onednn():
 
     x = torch.randn(2, 2, 4, 4, 4).to(memory_format=torch.channels_last_3d)
     assert_same_call(f, cresset.compile(f), x, torch.randn(2, 2, 4, 5, 6))
+
+
+def overlapping_rows(image):
+    batch, channels, rows, columns = image.shape
+    return image.as_strided((batch, channels, rows - 1, 2, columns), (*image.stride()[:3], image.stride(2), 1))
+
+
+def written_rows(image):
+    batch, channels, rows, columns = image.shape
+    rows_of = torch.ones(batch, channels, rows // 2, columns)
+    return image.as_strided_scatter(rows_of, rows_of.shape, (*image.stride()[:2], 2 * columns, 1))
+
+
+def split_memory(image):
+    return image.as_strided((image.numel() // 3,), (3,), 1)
+
+
+@pytest.mark.parametrize("view", [overlapping_rows, written_rows, split_memory])
+@pytest.mark.parametrize("dynamic", [None, False])
+@torch.no_grad()
+def test_storage_that_is_spoken_of_lies_as_eagers(view, dynamic):
+    """Behind convolutions, which are computed with channels last where nobody sees it."""
+    torch.manual_seed(0)
+    first, second = nn.Conv2d(4, 8, 3, padding=1), nn.Conv2d(8, 6, 1)
+
+    def function(x):
+        return view(F.pad(second(first(x).relu()), (1, 1, 1, 1))).sin()
+
+    compiled = cresset.compile(function, dynamic=dynamic)
+    for size in [(2, 4, 6, 8), (1, 4, 6, 8), (3, 4, 8, 10)]:
+        x = torch.randn(size)
+        torch.testing.assert_close(compiled(x), function(x), rtol=1e-4, atol=1e-5)
