@@ -29,9 +29,26 @@ void CaptureCall::require_no_autocast() {
     abort_capture(entry_.name + " under autocast, which may cast in its own code");
 }
 
+// Eager mode differentiates what the operator's kernel calls, where autograd has no kernel of its own for it.
+void CaptureCall::require_own_derivative() {
+  if (!entry_.made_of_others || !c10::GradMode::is_enabled()) return;
+  for (const c10::DispatchKey key : {c10::DispatchKey::Autograd, c10::DispatchKey::AutogradCPU,
+                                     c10::DispatchKey::AutogradCUDA, c10::DispatchKey::CompositeImplicitAutograd})
+    if (entry_.handle.hasKernelForDispatchKey(key)) return;
+  const auto wants_gradient = [](const at::Tensor& t) { return t.defined() && t.requires_grad(); };
+  for (size_t i = 0; i < count_; ++i) {
+    const c10::IValue& given = argument(i);
+    bool wanted = given.isTensor() && wants_gradient(given.toTensor());
+    if (given.isTensorList())
+      for (const at::Tensor& t : given.toTensorVector()) wanted = wanted || wants_gradient(t);
+    if (wanted) abort_capture(entry_.name + " has no kernel of autograd's, which sees what its own kernel calls");
+  }
+}
+
 void CaptureCall::run() {
   require_dense_gradients();
   require_no_autocast();
+  require_own_derivative();
   if (scalar_is_tensor()) return;
   switch (entry_.op_class) {
     case OpEntry::Class::Functional:

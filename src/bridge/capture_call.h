@@ -57,6 +57,7 @@ class CaptureCall {
   bool is_watchable_empty(const std::vector<graph::ValueId>& results) const;
   void require_dense_gradients();
   void require_no_autocast();
+  void require_own_derivative();
   // A float without a number yet or a complex number, where the schema has one: another form takes a tensor there.
   bool scalar_is_tensor();
   // An integer of sizes, and with symbolic_numbers any, stays symbolic.
@@ -102,6 +103,8 @@ class CaptureCall {
   // fill; where that lies in the storage differs from call to call.
   void check_inside(const TraceTensor& trace, const std::vector<graph::Arg>& args);
   at::Tensor strided(const at::Tensor& of, std::vector<graph::Arg> args);
+  // Whether as_strided with these arguments gives its base as it is.
+  bool is_all_of(const TraceTensor& base, const std::vector<graph::Arg>& args);
   void view();
   void in_place_view();
   // split, unbind and their kin: each result is a slice or a selection of the parent.

@@ -2,6 +2,7 @@
 
 #include "bridge/capture_call.h"
 #include "bridge/sym_node.h"
+#include "bridge/tensor_geometry.h"
 #include "ops/view_slice.h"
 
 namespace cresset::bridge {
@@ -168,7 +169,27 @@ void CaptureCall::check_inside(const TraceTensor& trace, const std::vector<Arg>&
 at::Tensor CaptureCall::strided(const at::Tensor& of, std::vector<Arg> args) {
   std::optional<std::vector<Extent>> within = extents(*TraceTensor::from(of));
   const at::Tensor base = memory_behind(of, args);
-  return one_view(*TraceTensor::from(base), entry_.functional, std::move(args), std::move(within));
+  TraceTensor& trace = *TraceTensor::from(base);
+  // Elements between those of a value are nowhere in the program.
+  if (const graph::TensorType& type = trace.type();
+      !geometry::is_non_overlapping_and_dense(capture_.env(), type.sizes, type.strides)) {
+    if (!is_all_of(trace, args)) abort_capture("as_strided of memory with gaps");
+    return one_view(trace, graph::op_id("aten::alias"), {args[0]}, std::move(within));
+  }
+  return one_view(trace, entry_.functional, std::move(args), std::move(within));
+}
+
+bool CaptureCall::is_all_of(const TraceTensor& base, const std::vector<Arg>& args) {
+  const auto same = [&](sym::ExprId a, sym::ExprId b) {
+    return capture_.env().evaluate(capture_.env().pool().eq(a, b), [] { return current_reason(); }).value_or(false);
+  };
+  const auto all_same = [&](const std::vector<sym::ExprId>& a, const std::vector<sym::ExprId>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+  };
+  const auto* offset = std::get_if<sym::ExprId>(&args[3]);
+  return (offset == nullptr || same(*offset, base.offset())) &&
+         all_same(std::get<std::vector<sym::ExprId>>(args[1]), base.type().sizes) &&
+         all_same(std::get<std::vector<sym::ExprId>>(args[2]), base.type().strides);
 }
 
 void CaptureCall::view() {

@@ -662,3 +662,36 @@ def test_view_of_a_product_is_written(size, where):
         (expected * expected.detach().cos()).sum().backward()
         torch.testing.assert_close(mine.grad, its.grad)
     assert cresset.stats()["graph_breaks"] == 0, cresset.stats()["graph_break_reasons"]
+
+
+def all_of(written):
+    return written
+
+
+def again(written):
+    return written.as_strided(written.size(), written.stride()).sin()
+
+
+def a_part(written):
+    return written.as_strided((written.size(0), 4), (20, 1), 2) * 2
+
+
+@pytest.mark.parametrize("dynamic", [None, False])
+@pytest.mark.parametrize("way", [all_of, again, a_part])
+def test_memory_with_gaps_is_written(way, dynamic):
+    """Autograd lays its gradients out as what was written, with gaps, and speaks of them by as_strided."""
+
+    def function(x):
+        written = torch.empty_strided(x.size(), (20, 1))
+        written[:] = x * 2
+        return way(written)
+
+    compiled = cresset.compile(function, dynamic=dynamic)
+    for rows, columns in ((16, 8), (5, 8), (7, 6)):
+        x = torch.randn(rows, columns, requires_grad=True)
+        got, expected = compiled(x), function(x)
+        torch.testing.assert_close(got, expected)
+        assert got.stride() == expected.stride()
+        weights = torch.randn(expected.shape)
+        mine, its = (torch.autograd.grad((result * weights).sum(), x) for result in (got, expected))
+        torch.testing.assert_close(mine, its)

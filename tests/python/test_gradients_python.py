@@ -713,3 +713,36 @@ def test_hooks_of_saved_tensors_do_what_they_do_in_the_backward_pass(kind):
     (counts, gradient), (expected, expected_gradient) = steps(cresset.compile), steps(lambda f: f)
     assert counts == expected
     torch.testing.assert_close(gradient, expected_gradient)
+
+
+SEEN_THROUGH = torch.library.Library("cresset_seen_through", "DEF")  # it lives as long as this object
+SEEN_THROUGH.define("tripled(Tensor x) -> Tensor")
+SEEN_THROUGH.define("summed(Tensor[] xs) -> Tensor")
+SEEN_THROUGH.impl("tripled", lambda x: 3 * x, "CPU")
+SEEN_THROUGH.impl("summed", lambda xs: sum(xs[1:], xs[0] * 1), "CPU")
+for _name, _made in (("tripled", lambda x: torch.empty_like(x)), ("summed", lambda xs: torch.empty_like(xs[0]))):
+    SEEN_THROUGH.impl(_name, _made, "Meta")
+
+
+@pytest.mark.filterwarnings("ignore:cresset_seen_through.*an autograd kernel was not registered")
+def test_operators_without_a_kernel_of_autograds():
+    """Eager mode records what their kernels call; without gradients they are part of the program."""
+    operators = torch.ops.cresset_seen_through
+
+    def function(x, y):
+        return (operators.tripled(x.relu()) * operators.summed([x, y * 2])).cos()
+
+    compiled = cresset.compile(function)
+    for size in (2, 3, 5):
+        x, y = torch.randn(size, 4, requires_grad=True), torch.randn(size, 4, requires_grad=True)
+        got, expected = compiled(x, y), function(x, y)
+        torch.testing.assert_close(got, expected)
+        torch.testing.assert_close(torch.autograd.grad(got.sum(), (x, y)), torch.autograd.grad(expected.sum(), (x, y)))
+    whole = cresset.compile(function, fullgraph=True)
+    for size in (2, 3):
+        x, y = torch.randn(size, 4), torch.randn(size, 4)
+        torch.testing.assert_close(whole(x, y), function(x, y))
+    with pytest.raises(
+        cresset.GraphBreakError if hasattr(cresset, "GraphBreakError") else RuntimeError, match="autograd"
+    ):
+        whole(torch.randn(2, 4, requires_grad=True), torch.randn(2, 4))
