@@ -116,8 +116,10 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
     if (way != LinearWay::OneDnnMatmul || !(in_parts(context, out, way) || in_batches(context, out))) {
       const PlaceResults placed({}, context.gaps(), PlaceResults::kLine);
       compute(way, context, context.tensor(args_.a), out);
-      if (way != LinearWay::OneDnnMatmul || copies_much(placed, out))
+      if (way != LinearWay::OneDnnMatmul)
         note_extra(placed);
+      else if (copies_much(placed, out))
+        note_copies(placed);
       else if (has_no_room(context, placed))
         parts_.note(placed);
       check_places(placed, op_);
@@ -221,12 +223,14 @@ class LinearCall final : public RacedCall<LinearCall, LinearWay> {
   }
 
   // Whether this library copied more of a batch's matrices than should be allocated at once: views that overlap, say.
-  bool copies_much(const PlaceResults& placed, const at::Tensor& out) {
-    const bool much = args_.family == Family::Bmm && out.size(0) > 1 && placed.missed() > kMostCopied;
-    if (much && is_decided()) copied_ = placed.missed();
-    return much;
+  bool copies_much(const PlaceResults& placed, const at::Tensor& out) const {
+    return args_.family == Family::Bmm && out.size(0) > 1 && placed.missed() > kMostCopied;
   }
-  // Whether it was: so many matrices of the batch at a time that their copies are small.
+  void note_copies(const PlaceResults& placed) {
+    note_extra(placed);
+    if (is_decided()) copied_ = placed.missed();
+  }
+  // Whether it was computed: so many matrices of the batch at a time that their copies are small.
   bool in_batches(BoundContext& context, const at::Tensor& out) {
     if (copied_ == 0) return false;
     const at::Tensor &a = context.tensor(args_.a), &b = context.tensor(args_.b);

@@ -498,12 +498,12 @@ bool Capture::overlaps_partly(const TraceTensor& target, const TraceTensor& read
 }
 
 // Of an operator that gives something: told by its name alone, of which there are few.
-static bool follows_memory_order(graph::OpId op, const graph::Node& node) {
+static bool draws(graph::OpId op, const graph::Node& node) {
   thread_local std::vector<int8_t> known;  // by operator; 0: not asked yet
   if (known.size() <= op.index) known.resize(op.index + 64);
-  int8_t& follows = known[op.index];
-  if (follows == 0) follows = ops::follows_memory_order(node) ? 1 : -1;
-  return follows > 0;
+  int8_t& found = known[op.index];
+  if (found == 0) found = ops::draws(node) ? 1 : -1;
+  return found > 0;
 }
 
 std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::Arg> args,
@@ -513,7 +513,7 @@ std::vector<graph::ValueId> Capture::append(graph::OpId op, std::vector<graph::A
       if (env().pool().is_const(size) && env().pool().const_value(size) < 0) abort_capture("a result of negative size");
   if (any_unbacked_) assume_sizes(types);
   const graph::Node& node = graph_->node(graph_->add_node(op, std::move(args), std::move(types)));
-  if (!node.results.empty() && follows_memory_order(op, node)) ++draws_;
+  if (!node.results.empty() && draws(op, node)) ++draws_;
   return node.results;
 }
 

@@ -51,8 +51,13 @@ bool has_effects(const graph::Node& node) {
   return !name.starts_with("aten::") && !name.starts_with("prim::") && find(node.op) == nullptr;
 }
 
-bool follows_memory_order(const graph::Node& node) {
+bool draws(const graph::Node& node) {
   return has_effects(node) && !graph::op_name(node.op).starts_with("aten::_scaled_dot_product_flash");
+}
+
+bool follows_memory_order(const graph::Node& node) {
+  static const graph::OpId view = graph::op_id("aten::as_strided"), write = graph::op_id("aten::as_strided_scatter");
+  return node.op == view || node.op == write || draws(node);
 }
 
 }  // namespace cresset::ops

@@ -9,8 +9,11 @@ namespace cresset::ops {
 // operators of other libraries.
 bool has_effects(const graph::Node& node);
 
+// Of them, those that give another result when they are run again.
+bool draws(const graph::Node& node);
+
 // Operators whose results depend on where their arguments' elements lie: random numbers are drawn in the order of
-// memory, and what operators of other libraries do with strides is theirs to know.
+// memory, as_strided speaks of it, and what operators of other libraries do with strides is theirs to know.
 bool follows_memory_order(const graph::Node& node);
 
 }  // namespace cresset::ops

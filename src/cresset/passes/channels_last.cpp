@@ -18,19 +18,13 @@ namespace {
 using graph::MemoryFormat;
 using graph::TensorType;
 
-// Whether the result depends on where the arguments' elements lie.
-bool depends_on_order(const graph::Node& node) {
-  static const graph::OpId view = graph::op_id("aten::as_strided"), write = graph::op_id("aten::as_strided_scatter");
-  return node.op == view || node.op == write || ops::follows_memory_order(node);
-}
-
 class ChannelsLast {
  public:
   explicit ChannelsLast(Graph& graph) : graph_(graph) {
     for (const ValueId v : graph.outputs) pinned_.insert(memory_of(graph, v));
     for (const graph::Mutation& m : graph.mutations) pinned_.insert(memory_of(graph, m.value));
     for (const NodeId id : graph.order) {
-      if (!depends_on_order(graph.node(id))) continue;
+      if (!ops::follows_memory_order(graph.node(id))) continue;
       Graph::for_each_value(graph.node(id).args, [&](ValueId v) { pinned_.insert(memory_of(graph, v)); });
     }
   }
