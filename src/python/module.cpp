@@ -193,6 +193,8 @@ PYBIND11_MODULE(_C, m) {
   frontend::add_cached_function_functions(m.ptr());
   m.def("is_capturing", &frontend::is_capturing);
   m.def("trim_memory", &bridge::trim_memory);
+  m.def("wrong_options", &wrong_options);
+  m.def("cache_folder_problem", &cache_folder_problem);
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
   if (cresset_eval_add_functions(m.ptr()) < 0) throw py::error_already_set();
   python::init_shapes(m);
