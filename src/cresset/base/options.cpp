@@ -13,13 +13,13 @@
 namespace cresset {
 namespace {
 
-struct Row {
+struct OptionRow {
   const char* variable;
   const char* value;  // the default
   OptionKind kind;
   const char* allowed;  // of a Choice
 };
-constexpr Row kRows[] = {
+constexpr OptionRow kOptionRows[] = {
 #define CRESSET_OPTION(name, value, kind, allowed, meaning) {"CRESSET_" #name, value, OptionKind::kind, allowed},
 #include "base/options.def"
 #undef CRESSET_OPTION
@@ -52,7 +52,7 @@ std::optional<int64_t> whole_number(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-bool is_allowed(const Row& row, std::string_view text) {
+bool is_allowed(const OptionRow& row, std::string_view text) {
   switch (row.kind) {
     case OptionKind::Flag:
       return is_among(text, kOn) || is_among(text, kOff);
@@ -70,7 +70,7 @@ bool is_allowed(const Row& row, std::string_view text) {
   return false;
 }
 
-std::string allowed_values(const Row& row) {
+std::string allowed_values(const OptionRow& row) {
   const auto listed = [](std::string_view words) { return fmt::format("{}", fmt::join(split(words), ", ")); };
   switch (row.kind) {
     case OptionKind::Flag:
@@ -87,7 +87,7 @@ std::string allowed_values(const Row& row) {
   return {};
 }
 
-std::optional<std::string> given(const Row& row) {
+std::optional<std::string> given(const OptionRow& row) {
   const char* set = std::getenv(row.variable);
   return set != nullptr && *set != '\0' ? std::optional<std::string>(set) : std::nullopt;
 }
@@ -95,7 +95,7 @@ std::optional<std::string> given(const Row& row) {
 }  // namespace
 
 std::string option(Option option) {
-  const Row& row = kRows[static_cast<size_t>(option)];
+  const OptionRow& row = kOptionRows[static_cast<size_t>(option)];
   const std::optional<std::string> set = given(row);
   return set && is_allowed(row, *set) ? *set : row.value;
 }
@@ -106,7 +106,7 @@ int64_t option_int(Option o) { return whole_number(option(o)).value_or(0); }
 
 std::vector<std::string> wrong_options() {
   std::vector<std::string> lines;
-  for (const Row& row : kRows) {
+  for (const OptionRow& row : kOptionRows) {
     const std::optional<std::string> set = given(row);
     if (set && !is_allowed(row, *set))
       lines.push_back(fmt::format("{}='{}': expected {}", row.variable, *set, allowed_values(row)));
