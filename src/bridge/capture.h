@@ -138,6 +138,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool lays_out(const TraceTensor& tensor) const;
   // Whether the caller's memory begins with the base of this tensor; when so, later calls are held to it.
   bool starts_storage(const TraceTensor& tensor);
+  // Something depends on all strides of this tensor: those of a caller's must be as its type says, in later calls, too.
+  void hold_strides(const TraceTensor& tensor);
   // The whole storage that a view lies in, as it is now.
   at::Tensor base_of(const TraceTensor& view);
   // The real tensor behind a constant.
@@ -265,6 +267,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
  private:
   struct Storage {
     graph::ValueId value;
+    graph::ValueId first;              // before it was written
     uint32_t version = 0, unseen = 0;  // writes, and which of them autograd is not told of
     OutputSpec::Kind home = OutputSpec::Kind::GraphOutput;
     uint32_t position = 0;
@@ -276,18 +279,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
     std::shared_ptr<const History> history;  // and where its gradients went
     bool is_root = false;                    // it is written, and a root of the backward pass
     int64_t real_offset = 0;                 // storage offset of the real base
-  };
-  struct PossibleView {
-    uint32_t copy, source;  // storages
-    graph::TensorType source_type;
-    sym::ExprId source_offset;
-    bool any_view;                // it is one when any strides do (reshape), else when the source is contiguous
-    ViewOrCopy::Answers answers;  // with these it is a copy
-  };
-  struct AsView {
-    uint32_t source;
-    std::vector<sym::ExprId> strides;
-    sym::ExprId offset;
   };
   struct Geometry {
     graph::TensorType type;

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "bridge/capture_costs.h"
@@ -29,6 +30,14 @@ struct InputLayout {
   bool dense = true;           // strides follow from sizes, innermost dimension first in `order`
   std::vector<uint8_t> order;  // dims, innermost first
   bool at_start = false;       // its storage must begin with it: offsets were counted from there
+  bool exact = false;          // dimensions of one element have the strides, too, that follow from sizes
+};
+
+// A value that was copied, where eager may give a view of `source` at sizes of 0 and 1 (possible_views.h).
+struct ViewChoice {
+  graph::ValueId source;
+  bool any_view = false;  // it is one when any strides do (reshape), else when the source lies in this format
+  graph::MemoryFormat format = graph::MemoryFormat::Contiguous;
 };
 
 struct SymbolBinding {
@@ -40,6 +49,7 @@ struct SymbolBinding {
 struct OutputSpec {
   enum class Kind : uint8_t { GraphOutput, Input, Constant } kind;
   uint32_t position = 0;
+  graph::ValueId value;  // what it is in the graph as captured; invalid: the strides are eager's as they stand
   bool is_view = false;  // what follows applies; the offset is from the base's first element, in elements of `dtype`
   DType dtype = DType::F32;
   std::vector<sym::ExprId> sizes, strides;
@@ -136,6 +146,9 @@ struct Captured {
   std::vector<ComputedNumber> computed;  // where symbols come from
   std::vector<DataDependentCall> data_calls;
   std::vector<StatedFact> facts;
+  // Of exact_strides.h: what was written in place lies as it did before; values that may be views in eager.
+  std::unordered_map<graph::ValueId, graph::ValueId> lies_as;
+  std::unordered_map<graph::ValueId, ViewChoice> choices;
   std::shared_ptr<const Backward> backward;  // null: no result wants gradients
   int64_t operators = 0;
   int64_t shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0;

@@ -14,6 +14,7 @@
 #include "bridge/capture.h"
 #include "bridge/constant_marks.h"
 #include "bridge/data_read.h"
+#include "bridge/exact_strides.h"
 #include "bridge/executor.h"
 #include "bridge/result_views.h"
 #include "compile/compile.h"
@@ -149,6 +150,7 @@ class Entry {
   std::vector<uint32_t> program_slots_;  // Program::symbols -> our slots
   bool program_slots_identity_ = true;
   ResultViews outputs_;
+  std::unique_ptr<ExactStrides> exact_;         // nullptr: the results' strides are right as captured
   std::unique_ptr<GradientProgram> gradients_;  // nullptr: no result wants any
   std::vector<int32_t> returned_input_;
   std::vector<bool> lets_go_;

@@ -19,15 +19,30 @@ void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
     if (known.copy != from) continue;
     PossibleView next = known;
     next.copy = to;
-    next.any_view = true;
+    next.choice.any_view = true;
+    counters.choices[copy.value] = next.choice;
     possible_views_.push_back(std::move(next));
     return;
   }
-  if (!choice->answers().empty())
-    possible_views_.push_back({to, from, source.type(), source.offset(), false, choice->answers()});
+  if (choice->answers().empty()) return;
+  const ViewChoice made{source.value, false, choice->format()};
+  counters.choices[copy.value] = made;
+  possible_views_.push_back(
+      {to, from, source.type(), source.offset(), made, source.chain() == nullptr, choice->answers()});
 }
 
-const Capture::PossibleView* Capture::possible_view(uint32_t storage) const {
+void Capture::hold_strides(const TraceTensor& tensor) {
+  const Storage& storage = storages_[tensor.storage_id().index];
+  if (storage.home != OutputSpec::Kind::Input) return;
+  const graph::TensorType& type = graph_->type(graph_->inputs[storage.position]);
+  const at::Tensor& real = real_inputs_[storage.position];
+  for (size_t d = 0; d < type.rank(); ++d)
+    if (env().hint(type.strides[d]) != real.stride(static_cast<int64_t>(d)))
+      abort_capture("a memory format that dimensions of one element decide");
+  input_layouts_[storage.position].exact = true;
+}
+
+const PossibleView* Capture::possible_view(uint32_t storage) const {
   const auto found = std::find_if(possible_views_.begin(), possible_views_.end(),
                                   [&](const PossibleView& known) { return known.copy == storage; });
   return found == possible_views_.end() ? nullptr : &*found;
@@ -91,10 +106,23 @@ std::optional<std::vector<int64_t>> Capture::pinned(const std::vector<sym::ExprI
   return out;
 }
 
+static bool lies_in_format(const at::Tensor& tensor, graph::MemoryFormat format) {
+  switch (format) {
+    case graph::MemoryFormat::Contiguous:
+      return tensor.is_contiguous();
+    case graph::MemoryFormat::ChannelsLast:
+      return tensor.is_contiguous(at::MemoryFormat::ChannelsLast);
+    case graph::MemoryFormat::ChannelsLast3d:
+      return tensor.is_contiguous(at::MemoryFormat::ChannelsLast3d);
+    case graph::MemoryFormat::Preserve:  // `to`, which compares what is suggested
+      return true;
+  }
+  return false;
+}
+
 // A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
 // a program for these sizes alone. nullopt: it is a copy.
-std::optional<Capture::AsView> Capture::as_view(const TraceTensor& trace,
-                                                const std::unordered_set<uint32_t>& escaping) {
+std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping) {
   const PossibleView* view = possible_view(trace.storage_id().index);
   if (view == nullptr || !shows(*view, escaping) || guard_copy(*view)) return std::nullopt;
   const graph::TensorType& copy = graph_->type(storages_[view->copy].value);
@@ -104,14 +132,20 @@ std::optional<Capture::AsView> Capture::as_view(const TraceTensor& trace,
   const auto start = pinned(view->source_offset), own_start = pinned(trace.offset());
   if (!sizes || !strides || !copy_sizes || !copy_strides || !own_strides || !start || !own_start) return std::nullopt;
   const StepAside aside;
+  if (possible_view(view->source) != nullptr) return std::nullopt;
+  const bool is_source = !view->choice.any_view;
   const at::Tensor source(at::detail::empty_strided_meta(*sizes, *strides, at::kFloat));
-  if (!view->any_view && !source.is_contiguous()) return std::nullopt;
-  const auto there = at::detail::computeStride(*sizes, *strides, *copy_sizes);
-  if (!there || possible_view(view->source) != nullptr) return std::nullopt;
+  if (is_source && !lies_in_format(source, view->choice.format)) return std::nullopt;
+  std::optional<std::vector<int64_t>> there = strides;
+  if (!is_source) there = at::detail::computeStride(*sizes, *strides, *copy_sizes);
+  if (!there) return std::nullopt;
   bool same = true;
   for (size_t d = 0; d < there->size(); ++d) same &= (*copy_sizes)[d] <= 1 || (*there)[d] == (*copy_strides)[d];
   if (trace.chain() != nullptr && !same) return std::nullopt;
-  AsView out{view->source, {}, env().pool().constant(*start + *own_start)};
+  AsView out{view->source,
+             {},
+             env().pool().constant(*start + *own_start),
+             is_source && view->of_base && trace.chain() == nullptr};
   for (const int64_t s : trace.chain() == nullptr ? *there : *own_strides)
     out.strides.push_back(env().pool().constant(s));
   return out;

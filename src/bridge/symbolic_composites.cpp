@@ -28,6 +28,7 @@
 
 #include "bridge/broadcasting.h"
 #include "bridge/capture.h"
+#include "bridge/native_call.h"
 #include "bridge/op_entry.h"
 #include "bridge/possible_views.h"
 #include "bridge/recurrent_layers.h"
@@ -36,6 +37,7 @@
 #include "bridge/symbolic_losses.h"
 #include "bridge/symbolic_matmul.h"
 #include "bridge/symbolic_norms.h"
+#include "bridge/symbolic_parts.h"
 #include "bridge/symbolic_signals.h"
 #include "bridge/trace_tensor.h"
 #include "ops/library_traits.h"
@@ -271,12 +273,53 @@ void with_numbers_for_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, 
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
+graph::MemoryFormat format_of(const c10::IValue& format) {
+  switch (format.toMemoryFormat()) {
+    case at::MemoryFormat::ChannelsLast:
+      return graph::MemoryFormat::ChannelsLast;
+    case at::MemoryFormat::ChannelsLast3d:
+      return graph::MemoryFormat::ChannelsLast3d;
+    default:
+      return graph::MemoryFormat::Contiguous;
+  }
+}
+
+// Where `to` gives its argument as it is, for the sizes at hand, it does so in later calls.
+void require_as_it_is(Capture& capture, const ViewOrCopy::Answers& answers) {
+  for (const auto& [condition, answer] : answers)
+    if (capture.env().evaluate(condition, [] { return current_reason(); }) != answer)
+      abort_capture("a tensor that is given as it is for other sizes");
+}
+
+// ATen's `to` compares the format that strides suggest with the one that is wanted.
+void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size(), below = stack->size() - count;
+  const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
+  Capture* const capture = Capture::current();
+  const bool asks = !args.back().isNone() && args.back().toMemoryFormat() != at::MemoryFormat::Preserve;
+  if (!asks || capture == nullptr || capture->closed())
+    return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  try {
+    const ViewOrCopy choice(graph::MemoryFormat::Preserve);
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    if (!capture->closed() && stack->back().toTensor().is_same(args[0].toTensor()))
+      require_as_it_is(*capture, choice.answers());
+    return;
+  } catch (const CaptureAbort& e) {
+    capture->flush(e.what_without_backtrace());
+  }
+  stack->resize(below);
+  stack->insert(stack->end(), args.begin(), args.end());
+  run_natively(op, *capture, *stack);
+}
+
 // Where a size is inferred beside one of 0, ATen's code for symbolic sizes divides by it; that for numbers says what is
 // wrong.
 void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
-  const ViewOrCopy choice;
+  const ViewOrCopy choice(op.schema().name() == "aten::contiguous" ? format_of(args[1])
+                                                                   : graph::MemoryFormat::Contiguous);
   try {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
   } catch (const DivisionByZero&) {
@@ -410,6 +453,8 @@ void install_symbolic_composites() {
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&with_numbers_for_sizes>());
       for (const char* name : {"reshape", "reshape_as", "flatten.using_ints", "ravel", "contiguous"})
         made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&as_view_or_copy>());
+      for (const char* name : {"to.dtype_layout", "to.dtype", "to.device", "to.other"})
+        made->back()->impl(name, torch::CppFunction::makeFromBoxedFunction<&to_format>());
       made->back()->impl("scaled_dot_product_attention", TORCH_FN(attention));
       made->back()->impl("_batch_norm_impl_index", TORCH_FN(batch_norm_index));
       made->back()->impl("adaptive_avg_pool2d", TORCH_FN(pooled_to<&at::native::adaptive_avg_pool2d_symint>));
@@ -439,6 +484,7 @@ void install_symbolic_composites() {
     }
     made->back()->impl("_has_same_storage_numel", TORCH_FN(has_same_storage_numel));
     made->back()->impl("_new_zeros_with_same_feature_meta", TORCH_FN(zeros_like_primal));
+    add_parts(*made->back());
     add_recurrent_layers(*made->front());
     return made;
   }();

@@ -218,7 +218,7 @@ bool is_non_overlapping_and_dense(ShapeContext& shapes, const TensorType& type) 
   if (graph::is_contiguous(env, type)) return true;
   ExprId expected = env.pool().constant(1);
   for (const size_t dim : stride_order(shapes, type.sizes, {&type})) {
-    if (known_one(env, type.sizes[dim])) continue;
+    if (known_one(env, type.sizes[dim]) || env.pool().is_const(type.sizes[dim], 0)) continue;
     if (type.strides[dim] != expected && !env.known_equal(type.strides[dim], expected)) return false;
     expected = env.pool().mul(expected, type.sizes[dim]);
   }
