@@ -38,7 +38,7 @@ bool is_reshape(OpId op) {
 }
 bool is_identity(OpId op) {
   const ViewOps& v = view_ops();
-  return op == v.alias || op == v.detach || op == v.lift_fresh || op == v.lift;
+  return op == v.alias || op == v.detach || op == v.lift_fresh;
 }
 
 // Views whose elements eager computes when they are read: captured as values, given as what eager gives.

@@ -36,8 +36,12 @@ struct InputLayout {
 // A value that was copied, where eager may give a view of `source` at sizes of 0 and 1 (possible_views.h).
 struct ViewChoice {
   graph::ValueId source;
-  bool any_view = false;  // it is one when any strides do (reshape), else when the source lies in this format
-  graph::MemoryFormat format = graph::MemoryFormat::Contiguous;
+  bool any_view = false;  // it is one when any strides do (reshape), else when the source lies in this format,
+  c10::MemoryFormat format = c10::MemoryFormat::Contiguous;
+  bool as_suggested = false;  // or its strides suggest the format (to)
+
+  // Whether a tensor that lies so is given as it is.
+  bool gives_source(c10::IntArrayRef sizes, c10::IntArrayRef strides) const;
 };
 
 struct SymbolBinding {

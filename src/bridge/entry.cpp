@@ -489,7 +489,7 @@ std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* sy
     if (frozen_ != nullptr) frozen_->refresh();
     results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols(symbols));
   }
-  const auto strides = exact_ != nullptr ? exact_->at(inputs, symbols) : nullptr;
+  const auto strides = exact_ != nullptr ? exact_->find(inputs, symbols) : nullptr;
   std::vector<at::Tensor> out =
       outputs_.make(inputs, captured_.constants, results, symbols, gradients_ != nullptr, strides.get());
   if (gradients_ != nullptr) gradients_->attach(inputs, results, outputs_, out, symbols);
@@ -519,7 +519,7 @@ void Entry::choose_released() {
 
 std::vector<at::Tensor> Entry::run_releasing(std::span<at::Tensor> inputs, int64_t* symbols) {
   std::vector<at::Tensor> given(inputs.begin(), inputs.end());
-  const auto strides = exact_ != nullptr ? exact_->at(inputs, symbols) : nullptr;
+  const auto strides = exact_ != nullptr ? exact_->find(inputs, symbols) : nullptr;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (lets_go_[i]) inputs[i].reset();
   if (frozen_ != nullptr) frozen_->refresh();

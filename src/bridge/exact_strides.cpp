@@ -306,17 +306,6 @@ std::vector<int64_t> numbers_of(const graph::Graph& graph, const std::vector<sym
   return out;
 }
 
-bool is_row_major(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
-  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;
-  int64_t expected = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    if (sizes[d] == 1) continue;
-    if (strides[d] != expected) return false;
-    expected *= sizes[d];
-  }
-  return true;
-}
-
 // What reshape or contiguous gives: a view of its argument where that can be.
 std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10::IntArrayRef lay,
                             c10::IntArrayRef sizes, std::vector<int64_t> copied) {
@@ -324,7 +313,7 @@ std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10:
     const auto view = at::detail::computeStride(had, lay, sizes);
     return view ? std::vector<int64_t>(view->begin(), view->end()) : std::move(copied);
   }
-  return is_row_major(had, lay) ? lay.vec() : std::move(copied);
+  return choice.gives_source(had, lay) ? lay.vec() : std::move(copied);
 }
 
 }  // namespace
@@ -352,7 +341,7 @@ std::optional<std::vector<TensorType>> ExactStrides::Steps::ask(graph::Graph& sc
     if (!types.ok() || types->size() != formulas.size()) return std::nullopt;
     for (size_t i = 0; i < formulas.size(); ++i)
       if ((*types)[i].sizes != formulas[i].sizes) return std::nullopt;
-    return *std::move(types);
+    return std::move(*types);
   } catch (const std::exception&) {  // a rule that counts on sizes in general
     return std::nullopt;
   }
@@ -398,8 +387,8 @@ std::unique_ptr<ExactStrides> ExactStrides::of(const Captured& captured, size_t 
   return steps == nullptr ? nullptr : std::unique_ptr<ExactStrides>(new ExactStrides(std::move(steps)));
 }
 
-std::shared_ptr<const ExactStrides::Answer> ExactStrides::at(c10::ArrayRef<at::Tensor> inputs,
-                                                             const int64_t* symbols) const {
+std::shared_ptr<const ExactStrides::Answer> ExactStrides::find(c10::ArrayRef<at::Tensor> inputs,
+                                                               const int64_t* symbols) const {
   if (is_general(inputs, symbols)) return nullptr;
   std::vector<int64_t> values(steps_->program.output_count());
   steps_->program.run(symbols, values.data());

@@ -31,7 +31,7 @@ class ExactStrides {
   ~ExactStrides();
 
   // nullptr: as the formulas say. symbols: all that the results mention are known.
-  std::shared_ptr<const Answer> at(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
+  std::shared_ptr<const Answer> find(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
 
  private:
   struct Steps;  // what is asked again

@@ -25,7 +25,7 @@ void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
     return;
   }
   if (choice->answers().empty()) return;
-  const ViewChoice made{source.value, false, choice->format()};
+  const ViewChoice made = choice->choice(source.value);
   counters.choices[copy.value] = made;
   possible_views_.push_back(
       {to, from, source.type(), source.offset(), made, source.chain() == nullptr, choice->answers()});
@@ -51,6 +51,8 @@ const PossibleView* Capture::possible_view(uint32_t storage) const {
 bool Capture::lays_out(const TraceTensor& tensor) const {
   const uint32_t index = tensor.storage_id().index;
   if (is_callers(tensor) || possible_view(index) != nullptr) return false;
+  // Where dimensions of one element are, formulas of other orders are not eager's (exact_strides.h).
+  if (tensor.type().strides != graph::contiguous_strides(env().pool(), tensor.type().sizes)) return false;
   const graph::Value& value = graph_->value(storages_[index].value);
   if (value.kind != graph::Value::Kind::Result) return false;
   const graph::Node& node = graph_->node(value.node);
@@ -106,18 +108,10 @@ std::optional<std::vector<int64_t>> Capture::pinned(const std::vector<sym::ExprI
   return out;
 }
 
-static bool lies_in_format(const at::Tensor& tensor, graph::MemoryFormat format) {
-  switch (format) {
-    case graph::MemoryFormat::Contiguous:
-      return tensor.is_contiguous();
-    case graph::MemoryFormat::ChannelsLast:
-      return tensor.is_contiguous(at::MemoryFormat::ChannelsLast);
-    case graph::MemoryFormat::ChannelsLast3d:
-      return tensor.is_contiguous(at::MemoryFormat::ChannelsLast3d);
-    case graph::MemoryFormat::Preserve:  // `to`, which compares what is suggested
-      return true;
-  }
-  return false;
+bool ViewChoice::gives_source(c10::IntArrayRef sizes, c10::IntArrayRef strides) const {
+  const Capture::StepAside aside;
+  const at::Tensor source(at::detail::empty_strided_meta(sizes, strides, at::kFloat));
+  return as_suggested ? source.suggest_memory_format() == format : source.is_contiguous(format);
 }
 
 // A result whose memory shows whether it is a view: when sizes of 0 and 1 decide it, it is given as eager gives it, in
@@ -131,11 +125,9 @@ std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unor
              own_strides = pinned(trace.type().strides);
   const auto start = pinned(view->source_offset), own_start = pinned(trace.offset());
   if (!sizes || !strides || !copy_sizes || !copy_strides || !own_strides || !start || !own_start) return std::nullopt;
-  const StepAside aside;
   if (possible_view(view->source) != nullptr) return std::nullopt;
   const bool is_source = !view->choice.any_view;
-  const at::Tensor source(at::detail::empty_strided_meta(*sizes, *strides, at::kFloat));
-  if (is_source && !lies_in_format(source, view->choice.format)) return std::nullopt;
+  if (is_source && !view->choice.gives_source(*sizes, *strides)) return std::nullopt;
   std::optional<std::vector<int64_t>> there = strides;
   if (!is_source) there = at::detail::computeStride(*sizes, *strides, *copy_sizes);
   if (!there) return std::nullopt;

@@ -17,8 +17,8 @@ class ViewOrCopy {
   using Answers = std::vector<std::pair<sym::ExprId, bool>>;
 
   // format: in which its argument is given as it is.
-  explicit ViewOrCopy(graph::MemoryFormat format = graph::MemoryFormat::Contiguous)
-      : outer_(current()), format_(format) {
+  explicit ViewOrCopy(c10::MemoryFormat format = c10::MemoryFormat::Contiguous, bool as_suggested = false)
+      : outer_(current()), format_(format), as_suggested_(as_suggested) {
     current() = this;
   }
   ~ViewOrCopy() { current() = outer_; }
@@ -34,11 +34,12 @@ class ViewOrCopy {
     if (current() != nullptr) current()->answers_.emplace_back(condition, answer);
   }
   const Answers& answers() const { return answers_; }
-  graph::MemoryFormat format() const { return format_; }
+  ViewChoice choice(graph::ValueId source) const { return {source, false, format_, as_suggested_}; }
 
  private:
   ViewOrCopy* outer_;
-  graph::MemoryFormat format_;
+  c10::MemoryFormat format_;
+  bool as_suggested_;
   Answers answers_;
 };
 

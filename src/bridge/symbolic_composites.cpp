@@ -273,17 +273,6 @@ void with_numbers_for_sizes(const c10::OperatorHandle& op, c10::DispatchKeySet, 
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
-graph::MemoryFormat format_of(const c10::IValue& format) {
-  switch (format.toMemoryFormat()) {
-    case at::MemoryFormat::ChannelsLast:
-      return graph::MemoryFormat::ChannelsLast;
-    case at::MemoryFormat::ChannelsLast3d:
-      return graph::MemoryFormat::ChannelsLast3d;
-    default:
-      return graph::MemoryFormat::Contiguous;
-  }
-}
-
 // Where `to` gives its argument as it is, for the sizes at hand, it does so in later calls.
 void require_as_it_is(Capture& capture, const ViewOrCopy::Answers& answers) {
   for (const auto& [condition, answer] : answers)
@@ -300,7 +289,7 @@ void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
   if (!asks || capture == nullptr || capture->closed())
     return op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
   try {
-    const ViewOrCopy choice(graph::MemoryFormat::Preserve);
+    const ViewOrCopy choice(args.back().toMemoryFormat(), /*as_suggested=*/true);
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     if (!capture->closed() && stack->back().toTensor().is_same(args[0].toTensor()))
       require_as_it_is(*capture, choice.answers());
@@ -318,8 +307,8 @@ void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
 void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const std::vector<c10::IValue> args(stack->end() - static_cast<long>(count), stack->end());
-  const ViewOrCopy choice(op.schema().name() == "aten::contiguous" ? format_of(args[1])
-                                                                   : graph::MemoryFormat::Contiguous);
+  const ViewOrCopy choice(op.schema().name() == "aten::contiguous" ? args[1].toMemoryFormat()
+                                                                   : at::MemoryFormat::Contiguous);
   try {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
   } catch (const DivisionByZero&) {
