@@ -127,6 +127,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
                        sym::ExprId offset, std::optional<std::vector<Extent>> within = std::nullopt);
   // `copy` was made where eager may give a view of `source` (possible_views.h).
   void note_copy(const TraceTensor& source, const TraceTensor& copy);
+  // Whether eager gives the caller's tensor `self` back, for the sizes at hand, where `result` was made: then only such
+  // sizes are served.
+  bool is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice);
   // Whether writing `target` would overwrite part of `read` only, which eager refuses. Guards what it finds.
   bool overlaps_partly(const TraceTensor& target, const TraceTensor& read);
   // Whether the tensor lies in memory of the caller's, of which it may be a part.

@@ -7,6 +7,7 @@
 
 #include "bridge/capture.h"
 #include "bridge/sym_node.h"
+#include "bridge/tensor_geometry.h"
 #include "ops/op_def.h"
 
 namespace cresset::bridge {
@@ -29,6 +30,21 @@ void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
   counters.choices[copy.value] = made;
   possible_views_.push_back(
       {to, from, source.type(), source.offset(), made, source.chain() == nullptr, choice->answers()});
+}
+
+bool Capture::is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice) {
+  const TraceTensor* trace = TraceTensor::from(self);
+  if (trace == nullptr || trace->chain() != nullptr || result.is_same(self)) return false;
+  const Storage& storage = storages_[trace->storage_id().index];
+  if (storage.home != OutputSpec::Kind::Input || result.scalar_type() != self.scalar_type()) return false;
+  const at::Tensor& real = real_inputs_[storage.position];
+  const ViewChoice made = choice.choice({});
+  if (!made.gives_source(real.sizes(), real.strides())) return false;
+  const auto why = [] { return current_reason(); };
+  if (!made.as_suggested)
+    return geometry::decide_format(env(), trace->type().sizes, trace->type().strides, made.format, why);
+  for (const auto& [condition, answer] : choice.answers()) env().evaluate(condition, why);
+  return true;
 }
 
 void Capture::hold_strides(const TraceTensor& tensor) {

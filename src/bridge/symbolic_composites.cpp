@@ -291,8 +291,10 @@ void to_format(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::S
   try {
     const ViewOrCopy choice(args.back().toMemoryFormat(), /*as_suggested=*/true);
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
-    if (!capture->closed() && stack->back().toTensor().is_same(args[0].toTensor()))
-      require_as_it_is(*capture, choice.answers());
+    if (capture->closed()) return;
+    const at::Tensor& self = args[0].toTensor();
+    if (stack->back().toTensor().is_same(self)) require_as_it_is(*capture, choice.answers());
+    if (capture->is_given_back(self, stack->back().toTensor(), choice)) stack->back() = self;
     return;
   } catch (const CaptureAbort& e) {
     capture->flush(e.what_without_backtrace());
@@ -311,6 +313,10 @@ void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
                                                                    : at::MemoryFormat::Contiguous);
   try {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    Capture* const capture = Capture::current();
+    if (op.schema().name() == "aten::contiguous" && capture != nullptr && !capture->closed() &&
+        capture->is_given_back(args[0].toTensor(), stack->back().toTensor(), choice))
+      stack->back() = args[0];
   } catch (const DivisionByZero&) {
     if (op.schema().name() != "aten::reshape") throw;
     std::vector<int64_t> sizes;

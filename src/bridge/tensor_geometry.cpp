@@ -91,6 +91,21 @@ bool is_channels_last(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strid
   return sizes.size() == rank && dense_in_order(env, sizes, strides, channels_last_order(rank));
 }
 
+bool decide_format(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, c10::MemoryFormat format,
+                   const std::function<sym::Reason()>& why) {
+  std::vector<size_t> order(sizes.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  if (format != c10::MemoryFormat::Contiguous) order = channels_last_order(sizes.size());
+  sym::ExprPool& pool = env.pool();
+  sym::ExprId expected = pool.constant(1);
+  for (const size_t d : order) {
+    const sym::ExprId fits = pool.logical_or(pool.eq(sizes[d], pool.constant(1)), pool.eq(strides[d], expected));
+    if (!env.evaluate(fits, why).value_or(false)) return false;
+    expected = pool.mul(expected, sizes[d]);
+  }
+  return true;
+}
+
 namespace {
 
 // Whether strides grow in the order of channels last, as ATen compares them.

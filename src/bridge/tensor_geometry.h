@@ -2,6 +2,8 @@
 // dimension proved to be 1 has no meaningful stride.
 #pragma once
 
+#include <c10/core/MemoryFormat.h>
+
 #include <functional>
 #include <vector>
 
@@ -23,6 +25,9 @@ bool decide_contiguous(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& stri
 // Likewise for the channel dimension innermost.
 bool decide_channels_last(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, size_t rank,
                           const std::function<sym::Reason()>& why);
+// Whether memory lies in the format, guarded dimension by dimension: those of one element are passed over.
+bool decide_format(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides, c10::MemoryFormat format,
+                   const std::function<sym::Reason()>& why);
 bool is_non_overlapping_and_dense(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides);
 // Whether it is plain that no two elements share their memory: each stride steps over all that smaller strides reach.
 bool decide_non_overlapping(sym::ShapeEnv& env, const Exprs& sizes, const Exprs& strides,
