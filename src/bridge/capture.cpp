@@ -578,7 +578,7 @@ void Capture::write_unseen(TraceTensor& tensor, graph::ValueId value) {
   // What is written through a transposed view lies as it came, transposed; what is computed from an argument with gaps
   // has none.
   storage.value = current = laid_out(*this, current, storage.value);
-  if (storage.first.index < current.index) counters.lies_as[current] = storage.first;
+  if (storage.first.index < current.index) notes_->lies_as[current] = storage.first;
   ++storage.version;
   written_.push_back(tensor.storage_id().index);
   if (tensor.chain() == nullptr) {

@@ -270,7 +270,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
  private:
   struct Storage {
     graph::ValueId value;
-    graph::ValueId first;              // before it was written
     uint32_t version = 0, unseen = 0;  // writes, and which of them autograd is not told of
     OutputSpec::Kind home = OutputSpec::Kind::GraphOutput;
     uint32_t position = 0;
@@ -282,6 +281,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     std::shared_ptr<const History> history;  // and where its gradients went
     bool is_root = false;                    // it is written, and a root of the backward pass
     int64_t real_offset = 0;                 // storage offset of the real base
+    graph::ValueId first;                    // its value before it was written
   };
   struct Geometry {
     graph::TensorType type;
@@ -389,6 +389,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool failed_ = false;
   std::mutex live_mutex_;           // tensors may die on any thread
   std::vector<TraceTensor*> live_;  // stand-ins included
+  std::shared_ptr<LayoutNotes> notes_ = std::make_shared<LayoutNotes>();
 };
 
 }  // namespace cresset::bridge

@@ -44,6 +44,12 @@ struct ViewChoice {
   bool gives_source(c10::IntArrayRef sizes, c10::IntArrayRef strides) const;
 };
 
+// How values lie, beside what their nodes say (visible_strides.h).
+struct LayoutNotes {
+  std::unordered_map<graph::ValueId, graph::ValueId> lies_as;  // what was written in place: as it did before
+  std::unordered_map<graph::ValueId, ViewChoice> choices;
+};
+
 struct SymbolBinding {
   sym::VarId var;
   runtime::SymbolSource source;
@@ -54,6 +60,7 @@ struct OutputSpec {
   enum class Kind : uint8_t { GraphOutput, Input, Constant } kind;
   uint32_t position = 0;
   graph::ValueId value;  // what it is in the graph as captured; invalid: the strides are eager's as they stand
+  std::shared_ptr<const LayoutNotes> notes;
   bool is_view = false;  // what follows applies; the offset is from the base's first element, in elements of `dtype`
   DType dtype = DType::F32;
   std::vector<sym::ExprId> sizes, strides;
@@ -150,9 +157,6 @@ struct Captured {
   std::vector<ComputedNumber> computed;  // where symbols come from
   std::vector<DataDependentCall> data_calls;
   std::vector<StatedFact> facts;
-  // Of exact_strides.h: what was written in place lies as it did before; values that may be views in eager.
-  std::unordered_map<graph::ValueId, graph::ValueId> lies_as;
-  std::unordered_map<graph::ValueId, ViewChoice> choices;
   std::shared_ptr<const Backward> backward;  // null: no result wants gradients
   int64_t operators = 0;
   int64_t shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0;

@@ -71,7 +71,7 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
   CRESSET_LOG(Graph, print_with_calls(*captured_.graph, captured_.data_calls));
   if (keep_text) graph_text_ = print_with_calls(*captured_.graph, captured_.data_calls);
   make_tensor_guards(inputs);
-  exact_ = ExactStrides::of(captured_, inputs.size(), slot_map(symbols_));
+  visible_ = VisibleStrides::of(captured_, inputs.size(), slot_map(symbols_));
   std::unique_ptr<graph::Graph> graph = std::move(captured_.graph);
   captured_.graph = nullptr;
   make_executor(std::move(graph), options);
@@ -489,7 +489,7 @@ std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* sy
     if (frozen_ != nullptr) frozen_->refresh();
     results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols(symbols));
   }
-  const auto strides = exact_ != nullptr ? exact_->find(inputs, symbols) : nullptr;
+  const auto strides = visible_ != nullptr ? visible_->find(inputs, symbols) : nullptr;
   std::vector<at::Tensor> out =
       outputs_.make(inputs, captured_.constants, results, symbols, gradients_ != nullptr, strides.get());
   if (gradients_ != nullptr) gradients_->attach(inputs, results, outputs_, out, symbols);
@@ -519,7 +519,7 @@ void Entry::choose_released() {
 
 std::vector<at::Tensor> Entry::run_releasing(std::span<at::Tensor> inputs, int64_t* symbols) {
   std::vector<at::Tensor> given(inputs.begin(), inputs.end());
-  const auto strides = exact_ != nullptr ? exact_->find(inputs, symbols) : nullptr;
+  const auto strides = visible_ != nullptr ? visible_->find(inputs, symbols) : nullptr;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (lets_go_[i]) inputs[i].reset();
   if (frozen_ != nullptr) frozen_->refresh();

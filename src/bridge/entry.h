@@ -14,9 +14,9 @@
 #include "bridge/capture.h"
 #include "bridge/constant_marks.h"
 #include "bridge/data_read.h"
-#include "bridge/exact_strides.h"
 #include "bridge/executor.h"
 #include "bridge/result_views.h"
+#include "bridge/visible_strides.h"
 #include "compile/compile.h"
 #include "sym/size_program.h"
 #include "sym/validate.h"
@@ -150,7 +150,6 @@ class Entry {
   std::vector<uint32_t> program_slots_;  // Program::symbols -> our slots
   bool program_slots_identity_ = true;
   ResultViews outputs_;
-  std::unique_ptr<ExactStrides> exact_;         // nullptr: the results' strides are right as captured
   std::unique_ptr<GradientProgram> gradients_;  // nullptr: no result wants any
   std::vector<int32_t> returned_input_;
   std::vector<bool> lets_go_;
@@ -163,7 +162,8 @@ class Entry {
   sym::ValidationReport validation_;
   std::unique_ptr<FrozenWeights> frozen_;  // nullptr: not asked for
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<StagedProgram> staged_;  // instead of executor_, when sizes depend on data
+  std::unique_ptr<StagedProgram> staged_;    // instead of executor_, when sizes depend on data
+  std::unique_ptr<VisibleStrides> visible_;  // nullptr: the results' strides are right as captured
 };
 
 }  // namespace cresset::bridge

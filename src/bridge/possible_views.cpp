@@ -21,13 +21,13 @@ void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
     PossibleView next = known;
     next.copy = to;
     next.choice.any_view = true;
-    counters.choices[copy.value] = next.choice;
+    notes_->choices[copy.value] = next.choice;
     possible_views_.push_back(std::move(next));
     return;
   }
   if (choice->answers().empty()) return;
   const ViewChoice made = choice->choice(source.value);
-  counters.choices[copy.value] = made;
+  notes_->choices[copy.value] = made;
   possible_views_.push_back(
       {to, from, source.type(), source.offset(), made, source.chain() == nullptr, choice->answers()});
 }
@@ -67,7 +67,7 @@ const PossibleView* Capture::possible_view(uint32_t storage) const {
 bool Capture::lays_out(const TraceTensor& tensor) const {
   const uint32_t index = tensor.storage_id().index;
   if (is_callers(tensor) || possible_view(index) != nullptr) return false;
-  // Where dimensions of one element are, formulas of other orders are not eager's (exact_strides.h).
+  // Where dimensions of one element are, formulas of other orders are not eager's (visible_strides.h).
   if (tensor.type().strides != graph::contiguous_strides(env().pool(), tensor.type().sizes)) return false;
   const graph::Value& value = graph_->value(storages_[index].value);
   if (value.kind != graph::Value::Kind::Result) return false;

@@ -38,9 +38,9 @@ class ViewOrCopy {
 
  private:
   ViewOrCopy* outer_;
+  Answers answers_;
   c10::MemoryFormat format_;
   bool as_suggested_;
-  Answers answers_;
 };
 
 struct PossibleView {

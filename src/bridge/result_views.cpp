@@ -88,7 +88,7 @@ bool ResultViews::is_alone(size_t i) const {
 
 std::vector<at::Tensor> ResultViews::make(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
                                           const std::vector<at::Tensor>& results, const int64_t* symbols,
-                                          bool below_autograd, const ExactStrides::Answer* strides) const {
+                                          bool below_autograd, const VisibleStrides::Answer* strides) const {
   c10::SmallVector<int64_t, 16> geometry(geometry_.output_count());
   if (!geometry.empty()) geometry_.run(symbols, geometry.data());
   std::vector<at::Tensor> out;

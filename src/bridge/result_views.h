@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bridge/capture.h"
-#include "bridge/exact_strides.h"
+#include "bridge/visible_strides.h"
 #include "sym/size_program.h"
 
 namespace cresset::bridge {
@@ -26,7 +26,7 @@ class ResultViews {
   // what the captured ones say; `results` take them on.
   std::vector<at::Tensor> make(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
                                const std::vector<at::Tensor>& results, const int64_t* symbols,
-                               bool below_autograd = false, const ExactStrides::Answer* strides = nullptr) const;
+                               bool below_autograd = false, const VisibleStrides::Answer* strides = nullptr) const;
 
   // Result i alone, a view that autograd records. `made`: as make() gave it.
   at::Tensor recorded(size_t i, const at::Tensor& base, const int64_t* symbols, const at::Tensor& made) const;

@@ -21,6 +21,9 @@
 #include <ATen/ops/rms_norm_ops.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
+#include <ATen/ops/split_ops.h>
+#include <ATen/ops/split_with_sizes_ops.h>
+#include <ATen/ops/unbind_ops.h>
 #include <ATen/ops/where.h>
 #include <torch/library.h>
 
@@ -37,7 +40,6 @@
 #include "bridge/symbolic_losses.h"
 #include "bridge/symbolic_matmul.h"
 #include "bridge/symbolic_norms.h"
-#include "bridge/symbolic_parts.h"
 #include "bridge/symbolic_signals.h"
 #include "bridge/trace_tensor.h"
 #include "ops/library_traits.h"
@@ -326,6 +328,21 @@ void as_view_or_copy(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
   }
 }
 
+// Copies of parts, of which there are as many as sizes say: then the views say how many, with a guard.
+std::vector<at::Tensor> copied(std::vector<at::Tensor> parts) {
+  for (at::Tensor& part : parts) part = part.clone(at::MemoryFormat::Contiguous);
+  return parts;
+}
+std::vector<at::Tensor> unbind_copy(const at::Tensor& self, int64_t dim) {
+  return copied(at::_ops::unbind_int::call(self, dim));
+}
+std::vector<at::Tensor> split_copy(const at::Tensor& self, c10::SymInt size, int64_t dim) {
+  return copied(at::_ops::split_Tensor::call(self, std::move(size), dim));
+}
+std::vector<at::Tensor> split_with_sizes_copy(const at::Tensor& self, c10::SymIntArrayRef sizes, int64_t dim) {
+  return copied(at::_ops::split_with_sizes::call(self, sizes, dim));
+}
+
 // As ATen's, which asks for the sizes as numbers. What it rejects is left to it.
 at::Tensor isclose(const at::Tensor& self, const at::Tensor& other, double rtol, double atol, bool equal_nan) {
   const bool floats = self.is_floating_point() || self.is_complex();
@@ -479,7 +496,9 @@ void install_symbolic_composites() {
     }
     made->back()->impl("_has_same_storage_numel", TORCH_FN(has_same_storage_numel));
     made->back()->impl("_new_zeros_with_same_feature_meta", TORCH_FN(zeros_like_primal));
-    add_parts(*made->back());
+    made->back()->impl("unbind_copy.int", TORCH_FN(unbind_copy));
+    made->back()->impl("split_copy.Tensor", TORCH_FN(split_copy));
+    made->back()->impl("split_with_sizes_copy", TORCH_FN(split_with_sizes_copy));
     add_recurrent_layers(*made->front());
     return made;
   }();

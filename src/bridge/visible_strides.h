@@ -21,14 +21,14 @@
 
 namespace cresset::bridge {
 
-class ExactStrides {
+class VisibleStrides {
  public:
   using Answer = std::vector<std::vector<int64_t>>;  // by result; empty: as its formula says
 
   // nullptr: the formulas of these results are right for all sizes. Of the captured graph, before passes change it.
-  static std::unique_ptr<ExactStrides> of(const Captured& captured, size_t real_inputs,
-                                          const std::unordered_map<sym::VarId, uint32_t>& slots);
-  ~ExactStrides();
+  static std::unique_ptr<VisibleStrides> of(const Captured& captured, size_t real_inputs,
+                                            const std::unordered_map<sym::VarId, uint32_t>& slots);
+  ~VisibleStrides();
 
   // nullptr: as the formulas say. symbols: all that the results mention are known.
   std::shared_ptr<const Answer> find(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
@@ -36,7 +36,7 @@ class ExactStrides {
  private:
   struct Steps;  // what is asked again
   class Maker;
-  explicit ExactStrides(std::unique_ptr<Steps> steps);
+  explicit VisibleStrides(std::unique_ptr<Steps> steps);
   bool is_general(c10::ArrayRef<at::Tensor> inputs, const int64_t* symbols) const;
 
   static constexpr size_t kKept = 8;

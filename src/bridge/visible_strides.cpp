@@ -1,4 +1,4 @@
-#include "bridge/exact_strides.h"
+#include "bridge/visible_strides.h"
 
 #include <ATen/TensorUtils.h>
 #include <ATen/ops/empty_strided.h>
@@ -38,7 +38,7 @@ const LooseViews& loose_views() {
 // element. "No" may be said of too many: they are asked about.
 class FixedStrides {
  public:
-  explicit FixedStrides(const Captured& captured) : captured_(captured), graph_(*captured.graph) {
+  FixedStrides(const graph::Graph& graph, const LayoutNotes& notes) : notes_(notes), graph_(graph) {
     fixed_.assign(graph_.value_count(), false);
     for (const ValueId c : graph_.constants) fixed_[c.index] = true;
     for (const graph::NodeId id : graph_.order) add(graph_.node(id));
@@ -50,12 +50,12 @@ class FixedStrides {
     const ops::OpDef* def = ops::find(node.op);
     const bool asked = def != nullptr && def->shape != nullptr && !node.through_aten;
     for (const ValueId r : node.results) {
-      const auto like = captured_.lies_as.find(r);
-      const bool copied = captured_.choices.contains(r);
-      fixed_[r.index] = like != captured_.lies_as.end() ? fixed_[like->second.index]
-                        : copied                        ? false
-                        : asked                         ? is_fixed(node, *def, r)
-                                                        : true;  // nothing says more than the formula
+      const auto like = notes_.lies_as.find(r);
+      const bool copied = notes_.choices.contains(r);
+      fixed_[r.index] = like != notes_.lies_as.end() ? fixed_[like->second.index]
+                        : copied                     ? false
+                        : asked                      ? is_fixed(node, *def, r)
+                                                     : true;  // nothing says more than the formula
     }
   }
 
@@ -88,7 +88,7 @@ class FixedStrides {
     return true;
   }
 
-  const Captured& captured_;
+  const LayoutNotes& notes_;
   const graph::Graph& graph_;
   std::vector<bool> fixed_;
 };
@@ -109,7 +109,7 @@ class NumberTable {
   std::vector<sym::ExprId> exprs_;
 };
 
-struct ExactStrides::Steps {
+struct VisibleStrides::Steps {
   struct Type {
     DType dtype;
     graph::Device device;
@@ -142,10 +142,16 @@ struct ExactStrides::Steps {
 
 // ---- What is asked
 
-class ExactStrides::Maker {
+class VisibleStrides::Maker {
  public:
-  Maker(const Captured& captured, size_t real_inputs, const std::unordered_map<sym::VarId, uint32_t>& slots)
-      : captured_(captured), graph_(*captured.graph), slots_(slots), fixed_(captured), out_(std::make_unique<Steps>()) {
+  Maker(const Captured& captured, const LayoutNotes& notes, size_t real_inputs,
+        const std::unordered_map<sym::VarId, uint32_t>& slots)
+      : captured_(captured),
+        notes_(notes),
+        graph_(*captured.graph),
+        slots_(slots),
+        fixed_(graph_, notes),
+        out_(std::make_unique<Steps>()) {
     for (size_t i = 0; i < real_inputs; ++i) positions_.try_emplace(graph_.inputs[i], static_cast<uint32_t>(i));
   }
 
@@ -164,7 +170,7 @@ class ExactStrides::Maker {
  private:
   // The value that another one lies as.
   ValueId resolved(ValueId v) const {
-    for (auto like = captured_.lies_as.find(v); like != captured_.lies_as.end(); like = captured_.lies_as.find(v))
+    for (auto like = notes_.lies_as.find(v); like != notes_.lies_as.end(); like = notes_.lies_as.find(v))
       v = like->second;
     return v;
   }
@@ -185,7 +191,7 @@ class ExactStrides::Maker {
       const graph::Node& node = graph_.node(graph_.order[i]);
       for (const ValueId r : node.results) {
         if (!needed_.contains(r)) continue;
-        if (const auto choice = captured_.choices.find(r); choice != captured_.choices.end())
+        if (const auto choice = notes_.choices.find(r); choice != notes_.choices.end())
           need(choice->second.source);
         else
           graph::Graph::for_each_value(node.args, need);
@@ -198,7 +204,7 @@ class ExactStrides::Maker {
         std::any_of(node.results.begin(), node.results.end(), [&](ValueId r) { return needed_.contains(r); });
     if (!wanted || !node_is_known(node)) return;
     Steps::Step step{node.op, node.args, {}, std::nullopt};
-    if (const auto choice = captured_.choices.find(node.results[0]); choice != captured_.choices.end()) {
+    if (const auto choice = notes_.choices.find(node.results[0]); choice != notes_.choices.end()) {
       step.choice = choice->second;
       step.args.assign(1, choice->second.source);
     }
@@ -261,6 +267,7 @@ class ExactStrides::Maker {
   }
 
   const Captured& captured_;
+  const LayoutNotes& notes_;
   const graph::Graph& graph_;
   const std::unordered_map<sym::VarId, uint32_t>& slots_;
   FixedStrides fixed_;
@@ -272,16 +279,16 @@ class ExactStrides::Maker {
 
 // ---- How it is asked
 
-TensorType ExactStrides::Steps::type_of(graph::Graph& scratch, const Type& type,
-                                        const std::vector<int64_t>& values) const {
+TensorType VisibleStrides::Steps::type_of(graph::Graph& scratch, const Type& type,
+                                          const std::vector<int64_t>& values) const {
   TensorType out{type.dtype, type.device, {}, {}};
   for (const uint32_t n : type.sizes) out.sizes.push_back(scratch.pool().constant(values[n]));
   for (const uint32_t n : type.strides) out.strides.push_back(scratch.pool().constant(values[n]));
   return out;
 }
 
-Arg ExactStrides::Steps::argument(graph::Graph& scratch, const Arg& arg, const std::vector<int64_t>& values,
-                                  const std::vector<ValueId>& at) const {
+Arg VisibleStrides::Steps::argument(graph::Graph& scratch, const Arg& arg, const std::vector<int64_t>& values,
+                                    const std::vector<ValueId>& at) const {
   const auto number = [&](sym::ExprId e) { return scratch.pool().constant(values[numbers[e]]); };
   if (const auto* v = std::get_if<ValueId>(&arg)) return at[v->index];
   if (const auto* e = std::get_if<sym::ExprId>(&arg)) return number(*e);
@@ -319,9 +326,9 @@ std::vector<int64_t> chosen(const ViewChoice& choice, c10::IntArrayRef had, c10:
 }  // namespace
 
 // nullopt: nothing says more than the formulas.
-std::optional<std::vector<TensorType>> ExactStrides::Steps::ask(graph::Graph& scratch, const Step& step,
-                                                                const std::vector<Arg>& args,
-                                                                const std::vector<TensorType>& formulas) const {
+std::optional<std::vector<TensorType>> VisibleStrides::Steps::ask(graph::Graph& scratch, const Step& step,
+                                                                  const std::vector<Arg>& args,
+                                                                  const std::vector<TensorType>& formulas) const {
   if (step.choice || loose_views().joins(step.op)) {
     const TensorType& had = scratch.type(std::get<ValueId>(args[0]));
     const std::vector<int64_t> sizes = numbers_of(scratch, formulas[0].sizes);
@@ -347,8 +354,8 @@ std::optional<std::vector<TensorType>> ExactStrides::Steps::ask(graph::Graph& sc
   }
 }
 
-std::shared_ptr<const ExactStrides::Answer> ExactStrides::Steps::run(const std::vector<int64_t>& values,
-                                                                     c10::ArrayRef<at::Tensor> inputs) const {
+std::shared_ptr<const VisibleStrides::Answer> VisibleStrides::Steps::run(const std::vector<int64_t>& values,
+                                                                         c10::ArrayRef<at::Tensor> inputs) const {
   graph::Graph scratch(std::make_shared<sym::ShapeEnv>());
   std::vector<ValueId> at(types.size());
   std::vector<bool> made(types.size(), false);
@@ -378,17 +385,20 @@ std::shared_ptr<const ExactStrides::Answer> ExactStrides::Steps::run(const std::
 
 // ---- At calls
 
-ExactStrides::ExactStrides(std::unique_ptr<Steps> steps) : steps_(std::move(steps)) {}
-ExactStrides::~ExactStrides() = default;
+VisibleStrides::VisibleStrides(std::unique_ptr<Steps> steps) : steps_(std::move(steps)) {}
+VisibleStrides::~VisibleStrides() = default;
 
-std::unique_ptr<ExactStrides> ExactStrides::of(const Captured& captured, size_t real_inputs,
-                                               const std::unordered_map<sym::VarId, uint32_t>& slots) {
-  std::unique_ptr<Steps> steps = Maker(captured, real_inputs, slots).make();
-  return steps == nullptr ? nullptr : std::unique_ptr<ExactStrides>(new ExactStrides(std::move(steps)));
+std::unique_ptr<VisibleStrides> VisibleStrides::of(const Captured& captured, size_t real_inputs,
+                                                   const std::unordered_map<sym::VarId, uint32_t>& slots) {
+  const auto noted = std::find_if(captured.outputs.begin(), captured.outputs.end(),
+                                  [](const OutputSpec& spec) { return spec.notes != nullptr; });
+  if (noted == captured.outputs.end()) return nullptr;
+  std::unique_ptr<Steps> steps = Maker(captured, *noted->notes, real_inputs, slots).make();
+  return steps == nullptr ? nullptr : std::unique_ptr<VisibleStrides>(new VisibleStrides(std::move(steps)));
 }
 
-std::shared_ptr<const ExactStrides::Answer> ExactStrides::find(c10::ArrayRef<at::Tensor> inputs,
-                                                               const int64_t* symbols) const {
+std::shared_ptr<const VisibleStrides::Answer> VisibleStrides::find(c10::ArrayRef<at::Tensor> inputs,
+                                                                   const int64_t* symbols) const {
   if (is_general(inputs, symbols)) return nullptr;
   std::vector<int64_t> values(steps_->program.output_count());
   steps_->program.run(symbols, values.data());
@@ -410,7 +420,7 @@ std::shared_ptr<const ExactStrides::Answer> ExactStrides::find(c10::ArrayRef<at:
 }
 
 // Whether no size is 0 or 1. Then arguments lie as the formulas say: their guards hold them to that.
-bool ExactStrides::is_general(c10::ArrayRef<at::Tensor>, const int64_t* symbols) const {
+bool VisibleStrides::is_general(c10::ArrayRef<at::Tensor>, const int64_t* symbols) const {
   if (steps_->has_one) return false;
   c10::SmallVector<int64_t, 16> sizes(steps_->sizes.output_count());
   if (!sizes.empty()) steps_->sizes.run(symbols, sizes.data());
