@@ -188,7 +188,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   if (!view && recorded && trace.chain() != nullptr) spec.within = trace.chain()->within;
   spec.conjugated = lazy.conjugated;
   spec.negated = lazy.negated;
-  if (!view) spec.value = trace.value, spec.notes = notes_;
+  spec.value = trace.value, spec.notes = notes_;
   return spec;
 }
 

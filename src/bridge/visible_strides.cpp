@@ -24,7 +24,8 @@ bool in_rows(sym::ExprPool& pool, const TensorType& type) {
 // Views whose strides may be other ones at a size of 1 than their formula says: dimensions are joined, or repeated.
 struct LooseViews {
   graph::OpId view = graph::op_id("aten::view"), unsafe_view = graph::op_id("aten::_unsafe_view"),
-              reshape_alias = graph::op_id("aten::_reshape_alias"), expand = graph::op_id("aten::expand");
+              reshape_alias = graph::op_id("aten::_reshape_alias"), expand = graph::op_id("aten::expand"),
+              as_dtype = graph::op_id("aten::view.dtype");
   bool joins(graph::OpId op) const { return op == view || op == unsafe_view || op == reshape_alias; }
 };
 const LooseViews& loose_views() {
