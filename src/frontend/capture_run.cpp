@@ -28,6 +28,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/set_up.h"
+#include "frontend/substitutes.h"
 #include "frontend/successor.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
@@ -223,6 +224,7 @@ class CaptureRun final : public PieceMaker {
   bool open(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
     auto piece = std::make_unique<Piece>(*options_, std::move(variant), request_.profile);
     HooksOfCall::begin_piece(home_);
+    if (piece_ != nullptr) NoCollection::again();
     bridge::Capture& capture = piece->capture();
     for (const ModuleGuards::NamedTensor& t : request_.names.tensors())
       capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
@@ -287,11 +289,13 @@ class CaptureRun final : public PieceMaker {
     compiling_ = &compiling;
     replacements_.emplace(session_.get());
     if (session_ != nullptr) {
-      const PyRef compiler = import_module("torch.compiler");
-      session_->ignore(PyModule_GetDict(compiler.get()), "_is_compiling_flag");
+      ignore_bookkeeping(*session_);
       session_->ignore(HooksOfCall::counter(), "next_id");
     }
+    std::optional<SubstitutedCalls> traced;
+    if (session_ == nullptr) traced.emplace();
     PyRef result = go();
+    traced.reset();
     rest_.reset();
     replacements_.reset();
     scope_ = nullptr;
@@ -578,9 +582,6 @@ class CaptureRun final : public PieceMaker {
     if (!variant.after.reachable_from(variant.state)) return kInModes;
     piece_->begin_recipes(session_.get());
     RecipeBuilder& recipes = piece_->recipes();
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames.contents.get()); ++i)
-      if (PyObject* frame = PyTuple_GET_ITEM(frames.contents.get(), i); PyTuple_Check(frame))
-        recipes.running_functions.insert(PyTuple_GET_ITEM(frame, 0));
     variant.next.point = point_at(frames.place);
     variant.next.point->plain_sizes |= std::exchange(plainly_, false);
     variant.next.operation = op.kept();

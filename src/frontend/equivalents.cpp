@@ -19,6 +19,7 @@
 #include "frontend/py_objects.h"
 #include "frontend/special_calls.h"
 #include "frontend/special_cases.h"
+#include "frontend/substitutes.h"
 #include "frontend/symbols.h"
 #include "frontend/transforms.h"
 
@@ -40,7 +41,6 @@ struct Looped {
 };
 std::unordered_map<const void*, Looped> looped;        // by the class, or by the definition of a method of one
 std::unordered_map<PyObject*, PyObject*> for_symbols;  // what is called in the place of a builtin
-std::unordered_map<PyObject*, PyObject*> substitutes;  // that the user gave, by the C function
 // What a form is evaluated for: symbolic numbers among the arguments, in lists, too; anything, where sizes of its
 // tensors are what the C code asks for; symbolic numbers that are arguments themselves, and tensors with sizes that
 // only data has; tensors without dimensions in the place of factors, which the C code would read.
@@ -502,8 +502,6 @@ PyRef rows_of(const CressetActivation& activation, PyObject* tensor) {
 }
 
 PyObject* equivalent_of(const CressetActivation& activation, const CressetCall& call) {
-  if (!substitutes.empty())
-    if (const auto found = substitutes.find(call.callable); found != substitutes.end()) return found->second;
   // sorted() in place of sorted() calls it with a method of a list of its own, add_note() itself what it stands for.
   if (cresset_hides_frames_of(activation.code) && (call.kwnames != nullptr || always_replaced(call))) return nullptr;
   if (PyObject* function = consumer_for(call)) return function;
@@ -574,15 +572,6 @@ PyObject* hide_frames(PyObject*, PyObject* code) {
   return Py_NewRef(Py_None);
 }
 
-PyObject* substitute(PyObject*, PyObject* args) {
-  PyObject *original, *function;
-  if (!PyArg_ParseTuple(args, "OO!", &original, &PyFunction_Type, &function)) return nullptr;
-  Py_INCREF(original);  // kept for good
-  substitutes[original] = Py_NewRef(function);
-  note_special_call(original);
-  return Py_NewRef(Py_None);
-}
-
 PyObject* form_in(PyObject*, PyObject* args) {
   PyObject *original, *module;
   int when;
@@ -615,7 +604,7 @@ PyObject* effect_of(PyObject*, PyObject* args) {
       {CEffect::SetsAttribute, "writes"}, {CEffect::GetsAttribute, "reads"},
       {CEffect::Outside, "piece ends"},
   };
-  if (substitutes.count(callable) != 0) return PyUnicode_FromString("substituted");
+  if (has_substitute(callable)) return PyUnicode_FromString("substituted");
   if (consumers.count(callable) != 0 || iterators.count(callable) != 0 || looped_for(callable) != nullptr)
     return PyUnicode_FromString("equivalent");
   try {

@@ -24,9 +24,11 @@
 #include "frontend/plain_operators.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
+#include "frontend/set_aside.h"
 #include "frontend/settings.h"
 #include "frontend/special_calls.h"
 #include "frontend/special_cases.h"
+#include "frontend/substitutes.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
 #include "frontend/transforms.h"
@@ -243,6 +245,7 @@ static bool takes_outsider(const CressetCall& call) {
 
 // What is evaluated in the place of a C function, with the same arguments.
 static PyRef called_instead(const Session& session, const CressetActivation& activation, const CressetCall& call) {
+  if (PyRef instead = substitute_of(activation, call)) return instead;
   if (takes_grown(session, call) || takes_outsider(call) || session.arrays().makes_text(call)) return {};  // as a whole
   if (PyObject* source = source_of_script(call.callable)) return PyRef::borrow(source);
   if (call.evaluated) return {};
@@ -334,6 +337,13 @@ bool Session::is_ordinary(const CressetCall& call, uint8_t special) const {
          addresses_.empty() && !capture_->symbolic_numbers;
 }
 
+// A substitute that says so itself.
+static CressetAction call_unseen(PyObject* function, const CressetCall& call, PyObject** result) {
+  const NotEvaluated own_business;
+  *result = PyObject_Vectorcall(function, call.args, static_cast<size_t>(call.nargs), call.kwnames);
+  return *result != nullptr ? CRESSET_RESULT : CRESSET_FAIL;
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   if (is_plain_question(call)) return CRESSET_RUN;
   note_classes(call);
@@ -346,7 +356,12 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
     hands_methods_on(call);
     return before_c_call(activation, call, result);
   }
+  if (PyObject* const answer = answer_to_compiling(*activation, call))
+    return *result = Py_NewRef(answer), CRESSET_RESULT;
+  if (PyRef number = next_of_uncounted(call)) return *result = number.release(), CRESSET_RESULT;
   if (PyRef instead = called_instead(*this, *activation, call)) {
+    if (PyFunction_Check(instead.get()) && call_mode(instead.get()) == CallMode::Native)
+      return call_unseen(instead.get(), call, result);
     const bool is_method = PyMethod_Check(instead.get()) != 0;  // of a tensor, which must not seem to be kept
     learn_function(is_method ? PyMethod_GET_FUNCTION(instead.get()) : instead.get());
     PyRef& place = is_method ? called_instead_ : kept_.emplace_back();
@@ -359,7 +374,6 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   } else if (answered != CRESSET_RUN) {
     return answered;
   }
-  if (call.evaluated && asks_to_do_otherwise(*activation, call)) return *result = Py_NewRef(Py_False), CRESSET_RESULT;
   if (call.evaluated && !PyFunction_Check(call.callable) && call.nargs > 0 && is_outsider(call.args[0]) &&
       (is_c_function(call.callable) || Py_IS_TYPE(call.callable, &PyMethodDescr_Type))) {  // next(g), g.send(x)
     CressetCall natively = call;

@@ -527,18 +527,6 @@ PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject*
       PyObject_Vectorcall(call.callable, PlainArguments(call).data(), static_cast<size_t>(call.nargs), call.kwnames));
 }
 
-bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call) {
-  if (call.nargs != 0) return false;
-  static PyObject* const asks = module_attribute("torch.compiler", "is_compiling");
-  static PyObject* const code = [] {
-    const PyRef method = checked(PyObject_GetAttrString(module_attribute("torch.nn", "Module"), "_call_impl"));
-    return Py_NewRef(PyFunction_Check(method.get()) ? PyFunction_GET_CODE(method.get()) : Py_None);
-  }();
-  if (call.callable != asks) return false;
-  if ((PyObject*)activation.code == code) return true;
-  return path_in_torch(activation.code->co_filename).starts_with("optim");
-}
-
 bool is_lock_of_cached_property(const CressetActivation& activation, const CCall& what) {
   static PyObject* const get = [] {
     const PyRef type = PyRef::borrow(module_attribute("functools", "cached_property"));

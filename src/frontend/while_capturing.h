@@ -1,4 +1,4 @@
-// What holds while something is captured: its time, a flag that programs ask for, what stands in torch's modules.
+// What holds while something is captured: its time, what stands in classes of torch.
 #pragma once
 
 #include <Python.h>
@@ -29,29 +29,6 @@ class CaptureTime {
 
  private:
   double began_ = 0, ms_ = 0;
-};
-
-// torch.compiler.is_compiling() is what model code asks before it looks at data.
-class CompilingFlag {
- public:
-  CompilingFlag() : module_(import_module("torch.compiler")) { set(+1); }
-  ~CompilingFlag() { end(); }
-  // Nothing more will be captured: what follows is done as without us.
-  void end() {
-    if (std::exchange(ended_, true)) return;
-    const SetAside pending;
-    set(-1);
-  }
-
- private:
-  void set(int step) {
-    static int depth = 0;  // under the GIL
-    depth += step;
-    PyObject_SetAttrString(module_.get(), "_is_compiling_flag", depth > 0 ? Py_True : Py_False);
-    PyErr_Clear();
-  }
-  PyRef module_;
-  bool ended_ = false;
 };
 
 // Replacements of the module cresset._capture_patches, for as long as something is captured.

@@ -4,12 +4,12 @@ import builtins
 import functools
 
 import torch
-import torch.nn.functional as F
 
 from .. import _C
 from .._control import _natively
+from .._genuine import Missing, attribute, capability, own
 
-_range = builtins.range  # another one while something is captured
+_range = builtins.range
 
 
 def _of_sizes(number):
@@ -131,11 +131,6 @@ def affine_grid_generator(theta, size, align_corners):
     return base.expand(batch, -1, -1).bmm(theta.transpose(1, 2)).view(batch, height, width, 2)
 
 
-_torch_one_hot, _torch_affine_grid_generator = F.one_hot, torch.affine_grid_generator
-_torch_as_tensor = torch.as_tensor
-_torch_linspace, _torch_tensor, _torch_broadcast_shapes = torch.linspace, torch.tensor, torch.broadcast_shapes
-
-
 def with_plain_bools(function):
     """`n > 1 and ...` leaves a symbolic boolean where a plain one is asked for; its value was decided by `and`."""
 
@@ -184,8 +179,71 @@ def get_opt_einsum():
     return _Paths
 
 
-_torch_check_with, _torch_check_tensor_all_with = torch._check_with, torch._check_tensor_all_with
-_WORDS_OF_CHECK = next(
-    c for c in torch._check_with.__code__.co_consts if type(c) is str and c.startswith("Expected cond")
-)
-_torch_get_opt_einsum = torch.backends.opt_einsum.get_opt_einsum
+def _in_place_of(owner, name, function):
+    original = own(owner, name)
+    _C._substitute(original, function)
+    return original
+
+
+_IN_C = getattr(torch._C, "_VariableFunctions", None)
+
+
+@capability("torch.linspace() of sizes")
+def _begin_linspace():
+    global _torch_linspace
+    _torch_linspace = _in_place_of(_IN_C, "linspace", linspace)
+
+
+@capability("torch.tensor() of sizes")
+def _begin_tensor():
+    global _torch_tensor, _torch_as_tensor
+    _torch_tensor = _in_place_of(_IN_C, "tensor", tensor)
+    _torch_as_tensor = _in_place_of(_IN_C, "as_tensor", as_tensor)
+
+
+@capability("torch.affine_grid_generator() of sizes")
+def _begin_affine_grid_generator():
+    global _torch_affine_grid_generator
+    _torch_affine_grid_generator = _in_place_of(_IN_C, "affine_grid_generator", affine_grid_generator)
+
+
+@capability("F.one_hot() for a given number of classes")
+def _begin_one_hot():
+    global _torch_one_hot
+    _torch_one_hot = _in_place_of(attribute(torch._C, "_nn"), "one_hot", one_hot)
+
+
+@capability("F.scaled_dot_product_attention() with decisions on sizes")
+def _begin_attention():
+    original = own(attribute(torch._C, "_nn"), "scaled_dot_product_attention")
+    _C._substitute(original, with_plain_bools(original))
+
+
+@capability("torch.broadcast_shapes() of sizes")
+def _begin_broadcast_shapes():
+    global _torch_broadcast_shapes
+    _torch_broadcast_shapes = _in_place_of(torch.functional, "broadcast_shapes", broadcast_shapes)
+
+
+@capability("torch._check() as a fact about sizes")
+def _begin_check_with():
+    global _torch_check_with
+    _torch_check_with = _in_place_of(torch, "_check_with", check_with)
+
+
+@capability("torch._check_tensor_all() without a look at data")
+def _begin_check_tensor_all_with():
+    global _torch_check_tensor_all_with, _WORDS_OF_CHECK
+    original = own(torch, "_check_tensor_all_with")
+    words = [c for c in own(torch, "_check_with").__code__.co_consts if type(c) is str]
+    words = [text for text in words if text.startswith("Expected cond")]
+    if not words:
+        raise Missing("torch._check_with has no words of its own")
+    _torch_check_tensor_all_with, _WORDS_OF_CHECK = original, words[0]
+    _C._substitute(original, check_tensor_all_with)
+
+
+@capability("the order of operands of torch.einsum()")
+def _begin_opt_einsum():
+    global _torch_get_opt_einsum
+    _torch_get_opt_einsum = _in_place_of(torch.backends.opt_einsum, "get_opt_einsum", get_opt_einsum)

@@ -8,7 +8,7 @@ import torch
 
 from .. import _C
 
-_range = builtins.range  # another one while something is captured
+_range = builtins.range
 
 
 def _new(self, *args, **kwargs):
@@ -16,8 +16,6 @@ def _new(self, *args, **kwargs):
 
     torch's own looks for a backend by the dispatch key, which trace tensors do not have.
     """
-    if not _C.is_capturing():
-        return torch._C.TensorBase.new(self, *args, **kwargs)
     sizes = args[0] if len(args) == 1 and isinstance(args[0], torch.Size) else args or (0,)
     if self.layout is torch.sparse_coo:
         parts = args if any(isinstance(a, torch.Tensor) for a in args) else (sizes,)
@@ -29,7 +27,7 @@ def _new(self, *args, **kwargs):
 
 def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **rest):
     """Tensor.new_tensor: torch's own looks for a backend, likewise."""
-    if rest or not _C.is_capturing():
+    if rest:
         return torch._C.TensorBase.new_tensor(
             self, data, dtype=dtype, device=device, requires_grad=requires_grad, **rest
         )
@@ -60,9 +58,8 @@ def _nested(numbers, shape):
     return [_nested(numbers[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
 
 
-torch.Tensor.new = _new
-torch.Tensor.new_tensor = _new_tensor
-torch.Tensor.tolist = _tolist
+for _name, _function in (("new", _new), ("new_tensor", _new_tensor), ("tolist", _tolist)):
+    _C._substitute(vars(torch._C.TensorBase)[_name], _function)
 
 
 def _select_symbols(tensor, key):

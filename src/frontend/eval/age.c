@@ -3,6 +3,19 @@
 #include "internal/pycore_gc.h"
 #include "internal/pycore_interp.h"
 
+// Far below any threshold, and far above what a call can make.
+enum { kResting = -(1 << 30) };
+
+void cresset_eval_rest_collector(void) {
+  struct gc_generation* const youngest = &PyThreadState_Get()->interp->gc.generations[0];
+  if (youngest->count >= 0) youngest->count += kResting;
+}
+
+void cresset_eval_wake_collector(void) {
+  struct gc_generation* const youngest = &PyThreadState_Get()->interp->gc.generations[0];
+  if (youngest->count < 0) youngest->count -= kResting;
+}
+
 void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), void* arg) {
   struct gc_generation* generations = PyThreadState_Get()->interp->gc.generations;
   PyGC_Head* const young = &generations[0].head;
