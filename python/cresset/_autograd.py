@@ -15,6 +15,8 @@ import torch.utils.hooks
 from . import _C
 from ._genuine import Missing, attribute, capability, module, own
 
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
 _STATE_BYTES = torch.get_rng_state().numel()
 _read = _write = None  # operators of cresset's, found once they are registered
 

@@ -9,6 +9,8 @@ from torch.utils import _pytree as pytree
 from . import _C
 from ._genuine import attribute, capability, module, own
 
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
 _PLAIN = (int, float, bool, str, type(None))
 
 

@@ -15,6 +15,8 @@ import weakref
 
 from . import _C
 
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
 _list, _tuple, _set, _dict, _sum = builtins.list, builtins.tuple, builtins.set, builtins.dict, builtins.sum
 _max, _min, _sorted, _reduce = builtins.max, builtins.min, builtins.sorted, functools.reduce
 _len, _range, _next = builtins.len, builtins.range, builtins.next

@@ -4,6 +4,7 @@ A function is known by its identity while a program is captured. Which object th
 imported: where a user has put another one under the name, that is the user's, and is called as it is.
 """
 
+import builtins
 import importlib
 import logging
 import os
@@ -11,6 +12,8 @@ import sys
 import types
 
 import torch
+
+from . import _C
 
 _LIBRARY = os.path.dirname(os.__file__)
 _TORCH = os.path.dirname(torch.__file__)
@@ -56,7 +59,7 @@ def _is_code_of(function, package):
     if file.startswith("<frozen"):
         return package is not torch
     if package is torch:
-        return file.startswith(_TORCH + os.sep) or file.startswith(_LIBRARY) and os.path.basename(file) in _DECORATORS
+        return file.startswith(_TORCH + os.sep) or (file.startswith(_LIBRARY) and os.path.basename(file) in _DECORATORS)
     return file.startswith(_LIBRARY + os.sep) and "-packages" + os.sep not in file
 
 
@@ -84,10 +87,18 @@ def _is_own(value, package, name):
 def own(owner, name):
     """The function, or class, that torch or Python has made under that name; also from behind what a user's functools.wraps()
     has put around it."""
-    found = attribute(owner, name)
+    found = _C._builtins[name] if owner is builtins else attribute(owner, name)
     while not is_own(found, owner, name):
         found = getattr(found, "__wrapped__", None)
         if found is None:
             where = getattr(owner, "__qualname__", getattr(owner, "__name__", owner))
             raise Missing(f"another function stands in the place of {where}.{name}")
     return found
+
+
+def absent(module, name):
+    """What stands for a name that this release of torch does not have, and that nothing is compared with in vain."""
+    logging.getLogger("cresset").warning(
+        "cresset does without %s.%s, which this release of torch does not have", module, name
+    )
+    return type(name, (), {})

@@ -11,6 +11,8 @@ import itertools
 from . import _C
 from ._equivalents import _hide
 
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
 _list, _tuple, _len, _range, _next, _iter = (
     builtins.list,
     builtins.tuple,

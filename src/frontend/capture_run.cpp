@@ -26,6 +26,7 @@
 #include "frontend/no_collection.h"
 #include "frontend/piece.h"
 #include "frontend/py_objects.h"
+#include "frontend/session.h"
 #include "frontend/set_aside.h"
 #include "frontend/set_up.h"
 #include "frontend/substitutes.h"
@@ -135,7 +136,6 @@ class CaptureRun final : public PieceMaker {
     session_->remove_symbols_of_frames();  // that C code had taken when the capture ended
     cresset_eval_leave(activation, CRESSET_LEAVE_ALL);
     no_collection_.reset();
-    replacements_.reset();
     rest_.emplace(request_.compiled, /*of_capture=*/true);
   }
 
@@ -287,7 +287,6 @@ class CaptureRun final : public PieceMaker {
     scope_ = &scope;
     CompilingFlag compiling;
     compiling_ = &compiling;
-    replacements_.emplace(session_.get());
     if (session_ != nullptr) {
       ignore_bookkeeping(*session_);
       session_->ignore(HooksOfCall::counter(), "next_id");
@@ -297,7 +296,6 @@ class CaptureRun final : public PieceMaker {
     PyRef result = go();
     traced.reset();
     rest_.reset();
-    replacements_.reset();
     scope_ = nullptr;
     compiling_ = nullptr;
     return result;
@@ -609,11 +607,7 @@ class CaptureRun final : public PieceMaker {
   void run_record(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run) {
     const py::gil_scoped_acquire gil;
     std::optional<CompilingFlag> compiling;
-    std::optional<Replacements> replacements;
-    if (scope_ == nullptr) {
-      compiling.emplace();
-      replacements.emplace(session_.get());
-    }
+    if (scope_ == nullptr) compiling.emplace();
     RecordRun seen;
     const auto learn = [&] {
       const SetAside raised;
@@ -731,7 +725,6 @@ class CaptureRun final : public PieceMaker {
   const CompileOptions* options_ = &request_.options;  // of the piece that is open
   bool plainly_ = false;                               // the next piece
   std::optional<NoCollection>& no_collection_;
-  std::optional<Replacements> replacements_;
   std::optional<NativeRest> rest_;  // once CPython has the frames
   Young young_;
   std::unique_ptr<Session> session_;  // of the evaluator

@@ -120,7 +120,7 @@ PyObject* keyword(const CressetCall& call, std::string_view name) {
 // Whether sum() would take a list or a tuple for other things, because symbols are among them: numbers of numpy's,
 // whose operators are C code, and floats from CPython 3.12 on, which keeps what their rounding loses.
 bool sums_symbols(const CressetCall& call) {
-  static PyObject* const sum = PyDict_GetItemString(PyEval_GetBuiltins(), "sum");
+  static PyObject* const sum = module_attribute("builtins", "sum");
   PyObject* const items = call.args[0];
   if (call.callable != sum || (!PyList_CheckExact(items) && !PyTuple_CheckExact(items))) return false;
   std::vector<PyObject*> numbers(PySequence_Fast_ITEMS(items),
@@ -449,7 +449,7 @@ PyObject* descriptor_of(PyObject* callable) {
 }  // namespace
 
 PyObject* source_of_script(PyObject* callable) {
-  static PyObject* const type = module_attribute("torch._C", "ScriptFunction");
+  static PyObject* const type = private_attribute("torch._C", "ScriptFunction");
   if (!Py_IS_TYPE(callable, (PyTypeObject*)type)) return nullptr;
   static PyObject* const name = PyUnicode_InternFromString("_torchdynamo_inline");  // where torch leaves it
   const PyRef source = PyRef::steal(PyObject_GetAttr(callable, name));

@@ -60,7 +60,7 @@ static bool is_call(const CressetActivation& activation) {
 // from us, and there is none: None is what was there before.
 static bool installs_frame_evaluator(PyObject* callable) {
   if (!is_c_function(callable)) return false;
-  static PyObject* const install = module_attribute("torch._C._dynamo.eval_frame", "set_eval_frame");
+  static PyObject* const install = private_attribute("torch._C._dynamo.eval_frame", "set_eval_frame");
   return callable == install;
 }
 

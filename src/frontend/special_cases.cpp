@@ -252,7 +252,7 @@ static const torch::autograd::Node* node_in(const Pointer& pointer) {
 // Leaves have the highest number.
 bool is_hook_of_own_node(const CCall& what) {
   if (what.self == nullptr || std::string_view(what.name) != "register_hook") return false;
-  static PyObject* const of_python = module_attribute("torch._C", "_FunctionBase");
+  static PyObject* const of_python = private_attribute("torch._C", "_FunctionBase");
   const torch::autograd::Node* node = nullptr;
   if (PyObject_TypeCheck(what.self, (PyTypeObject*)of_python))
     node = node_in(((THPFunction*)what.self)->cdata);

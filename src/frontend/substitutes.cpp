@@ -139,8 +139,9 @@ bool has_substitute(PyObject* original) { return substitutes().contains(original
 PyObject* answer_to_compiling(const CressetActivation& activation, const CressetCall& call) {
   if (call.callable != asks || asks == nullptr || call.nargs != 0 || !CompilingFlag::is_set()) return nullptr;
   static PyObject* const code = [] {
-    const PyRef method = checked(PyObject_GetAttrString(module_attribute("torch.nn", "Module"), "_call_impl"));
-    return Py_NewRef(PyFunction_Check(method.get()) ? PyFunction_GET_CODE(method.get()) : Py_None);
+    const PyRef method = PyRef::steal(PyObject_GetAttrString(module_attribute("torch.nn", "Module"), "_call_impl"));
+    if (!method) PyErr_Clear();
+    return Py_NewRef(method && PyFunction_Check(method.get()) ? PyFunction_GET_CODE(method.get()) : Py_None);
   }();
   const bool other =
       (PyObject*)activation.code == code || path_in_torch(activation.code->co_filename).starts_with("optim");

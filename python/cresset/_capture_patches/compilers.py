@@ -9,6 +9,8 @@ from .. import _C
 from .._control import _natively
 from .._genuine import attribute, capability, module, own
 
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
 _FLEX = "torch.nn.attention.flex_attention"
 
 

@@ -8,12 +8,15 @@ import torch
 from .. import _C
 from .._control import _natively
 from .._genuine import Missing, attribute, capability, own
+from .._numbers import INTS, NUMBERS, SYMBOLS, SYMBOOLS, SYMINTS
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _range = builtins.range
 
 
 def _of_sizes(number):
-    return type(number) in (torch.SymInt, torch.SymFloat)
+    return type(number) in SYMBOLS
 
 
 def linspace(start, end, steps, *, out=None, dtype=None, device=None, **rest):
@@ -44,24 +47,24 @@ def _numbers_in(data, most=64):
                 return None
             out += more
         return out
-    return [data] if type(data) in (int, float, torch.SymInt, torch.SymFloat) else None
+    return [data] if type(data) in NUMBERS else None
 
 
 def _without_bools(data):
     """Nested lists with True and False for symbolic ones, for which torch has no dtype."""
-    if type(data) in (list, tuple) and any(type(item) in (list, tuple, torch.SymBool) for item in data):
-        return [bool(item) if type(item) is torch.SymBool else _without_bools(item) for item in data]
+    if type(data) in (list, tuple) and any(type(item) in (list, tuple, *SYMBOOLS) for item in data):
+        return [bool(item) if type(item) in SYMBOOLS else _without_bools(item) for item in data]
     return data
 
 
 def tensor(data, *, dtype=None, device=None, **rest):
     """torch.tensor() of sizes, which stay symbolic."""
-    data = bool(data) if type(data) is torch.SymBool else _without_bools(data)
+    data = bool(data) if type(data) in SYMBOOLS else _without_bools(data)
     numbers = None if any(rest.values()) else _numbers_in(data)
     if numbers is None or not any(_of_sizes(n) for n in numbers):
         return _torch_tensor(data, dtype=dtype, device=device, **rest)
     if dtype is None:
-        whole = all(type(n) in (int, torch.SymInt) for n in numbers)
+        whole = all(type(n) in INTS for n in numbers)
         dtype = torch.int64 if whole else torch.get_default_dtype()
 
     def made(data):
@@ -80,8 +83,8 @@ def as_tensor(data, dtype=None, device=None):
 
 def broadcast_shapes(*shapes):
     """torch.broadcast_shapes(): a size beside a plain 1 is not asked for."""
-    rows = [(shape,) if type(shape) in (int, torch.SymInt) else tuple(shape) for shape in shapes]
-    if not any(type(n) is torch.SymInt for row in rows for n in row):
+    rows = [(shape,) if type(shape) in INTS else tuple(shape) for shape in shapes]
+    if not any(type(n) in SYMINTS for row in rows for n in row):
         return _torch_broadcast_shapes(*shapes)
     out = []
     for d in _range(1, max(len(row) for row in rows) + 1):
@@ -103,7 +106,7 @@ def broadcast_shapes(*shapes):
 def one_hot(tensor, num_classes=-1):
     """F.one_hot() for a given number of classes: torch's looks at the data; here what it would say is asserted."""
     in_transform = torch._C._functorch.peek_interpreter_stack() is not None  # which torch has a way of its own for
-    if in_transform or type(num_classes) not in (int, torch.SymInt) or num_classes < 1:
+    if in_transform or type(num_classes) not in INTS or num_classes < 1:
         return _torch_one_hot(tensor, num_classes)
     if tensor.dtype is not torch.int64:
         return _torch_one_hot(tensor, num_classes)
@@ -114,7 +117,7 @@ def one_hot(tensor, num_classes=-1):
 
 def affine_grid_generator(theta, size, align_corners):
     """torch.affine_grid_generator() of images, of any size."""
-    symbolic = len(size) == 4 and any(type(n) is torch.SymInt for n in size)
+    symbolic = len(size) == 4 and any(type(n) in SYMINTS for n in size)
     if not symbolic or theta.dtype not in (torch.float32, torch.float64):
         return _torch_affine_grid_generator(theta, size, align_corners)
     batch, _, height, width = size
@@ -136,15 +139,15 @@ def with_plain_bools(function):
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        args = [bool(a) if type(a) is torch.SymBool else a for a in args]
-        return function(*args, **{k: bool(a) if type(a) is torch.SymBool else a for k, a in kwargs.items()})
+        args = [bool(a) if type(a) in SYMBOOLS else a for a in args]
+        return function(*args, **{k: bool(a) if type(a) in SYMBOOLS else a for k, a in kwargs.items()})
 
     return call
 
 
 def check_with(error_type, cond, message):
     """What torch._check and its kin come to: a fact about a symbolic number, stated once."""
-    if type(cond) is not torch.SymBool:
+    if type(cond) not in SYMBOOLS:
         return _torch_check_with(error_type, cond, message)
     if not _C.expect(cond, message):
         _torch_check_with(error_type, False, message)

@@ -12,6 +12,8 @@ import torch
 from .. import _C
 from .._genuine import Missing, capability, is_own, own
 
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
 
 def _is_of_import(frame):
     return "importlib" in frame.f_code.co_filename and "_bootstrap" in frame.f_code.co_filename

@@ -7,6 +7,9 @@ import torch
 
 from .. import _C
 from .._genuine import capability, own
+from .._numbers import INTS, SYMINTS
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _range = builtins.range
 
@@ -26,7 +29,7 @@ def _step_count(start, stop, step):
 def _of_steps(*args):
     """range(): an end that is a symbolic size is not pinned, only how many steps there are: range(0, n, 128) is the same
     loop for every n from 1 to 128. Gives a true range, whose ``stop`` may lie behind the one that was asked for."""
-    if len(args) > 3 or not any(type(a) is torch.SymInt for a in args):
+    if len(args) > 3 or not any(type(a) in SYMINTS for a in args):
         return _range(*args)
     start, stop, step = _parts(args)
     step = int(step)
@@ -42,7 +45,7 @@ _MOST_LISTED = 256
 def symbolic_range(*args):
     """The range that a loop goes over. Where it begins, and its step, are not pinned either: then it is a list."""
     start, stop, step = _parts(args)
-    if not (type(start) is torch.SymInt or type(step) is torch.SymInt) or step == 0:
+    if not (type(start) in SYMINTS or type(step) in SYMINTS) or step == 0:
         return _of_steps(*args)
     if _is_empty(start, stop, step):
         return []
@@ -119,7 +122,7 @@ def _set_state_quietly(iterator, state):
 def _symbolic(values):
     """Whether these are integers of which one is a symbolic size."""
     kinds = {type(v) for v in values}
-    return torch.SymInt in kinds and kinds <= {int, torch.SymInt}
+    return not kinds.isdisjoint(SYMINTS) and kinds <= {*INTS}
 
 
 def extremum(builtin, symbolic):

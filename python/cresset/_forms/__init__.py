@@ -11,6 +11,8 @@ import torch
 
 from .. import _C
 
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
 # Of base.form's `always`: where a number is symbolic that stands in no list, or a tensor has sizes that only data has.
 OF_DATA = 2
 # Likewise: where a factor (alpha, beta, value) is a tensor without dimensions, whose number the C code would read.

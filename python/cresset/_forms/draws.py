@@ -6,7 +6,10 @@ import math
 import torch
 
 from .. import _C
+from .._numbers import SYMFLOATS
 from .base import are_floats_alike, form, hide, is_float
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
 def keeps_all(input, p, train):
@@ -170,8 +173,8 @@ def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
         return original()
     if query.dtype not in (torch.float32, torch.float64) or enable_gqa or (is_causal and attn_mask is not None):
         return original()
-    if type(dropout_p) is not torch.SymFloat:  # the products' own sizes go on without one
-        if type(scale) is not torch.SymFloat:
+    if type(dropout_p) not in SYMFLOATS:  # the products' own sizes go on without one
+        if type(scale) not in SYMFLOATS:
             return original()
         return torch._C._nn.scaled_dot_product_attention(
             query * scale, key, value, attn_mask, dropout_p, is_causal, scale=1.0

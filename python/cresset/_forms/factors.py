@@ -3,7 +3,10 @@ reads its number; the program multiplies by it."""
 
 import torch
 
+from .. import _C
 from .base import OF_FACTORS, are_floats_alike, form, hide, is_factor, is_float
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
 def width_of(dtype):

@@ -4,7 +4,11 @@ import math
 
 import torch
 
+from .. import _C
+from .._numbers import NUMBERS, SYMFLOATS
 from .base import form, hide, is_float, is_symbol
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _nn = torch._C._nn
 
@@ -116,7 +120,7 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
 
 def is_power(p):
     """One that has no meaning of its own, as guards say."""
-    return type(p) in (int, float, torch.SymInt, torch.SymFloat) and p > 0 and p != math.inf
+    return type(p) in NUMBERS and p > 0 and p != math.inf
 
 
 def norm_of(tensor, p, dims, keep):
@@ -131,7 +135,7 @@ def norm_of(tensor, p, dims, keep):
 
 @form(torch.linalg.vector_norm)
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
-    if not is_float(x) or dtype is not None or type(ord) is not torch.SymFloat or not is_power(ord):
+    if not is_float(x) or dtype is not None or type(ord) not in SYMFLOATS or not is_power(ord):
         return torch.linalg.vector_norm(x, ord, dim, keepdim, dtype=dtype)
     dims = list(range(x.dim())) if dim is None else list(dim) if isinstance(dim, (tuple, list)) else [dim]
     return norm_of(x, ord, dims or list(range(x.dim())), keepdim)

@@ -6,6 +6,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+from .. import _C
+from .._numbers import INTS, NUMBERS, SYMFLOATS
 from .base import (
     OF_DATA,
     OF_SYMBOLS_OR_FACTORS,
@@ -18,12 +20,14 @@ from .base import (
     is_symbol,
 )
 
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
+
 _nn = torch._C._nn
 
 
 def as_tensor_beside(number, tensor):
     """A number as a tensor that promotes as the number does."""
-    whole = type(number) in (int, torch.SymInt) and not tensor.is_complex()
+    whole = type(number) in INTS and not tensor.is_complex()
     dtype = tensor.dtype if whole or tensor.is_floating_point() else torch.get_default_dtype()
     if tensor.dtype is torch.bool and whole:
         dtype = torch.int64
@@ -69,7 +73,7 @@ def float_power(input, exponent):
 
 @form(torch.Tensor.pow_)
 def pow_(self, exponent):
-    if not is_float(self) or type(exponent) is not torch.SymFloat:
+    if not is_float(self) or type(exponent) not in SYMFLOATS:
         return self.pow_(exponent)
     return self.copy_(torch.pow(self.clone(), exponent))
 
@@ -142,7 +146,7 @@ def is_one(number):
 
 def multiplies(input, tensors, alpha, beta, ranks):
     """Floats of one dtype; and a factor that is a symbol, but no size, which such operators take, or a tensor."""
-    if torch.SymFloat not in (type(alpha), type(beta)) and not is_factor(alpha):
+    if type(alpha) not in SYMFLOATS and type(beta) not in SYMFLOATS and not is_factor(alpha):
         return False
     if isinstance(beta, torch.Tensor):  # of 0, what is in input would not matter
         return False
@@ -252,8 +256,8 @@ def padded(original, input, pad, value):
 
 
 def is_padded(input, pad, value):
-    listed = isinstance(pad, (list, tuple)) and all(type(p) in (int, torch.SymInt) for p in pad)
-    return listed and is_dense(input) and type(value) in (int, float, torch.SymInt, torch.SymFloat)
+    listed = isinstance(pad, (list, tuple)) and all(type(p) in INTS for p in pad)
+    return listed and is_dense(input) and type(value) in NUMBERS
 
 
 @form(_nn.pad, always=OF_DATA)

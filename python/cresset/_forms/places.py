@@ -5,8 +5,11 @@ import math
 
 import torch
 
+from .. import _C
 from .base import form, hide, is_dense, is_float
 from .windows import Windows, apart
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _nn = torch._C._nn
 

@@ -4,7 +4,10 @@ import itertools
 
 import torch
 
+from .. import _C
 from .base import form, hide, is_dense, is_of_data
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
 def best_splits(sizes):

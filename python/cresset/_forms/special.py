@@ -5,8 +5,11 @@ import math
 
 import torch
 
+from .. import _C
 from .._capture_patches import NumpyInt
 from .base import form, hide, is_float, is_symbol
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 
 def is_single(tensor):

@@ -5,13 +5,16 @@ import math
 import torch
 
 from .. import _C
+from .._numbers import FLOATS, NUMBERS, SYMFLOATS
 from .base import form, hide, holds, is_dense, is_float, is_of_data, is_symbol, product_of
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 # ---- quantiles
 
 
 def is_quantile(input, q, interpolation):
-    usual = is_float(input) and type(q) in (float, torch.SymFloat) and interpolation in PLACES
+    usual = is_float(input) and type(q) in FLOATS and interpolation in PLACES
     return usual and input.dtype in (torch.float32, torch.float64) and input.dim() > 0
 
 
@@ -115,7 +118,7 @@ def is_own_correction(input, dim, correction):
     if not is_float(input) or not is_symbol(correction):
         return False
     wants_gradient = input.requires_grad and torch.is_grad_enabled()
-    return (wants_gradient or type(correction) is torch.SymFloat) and holds(counted(input, dim) > correction)
+    return (wants_gradient or type(correction) in SYMFLOATS) and holds(counted(input, dim) > correction)
 
 
 def corrected(variance, input, dim, correction):
@@ -217,7 +220,7 @@ def gradient(input, *, spacing=None, dim=None, edge_order=1):
         return torch.gradient(input, **{k: v for k, v in given.items() if v is not None})
 
     steps = 1 if spacing is None else spacing
-    one = type(steps) in (int, float, torch.SymInt, torch.SymFloat)
+    one = type(steps) in NUMBERS
     if not is_float(input) or not one or type(edge_order) is not int or edge_order != 1 or input.dim() == 0:
         return original()
     dims = list(range(input.dim())) if dim is None else [dim] if type(dim) is int else dim

@@ -4,7 +4,10 @@ import math
 
 import torch
 
+from .. import _C
 from .base import form, hide, holds, is_dense, is_float, is_symbol, laid_out_like, several
+
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _nn = torch._C._nn
 

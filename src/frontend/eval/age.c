@@ -1,4 +1,5 @@
-// Which objects are young, by the garbage collector's lists: it appends what is made to the youngest one.
+// What the interpreter knows: which objects are young, by the garbage collector's lists (it appends what is made to the
+// youngest one); what the builtins were when it began.
 #include "frontend/eval/helpers.h"
 #include "internal/pycore_gc.h"
 #include "internal/pycore_interp.h"
@@ -33,3 +34,5 @@ void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), 
   PyObject_GC_UnTrack(*mark);
   PyObject_GC_Track(*mark);  // at the end
 }
+
+PyObject* cresset_eval_builtins(void) { return PyThreadState_Get()->interp->builtins_copy; }

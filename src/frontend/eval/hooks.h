@@ -289,6 +289,9 @@ void cresset_eval_take_back(void* aside);
 // Calls with every frame evaluated; between begin and end. args: tuple; kwargs: dict or NULL.
 PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs);
 
+// Builtins as the interpreter made them, whatever stands among them by now: a dictionary, borrowed.
+PyObject* cresset_eval_builtins(void);
+
 // In between, garbage is collected only where somebody asks for it, though the collector is as enabled as before.
 void cresset_eval_rest_collector(void);
 void cresset_eval_wake_collector(void);
