@@ -3,11 +3,10 @@ be recorded, else decided on the host, as `if` and `while` are. torch's associat
 
 import types
 
-import torch
 from torch.utils import _pytree as pytree
 
 from . import _C
-from ._genuine import attribute, capability, module, own
+from ._genuine import attribute, capability, module, own, torch
 
 __builtins__ = _C._builtins  # of what follows: the user may have put others there
 

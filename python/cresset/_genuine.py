@@ -7,16 +7,17 @@ imported: where a user has put another one under the name, that is the user's, a
 import builtins
 import importlib
 import logging
+import math as _math
 import os
 import sys
 import types
 
-import torch
+import torch as _torch
 
 from . import _C
 
 _LIBRARY = os.path.dirname(os.__file__)
-_TORCH = os.path.dirname(torch.__file__)
+_TORCH = os.path.dirname(_torch.__file__)
 _DECORATORS = ("contextlib.py", "functools.py", "typing_extensions.py", "warnings.py")
 
 
@@ -58,7 +59,7 @@ def _is_code_of(function, package):
     file = function.__code__.co_filename
     if file.startswith("<frozen"):
         return package is not torch
-    if package is torch:
+    if package is _torch:
         return file.startswith(_TORCH + os.sep) or (file.startswith(_LIBRARY) and os.path.basename(file) in _DECORATORS)
     return file.startswith(_LIBRARY + os.sep) and "-packages" + os.sep not in file
 
@@ -66,7 +67,7 @@ def _is_code_of(function, package):
 def is_own(value, owner, name):
     """Whether this is what torch or Python has made under that name of the module or class."""
     of = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(owner, "__module__", type(owner).__module__)
-    return _is_own(value, torch if of.partition(".")[0] == "torch" else sys, name)
+    return _is_own(value, _torch if of.partition(".")[0] == "torch" else sys, name)
 
 
 def _is_own(value, package, name):
@@ -81,7 +82,7 @@ def _is_own(value, package, name):
         return False
     kind = value if isinstance(value, type) else type(value)
     top = kind.__module__.partition(".")[0]
-    return top == "torch" if package is torch else top in sys.stdlib_module_names
+    return top == "torch" if package is _torch else top in sys.stdlib_module_names
 
 
 def own(owner, name):
@@ -102,3 +103,20 @@ def absent(module, name):
         "cresset does without %s.%s, which this release of torch does not have", module, name
     )
     return type(name, (), {})
+
+
+def _as_made(module, in_c=None):
+    """A module with the same names for what is evaluated in the place of functions: a user's replacement is called where the
+    user's program calls it, and nowhere else."""
+    made = types.ModuleType(module.__name__)
+    for name, value in vars(module).items():
+        value = getattr(in_c, name, value)
+        if isinstance(value, types.FunctionType) and not is_own(value, module, name):
+            value = getattr(value, "__wrapped__", value)
+        made.__dict__[name] = value
+    return made
+
+
+torch, math = _as_made(_torch, getattr(_torch._C, "_VariableFunctions", None)), _as_made(_math)
+for _name in ("linalg", "special", "fft"):
+    setattr(torch, _name, _as_made(getattr(_torch, _name)))

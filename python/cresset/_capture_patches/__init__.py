@@ -19,4 +19,3 @@ from .ranges import (  # noqa: F401
     _set_state_quietly,
 )
 from .tensors import get_item, is_contiguous, product, set_item, stride  # noqa: F401
-

@@ -3,11 +3,9 @@
 import builtins
 import functools
 
-import torch
-
 from .. import _C
 from .._control import _natively
-from .._genuine import Missing, attribute, capability, own
+from .._genuine import Missing, attribute, capability, own, torch
 from .._numbers import INTS, NUMBERS, SYMBOLS, SYMBOOLS, SYMINTS
 
 __builtins__ = _C._builtins  # of what follows: the user may have put others there

@@ -7,9 +7,8 @@ the numbers, and raises what eager raises. Calls in a form are not replaced agai
 
 import types
 
-import torch
-
 from .. import _C
+from .._genuine import torch
 from .._numbers import INTS, SYMBOLS, SYMBOOLS, SYMINTS
 from . import OF_DATA, OF_FACTORS, OF_SYMBOLS_OR_FACTORS  # noqa: F401
 

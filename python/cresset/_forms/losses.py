@@ -1,8 +1,7 @@
 """Forms of losses (base.py) whose margins, bounds and smoothing may be symbolic floats."""
 
-import torch
-
 from .. import _C
+from .._genuine import torch
 from .._numbers import SYMFLOATS
 from .base import form, hide, is_float, is_symbol
 from .norms import pairwise_distance

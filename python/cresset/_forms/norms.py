@@ -1,10 +1,7 @@
 """Forms of norms and of what normalizes (base.py), whose powers and epsilons may be symbolic floats, and groups sizes."""
 
-import math
-
-import torch
-
 from .. import _C
+from .._genuine import math, torch
 from .._numbers import NUMBERS, SYMFLOATS
 from .base import form, hide, is_float, is_symbol
 
@@ -141,7 +138,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     return norm_of(x, ord, dims or list(range(x.dim())), keepdim)
 
 
-@form(torch.dist, torch.Tensor.dist)
+@form(torch.dist, torch._C.TensorBase.dist)
 def dist(input, other, p=2):
     if not is_float(input) or not is_float(other) or not is_power(p):
         return torch.dist(input, other, p)
@@ -198,7 +195,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     return (divided_by_norm(x1, dim, eps) * divided_by_norm(x2, dim, eps)).sum(dim)
 
 
-@form(torch.renorm, torch.Tensor.renorm)
+@form(torch.renorm, torch._C.TensorBase.renorm)
 def renorm(input, p, dim, maxnorm):
     if not is_float(input) or input.dim() < 2 or not maxnorm >= 0 or not is_power(p):
         return torch.renorm(input, p, dim, maxnorm)

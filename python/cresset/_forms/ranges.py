@@ -1,11 +1,8 @@
 """Forms of what is made of a start, an end and a step, which may be symbolic floats (base.py), and of images made larger by
 such factors."""
 
-import math
-
-import torch
-
 from .. import _C
+from .._genuine import math, torch
 from .._numbers import FLOATS, INTS, NUMBERS
 from .base import form, hide, is_float, laid_out_like
 
