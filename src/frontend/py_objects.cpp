@@ -57,7 +57,7 @@ PyObject* module_attribute(const char* module, const char* name) {
   if (std::strcmp(module, "builtins") == 0)
     if (PyObject* const builtin = PyDict_GetItemString(cresset_eval_builtins(), name)) return Py_NewRef(builtin);
   PyRef attribute = checked(PyObject_GetAttrString(found, name));
-  return (is_replaced(module, attribute.get()) ? checked(original_of(module, name)) : std::move(attribute)).release();
+  return (is_replaced(module, attribute.get()) ? original_of(module, name) : std::move(attribute)).release();
 }
 
 PyObject* private_attribute(const char* module, const char* name) {
