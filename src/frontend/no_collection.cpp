@@ -8,11 +8,15 @@ namespace {
 
 int resting = 0;  // captures in progress
 
+bool collect_youngest() {
+  static PyObject *const collect = module_attribute("gc", "collect"), *const youngest = PyLong_FromLong(0);
+  const bool done = static_cast<bool>(PyRef::steal(PyObject_CallOneArg(collect, youngest)));
+  return PyErr_Clear(), done;
+}
+
 }  // namespace
 
-NoCollection::NoCollection() : was_enabled_(PyGC_IsEnabled() != 0) {
-  static PyObject *const collect = module_attribute("gc", "collect"), *const youngest = PyLong_FromLong(0);
-  if (was_enabled_ && !PyRef::steal(PyObject_CallOneArg(collect, youngest))) PyErr_Clear();
+NoCollection::NoCollection() : were_collected_(PyGC_IsEnabled() != 0 && collect_youngest()) {
   if (resting++ == 0) cresset_eval_rest_collector();
 }
 

@@ -12,12 +12,12 @@ class NoCollection {
   NoCollection();
   ~NoCollection();
   NoCollection(const NoCollection&) = delete;
-  bool ages_known() const { return was_enabled_; }
+  bool ages_known() const { return were_collected_; }
   // The program may have had garbage collected meanwhile, after which the collector counts as ever.
   static void again();
 
  private:
-  bool was_enabled_;
+  bool were_collected_;  // the young ones, when it began
 };
 
 }  // namespace cresset::frontend
