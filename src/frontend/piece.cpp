@@ -14,6 +14,7 @@
 #include "frontend/equivalents.h"
 #include "frontend/errors.h"
 #include "frontend/exceptions.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 #include "frontend/released_inputs.h"
 #include "frontend/set_aside.h"
@@ -179,7 +180,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
     capture_->add_guest(leaves_.tensors[i], names.tensors[i], marks);
   }
   for (size_t i = 0; i < leaves_.ints.size(); ++i)
-    ints.push_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i]))));
+    adopt(ints.emplace_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i])))).get());
   presume_varying(std::move(names.presumed));
   for (const auto& [is_float, which] : names.numbers) numbers.push_back(is_float ? floats[which] : ints[which]);
   Symbols symbols{numbers, placed_};
