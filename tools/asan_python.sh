@@ -16,8 +16,8 @@ for file in python/cresset/*; do
 done
 
 # libtorch is not instrumented: containers that it filled have no red zones, and vtables of it are not ours. Python's own
-# allocations at its end are no leaks of ours.
-export ASAN_OPTIONS=detect_leaks=0:detect_container_overflow=0:detect_odr_violation=0:alloc_dealloc_mismatch=0:${ASAN_OPTIONS:-}
+# allocations at its end are no leaks of ours. A CUDA driver wants the gap in the shadow memory.
+export ASAN_OPTIONS=detect_leaks=0:protect_shadow_gap=0:detect_container_overflow=0:detect_odr_violation=0:alloc_dealloc_mismatch=0:${ASAN_OPTIONS:-}
 export UBSAN_OPTIONS=print_stacktrace=1:${UBSAN_OPTIONS:-}
 export PYTHONMALLOC=malloc PYTHONPATH="$PWD/$package" CRESSET_CACHE_DIR="$PWD/build/asan-python/cache"
 # The runtime comes first in a process, and the C++ library with it: its functions that throw are intercepted.
