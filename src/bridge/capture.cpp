@@ -123,7 +123,7 @@ void Capture::strike(TraceTensor& tensor) {
 
 StorageId Capture::add_storage(graph::ValueId value, OutputSpec::Kind home, uint32_t position) {
   Storage& storage = storages_.emplace_back();
-  storage.value = value;
+  storage.value = storage.first = value;
   storage.home = home;
   storage.position = position;
   return StorageId{static_cast<uint32_t>(storages_.size() - 1)};
@@ -578,6 +578,7 @@ void Capture::write_unseen(TraceTensor& tensor, graph::ValueId value) {
   // What is written through a transposed view lies as it came, transposed; what is computed from an argument with gaps
   // has none.
   storage.value = current = laid_out(*this, current, storage.value);
+  if (storage.first.index < current.index) notes_->lies_as[current] = storage.first;
   ++storage.version;
   written_.push_back(tensor.storage_id().index);
   if (tensor.chain() == nullptr) {

@@ -127,6 +127,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
                        sym::ExprId offset, std::optional<std::vector<Extent>> within = std::nullopt);
   // `copy` was made where eager may give a view of `source` (possible_views.h).
   void note_copy(const TraceTensor& source, const TraceTensor& copy);
+  // Whether eager gives the caller's tensor `self` back, for the sizes at hand, where `result` was made: then only such
+  // sizes are served.
+  bool is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice);
   // Whether writing `target` would overwrite part of `read` only, which eager refuses. Guards what it finds.
   bool overlaps_partly(const TraceTensor& target, const TraceTensor& read);
   // Whether the tensor lies in memory of the caller's, of which it may be a part.
@@ -138,6 +141,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool lays_out(const TraceTensor& tensor) const;
   // Whether the caller's memory begins with the base of this tensor; when so, later calls are held to it.
   bool starts_storage(const TraceTensor& tensor);
+  // Something depends on all strides of this tensor: those of a caller's must be as its type says, in later calls, too.
+  void hold_strides(const TraceTensor& tensor);
   // The whole storage that a view lies in, as it is now.
   at::Tensor base_of(const TraceTensor& view);
   // The real tensor behind a constant.
@@ -276,18 +281,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     std::shared_ptr<const History> history;  // and where its gradients went
     bool is_root = false;                    // it is written, and a root of the backward pass
     int64_t real_offset = 0;                 // storage offset of the real base
-  };
-  struct PossibleView {
-    uint32_t copy, source;  // storages
-    graph::TensorType source_type;
-    sym::ExprId source_offset;
-    bool any_view;                // it is one when any strides do (reshape), else when the source is contiguous
-    ViewOrCopy::Answers answers;  // with these it is a copy
-  };
-  struct AsView {
-    uint32_t source;
-    std::vector<sym::ExprId> strides;
-    sym::ExprId offset;
+    graph::ValueId first;                    // its value before it was written
   };
   struct Geometry {
     graph::TensorType type;
@@ -395,6 +389,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool failed_ = false;
   std::mutex live_mutex_;           // tensors may die on any thread
   std::vector<TraceTensor*> live_;  // stand-ins included
+  std::shared_ptr<LayoutNotes> notes_ = std::make_shared<LayoutNotes>();
 };
 
 }  // namespace cresset::bridge

@@ -173,11 +173,13 @@ bool CaptureCall::batch_norm_in_training() {
 }
 
 bool CaptureCall::is_hidden_view() const {
-  static const graph::OpId unsafe_view = graph::op_id("aten::_unsafe_view");
-  return entry_.functional == unsafe_view && ViewOrCopy::current() == nullptr;
+  const ops::OpDef* def = ops::find(entry_.functional);
+  return def != nullptr && def->op_class == ops::OpClass::View && ViewOrCopy::current() == nullptr;
 }
 
 void CaptureCall::functional() {
+  static const graph::OpId lift = graph::op_id("aten::lift");
+  if (entry_.functional == lift) return finish_with(argument(0).toTensor());  // which it gives back
   if (is_hidden_view()) return view();
   if (read_number() || batch_norm_in_training()) return;
   const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
@@ -195,9 +197,12 @@ void CaptureCall::functional() {
 }
 
 void CaptureCall::note_copy(const at::Tensor& result) {
-  static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view");
-  if (entry_.functional != clone && entry_.functional != unsafe_view) return;
-  capture_.note_copy(*TraceTensor::from(stand_in(0)), *TraceTensor::from(result));
+  static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view"),
+                           to_copy = graph::op_id("aten::_to_copy");
+  if (entry_.functional != clone && entry_.functional != unsafe_view && entry_.functional != to_copy) return;
+  const at::Tensor source = stand_in(0);
+  if (source.scalar_type() == result.scalar_type() && source.device() == result.device())
+    capture_.note_copy(*TraceTensor::from(source), *TraceTensor::from(result));
 }
 
 at::Tensor CaptureCall::stand_in(size_t i) {

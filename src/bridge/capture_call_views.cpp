@@ -204,14 +204,17 @@ void CaptureCall::view() {
 
 void CaptureCall::views(TraceTensor& parent, const std::vector<Arg>& args) {
   static const graph::OpId unbind = graph::op_id("aten::unbind.int"), split = graph::op_id("aten::split.Tensor"),
-                           split_sizes = graph::op_id("aten::split_with_sizes");
+                           split_sizes = graph::op_id("aten::split_with_sizes"),
+                           unsafe = graph::op_id("aten::unsafe_split.Tensor"),
+                           unsafe_sizes = graph::op_id("aten::unsafe_split_with_sizes");
   sym::ExprPool& pool = capture_.env().pool();
   c10::List<at::Tensor> out;
   if (entry_.functional == unbind) {
     const size_t d = checked_dim(parent, args[1]);
     const int64_t n = pin(parent.type().sizes[d]);
     for (int64_t i = 0; i < n; ++i) out.push_back(select(parent, args[0], d, pool.constant(i)));
-  } else if (entry_.functional == split || entry_.functional == split_sizes) {
+  } else if (entry_.functional == split || entry_.functional == split_sizes || entry_.functional == unsafe ||
+             entry_.functional == unsafe_sizes) {
     const size_t d = checked_dim(parent, args[2]);
     sym::ExprId start = pool.constant(0);
     for (const sym::ExprId size : pieces(parent, args, d)) {

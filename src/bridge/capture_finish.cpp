@@ -23,7 +23,8 @@ struct ViewOps {
        slice = graph::op_id("aten::slice.Tensor"), select = graph::op_id("aten::select.int"),
        expand = graph::op_id("aten::expand"), alias = graph::op_id("aten::alias"),
        detach = graph::op_id("aten::detach"), lift_fresh = graph::op_id("aten::lift_fresh"),
-       as_strided = graph::op_id("aten::as_strided"), diagonal = graph::op_id("aten::diagonal");
+       lift = graph::op_id("aten::lift"), as_strided = graph::op_id("aten::as_strided"),
+       diagonal = graph::op_id("aten::diagonal");
 };
 const ViewOps& view_ops() {
   static const ViewOps ops;
@@ -171,6 +172,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [&](sym::ExprId x, sym::ExprId y) { return env().known_equal(x, y); });
   };
+  if (view && view->is_source && storage.home != OutputSpec::Kind::GraphOutput) return spec;
   spec.is_view = view || trace.chain() != nullptr || !same(base.sizes, spec.sizes) || !same(base.strides, spec.strides);
   const auto* of_autograd = torch::autograd::impl::get_view_autograd_meta(output);
   spec.detached =
@@ -186,6 +188,7 @@ OutputSpec Capture::output_of(const at::Tensor& output, Results& results) {
   if (!view && recorded && trace.chain() != nullptr) spec.within = trace.chain()->within;
   spec.conjugated = lazy.conjugated;
   spec.negated = lazy.negated;
+  if (!view) spec.value = trace.value, spec.notes = notes_;
   return spec;
 }
 

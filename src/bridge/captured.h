@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "bridge/capture_costs.h"
@@ -29,6 +30,24 @@ struct InputLayout {
   bool dense = true;           // strides follow from sizes, innermost dimension first in `order`
   std::vector<uint8_t> order;  // dims, innermost first
   bool at_start = false;       // its storage must begin with it: offsets were counted from there
+  bool exact = false;          // dimensions of one element have the strides, too, that follow from sizes
+};
+
+// A value that was copied, where eager may give a view of `source` at sizes of 0 and 1 (possible_views.h).
+struct ViewChoice {
+  graph::ValueId source;
+  bool any_view = false;  // it is one when any strides do (reshape), else when the source lies in this format,
+  c10::MemoryFormat format = c10::MemoryFormat::Contiguous;
+  bool as_suggested = false;  // or its strides suggest the format (to)
+
+  // Whether a tensor that lies so is given as it is.
+  bool gives_source(c10::IntArrayRef sizes, c10::IntArrayRef strides) const;
+};
+
+// How values lie, beside what their nodes say (visible_strides.h).
+struct LayoutNotes {
+  std::unordered_map<graph::ValueId, graph::ValueId> lies_as;  // what was written in place: as it did before
+  std::unordered_map<graph::ValueId, ViewChoice> choices;
 };
 
 struct SymbolBinding {
@@ -40,6 +59,8 @@ struct SymbolBinding {
 struct OutputSpec {
   enum class Kind : uint8_t { GraphOutput, Input, Constant } kind;
   uint32_t position = 0;
+  graph::ValueId value;  // what it is in the graph as captured; invalid: the strides are eager's as they stand
+  std::shared_ptr<const LayoutNotes> notes;
   bool is_view = false;  // what follows applies; the offset is from the base's first element, in elements of `dtype`
   DType dtype = DType::F32;
   std::vector<sym::ExprId> sizes, strides;

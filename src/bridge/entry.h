@@ -16,6 +16,7 @@
 #include "bridge/data_read.h"
 #include "bridge/executor.h"
 #include "bridge/result_views.h"
+#include "bridge/visible_strides.h"
 #include "compile/compile.h"
 #include "sym/size_program.h"
 #include "sym/validate.h"
@@ -161,7 +162,8 @@ class Entry {
   sym::ValidationReport validation_;
   std::unique_ptr<FrozenWeights> frozen_;  // nullptr: not asked for
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<StagedProgram> staged_;  // instead of executor_, when sizes depend on data
+  std::unique_ptr<StagedProgram> staged_;    // instead of executor_, when sizes depend on data
+  std::unique_ptr<VisibleStrides> visible_;  // nullptr: the results' strides are right as captured
 };
 
 }  // namespace cresset::bridge

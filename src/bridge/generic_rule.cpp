@@ -26,7 +26,7 @@ bool has_meta_kernel(const c10::OperatorHandle& handle) {
 // Operators that have no meta kernel, or whose meta kernels give other sizes, strides or dtypes than their kernels do:
 // these are run, on zeros.
 bool must_run(std::string_view name) {
-  static constexpr std::array<std::string_view, 17> kNames = {"aten::_fft_r2c",
+  static constexpr std::array<std::string_view, 18> kNames = {"aten::_fft_r2c",
                                                               "aten::_fft_c2r",
                                                               "aten::_fft_c2c",
                                                               "aten::linalg_eig",
@@ -42,6 +42,7 @@ bool must_run(std::string_view name) {
                                                               "aten::fractional_max_pool3d_backward",
                                                               "aten::geqrf",
                                                               "aten::histogram.bin_ct",
+                                                              "aten::pow.Scalar",
                                                               "aten::angle"};
   if (name == "aten::mkldnn_rnn_layer") return at::GradMode::is_enabled();  // then it gives what its backward needs
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
@@ -68,7 +69,7 @@ bool may_run_often(std::string_view name) {
   return name.starts_with("aten::_fft_") || name.starts_with("aten::multi") ||
          name.starts_with("aten::_embedding_bag") || name == "aten::angle" || name == "aten::max_unpool2d" ||
          name == "aten::nonzero_static" || name == "aten::fractional_max_pool3d_backward" || name == "aten::geqrf" ||
-         name == "aten::histogram.bin_ct" || name == "aten::linalg_eig";
+         name == "aten::histogram.bin_ct" || name == "aten::linalg_eig" || name == "aten::pow.Scalar";
 }
 
 // Runs the operator's meta kernel on tensors of given sizes.
@@ -255,11 +256,13 @@ class GenericRule {
     Observed observed;
     observed.all_moved = predictor.points().empty();  // plain sizes
     for (const SizePredictor::Point& point : predictor.points()) observe(predictor, point, here, observed);
+    if (observed.other_count) return run_pinning(deciding_the_count(predictor, base.size()));
     if (!observed.all_moved && found_equal(predictor, observed.taken)) return run_again();
     for (const SizePredictor::Point& point : predictor.closer_points()) {
       if (observed.all_moved) break;
       observe(predictor, point, here, observed);
     }
+    if (observed.other_count) return run_pinning(deciding_the_count(predictor, base.size()));
     for (size_t i = 0; i < observed.taken.size(); ++i)
       predictor.observe(observed.taken[i], numbers(observed.results[i]));
     // The size of a weight, say: at other sizes of the argument there would be nothing to observe.
@@ -293,6 +296,7 @@ class GenericRule {
     std::vector<SizePredictor::Point> taken;  // the operator's results for which are known
     std::vector<Geometry> results;
     bool all_moved = false;
+    bool other_count = false;  // of results
   };
 
   // Nothing where the operator rejects such sizes.
@@ -308,11 +312,29 @@ class GenericRule {
                Observed& observed) {
     const std::optional<Tensors> there = results_at(predictor, point);
     if (!there) return;  // which says nothing about other sizes
+    observed.other_count = observed.other_count || there->size() != here.size();
+    if (observed.other_count) return;
     look_whether_dense(*there);
     observed.taken.push_back(point);
     observed.results.push_back(geometry(*there));
     observed.all_moved =
         observed.all_moved || (predictor.moves_all(point) && tells_strides(here, observed.results.back()));
+  }
+
+  // Sizes that say how many results there are: those that do so alone, else all.
+  std::vector<ExprId> deciding_the_count(const SizePredictor& predictor, size_t count) const {
+    std::vector<ExprId> alone, all;
+    for (const sym::VarId var : predictor.symbols()) {
+      const ExprId size = capture_.env().pool().var(var);
+      all.push_back(size);
+      for (const SizePredictor::Point& point : predictor.points_moving({var})) {
+        const std::optional<Tensors> there = results_at(predictor, point);
+        if (!there || there->size() == count) continue;
+        alone.push_back(size);
+        break;
+      }
+    }
+    return alone.empty() ? all : alone;
   }
 
   // Sizes that the operator takes only if they are the same, or that it broadcasts where they are not: from now on they

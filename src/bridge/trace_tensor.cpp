@@ -158,9 +158,11 @@ c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) cons
   sym::ShapeEnv& env = asked().env();
   switch (format) {
     case at::MemoryFormat::ChannelsLast:
-      return geometry::is_channels_last(env, type_.sizes, type_.strides, 4);
-    case at::MemoryFormat::ChannelsLast3d:
-      return geometry::is_channels_last(env, type_.sizes, type_.strides, 5);
+    case at::MemoryFormat::ChannelsLast3d: {
+      const size_t rank = format == at::MemoryFormat::ChannelsLast ? 4 : 5;
+      if (ViewOrCopy::current() == nullptr) return geometry::is_channels_last(env, type_.sizes, type_.strides, rank);
+      return geometry::decide_channels_last(env, type_.sizes, type_.strides, rank, [] { return current_reason(); });
+    }
     default:
       return geometry::decide_contiguous(env, type_.sizes, type_.strides, [] { return current_reason(); });
   }
@@ -170,6 +172,7 @@ c10::SymBool TraceTensor::sym_is_non_overlapping_and_dense_custom() const {
 }
 bool TraceTensor::is_strides_like_custom(at::MemoryFormat format) const {
   const size_t rank = format == at::MemoryFormat::ChannelsLast3d ? 5 : 4;
+  if (ViewOrCopy::current() != nullptr && type_.sizes.size() == rank) asked().hold_strides(*this);
   return geometry::is_channels_last_like(asked().env(), type_.sizes, type_.strides, rank);
 }
 

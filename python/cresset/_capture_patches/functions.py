@@ -109,7 +109,8 @@ def one_hot(tensor, num_classes=-1):
         return _torch_one_hot(tensor, num_classes)
     torch._assert_async(tensor.ge(0).all(), "Class values must be non-negative.")
     torch._assert_async(tensor.lt(num_classes).all(), "Class values must be smaller than num_classes.")
-    return tensor.unsqueeze(-1).eq(torch.arange(num_classes, device=tensor.device)).to(torch.int64)
+    hot = tensor.unsqueeze(-1).eq(torch.arange(num_classes, device=tensor.device))
+    return hot.to(torch.int64, memory_format=torch.contiguous_format)  # however the classes lie
 
 
 def affine_grid_generator(theta, size, align_corners):
