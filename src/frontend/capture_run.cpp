@@ -25,6 +25,7 @@
 #include "frontend/location.h"
 #include "frontend/no_collection.h"
 #include "frontend/piece.h"
+#include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
 #include "frontend/set_up.h"
@@ -781,6 +782,7 @@ static PyRef captured(const CaptureRequest& request, F&& go) {
 }
 
 PyRef capture_call(const CaptureRequest& request, std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
+  begin_loops();
   return captured(request, [&](CaptureRun& run) {
     // One that is advanced has the call run eagerly, whatever came before.
     const auto is_generator = [](PyObject* arg) { return PyGen_CheckExact(arg) != 0; };

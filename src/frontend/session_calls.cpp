@@ -11,6 +11,7 @@
 #include "frontend/control.h"
 #include "frontend/dict_keys.h"
 #include "frontend/equivalents.h"
+#include "frontend/eval/binders.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/changers.h"
 #include "frontend/foreign.h"
@@ -334,8 +335,15 @@ bool Session::is_ordinary(const CressetCall& call, uint8_t special) const {
          addresses_.empty() && !capture_->symbolic_numbers;
 }
 
+static bool names_attribute_to_read(PyObject* callable) {
+  static PyObject *const get = module_attribute("builtins", "getattr"), *const has =
+                                                                            module_attribute("builtins", "hasattr");
+  return callable == get || callable == has;
+}
+
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   if (is_plain_question(call)) return CRESSET_RUN;
+  if (call.nargs > 1 && names_attribute_to_read(call.callable)) cresset_eval_bind(call.args[0], call.args[1]);
   note_classes(call);
   note_callable(activation, call.callable);
   if (is_left_whole(*activation, call.callable)) return call_whole(activation, call);

@@ -82,6 +82,7 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
   if (number && !operators_call_python() &&
       do_spared_view(activation, value, [this](PyObject* object) { return existed(object); }))
     return 0;
+  if (number) note_decision(*activation);
   start(activation, Operation::Kind::Truth, 0);
   in_progress_.operands[0] = value;
   const int answer = PyObject_IsTrue(value);
@@ -310,6 +311,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     return *result = value.release(), CRESSET_RESULT;
   }
   if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;
+  if (op.kind == CRESSET_OP_ITER) note_rows(op.operands[0]);
   if (op.kind == CRESSET_OP_ITER && opcode_in_progress(*activation) == GET_ITER && may_end_at_pin() &&
       !operators_call_python())
     if (PyRef rows = rows_of(*activation, op.operands[0])) return *result = rows.release(), CRESSET_RESULT;
@@ -642,6 +644,7 @@ struct SessionHooks {
   }
   static CressetAction enter_frame(void* s, CressetActivation* activation) {
     CressetAction action = CRESSET_RUN;
+    if (activation->instruction < 0) note_frame(*activation);
     const auto enter = [&](Session& session) { action = session.enter(*activation); };
     return guarded(s, enter, /*always=*/true) < 0 ? CRESSET_FAIL : action;
   }

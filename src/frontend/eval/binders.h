@@ -1,0 +1,16 @@
+// Objects that bind their names when somebody looks at them (cresset_eval_binds_names): torch.ops and what is found
+// there.
+#pragma once
+
+#include <Python.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Has such an object bind the name, natively, if it has not; nothing of others. Sets no exception.
+void cresset_eval_bind(PyObject* owner, PyObject* name);
+
+#ifdef __cplusplus
+}
+#endif
