@@ -236,6 +236,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   ModuleGuards& modules = options_.evaluate ? names : variant->modules;
   modules.add_reachable(function_.get());
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
+  begin_loops();
   result = capture_call(request(modules, turn), variant, args, kwargs);
   if (plain_sizes_ && options_.dynamic) {
     options_.dynamic = options_.auto_dynamic = false;
@@ -453,7 +454,8 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   kwargs = outcome(value.get(), exception.get());
   next = find_in_turn(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write);
   bridge::CaptureTurn turn;
-  const bool is_watched = cresset_eval_is_watched() != 0;
+  const bool is_traced = left_to_others(args.get(), kwargs.get());
+  const bool is_watched = cresset_eval_is_watched() != 0 || is_traced;
   if (!is_watched)
     find_or_take(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write, turn, next);
   point->worth.served += next.variant != nullptr;
@@ -467,6 +469,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   }
   const auto why = [&]() -> std::string {
     if (next.variant != nullptr) return next.variant->eager_reason;
+    if (is_traced) return "another tracer is at work";
     if (is_watched) return kWatched;
     return turn.take() ? "no further piece can begin there" : "another thread is capturing";
   };

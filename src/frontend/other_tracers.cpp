@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "frontend/py_objects.h"
+#include "frontend/transforms.h"
 
 namespace cresset::frontend {
 namespace {
@@ -53,5 +54,9 @@ bool traced_by_others() {
 }
 
 bool hold_stand_ins(PyObject* args, PyObject* kwargs) { return is_stand_in(args, 0) || is_stand_in(kwargs, 0); }
+
+bool left_to_others(PyObject* frames, PyObject* value) {
+  return (traced_by_others() && !inside_transform()) || hold_stand_ins(frames, value);
+}
 
 }  // namespace cresset::frontend

@@ -12,5 +12,7 @@ bool traced_by_others();
 // Whether there is a tensor among the arguments (a tuple and a dict) that only stands for another one: a fake or meta
 // tensor, which has no memory, or a wrapper of a level's or of functionalization.
 bool hold_stand_ins(PyObject* args, PyObject* kwargs);
+// Either, of what follows a break, outside of transforms that the program itself is in.
+bool left_to_others(PyObject* frames, PyObject* value);
 
 }  // namespace cresset::frontend

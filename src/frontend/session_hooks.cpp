@@ -311,7 +311,6 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     return *result = value.release(), CRESSET_RESULT;
   }
   if (PyRef sum = concatenated(op)) return *result = sum.release(), CRESSET_RESULT;
-  if (op.kind == CRESSET_OP_ITER) note_rows(op.operands[0]);
   if (op.kind == CRESSET_OP_ITER && opcode_in_progress(*activation) == GET_ITER && may_end_at_pin() &&
       !operators_call_python())
     if (PyRef rows = rows_of(*activation, op.operands[0])) return *result = rows.release(), CRESSET_RESULT;
@@ -610,6 +609,7 @@ struct SessionHooks {
   static CressetAction before_operator(void* s, CressetActivation* activation, const CressetOperator* op,
                                        PyObject** result) {
     CressetAction action = CRESSET_RUN;
+    if (op->kind == CRESSET_OP_ITER) note_rows(op->operands[0]);
     const int done = guarded(s, [&](Session& session) {
       if (op->kind == CRESSET_OP_SUBSCRIPT && PyDict_CheckExact(op->operands[0]) && !is_symint(op->operands[1]))
         return session.existed(op->operands[0]) ? session.learn_keys(op->operands[0]) : void();

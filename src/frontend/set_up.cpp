@@ -12,7 +12,7 @@
 #include "bridge/symbolic_float.h"
 #include "frontend/absent_attribute.h"
 #include "frontend/compiled_function.h"
-#include "frontend/eval/hooks.h"
+#include "frontend/eval/binders.h"
 #include "frontend/py_objects.h"
 #include "frontend/saving_nodes.h"
 #include "frontend/symbols.h"

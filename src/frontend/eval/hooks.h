@@ -269,9 +269,6 @@ PyObject* cresset_eval_wrapped(PyObject* callable);
 // in dictionaries that the instance's own has under these names (a tuple of strings), one after the other, and raise
 // where none has it. What is found there is given without a frame.
 void cresset_eval_looks_in_stores(PyObject* code, PyObject* names);
-// Instances of this very type look a name up once, natively, and keep what they found under that name, by __getattr__
-// or by descriptors of the type `caches` (torch.ops, and what is found there): that is no write of the program's.
-void cresset_eval_binds_names(PyTypeObject* type, PyTypeObject* caches);
 // What stands among the builtins while something is captured, for code that is not evaluated: the evaluator's programs
 // find the original there. Whether there was room. For good.
 int cresset_eval_stands_in(PyObject* stand_in, PyObject* original);
