@@ -24,6 +24,7 @@
 #include "frontend/lives_on.h"
 #include "frontend/location.h"
 #include "frontend/no_collection.h"
+#include "frontend/other_tracers.h"
 #include "frontend/piece.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
@@ -120,8 +121,7 @@ class CaptureRun final : public PieceMaker {
     if (last.point->drops_value && exception == nullptr) value = Py_None;
     const SeeRunning running(frames.running);
     stopped_ = cresset_eval_is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
-    if (stopped_) time_.stop();
-    if (stopped_) return go_on_natively(), PyRef();
+    if (stopped_) return time_.stop(), go_on_natively(), PyRef();
     put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
     PyObject* const given = PyDict_GetItemString(piece_->given_kwargs(), "value");
     return given != value ? PyRef::borrow(given) : PyRef();
@@ -671,7 +671,7 @@ class CaptureRun final : public PieceMaker {
   bool begin_next(const Break& last, PyObject* frames, PyObject* kwargs) {
     const std::shared_ptr<Point> point = last.point;
     is_repeated_ = false;
-    const bool mine = request_.turn.take() || wait_for(request_.turn);
+    const bool mine = !left_to_others(frames, kwargs) && (request_.turn.take() || wait_for(request_.turn));
     std::shared_ptr<Variant> variant = mine ? new_successor(last, frames, kwargs) : nullptr;
     if (variant == nullptr) return request_.turn.give(), false;
     home_ = &point->successors;

@@ -18,6 +18,8 @@
 #include "frontend/capture_run.h"
 #include "frontend/errors.h"
 #include "frontend/late_iterators.h"
+#include "frontend/other_tracers.h"
+#include "frontend/pins.h"
 #include "frontend/released_inputs.h"
 #include "frontend/replay.h"
 #include "frontend/session.h"
@@ -63,6 +65,36 @@ bool requires_grad(const CallLeaves& leaves) {
 void note_recompile(const std::string& line) {
   live_totals().recompiles.push_back(line);
   CRESSET_LOG(Recompiles, line);
+}
+
+constexpr uint64_t kHash = 0x9E3779B97F4A7C15;
+
+uint64_t mixed(uint64_t hash, uint64_t value) { return (hash ^ (value + kHash + (hash << 6) + (hash >> 2))) * kHash; }
+
+// What cache entries tell tensors apart by, without sizes; 0 where they have none that could be compared.
+uint64_t kinds_of(const CallLeaves& leaves) {
+  uint64_t hash = kHash + leaves.tensors.size();
+  for (const at::Tensor& t : leaves.tensors) {
+    if (!t.defined() || t.layout() != c10::kStrided || t.is_nested()) return 0;
+    hash = mixed(hash, static_cast<uint64_t>(t.scalar_type()) << 8 | static_cast<uint64_t>(t.dim()));
+    hash = mixed(hash, t.requires_grad() ? 1 : 0);
+  }
+  return hash | 1;
+}
+
+uint64_t sizes_of(const CallLeaves& leaves) {
+  uint64_t hash = kHash;
+  for (const at::Tensor& t : leaves.tensors)
+    for (const int64_t size : t.sizes()) hash = mixed(hash, static_cast<uint64_t>(size));
+  for (const int64_t number : leaves.ints) hash = mixed(hash, static_cast<uint64_t>(number));
+  return hash | 1;
+}
+
+// Whether the few programs of loops that there are have served calls enough for another one.
+bool serve_many(const Variants& variants, const Worth& worth) {
+  constexpr int64_t kMost = 4, kServedForEach = 3;
+  const auto loops = std::count_if(variants.begin(), variants.end(), [](const auto& v) { return v->loops_of != 0; });
+  return loops < kMost && worth.served >= kServedForEach * loops;
 }
 
 // Once for each function: such calls may be many.
@@ -204,6 +236,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   ModuleGuards& modules = options_.evaluate ? names : variant->modules;
   modules.add_reachable(function_.get());
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
+  begin_loops();
   result = capture_call(request(modules, turn), variant, args, kwargs);
   if (plain_sizes_ && options_.dynamic) {
     options_.dynamic = options_.auto_dynamic = false;
@@ -215,6 +248,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
     ++live_totals().eager_calls;
   }
   if (variant->rejected != nullptr) rejected_.push_back(std::move(*std::exchange(variant->rejected, nullptr)));
+  if (variant->entry != nullptr && variant->next.point == nullptr && met_loops()) variant->loops_of = kinds_of(leaves);
   const bool failed = variant->raised || (!variant->eager_reason.empty() && !result);
   if (!failed) keep(variant, name);  // after bad input the next call may be good
   return variant;
@@ -420,7 +454,8 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   kwargs = outcome(value.get(), exception.get());
   next = find_in_turn(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write);
   bridge::CaptureTurn turn;
-  const bool is_watched = cresset_eval_is_watched() != 0;
+  const bool is_traced = left_to_others(args.get(), kwargs.get());
+  const bool is_watched = cresset_eval_is_watched() != 0 || is_traced;
   if (!is_watched)
     find_or_take(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write, turn, next);
   point->worth.served += next.variant != nullptr;
@@ -434,6 +469,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   }
   const auto why = [&]() -> std::string {
     if (next.variant != nullptr) return next.variant->eager_reason;
+    if (is_traced) return "another tracer is at work";
     if (is_watched) return kWatched;
     return turn.take() ? "no further piece can begin there" : "another thread is capturing";
   };
@@ -501,6 +537,7 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   const NoNativeRest compiled;
   HANDLE_TH_ERRORS
   try {
+    if (traced_by_others()) return call_eager(args, nargsf, kwnames);
     if (race_.runs_eagerly()) return run_in_race(args, nargsf, kwnames);
     const auto began = race_.start();
     const Packed packed = pack(args, nargsf, kwnames);
@@ -511,6 +548,12 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     bridge::CaptureTurn turn;
     if (found.variant == nullptr && captures_in_vain())
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
+    if (found.variant == nullptr && hold_stand_ins(packed.args.get(), packed.kwargs.get()))
+      return call_eager(args, nargsf, kwnames);
+    if (found.variant == nullptr)
+      if (const uint64_t sizes = sizes_of_loop(state, packed.args.get(), packed.kwargs.get()))
+        if (!serve_many(variants_, worth_) && !loops_.pays(sizes))
+          return run_loop(sizes, packed.args.get(), packed.kwargs.get());
     if (found.variant == nullptr && options_.evaluate && cresset_eval_is_watched()) {
       note_watched(name());
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
@@ -571,6 +614,36 @@ PyObject* CompiledFunction::run_in_race(PyObject* const* args, size_t nargsf, Py
   return result.release();
 }
 
+uint64_t CompiledFunction::sizes_of_loop(const TorchState& state, PyObject* args, PyObject* kwargs) const {
+  if (options_.fullgraph) return 0;
+  CallLeaves leaves;
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    const std::shared_ptr<Variant> v = variants_[i];  // checks may run Python code
+    if (v->loops_of == 0 || v->state != state) continue;
+    leaves.clear();
+    if (match(v->args, args, leaves, nullptr) && match(v->kwargs, kwargs, leaves, nullptr) && v->facts.holds(nullptr) &&
+        v->facts.gather(leaves, nullptr) && kinds_of(leaves) == v->loops_of)
+      return sizes_of(leaves);
+  }
+  return 0;
+}
+
+PyObject* CompiledFunction::run_loop(uint64_t sizes, PyObject* args, PyObject* kwargs) {
+  const auto began = SizeLoops::Clock::now();
+  PyRef result = PyRef::steal(natively(nullptr, {}, args, kwargs));
+  if (!result || !loops_.ran_eagerly(sizes, SizeLoops::Clock::now() - began)) return result.release();
+  const std::string why = name() + ": a loop over sizes, of which each needs a program of its own";
+  CRESSET_LOG(Recompiles, why + ": calls run eagerly until their sizes have come often enough");
+  live_totals().break_reasons.push_back(why);
+  PyErr_WarnFormat(
+      PyExc_RuntimeWarning, 1,
+      "cresset: %s: calls of sizes that come seldom run eagerly. Where the loop can be an operator of torch's, "
+      "a program is for all sizes.",
+      why.c_str());
+  PyErr_Clear();
+  return result.release();
+}
+
 PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, PyObject* kwargs,
                                        bridge::CaptureTurn& turn) {
   if (!variants_.empty()) {
@@ -580,7 +653,9 @@ PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, 
     misses_.note(why);
   }
   PyRef result;
+  const auto began = SizeLoops::Clock::now();
   const std::shared_ptr<Variant> variant = capture(state, args, kwargs, turn, result);
+  if (variant->loops_of != 0) loops_.compiled(SizeLoops::Clock::now() - began);
   if (result && options_.fullgraph && !variant->eager_reason.empty()) return refuse_break(*variant);
   return result.release();
 }
@@ -604,6 +679,7 @@ void CompiledFunction::clear_variants() {
   inner_modules_.clear();
   worth_ = {};
   race_ = {};
+  loops_ = {};
 }
 
 int CompiledFunction::visit(visitproc visit, void* arg) const {

@@ -90,6 +90,9 @@ class CompiledFunction {
   std::string name() const;
   bool captures_in_vain();
   PyObject* run_in_race(PyObject* const* args, size_t nargsf, PyObject* kwnames);  // eagerly
+  // A call that no variant serves: its sizes, where a variant of a loop over sizes would serve it but for them; else 0.
+  uint64_t sizes_of_loop(const TorchState& state, PyObject* args, PyObject* kwargs) const;
+  PyObject* run_loop(uint64_t sizes, PyObject* args, PyObject* kwargs);  // eagerly
   void forget(Variants& among, const std::shared_ptr<Variant>& variant, const bridge::PredictionError& error);
   // Runs the call for real and makes a variant of it. `result`: what it returned; empty with an exception set.
   std::shared_ptr<Variant> capture(const TorchState& state, PyObject* args, PyObject* kwargs, bridge::CaptureTurn& turn,
@@ -108,6 +111,7 @@ class CompiledFunction {
   Misses misses_;
   Worth worth_;
   EagerRace race_;
+  SizeLoops loops_;
   InnerModules inner_modules_;
   std::recursive_timed_mutex turns_;  // of threads, to change state (write_turn.h)
   uint64_t clock_ = 0;                // calls served

@@ -82,6 +82,7 @@ int Session::truth(CressetActivation* activation, PyObject* value) {
   if (number && !operators_call_python() &&
       do_spared_view(activation, value, [this](PyObject* object) { return existed(object); }))
     return 0;
+  if (number) note_decision(*activation);
   start(activation, Operation::Kind::Truth, 0);
   in_progress_.operands[0] = value;
   const int answer = PyObject_IsTrue(value);
@@ -608,6 +609,7 @@ struct SessionHooks {
   static CressetAction before_operator(void* s, CressetActivation* activation, const CressetOperator* op,
                                        PyObject** result) {
     CressetAction action = CRESSET_RUN;
+    if (op->kind == CRESSET_OP_ITER) note_rows(op->operands[0]);
     const int done = guarded(s, [&](Session& session) {
       if (op->kind == CRESSET_OP_SUBSCRIPT && PyDict_CheckExact(op->operands[0]) && !is_symint(op->operands[1]))
         return session.existed(op->operands[0]) ? session.learn_keys(op->operands[0]) : void();
@@ -642,6 +644,7 @@ struct SessionHooks {
   }
   static CressetAction enter_frame(void* s, CressetActivation* activation) {
     CressetAction action = CRESSET_RUN;
+    if (activation->instruction < 0) note_frame(*activation);
     const auto enter = [&](Session& session) { action = session.enter(*activation); };
     return guarded(s, enter, /*always=*/true) < 0 ? CRESSET_FAIL : action;
   }
