@@ -19,10 +19,23 @@ namespace {
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
+// What a compiled program can take. Others: several tangents in one, those of torch.func's levels, of subclasses.
+bool is_plain(const at::Tensor& tangent, const TangentLayout& layout) {
+  using c10::DispatchKey;
+  constexpr c10::DispatchKeySet kWrappers({DispatchKey::Batched, DispatchKey::FuncTorchBatched,
+                                           DispatchKey::FuncTorchGradWrapper, DispatchKey::Functionalize,
+                                           DispatchKey::NestedTensor});
+  const c10::DispatchKeySet keys = tangent.key_set();
+  return keys.has(layout.device.is_cpu() ? DispatchKey::CPU : DispatchKey::CUDA) && !keys.has_any(kWrappers) &&
+         !tangent.unsafeGetTensorImpl()->is_python_dispatch();
+}
+
 // Gradients of results, as the backward program takes them.
 at::Tensor laid_out(const at::Tensor& tangent, const TangentLayout& layout) {
-  const auto make = [&] {  // of wrappers, as many elements as they stand for
-    return tangent.new_empty_strided(layout.sizes, layout.strides, at::dtype(layout.dtype).device(layout.device));
+  const auto make = [&] {
+    const auto options = at::dtype(layout.dtype).device(layout.device);
+    if (is_plain(tangent, layout)) return at::empty_strided(layout.sizes, layout.strides, options);
+    return tangent.new_empty_strided(layout.sizes, layout.strides, options);  // as many elements as it stands for
   };
   if (!tangent.defined()) return {};
   bool as_promised = tangent.scalar_type() == layout.dtype && !tangent.is_conj() && !tangent.is_neg() &&
@@ -37,17 +50,6 @@ std::vector<at::Tensor> laid_out(const std::vector<at::Tensor>& tangents, const 
   std::vector<at::Tensor> out;
   for (size_t i = 0; i < layouts.size(); ++i) out.push_back(laid_out(tangents[i], layouts[i]));
   return out;
-}
-
-// What a compiled program can take. Others: several tangents in one, those of torch.func's levels, of subclasses.
-bool is_plain(const at::Tensor& tangent, const TangentLayout& layout) {
-  using c10::DispatchKey;
-  constexpr c10::DispatchKeySet kWrappers({DispatchKey::Batched, DispatchKey::FuncTorchBatched,
-                                           DispatchKey::FuncTorchGradWrapper, DispatchKey::Functionalize,
-                                           DispatchKey::NestedTensor});
-  const c10::DispatchKeySet keys = tangent.key_set();
-  return keys.has(layout.device.is_cpu() ? DispatchKey::CPU : DispatchKey::CUDA) && !keys.has_any(kWrappers) &&
-         !tangent.unsafeGetTensorImpl()->is_python_dispatch();
 }
 
 bool are_plain(const std::vector<at::Tensor>& tangents, const std::vector<TangentLayout>& layouts) {

@@ -523,8 +523,10 @@ struct Capture::BackwardPart {
   // What it writes must be among `written`, to which it is added where that can be.
   void check_writes(const Backward& backward) {
     const size_t known = written.size();
+    bool all_known = true;
     for (const auto& [i, value] : backward.part.writes) {
       if (std::find(written.begin(), written.end(), i) != written.end()) continue;
+      all_known = false;
       const Storage& storage = capture.storages_[i];
       // Of several results, some may be passed without what writes.
       const bool possible = known == 0 && roots.size() == 1 && backward.part.calls.empty() && !storage.required_grad &&
@@ -536,8 +538,7 @@ struct Capture::BackwardPart {
       }
       written.push_back(i);
     }
-    if (written.size() != known || (written.empty() && !backward.part.writes.empty()))
-      abort_capture("computing them writes a tensor");
+    if (!all_known) abort_capture("computing them writes a tensor");
   }
 
   // What the part is given is no output of its own.
@@ -705,7 +706,7 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
 
   BackwardPart part{*this, roots};
   why = part.attempt(leaves, python);
-  if (!part.written.empty()) why = part.attempt(leaves, python);
+  if (!why.empty() && !part.written.empty()) why = part.attempt(leaves, python);
   if (!why.empty()) return because("computing them cannot be captured: " + why);
   note_plain(roots, results);
   std::unordered_set<uint32_t> storages;

@@ -70,7 +70,7 @@ MODULES = {
     "cumulative": lambda: nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8, momentum=None)),
     "without_affine": lambda: nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8, affine=False)),
     "without_statistics": lambda: nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8, track_running_stats=False)),
-    "instance_norm": lambda: images(nn.InstanceNorm2d(2, track_running_stats=True), nn.Sigmoid()),
+    "instance_norm": lambda: images(nn.InstanceNorm2d(2, affine=True, track_running_stats=True), nn.Sigmoid()),
     "with_dropout": lambda: nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Dropout(0.5)),
     "spectral_norm": lambda: nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(8, 8)), nn.ReLU()),
     "averaged": Averaged,
@@ -222,6 +222,34 @@ def test_they_are_compiled(name, kind):
     after = cresset.stats()
     assert after["eager_calls"] == before["eager_calls"], after["graph_break_reasons"]
     assert after["backward_graphs"] - before["backward_graphs"] == 1
+
+
+def whole_steps(module, options, compile):
+    torch.manual_seed(0)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+
+    @compile
+    def step(x):
+        loss = checkpoints.checkpoint(module, x.sin(), **options).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    return [[step(given(turn)), *(t.clone() for t in module.state_dict().values())] for turn in range(3)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", MODULES)
+def test_whole_steps(name, kind):
+    torch.manual_seed(0)
+    module = MODULES[name]()
+    expected = whole_steps(copy.deepcopy(module), KINDS[kind], lambda f: f)
+    cresset.reset()
+    got = whole_steps(module, KINDS[kind], cresset.compile)
+    for g, e in zip(got, expected, strict=True):
+        for one, other in zip(g, e, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=3e-5)
 
 
 # ---- Selective checkpoints

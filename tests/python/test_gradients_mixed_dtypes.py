@@ -23,7 +23,7 @@ OPERATORS = {
     **{
         f"{name}_{reduction}": loss(getattr(F, name), reduction=reduction)
         for name in ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")
-        for reduction in ("mean", "sum", "none")
+        for reduction in ("mean", "none")
     },
     "soft_margin": loss(F.soft_margin_loss),
     "poisson": loss(F.poisson_nll_loss),
@@ -92,7 +92,8 @@ def test_two_dtypes(name, where):
         return operator(h, t)
 
     f = behind_region if where == "behind_region" else operator
-    for first, second in itertools.product(DTYPES, DTYPES):
+    several = [("f32", "bf16"), ("bf16", "f32")]
+    for first, second in itertools.permutations(DTYPES, 2) if where == "plain" else several:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="(?!cresset)")
             warnings.filterwarnings("error", message="cresset")

@@ -216,6 +216,26 @@ def pulled_back(f):
     return torch.vmap(back)(torch.randn(2, *out.shape, generator=torch.Generator().manual_seed(1)))
 
 
+def reverse_jacobian(f):
+    return torch.func.jacrev(lambda *a: results(f(*a))[-1], argnums=(0, 1))(*(t.detach() for t in given()))
+
+
+def reverse_jacobian_in_chunks(f):
+    return torch.func.jacrev(lambda x: results(f(x, given()[1]))[-1], chunk_size=2)(given()[0].detach())
+
+
+def of_each_sample(f):
+    def loss(x, w):
+        return results(f(x, w))[-1].square().sum()
+
+    samples = torch.stack([given(i)[0].detach() for i in range(3)])
+    return torch.vmap(torch.func.grad(loss, argnums=1), in_dims=(0, None))(samples, given()[1].detach())
+
+
+def hessian_of_func(f):
+    return torch.func.hessian(lambda x: results(f(x, given()[1].detach()))[-1].sum())(given()[0].detach())
+
+
 # ---- Forward mode
 
 
@@ -290,7 +310,7 @@ def kept(f):
     return [t.grad for t in leaves]
 
 
-WAYS = [batched, batched_again, batched_with_history, jacobian, hessian, vmapped_backward, vmapped_twice, pulled_back,
+WAYS = [batched, batched_again, batched_with_history, jacobian, hessian, vmapped_backward, vmapped_twice, reverse_jacobian, reverse_jacobian_in_chunks, of_each_sample, hessian_of_func, pulled_back,
         forward_mode, forward_mode_plain, forward_mode_of_weight, forward_over_reverse, reverse_of_tangent, jvp,
         forward_jacobian, twice, kept]  # fmt: skip
 
