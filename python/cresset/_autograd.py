@@ -130,9 +130,20 @@ class _Region:
         return dict(enumerate(self.held))
 
 
+def _choose_what_is_kept(contexts):
+    """Whether they are of create_selective_checkpoint_contexts(). What is kept is for the partition to choose: values
+    are the same, and functions that say what to keep are not called."""
+    names = ("_CachingTorchDispatchMode", "_CachedTorchDispatchMode")
+    return [type(c) for c in contexts] == [getattr(checkpoints, name, None) for name in names]
+
+
 def without_reentrant(fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs):
-    plain = context_fn is checkpoints.noop_context_fn and determinism_check in ("default", "none") and not debug
-    if not plain or not _C.is_compiling():
+    plain = determinism_check in ("default", "none") and not debug and _C.is_compiling()
+    if plain and context_fn is not checkpoints.noop_context_fn:
+        contexts = context_fn()
+        plain = _choose_what_is_kept(contexts)
+        context_fn = lambda: contexts  # noqa: E731
+    if not plain:
         yield from _without_reentrant(
             fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs
         )

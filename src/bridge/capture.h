@@ -293,8 +293,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
                                     std::vector<torch::autograd::Node*>& python);
   std::vector<at::Tensor> differentiable(const std::vector<at::Tensor>& results, std::string& why);
   bool owns_memory(const at::Tensor& base);
+  struct BackwardPart;  // in the making
   void add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
-                     const std::vector<torch::autograd::Node*>& python);
+                     const std::vector<torch::autograd::Node*>& python, BackwardPart& part);
   std::shared_ptr<const Backward> finished_backward(const std::vector<at::Tensor>& outputs);
   struct Recording;  // of a part
   std::vector<at::Tensor> all_live();
@@ -378,8 +379,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::unordered_map<c10::TensorImpl*, std::string> names_;
   ops::ShapeMemo shapes_;
   std::vector<Guest> guests_, wrappers_;
-  bool use_guests_ = false;
-  bool closed_ = false;
+  bool use_guests_ = false, closed_ = false;
   uint64_t serial_ = 0;
   std::vector<uint32_t> written_;  // storages, as they were
   size_t draws_ = 0;               // and calls of other libraries' operators

@@ -3,9 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "bridge/capture_costs.h"
@@ -129,7 +131,20 @@ struct Backward {
   struct Holder {  // nodes of the record that hold tensors, which a pass lets go of: none can pass through them again
     std::vector<bool> roots, groups;  // that lead to them; that they lead to (one, where there are no groups)
   };
+  struct Once {  // a function that must not be differentiated again: the gradients that it is given, and gives
+    std::vector<graph::ValueId> given, results;
+    std::vector<graph::ValueId> handed_on;  // of the results: what the function had not computed
+  };
+  // A tensor of the caller's that a pass writes (a checkpoint around BatchNorm keeps running statistics again): a graph
+  // input that is what it holds when the pass begins, and what it holds then, the part's outputs after the gradients.
+  struct Write {
+    Place place;
+    graph::ValueId live, value;
+    bool unseen;  // graph::Mutation::unseen
+  };
   GraphPart part;
+  std::vector<Once> once;
+  std::vector<Write> writes;
   std::vector<Place> roots;              // results, then tensors of the caller's that the call writes
   std::vector<graph::ValueId> tangents;  // the gradients of the roots: inputs of the graph, with their types
   std::vector<Place> leaves;
@@ -138,6 +153,15 @@ struct Backward {
   std::vector<Passed> passed;
   std::vector<Holder> holders;
   bool linear = false;  // in the tangents: no functions of users take part
+  // Of the part: nodes that were recorded inside of a region of autocast that a function of users' opened. Others are
+  // cast for as autocast is where a backward pass is called.
+  std::unordered_set<graph::NodeId> in_own_casts;
+  // Whether a pass brings the value, which the forward program has not.
+  bool is_of_pass(graph::ValueId v) const {
+    return std::find(tangents.begin(), tangents.end(), v) != tangents.end() ||
+           std::any_of(writes.begin(), writes.end(), [&](const Write& w) { return w.live == v; });
+  }
+  int regions_of_autocast = 0;  // that were open when it was recorded
 };
 
 // What a program stated of data: raises the message where it does not hold.

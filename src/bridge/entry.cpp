@@ -312,6 +312,11 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   return true;
 }
 
+bool Entry::any_tangent(c10::ArrayRef<at::Tensor> inputs) const {
+  return std::any_of(inputs.begin(), inputs.end(), has_tangent) ||
+         std::any_of(captured_.constants.begin(), captured_.constants.end(), has_tangent);
+}
+
 bool Entry::writes_state() const {
   return std::any_of(constant_guards_.begin(), constant_guards_.end(), [](const auto& guard) { return guard.mutated; });
 }

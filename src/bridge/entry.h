@@ -59,6 +59,8 @@ class Entry {
         bool keep_text = false, const std::vector<sym::ExprId>& numbers = {});
   ~Entry();
 
+  // Of forward-mode differentiation: programs compute none. Asked where a level of it is open.
+  bool any_tangent(c10::ArrayRef<at::Tensor> inputs) const;
   // Fills `symbols` (symbol_count() values) and says whether this entry serves these tensors and integers. On a miss
   // and when `why` is given, it receives the first guard that fails, for people.
   bool matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols, std::string* why) const;

@@ -122,21 +122,23 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   }
   for (const Backward::Place& leaf : backward.leaves) leaves.push_back(at(leaf));
   const std::vector<Backward::Place> written = written_roots(backward);
-  set_gradients(
-      roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr,
-      [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
-        const BelowEverything below;
-        const Backward& computes = *once->captured.backward;
-        const bool may_lack = computes.linear && computes.part.calls.empty();
-        if (!may_lack) fill_with_zeros(tangents, layouts);
-        return once->interpreter.gradients(*once->captured.backward, tangents);
-      },
-      nullptr,
-      [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
-        const BelowEverything below;
-        fill_with_zeros(tangents, layouts);
-        return once->interpreter.arriving(*once->captured.backward, tangents);
-      });
+  BackwardRuns runs;
+  runs.takes_any = true;
+  runs.compiled = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+    const c10::DispatchKeySet keys = c10::impl::tls_local_dispatch_key_set().excluded_;
+    const BelowEverything below;
+    once->interpreter.cast_in_part(keys & c10::autocast_dispatch_keyset);
+    const Backward& computes = *once->captured.backward;
+    const bool may_lack = computes.linear && computes.part.calls.empty();
+    if (!may_lack) fill_with_zeros(tangents, layouts);
+    return once->interpreter.gradients(*once->captured.backward, tangents);
+  };
+  runs.arriving = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+    const BelowEverything below;
+    fill_with_zeros(tangents, layouts);
+    return once->interpreter.arriving(*once->captured.backward, tangents);
+  };
+  set_gradients(roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr, std::move(runs));
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = once->captured.outputs[i];
     if (spec.kind == OutputSpec::Kind::GraphOutput &&

@@ -142,6 +142,72 @@ class Unkept {
   std::vector<std::pair<Node*, Kept>> hooks_;
 };
 
+// While the record is run: what functions that must not be differentiated again are given, and give. Each result is a
+// value of the function's own.
+class OnceOnly {
+ public:
+  OnceOnly(const std::vector<Node*>& python, Capture& capture, std::vector<Backward::Once>& out) {
+    for (Node* node : python) {
+      if (!is_python_function(*node) || !is_differentiated_once(*node)) continue;
+      const auto seen = std::make_shared<Seen>(Seen{capture, out, {}, 0});
+      node->add_pre_hook(std::make_unique<Before>(seen));
+      node->post_hooks().insert(node->post_hooks().begin(), std::make_unique<After>(seen));
+      nodes_.push_back(node);
+    }
+  }
+  ~OnceOnly() {
+    for (Node* node : nodes_) {
+      node->pre_hooks().pop_back();
+      node->post_hooks().erase(node->post_hooks().begin());
+    }
+  }
+  OnceOnly(const OnceOnly&) = delete;
+
+ private:
+  using Tensors = torch::autograd::variable_list;
+  struct Seen {
+    Capture& capture;
+    std::vector<Backward::Once>& out;
+    std::vector<graph::ValueId> given;
+    size_t nodes;  // of the graph, when the function began
+  };
+  struct Before final : torch::autograd::FunctionPreHook {
+    explicit Before(std::shared_ptr<Seen> to) : seen(std::move(to)) {}
+    Tensors operator()(const Tensors& gradients) override {
+      seen->given.clear();
+      for (const at::Tensor& t : gradients)
+        if (TraceTensor* trace = TraceTensor::from(t)) seen->given.push_back(seen->capture.value_of(*trace));
+      seen->nodes = seen->capture.graph().order.size();
+      return gradients;
+    }
+    const std::shared_ptr<Seen> seen;
+  };
+  struct After final : torch::autograd::FunctionPostHook {
+    explicit After(std::shared_ptr<Seen> to) : seen(std::move(to)) {}
+    Tensors operator()(const Tensors& results, const Tensors&) override {
+      Tensors out = results;
+      Backward::Once& once = seen->out.emplace_back();
+      once.given = seen->given;
+      for (at::Tensor& t : out) {
+        if (TraceTensor::from(t) == nullptr) continue;
+        const bool own = is_of_function(t);
+        if (!own || TraceTensor::from(t)->chain() != nullptr) t = t.clone();  // a value that nothing else has
+        once.results.push_back(seen->capture.value_of(*TraceTensor::from(t)));
+        if (!own) once.handed_on.push_back(once.results.back());
+      }
+      return out;
+    }
+    bool is_of_function(const at::Tensor& t) const {
+      const graph::Graph& graph = seen->capture.graph();
+      const graph::Value& value = graph.value(seen->capture.value_of(*TraceTensor::from(t)));
+      return value.kind == graph::Value::Kind::Result && std::find(graph.order.begin() + static_cast<long>(seen->nodes),
+                                                                   graph.order.end(), value.node) != graph.order.end();
+    }
+    const std::shared_ptr<Seen> seen;
+  };
+  std::vector<Node*> nodes_;
+};
+
 }  // namespace
 
 bool is_python_function(const Node& node) { return is_class(node, "8autograd6PyNode"); }
@@ -398,7 +464,124 @@ void keep_outputs(Backward& backward, const std::vector<graph::ValueId>& outputs
 
 }  // namespace
 
-void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python) {
+struct Capture::BackwardPart {
+  struct Live {
+    uint32_t storage, version;
+    graph::ValueId value;
+    bool all_unseen = false;
+  };
+  Capture& capture;
+  const std::vector<at::Tensor>& roots;
+  std::vector<uint32_t> written{};  // storages that it is to find as a backward pass finds them
+  std::vector<Live> live{};
+  const size_t storages = capture.storages_.size();  // when it began
+
+  // Why it cannot be added; then nothing has changed. More may be known of what it writes: it is to be tried again.
+  std::string attempt(Leaves& leaves, const std::vector<Node*>& python) {
+    const size_t inputs = capture.graph_->inputs.size(), symbols = capture.symbols_.size();
+    std::string why;
+    capture.backward_ = std::make_shared<Backward>();
+    live.clear();
+    capture.begin_part();
+    const size_t depth = capture.recordings_.size();
+    try {
+      capture.add_gradients(roots, leaves, python, *this);
+    } catch (const c10::Error& e) {
+      why = e.what_without_backtrace();
+    } catch (const std::exception& e) {
+      why = e.what();
+    }
+    if (why.empty()) return {};
+    if (capture.recordings_.size() == depth) capture.abandon_part();
+    if (std::string failure = capture.take_part_failure(); !failure.empty()) why = failure;
+    capture.graph_->inputs.resize(inputs);
+    capture.symbols_.resize(symbols);
+    capture.backward_ = nullptr;
+    return why;
+  }
+
+  void begin() {
+    for (const uint32_t i : written) {
+      Storage& storage = capture.storages_[i];
+      graph::Graph& graph = *capture.graph_;
+      const auto& given = storage.home == OutputSpec::Kind::Input ? graph.inputs : graph.constants;
+      const graph::ValueId value = graph.add_input(graph.type(given[storage.position]), "at the backward pass");
+      storage.value = value;
+      storage.unseen = 0;
+      live.push_back({i, ++storage.version, value});
+    }
+  }
+
+  GraphPart end() {
+    for (Live& l : live) {
+      const Storage& storage = capture.storages_[l.storage];
+      l.all_unseen = storage.version - l.version == storage.unseen;
+    }
+    return capture.end_part({});
+  }
+
+  // What it writes must be among `written`, to which it is added where that can be.
+  void check_writes(const Backward& backward) {
+    const size_t known = written.size();
+    bool all_known = true;
+    for (const auto& [i, value] : backward.part.writes) {
+      if (std::find(written.begin(), written.end(), i) != written.end()) continue;
+      all_known = false;
+      const Storage& storage = capture.storages_[i];
+      // Of several results, some may be passed without what writes.
+      const bool possible = known == 0 && roots.size() == 1 && backward.part.calls.empty() && !storage.required_grad &&
+                            !storage.ambiguous && storage.real.defined() && i < storages &&
+                            storage.home != OutputSpec::Kind::GraphOutput;
+      if (!possible) {
+        written.resize(known);
+        break;
+      }
+      written.push_back(i);
+    }
+    if (!all_known) abort_capture("computing them writes a tensor");
+  }
+
+  // What the part is given is no output of its own.
+  void own_gradients(Backward& backward, std::vector<graph::ValueId>& outputs) {
+    const std::unordered_set<graph::ValueId> computed = computed_in(*capture.graph_, backward.part);
+    for (OutputSpec& spec : backward.gradients) {
+      if (spec.kind != OutputSpec::Kind::GraphOutput || computed.contains(outputs[spec.position])) continue;
+      const auto tangent = std::find(backward.tangents.begin(), backward.tangents.end(), outputs[spec.position]);
+      if (tangent != backward.tangents.end()) {
+        spec.kind = OutputSpec::Kind::Input;
+        spec.position = capture.graph_->value(*tangent).result;
+      } else {
+        outputs[spec.position] = copied(backward, outputs[spec.position]);
+      }
+    }
+  }
+
+  // What it has written, as outputs of their own.
+  void add_writes(Backward& backward) {
+    const std::unordered_set<graph::ValueId> computed = computed_in(*capture.graph_, backward.part);
+    for (const auto& [storage, found] : std::exchange(backward.part.writes, {})) {
+      const auto before =
+          std::find_if(live.begin(), live.end(), [&, s = storage](const Live& l) { return l.storage == s; });
+      graph::ValueId value = found;
+      if (value == before->value) continue;
+      const std::vector<graph::ValueId>& outputs = backward.part.outputs;
+      if (!computed.contains(value) || std::find(outputs.begin(), outputs.end(), value) != outputs.end())
+        value = copied(backward, value);
+      backward.part.outputs.push_back(value);
+      const Storage& s = capture.storages_[storage];
+      backward.writes.push_back({{s.home, s.position}, before->value, value, before->all_unseen});
+    }
+  }
+
+ private:
+  graph::ValueId copied(Backward& backward, graph::ValueId value) {
+    static const graph::OpId clone = graph::op_id("aten::clone");
+    return capture.append_to(backward.part, clone, {value, graph::None{}});
+  }
+};
+
+void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python,
+                            BackwardPart& part) {
   Backward& backward = *backward_;
   std::vector<at::Tensor> tangents;
   torch::autograd::edge_list sources;
@@ -409,6 +592,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     backward.tangents.push_back(graph_->add_input(std::move(type), "gradient"));
     tangents.push_back(make_result(backward.tangents.back()));
   }
+  part.begin();
   Ends ends;
   for (const Leaves::Leaf& leaf : leaves.all) {
     if (!leaf.reached) continue;
@@ -424,10 +608,15 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   for (const Backward::Passed& passed : backward.passed)
     sources.push_back(torch::autograd::impl::gradient_edge(roots[passed.root]));
   std::vector<at::Tensor> found;
+  backward.regions_of_autocast = open_regions_of_autocast();
   const Unkept unkept(leaves.retained);
+  const OnceOnly once(python, *this, backward.once);
   const sym::VarId own_from = graph_->pool().new_var();
   const auto run = [&] {
     const AboveAutograd recording;  // operators that consist of others are taken apart there
+    // Each operator's dtypes follow from those of its own forward operator. A backward pass that is called under
+    // autocast is done otherwise (RecordedPass::casts_apart).
+    const c10::impl::ExcludeDispatchKeyGuard no_casts(c10::autocast_dispatch_keyset);
     const SizeOblivious oblivious(
         own_from);  // a gradient has the sizes of what it is of, whatever a formula does for none
     torch::autograd::edge_list starts;
@@ -449,32 +638,21 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   const std::vector<at::Tensor> gradients = add_leaves(backward, roots, ends, std::move(reached));
   std::vector<graph::ValueId> outputs;
   backward.gradients = outputs_of_part(gradients, outputs);
-  backward.part = end_part({});
+  backward.part = part.end();
   backward.linear = python.empty();
   for (const DataDependentCall& call : backward.part.calls)
     if (is_control_flow(call)) abort_capture("they need control flow");
-  if (!backward.part.writes.empty()) abort_capture("computing them writes a tensor");
-  // What the part is given is no output of its own.
-  std::unordered_set<graph::ValueId> computed = computed_in(*graph_, backward.part);
-  static const graph::OpId clone = graph::op_id("aten::clone");
-  for (OutputSpec& spec : backward.gradients) {
-    if (spec.kind != OutputSpec::Kind::GraphOutput || computed.contains(outputs[spec.position])) continue;
-    const auto tangent = std::find(backward.tangents.begin(), backward.tangents.end(), outputs[spec.position]);
-    if (tangent != backward.tangents.end()) {
-      spec.kind = OutputSpec::Kind::Input;
-      spec.position = graph_->value(*tangent).result;
-    } else {
-      outputs[spec.position] = append_to(backward.part, clone, {outputs[spec.position], graph::None{}});
-    }
-  }
+  part.check_writes(backward);
+  part.own_gradients(backward, outputs);
   keep_outputs(backward, outputs);
+  part.add_writes(backward);
   std::vector<sym::ExprId> numbers;
   for (const OutputSpec& spec : backward.gradients) {
     for (const auto* list : {&spec.sizes, &spec.strides}) numbers.insert(numbers.end(), list->begin(), list->end());
     if (spec.is_view) numbers.push_back(spec.offset);
   }
   drop_unused(*graph_, backward.part, symbols_, numbers);
-  computed = computed_in(*graph_, backward.part);
+  const std::unordered_set<graph::ValueId> computed = computed_in(*graph_, backward.part);
   std::erase_if(backward.passed, [&](const Backward::Passed& passed) { return !computed.contains(passed.gradient); });
 }
 
@@ -489,6 +667,7 @@ void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vecto
 }
 
 std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
+  if (std::any_of(results.begin(), results.end(), has_tangent)) return "a result has a tangent";
   Leaves leaves{{}, results};
   std::vector<at::Tensor> written;
   if (!find_written(written)) return "whether gradients are wanted of a tensor of the caller's is changed";
@@ -525,25 +704,10 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   std::vector<Node*> python;
   if (why = obstacle_to_gradients(roots, leaves, python); !why.empty()) return because(why);
 
-  const size_t inputs = graph_->inputs.size(), symbols = symbols_.size();
-  backward_ = std::make_shared<Backward>();
-  begin_part();
-  const size_t depth = recordings_.size();
-  try {
-    add_gradients(roots, leaves, python);
-  } catch (const c10::Error& e) {
-    why = e.what_without_backtrace();
-  } catch (const std::exception& e) {
-    why = e.what();
-  }
-  if (!why.empty()) {
-    if (recordings_.size() == depth) abandon_part();
-    if (std::string failure = take_part_failure(); !failure.empty()) why = failure;
-    graph_->inputs.resize(inputs);
-    symbols_.resize(symbols);
-    backward_ = nullptr;
-    return because("computing them cannot be captured: " + why);
-  }
+  BackwardPart part{*this, roots};
+  why = part.attempt(leaves, python);
+  if (!why.empty() && !part.written.empty()) why = part.attempt(leaves, python);
+  if (!why.empty()) return because("computing them cannot be captured: " + why);
   note_plain(roots, results);
   std::unordered_set<uint32_t> storages;
   for (size_t i = 0; i < own; ++i) storages.insert(TraceTensor::from(roots[i])->storage_id().index);

@@ -120,7 +120,7 @@ class CaptureRun final : public PieceMaker {
     time_.go();
     if (last.point->drops_value && exception == nullptr) value = Py_None;
     const SeeRunning running(frames.running);
-    stopped_ = cresset_eval_is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
+    stopped_ = is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
     if (stopped_) return time_.stop(), go_on_natively(), PyRef();
     put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
     PyObject* const given = PyDict_GetItemString(piece_->given_kwargs(), "value");

@@ -4,6 +4,7 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -16,6 +17,7 @@
 #include "bridge/generator_watch.h"
 #include "bridge/generic_rule.h"
 #include "frontend/capture_run.h"
+#include "frontend/capturing.h"
 #include "frontend/errors.h"
 #include "frontend/late_iterators.h"
 #include "frontend/other_tracers.h"
@@ -147,6 +149,10 @@ bool CompiledFunction::serves(Variant& v, const TorchState& state, PyObject* arg
     return false;
   }
   if (v.entry == nullptr) return true;
+  if (state.in_dual_level() && v.entry->any_tangent(found.leaves.tensors)) {
+    if (why != nullptr) *why = "a tensor has a tangent (torch.autograd.forward_ad)";
+    return false;
+  }
   found.symbols.resize(v.symbol_count);
   return v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why);
 }
@@ -455,12 +461,12 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   next = find_in_turn(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write);
   bridge::CaptureTurn turn;
   const bool is_traced = left_to_others(args.get(), kwargs.get());
-  const bool is_watched = cresset_eval_is_watched() != 0 || is_traced;
-  if (!is_watched)
+  const bool watched = is_watched() || is_traced;
+  if (!watched)
     find_or_take(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write, turn, next);
   point->worth.served += next.variant != nullptr;
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
-  if (next.variant == nullptr && !is_watched && turn.take()) {
+  if (next.variant == nullptr && !watched && turn.take()) {
     if (std::shared_ptr<Variant> fresh = successor(variant.next, state, args.get(), kwargs.get())) {
       const ModuleGuards no_names;
       return capture_from(request(no_names, turn), point, std::move(fresh), std::move(args), value.get(),
@@ -470,7 +476,7 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   const auto why = [&]() -> std::string {
     if (next.variant != nullptr) return next.variant->eager_reason;
     if (is_traced) return "another tracer is at work";
-    if (is_watched) return kWatched;
+    if (watched) return kWatched;
     return turn.take() ? "no further piece can begin there" : "another thread is capturing";
   };
   CRESSET_LOG(Recompiles, name() + ": goes on natively from " + point->place.text() + ": " + why());
@@ -526,6 +532,14 @@ struct InCall {
 
 bool inside_compiled_call() { return calls_in_progress != 0; }
 
+// Of what goes on at every call, but for modules inside of such a function.
+void CompiledFunction::warn_eager(bool& warned, const std::string& why) const {
+  if (warned || calls_in_progress > 1) return;
+  warned = true;
+  PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "cresset: %s runs eagerly: %s", name().c_str(), why.c_str());
+  PyErr_Clear();
+}
+
 PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   std::optional<OutOfCapture> out;
   if (NativeRest::in_capture())
@@ -536,8 +550,18 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   const InCall in_call;
   const NoNativeRest compiled;
   HANDLE_TH_ERRORS
+  if (PyObject* const result = serve(args, nargsf, kwnames)) return result;
+  throw python_error();  // what C++ code has warned of is told with the exception set aside
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject* CompiledFunction::serve(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   try {
     if (traced_by_others()) return call_eager(args, nargsf, kwnames);
+    if (torch::autograd::AnomalyMode::is_enabled()) {
+      warn_eager(warned_anomaly_, "torch.autograd.detect_anomaly is on, which looks at every operator's gradient");
+      return call_eager(args, nargsf, kwnames);
+    }
     if (race_.runs_eagerly()) return run_in_race(args, nargsf, kwnames);
     const auto began = race_.start();
     const Packed packed = pack(args, nargsf, kwnames);
@@ -566,6 +590,7 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     turn.give();
     if (!found.variant->eager_reason.empty()) {
       if (options_.fullgraph) return refuse_break(*found.variant);
+      if (found.variant->wants_gradients) warn_eager(warned_gradients_, found.variant->eager_reason);
       return call_eager(args, nargsf, kwnames);
     }
     size_t pieces = 1;
@@ -577,7 +602,6 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   } catch (const PythonError&) {
     return nullptr;
   }
-  END_HANDLE_TH_ERRORS
 }
 
 // Whether calls like those before would go on compiling programs that serve no other.

@@ -63,6 +63,7 @@ class CompiledFunction {
 
  private:
   friend int64_t drop_of_gone_models();
+  PyObject* serve(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   PyObject* refuse_break(const Variant& variant) const;  // fullgraph=True: sets CaptureError
   PyObject* call_eager(PyObject* const* args, size_t nargsf, PyObject* kwnames);
   struct Found;
@@ -89,6 +90,7 @@ class CompiledFunction {
   CaptureRequest request(const ModuleGuards& names, bridge::CaptureTurn& turn);  // names: of parameters
   std::string name() const;
   bool captures_in_vain();
+  void warn_eager(bool& warned, const std::string& why) const;                     // once
   PyObject* run_in_race(PyObject* const* args, size_t nargsf, PyObject* kwnames);  // eagerly
   // A call that no variant serves: its sizes, where a variant of a loop over sizes would serve it but for them; else 0.
   uint64_t sizes_of_loop(const TorchState& state, PyObject* args, PyObject* kwargs) const;
@@ -115,7 +117,8 @@ class CompiledFunction {
   InnerModules inner_modules_;
   std::recursive_timed_mutex turns_;  // of threads, to change state (write_turn.h)
   uint64_t clock_ = 0;                // calls served
-  bool warned_limit_ = false, warned_worth_ = false, warned_race_ = false;
+  bool warned_limit_ = false, warned_worth_ = false, warned_race_ = false, warned_anomaly_ = false;
+  bool warned_gradients_ = false;
 };
 
 // Whether a compiled function is at work on this thread.

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "frontend/py_objects.h"
+#include "frontend/set_aside.h"
 
 namespace cresset::frontend {
 namespace {
@@ -198,6 +199,23 @@ void add_hooks(const Hook& hook, std::string_view mangled, PyObject* out) {  // 
     throw PythonError{};
 }
 
+// Once for each function.
+void warn_of_checkpoint(PyObject* function) {
+  static auto& told = *new std::unordered_map<PyObject*, PyRef>;  // codes
+  if (PyMethod_Check(function)) function = PyMethod_GET_FUNCTION(function);
+  PyObject* const key = PyFunction_Check(function) ? PyFunction_GET_CODE(function) : (PyObject*)Py_TYPE(function);
+  if (!told.emplace(key, PyRef::borrow(key)).second) return;
+  const NotEvaluated own_business;
+  const PyRef text = PyRef::steal(PyObject_Repr(key));
+  PyErr_Clear();
+  PyErr_WarnFormat(
+      PyExc_RuntimeWarning, 1,
+      "cresset: a checkpoint runs eagerly: what it computes again in the backward pass (%s) does more than "
+      "compute",
+      text ? utf8(text.get()) : "?");
+  PyErr_Clear();
+}
+
 }  // namespace
 
 PyRef objects_of(const std::vector<torch::autograd::Node*>& nodes) {
@@ -281,6 +299,7 @@ bool brings_function_left_to_autograd(PyObject* callee, const CressetCall& call)
   std::vector<PyObject*> args(call.args, call.args + call.nargs);
   if (bound) args.insert(args.begin(), PyMethod_GET_SELF(callee));
   if (args.size() < 2 || !brings_by(way, args)) return false;
+  if (way == Way::Checkpoint) warn_of_checkpoint(args[0]);
   if (way == Way::Checkpoint || checkpoint_around(cresset_eval_current()) == nullptr) return true;
   return leave_checkpoint_around(cresset_eval_current()), false;
 }
