@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "bridge/autograd_record.h"
 #include "bridge/control_flow.h"
 #include "bridge/gradients.h"
 #include "bridge/leaf_groups.h"
@@ -400,6 +401,10 @@ void keep_outputs(Backward& backward, const std::vector<graph::ValueId>& outputs
 
 void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python) {
   Backward& backward = *backward_;
+  const auto first_of_backward = static_cast<uint32_t>(graph_->node_count());
+  AutogradRecord record;
+  std::vector<graph::ValueId> root_values;
+  for (const at::Tensor& root : roots) root_values.push_back(value_of(*TraceTensor::from(root)));
   std::vector<at::Tensor> tangents;
   torch::autograd::edge_list sources;
   for (const at::Tensor& root : roots) {
@@ -432,9 +437,19 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
         own_from);  // a gradient has the sizes of what it is of, whatever a formula does for none
     torch::autograd::edge_list starts;
     for (const at::Tensor& root : roots) starts.push_back(torch::autograd::impl::gradient_edge(root));
+    const FunctionNotes functions(*this, python);
     found = torch::autograd::Engine::get_default_engine().execute(starts, tangents, /*keep_graph=*/true,
                                                                   /*create_graph=*/false, /*accumulate_grad=*/false,
                                                                   sources);
+    record = counters.notes->record(first_of_backward);
+    functions.add_to(record, *counters.notes, [&](const Edge& edge) -> std::optional<graph::ValueId> {
+      if (const Leaves::Leaf* leaf = leaves.find(edge);
+          leaf != nullptr && leaf->place.home != OutputSpec::Kind::GraphOutput)
+        return (leaf->place.home == OutputSpec::Kind::Input ? graph_->inputs : graph_->constants)[leaf->place.position];
+      const auto root = std::find(starts.begin(), starts.end(), edge);
+      return root != starts.end() ? std::optional(root_values[static_cast<size_t>(root - starts.begin())])
+                                  : std::nullopt;
+    });
   };
   run_record ? run_record(python, run) : run();
   if (!part_failure_.empty()) abort_capture(part_failure_);  // of which the program has made nothing
@@ -451,6 +466,8 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   backward.gradients = outputs_of_part(gradients, outputs);
   backward.part = end_part({});
   backward.linear = python.empty();
+  record.roots = std::move(root_values);
+  backward.record = std::make_shared<const AutogradRecord>(std::move(record));
   for (const DataDependentCall& call : backward.part.calls)
     if (is_control_flow(call)) abort_capture("they need control flow");
   if (!backward.part.writes.empty()) abort_capture("computing them writes a tensor");
