@@ -272,6 +272,7 @@ Captured Capture::finish(const std::vector<at::Tensor>& outputs, bool runs_once)
   out.symbols = std::move(symbols_);
   out.input_layouts = std::move(input_layouts_);
   lifted_.clear();
+  out.notes.reset();
   return out;
 }
 

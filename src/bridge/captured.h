@@ -117,7 +117,8 @@ struct Backward {
   std::vector<OutputSpec> gradients;  // of the leaves: outputs of the part; Input: of the graph, a tangent or another
   std::vector<Passed> passed;
   std::vector<Holder> holders;
-  bool linear = false;                           // in the tangents: no functions of users take part
+  bool linear = false;     // in the tangents: no functions of users take part
+  bool reentrant = false;  // a reentrant checkpoint takes part, which fills `.grad` and gives no gradients apart
   std::shared_ptr<const AutogradRecord> record;  // what passes that are recorded themselves need
 };
 
@@ -148,6 +149,7 @@ struct Captured {
   int64_t shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0;
   CaptureCosts costs;
   double shape_rule_us = 0;
+  bool reentrant = false;                // Backward::reentrant
   std::shared_ptr<AutogradNotes> notes;  // while capturing, where gradients may be wanted
 
   // What Capture::interpret needs of it, should the compiled program turn out to be of no use.

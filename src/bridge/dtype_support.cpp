@@ -157,13 +157,10 @@ bool fits(sym::ShapeEnv& env, sym::ExprId number, const Limits& limits) {
   sym::ExprPool& pool = env.pool();
   const sym::ExprId condition = pool.logical_and(pool.le(pool.constant(static_cast<int64_t>(limits.least)), number),
                                                  pool.le(number, pool.constant(static_cast<int64_t>(limits.greatest))));
-  return env.evaluate(condition, [] { return current_reason(); }).value_or(false);
+  return env.evaluate(condition, [] { return current_reason(); }).value_or(true);  // only data can tell
 }
 
-bool is_number(const c10::Argument& argument) {
-  const c10::TypeKind kind = argument.type()->kind();
-  return kind == c10::TypeKind::NumberType;
-}
+bool is_number(const c10::Argument& argument) { return argument.type()->kind() == c10::TypeKind::NumberType; }
 
 }  // namespace
 

@@ -441,6 +441,10 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
     found = torch::autograd::Engine::get_default_engine().execute(starts, tangents, /*keep_graph=*/true,
                                                                   /*create_graph=*/false, /*accumulate_grad=*/false,
                                                                   sources);
+    if (counters.notes == nullptr) {  // all leaves are the call's own
+      record.complete = false;
+      return;
+    }
     record = counters.notes->record(first_of_backward);
     functions.add_to(record, *counters.notes, [&](const Edge& edge) -> std::optional<graph::ValueId> {
       if (const Leaves::Leaf* leaf = leaves.find(edge);
@@ -466,6 +470,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   backward.gradients = outputs_of_part(gradients, outputs);
   backward.part = end_part({});
   backward.linear = python.empty();
+  backward.reentrant = counters.reentrant;
   record.roots = std::move(root_values);
   backward.record = std::make_shared<const AutogradRecord>(std::move(record));
   for (const DataDependentCall& call : backward.part.calls)
@@ -494,6 +499,28 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   computed = computed_in(*graph_, backward.part);
   std::erase_if(backward.passed, [&](const Backward::Passed& passed) { return !computed.contains(passed.gradient); });
 }
+
+namespace {
+
+// How often tensors were written, which a record counts for real that is given up.
+class Versions {
+ public:
+  void add(const at::Tensor& t) {
+    if (!t.is_inference()) counted_.emplace_back(t, version_of(t));
+  }
+  void restore() const {
+    for (const auto& [tensor, version] : counted_)
+      if (version_of(tensor) != version) {
+        c10::VariableVersion counter = tensor.unsafeGetTensorImpl()->version_counter();
+        counter.set_version(version);
+      }
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, uint32_t>> counted_;
+};
+
+}  // namespace
 
 // Results in the memory of others that have gradients, and without.
 void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results) {
@@ -544,6 +571,10 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
 
   const size_t inputs = graph_->inputs.size(), symbols = symbols_.size();
   backward_ = std::make_shared<Backward>();
+  Versions versions;
+  for (const at::Tensor& t : all_live()) versions.add(t);
+  for (const Storage& storage : storages_)
+    if (storage.real.defined()) versions.add(storage.real);
   begin_part();
   const size_t depth = recordings_.size();
   try {
@@ -555,6 +586,7 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   }
   if (!why.empty()) {
     if (recordings_.size() == depth) abandon_part();
+    versions.restore();
     if (std::string failure = take_part_failure(); !failure.empty()) why = failure;
     graph_->inputs.resize(inputs);
     symbols_.resize(symbols);

@@ -122,7 +122,7 @@ void drop_unused_calls(graph::Graph& graph, std::vector<DataDependentCall>& call
   for (size_t i = 0; i < calls.size(); ++i)
     if (data_check(calls[i].op) != nullptr && may_raise(graph, calls[i].op, calls[i].args)) needs.want(calls[i]);
   for (const graph::NodeId id : graph.order)
-    if (graph.node(id).caught) needs.want(graph.node(id).results.at(0));
+    if (graph.node(id).caught && !graph.node(id).results.empty()) needs.want(graph.node(id).results[0]);
   bool all = true;
   for (size_t i = 0; i < calls.size(); ++i) all = all && needs.wants(i);
   if (all) return;
