@@ -419,7 +419,10 @@ void RecordedForward::add_hooks() {
       cannot("a hook of a node that autograd has in another form");
     switch (function.kind) {
       case Kind::Node:
-        dynamic_cast<FunctionNode&>(*node).function = std::move(bound);
+        if (auto* const own = dynamic_cast<FunctionNode*>(node); own != nullptr)
+          own->function = std::move(bound);
+        else
+          cannot("a custom function whose results are not known");
         break;
       case Kind::TensorHook:
         node->add_tensor_pre_hook(std::make_unique<PreHook>(std::move(bound), node));
