@@ -119,13 +119,13 @@ class _Region:
             if self.state is not None:
                 set_rng_state(self.state)
             self.function(*args, **self.kwargs)
-        for tensor, version in saved:
-            if tensor._version != version:
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                    f"[{tensor.type()} {list(tensor.shape)}] is at version {tensor._version}; expected version "
-                    f"{version} instead."
-                )
+        written = [tensor for tensor, version in saved if tensor._version != version]
+        saved.clear()  # the hooks hold the list, and the tensors' histories hold the hooks
+        if written:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"[{written[0].type()} {list(written[0].shape)}] is at version {written[0]._version} instead."
+            )
 
     def compute(self):
         again = {}
