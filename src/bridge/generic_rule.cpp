@@ -4,6 +4,7 @@
 #include <array>
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 
 #include "bridge/arguments.h"
 #include "bridge/dtypes.h"
@@ -229,11 +230,8 @@ int64_t pin(Capture& capture, ExprId e) {
   return *value;
 }
 
-std::mutex unpredictable_mutex;
-std::unordered_set<std::string>& unpredictable() {
-  static auto* names = new std::unordered_set<std::string>();
-  return *names;
-}
+thread_local std::unordered_set<std::string>* unpredictable = nullptr;  // of the function at work
+std::mutex unpredictable_mutex;                                         // of all: threads may share a function
 
 class GenericRule {
  public:
@@ -389,8 +387,9 @@ class GenericRule {
   }
 
   static bool is_unpredictable(std::string_view name) {
+    if (unpredictable == nullptr) return false;
     const std::lock_guard lock(unpredictable_mutex);
-    return unpredictable().count(std::string(name)) != 0;
+    return unpredictable->count(std::string(name)) != 0;
   }
 
   // What the operator says about sizes that stand for those that data gives is not about the caller's.
@@ -444,8 +443,13 @@ std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, co
 }
 
 void note_unpredictable(std::string_view op) {
+  if (unpredictable == nullptr) return;
   const std::lock_guard lock(unpredictable_mutex);
-  unpredictable().emplace(op);
+  unpredictable->emplace(op);
+}
+
+std::unordered_set<std::string>* exchange_unpredictable(std::unordered_set<std::string>* of) {
+  return std::exchange(unpredictable, of);
 }
 
 }  // namespace cresset::bridge

@@ -17,6 +17,7 @@
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/room.h"
 #include "frontend/exceptions.h"
+#include "frontend/grown.h"
 #include "frontend/held_count.h"
 #include "frontend/hook_numbers.h"
 #include "frontend/left_to_autograd.h"
@@ -31,6 +32,7 @@
 #include "frontend/successor.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
+#include "frontend/thresholds.h"
 #include "frontend/transforms.h"
 #include "frontend/varying.h"
 #include "frontend/while_capturing.h"
@@ -69,6 +71,7 @@ class CaptureRun final : public PieceMaker {
                PyObject* exception) {
     home_ = &point->successors;
     varying_ = &point->varying;
+    worth_ = &point->worth;
     options_ = point->plain_sizes ? &plain_options_ : &request_.options;
     const PyRef kwargs = outcome(value, exception);
     const auto natively = [&] {
@@ -261,6 +264,7 @@ class CaptureRun final : public PieceMaker {
     retired_.push_back(std::move(piece_));
     piece_ = std::move(piece);
     begun_ = capture.done();
+    known_ = how_much_is_known();
     if (!taken || session_ == nullptr) return taken;
     session_->begin(piece_->variant()->facts, capture);
     if (home_ != nullptr)
@@ -405,9 +409,13 @@ class CaptureRun final : public PieceMaker {
     note_generators();
     if (home_ != nullptr && !is_repeated_ && !piece_->variant()->raised)
       home_->insert(home_->begin(), piece_->variant());
+    if (home_ != nullptr && !is_repeated_)
+      worth_->captured((!piece_->refused() && !piece_->variant()->raised) || how_much_is_known() != known_);
     home_ = nullptr;
     is_repeated_ = false;
   }
+
+  size_t how_much_is_known() const { return request_.compiled.feedback().size() + varying_->size(); }
 
   // Of a piece that found some in state nothing is kept.
   void note_generators() {
@@ -676,6 +684,7 @@ class CaptureRun final : public PieceMaker {
     if (variant == nullptr) return request_.turn.give(), false;
     home_ = &point->successors;
     varying_ = &point->varying;
+    worth_ = &point->worth;
     options_ = point->plain_sizes ? &plain_options_ : &request_.options;
     if (!open(std::move(variant), frames, kwargs)) return keep_piece(), request_.turn.give(), false;
     piece_->is_repeated = is_repeated_;
@@ -690,9 +699,9 @@ class CaptureRun final : public PieceMaker {
     CallLeaves leaves;
     for (const std::shared_ptr<Variant>& known : last.point->successors) {
       leaves.clear();
-      const bool fits = known->state == state && match(known->args, frames, leaves, nullptr) &&
-                        match(known->kwargs, kwargs, leaves, nullptr) && known->facts.holds(nullptr) &&
-                        known->facts.gather(leaves, nullptr);
+      const bool fits = known->state == state && are_alive(known->modes) &&
+                        match(known->args, frames, leaves, nullptr) && match(known->kwargs, kwargs, leaves, nullptr) &&
+                        known->facts.holds(nullptr) && known->facts.gather(leaves, nullptr);
       std::vector<int64_t> symbols(known->symbol_count);
       if (!fits ||
           (known->entry != nullptr && !known->entry->matches(leaves.tensors, leaves.ints, symbols.data(), nullptr)))
@@ -700,7 +709,7 @@ class CaptureRun final : public PieceMaker {
       if (!known->eager_reason.empty())
         CRESSET_LOG(Recompiles,
                     request_.name + ": goes on natively from " + last.point->place.text() + ": " + known->eager_reason);
-      if (!known->eager_reason.empty() || ++repeated_ > kMostRepeated) return nullptr;
+      if (!known->eager_reason.empty() || ++repeated_ > threshold::kRepeated) return nullptr;
       is_repeated_ = true;
       break;
     }
@@ -742,10 +751,11 @@ class CaptureRun final : public PieceMaker {
   bridge::Capture::Scope* scope_ = nullptr;
   CompilingFlag* compiling_ = nullptr;
   Varying* varying_ = &request_.varying;
+  Worth* worth_ = nullptr;  // of the point where the piece begins
+  size_t known_ = 0;        // how much was, then
   bridge::Capture::Done begun_;
   Variants* home_ = nullptr;  // where the piece's variant belongs; nullptr: the caller keeps it
   const OuterHandled outer_;
-  static constexpr int kMostRepeated = 1024;
   int repeated_ = 0;          // pieces that only lead to what follows them
   bool is_repeated_ = false;  // the open piece
   static constexpr const char* kInModes = "inside a change of torch's modes";
@@ -772,6 +782,7 @@ static PyRef captured(const CaptureRequest& request, F&& go) {
     result = go(run);
     variants = run.variants();
   }
+  forget_looks();
   if (hooks.number_those_that_stay())
     for (const std::shared_ptr<Variant>& variant : variants) {
       variant->next = {};

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "frontend/limits.h"
 #include "frontend/py_objects.h"
+#include "frontend/thresholds.h"
 #include "frontend/varying.h"
 
 namespace cresset::frontend {
@@ -19,8 +20,7 @@ PyRef outcome(PyObject* value, PyObject* exception) {
 std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
                                         PyObject* frames, PyObject* kwargs, bool numbers) {
   // What an exception says tends to differ from call to call.
-  constexpr size_t kMostAfterExceptions = 4;
-  if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= kMostAfterExceptions)
+  if (PyDict_GetItemString(kwargs, "raised") != nullptr && last.point->successors.size() >= threshold::kAfterExceptions)
     return nullptr;
   if (is_other_code_each_time(last.point->successors, PyDict_GetItemString(kwargs, "value"))) return nullptr;
   expect_result(last.point->varying, kwargs);
@@ -33,6 +33,7 @@ std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Bre
   tell_what_varies(last.point->varying, builder);
   auto variant = std::make_shared<Variant>();
   variant->state = state;
+  variant->modes = modes_now();
   try {
     std::tie(variant->args, variant->kwargs) = builder.build_both(frames, "frames", kwargs, "");
     builder.same_at_every_call = nullptr;
