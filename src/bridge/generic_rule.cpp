@@ -261,11 +261,8 @@ int64_t pin(Capture& capture, ExprId e) {
   return *value;
 }
 
-std::mutex unpredictable_mutex;
-std::unordered_set<std::string>& unpredictable() {
-  static auto* names = new std::unordered_set<std::string>();
-  return *names;
-}
+thread_local std::unordered_set<std::string>* unpredictable = nullptr;  // of the function at work
+std::mutex unpredictable_mutex;                                         // of all: threads may share a function
 
 class GenericRule {
  public:
@@ -442,8 +439,9 @@ class GenericRule {
   }
 
   static bool is_unpredictable(std::string_view name) {
+    if (unpredictable == nullptr) return false;
     const std::lock_guard lock(unpredictable_mutex);
-    return unpredictable().count(std::string(name)) != 0;
+    return unpredictable->count(std::string(name)) != 0;
   }
 
   Tensors called(const std::function<int64_t(ExprId)>& value) {
@@ -509,8 +507,13 @@ std::vector<graph::TensorType> generic_rule(Capture& capture, graph::OpId op, co
 }
 
 void note_unpredictable(std::string_view op) {
+  if (unpredictable == nullptr) return;
   const std::lock_guard lock(unpredictable_mutex);
-  unpredictable().emplace(op);
+  unpredictable->emplace(op);
+}
+
+std::unordered_set<std::string>* exchange_unpredictable(std::unordered_set<std::string>* of) {
+  return std::exchange(unpredictable, of);
 }
 
 }  // namespace cresset::bridge

@@ -14,6 +14,7 @@
 #include "frontend/equivalents.h"
 #include "frontend/errors.h"
 #include "frontend/exceptions.h"
+#include "frontend/feedback.h"
 #include "frontend/py_objects.h"
 #include "frontend/released_inputs.h"
 #include "frontend/set_aside.h"
@@ -238,11 +239,16 @@ std::string Piece::end_recipes(uint64_t before) {
   add_temporaries(before);
   if (options_.fullgraph && capture_->reads_data()) return "what runs depends on a number read from tensor data";
   // Cycles that hold tensors of the call are young; a collection of everything costs tens of milliseconds.
-  for (const int generation : {0, 1, 2}) {
+  // Where a full one found none, the function stores tensors elsewhere: it is not looked for again.
+  Feedback* const feedback = Feedback::current();
+  const int most = feedback != nullptr && feedback->collected_in_vain ? 1 : 2;
+  for (int generation = 0; generation <= most; ++generation) {
     if (!stored_elsewhere(before)) return {};
     collect_garbage(generation);
   }
-  return stored_elsewhere(before) ? "the call stores a tensor where it outlives the call" : std::string();
+  if (!stored_elsewhere(before)) return {};
+  if (feedback != nullptr) feedback->collected_in_vain = true;
+  return "the call stores a tensor where it outlives the call";
 }
 
 // Whether nothing of Python's but the tensor itself holds its object.
