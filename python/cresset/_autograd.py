@@ -216,7 +216,7 @@ def _begin_functions():
 @capability("hooks that a compiled program registers")
 def _begin_hooks():
     global _begin_handle
-    _begin_handle = own(torch.utils.hooks.RemovableHandle, "__init__")
+    _begin_handle = own(attribute(torch.utils.hooks, "RemovableHandle"), "__init__")
     _C._substitute(_begin_handle, _begin_handle_of_call)
 
 

@@ -31,15 +31,17 @@ def graph_break(msg=""):
 
 
 class _NotCompiling:
-    """Modules that are called in here are not compiled."""
+    """torch.compiler.is_compiling() is False in here, and modules that are called are not compiled."""
 
-    __slots__ = ("_rest",)
+    __slots__ = ("_compiling", "_rest")
 
     def __enter__(self):
+        self._compiling = _C._exchange_compiling(0)
         self._rest = _C._exchange_rest(0)
 
     def __exit__(self, *raised):
         _C._exchange_rest(self._rest)
+        _C._exchange_compiling(self._compiling)
 
 
 def disable(fn=None, recursive=True, *, reason=None):

@@ -288,6 +288,8 @@ PyMethodDef functions[] = {
     {"_substitute", substitute, METH_VARARGS,
      "(original, function[, self]): what is called in the place of a function, of the method of that object alone."},
     {"_asks_compiling", asks_compiling, METH_O, "The function that is true while a program is captured."},
+    {"_exchange_compiling", exchange_compiling, METH_O,
+     "Whether torch.compiler.is_compiling() is true in this thread, as a number; the given one takes its place."},
     {"_bookkeeping", bookkeeping, METH_VARARGS,
      "(owner, name, is_counter) of what is no state of the program's: neither reads nor next() count."},
     {"_use_numbers", use_numbers, METH_VARARGS, "The classes of symbolic ints, floats and bools of captures."},

@@ -192,6 +192,11 @@ PyObject* asks_compiling(PyObject*, PyObject* function) {
   return Py_NewRef(Py_None);
 }
 
+PyObject* exchange_compiling(PyObject*, PyObject* depth) {
+  const long other = PyLong_AsLong(depth);
+  return PyErr_Occurred() != nullptr ? nullptr : PyLong_FromLong(CompilingFlag::exchange(static_cast<int>(other)));
+}
+
 PyObject* bookkeeping(PyObject*, PyObject* args) {
   PyObject* owner;
   const char* name;

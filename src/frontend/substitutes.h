@@ -3,6 +3,8 @@
 // user's replacement, which is another object, is called as it is.
 #pragma once
 
+#include <utility>
+
 #include "frontend/eval/hooks.h"
 #include "frontend/py_ref.h"
 
@@ -35,6 +37,7 @@ class CompilingFlag {
     ended_ = true;
   }
   static bool is_set() { return depth_ > 0; }
+  static int exchange(int depth) { return std::exchange(depth_, depth); }  // of this thread
 
  private:
   static thread_local int depth_;
@@ -59,6 +62,8 @@ class SubstitutedCalls {
 PyObject* substitute(PyObject* module, PyObject* args);
 // _asks_compiling(function): torch.compiler.is_compiling.
 PyObject* asks_compiling(PyObject* module, PyObject* function);
+// _exchange_compiling(depth): of this thread, 0 where it is false; what it was.
+PyObject* exchange_compiling(PyObject* module, PyObject* depth);
 // _bookkeeping(owner, name, is_counter): of a module or a class; a counter's next() is no effect of the program's.
 PyObject* bookkeeping(PyObject* module, PyObject* args);
 
