@@ -156,7 +156,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
 // torch gives a module to those of its functions that are public (torch._VF.unique_dim is not).
 bool is_function_of_torch(PyObject* callable, const char* name, std::string_view module) {
   if (!module.empty() || !is_c_function(callable)) return is_torch(module);
-  static PyObject* const functions = module_attribute("torch._C", "_VariableFunctionsClass");
+  static PyObject* const functions = private_attribute("torch._C", "_VariableFunctionsClass");
   const PyRef found = PyRef::steal(PyObject_GetAttrString(functions, name));
   if (!found) PyErr_Clear();
   return found.get() == callable;
@@ -238,7 +238,7 @@ PyRef items_of(PyObject* object) {
 }
 
 static bool is_autograd_function(PyObject* type) {
-  static PyObject* const base = module_attribute("torch._C", "_FunctionBase");
+  static PyObject* const base = private_attribute("torch._C", "_FunctionBase");
   return PyType_IsSubtype((PyTypeObject*)type, (PyTypeObject*)base) != 0;
 }
 

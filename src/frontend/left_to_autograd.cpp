@@ -76,7 +76,7 @@ bool is_left(PyObject* callable, int depth) {
 }
 
 PyTypeObject* type_of_module_hooks() {
-  static auto* const type = (PyTypeObject*)module_attribute("torch.utils.hooks", "BackwardHook");
+  static auto* const type = (PyTypeObject*)private_attribute("torch.utils.hooks", "BackwardHook");
   return type;
 }
 
@@ -111,7 +111,7 @@ Way way_of(PyObject* function) {
     std::unordered_map<PyObject*, Way> out;
     const auto add = [&](const PyRef& of, const char* name, Way way) {
       const PyRef found = PyRef::steal(PyObject_GetAttrString(of.get(), name));
-      if (!found) return PyErr_Clear();
+      if (!found) return PyErr_Clear();  // not in this release
       PyObject* inner = PyMethod_Check(found.get()) ? PyMethod_GET_FUNCTION(found.get()) : found.get();
       if (PyObject* wrapped = cresset_eval_wrapped(inner)) inner = wrapped;
       out.emplace(Py_NewRef(inner), way);
@@ -258,7 +258,7 @@ void leave_nodes_to_autograd(PyObject* nodes) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(nodes); ++i) {
     PyObject *const node = PyList_GET_ITEM(nodes, i), *name, *hook;
     for (Py_ssize_t at = 0; PyDict_Check(node) && PyDict_Next(node, &at, &name, &hook);) add_hook(hook);
-    static PyObject* const of_modules = module_attribute("torch.nn.modules._functions", "BackwardHookFunction");
+    static PyObject* const of_modules = private_attribute("torch.nn.modules._functions", "BackwardHookFunction");
     const PyRef function = PyRef::steal(PyObject_GetAttrString(node, "_forward_cls"));
     if (function.get() == of_modules) continue;
     const PyRef backward = PyRef::steal(function ? PyObject_GetAttrString(function.get(), "backward") : nullptr);

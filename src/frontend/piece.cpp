@@ -82,7 +82,8 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank, const std:
 }
 
 void collect_garbage(int generation) {
-  PyRef::steal(PyObject_CallMethod(import_module("gc").get(), "collect", "i", generation));
+  static PyObject* const collect = module_attribute("gc", "collect");
+  PyRef::steal(PyObject_CallFunction(collect, "i", generation));
   PyErr_Clear();
 }
 

@@ -16,6 +16,7 @@
 #include "frontend/items.h"
 #include "frontend/kept_for_good.h"
 #include "frontend/left_whole.h"
+#include "frontend/own_numbers.h"
 #include "frontend/pins.h"
 #include "frontend/py_objects.h"
 #include "frontend/session.h"
@@ -518,6 +519,7 @@ struct SessionHooks {
   static int read_attribute(void* s, CressetActivation*, const CressetAttributeRead* read) {
     bool as_call = false, by_getattr = false, for_good = false;
     const int told = guarded(s, [&](Session& session) {
+      if (read->place == CRESSET_AT_GETSET) adopt(read->value);  // x.shape
       by_getattr = session.looks_into_opaque(*read);
       if (by_getattr) return;
       session.read_attribute(*read);
@@ -594,13 +596,22 @@ struct SessionHooks {
   }
   static CressetAction before_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject** result) {
     CressetAction action = CRESSET_RUN;
-    const int done = guarded(s, [&](Session& session) { action = session.before_call(activation, *call, result); });
+    const int done = guarded(s, [&](Session& session) {
+      adopt_arguments(*call);
+      action = session.before_call(activation, *call, result);
+      if (action == CRESSET_RESULT) adopt(*result);
+    });
     return done < 0 ? CRESSET_FAIL : action;
   }
   static int after_call(void* s, CressetActivation* activation, const CressetCall* call, PyObject** result,
                         PyObject* exception) {
     return guarded(
-        s, [&](Session& session) { session.after_call(activation, *call, result, exception); }, /*always=*/true);
+        s,
+        [&](Session& session) {
+          adopt(*result);
+          session.after_call(activation, *call, result, exception);
+        },
+        /*always=*/true);
   }
   static int same(void* s, CressetActivation*, PyObject* left, PyObject* right) {
     const auto may_be = [](PyObject* object) { return is_symint(object) || is_symbool(object) || is_text(object); };
@@ -611,7 +622,7 @@ struct SessionHooks {
   }
   static int truth(void* s, CressetActivation* activation, PyObject* value) {
     int answer = CRESSET_TRUTH_RUN;
-    const int done = guarded(s, [&](Session& session) { answer = session.truth(activation, value); });
+    const int done = guarded(s, [&](Session& session) { answer = session.truth(activation, adopt(value)); });
     return done < 0 ? done : answer;
   }
   static CressetAction before_operator(void* s, CressetActivation* activation, const CressetOperator* op,
@@ -619,16 +630,19 @@ struct SessionHooks {
     CressetAction action = CRESSET_RUN;
     if (op->kind == CRESSET_OP_ITER) note_rows(op->operands[0]);
     const int done = guarded(s, [&](Session& session) {
+      adopt_operands(*op);
       if (op->kind == CRESSET_OP_SUBSCRIPT && PyDict_CheckExact(op->operands[0]) && !is_symint(op->operands[1]))
         return session.existed(op->operands[0]) ? session.learn_keys(op->operands[0]) : void();
       const bool asks_for_addresses = !session.addresses_.empty();
       if (asks_for_addresses) session.use_addresses(*op);
       if (!asks_for_addresses || !are_values(*op)) action = session.operate_whole(activation, *op, result);
+      if (action == CRESSET_RESULT) adopt(*result);
     });
     return done < 0 ? CRESSET_FAIL : action;
   }
-  static int read_next(void* s, CressetActivation*, PyObject* iterator, PyObject*) {
+  static int read_next(void* s, CressetActivation*, PyObject* iterator, PyObject* value) {
     return guarded(s, [&](Session& session) {
+      adopt(value);
       if (session.existed(iterator) && !advances_in_python(iterator) && !session.is_opaque(iterator))
         session.refuse("advances an iterator that was there before");
     });
@@ -689,7 +703,7 @@ Session* Session::current() { return current_session; }
 Session* Session::exchange_current(Session* other) { return std::exchange(current_session, other); }
 
 PyRef Session::watched(const std::function<PyRef()>& run) {
-  static auto* const symint = (PyTypeObject*)module_attribute("torch", "SymInt");
+  static auto* const symint = symint_class();
   CressetEvalHooks hooks{};
   CressetEvalHooks* const hooks_around = std::exchange(hooks_, &hooks);
   hooks.session = this;

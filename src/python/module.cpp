@@ -186,6 +186,7 @@ PYBIND11_MODULE(_C, m) {
   frontend::add_control_functions(m.ptr());
   frontend::add_control_flow_functions(m.ptr());
   frontend::add_cached_function_functions(m.ptr());
+  m.attr("_builtins") = py::reinterpret_borrow<py::dict>(cresset_eval_builtins());
   m.def("is_capturing", &frontend::is_capturing);
   m.def("trim_memory", &bridge::trim_memory);
   m.def("wrong_options", &wrong_options);
