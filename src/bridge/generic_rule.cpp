@@ -180,6 +180,10 @@ class MetaCall {
   // tried.
   void check_affordable(const std::function<int64_t(ExprId)>& value) const {
     if (on_meta_) return;
+    if (!must_run(graph::op_name(op_))) {
+      TORCH_CHECK(work_of(capture_, args_, value) <= 8 * kLittleWork, "a choice of sizes that is too much work");
+      return;
+    }
     constexpr double kMuch = 1 << 20;
     double elements = 0;
     for (const graph::Arg& arg : args_) {

@@ -31,14 +31,19 @@ bool is_number(Capture& capture, graph::ValueId id) {
          capture.constant(value).unsafeGetTensorImpl()->is_wrapped_number();
 }
 
-// What the operator gives for tensors of one element.
+// What the operator gives for small matrices that lie column by column (and for 0-dim tensors as they are).
+// TensorIterator keeps that order; an operator that does not makes strides of its own.
 std::optional<DType> dtype_made(Capture& capture, const c10::OperatorHandle& handle,
                                 const std::vector<graph::Arg>& args) {
+  const std::vector<int64_t> sizes = {2, 3}, strides = {1, 2};
+  bool ordered = false;
   const auto tensor = [&](graph::ValueId id) {
     if (is_number(capture, id)) return capture.constant(capture.graph().value(id));
     const graph::TensorType& type = capture.graph().type(id);
-    const std::vector<int64_t> ones(type.rank(), 1);
-    at::Tensor made(at::detail::empty_strided_cpu(ones, ones, to_torch(type.dtype)));
+    const bool is_matrix = type.rank() > 0;
+    ordered = ordered || is_matrix;
+    at::Tensor made(is_matrix ? at::detail::empty_strided_cpu(sizes, strides, to_torch(type.dtype))
+                              : at::detail::empty_cpu({}, to_torch(type.dtype)));
     return made.fill_(1);  // integers are divided by it
   };
   const auto number = [&](sym::ExprId e) {
@@ -53,7 +58,10 @@ std::optional<DType> dtype_made(Capture& capture, const c10::OperatorHandle& han
     for (size_t i = 0; i < args.size(); ++i)
       stack.push_back(to_torch(args[i], arg_type(handle.schema().arguments()[i]), tensor, number));
     handle.callBoxed(stack);
-    return from_torch(stack.at(0).toTensor().scalar_type());
+    const at::Tensor result = stack.at(0).toTensor();
+    if (ordered && (result.sizes() != c10::IntArrayRef(sizes) || result.strides() != c10::IntArrayRef(strides)))
+      return std::nullopt;
+    return from_torch(result.scalar_type());
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -113,12 +121,14 @@ bool has_cpu_kernel(const c10::OperatorHandle& handle) {
          handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
 }
 
-// How many elements the tensors have, or could have of which only sizes are given.
-double work_of(Capture& capture, const std::vector<graph::Arg>& args) {
+}  // namespace
+
+double work_of(Capture& capture, const std::vector<graph::Arg>& args,
+               const std::function<int64_t(sym::ExprId)>& value) {
   double elements = 0, numbers = 1;
   const auto count = [&](const std::vector<sym::ExprId>& es) {
     double product = 1;
-    for (const sym::ExprId e : es) product *= static_cast<double>(std::max<int64_t>(capture.env().hint_or(e, 1), 1));
+    for (const sym::ExprId e : es) product *= static_cast<double>(std::max<int64_t>(value(e), 1));
     return product;
   };
   for (const graph::Arg& arg : args) {
@@ -132,15 +142,12 @@ double work_of(Capture& capture, const std::vector<graph::Arg>& args) {
   return std::max(elements, numbers);
 }
 
-}  // namespace
-
 bool runs_for_sizes(Capture& capture, const c10::OperatorHandle& handle, const std::vector<graph::Arg>& args,
                     const graph::Device& device) {
   if (device.kind != graph::DeviceKind::Cpu || !has_cpu_kernel(handle) || !asks_python_for_sizes(handle)) return false;
   if (handle.schema().returns().empty()) return false;                     // called for an effect
   if (handle.schema().name().starts_with("aten::_unsafe_")) return false;  // no index is checked
-  constexpr double kLittle = 1 << 16;
-  return work_of(capture, args) <= kLittle;
+  return work_of(capture, args, [&](sym::ExprId e) { return capture.env().hint_or(e, 1); }) <= kLittleWork;
 }
 
 bool takes_pivots(const c10::OperatorHandle& handle) {
