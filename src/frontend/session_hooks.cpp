@@ -24,6 +24,7 @@
 #include "frontend/spared_view.h"
 #include "frontend/special_cases.h"
 #include "frontend/symbols.h"
+#include "frontend/tensor_class.h"
 #include "frontend/texts.h"
 #include "frontend/transforms.h"
 
@@ -359,6 +360,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     const bool is_number = is_symfloat(operand) || is_symint(operand);
     tensors =
         tensors || is_exact_tensor(operand) || is_symfloat(operand) || (op.kind == CRESSET_OP_FORMAT && is_number);
+    others = others || (is_exact_tensor(operand) && tensor_operators_replaced());
     if (is_number || is_exact_tensor(operand)) continue;
     others = others || !is_closed(operand);
     foreign = foreign || (is_closed(operand) && is_closed_to_facts(operand));
