@@ -68,7 +68,7 @@ bool Capture::lays_out(const TraceTensor& tensor) const {
   const uint32_t index = tensor.storage_id().index;
   if (is_callers(tensor) || possible_view(index) != nullptr) return false;
   // Where dimensions of one element are, formulas of other orders are not eager's (visible_strides.h).
-  if (tensor.type().strides != graph::contiguous_strides(env().pool(), tensor.type().sizes)) return false;
+  if (tensor.type().strides != graph::contiguous_strides(graph_->pool(), tensor.type().sizes)) return false;
   const graph::Value& value = graph_->value(storages_[index].value);
   if (value.kind != graph::Value::Kind::Result) return false;
   const graph::Node& node = graph_->node(value.node);
