@@ -1,14 +1,14 @@
 """torch.cond and torch.while_loop while a program is captured: operators of its graph where their branches and bodies can
 be recorded, else decided on the host, as `if` and `while` are. torch's associative_scan is a loop of these."""
 
-import torch
-from torch._higher_order_ops import associative_scan as _scans
+import types
+
 from torch.utils import _pytree as pytree
 
 from . import _C
+from ._genuine import attribute, capability, module, own, torch
 
-# The package gives the function, or the module of that name, as torch has imported it.
-_torch_associative_scan = getattr(_scans, "associative_scan", _scans)
+__builtins__ = _C._builtins  # of what follows: the user may have put others there
 
 _NO_GRADIENTS = "gradients are wanted of what it gives"
 _PLAIN = (int, float, bool, str, type(None))
@@ -217,3 +217,29 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
     if reverse:
         scanned = [leaf.flip(0) for leaf in scanned]
     return pytree.tree_unflatten([leaf.movedim(0, dim) for leaf in scanned], structure)
+
+
+def _in_place_of(name, function):
+    """Of torch's operator of that name; where it is called all the same, it runs for real, between two pieces."""
+    package = module("torch._higher_order_ops")
+    found = attribute(package, name)  # the function, or the module of that name, as torch has imported it
+    original = own(found if isinstance(found, types.ModuleType) else package, name)
+    _C._substitute(original, function)
+    _C._mark(original, f"a call of torch.{name} that is no operator of the program")
+    return original
+
+
+@capability("torch.cond()")
+def _begin_cond():
+    _in_place_of("cond", cond)
+
+
+@capability("torch.while_loop()")
+def _begin_while_loop():
+    _in_place_of("while_loop", while_loop)
+
+
+@capability("associative_scan()")
+def _begin_associative_scan():
+    global _torch_associative_scan
+    _torch_associative_scan = _in_place_of("associative_scan", associative_scan)

@@ -16,6 +16,7 @@
 #include "bridge/data_read.h"
 #include "bridge/executor.h"
 #include "bridge/result_views.h"
+#include "bridge/visible_strides.h"
 #include "compile/compile.h"
 #include "sym/size_program.h"
 #include "sym/validate.h"
@@ -132,6 +133,8 @@ class Entry {
   void choose_released();
   c10::SmallVector<int64_t, 16> program_symbols(const int64_t* symbols) const;
 
+  void count_writes(c10::ArrayRef<at::Tensor> inputs) const;
+
   Captured captured_;  // graph moved out
   std::shared_ptr<sym::ShapeEnv> env_;
   std::vector<TensorGuard> tensor_guards_, constant_guards_;
@@ -163,7 +166,8 @@ class Entry {
   sym::ValidationReport validation_;
   std::unique_ptr<FrozenWeights> frozen_;  // nullptr: not asked for
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<StagedProgram> staged_;  // instead of executor_, when sizes depend on data
+  std::unique_ptr<StagedProgram> staged_;    // instead of executor_, when sizes depend on data
+  std::unique_ptr<VisibleStrides> visible_;  // nullptr: the results' strides are right as captured
 };
 
 }  // namespace cresset::bridge

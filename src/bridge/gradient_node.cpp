@@ -1,4 +1,5 @@
 // The nodes of autograd's that stand for a compiled call.
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -73,10 +74,15 @@ bool is_from(const Backward::Passed& passed, size_t root) {
 }
 
 struct Runs : BackwardRuns {
+  bool reentrant = false;  // Backward::reentrant
   bool gone() const { return compiled == nullptr; }
   void release() { compiled = recorded = arriving = nullptr; }
   // plain: whether all tangents are.
   BackwardRun& chosen(bool plain) {
+    TORCH_CHECK(!reentrant || torch::autograd::Engine::get_default_engine().is_checkpoint_valid(),
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
+                ".backward() without passing the `inputs` argument.");
     if (!c10::GradMode::is_enabled() && (plain || takes_any))
       return recorded != nullptr && casts_apart != nullptr && casts_apart() ? recorded : compiled;
     TORCH_CHECK(
@@ -539,7 +545,7 @@ void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std
   std::vector<Backward::Passed> passed = given.arriving != nullptr ? backward.passed : std::vector<Backward::Passed>();
   for (Backward::Passed& p : passed)
     if (p.root >= fresh) p.from.clear();  // one that is written has the history that autograd makes
-  Runs runs{std::move(given)};
+  Runs runs{std::move(given), backward.reentrant};
   if (groups.empty()) {
     const NodePtr node = make_node<CompiledBackward>(std::move(edges), std::move(layouts), backward.holders.empty(),
                                                      std::move(saved), std::move(runs));

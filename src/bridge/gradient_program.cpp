@@ -350,12 +350,12 @@ void GradientProgram::attach(c10::ArrayRef<at::Tensor> inputs, const std::vector
     if (spec.kind != OutputSpec::Kind::GraphOutput || spec.leaf) continue;
     if (std::find(alone.begin(), alone.end(), spec.position) != alone.end()) continue;
     const bool is_shared = std::find(shared_roots_.begin(), shared_roots_.end(), spec.position) != shared_roots_.end();
-    if (is_shared || spec.is_view) results[i] = views.recorded(i, outputs[spec.position], symbols);
+    if (is_shared || spec.is_view) results[i] = views.recorded(i, outputs[spec.position], symbols, results[i]);
   }
   for (const Backward::Place& place : written)
     for (size_t i = 0; i < results.size(); ++i)
       if (const OutputSpec& spec = views.spec(i); spec.is_view && place == Backward::Place{spec.kind, spec.position})
-        results[i] = views.of_written(i, at(place), symbols);
+        results[i] = views.of_written(i, at(place), symbols, results[i]);
 }
 
 std::vector<Backward::Place> GradientProgram::written() const { return written_roots(*backward_); }

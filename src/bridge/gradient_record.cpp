@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "bridge/autograd_record.h"
 #include "bridge/control_flow.h"
 #include "bridge/gradients.h"
 #include "bridge/leaf_groups.h"
@@ -142,72 +143,6 @@ class Unkept {
   std::vector<std::pair<Node*, Kept>> hooks_;
 };
 
-// While the record is run: what functions that must not be differentiated again are given, and give. Each result is a
-// value of the function's own.
-class OnceOnly {
- public:
-  OnceOnly(const std::vector<Node*>& python, Capture& capture, std::vector<Backward::Once>& out) {
-    for (Node* node : python) {
-      if (!is_python_function(*node) || !is_differentiated_once(*node)) continue;
-      const auto seen = std::make_shared<Seen>(Seen{capture, out, {}, 0});
-      node->add_pre_hook(std::make_unique<Before>(seen));
-      node->post_hooks().insert(node->post_hooks().begin(), std::make_unique<After>(seen));
-      nodes_.push_back(node);
-    }
-  }
-  ~OnceOnly() {
-    for (Node* node : nodes_) {
-      node->pre_hooks().pop_back();
-      node->post_hooks().erase(node->post_hooks().begin());
-    }
-  }
-  OnceOnly(const OnceOnly&) = delete;
-
- private:
-  using Tensors = torch::autograd::variable_list;
-  struct Seen {
-    Capture& capture;
-    std::vector<Backward::Once>& out;
-    std::vector<graph::ValueId> given;
-    size_t nodes;  // of the graph, when the function began
-  };
-  struct Before final : torch::autograd::FunctionPreHook {
-    explicit Before(std::shared_ptr<Seen> to) : seen(std::move(to)) {}
-    Tensors operator()(const Tensors& gradients) override {
-      seen->given.clear();
-      for (const at::Tensor& t : gradients)
-        if (TraceTensor* trace = TraceTensor::from(t)) seen->given.push_back(seen->capture.value_of(*trace));
-      seen->nodes = seen->capture.graph().order.size();
-      return gradients;
-    }
-    const std::shared_ptr<Seen> seen;
-  };
-  struct After final : torch::autograd::FunctionPostHook {
-    explicit After(std::shared_ptr<Seen> to) : seen(std::move(to)) {}
-    Tensors operator()(const Tensors& results, const Tensors&) override {
-      Tensors out = results;
-      Backward::Once& once = seen->out.emplace_back();
-      once.given = seen->given;
-      for (at::Tensor& t : out) {
-        if (TraceTensor::from(t) == nullptr) continue;
-        const bool own = is_of_function(t);
-        if (!own || TraceTensor::from(t)->chain() != nullptr) t = t.clone();  // a value that nothing else has
-        once.results.push_back(seen->capture.value_of(*TraceTensor::from(t)));
-        if (!own) once.handed_on.push_back(once.results.back());
-      }
-      return out;
-    }
-    bool is_of_function(const at::Tensor& t) const {
-      const graph::Graph& graph = seen->capture.graph();
-      const graph::Value& value = graph.value(seen->capture.value_of(*TraceTensor::from(t)));
-      return value.kind == graph::Value::Kind::Result && std::find(graph.order.begin() + static_cast<long>(seen->nodes),
-                                                                   graph.order.end(), value.node) != graph.order.end();
-    }
-    const std::shared_ptr<Seen> seen;
-  };
-  std::vector<Node*> nodes_;
-};
-
 }  // namespace
 
 bool is_python_function(const Node& node) { return is_class(node, "8autograd6PyNode"); }
@@ -267,7 +202,6 @@ at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
   if (trace == nullptr || trace != base.unsafeGetTensorImpl()) return {};
   for (const at::Tensor& t : sharing) {
     const bool belongs = t.is_same(base) || (t.is_view() && t._base().is_same(base));
-    if (t.scalar_type() != base.scalar_type()) return {};
     if (!is_apart(t) && (!belongs || !t.requires_grad())) return {};
   }
   return base;
@@ -289,6 +223,7 @@ void Capture::leave_to_autograd(const std::vector<Node*>& python) {
 bool Capture::owns_memory(const at::Tensor& base) {
   TraceTensor& trace = *TraceTensor::from(base);
   if (trace.chain() == nullptr) return true;
+  if (trace.is_conj() || trace.is_neg()) return false;
   Storage& storage = storages_[trace.storage_id().index];
   if (storage.home != OutputSpec::Kind::GraphOutput) return false;
   sym::ExprPool& pool = env().pool();
@@ -317,7 +252,6 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
     if (!result.requires_grad() || trace == nullptr || trace != result.unsafeGetTensorImpl()) continue;
     const uint32_t storage = trace->storage_id().index;
     if (is_callers(*trace)) {  // a view, of which autograd makes its own record at each call
-      if (result.scalar_type() != storages_[storage].real.scalar_type()) why = "a result is a view as another dtype";
       const at::Tensor base =
           result.is_view() ? at::Tensor(result._base()) : result;  // x.detach().requires_grad_() is none of x's
       add_python_on_the_way(result, base, on_the_way);
@@ -329,7 +263,6 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
       }
       continue;
     }
-    if (result.is_conj() || result.is_neg()) why = "a result is conjugated or negated when it is read";
     at::Tensor root = result;
     if (sharing[storage].size() > 1) {
       if (!done.insert(storage).second) continue;
@@ -464,6 +397,28 @@ void keep_outputs(Backward& backward, const std::vector<graph::ValueId>& outputs
 
 }  // namespace
 
+namespace {
+
+// How often tensors were written, which a record counts for real that is given up.
+class Versions {
+ public:
+  void add(const at::Tensor& t) {
+    if (!t.is_inference()) counted_.emplace_back(t, version_of(t));
+  }
+  void restore() const {
+    for (const auto& [tensor, version] : counted_)
+      if (version_of(tensor) != version) {
+        c10::VariableVersion counter = tensor.unsafeGetTensorImpl()->version_counter();
+        counter.set_version(version);
+      }
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, uint32_t>> counted_;
+};
+
+}  // namespace
+
 struct Capture::BackwardPart {
   struct Live {
     uint32_t storage, version;
@@ -482,6 +437,10 @@ struct Capture::BackwardPart {
     std::string why;
     capture.backward_ = std::make_shared<Backward>();
     live.clear();
+    Versions versions;
+    for (const at::Tensor& t : capture.all_live()) versions.add(t);
+    for (const Storage& storage : capture.storages_)
+      if (storage.real.defined()) versions.add(storage.real);
     capture.begin_part();
     const size_t depth = capture.recordings_.size();
     try {
@@ -493,6 +452,7 @@ struct Capture::BackwardPart {
     }
     if (why.empty()) return {};
     if (capture.recordings_.size() == depth) capture.abandon_part();
+    versions.restore();
     if (std::string failure = capture.take_part_failure(); !failure.empty()) why = failure;
     capture.graph_->inputs.resize(inputs);
     capture.symbols_.resize(symbols);
@@ -583,6 +543,10 @@ struct Capture::BackwardPart {
 void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python,
                             BackwardPart& part) {
   Backward& backward = *backward_;
+  const auto first_of_backward = static_cast<uint32_t>(graph_->node_count());
+  AutogradRecord record;
+  std::vector<graph::ValueId> root_values;
+  for (const at::Tensor& root : roots) root_values.push_back(value_of(*TraceTensor::from(root)));
   std::vector<at::Tensor> tangents;
   torch::autograd::edge_list sources;
   for (const at::Tensor& root : roots) {
@@ -610,7 +574,6 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   std::vector<at::Tensor> found;
   backward.regions_of_autocast = open_regions_of_autocast();
   const Unkept unkept(leaves.retained);
-  const OnceOnly once(python, *this, backward.once);
   const sym::VarId own_from = graph_->pool().new_var();
   const auto run = [&] {
     const AboveAutograd recording;  // operators that consist of others are taken apart there
@@ -621,9 +584,23 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
         own_from);  // a gradient has the sizes of what it is of, whatever a formula does for none
     torch::autograd::edge_list starts;
     for (const at::Tensor& root : roots) starts.push_back(torch::autograd::impl::gradient_edge(root));
+    const FunctionNotes functions(*this, python);
     found = torch::autograd::Engine::get_default_engine().execute(starts, tangents, /*keep_graph=*/true,
                                                                   /*create_graph=*/false, /*accumulate_grad=*/false,
                                                                   sources);
+    if (counters.notes == nullptr) {  // all leaves are the call's own
+      record.complete = false;
+      return;
+    }
+    record = counters.notes->record(first_of_backward);
+    functions.add_to(record, *counters.notes, [&](const Edge& edge) -> std::optional<graph::ValueId> {
+      if (const Leaves::Leaf* leaf = leaves.find(edge);
+          leaf != nullptr && leaf->place.home != OutputSpec::Kind::GraphOutput)
+        return (leaf->place.home == OutputSpec::Kind::Input ? graph_->inputs : graph_->constants)[leaf->place.position];
+      const auto root = std::find(starts.begin(), starts.end(), edge);
+      return root != starts.end() ? std::optional(root_values[static_cast<size_t>(root - starts.begin())])
+                                  : std::nullopt;
+    });
   };
   run_record ? run_record(python, run) : run();
   if (!part_failure_.empty()) abort_capture(part_failure_);  // of which the program has made nothing
@@ -640,6 +617,9 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   backward.gradients = outputs_of_part(gradients, outputs);
   backward.part = part.end();
   backward.linear = python.empty();
+  backward.reentrant = counters.reentrant;
+  record.roots = std::move(root_values);
+  backward.record = std::make_shared<const AutogradRecord>(std::move(record));
   for (const DataDependentCall& call : backward.part.calls)
     if (is_control_flow(call)) abort_capture("they need control flow");
   part.check_writes(backward);
@@ -656,6 +636,8 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   std::erase_if(backward.passed, [&](const Backward::Passed& passed) { return !computed.contains(passed.gradient); });
 }
 
+namespace {}  // namespace
+
 // Results in the memory of others that have gradients, and without.
 void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results) {
   std::unordered_set<uint32_t> storages;
@@ -668,6 +650,10 @@ void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vecto
 
 std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   if (std::any_of(results.begin(), results.end(), has_tangent)) return "a result has a tangent";
+  const auto of_caller = [](const Storage& s) { return s.real.defined() && is_asked_for_history(s.real); };
+  if (std::any_of(results.begin(), results.end(), is_asked_for_history) ||
+      std::any_of(storages_.begin(), storages_.end(), of_caller))
+    return "gradients are wanted, and autograd is about to say what has become of a tensor";
   Leaves leaves{{}, results};
   std::vector<at::Tensor> written;
   if (!find_written(written)) return "whether gradients are wanted of a tensor of the caller's is changed";

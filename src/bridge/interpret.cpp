@@ -1,9 +1,5 @@
 #include "bridge/interpret.h"
 
-#include <torch/csrc/autograd/functions/basic_ops.h>
-#include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/variable.h>
-
 #include <algorithm>
 
 #include "bridge/arguments.h"
@@ -11,9 +7,9 @@
 #include "bridge/data_read.h"
 #include "bridge/dtypes.h"
 #include "bridge/gradients.h"
-#include "bridge/node_ptr.h"
 #include "bridge/op_entry.h"
 #include "bridge/partial_gradients.h"
+#include "bridge/result_views.h"
 #include "bridge/stages.h"
 #include "ops/effects.h"
 #include "passes/absent_tangents.h"
@@ -33,10 +29,12 @@ static at::Tensor fitted(at::Tensor result, const graph::TensorType& type, const
   if (result.scalar_type() != to_torch(type.dtype)) result = result.to(to_torch(type.dtype));
   const std::vector<int64_t> sizes = integers(type.sizes, integer), strides = integers(type.strides, integer);
   if (result.sizes() != c10::IntArrayRef(sizes)) return result;  // the shape rule was wrong; what eager gives is right
-  bool same = true;
-  for (size_t d = 0; d < sizes.size(); ++d)
+  bool same = true, overlaps = false;  // what was to be written through an expanded view, and was not
+  for (size_t d = 0; d < sizes.size(); ++d) {
     same = same && (sizes[d] <= 1 || result.stride(static_cast<int64_t>(d)) == strides[d]);
-  if (same || result.numel() == 0) return result;
+    overlaps = overlaps || (sizes[d] > 1 && strides[d] == 0);
+  }
+  if (same || overlaps || result.numel() == 0) return result;
   at::Tensor copy = result.new_empty_strided(sizes, strides);  // of a wrapper, a wrapper
   copy.copy_(result);
   return copy;
@@ -57,6 +55,7 @@ static torch::jit::Stack arguments_of(const c10::OperatorHandle& op, const graph
   torch::jit::Stack stack;
   for (size_t i = 0; i < node.args.size(); ++i)
     stack.push_back(to_torch(node.args[i], arg_type(arguments[i]), value, integer));
+  if (const auto offset = storage_offset_argument(op.schema())) count_from_storage(stack, *offset);
   return stack;
 }
 
@@ -192,31 +191,8 @@ void Interpreter::run_nodes(const GraphPart& part) {
   auto call = part.calls.begin();
   for (size_t i = 0; i <= part.order.size(); ++i) {
     for (; call != part.calls.end() && call->position == i; ++call) run_call(*call);
-    if (i < part.order.size()) run_in_part(part.order[i]);
+    if (i < part.order.size()) run_with_casts(part.order[i]);
   }
-}
-
-void Interpreter::run_in_part(graph::NodeId id) {
-  run_with_casts(id);
-  if (once_.empty()) return;
-  for (const graph::ValueId v : graph_.node(id).results)
-    if (const auto found = once_.find(v); found != once_.end() && values_[v.index].defined())
-      forbid_derivative(*found->second, v, values_[v.index]);
-}
-
-// As torch's once_differentiable does it: where a gradient that the function is given has a history, the results have
-// one that raises when a pass comes to it.
-void Interpreter::forbid_derivative(const Backward::Once& once, at::Tensor& result) const {
-  result = result.detach();
-  if (std::none_of(once.given.begin(), once.given.end(),
-                   [&](graph::ValueId v) { return values_[v.index].defined() && values_[v.index].requires_grad(); }))
-    return;
-  const at::Tensor leaf = result.detach().set_requires_grad(true);
-  torch::autograd::edge_list edges{torch::autograd::impl::gradient_edge(leaf)};
-  torch::autograd::set_history(
-      result,
-      make_node<torch::autograd::Error>(
-          "trying to differentiate twice a function that was marked with @once_differentiable", std::move(edges)));
 }
 
 // What was recorded inside of a region of autocast was cast for there. Results keep the dtypes of the graph, as
@@ -319,6 +295,17 @@ void Interpreter::write_inputs() {
   for (const auto& [target, value] : writes) at::Tensor(target).copy_(value);
 }
 
+at::Tensor Interpreter::view(const OutputSpec& spec, const at::Tensor& base) const {
+  const std::vector<int64_t> sizes = integers(spec.sizes), strides = integers(spec.strides);
+  const int64_t offset = integer(spec.offset);
+  if (spec.within.empty()) return spec.marked(view_of_memory(base, to_torch(spec.dtype), sizes, strides, offset));
+  at::Tensor out = base;
+  for (const Extent& extent : spec.extents())
+    out = at::as_strided(out, integers(extent.sizes), integers(extent.strides),
+                         base.storage_offset() + integer(extent.offset));
+  return spec.marked(out);
+}
+
 at::Tensor Interpreter::output(const OutputSpec& spec) {
   try {
     at::Tensor base = spec.kind == OutputSpec::Kind::Input      ? inputs_[spec.position]
@@ -327,18 +314,7 @@ at::Tensor Interpreter::output(const OutputSpec& spec) {
     if (spec.plain && base.requires_grad()) base = base.detach();
     if (!spec.is_view) return base;
     if (spec.kind != OutputSpec::Kind::GraphOutput && spec.detached && base.requires_grad()) base = base.detach();
-    const std::vector<int64_t> sizes = integers(spec.sizes), strides = integers(spec.strides);
-    if (to_torch(spec.dtype) == base.scalar_type()) {
-      at::Tensor view = base;
-      for (const Extent& extent : spec.extents())
-        view = at::as_strided(view, integers(extent.sizes), integers(extent.strides),
-                              base.storage_offset() + integer(extent.offset));
-      return spec.marked(view);
-    }
-    const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
-    at::Tensor view = at::empty({0}, base.options().dtype(to_torch(spec.dtype)));
-    return spec.marked(view.set_(
-        base.storage(), bytes / static_cast<int64_t>(view.element_size()) + integer(spec.offset), sizes, strides));
+    return view(spec, base);
   } catch (const Missing&) {
     return {};
   } catch (const c10::Error&) {  // a view of what is not there, after the operator that eager rejects
@@ -370,10 +346,6 @@ std::vector<at::Tensor> Interpreter::arriving(const Backward& backward, const st
 std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const GraphPart& part,
                                                const std::vector<bool>& absent) {
   graph_.outputs = part.outputs;
-  once_.clear();
-  for (const Backward::Once& once : backward.once)
-    for (const graph::ValueId v : once.results)
-      if (c10::GradMode::is_enabled()) once_.emplace(v, &once);
   const auto written = [&](const Backward::Write& w) { return tensor_at(w.place, inputs_, constants_, {}).detach(); };
   for (const Backward::Write& w : backward.writes) values_[w.live.index] = written(w).clone();
   run_nodes(part);  // some outputs are absent
