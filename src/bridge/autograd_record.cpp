@@ -11,6 +11,7 @@
 #include "bridge/arguments.h"
 #include "bridge/capture.h"
 #include "bridge/gradients.h"
+#include "bridge/leaf_groups.h"
 
 namespace cresset::bridge {
 
@@ -140,6 +141,7 @@ void FunctionNotes::add(Node& node, RecordedFunction::Kind kind) {
     behind.push_back(std::make_unique<PostMark>([=](const variable_list& made, const variable_list&) { ends(made); }));
     return;
   }
+  noted->function.once = is_differentiated_once(node);
   node.pre_hooks().push_back(std::make_unique<PreMark>(begins));
   behind.insert(behind.begin(),
                 std::make_unique<PostMark>([=](const variable_list& made, const variable_list&) { ends(made); }));

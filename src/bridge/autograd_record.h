@@ -51,6 +51,7 @@ struct RecordedFunction {
   Values given, made;  // gradients; a PostHook is given those of the node's results behind the others
   std::vector<graph::NodeId> order;
   Values results, next;  // Node: its results, and of what the made gradients are
+  bool once = false;     // likewise: marked as one that must not be differentiated again
 };
 
 struct AutogradRecord {

@@ -132,10 +132,6 @@ struct Backward {
   struct Holder {  // nodes of the record that hold tensors, which a pass lets go of: none can pass through them again
     std::vector<bool> roots, groups;  // that lead to them; that they lead to (one, where there are no groups)
   };
-  struct Once {  // a function that must not be differentiated again: the gradients that it is given, and gives
-    std::vector<graph::ValueId> given, results;
-    std::vector<graph::ValueId> handed_on;  // of the results: what the function had not computed
-  };
   // A tensor of the caller's that a pass writes (a checkpoint around BatchNorm keeps running statistics again): a graph
   // input that is what it holds when the pass begins, and what it holds then, the part's outputs after the gradients.
   struct Write {
@@ -144,7 +140,6 @@ struct Backward {
     bool unseen;  // graph::Mutation::unseen
   };
   GraphPart part;
-  std::vector<Once> once;
   std::vector<Write> writes;
   std::vector<Place> roots;              // results, then tensors of the caller's that the call writes
   std::vector<graph::ValueId> tangents;  // the gradients of the roots: inputs of the graph, with their types

@@ -143,72 +143,6 @@ class Unkept {
   std::vector<std::pair<Node*, Kept>> hooks_;
 };
 
-// While the record is run: what functions that must not be differentiated again are given, and give. Each result is a
-// value of the function's own.
-class OnceOnly {
- public:
-  OnceOnly(const std::vector<Node*>& python, Capture& capture, std::vector<Backward::Once>& out) {
-    for (Node* node : python) {
-      if (!is_python_function(*node) || !is_differentiated_once(*node)) continue;
-      const auto seen = std::make_shared<Seen>(Seen{capture, out, {}, 0});
-      node->add_pre_hook(std::make_unique<Before>(seen));
-      node->post_hooks().insert(node->post_hooks().begin(), std::make_unique<After>(seen));
-      nodes_.push_back(node);
-    }
-  }
-  ~OnceOnly() {
-    for (Node* node : nodes_) {
-      node->pre_hooks().pop_back();
-      node->post_hooks().erase(node->post_hooks().begin());
-    }
-  }
-  OnceOnly(const OnceOnly&) = delete;
-
- private:
-  using Tensors = torch::autograd::variable_list;
-  struct Seen {
-    Capture& capture;
-    std::vector<Backward::Once>& out;
-    std::vector<graph::ValueId> given;
-    size_t nodes;  // of the graph, when the function began
-  };
-  struct Before final : torch::autograd::FunctionPreHook {
-    explicit Before(std::shared_ptr<Seen> to) : seen(std::move(to)) {}
-    Tensors operator()(const Tensors& gradients) override {
-      seen->given.clear();
-      for (const at::Tensor& t : gradients)
-        if (TraceTensor* trace = TraceTensor::from(t)) seen->given.push_back(seen->capture.value_of(*trace));
-      seen->nodes = seen->capture.graph().order.size();
-      return gradients;
-    }
-    const std::shared_ptr<Seen> seen;
-  };
-  struct After final : torch::autograd::FunctionPostHook {
-    explicit After(std::shared_ptr<Seen> to) : seen(std::move(to)) {}
-    Tensors operator()(const Tensors& results, const Tensors&) override {
-      Tensors out = results;
-      Backward::Once& once = seen->out.emplace_back();
-      once.given = seen->given;
-      for (at::Tensor& t : out) {
-        if (TraceTensor::from(t) == nullptr) continue;
-        const bool own = is_of_function(t);
-        if (!own || TraceTensor::from(t)->chain() != nullptr) t = t.clone();  // a value that nothing else has
-        once.results.push_back(seen->capture.value_of(*TraceTensor::from(t)));
-        if (!own) once.handed_on.push_back(once.results.back());
-      }
-      return out;
-    }
-    bool is_of_function(const at::Tensor& t) const {
-      const graph::Graph& graph = seen->capture.graph();
-      const graph::Value& value = graph.value(seen->capture.value_of(*TraceTensor::from(t)));
-      return value.kind == graph::Value::Kind::Result && std::find(graph.order.begin() + static_cast<long>(seen->nodes),
-                                                                   graph.order.end(), value.node) != graph.order.end();
-    }
-    const std::shared_ptr<Seen> seen;
-  };
-  std::vector<Node*> nodes_;
-};
-
 }  // namespace
 
 bool is_python_function(const Node& node) { return is_class(node, "8autograd6PyNode"); }
@@ -640,7 +574,6 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   std::vector<at::Tensor> found;
   backward.regions_of_autocast = open_regions_of_autocast();
   const Unkept unkept(leaves.retained);
-  const OnceOnly once(python, *this, backward.once);
   const sym::VarId own_from = graph_->pool().new_var();
   const auto run = [&] {
     const AboveAutograd recording;  // operators that consist of others are taken apart there
@@ -703,9 +636,7 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   std::erase_if(backward.passed, [&](const Backward::Passed& passed) { return !computed.contains(passed.gradient); });
 }
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 // Results in the memory of others that have gradients, and without.
 void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results) {

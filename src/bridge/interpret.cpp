@@ -1,9 +1,5 @@
 #include "bridge/interpret.h"
 
-#include <torch/csrc/autograd/functions/basic_ops.h>
-#include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/variable.h>
-
 #include <algorithm>
 
 #include "bridge/arguments.h"
@@ -11,7 +7,6 @@
 #include "bridge/data_read.h"
 #include "bridge/dtypes.h"
 #include "bridge/gradients.h"
-#include "bridge/node_ptr.h"
 #include "bridge/op_entry.h"
 #include "bridge/partial_gradients.h"
 #include "bridge/result_views.h"
@@ -196,31 +191,8 @@ void Interpreter::run_nodes(const GraphPart& part) {
   auto call = part.calls.begin();
   for (size_t i = 0; i <= part.order.size(); ++i) {
     for (; call != part.calls.end() && call->position == i; ++call) run_call(*call);
-    if (i < part.order.size()) run_in_part(part.order[i]);
+    if (i < part.order.size()) run_with_casts(part.order[i]);
   }
-}
-
-void Interpreter::run_in_part(graph::NodeId id) {
-  run_with_casts(id);
-  if (once_.empty()) return;
-  for (const graph::ValueId v : graph_.node(id).results)
-    if (const auto found = once_.find(v); found != once_.end() && values_[v.index].defined())
-      forbid_derivative(*found->second, v, values_[v.index]);
-}
-
-// As torch's once_differentiable does it: where a gradient that the function is given has a history, the results have
-// one that raises when a pass comes to it.
-void Interpreter::forbid_derivative(const Backward::Once& once, at::Tensor& result) const {
-  result = result.detach();
-  if (std::none_of(once.given.begin(), once.given.end(),
-                   [&](graph::ValueId v) { return values_[v.index].defined() && values_[v.index].requires_grad(); }))
-    return;
-  const at::Tensor leaf = result.detach().set_requires_grad(true);
-  torch::autograd::edge_list edges{torch::autograd::impl::gradient_edge(leaf)};
-  torch::autograd::set_history(
-      result,
-      make_node<torch::autograd::Error>(
-          "trying to differentiate twice a function that was marked with @once_differentiable", std::move(edges)));
 }
 
 // What was recorded inside of a region of autocast was cast for there. Results keep the dtypes of the graph, as
@@ -374,10 +346,6 @@ std::vector<at::Tensor> Interpreter::arriving(const Backward& backward, const st
 std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const GraphPart& part,
                                                const std::vector<bool>& absent) {
   graph_.outputs = part.outputs;
-  once_.clear();
-  for (const Backward::Once& once : backward.once)
-    for (const graph::ValueId v : once.results)
-      if (c10::GradMode::is_enabled()) once_.emplace(v, &once);
   const auto written = [&](const Backward::Write& w) { return tensor_at(w.place, inputs_, constants_, {}).detach(); };
   for (const Backward::Write& w : backward.writes) values_[w.live.index] = written(w).clone();
   run_nodes(part);  // some outputs are absent

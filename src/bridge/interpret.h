@@ -61,9 +61,7 @@ class Interpreter {
   void read_elements(const DataDependentCall& call);
   void run_control_flow(const DataDependentCall& call);
   void run_nodes(const GraphPart& part);
-  void run_in_part(graph::NodeId id);
   void run_with_casts(graph::NodeId id);
-  void forbid_derivative(const Backward::Once& once, graph::ValueId id, at::Tensor& result) const;
   std::vector<at::Tensor> run_part(const GraphPart& part);
   std::vector<at::Tensor> gradients(const Backward& backward, const GraphPart& part, const std::vector<bool>& absent);
   void write_inputs();
@@ -79,7 +77,6 @@ class Interpreter {
   std::vector<at::Tensor> values_;  // by ValueId
   std::exception_ptr error_;
   std::optional<c10::DispatchKeySet> excluded_casts_;
-  std::unordered_map<graph::ValueId, const Backward::Once*> once_;  // results, while a pass is recorded
 };
 
 }  // namespace cresset::bridge

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
@@ -99,6 +100,26 @@ std::vector<at::Tensor> run_recorded(const graph::Graph& graph, const graph::Nod
   return {stack.at(0).toTensor()};
 }
 
+bool any_wants_gradients(const variable_list& tensors) {
+  return c10::GradMode::is_enabled() && std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) {
+           return t.defined() && t.requires_grad();
+         });
+}
+
+// As torch's once_differentiable does it: they have a history that raises when a pass comes to it.
+void forbid_derivatives(variable_list& results) {
+  for (at::Tensor& result : results) {
+    if (!result.defined()) continue;
+    result = result.detach();
+    const at::Tensor leaf = result.detach().set_requires_grad(true);
+    torch::autograd::edge_list edges{torch::autograd::impl::gradient_edge(leaf)};
+    torch::autograd::set_history(
+        result,
+        make_node<torch::autograd::Error>(
+            "trying to differentiate twice a function that was marked with @once_differentiable", std::move(edges)));
+  }
+}
+
 }  // namespace
 
 // ---- Functions of Python's
@@ -155,8 +176,13 @@ struct RecordedForward::Function {
         if (results[i].defined()) local[node.results[i]] = results[i];
     }
     variable_list out;
-    for (const auto& made : what->made)
-      out.push_back(!made ? at::Tensor() : local.contains(*made) ? local.at(*made) : outside(*made, self));
+    for (const auto& made : what->made) {
+      const bool own = made && local.contains(*made);
+      out.push_back(!made ? at::Tensor() : own ? local.at(*made) : outside(*made, self));
+      // What a function that is marked so computes, it computes under no_grad().
+      if (what->once && own && out.back().defined()) out.back() = out.back().detach();
+    }
+    if (what->once && any_wants_gradients(given)) forbid_derivatives(out);
     return out;
   }
 };
@@ -254,6 +280,7 @@ std::vector<ValueId> RecordedForward::wanted() const {
   }
   // Gradients are the functions' own.
   std::unordered_set<ValueId> of_backward(backward_.tangents.begin(), backward_.tangents.end());
+  for (const Backward::Write& w : backward_.writes) of_backward.insert(w.live);
   for (const graph::NodeId id : backward_.part.order)
     for (const ValueId v : graph_->node(id).results) of_backward.insert(v);
   std::erase_if(out, [&](ValueId v) { return of_backward.contains(v); });

@@ -209,7 +209,7 @@ std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call
               "of Python's in autograd's record is of a tensor that the program does not read. Call the function "
               "without cresset.compile.");
   const AboveAutograd recording;
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> no_autocast(c10::autocast_dispatch_keyset);
   std::vector<at::Tensor> given;
   for (size_t i = 0; i < call.edges.size(); ++i) given.push_back(with_history(call.inputs.tensors[i], call.edges[i]));
   try {
@@ -225,7 +225,10 @@ std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call
                             });
     for (size_t i = 0; i < saved_.size(); ++i)
       if (!depends[saved_[i].index]) forward.know(saved_[i], saved[i]);
+    for (const Backward::Write& w : backward_->writes)
+      forward.know(w.live, tensor_at(w.place, given, constants_, {}).detach());
     check(call, forward.run());
+    no_autocast.reset();  // formulas are cast for as autocast is where the pass was called
     return forward.gradients(tangents);
   } catch (const c10::Error&) {
     if (!may_fail) throw;
@@ -237,10 +240,17 @@ std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tens
                                           const std::vector<TangentLayout>& layouts,
                                           const std::vector<at::Tensor>& saved) const {
   ++recorded_passes();
-  if (auto found = through_autograd(call, tangents, saved)) return *std::move(found);
-  if (!backward_->linear) fill_with_zeros(tangents, layouts);
-  return interpreted(call, saved,
-                     [&](Interpreter& interpreter) { return interpreter.gradients(*backward_, tangents); });
+  const auto of_part = [&](std::vector<at::Tensor> given) {
+    if (!backward_->linear) fill_with_zeros(given, layouts);
+    return interpreted(call, saved, [&](Interpreter& interpreter) { return interpreter.gradients(*backward_, given); });
+  };
+  if (!c10::GradMode::is_enabled()) return of_part(std::move(tangents));
+  if (auto found = through_autograd(call, tangents, saved)) {
+    const at::NoGradGuard for_what_it_writes;
+    if (!backward_->writes.empty()) of_part(std::move(tangents));
+    return *std::move(found);
+  }
+  return of_part(std::move(tangents));
 }
 
 std::vector<at::Tensor> RecordedPass::arriving(const Call& call, std::vector<at::Tensor> tangents,
