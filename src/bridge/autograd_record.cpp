@@ -10,8 +10,8 @@
 
 #include "bridge/arguments.h"
 #include "bridge/capture.h"
-#include "bridge/leaf_groups.h"
 #include "bridge/gradients.h"
+#include "bridge/leaf_groups.h"
 
 namespace cresset::bridge {
 
