@@ -185,13 +185,6 @@ class CaptureRun final : public PieceMaker {
     return result ? without_symbols(std::move(result)) : std::move(result);
   }
 
-  // A name of one of torch's modules, which its code has put back when an exception passed: how deep transforms are.
-  static bool is_counter_of_torch(const Write& write) {
-    if (write.kind != Write::Kind::Item || !PyDict_Check(write.owner.get())) return false;
-    PyObject* const name = PyDict_GetItemString(write.owner.get(), "__name__");
-    return name != nullptr && PyUnicode_Check(name) && std::string_view(utf8(name)).starts_with("torch.");
-  }
-
   // Inside of a transform of torch.func, and of autograd's engine there, something wants plain sizes: the call raised
   // what eager does not. As long as it has done nothing it may begin again.
   bool may_begin_again() {
@@ -696,16 +689,8 @@ class CaptureRun final : public PieceMaker {
   // reached in this call; but not without end.
   std::shared_ptr<Variant> new_successor(const Break& last, PyObject* frames, PyObject* kwargs) {
     const TorchState state = TorchState::now();
-    CallLeaves leaves;
     for (const std::shared_ptr<Variant>& known : last.point->successors) {
-      leaves.clear();
-      const bool fits = known->state == state && are_alive(known->modes) &&
-                        match(known->args, frames, leaves, nullptr) && match(known->kwargs, kwargs, leaves, nullptr) &&
-                        known->facts.holds(nullptr) && known->facts.gather(leaves, nullptr);
-      std::vector<int64_t> symbols(known->symbol_count);
-      if (!fits ||
-          (known->entry != nullptr && !known->entry->matches(leaves.tensors, leaves.ints, symbols.data(), nullptr)))
-        continue;
+      if (!begins_with(*known, state, frames, kwargs)) continue;
       if (!known->eager_reason.empty())
         CRESSET_LOG(Recompiles,
                     request_.name + ": goes on natively from " + last.point->place.text() + ": " + known->eager_reason);

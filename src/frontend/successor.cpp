@@ -17,6 +17,16 @@ PyRef outcome(PyObject* value, PyObject* exception) {
                                       : Py_BuildValue("{s:O}", "value", value));
 }
 
+bool begins_with(Variant& piece, const TorchState& state, PyObject* frames, PyObject* kwargs) {
+  CallLeaves leaves;
+  if (piece.state != state || !are_alive(piece.modes) || !match(piece.args, frames, leaves, nullptr) ||
+      !match(piece.kwargs, kwargs, leaves, nullptr) || !piece.facts.holds(nullptr) ||
+      !piece.facts.gather(leaves, nullptr))
+    return false;
+  std::vector<int64_t> symbols(piece.symbol_count);
+  return piece.entry == nullptr || piece.entry->matches(leaves.tensors, leaves.ints, symbols.data(), nullptr);
+}
+
 std::shared_ptr<Variant> make_successor(const CompileOptions& options, const Break& last, const TorchState& state,
                                         PyObject* frames, PyObject* kwargs, bool numbers) {
   // What an exception says tends to differ from call to call.
