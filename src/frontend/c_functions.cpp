@@ -98,6 +98,7 @@ const Names kTorchOutside = {"manual_seed",
                              "_set_deterministic_algorithms",
                              "register_post_accumulate_grad_hook",
                              "_pad_packed_sequence",
+                             "_is_view",
                              "_backward"};
 
 bool is_torch(std::string_view module) { return module == "torch" || module.substr(0, 6) == "torch."; }
