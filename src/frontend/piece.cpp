@@ -1,5 +1,6 @@
 #include "frontend/piece.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -234,6 +235,10 @@ std::string Piece::end_recipes(uint64_t before) {
   }
   PyErr_Clear();  // what Python's part of autograd raised, a checkpoint say, is what `why` tells
   if (!why.empty()) return why;
+  const auto wants_gradients = [](const at::Tensor& result) { return result.requires_grad(); };
+  if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() &&
+      std::any_of(builder_->tensors.begin(), builder_->tensors.end(), wants_gradients))
+    return kPacking;
   add_bases();
   add_held_by_tracebacks();
   add_held_by_arguments();
