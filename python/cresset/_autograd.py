@@ -187,8 +187,8 @@ def _without_gradients(value):
 class Reentrant:
     """CheckpointFunction, whose backward would run autograd's engine within itself and fill `.grad` on the way.
 
-    Where gradients flow to its arguments, what the other implementation gives is the same. Tensors inside of containers
-    among its results have no gradients.
+    Where gradients flow to its arguments, what the other implementation gives is the same; a pass that does not fill
+    `.grad` raises. Tensors inside of containers among its results have no gradients.
     """
 
     @staticmethod
@@ -196,6 +196,7 @@ class Reentrant:
         wanted = torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
         if not wanted or not _C.is_compiling():
             return _Reentrant.apply(function, preserve, *args)
+        _C.note_reentrant()
         region = _Region(function, preserve, args, {}, reentrant=True)
         with torch.autograd.graph.saved_tensors_hooks(region.pack, region.unpack):
             result = function(*args)

@@ -256,6 +256,7 @@ at::Tensor Capture::adopt(const at::Tensor& real, graph::ValueId base_value, Out
   storage.required_grad = real.requires_grad();
   storage.gradient_node = gradient_node(real);
   storage.history = History::of(real);
+  if (storage.required_grad && counters.notes == nullptr) counters.notes = std::make_shared<AutogradNotes>();
   if (memory != nullptr) {
     auto [it, fresh] = storage_of_memory_.try_emplace(memory, id);
     if (!fresh) {
@@ -637,6 +638,8 @@ static bool may_mask_results(const std::vector<graph::Arg>& args) {
 
 void Capture::check_dtypes(graph::OpId op, const std::vector<graph::Arg>& args, std::vector<graph::TensorType>& types) {
   if (in_part()) return;
+  if (!numbers_fit(*graph_, op, args, types))
+    abort_capture(std::string(graph::op_name(op)) + " is given a number that its dtype may not hold");
   const StepAside aside;
   const at::AutoDispatchBelowADInplaceOrView below;
   const DtypeTrial trial = try_dtypes(*graph_, constants_, op, args);

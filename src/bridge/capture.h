@@ -88,7 +88,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   at::Tensor add_input(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
   // The caller's tensor takes part itself until the capture is closed (guest.h).
   void add_guest(const at::Tensor& real, std::string name, const std::vector<DimMark>& marks);
-  // A caller's integer as a symbol.
   // A wrapper has the sizes of `stand_in`, until the capture is closed (guest.h).
   void add_wrapper(const at::Tensor& wrapper, const at::Tensor& stand_in);
   c10::SymInt add_int_argument(int64_t value, std::string name);
@@ -138,6 +137,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool lays_out(const TraceTensor& tensor) const;
   // Whether the caller's memory begins with the base of this tensor; when so, later calls are held to it.
   bool starts_storage(const TraceTensor& tensor);
+  int64_t real_offset(StorageId id) const { return storages_[id.index].real_offset; }  // of the caller's tensor
   // The whole storage that a view lies in, as it is now.
   at::Tensor base_of(const TraceTensor& view);
   // The real tensor behind a constant.
@@ -192,7 +192,6 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<at::Tensor> add_while(const std::vector<at::Tensor>& initial, std::vector<uint32_t> carried,
                                     GraphPart condition, GraphPart body);
   std::string remark;  // said with the reason of the next break
-
   // ---- Gradients of results (gradients.h)
 
   // Appends what computes them for what the results depend on of the caller's, apart from the program. The results
@@ -231,12 +230,12 @@ class Capture : public std::enable_shared_from_this<Capture> {
     return real_inputs_;
   }  // aliases of guests, or the tensors themselves
   void forget_inputs();  // when all that was captured has run
+  void count_writes(int times) const;  // -1: the versions of what was written are those of before
   // The operator at which the capture ended, done for real, gave these: autograd noted it with symbolic sizes.
   void settle_native_results(const std::vector<at::Tensor>& results) const;
 
   // Trace tensors made so far.
   uint64_t serial() const { return serial_; }
-  // What has been recorded so far of what must not be done twice.
   struct Done {
     size_t writes = 0, storages = 0, draws = 0;
   };
@@ -329,7 +328,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::optional<AsView> as_view(const TraceTensor& trace, const std::unordered_set<uint32_t>& escaping);
   struct Results;  // while outputs are gathered
   OutputSpec output_of(const at::Tensor& output, Results& results);
-  // Of a part of the graph, whose outputs they are.
+  void keep_what_raises(const Backward* backward);
   std::vector<OutputSpec> outputs_of_part(const std::vector<at::Tensor>& tensors, std::vector<graph::ValueId>& outputs);
   Result<ops::Types> shape_of(const ops::OpDef& def, ops::ShapeContext& context, const std::vector<graph::Arg>& args);
   // Aborts where eager raises by them; the results' dtypes are as eager has them.
@@ -363,6 +362,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool find_written(std::vector<at::Tensor>& written);
   std::string obstacle_to_histories(const std::vector<at::Tensor>& results) const;
   void settle_histories(const std::vector<at::Tensor>& results);
+  void settle_written() const;
   bool is_view_of_written(const at::Tensor& result) const;
   struct OfWritten {
     bool detached, unrecorded;

@@ -46,6 +46,17 @@ void CaptureCall::require_own_derivative() {
 }
 
 void CaptureCall::run() {
+  AutogradNotes* notes = this->notes();
+  if (notes == nullptr) return perform();
+  notes->begin_call();
+  const size_t begin = capture_.graph().node_count();
+  perform();
+  notes = this->notes();  // the piece may have ended
+  if (notes != nullptr)
+    notes->end_call(static_cast<uint32_t>(begin), static_cast<uint32_t>(capture_.graph().node_count()));
+}
+
+void CaptureCall::perform() {
   require_dense_gradients();
   require_no_autocast();
   require_own_derivative();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bridge/autograd_record.h"
 #include "bridge/capture_costs.h"
 #include "bridge/computed_number.h"
 #include "bridge/extent.h"
@@ -116,7 +117,9 @@ struct Backward {
   std::vector<OutputSpec> gradients;  // of the leaves: outputs of the part; Input: of the graph, a tangent or another
   std::vector<Passed> passed;
   std::vector<Holder> holders;
-  bool linear = false;  // in the tangents: no functions of users take part
+  bool linear = false;     // in the tangents: no functions of users take part
+  bool reentrant = false;  // a reentrant checkpoint takes part, which fills `.grad` and gives no gradients apart
+  std::shared_ptr<const AutogradRecord> record;  // what passes that are recorded themselves need
 };
 
 // What a program stated of data: raises the message where it does not hold.
@@ -136,11 +139,18 @@ struct Captured {
   std::vector<ComputedNumber> computed;  // where symbols come from
   std::vector<DataDependentCall> data_calls;
   std::vector<StatedFact> facts;
+  struct Written {  // a tensor of the caller's, more than once: each write counts for its version
+    bool is_constant;
+    uint32_t position, writes;
+  };
+  std::vector<Written> written;
   std::shared_ptr<const Backward> backward;  // null: no result wants gradients
   int64_t operators = 0;
   int64_t shape_rule_entries = 0, generic_rule_entries = 0, shape_memo_hits = 0;
   CaptureCosts costs;
   double shape_rule_us = 0;
+  bool reentrant = false;                // Backward::reentrant
+  std::shared_ptr<AutogradNotes> notes;  // while capturing, where gradients may be wanted
 
   // What Capture::interpret needs of it, should the compiled program turn out to be of no use.
   Captured for_one_run() const;

@@ -130,6 +130,8 @@ class Entry {
   void choose_released();
   c10::SmallVector<int64_t, 16> program_symbols(const int64_t* symbols) const;
 
+  void count_writes(c10::ArrayRef<at::Tensor> inputs) const;
+
   Captured captured_;  // graph moved out
   std::shared_ptr<sym::ShapeEnv> env_;
   std::vector<TensorGuard> tensor_guards_, constant_guards_;

@@ -55,6 +55,18 @@ void Capture::forget_inputs() {
   for (Storage& storage : storages_) storage.real.reset();
 }
 
+// Autograd has counted them while they were captured. Where the program is run, it counts them.
+void Capture::count_writes(int times) const {
+  for (const Storage& storage : storages_) {
+    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined() || storage.real.is_inference())
+      continue;
+    c10::VariableVersion counter = storage.real.unsafeGetTensorImpl()->version_counter();
+    const auto seen = static_cast<int64_t>(storage.version - storage.unseen);
+    if (seen != 0)
+      counter.set_version(std::max<int64_t>(static_cast<int64_t>(counter.current_version()) + times * seen, 0));
+  }
+}
+
 // With stand-ins that only the capture itself holds.
 std::vector<at::Tensor> Capture::all_live() {
   std::vector<at::Tensor> out;
@@ -234,6 +246,17 @@ void Capture::flush(const std::string& why) {
   const std::vector<at::Tensor> live = close();
   Captured captured = finish(live, /*runs_once=*/true);
   settle(live, interpret(captured));
+  settle_written();
+}
+
+// Autograd's record of this very run stays in the histories of the caller's tensors that it wrote.
+void Capture::settle_written() const {
+  std::vector<at::Tensor> written;
+  for (const Storage& storage : storages_)
+    if (storage.home != OutputSpec::Kind::GraphOutput && storage.real.defined() &&
+        gradient_node(storage.real) != storage.gradient_node)
+      written.push_back(storage.real);
+  settle_gradients(written, first_node_);
 }
 
 void Capture::rethrow_deferred() {

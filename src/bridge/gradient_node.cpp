@@ -1,4 +1,5 @@
 // The nodes of autograd's that stand for a compiled call.
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -59,9 +60,14 @@ bool is_from(const Backward::Passed& passed, size_t root) {
 // One for passes whose results want gradients, and one for others; and one for what arrives at passed roots.
 struct Runs {
   BackwardRun plain, recorded, arriving;
+  bool reentrant = false;  // Backward::reentrant
   bool gone() const { return plain == nullptr; }
   void release() { plain = recorded = arriving = nullptr; }
   BackwardRun& chosen() {
+    TORCH_CHECK(!reentrant || torch::autograd::Engine::get_default_engine().is_checkpoint_valid(),
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
+                ".backward() without passing the `inputs` argument.");
     if (!c10::GradMode::is_enabled()) return plain;
     TORCH_CHECK(
         recorded != nullptr,
@@ -517,7 +523,7 @@ void set_gradients(const std::vector<at::Tensor>& roots, size_t fresh, const std
   std::vector<Backward::Passed> passed = arriving != nullptr ? backward.passed : std::vector<Backward::Passed>();
   for (Backward::Passed& p : passed)
     if (p.root >= fresh) p.from.clear();  // one that is written has the history that autograd makes
-  Runs runs{std::move(run), std::move(recorded), std::move(arriving)};
+  Runs runs{std::move(run), std::move(recorded), std::move(arriving), backward.reentrant};
   if (groups.empty()) {
     const NodePtr node = make_node<CompiledBackward>(std::move(edges), std::move(layouts), backward.holders.empty(),
                                                      std::move(saved), std::move(runs));

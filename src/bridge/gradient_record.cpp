@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "bridge/autograd_record.h"
 #include "bridge/control_flow.h"
 #include "bridge/gradients.h"
 #include "bridge/leaf_groups.h"
@@ -400,6 +401,10 @@ void keep_outputs(Backward& backward, const std::vector<graph::ValueId>& outputs
 
 void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves, const std::vector<Node*>& python) {
   Backward& backward = *backward_;
+  const auto first_of_backward = static_cast<uint32_t>(graph_->node_count());
+  AutogradRecord record;
+  std::vector<graph::ValueId> root_values;
+  for (const at::Tensor& root : roots) root_values.push_back(value_of(*TraceTensor::from(root)));
   std::vector<at::Tensor> tangents;
   torch::autograd::edge_list sources;
   for (const at::Tensor& root : roots) {
@@ -432,9 +437,23 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
         own_from);  // a gradient has the sizes of what it is of, whatever a formula does for none
     torch::autograd::edge_list starts;
     for (const at::Tensor& root : roots) starts.push_back(torch::autograd::impl::gradient_edge(root));
+    const FunctionNotes functions(*this, python);
     found = torch::autograd::Engine::get_default_engine().execute(starts, tangents, /*keep_graph=*/true,
                                                                   /*create_graph=*/false, /*accumulate_grad=*/false,
                                                                   sources);
+    if (counters.notes == nullptr) {  // all leaves are the call's own
+      record.complete = false;
+      return;
+    }
+    record = counters.notes->record(first_of_backward);
+    functions.add_to(record, *counters.notes, [&](const Edge& edge) -> std::optional<graph::ValueId> {
+      if (const Leaves::Leaf* leaf = leaves.find(edge);
+          leaf != nullptr && leaf->place.home != OutputSpec::Kind::GraphOutput)
+        return (leaf->place.home == OutputSpec::Kind::Input ? graph_->inputs : graph_->constants)[leaf->place.position];
+      const auto root = std::find(starts.begin(), starts.end(), edge);
+      return root != starts.end() ? std::optional(root_values[static_cast<size_t>(root - starts.begin())])
+                                  : std::nullopt;
+    });
   };
   run_record ? run_record(python, run) : run();
   if (!part_failure_.empty()) abort_capture(part_failure_);  // of which the program has made nothing
@@ -451,6 +470,9 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   backward.gradients = outputs_of_part(gradients, outputs);
   backward.part = end_part({});
   backward.linear = python.empty();
+  backward.reentrant = counters.reentrant;
+  record.roots = std::move(root_values);
+  backward.record = std::make_shared<const AutogradRecord>(std::move(record));
   for (const DataDependentCall& call : backward.part.calls)
     if (is_control_flow(call)) abort_capture("they need control flow");
   if (!backward.part.writes.empty()) abort_capture("computing them writes a tensor");
@@ -477,6 +499,28 @@ void Capture::add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves
   computed = computed_in(*graph_, backward.part);
   std::erase_if(backward.passed, [&](const Backward::Passed& passed) { return !computed.contains(passed.gradient); });
 }
+
+namespace {
+
+// How often tensors were written, which a record counts for real that is given up.
+class Versions {
+ public:
+  void add(const at::Tensor& t) {
+    if (!t.is_inference()) counted_.emplace_back(t, version_of(t));
+  }
+  void restore() const {
+    for (const auto& [tensor, version] : counted_)
+      if (version_of(tensor) != version) {
+        c10::VariableVersion counter = tensor.unsafeGetTensorImpl()->version_counter();
+        counter.set_version(version);
+      }
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, uint32_t>> counted_;
+};
+
+}  // namespace
 
 // Results in the memory of others that have gradients, and without.
 void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vector<at::Tensor>& results) {
@@ -527,6 +571,10 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
 
   const size_t inputs = graph_->inputs.size(), symbols = symbols_.size();
   backward_ = std::make_shared<Backward>();
+  Versions versions;
+  for (const at::Tensor& t : all_live()) versions.add(t);
+  for (const Storage& storage : storages_)
+    if (storage.real.defined()) versions.add(storage.real);
   begin_part();
   const size_t depth = recordings_.size();
   try {
@@ -538,6 +586,7 @@ std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
   }
   if (!why.empty()) {
     if (recordings_.size() == depth) abandon_part();
+    versions.restore();
     if (std::string failure = take_part_failure(); !failure.empty()) why = failure;
     graph_->inputs.resize(inputs);
     symbols_.resize(symbols);

@@ -24,10 +24,12 @@ static at::Tensor fitted(at::Tensor result, const graph::TensorType& type, const
   if (result.scalar_type() != to_torch(type.dtype)) result = result.to(to_torch(type.dtype));
   const std::vector<int64_t> sizes = integers(type.sizes, integer), strides = integers(type.strides, integer);
   if (result.sizes() != c10::IntArrayRef(sizes)) return result;  // the shape rule was wrong; what eager gives is right
-  bool same = true;
-  for (size_t d = 0; d < sizes.size(); ++d)
+  bool same = true, overlaps = false;  // what was to be written through an expanded view, and was not
+  for (size_t d = 0; d < sizes.size(); ++d) {
     same = same && (sizes[d] <= 1 || result.stride(static_cast<int64_t>(d)) == strides[d]);
-  if (same || result.numel() == 0) return result;
+    overlaps = overlaps || (sizes[d] > 1 && strides[d] == 0);
+  }
+  if (same || overlaps || result.numel() == 0) return result;
   at::Tensor copy = at::empty_strided(sizes, strides, result.options());
   copy.copy_(result);
   return copy;

@@ -8,6 +8,7 @@
 #include "bridge/data_read.h"
 #include "bridge/interpret.h"
 #include "bridge/rebase.h"
+#include "bridge/recorded_forward.h"
 #include "sym/eval.h"
 
 namespace cresset::bridge {
@@ -39,7 +40,11 @@ std::atomic<int64_t>& recorded_passes() {
 RecordedPass::RecordedPass(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
                            const std::vector<at::Tensor>& constants,
                            const std::unordered_map<sym::VarId, uint32_t>& slots)
-    : graph_(graph), backward_(std::move(backward)), constants_(constants), slots_(slots) {}
+    : whole_(std::make_shared<const graph::Graph>(graph)),
+      graph_(*whole_),
+      backward_(std::move(backward)),
+      constants_(constants),
+      slots_(slots) {}
 
 RecordedPass::Call RecordedPass::note(c10::ArrayRef<at::Tensor> inputs, const std::vector<at::Tensor>& constants,
                                       const int64_t* symbols, size_t count) {
@@ -55,6 +60,11 @@ RecordedPass::Call RecordedPass::note(c10::ArrayRef<at::Tensor> inputs, const st
 
 // By value.
 std::vector<bool> RecordedPass::depends_on_leaves(const Call& call) const {
+  static const graph::OpId detach = graph::op_id("aten::detach");
+  const auto may_depend = [&](graph::ValueId v) {
+    const DTypeCategory kind = category(graph_.type(v).dtype);
+    return kind == DTypeCategory::Float || kind == DTypeCategory::Complex;
+  };
   std::vector<bool> out(graph_.value_count());
   for (size_t i = 0; i < call.edges.size(); ++i) out[graph_.inputs[i].index] = call.edges[i].is_valid();
   for (size_t i = 0; i < constants_.size(); ++i) out[graph_.constants[i].index] = constants_[i].requires_grad();
@@ -62,8 +72,9 @@ std::vector<bool> RecordedPass::depends_on_leaves(const Call& call) const {
     bool depends = false;
     graph::Graph::for_each_value(graph_.node(id).args, [&](const graph::ValueId& v) { depends |= out[v.index]; });
     // What is drawn takes no more than its layout from what it is drawn into, and has no derivative.
-    depends = depends && !std::string_view(graph::op_name(graph_.node(id).op)).starts_with("cresset::bernoulli_fill");
-    for (const graph::ValueId v : graph_.node(id).results) out[v.index] = depends;
+    depends = depends && graph_.node(id).op != detach &&
+              !std::string_view(graph::op_name(graph_.node(id).op)).starts_with("cresset::bernoulli_fill");
+    for (const graph::ValueId v : graph_.node(id).results) out[v.index] = depends && may_depend(v);
   }
   return out;
 }
@@ -113,10 +124,63 @@ std::vector<at::Tensor> RecordedPass::interpreted(const Call& call, const std::v
   return give(interpreter);
 }
 
+// Whether the operators of the backward part have the derivatives that eager mode's pass has: what each was given has
+// the history that its operator in the graph gives it, and autograd calls no functions of Python's.
+bool RecordedPass::is_plain(const std::vector<bool>& depends) const {
+  const AutogradRecord& record = *backward_->record;
+  if (!record.functions.empty() || record.reads_copies) return false;
+  for (const RecordedCall& call : record.calls) {
+    if (call.is_backward) continue;
+    for (const RecordedCall::Given& given : call.given)
+      if (given.history != given.value && (given.history.valid() || depends[given.value.index])) return false;
+    for (uint32_t i = call.begin; i < call.end && !call.recorded; ++i)
+      for (const graph::ValueId v : graph_.node(graph::NodeId{i}).results)
+        if (depends[v.index]) return false;
+  }
+  return true;
+}
+
+// nullopt: it cannot be done, and the backward part may be run instead.
+std::optional<std::vector<at::Tensor>> RecordedPass::through_autograd(const Call& call,
+                                                                      const std::vector<at::Tensor>& tangents,
+                                                                      const std::vector<at::Tensor>& saved) const {
+  const std::vector<bool> depends = depends_on_leaves(call);
+  const bool may_fail = is_plain(depends);
+  if (!backward_->record->complete && may_fail) return std::nullopt;
+  TORCH_CHECK(backward_->record->complete,
+              "cresset: gradients of gradients (create_graph=True) cannot pass through this compiled call: a function "
+              "of Python's in autograd's record is of a tensor that the program does not read. Call the function "
+              "without cresset.compile.");
+  const AboveAutograd recording;
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  std::vector<at::Tensor> given;
+  for (size_t i = 0; i < call.edges.size(); ++i) given.push_back(with_history(call.inputs.tensors[i], call.edges[i]));
+  try {
+    RecordedForward forward(whole_, *backward_, given, constants_, depends,
+                            [graph = whole_, slots = slots_, symbols = call.symbols](sym::ExprId e) {
+                              return sym::eval(graph->env().pool(), e,
+                                               [&](sym::VarId var) -> std::optional<int64_t> {
+                                                 const auto slot = slots.find(var);
+                                                 return slot != slots.end() ? std::optional(symbols[slot->second])
+                                                                            : std::nullopt;
+                                               })
+                                  .value();
+                            });
+    for (size_t i = 0; i < saved_.size(); ++i)
+      if (!depends[saved_[i].index]) forward.know(saved_[i], saved[i]);
+    check(call, forward.run());
+    return forward.gradients(tangents);
+  } catch (const c10::Error&) {
+    if (!may_fail) throw;
+    return std::nullopt;
+  }
+}
+
 std::vector<at::Tensor> RecordedPass::run(const Call& call, std::vector<at::Tensor> tangents,
                                           const std::vector<TangentLayout>& layouts,
                                           const std::vector<at::Tensor>& saved) const {
   ++recorded_passes();
+  if (auto found = through_autograd(call, tangents, saved)) return *std::move(found);
   if (!backward_->linear) fill_with_zeros(tangents, layouts);
   return interpreted(call, saved,
                      [&](Interpreter& interpreter) { return interpreter.gradients(*backward_, tangents); });

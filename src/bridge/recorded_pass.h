@@ -1,8 +1,13 @@
 // Backward passes whose results want gradients themselves (create_graph=True).
 //
-// Compiled code has no derivative: such a pass runs the joint graph operator by operator, through autograd, from the
-// tensors that the call was given, with the history that they had then. What it records is what eager's pass records.
-// What does not depend on what gradients are wanted of (a dropout's mask) is taken from what the call saved.
+// Compiled code has no derivative: such a pass runs the forward part of the joint graph operator by operator, through
+// autograd, from the tensors that the call was given, with the history that they had then; autograd makes the gradients
+// (recorded_forward.h). What it records is what eager's pass records. What does not depend on what gradients are wanted
+// of (a dropout's mask) is taken from what the call saved.
+//
+// Where autograd cannot (it has no derivative of an operator of ours), the backward part is run in the same way. That
+// does not know of functions of Python's in the record, nor that a checkpoint's values stand for those of the forward
+// pass: there an error says so.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -54,7 +59,12 @@ class RecordedPass {
   std::vector<bool> depends_on_leaves(const Call& call) const;
   void check(const Call& call, const std::vector<bool>& read) const;
 
-  const graph::Graph graph_;
+  bool is_plain(const std::vector<bool>& depends) const;
+  std::optional<std::vector<at::Tensor>> through_autograd(const Call& call, const std::vector<at::Tensor>& tangents,
+                                                          const std::vector<at::Tensor>& saved) const;
+
+  const std::shared_ptr<const graph::Graph> whole_;
+  const graph::Graph& graph_;
   const std::shared_ptr<const Backward> backward_;
   const std::vector<at::Tensor> constants_;
   const std::unordered_map<sym::VarId, uint32_t> slots_;

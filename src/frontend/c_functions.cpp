@@ -71,7 +71,8 @@ const std::unordered_map<std::string_view, Names> kChangeFirst = {
 // Functions of those modules with effects, or answers, that no fact or write speaks of.
 const Names kEffects = {"warn_explicit", "_abc_register", "_abc_reset_registry", "getweakrefcount", "getweakrefs"};
 // The compiler's own functions that programs call while they are captured (control.h).
-const Names kControl = {"is_capturing", "is_compiling", "end_piece", "captured_graph", "captured_guards", "size_text"};
+const Names kControl = {"is_capturing",   "is_compiling",    "note_reentrant", "end_piece",
+                        "captured_graph", "captured_guards", "size_text"};
 // Functions of `sys` that look at what no program changes.
 const Names kSysReads = {"intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
 // Parts of torch's C module that change or read what no guard covers, or whose results have sizes that data gives and

@@ -442,7 +442,14 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   }
   if (!is_repeated) count();
   py::gil_scoped_release no_gil;
-  std::vector<at::Tensor> results = variant_->entry->run(inputs, symbols.data());
+  std::vector<at::Tensor> results;
+  capture_->count_writes(-1);
+  try {
+    results = variant_->entry->run(inputs, symbols.data());
+  } catch (...) {
+    capture_->count_writes(1);
+    throw;
+  }
   for (const auto& [var, slot] : slots)  // sizes that data made: Python may hold on to them
     if (!env->symbol(var)->hint) env->learn(var, symbols[slot]);
   return results;

@@ -63,6 +63,10 @@ def tensor(data, *, dtype=None, device=None, **rest):
     if dtype is None:
         whole = all(type(n) in (int, torch.SymInt) for n in numbers)
         dtype = torch.int64 if whole else torch.get_default_dtype()
+    if not dtype.is_floating_point and not dtype.is_complex and dtype not in (torch.bool, torch.int64):
+        limits = torch.iinfo(dtype)
+        if any(not limits.min <= n <= limits.max for n in numbers):
+            return _torch_tensor(data, dtype=dtype, device=device, **rest)
 
     def made(data):
         if type(data) in (list, tuple, torch.Size):
