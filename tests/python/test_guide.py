@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
-import cresset
 import pytest
+
+import cresset
 from cresset import _api
 
 ROOT = Path(__file__).resolve().parents[2]
