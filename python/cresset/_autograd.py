@@ -63,15 +63,18 @@ class _Region:
 
     Where the record is run natively after all, in the call that captures, the function is called for its effects alone:
     its own operators may save in another order than the captured ones did, so the tensors themselves are held, too.
+
+    A reentrant one gives the function leaves when it is called again, with a record of their own, which refuses what
+    has been written since.
     """
 
-    def __init__(self, function, preserve, args, kwargs, early_stop=False):
+    def __init__(self, function, preserve, args, kwargs, early_stop=False, reentrant=False):
         self.function, self.args, self.kwargs, self.early_stop = function, list(args), kwargs, early_stop
+        self.reentrant = reentrant
         self.tensors = [i for i, a in enumerate(args) if isinstance(a, torch.Tensor)]
-        # The result, not its grad_fn, which is of no use in older torch once the result is gone.
-        self.kept = _Keep.apply(torch.empty(0, requires_grad=True), *(args[i] for i in self.tensors))
-        for i in self.tensors:
-            self.args[i] = None
+        self.kept = None
+        if not reentrant:
+            self.keep_arguments()
         self.state = get_rng_state() if preserve else None
         self.casts = (
             torch.is_autocast_enabled("cpu"),
@@ -80,6 +83,12 @@ class _Region:
         )
         self.held = []
         self.again = {}
+
+    def keep_arguments(self):
+        # The result, not its grad_fn, which is of no use in older torch once the result is gone.
+        self.kept = _Keep.apply(torch.empty(0, requires_grad=True), *(self.args[i] for i in self.tensors))
+        for i in self.tensors:
+            self.args[i] = None
 
     def pack(self, tensor):
         self.held.append(tensor.detach().clone())  # the program may write to it
@@ -93,22 +102,42 @@ class _Region:
     def call(self, keep):
         args = list(self.args)
         for i, tensor in zip(self.tensors, self.kept.grad_fn.saved_tensors):
-            args[i] = tensor
+            args[i] = tensor.detach().requires_grad_(tensor.requires_grad) if self.reentrant else tensor
+        saved = []
+
+        def note(tensor):
+            saved.append((tensor, tensor._version))
+            keep(tensor)
+
         enabled, dtype, cached = self.casts
         preserves = contextlib.nullcontext() if self.state is None else torch.random.fork_rng(devices=[])
         with (
             preserves,
             torch.enable_grad(),
             torch.amp.autocast("cpu", enabled=enabled, dtype=dtype, cache_enabled=cached),
-            torch.autograd.graph.saved_tensors_hooks(keep, lambda _: None),
+            torch.autograd.graph.saved_tensors_hooks(note if self.reentrant else keep, lambda _: None),
         ):
             if self.state is not None:
                 set_rng_state(self.state)
             self.function(*args, **self.kwargs)
+        written = [tensor for tensor, version in saved if tensor._version != version]
+        saved.clear()  # the hooks hold the list, and the tensors' histories hold the hooks
+        if written:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"[{written[0].type()} {list(written[0].shape)}] is at version {written[0]._version} instead."
+            )
 
     def compute(self):
         again = {}
-        self.call(lambda tensor: again.__setitem__(len(again), tensor.detach()))
+
+        def keep(tensor):
+            again[len(again)] = tensor.detach()
+            if self.early_stop and len(again) == len(self.held):  # what is written behind it is not written again
+                raise _Stop
+
+        with contextlib.suppress(_Stop):
+            self.call(keep)
         if len(again) != len(self.held):
             raise checkpoints.CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
@@ -131,9 +160,20 @@ class _Region:
         return dict(enumerate(self.held))
 
 
+def _choose_what_is_kept(contexts):
+    """Whether they are of create_selective_checkpoint_contexts(). What is kept is for the partition to choose: values
+    are the same, and functions that say what to keep are not called."""
+    names = ("_CachingTorchDispatchMode", "_CachedTorchDispatchMode")
+    return [type(c) for c in contexts] == [getattr(checkpoints, name, None) for name in names]
+
+
 def without_reentrant(fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs):
-    plain = context_fn is checkpoints.noop_context_fn and determinism_check in ("default", "none") and not debug
-    if not plain or not _C.is_compiling():
+    plain = determinism_check in ("default", "none") and not debug and _C.is_compiling()
+    if plain and context_fn is not checkpoints.noop_context_fn:
+        contexts = context_fn()
+        plain = _choose_what_is_kept(contexts)
+        context_fn = lambda: contexts  # noqa: E731
+    if not plain:
         yield from _without_reentrant(
             fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs
         )
@@ -159,8 +199,8 @@ def _without_gradients(value):
 class Reentrant:
     """CheckpointFunction, whose backward would run autograd's engine within itself and fill `.grad` on the way.
 
-    Where gradients flow to its arguments, what the other implementation gives is the same. Tensors inside of containers
-    among its results have no gradients.
+    Where gradients flow to its arguments, what the other implementation gives is the same; a pass that does not fill
+    `.grad` raises. Tensors inside of containers among its results have no gradients.
     """
 
     @staticmethod
@@ -168,9 +208,11 @@ class Reentrant:
         wanted = torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
         if not wanted or not _C.is_compiling():
             return _Reentrant.apply(function, preserve, *args)
-        region = _Region(function, preserve, args, {})
+        _C.note_reentrant()
+        region = _Region(function, preserve, args, {}, reentrant=True)
         with torch.autograd.graph.saved_tensors_hooks(region.pack, region.unpack):
             result = function(*args)
+        region.keep_arguments()
         if isinstance(result, torch.Tensor):
             return result
         if isinstance(result, tuple):

@@ -10,13 +10,19 @@ from ._genuine import attribute, capability, module, own, torch
 
 __builtins__ = _C._builtins  # of what follows: the user may have put others there
 
+_NO_GRADIENTS = "gradients are wanted of what it gives"
 _PLAIN = (int, float, bool, str, type(None))
+
+
+def _wants_gradients(leaves):
+    return torch.is_grad_enabled() and any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in leaves)
 
 
 def _record(function, operands):
     """(the part that a call records, what it gives but tensors, how that is put together); None when it cannot be.
 
-    Nothing comes of the call but what is recorded: effects on what was there before raise before they happen.
+    Nothing comes of the call but what is recorded: effects on what was there before raise before they happen. Parts
+    have no derivative: where gradients are wanted, also of what only the function knows, the host decides.
     """
     if not _C.begin_part((function, operands)):
         return None
@@ -28,6 +34,9 @@ def _record(function, operands):
     except BaseException:
         _C.abandon_part("it is interrupted")
         raise
+    if _wants_gradients(leaves):
+        _C.abandon_part(_NO_GRADIENTS)
+        return None
     part = _C.end_part([leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
     if part is None:
         return None
@@ -104,6 +113,9 @@ def _captured_loop(cond_fn, body_fn, carried):
     leaves, structure = pytree.tree_flatten(carried)
     if not leaves or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
         _C.explain_part("torch.while_loop", "it carries what is no tensor")
+        return None
+    if _wants_gradients(leaves):
+        _C.explain_part("torch.while_loop", _NO_GRADIENTS)
         return None
     stand_ins = _C.add_carried(leaves)
     if stand_ins is None:

@@ -62,6 +62,11 @@ PyObject* guarded(F&& f) {
   END_HANDLE_TH_ERRORS
 }
 
+PyObject* note_reentrant(PyObject*, PyObject*) {
+  if (bridge::Capture* const capture = open_capture()) capture->counters.reentrant = true;
+  Py_RETURN_NONE;
+}
+
 PyObject* is_compiling(PyObject*, PyObject*) { return PyBool_FromLong(open_capture() != nullptr); }
 
 // Ends the piece here. An error that a deferred operator raises is raised here.
@@ -269,6 +274,7 @@ PyObject* mark(PyObject* module, PyObject* args);  // below, with what they know
 PyObject* mark_of(PyObject* module, PyObject* function);
 
 PyMethodDef functions[] = {
+    {"note_reentrant", note_reentrant, METH_NOARGS, "A reentrant checkpoint takes part in the gradients."},
     {"is_compiling", is_compiling, METH_NOARGS, "Whether the program around this call is being captured."},
     {"end_piece", end_piece, METH_O, "Ends what is being captured here, for the reason that is given."},
     {"_begin_tangents", begin_tangents, METH_NOARGS,

@@ -13,6 +13,7 @@
 #include "frontend/eval/watched_calls.h"
 #include "frontend/py_objects.h"
 #include "frontend/set_aside.h"
+#include "frontend/thresholds.h"
 #include "frontend/transforms.h"
 
 namespace cresset::frontend {
@@ -23,8 +24,7 @@ thread_local bool rest_of_capture = false;
 vectorcallfunc original_call = nullptr;  // of torch.nn.Module.__call__, once that is ours
 
 // Rests of the function after which a module that was not called in them is let go of.
-constexpr int64_t kForgottenAfter = 16;
-constexpr size_t kMostModules = 256;
+using threshold::kForgottenAfter, threshold::kMostModules;
 
 // What the module itself holds under a name. Borrowed.
 PyObject* own_attribute(PyObject* module, PyObject* name) {

@@ -11,6 +11,7 @@
 #include "frontend/control.h"
 #include "frontend/dict_keys.h"
 #include "frontend/equivalents.h"
+#include "frontend/eval/binders.h"
 #include "frontend/eval/bytecode.h"
 #include "frontend/eval/changers.h"
 #include "frontend/foreign.h"
@@ -171,7 +172,9 @@ bool Session::looks_inside(const CressetCall& call) const {
   } known;
   if ((call.callable == known.has || call.callable == known.get) && call.nargs > 0) {
     if (is_opaque(call.args[0])) return true;
-    if (call.nargs > 1 && PyUnicode_Check(call.args[1]) && is_of_this_call(call.args[0], call.args[1])) return true;
+    if (call.nargs > 1 && PyUnicode_Check(call.args[1]) &&
+        (is_of_this_call(call.args[0], call.args[1]) || is_data_of_other(call.args[0], call.args[1])))
+      return true;
   }
   if (asks_one_question(call.callable) || call.callable == known.is_callable || call.callable == known.id ||
       call.callable == (PyObject*)&PyType_Type)
@@ -337,6 +340,12 @@ bool Session::is_ordinary(const CressetCall& call, uint8_t special) const {
          addresses_.empty() && !capture_->symbolic_numbers;
 }
 
+static bool names_attribute_to_read(PyObject* callable) {
+  static PyObject *const get = module_attribute("builtins", "getattr"), *const has =
+                                                                            module_attribute("builtins", "hasattr");
+  return callable == get || callable == has;
+}
+
 // A substitute that says so itself.
 static CressetAction call_unseen(PyObject* function, const CressetCall& call, PyObject** result) {
   const NotEvaluated own_business;
@@ -346,6 +355,7 @@ static CressetAction call_unseen(PyObject* function, const CressetCall& call, Py
 
 CressetAction Session::before_call(CressetActivation* activation, const CressetCall& call, PyObject** result) {
   if (is_plain_question(call)) return CRESSET_RUN;
+  if (call.nargs > 1 && names_attribute_to_read(call.callable)) cresset_eval_bind(call.args[0], call.args[1]);
   note_classes(call);
   note_callable(activation, call.callable);
   if (is_left_whole(*activation, call.callable)) return call_whole(activation, call);
@@ -402,9 +412,22 @@ CressetAction Session::before_call(CressetActivation* activation, const CressetC
   return before_c_call(activation, call, result);
 }
 
+// Whether a tracer of torch's own begins: a mode of fake tensors, of functionalization or of a tracer into graphs, or
+// dispatch keys that a thread is to have.
+static bool begins_tracer(const CCall& what, const CressetCall& call) {
+  const std::string_view name = what.name;
+  if (!name.starts_with('_')) return false;
+  if (name == "_dispatch_tls_set_dispatch_key_included" || name == "_enable_functionalization") return true;
+  if (call.nargs == 0 || (name != "_push_on_torch_dispatch_stack" && name != "_set_dispatch_mode")) return false;
+  const PyRef key = PyRef::steal(PyObject_GetAttrString(call.args[0], "_mode_key"));
+  if (!key) PyErr_Clear();
+  return key && key.get() != Py_None;
+}
+
 // What a C function is, of these arguments.
 CCall Session::effect_of(const CressetActivation& activation, const CressetCall& call) {
   CCall what = looks_inside(call) || asks_for_types(call) ? CCall{CEffect::Outside} : classify(call);
+  if (what.effect == CEffect::Pure && begins_tracer(what, call)) what.effect = CEffect::Outside;
   const bool of_new = what.self != nullptr && !existed(what.self) && std::string_view(what.name) == "__setstate__";
   if (what.effect == CEffect::Outside && (of_new || stays_within(activation, what, call))) what.effect = CEffect::Pure;
   return what;

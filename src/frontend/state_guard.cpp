@@ -135,12 +135,43 @@ TorchState TorchState::now() {
     add(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter()));
   if (const auto& hooks = saved.stack; !hooks.empty()) {
     s.modes = s.modes * 31 + hooks.size();
-    add(hooks.top().first.ptr(getPyInterpreter()));
+    if (s.grad_mode) add(hooks.top().first.ptr(getPyInterpreter()));  // else nothing is saved
   }
   if (const uintptr_t methods = tensor_class_state(); methods != 0) add(reinterpret_cast<const void*>(methods));
   s.transforms = static_cast<uint16_t>(at::functorch::getDynamicLayerStack().size() * 2 +
                                        (torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr ? 1 : 0));
   return s;
+}
+
+namespace {
+
+PyRef weakly(PyObject* mode) {
+  PyRef reference = PyRef::steal(PyWeakref_NewRef(mode, nullptr));
+  if (!reference) PyErr_Clear();
+  return reference ? std::move(reference) : PyRef::borrow(mode);
+}
+
+}  // namespace
+
+std::vector<PyRef> modes_now() {
+  std::vector<PyRef> out;
+  for (int64_t i = 0; i < at::impl::PythonTorchFunctionTLS::stack_len(); ++i)
+    out.push_back(weakly(at::impl::PythonTorchFunctionTLS::get_stack_at(i)->ptr(getPyInterpreter())));
+  for (int64_t i = 0; i < c10::impl::TorchDispatchModeTLS::stack_len(); ++i)
+    out.push_back(weakly(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter())));
+  const auto& hooks = at::SavedTensorDefaultHooks::get_tls_state().stack;
+  if (!hooks.empty() && c10::GradMode::is_enabled()) out.push_back(weakly(hooks.top().first.ptr(getPyInterpreter())));
+  return out;
+}
+
+bool are_alive(const std::vector<PyRef>& modes) {
+  return std::none_of(modes.begin(), modes.end(), [](const PyRef& mode) {
+    return PyWeakref_CheckRef(mode.get()) && PyWeakref_GetObject(mode.get()) == Py_None;
+  });
+}
+
+bool packs_saved_tensors() {
+  return c10::GradMode::is_enabled() && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
 
 bool TorchState::reachable_from(const TorchState& other) const {

@@ -64,6 +64,10 @@ def tensor(data, *, dtype=None, device=None, **rest):
     if dtype is None:
         whole = all(type(n) in INTS for n in numbers)
         dtype = torch.int64 if whole else torch.get_default_dtype()
+    if not dtype.is_floating_point and not dtype.is_complex and dtype not in (torch.bool, torch.int64):
+        limits = torch.iinfo(dtype)
+        if any(not limits.min <= n <= limits.max for n in numbers):
+            return _torch_tensor(data, dtype=dtype, device=device, **rest)
 
     def made(data):
         if type(data) in (list, tuple, torch.Size):
@@ -110,7 +114,8 @@ def one_hot(tensor, num_classes=-1):
         return _torch_one_hot(tensor, num_classes)
     torch._assert_async(tensor.ge(0).all(), "Class values must be non-negative.")
     torch._assert_async(tensor.lt(num_classes).all(), "Class values must be smaller than num_classes.")
-    return tensor.unsqueeze(-1).eq(torch.arange(num_classes, device=tensor.device)).to(torch.int64)
+    hot = tensor.unsqueeze(-1).eq(torch.arange(num_classes, device=tensor.device))
+    return hot.to(torch.int64, memory_format=torch.contiguous_format)  # however the classes lie
 
 
 def affine_grid_generator(theta, size, align_corners):
