@@ -398,7 +398,9 @@ at::Tensor Capture::make_view(TraceTensor& parent, graph::OpId op, std::vector<g
   } else if (link->parent != nullptr) {
     link->within = link->parent->within;
   }
-  return make_tensor(parent.storage_id(), std::move(link), value, offset);
+  at::Tensor out = make_tensor(parent.storage_id(), std::move(link), value, offset);
+  TraceTensor::from(out)->mark(parent.is_conj(), parent.is_neg());
+  return out;
 }
 
 at::Tensor Capture::base_of(const TraceTensor& view) {
@@ -450,7 +452,7 @@ graph::ValueId Capture::parent_value(const Storage& storage, const ViewChain& li
   return append(link.parent->op, std::move(args), {link.parent->type})[0];
 }
 
-graph::ValueId Capture::value_of(TraceTensor& tensor) {
+graph::ValueId Capture::memory_of(TraceTensor& tensor) {
   if (&tensor.capture() != this) abort_capture("a tensor of another capture");
   Storage& storage = storages_[tensor.storage_id().index];
   settle_watched(storage);
@@ -464,6 +466,12 @@ graph::ValueId Capture::value_of(TraceTensor& tensor) {
   }
   tensor.version = storage.version;
   return tensor.value;
+}
+
+graph::ValueId Capture::read(const TraceTensor& tensor, graph::ValueId memory) {
+  static const graph::OpId conj = graph::op_id("aten::conj_physical"), neg = graph::op_id("aten::neg");
+  if (tensor.is_conj()) memory = call(conj, {memory})[0];
+  return tensor.is_neg() ? call(neg, {memory})[0] : memory;
 }
 
 namespace {
@@ -485,13 +493,19 @@ bool Capture::starts_storage(const TraceTensor& tensor) {
 bool Capture::overlaps_partly(const TraceTensor& target, const TraceTensor& read) {
   if (target.storage_id() != read.storage_id()) return false;
   const graph::TensorType &a = target.type(), &b = read.type();
-  if (target.offset() == read.offset() && a.sizes == b.sizes && a.strides == b.strides) return false;
+  if (target.offset() == read.offset() && a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides)
+    return false;
   if (!geometry::is_non_overlapping_and_dense(env(), a.sizes, a.strides) ||
       !geometry::is_non_overlapping_and_dense(env(), b.sizes, b.strides))
     return false;
   sym::ExprPool& pool = env().pool();
-  const sym::ExprId a_begin = target.offset(), a_end = pool.add(a_begin, geometry::numel(env(), a.sizes));
-  const sym::ExprId b_begin = read.offset(), b_end = pool.add(b_begin, geometry::numel(env(), b.sizes));
+  const auto counted = [&](sym::ExprId elements, DType dtype) {  // in bytes, where these are not the same elements
+    return byte_size(a.dtype) == byte_size(b.dtype) ? elements : pool.mul(elements, pool.constant(byte_size(dtype)));
+  };
+  const sym::ExprId a_begin = counted(target.offset(), a.dtype),
+                    a_end = pool.add(a_begin, counted(geometry::numel(env(), a.sizes), a.dtype));
+  const sym::ExprId b_begin = counted(read.offset(), b.dtype),
+                    b_end = pool.add(b_begin, counted(geometry::numel(env(), b.sizes), b.dtype));
   if (decided(env(), pool.le(a_end, b_begin)) || decided(env(), pool.le(b_end, a_begin))) return false;
   const bool same_range = decided(env(), pool.logical_and(pool.eq(a_begin, b_begin), pool.eq(a_end, b_end)));
   return !same_range || a.strides != b.strides;
@@ -572,9 +586,7 @@ void Capture::write_unseen(TraceTensor& tensor, graph::ValueId value) {
       Guest::possible(storage.real))
     guests_.emplace_back(storage.real, lifted_.at(storage.real.unsafeGetTensorImpl()));
   settle_watched(storage);
-  graph::ValueId current = value;
-  for (const ViewChain* link = tensor.chain().get(); link != nullptr; link = link->parent.get())
-    current = scatter(*link, parent_value(storage, *link), current);
+  graph::ValueId current = scattered(tensor, read(tensor, value));
   // What is written through a transposed view lies as it came, transposed; what is computed from an argument with gaps
   // has none.
   storage.value = current = laid_out(*this, current, storage.value);

@@ -80,6 +80,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   graph::Graph& graph() { return *graph_; }
   bool failed() const { return failed_; }  // one of its operators raised: what those behind it give does not exist
   void note_failure() { failed_ = true; }
+  bool says_history() const;                            // of a caller's tensor: is_asked_for_history()
   bool has_graph() const { return graph_ != nullptr; }  // until the capture is finished
   sym::ShapeEnv& env() { return graph_->env(); }
   const std::shared_ptr<sym::ShapeEnv>& env_ptr() const { return graph_->env_ptr(); }
@@ -114,8 +115,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   at::Tensor lift(const at::Tensor& real);
   void name_constant(const at::Tensor& real, std::string name) { names_[real.unsafeGetTensorImpl()] = std::move(name); }
 
-  // The value a tensor has now, following writes through other views of its storage.
-  graph::ValueId value_of(TraceTensor& tensor);
+  // What lies in memory for a tensor now, following writes through other views of its storage.
+  graph::ValueId memory_of(TraceTensor& tensor);
+  // The value that it has: of a view with the bits for it, conjugated or negated.
+  graph::ValueId value_of(TraceTensor& tensor) { return read(tensor, memory_of(tensor)); }
   // In-place write: `value` (same sizes and dtype as the tensor) becomes its contents.
   void write(TraceTensor& tensor, graph::ValueId value);
   void write_unseen(TraceTensor& tensor, graph::ValueId value);  // graph::Mutation::unseen
@@ -138,7 +141,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool lays_out(const TraceTensor& tensor) const;
   // Whether the caller's memory begins with the base of this tensor; when so, later calls are held to it.
   bool starts_storage(const TraceTensor& tensor);
-  // The whole storage that a view lies in, as it is now.
+  // The whole storage that a view lies in, as it is now: without the bits by which views are read.
   at::Tensor base_of(const TraceTensor& view);
   // The real tensor behind a constant.
   const at::Tensor& constant(const graph::Value& value) const { return constants_[value.result]; }
@@ -222,8 +225,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // close() gives guests back, and returns the trace tensors that somebody outside holds, which held() counts.
   std::vector<at::Tensor> held();
   std::vector<at::Tensor> close();
-  // runs_once: for interpret() alone, which finds a place for any result; else throws CaptureAbort.
-  Captured finish(const std::vector<at::Tensor>& outputs, bool runs_once = false);
+  Captured finish(const std::vector<at::Tensor>& outputs);
   // Runs a finished capture operator by operator on the tensors it was captured with: for programs that run once.
   std::vector<at::Tensor> interpret(Captured& captured);
   static void settle(const std::vector<at::Tensor>& trace, const std::vector<at::Tensor>& real);
@@ -282,12 +284,14 @@ class Capture : public std::enable_shared_from_this<Capture> {
     graph::TensorType source_type;
     sym::ExprId source_offset;
     bool any_view;                // it is one when any strides do (reshape), else when the source is contiguous
+    bool conjugated, negated;     // as the source is read
     ViewOrCopy::Answers answers;  // with these it is a copy
   };
   struct AsView {
     uint32_t source;
     std::vector<sym::ExprId> strides;
     sym::ExprId offset;
+    bool conjugated, negated;
   };
   struct Geometry {
     graph::TensorType type;
@@ -317,7 +321,13 @@ class Capture : public std::enable_shared_from_this<Capture> {
                           const std::vector<DimMark>& marks);
   graph::TensorType constant_geometry(const at::Tensor& real);
   void settle_watched(Storage& storage);
+  // Between memory and what a tensor reads of it: both ways the same.
+  graph::ValueId read(const TraceTensor& tensor, graph::ValueId memory);
   graph::ValueId scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value);
+  graph::ValueId scattered_whole(graph::ValueId value, const graph::TensorType& parent, graph::OpId view,
+                                 std::vector<graph::Arg> args);
+  graph::ValueId scattered(const TraceTensor& tensor, graph::ValueId value);
+  bool lies_in_base(const TraceTensor& tensor) const;
   graph::ValueId parent_value(const Storage& storage, const ViewChain& link);
   const PossibleView* possible_view(uint32_t storage) const;
   bool guard_copy(const PossibleView& view);

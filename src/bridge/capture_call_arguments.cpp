@@ -15,6 +15,12 @@ std::vector<Arg> CaptureCall::arguments(size_t count) {
   return args;
 }
 
+std::vector<Arg> CaptureCall::arguments_of_view(TraceTensor& parent) {
+  std::vector<Arg> args{capture_.memory_of(parent)};
+  for (size_t i = 1; i < count_; ++i) args.push_back(to_graph(capture_, argument(i), entry_.arg_types[i]));
+  return args;
+}
+
 void CaptureCall::number_as_tensor(std::vector<Arg>& args) {
   if (std::holds_alternative<ValueId>(args[0]) || std::holds_alternative<graph::None>(args[0])) return;
   bool others = false;

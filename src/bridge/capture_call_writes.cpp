@@ -67,6 +67,7 @@ void CaptureCall::in_place() {
 
 void CaptureCall::out() {
   const size_t kept = count_ - entry_.out_arguments;
+  strided_copy();
   for (size_t i = kept; i < count_; ++i)
     if (argument(i).isTensor()) require_writable(*TraceTensor::from(stand_in(i)));
   const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(kept));

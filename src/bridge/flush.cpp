@@ -50,6 +50,11 @@ std::vector<at::Tensor> Capture::close() {
   return out;
 }
 
+bool Capture::says_history() const {
+  return std::any_of(guests_.begin(), guests_.end(),
+                     [](const Guest& guest) { return guest.real().defined() && is_asked_for_history(guest.real()); });
+}
+
 void Capture::forget_inputs() {
   real_inputs_.clear();
   for (Storage& storage : storages_) storage.real.reset();
@@ -149,7 +154,7 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
           spec.is_view && !spec.detached && place == Backward::Place{spec.kind, spec.position}) {
         const AboveAutograd recording;
         const at::AutoGradMode mode(!spec.unrecorded);
-        results[i] = at(place).as_strided(results[i].sizes(), results[i].strides(), results[i].storage_offset());
+        results[i] = once->interpreter.view(spec, at(place));
       }
 }
 
@@ -190,8 +195,10 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
         std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& t) { return t.is_same(trace[i]); });
     const bool is_callers = tensor->capture().is_callers(*tensor);  // a stand-in: views are of the tensor itself
     tensor->settle(real[i]);
-    if (real[i].requires_grad() &&
-        (gradient_node(real[i]) != nullptr || (!is_leaf && is_unrecorded_view(real[i])))) {  // of compiled code
+    if (is_asked_for_history(trace[i])) {  // autograd is at work on the one that it has
+      own_history.push_back(trace[i]);
+    } else if (real[i].requires_grad() &&
+               (gradient_node(real[i]) != nullptr || (!is_leaf && is_unrecorded_view(real[i])))) {  // of compiled code
       tensor->take_history(real[i]);
       if (!is_callers && !real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
     } else if (is_leaf && real[i].requires_grad()) {
@@ -202,7 +209,8 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
   }
   // Results that are views of each other are so still.
   for (const at::Tensor& t : trace)
-    if (auto* view = torch::autograd::impl::get_view_autograd_meta(t); view != nullptr && view->has_bw_view()) {
+    if (auto* view = torch::autograd::impl::get_view_autograd_meta(t);
+        view != nullptr && view->has_bw_view() && !is_asked_for_history(t)) {
       auto& base = const_cast<torch::autograd::ViewInfo&>(view->get_backward_view()).base_;
       if (const auto found = bases.find(base.unsafeGetTensorImpl()); found != bases.end()) base = trace[found->second];
     }
@@ -232,7 +240,7 @@ void Capture::flush(const std::string& why) {
   why_closed_ = located(why);
   CRESSET_LOG(Graph, "capture ends early: " + why_closed_);
   const std::vector<at::Tensor> live = close();
-  Captured captured = finish(live, /*runs_once=*/true);
+  Captured captured = finish(live);
   settle(live, interpret(captured));
 }
 

@@ -201,7 +201,6 @@ at::Tensor common_base(const std::vector<at::Tensor>& sharing) {
   if (trace == nullptr || trace != base.unsafeGetTensorImpl()) return {};
   for (const at::Tensor& t : sharing) {
     const bool belongs = t.is_same(base) || (t.is_view() && t._base().is_same(base));
-    if (t.scalar_type() != base.scalar_type()) return {};
     if (!is_apart(t) && (!belongs || !t.requires_grad())) return {};
   }
   return base;
@@ -223,6 +222,7 @@ void Capture::leave_to_autograd(const std::vector<Node*>& python) {
 bool Capture::owns_memory(const at::Tensor& base) {
   TraceTensor& trace = *TraceTensor::from(base);
   if (trace.chain() == nullptr) return true;
+  if (trace.is_conj() || trace.is_neg()) return false;
   Storage& storage = storages_[trace.storage_id().index];
   if (storage.home != OutputSpec::Kind::GraphOutput) return false;
   sym::ExprPool& pool = env().pool();
@@ -251,7 +251,6 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
     if (!result.requires_grad() || trace == nullptr || trace != result.unsafeGetTensorImpl()) continue;
     const uint32_t storage = trace->storage_id().index;
     if (is_callers(*trace)) {  // a view, of which autograd makes its own record at each call
-      if (result.scalar_type() != storages_[storage].real.scalar_type()) why = "a result is a view as another dtype";
       const at::Tensor base =
           result.is_view() ? at::Tensor(result._base()) : result;  // x.detach().requires_grad_() is none of x's
       add_python_on_the_way(result, base, on_the_way);
@@ -263,7 +262,6 @@ std::vector<at::Tensor> Capture::differentiable(const std::vector<at::Tensor>& r
       }
       continue;
     }
-    if (result.is_conj() || result.is_neg()) why = "a result is conjugated or negated when it is read";
     at::Tensor root = result;
     if (sharing[storage].size() > 1) {
       if (!done.insert(storage).second) continue;
@@ -489,6 +487,10 @@ void Capture::note_plain(const std::vector<at::Tensor>& wanted, const std::vecto
 }
 
 std::string Capture::record_gradients(const std::vector<at::Tensor>& results) {
+  const auto of_caller = [](const Storage& s) { return s.real.defined() && is_asked_for_history(s.real); };
+  if (std::any_of(results.begin(), results.end(), is_asked_for_history) ||
+      std::any_of(storages_.begin(), storages_.end(), of_caller))
+    return "gradients are wanted, and autograd is about to say what has become of a tensor";
   Leaves leaves{{}, results};
   std::vector<at::Tensor> written;
   if (!find_written(written)) return "whether gradients are wanted of a tensor of the caller's is changed";

@@ -6,6 +6,7 @@
 #include "bridge/dtypes.h"
 #include "bridge/op_entry.h"
 #include "bridge/partial_gradients.h"
+#include "bridge/result_views.h"
 #include "bridge/stages.h"
 #include "passes/absent_tangents.h"
 
@@ -48,6 +49,7 @@ static torch::jit::Stack arguments_of(const c10::OperatorHandle& op, const graph
   torch::jit::Stack stack;
   for (size_t i = 0; i < node.args.size(); ++i)
     stack.push_back(to_torch(node.args[i], arg_type(arguments[i]), value, integer));
+  if (const auto offset = storage_offset_argument(op.schema())) count_from_storage(stack, *offset);
   return stack;
 }
 
@@ -242,6 +244,17 @@ void Interpreter::write_inputs() {
   for (const auto& [target, value] : writes) at::Tensor(target).copy_(value);
 }
 
+at::Tensor Interpreter::view(const OutputSpec& spec, const at::Tensor& base) const {
+  const std::vector<int64_t> sizes = integers(spec.sizes), strides = integers(spec.strides);
+  const int64_t offset = integer(spec.offset);
+  if (spec.within.empty()) return spec.marked(view_of_memory(base, to_torch(spec.dtype), sizes, strides, offset));
+  at::Tensor out = base;
+  for (const Extent& extent : spec.extents())
+    out = at::as_strided(out, integers(extent.sizes), integers(extent.strides),
+                         base.storage_offset() + integer(extent.offset));
+  return spec.marked(out);
+}
+
 at::Tensor Interpreter::output(const OutputSpec& spec) {
   try {
     at::Tensor base = spec.kind == OutputSpec::Kind::Input      ? inputs_[spec.position]
@@ -250,18 +263,7 @@ at::Tensor Interpreter::output(const OutputSpec& spec) {
     if (spec.plain && base.requires_grad()) base = base.detach();
     if (!spec.is_view) return base;
     if (spec.kind != OutputSpec::Kind::GraphOutput && spec.detached && base.requires_grad()) base = base.detach();
-    const std::vector<int64_t> sizes = integers(spec.sizes), strides = integers(spec.strides);
-    if (to_torch(spec.dtype) == base.scalar_type()) {
-      at::Tensor view = base;
-      for (const Extent& extent : spec.extents())
-        view = at::as_strided(view, integers(extent.sizes), integers(extent.strides),
-                              base.storage_offset() + integer(extent.offset));
-      return spec.marked(view);
-    }
-    const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
-    at::Tensor view = at::empty({0}, base.options().dtype(to_torch(spec.dtype)));
-    return spec.marked(view.set_(
-        base.storage(), bytes / static_cast<int64_t>(view.element_size()) + integer(spec.offset), sizes, strides));
+    return view(spec, base);
   } catch (const Missing&) {
     return {};
   } catch (const c10::Error&) {  // a view of what is not there, after the operator that eager rejects

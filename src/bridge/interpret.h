@@ -43,6 +43,8 @@ class Interpreter {
 
   // Undefined when what it needs could not be computed.
   at::Tensor output(const OutputSpec& spec);
+  // The result that is a view of `base`. Throws what says that it cannot be.
+  at::Tensor view(const OutputSpec& spec, const at::Tensor& base) const;
   // After run(): the backward part. Undefined tangents only where it is linear and makes no sizes of data.
   std::vector<at::Tensor> gradients(const Backward& backward, const std::vector<at::Tensor>& tangents);
   // Likewise, what arrives at the roots that others were computed from. No tangent is undefined.

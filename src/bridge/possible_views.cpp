@@ -24,7 +24,8 @@ void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
     return;
   }
   if (!choice->answers().empty())
-    possible_views_.push_back({to, from, source.type(), source.offset(), false, choice->answers()});
+    possible_views_.push_back(
+        {to, from, source.type(), source.offset(), false, source.is_conj(), source.is_neg(), choice->answers()});
 }
 
 const Capture::PossibleView* Capture::possible_view(uint32_t storage) const {
@@ -111,7 +112,11 @@ std::optional<Capture::AsView> Capture::as_view(const TraceTensor& trace,
   bool same = true;
   for (size_t d = 0; d < there->size(); ++d) same &= (*copy_sizes)[d] <= 1 || (*there)[d] == (*copy_strides)[d];
   if (trace.chain() != nullptr && !same) return std::nullopt;
-  AsView out{view->source, {}, env().pool().constant(*start + *own_start)};
+  AsView out{view->source,
+             {},
+             env().pool().constant(*start + *own_start),
+             trace.is_conj() != view->conjugated,
+             trace.is_neg() != view->negated};
   for (const int64_t s : trace.chain() == nullptr ? *there : *own_strides)
     out.strides.push_back(env().pool().constant(s));
   return out;

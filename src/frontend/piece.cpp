@@ -398,7 +398,7 @@ bool Piece::leaves_containers(PyObject* args, PyObject* kwargs) const {
 }
 
 void Piece::run_once(bridge::Captured captured) {
-  if (captured.graph == nullptr) captured = capture_->finish(builder_->tensors, /*runs_once=*/true);
+  if (captured.graph == nullptr) captured = capture_->finish(builder_->tensors);
   bridge::Capture::settle(builder_->tensors, capture_->interpret(captured));
 }
 

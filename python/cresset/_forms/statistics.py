@@ -254,14 +254,20 @@ def dsplit(input, sections):
 
 @form(torch.tensor_split, torch.Tensor.tensor_split, always=True)
 def tensor_split(input, indices_or_sections, dim=0):
-    """Into so many parts: the first ones have one more each where the length leaves a rest, which nobody asks."""
+    """Into so many parts: the first ones have one more each where the length leaves a rest, which nobody asks. They are
+    slices, which may be written, where parts of a split may not."""
     n = indices_or_sections
     if type(n) is not int or n < 1 or not is_dense(input) or not -input.dim() <= dim < input.dim():
         return torch.tensor_split(input, n, dim)
     length = input.shape[dim]
     if type(length) is int:
         return torch.tensor_split(input, n, dim)
-    return input.split([(length + n - 1 - i) // n for i in range(n)], dim)
+    parts, begin = [], 0
+    for i in range(n):
+        size = (length + n - 1 - i) // n
+        parts.append(input.narrow(dim, begin, size))
+        begin = begin + size
+    return tuple(parts)
 
 
 hide(globals())
