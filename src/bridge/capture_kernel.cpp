@@ -59,6 +59,8 @@ class CaptureKernel final : public c10::OperatorKernel {
     } catch (const InternalError&) {
       throw;
     } catch (const CaptureAbort& e) {
+      // Views of what the caller has, made anew: they are none of the program's.
+      if (capture->says_history() && is_of_real_tensors(*stack)) return run_natively(handle_, *capture, *stack);
       capture->flush(e.what_without_backtrace());
     } catch (const std::exception& e) {
       // Most likely the arguments are bad: the operator itself says so in its own words.
@@ -72,6 +74,13 @@ class CaptureKernel final : public c10::OperatorKernel {
   void run_between_pieces(Capture& capture, Stack& stack) const {
     capture.flush(entry_->name + ", which works with objects or processes that no program has");
     run_natively(handle_, capture, stack);
+  }
+
+  bool is_of_real_tensors(const Stack& stack) const {
+    return std::all_of(stack.end() - static_cast<long>(entry_->arg_types.size()), stack.end(),
+                       [](const c10::IValue& v) {
+                         return !v.isTensorList() && (!v.isTensor() || TraceTensor::from(v.toTensor()) == nullptr);
+                       });
   }
 
   bool is_of_lists_on_cpu(const Stack& stack) const {

@@ -71,7 +71,8 @@ const std::unordered_map<std::string_view, Names> kChangeFirst = {
 // Functions of those modules with effects, or answers, that no fact or write speaks of.
 const Names kEffects = {"warn_explicit", "_abc_register", "_abc_reset_registry", "getweakrefcount", "getweakrefs"};
 // The compiler's own functions that programs call while they are captured (control.h).
-const Names kControl = {"is_capturing", "is_compiling", "end_piece", "captured_graph", "captured_guards", "size_text"};
+const Names kControl = {"is_capturing",   "is_compiling",    "note_reentrant", "end_piece",
+                        "captured_graph", "captured_guards", "size_text"};
 // Functions of `sys` that look at what no program changes.
 const Names kSysReads = {"intern", "getsizeof", "getdefaultencoding", "is_finalizing"};
 // Parts of torch's C module that change or read what no guard covers, or whose results have sizes that data gives and
@@ -98,6 +99,7 @@ const Names kTorchOutside = {"manual_seed",
                              "_set_deterministic_algorithms",
                              "register_post_accumulate_grad_hook",
                              "_pad_packed_sequence",
+                             "_is_view",
                              "_backward"};
 
 // What works with other processes: reducers, process groups, stores, futures. All that their C code does is an effect,
@@ -155,7 +157,7 @@ CCall method_of(PyObject* self, const char* name, size_t first) {
 // torch gives a module to those of its functions that are public (torch._VF.unique_dim is not).
 bool is_function_of_torch(PyObject* callable, const char* name, std::string_view module) {
   if (!module.empty() || !is_c_function(callable)) return is_torch(module);
-  static PyObject* const functions = module_attribute("torch._C", "_VariableFunctionsClass");
+  static PyObject* const functions = private_attribute("torch._C", "_VariableFunctionsClass");
   const PyRef found = PyRef::steal(PyObject_GetAttrString(functions, name));
   if (!found) PyErr_Clear();
   return found.get() == callable;
@@ -237,7 +239,7 @@ PyRef items_of(PyObject* object) {
 }
 
 static bool is_autograd_function(PyObject* type) {
-  static PyObject* const base = module_attribute("torch._C", "_FunctionBase");
+  static PyObject* const base = private_attribute("torch._C", "_FunctionBase");
   return PyType_IsSubtype((PyTypeObject*)type, (PyTypeObject*)base) != 0;
 }
 

@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "frontend/thresholds.h"
+
 namespace cresset::frontend {
 namespace {
 
 // A call in fewer pieces is as good as its kernels.
-constexpr size_t kManyPieces = 32;
-// By then each outcome of the program's decisions has its piece, if it will ever have one.
-constexpr int64_t kWarm = 24, kPairs = 3;  // of calls that are timed in turns, since sizes may differ between calls
-constexpr int64_t kFirstRest = 256, kLongestRest = 1 << 16, kUntilNext = 1024;
+using threshold::kManyPieces;
+// By then each outcome of the program's decisions has its piece, if it will ever have one. Calls are timed in turns,
+// since sizes may differ between calls.
+using threshold::kWarm, threshold::kPairs, threshold::kFirstRest, threshold::kLongestEager, threshold::kUntilNext;
 
 int64_t since(EagerRace::Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(EagerRace::Clock::now() - start).count();
@@ -44,7 +46,7 @@ bool EagerRace::ran_eagerly(std::optional<Clock::time_point> start) {
   if (++eager_calls_ < kPairs) return false;
   const bool is_slower = compiled_ns_ > eager_ns_ + eager_ns_ / 2;
   if (!is_slower) return begin_again(kUntilNext), false;
-  rest_ = std::clamp(2 * rest_, kFirstRest, kLongestRest);
+  rest_ = std::clamp(2 * rest_, kFirstRest, kLongestEager);
   resting_ = rest_;
   return true;
 }

@@ -67,6 +67,7 @@ void set_up_capturing() {
   });
   bridge::set_symbolic_numbers(&symbolic_number);
   bridge::holds_tensors = &saves_tensors;
+  bridge::is_differentiated_once = &is_differentiated_once;
   answer_torch_function_quickly();
   static const bool found = [] {  // once, under the GIL
     find_binders();
