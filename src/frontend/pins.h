@@ -35,13 +35,4 @@ void note_decision(const CressetActivation& activation);  // on a symbolic numbe
 void note_frame(const CressetActivation& activation);     // it starts
 bool met_loops();
 
-// Loops whose rounds are all in one program, since sizes decide how many there are: over a range or rows of symbolic
-// length, or as long as a condition on sizes holds. What this thread's capture met of them, since it began.
-void begin_loops();
-void note_loop();
-void note_rows(PyObject* iterated);
-void note_decision(const CressetActivation& activation);  // on a symbolic number
-void note_frame(const CressetActivation& activation);     // it starts
-bool met_loops();
-
 }  // namespace cresset::frontend
