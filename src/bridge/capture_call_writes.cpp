@@ -52,7 +52,9 @@ void CaptureCall::check_overlap(const TraceTensor& target) {
 }
 
 void CaptureCall::in_place() {
+  static const graph::OpId conjugated = graph::op_id("aten::conj_physical");
   at::Tensor self = argument(0).toTensor();
+  if (entry_.functional == conjugated && !self.is_complex()) return finish_with(std::move(self));
   at::Tensor target_tensor = stand_in(0);
   TraceTensor& target = *TraceTensor::from(target_tensor);
   require_writable(target);

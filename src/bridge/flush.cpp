@@ -51,8 +51,11 @@ std::vector<at::Tensor> Capture::close() {
 }
 
 bool Capture::says_history() const {
-  return std::any_of(guests_.begin(), guests_.end(),
-                     [](const Guest& guest) { return guest.real().defined() && is_asked_for_history(guest.real()); });
+  for (const Guest& guest : guests_)
+    if (guest.real().defined() && is_asked_for_history(guest.real())) return true;
+  // A view that the program made of an argument is one of the argument's base, which takes no part.
+  const std::vector<at::Tensor> live = const_cast<Capture*>(this)->all_live();
+  return std::any_of(live.begin(), live.end(), is_asked_for_history);
 }
 
 void Capture::forget_inputs() {

@@ -316,6 +316,10 @@ at::Tensor RecordedForward::argument(const RecordedCall* call, ValueId id) const
   if (given == nullptr || !call->recorded) return value;
   if (!given->history.valid()) return value.requires_grad() ? value.detach() : value;
   const at::Tensor& history = values_[given->history.index];
+  if (depends_[id.index] && (!history.defined() || !history.requires_grad())) {
+    fprintf(stderr, "ARG id %u history %u defined %d value rg %d grad %d call %u %u rec %d\n", id.index, given->history.index, history.defined(), value.requires_grad(), c10::GradMode::is_enabled(), call->begin, call->end, call->recorded);
+    for (size_t k = 0; k < values_.size(); ++k) fprintf(stderr, "%zu:%d%d ", k, values_[k].defined(), values_[k].defined() && values_[k].requires_grad());
+  }
   if (depends_[id.index] && (!history.defined() || !history.requires_grad()))
     cannot("it reads a tensor whose history is not known");
   return given->history == id || !history.requires_grad() ? value : with_history_of(value, history);

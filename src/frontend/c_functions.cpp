@@ -99,6 +99,7 @@ const Names kTorchOutside = {"manual_seed",
                              "_set_deterministic_algorithms",
                              "register_post_accumulate_grad_hook",
                              "_pad_packed_sequence",
+                             "_is_view",
                              "_backward"};
 
 // What works with other processes: reducers, process groups, stores, futures. All that their C code does is an effect,

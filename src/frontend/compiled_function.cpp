@@ -619,8 +619,11 @@ size_t CompiledFunction::how_much_is_known() const { return feedback_.size() + v
 // Whether a later call can be served by what was captured, or captured otherwise.
 void CompiledFunction::note_worth(const Variant& variant, size_t known_before) {
   worth_.captured((variant.eager_reason.empty() && !variant.raised) || how_much_is_known() != known_before);
-  if (!worth_.is_in_vain() || std::exchange(warned_vain_, true) || options_.fullgraph) return;
-  warn_in_vain(name(), variant.eager_reason);
+  if (options_.fullgraph || !worth_.is_in_vain() || std::exchange(warned_vain_, true)) return;
+  const SetAside raised;
+  const bool is_useful = variant.eager_reason.empty() && !variant.raised;
+  warn_in_vain(name(),
+               is_useful ? "no later call was like one that was captured. " + misses_.worst() : variant.eager_reason);
 }
 
 void CompiledFunction::note_packing() {

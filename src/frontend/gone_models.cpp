@@ -22,8 +22,8 @@ using Counts = std::unordered_map<PyObject*, Py_ssize_t>;
 // Of a class that a program makes instances of: others are there for good, or die with their modules.
 bool may_be_gone(PyObject* object) {
   if (PyFunction_Check(object)) return true;
-  return is_heap_type(Py_TYPE(object)) && !PyType_Check(object) && !PyModule_Check(object) && !is_tensor(object) &&
-         !is_enum_member(object);
+  return is_heap_type(Py_TYPE(object)) && !PyType_Check(object) && !PyModule_Check(object) &&
+         !is_plain_tensor(object) && !is_enum_member(object);
 }
 
 int add_candidate(PyObject* object, void* counts) {
@@ -70,6 +70,7 @@ int64_t drop_of_gone_models() {
     variants_then += static_cast<int64_t>(function->variants().size());
     for (const auto& variant : function->variants()) visit_checked(*variant, &add_candidate, &held);
   }
+  for (const CompiledFunction* function : live_functions()) held.erase(function->function());  // which is called
   for (const CompiledFunction* function : live_functions()) function->visit(&count_known, &held);
   std::unordered_set<PyObject*> gone;
   for (const auto& [object, count] : held)

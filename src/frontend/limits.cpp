@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "frontend/thresholds.h"
 #include "frontend/totals.h"
 
 namespace cresset::frontend {
@@ -91,10 +90,9 @@ bool drop_least_used(Variants& variants, const Variant& added, int64_t limit) {
 void warn_in_vain(const std::string& name, const std::string& why) {
   live_totals().break_reasons.push_back(name + ": nothing came of its captures: " + why);
   PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                   "cresset: %s: nothing came of its last %lld captures: %s. Calls that no variant serves run eagerly "
-                   "from now on, and one of them is captured now and then.",
-                   name.c_str(), static_cast<long long>(threshold::kInVain),
-                   why.empty() ? "the calls raised" : why.c_str());
+                   "cresset: %s: nothing came of its last captures: %s. Calls that no variant serves run eagerly from "
+                   "now on, and one of them is captured now and then.",
+                   name.c_str(), why.empty() ? "the calls raised" : why.c_str());
   PyErr_Clear();
 }
 

@@ -1,6 +1,6 @@
 #include "frontend/no_collection.h"
 
-#include "frontend/eval/hooks.h"
+#include "frontend/eval/interpreter.h"
 #include "frontend/py_objects.h"
 
 namespace cresset::frontend {

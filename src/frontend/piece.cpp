@@ -1,5 +1,6 @@
 #include "frontend/piece.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -15,6 +16,7 @@
 #include "frontend/errors.h"
 #include "frontend/exceptions.h"
 #include "frontend/feedback.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 #include "frontend/released_inputs.h"
 #include "frontend/set_aside.h"
@@ -180,7 +182,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
     capture_->add_guest(leaves_.tensors[i], names.tensors[i], marks);
   }
   for (size_t i = 0; i < leaves_.ints.size(); ++i)
-    ints.push_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i]))));
+    adopt(ints.emplace_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i])))).get());
   presume_varying(std::move(names.presumed));
   for (const auto& [is_float, which] : names.numbers) numbers.push_back(is_float ? floats[which] : ints[which]);
   Symbols symbols{numbers, placed_};
@@ -234,6 +236,10 @@ std::string Piece::end_recipes(uint64_t before) {
   }
   PyErr_Clear();  // what Python's part of autograd raised, a checkpoint say, is what `why` tells
   if (!why.empty()) return why;
+  const auto wants_gradients = [](const at::Tensor& result) { return result.requires_grad(); };
+  if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty() &&
+      std::any_of(builder_->tensors.begin(), builder_->tensors.end(), wants_gradients))
+    return kPacking;
   add_bases();
   add_held_by_tracebacks();
   add_held_by_arguments();

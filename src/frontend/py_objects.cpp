@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "frontend/code_origin.h"
+#include "frontend/eval/interpreter.h"
 #include "frontend/eval/ordered_keys.h"
 #include "frontend/foreign.h"
 #include "frontend/set_aside.h"

@@ -172,7 +172,9 @@ bool Session::looks_inside(const CressetCall& call) const {
   } known;
   if ((call.callable == known.has || call.callable == known.get) && call.nargs > 0) {
     if (is_opaque(call.args[0])) return true;
-    if (call.nargs > 1 && PyUnicode_Check(call.args[1]) && is_of_this_call(call.args[0], call.args[1])) return true;
+    if (call.nargs > 1 && PyUnicode_Check(call.args[1]) &&
+        (is_of_this_call(call.args[0], call.args[1]) || is_data_of_other(call.args[0], call.args[1])))
+      return true;
   }
   if (asks_one_question(call.callable) || call.callable == known.is_callable || call.callable == known.id ||
       call.callable == (PyObject*)&PyType_Type)

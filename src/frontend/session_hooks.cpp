@@ -298,6 +298,8 @@ static bool may_insert_asking(PyObject* dict, PyObject* key) {
 }
 
 // Operators on tensors are done here, so that what follows a break is known to follow it.
+static bool has_operators_of_c(PyObject* object) { return is_exact_tensor(object) && !tensor_operators_replaced(); }
+
 CressetAction Session::operate(CressetActivation* activation, const CressetOperator& op, PyObject** result) {
   if (const CressetAction looked = look_at_text(activation, op, result); looked != CRESSET_RUN) return looked;
   if (const auto done = operate_on_arrays(activation, op, result)) return *done;
@@ -360,8 +362,7 @@ CressetAction Session::operate(CressetActivation* activation, const CressetOpera
     const bool is_number = is_symfloat(operand) || is_symint(operand);
     tensors =
         tensors || is_exact_tensor(operand) || is_symfloat(operand) || (op.kind == CRESSET_OP_FORMAT && is_number);
-    others = others || (is_exact_tensor(operand) && tensor_operators_replaced());
-    if (is_number || is_exact_tensor(operand)) continue;
+    if (is_number || has_operators_of_c(operand)) continue;
     others = others || !is_closed(operand);
     foreign = foreign || (is_closed(operand) && is_closed_to_facts(operand));
   }

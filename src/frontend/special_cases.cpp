@@ -32,6 +32,7 @@
 #include "frontend/state_facts.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
+#include "frontend/transforms.h"
 
 namespace cresset::frontend {
 
@@ -218,6 +219,11 @@ bool differentiates_others(const CressetCall& call) {
 }  // namespace
 
 bool is_own_tensor(PyObject* object) { return is_tensor(object) && is_own(tensor_of(object)); }
+
+bool is_data_of_other(PyObject* object, PyObject* name) {
+  return is_plain_tensor(object) && !is_own_tensor(object) && PyUnicode_CompareWithASCIIString(name, "data") == 0 &&
+         !inside_transform() && !operators_call_python();
+}
 
 bool reads_memory_of_outsider(const CCall& what) {
   static const std::unordered_set<std::string_view> kReaders = {

@@ -28,6 +28,8 @@ PyRef int_of_numpy(PyObject* number);
 
 // A tensor that the call made and that nobody else has yet: autograd's state of it is the call's own.
 bool is_own_tensor(PyObject* object);
+// Whether the name is that of the .data of a tensor that the call did not make.
+bool is_data_of_other(PyObject* object, PyObject* name);
 
 // A method that gives the elements of a tensor which takes no part in the capture yet: nothing of the capture's would
 // notice; or where a tensor lies in its memory, which no graph says.

@@ -135,7 +135,7 @@ TorchState TorchState::now() {
     add(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter()));
   if (const auto& hooks = saved.stack; !hooks.empty()) {
     s.modes = s.modes * 31 + hooks.size();
-    add(hooks.top().first.ptr(getPyInterpreter()));
+    if (s.grad_mode) add(hooks.top().first.ptr(getPyInterpreter()));  // else nothing is saved
   }
   if (const uintptr_t methods = tensor_class_state(); methods != 0) add(reinterpret_cast<const void*>(methods));
   s.transforms = static_cast<uint16_t>(at::functorch::getDynamicLayerStack().size() * 2 +
@@ -160,7 +160,7 @@ std::vector<PyRef> modes_now() {
   for (int64_t i = 0; i < c10::impl::TorchDispatchModeTLS::stack_len(); ++i)
     out.push_back(weakly(c10::impl::TorchDispatchModeTLS::get_stack_at(i)->ptr(getPyInterpreter())));
   const auto& hooks = at::SavedTensorDefaultHooks::get_tls_state().stack;
-  if (!hooks.empty()) out.push_back(weakly(hooks.top().first.ptr(getPyInterpreter())));
+  if (!hooks.empty() && c10::GradMode::is_enabled()) out.push_back(weakly(hooks.top().first.ptr(getPyInterpreter())));
   return out;
 }
 

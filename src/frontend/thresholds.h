@@ -33,7 +33,8 @@ inline constexpr int kDidMore = 2;
 // (Worth).
 inline constexpr int64_t kDropped = 64, kServedForEach = 4;
 // Captures in a row of which nothing was kept that runs compiled code, and nothing learned, after which calls go by
-// without one; twice as many each time, up to 2 to the power of the second (Worth).
+// without one; twice as many each time, up to 2 to the power of the second (Worth). So it is after kDropped captures in
+// a row between which no variant served a call.
 inline constexpr int64_t kInVain = 8, kLongestRest = 16;
 
 // Replacements in a row, of a container that is about the same tensors as the one before, by which it is taken to be

@@ -85,8 +85,8 @@ struct Varying {
   // at a later call; and of those that a program looked into all the same.
   std::vector<std::string> not_looked_into, looked_into;
   std::vector<std::string> grown_lists;  // paths of lists that were of many lengths, in arguments and frames
-  // Containers in state that were replaced by others about the same tensors (stays_replaced, varying.cpp): how often in a
-  // row, of variants that had served no call.
+  // Containers in state that were replaced by others about the same tensors (stays_replaced, varying.cpp): how often in
+  // a row, of variants that had served no call.
   std::vector<std::pair<StateFacts::Source, int>> replaced;
   // On floats that tensors held when the call began; of their integers and truth values, and of floats as such.
   bool decisions = false, pins = false;
@@ -103,16 +103,27 @@ struct Worth {
   bool exhausted() const { return dropped >= threshold::kDropped + served / threshold::kServedForEach; }
 
   // useful: something was kept that runs compiled code, or learned, so that the next capture will be another one.
-  void captured(bool useful) { in_vain_ = useful ? 0 : in_vain_ + 1, passed_ = 0; }
-  bool is_in_vain() const { return in_vain_ >= threshold::kInVain; }
+  void captured(bool useful) {
+    in_vain_ = useful ? 0 : in_vain_ + 1;
+    unlike_ = served == served_then_ ? unlike_ + 1 : 1;
+    served_then_ = served;
+    passed_ = 0;
+  }
+  bool is_in_vain() const { return beyond() >= 0; }
   // Whether a call that no variant serves goes by without a capture.
   bool rests() {
     if (!is_in_vain()) return false;
-    return passed_++ < int64_t{1} << std::min(in_vain_ - threshold::kInVain, threshold::kLongestRest);
+    return passed_++ < int64_t{1} << std::min(beyond(), threshold::kLongestRest);
   }
 
  private:
-  int64_t in_vain_ = 0, passed_ = 0;  // captures in a row; calls since the last one
+  // How many captures ago it came to be in vain; below 0: it is not.
+  int64_t beyond() const {
+    const int64_t unlike = served == served_then_ ? unlike_ : 0;
+    return std::max(in_vain_ - threshold::kInVain, unlike - threshold::kDropped);
+  }
+  int64_t in_vain_ = 0, unlike_ = 0;  // captures in a row of which nothing came; between which no variant served a call
+  int64_t served_then_ = 0, passed_ = 0;  // at the last one; calls since then
 };
 
 // A place in a function between two pieces, and the pieces that begin there.

@@ -16,6 +16,7 @@
 #include "frontend/control_flow.h"
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/eval/interpreter.h"
 #include "frontend/gone_models.h"
 #include "frontend/source_lines.h"
 #include "python/numbers.h"

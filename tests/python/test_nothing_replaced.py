@@ -203,7 +203,6 @@ CALLS = {
     "builtins.round": "x + round(2.7)",
     "builtins.sorted": "x + sorted([3, 1, x.shape[0]])[0]",
     "builtins.any": "x + any([x.shape[0] > 2])",
-    "builtins.int": "x + int(2.5)",
     "builtins.isinstance": "x + isinstance(3, int)",
     "math.sqrt": "x + math.sqrt(x.shape[0])",
     "math.prod": "x + math.prod(x.shape)",
@@ -298,12 +297,9 @@ def inside_for(path):
 
 x = torch.randn(3, 3).abs() + 0.5
 sizes = [x, x, torch.randn(4, 3).abs() + 0.5, x]
-def arguments(path):
-    return [x] * 3 if "LINEAR" not in CALLS[path] and "F.linear" != path else [x] * 3
-
 def results(function, path, *rest):
     out = []
-    for argument in arguments(path):
+    for argument in sizes:
         calls.clear()
         value = function(argument, *rest)
         out.append((value, len(calls)))
@@ -367,7 +363,8 @@ def check(path, when):
     mine = replacement_of(path)
     def put_back():
         if isinstance(owner, type) and own is None:
-            delattr(owner, name)
+            if name in vars(owner):
+                delattr(owner, name)
         else:
             put(path, own)
     function = program_for(path)

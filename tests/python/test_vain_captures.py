@@ -243,7 +243,7 @@ def test_captures_come_to_an_end(name):
     expected = call(function, torch.ones(3))
     f = cresset.compile(function)
     with told() as messages:
-        for _ in range(40):
+        for _ in range(80):
             torch.set_grad_enabled(was)
             got = call(f, torch.ones(3))
             assert torch.allclose(got, expected) if isinstance(got, torch.Tensor) else got == expected
@@ -259,7 +259,7 @@ def test_captures_come_to_an_end(name):
                 spent = now
     torch.set_grad_enabled(was)
     kept.clear()
-    assert captured <= 4 and full.count <= 4
+    assert captured <= 6 and full.count <= 6
     assert len(set(messages())) == len(messages()), messages()
 
 
@@ -269,7 +269,7 @@ def test_is_told_once_and_why():
         for _ in range(60):
             sure(f, torch.ones(3))
     (message,) = messages()
-    assert "nothing came of its last" in message and "the call raised" in message and "raises" in message
+    assert "nothing came of its last captures" in message and "the call raised" in message and "raises" in message
 
 
 def test_good_calls_are_compiled_again_after_bad_ones():

@@ -103,7 +103,7 @@ def described(value, storages: dict[int, str]):
     with torch.no_grad():
         strides = [st for size, st in zip(value.shape, value.stride()) if size > 1] if value.numel() else []
         memory = storages.get(value.untyped_storage().data_ptr())
-        place = (memory, value.storage_offset()) if memory is not None else None
+        place = (memory, value.storage_offset()) if memory is not None and value.numel() else None
         flags = (value.is_conj(), value.is_neg(), value.requires_grad, place)
         return str(value.dtype), tuple(value.shape), strides, flags, plain(value)
 
@@ -113,7 +113,7 @@ def observed(program: Program, wrap: Callable, calls: int = 2) -> list:
     f, seen = wrap(program.function()), []
     for _ in range(calls):
         leaf, base, x = program.given()
-        before = base._version
+        before, held = base._version, plain(base)
         try:
             results = f(x)
         except Exception as error:
@@ -121,7 +121,8 @@ def observed(program: Program, wrap: Callable, calls: int = 2) -> list:
             continue
         storages = {base.untyped_storage().data_ptr(): "base"}
         seen += [described(r, storages) for r in results]
-        seen += [plain(base), plain(x), x.shape, x.stride(), base._version > before, x.requires_grad]
+        counted = base._version > before or torch.equal(base, held)  # of what is written
+        seen += [plain(base), plain(x), x.shape, x.stride(), counted, x.requires_grad]
         if leaf is not None:
             seen += gradients(leaf, base, [r for r in results if isinstance(r, Tensor)])
     return seen

@@ -1,6 +1,7 @@
 // What the interpreter knows: which objects are young, by the garbage collector's lists (it appends what is made to the
 // youngest one); what the builtins were when it began.
 #include "frontend/eval/helpers.h"
+#include "frontend/eval/interpreter.h"
 #include "internal/pycore_gc.h"
 #include "internal/pycore_interp.h"
 

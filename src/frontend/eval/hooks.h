@@ -289,13 +289,6 @@ void cresset_eval_take_back(void* aside);
 // Calls with every frame evaluated; between begin and end. args: tuple; kwargs: dict or NULL.
 PyObject* cresset_eval_call(PyObject* callable, PyObject* args, PyObject* kwargs);
 
-// Builtins as the interpreter made them, whatever stands among them by now: a dictionary, borrowed.
-PyObject* cresset_eval_builtins(void);
-
-// In between, garbage is collected only where somebody asks for it, though the collector is as enabled as before.
-void cresset_eval_rest_collector(void);
-void cresset_eval_wake_collector(void);
-
 // Tells of the objects in the youngest generation; of those made since *mark was last given, where it is not NULL.
 // mark: an object of the caller's to be, owned, which stands at the end of the generation.
 void cresset_eval_visit_young(PyObject** mark, void (*visit)(void*, PyObject*), void* arg);

@@ -1,6 +1,7 @@
 // The evaluator's interface where the running CPython has no evaluator: nothing begins, and the reason is told.
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/eval/interpreter.h"
 #include "frontend/eval/room.h"
 #include "frontend/eval/stack_walk.h"
 #include "frontend/eval/standing.h"
