@@ -28,8 +28,8 @@ void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
   if (choice->answers().empty()) return;
   const ViewChoice made = choice->choice(source.value);
   notes_->choices[copy.value] = made;
-  possible_views_.push_back(
-      {to, from, source.type(), source.offset(), made, source.chain() == nullptr, choice->answers()});
+  possible_views_.push_back({to, from, source.type(), source.offset(), made, source.chain() == nullptr,
+                             source.is_conj(), source.is_neg(), choice->answers()});
 }
 
 bool Capture::is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice) {
@@ -157,7 +157,9 @@ std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unor
   AsView out{view->source,
              {},
              env().pool().constant(*start + *own_start),
-             is_source && view->of_base && trace.chain() == nullptr};
+             is_source && view->of_base && trace.chain() == nullptr,
+             trace.is_conj() != view->conjugated,
+             trace.is_neg() != view->negated};
   for (const int64_t s : trace.chain() == nullptr ? *there : *own_strides)
     out.strides.push_back(env().pool().constant(s));
   return out;
