@@ -88,7 +88,7 @@ Entry::Entry(Captured captured, const std::vector<at::Tensor>& inputs, const dri
 
 static bool is_of_torch(graph::OpId op) {
   const std::string_view name = graph::op_name(op);
-  return name.starts_with("aten::") || name.starts_with("prim::");
+  return name.starts_with("aten::") || name.starts_with("prim::") || name.starts_with("cresset::");
 }
 
 void Entry::make_executor(std::unique_ptr<graph::Graph> graph, const driver::Options& options) {
@@ -312,6 +312,11 @@ bool Entry::tensor_matches(const TensorGuard& guard, const at::Tensor& t, c10::A
   return true;
 }
 
+bool Entry::any_tangent(c10::ArrayRef<at::Tensor> inputs) const {
+  return std::any_of(inputs.begin(), inputs.end(), has_tangent) ||
+         std::any_of(captured_.constants.begin(), captured_.constants.end(), has_tangent);
+}
+
 bool Entry::writes_state() const {
   return std::any_of(constant_guards_.begin(), constant_guards_.end(), [](const auto& guard) { return guard.mutated; });
 }
@@ -480,6 +485,14 @@ c10::SmallVector<int64_t, 16> Entry::program_symbols(const int64_t* symbols) con
   return out;
 }
 
+// The program writes a tensor once, eager mode as often as the program of the user says.
+void Entry::count_writes(c10::ArrayRef<at::Tensor> inputs) const {
+  for (const Captured::Written& written : captured_.written) {
+    const at::Tensor& t = (written.is_constant ? captured_.constants : inputs)[written.position];
+    for (uint32_t i = 1; i < written.writes && !t.is_inference(); ++i) t.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
 std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* symbols) {
   check_assumptions(symbols);
   std::vector<at::Tensor> results;
@@ -489,6 +502,7 @@ std::vector<at::Tensor> Entry::run(c10::ArrayRef<at::Tensor> inputs, int64_t* sy
     if (frozen_ != nullptr) frozen_->refresh();
     results = staged_ != nullptr ? staged_->run(inputs, symbols) : executor_->run(inputs, program_symbols(symbols));
   }
+  count_writes(inputs);
   const auto strides = visible_ != nullptr ? visible_->find(inputs, symbols) : nullptr;
   std::vector<at::Tensor> out =
       outputs_.make(inputs, captured_.constants, results, symbols, gradients_ != nullptr, strides.get());
@@ -523,6 +537,7 @@ std::vector<at::Tensor> Entry::run_releasing(std::span<at::Tensor> inputs, int64
   for (size_t i = 0; i < inputs.size(); ++i)
     if (lets_go_[i]) inputs[i].reset();
   if (frozen_ != nullptr) frozen_->refresh();
+  if (!captured_.written.empty()) count_writes(given);
   std::vector<at::Tensor> results = executor_->run_releasing(std::move(given), program_symbols(symbols));
   return outputs_.make({inputs.data(), inputs.size()}, captured_.constants, results, symbols, false, strides.get());
 }

@@ -59,6 +59,8 @@ class Entry {
         bool keep_text = false, const std::vector<sym::ExprId>& numbers = {});
   ~Entry();
 
+  // Of forward-mode differentiation: programs compute none. Asked where a level of it is open.
+  bool any_tangent(c10::ArrayRef<at::Tensor> inputs) const;
   // Fills `symbols` (symbol_count() values) and says whether this entry serves these tensors and integers. On a miss
   // and when `why` is given, it receives the first guard that fails, for people.
   bool matches(c10::ArrayRef<at::Tensor> inputs, c10::ArrayRef<int64_t> ints, int64_t* symbols, std::string* why) const;
@@ -130,6 +132,8 @@ class Entry {
   bool overlaps_another(size_t i, c10::ArrayRef<at::Tensor> inputs) const;
   void choose_released();
   c10::SmallVector<int64_t, 16> program_symbols(const int64_t* symbols) const;
+
+  void count_writes(c10::ArrayRef<at::Tensor> inputs) const;
 
   Captured captured_;  // graph moved out
   std::shared_ptr<sym::ShapeEnv> env_;

@@ -28,8 +28,8 @@ void Capture::note_copy(const TraceTensor& source, const TraceTensor& copy) {
   if (choice->answers().empty()) return;
   const ViewChoice made = choice->choice(source.value);
   notes_->choices[copy.value] = made;
-  possible_views_.push_back(
-      {to, from, source.type(), source.offset(), made, source.chain() == nullptr, choice->answers()});
+  possible_views_.push_back({to, from, source.type(), source.offset(), made, source.chain() == nullptr,
+                             source.is_conj(), source.is_neg(), choice->answers()});
 }
 
 bool Capture::is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice) {
@@ -47,15 +47,19 @@ bool Capture::is_given_back(const at::Tensor& self, const at::Tensor& result, co
   return true;
 }
 
+// What was computed lies as arguments do, it is not known as which.
 void Capture::hold_strides(const TraceTensor& tensor) {
   const Storage& storage = storages_[tensor.storage_id().index];
-  if (storage.home != OutputSpec::Kind::Input) return;
-  const graph::TensorType& type = graph_->type(graph_->inputs[storage.position]);
-  const at::Tensor& real = real_inputs_[storage.position];
-  for (size_t d = 0; d < type.rank(); ++d)
-    if (env().hint(type.strides[d]) != real.stride(static_cast<int64_t>(d)))
-      abort_capture("a memory format that dimensions of one element decide");
-  input_layouts_[storage.position].exact = true;
+  if (storage.home == OutputSpec::Kind::Constant) return;
+  const bool is_argument = storage.home == OutputSpec::Kind::Input;
+  for (size_t i = 0; i < real_inputs_.size(); ++i) {
+    if (is_argument && storage.position != i) continue;
+    const graph::TensorType& type = graph_->type(graph_->inputs[i]);
+    for (size_t d = 0; d < type.rank(); ++d)
+      if (env().hint(type.strides[d]) != real_inputs_[i].stride(static_cast<int64_t>(d)))
+        abort_capture("a memory format that dimensions of one element decide");
+    input_layouts_[i].exact = true;
+  }
 }
 
 const PossibleView* Capture::possible_view(uint32_t storage) const {
@@ -153,7 +157,9 @@ std::optional<AsView> Capture::as_view(const TraceTensor& trace, const std::unor
   AsView out{view->source,
              {},
              env().pool().constant(*start + *own_start),
-             is_source && view->of_base && trace.chain() == nullptr};
+             is_source && view->of_base && trace.chain() == nullptr,
+             trace.is_conj() != view->conjugated,
+             trace.is_neg() != view->negated};
   for (const int64_t s : trace.chain() == nullptr ? *there : *own_strides)
     out.strides.push_back(env().pool().constant(s));
   return out;

@@ -49,6 +49,7 @@ struct PossibleView {
   sym::ExprId source_offset;
   ViewChoice choice;
   bool of_base;                 // the source is no view
+  bool conjugated, negated;     // as the source is read
   ViewOrCopy::Answers answers;  // with these it is a copy
 };
 
@@ -58,6 +59,7 @@ struct AsView {
   std::vector<sym::ExprId> strides;
   sym::ExprId offset;
   bool is_source;  // the very tensor
+  bool conjugated, negated;
 };
 
 }  // namespace cresset::bridge

@@ -10,6 +10,25 @@
 
 namespace cresset::bridge {
 
+// All that `base` reaches of its memory, as elements of another dtype.
+static at::Tensor elements_as(const at::Tensor& base, c10::ScalarType dtype) {
+  if (base.is_complex() && dtype == c10::toRealValueType(base.scalar_type())) return at::view_as_real(base);
+  const auto from = static_cast<int64_t>(base.element_size()), to = static_cast<int64_t>(c10::elementSize(dtype));
+  if (from == to) return base.view(dtype);
+  int64_t reach = base.numel() == 0 ? 0 : 1;
+  for (int64_t d = 0; reach != 0 && d < base.dim(); ++d) reach += (base.size(d) - 1) * base.stride(d);
+  if (to > from) reach -= reach % (to / from);
+  const at::Tensor row = at::as_strided(base, {reach}, {1}, base.storage_offset());
+  const bool in_pairs = c10::isComplexType(dtype) && c10::toRealValueType(dtype) == base.scalar_type();
+  return in_pairs ? at::view_as_complex(row.view({-1, 2})) : row.view(dtype);
+}
+
+at::Tensor view_of_memory(const at::Tensor& base, c10::ScalarType dtype, c10::IntArrayRef sizes,
+                          c10::IntArrayRef strides, int64_t offset) {
+  const at::Tensor whole = dtype == base.scalar_type() ? base : elements_as(base, dtype);
+  return at::as_strided(whole, sizes, strides, whole.storage_offset() + offset);
+}
+
 ResultViews::ResultViews(std::vector<OutputSpec> specs, const sym::ExprPool& pool,
                          const std::unordered_map<sym::VarId, uint32_t>& slots) {
   std::vector<sym::ExprId> exprs;
@@ -42,18 +61,15 @@ at::Tensor ResultViews::view(const View& v, const at::Tensor& base, const int64_
   std::vector<int64_t> strides(numbers + rank, numbers + 2 * rank);
   if (base.numel() == 0) count_empty_as_one(sizes, strides);
   if (!exact.empty() && same_addresses(sizes, strides, exact)) strides = exact.vec();
-  if (v.dtype == base.scalar_type()) {
-    at::Tensor out = v.spec.marked(at::as_strided(parent, sizes, strides, base.storage_offset() + numbers[2 * rank]));
-    if (v.spec.one_of_several && is_recorded_view(out))
-      torch::autograd::impl::get_view_autograd_meta(out)->set_creation_meta(
-          torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
-    return out;
-  }
-  // A view as another dtype: over the same memory, counted in other elements.
-  const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
-  at::Tensor made = at::empty({0}, base.options().dtype(v.dtype));
-  const auto size = static_cast<int64_t>(made.element_size());
-  return v.spec.marked(made.set_(base.storage(), bytes / size + numbers[2 * rank], sizes, strides));
+  const int64_t offset = numbers[2 * rank];
+  const at::Tensor strided = v.spec.within.empty()
+                                 ? view_of_memory(base, v.dtype, sizes, strides, offset)
+                                 : at::as_strided(parent, sizes, strides, base.storage_offset() + offset);
+  at::Tensor out = v.spec.marked(strided);
+  if (v.spec.one_of_several && is_recorded_view(out))
+    torch::autograd::impl::get_view_autograd_meta(out)->set_creation_meta(
+        torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
+  return out;
 }
 
 at::Tensor ResultViews::recorded(size_t i, const at::Tensor& base, const int64_t* symbols,

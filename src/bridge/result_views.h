@@ -12,6 +12,11 @@
 
 namespace cresset::bridge {
 
+// A view of memory that `base` begins: `offset` counts from its first element, in elements of `dtype`. Autograd and
+// version counters take it for a view, too, where the dtype is another one.
+at::Tensor view_of_memory(const at::Tensor& base, c10::ScalarType dtype, c10::IntArrayRef sizes,
+                          c10::IntArrayRef strides, int64_t offset);
+
 class ResultViews {
  public:
   ResultViews() = default;

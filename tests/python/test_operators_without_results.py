@@ -1,11 +1,12 @@
 """Graphs with operators that return nothing (checks of errors, assertions): every pass meets them in the order of nodes,
 beside the operators that it looks for."""
 
-import cresset
 import pytest
 import torch
 import torch.nn.functional as F
 from compare import assert_same_call
+
+import cresset
 
 SQUARE = torch.tensor([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
 L = torch.linalg

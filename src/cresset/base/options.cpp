@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
+
+#include "base/files.h"
 
 namespace cresset {
 namespace {
@@ -117,12 +118,12 @@ std::vector<std::string> wrong_options() {
 std::string cache_folder_problem() {
   const std::string folder = option(Option::CACHE_DIR);
   if (folder.empty() || option_flag(Option::NO_DISK_CACHE)) return {};
-  std::error_code error;
-  std::filesystem::path there = std::filesystem::absolute(folder, error);
-  while (there.has_relative_path() && !std::filesystem::exists(there, error)) there = there.parent_path();
-  if (std::filesystem::is_directory(there, error) && access(there.c_str(), W_OK | X_OK) == 0) return {};
+  std::string there = folder;
+  while (!there.empty() && ::access(there.c_str(), F_OK) != 0) there = parent_folder(there);
+  if (there.empty()) there = ".";
+  if (is_folder(there) && ::access(there.c_str(), W_OK | X_OK) == 0) return {};
   return fmt::format("CRESSET_CACHE_DIR='{}': nothing can be written in {}; compiled code is not kept on disk", folder,
-                     there.string());
+                     there);
 }
 
 }  // namespace cresset
