@@ -17,6 +17,7 @@ import select
 import signal
 import sys
 import time
+import traceback
 from collections import Counter
 
 os.environ.setdefault("CRESSET_NO_DISK_CACHE", "1")
@@ -75,10 +76,13 @@ class Child:
                 with os.fdopen(writer, "w", buffering=1) as out:
                     work(lambda *row: out.write(json.dumps(row) + "\n"))
                 status = 0
+            except BaseException:
+                traceback.print_exc()
+                status = 3
             finally:
                 os._exit(status)
         os.close(writer)
-        self.reader, self.rest = reader, b""
+        self.reader, self.rest, self.failed = reader, b"", False
 
     def rows(self, limit):
         """What it says until it ends, or says nothing for so many seconds."""
@@ -96,6 +100,7 @@ class Child:
         for _ in range(20):
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
+                self.failed = os.WIFEXITED(status) and os.WEXITSTATUS(status) == 3
                 break
             time.sleep(0.05)
         else:
@@ -104,6 +109,8 @@ class Child:
         self.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
 
     def died_by(self):
+        if self.failed:
+            return "error"  # of what looks at programs
         return "crash" if self.signal not in (None, signal.SIGKILL) else "hang"
 
 
