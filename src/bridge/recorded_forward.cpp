@@ -316,10 +316,6 @@ at::Tensor RecordedForward::argument(const RecordedCall* call, ValueId id) const
   if (given == nullptr || !call->recorded) return value;
   if (!given->history.valid()) return value.requires_grad() ? value.detach() : value;
   const at::Tensor& history = values_[given->history.index];
-  if (depends_[id.index] && (!history.defined() || !history.requires_grad())) {
-    fprintf(stderr, "ARG id %u history %u defined %d value rg %d grad %d call %u %u rec %d\n", id.index, given->history.index, history.defined(), value.requires_grad(), c10::GradMode::is_enabled(), call->begin, call->end, call->recorded);
-    for (size_t k = 0; k < values_.size(); ++k) fprintf(stderr, "%zu:%d%d ", k, values_[k].defined(), values_[k].defined() && values_[k].requires_grad());
-  }
   if (depends_[id.index] && (!history.defined() || !history.requires_grad()))
     cannot("it reads a tensor whose history is not known");
   return given->history == id || !history.requires_grad() ? value : with_history_of(value, history);
@@ -359,6 +355,9 @@ void RecordedForward::run_node(graph::NodeId id) {
   if (is_of_steps) of_steps_.insert(node.results.begin(), node.results.end());
   const at::AutoGradMode mode(call == nullptr || call->recorded);
   std::vector<at::Tensor> results = run_recorded(*graph_, node, [&](ValueId v) { return argument(call, v); }, integer_);
+  fprintf(stderr, "NODE %s call %d rec %d rg %d args", std::string(graph::op_name(node.op)).c_str(), call != nullptr, call ? call->recorded : -1, results[0].requires_grad());
+  graph::Graph::for_each_value(node.args, [&](const ValueId& v) { const RecordedCall::Given* g = given_of(call, v); fprintf(stderr, " %u rg %d given %d hist %u", v.index, values_[v.index].requires_grad(), g != nullptr, g ? g->history.index : 999); });
+  fprintf(stderr, "\n");
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) continue;
     values_[node.results[i].index] = std::move(results[i]);
