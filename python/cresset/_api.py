@@ -53,7 +53,6 @@ _ENTRY_LIMIT = (
 _NAMES_OF_TORCH = {"freezing": "freeze"}  # torch.compile's options that are ours under another name
 _FRONT_ENDS = ("trace", "evaluate")
 _compiled = weakref.WeakSet()
-gc.callbacks.append(_C.after_collection)  # variants of models that are gone go after a full collection
 
 
 def _check_options(mode, options, dynamic, backend):
@@ -157,6 +156,8 @@ def compile_in_place(module, **settings):
 
 
 def _register(function):
+    if _C.after_collection not in gc.callbacks:  # variants of models that are gone go after a full collection
+        gc.callbacks.append(_C.after_collection)
     _compiled.add(function)
     return function
 

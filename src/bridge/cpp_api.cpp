@@ -2,6 +2,8 @@
 #include <ATen/autocast_mode.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <mutex>
@@ -9,6 +11,7 @@
 #include <stdexcept>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "bridge/capture_kernel.h"
 #include "bridge/capture_turn.h"
 #include "bridge/entry.h"
@@ -230,6 +233,9 @@ CompiledStats CompiledFunction::stats() const {
 }
 
 CompiledFunction compile_function(TensorFunction function, CompileSettings settings) {
+  if (const std::vector<std::string> wrong = wrong_options(); !wrong.empty())
+    throw std::invalid_argument(
+        fmt::format("cresset: environment variables have wrong values:\n  {}", fmt::join(wrong, "\n  ")));
   bridge::configure_codegen();
   return CompiledFunction(std::move(function), std::move(settings));
 }

@@ -50,9 +50,29 @@ std::vector<at::Tensor> Capture::close() {
   return out;
 }
 
+bool Capture::says_history() const {
+  for (const Guest& guest : guests_)
+    if (guest.real().defined() && is_asked_for_history(guest.real())) return true;
+  // A view that the program made of an argument is one of the argument's base, which takes no part.
+  const std::vector<at::Tensor> live = const_cast<Capture*>(this)->all_live();
+  return std::any_of(live.begin(), live.end(), is_asked_for_history);
+}
+
 void Capture::forget_inputs() {
   real_inputs_.clear();
   for (Storage& storage : storages_) storage.real.reset();
+}
+
+// Autograd has counted them while they were captured. Where the program is run, it counts them.
+void Capture::count_writes(int times) const {
+  for (const Storage& storage : storages_) {
+    if (storage.home == OutputSpec::Kind::GraphOutput || !storage.real.defined() || storage.real.is_inference())
+      continue;
+    c10::VariableVersion counter = storage.real.unsafeGetTensorImpl()->version_counter();
+    const auto seen = static_cast<int64_t>(storage.version - storage.unseen);
+    if (seen != 0)
+      counter.set_version(std::max<int64_t>(static_cast<int64_t>(counter.current_version()) + times * seen, 0));
+  }
 }
 
 // With stand-ins that only the capture itself holds.
@@ -122,21 +142,23 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   }
   for (const Backward::Place& leaf : backward.leaves) leaves.push_back(at(leaf));
   const std::vector<Backward::Place> written = written_roots(backward);
-  set_gradients(
-      roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr,
-      [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
-        const BelowEverything below;
-        const Backward& computes = *once->captured.backward;
-        const bool may_lack = computes.linear && computes.part.calls.empty();
-        if (!may_lack) fill_with_zeros(tangents, layouts);
-        return once->interpreter.gradients(*once->captured.backward, tangents);
-      },
-      nullptr,
-      [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
-        const BelowEverything below;
-        fill_with_zeros(tangents, layouts);
-        return once->interpreter.arriving(*once->captured.backward, tangents);
-      });
+  BackwardRuns runs;
+  runs.takes_any = true;
+  runs.compiled = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+    const c10::DispatchKeySet keys = c10::impl::tls_local_dispatch_key_set().excluded_;
+    const BelowEverything below;
+    once->interpreter.cast_in_part(keys & c10::autocast_dispatch_keyset);
+    const Backward& computes = *once->captured.backward;
+    const bool may_lack = computes.linear && computes.part.calls.empty();
+    if (!may_lack) fill_with_zeros(tangents, layouts);
+    return once->interpreter.gradients(*once->captured.backward, tangents);
+  };
+  runs.arriving = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+    const BelowEverything below;
+    fill_with_zeros(tangents, layouts);
+    return once->interpreter.arriving(*once->captured.backward, tangents);
+  };
+  set_gradients(roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr, std::move(runs));
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = once->captured.outputs[i];
     if (spec.kind == OutputSpec::Kind::GraphOutput &&
@@ -149,7 +171,7 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
           spec.is_view && !spec.detached && place == Backward::Place{spec.kind, spec.position}) {
         const AboveAutograd recording;
         const at::AutoGradMode mode(!spec.unrecorded);
-        results[i] = at(place).as_strided(results[i].sizes(), results[i].strides(), results[i].storage_offset());
+        results[i] = once->interpreter.view(spec, at(place));
       }
 }
 
@@ -190,8 +212,10 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
         std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& t) { return t.is_same(trace[i]); });
     const bool is_callers = tensor->capture().is_callers(*tensor);  // a stand-in: views are of the tensor itself
     tensor->settle(real[i]);
-    if (real[i].requires_grad() &&
-        (gradient_node(real[i]) != nullptr || (!is_leaf && is_unrecorded_view(real[i])))) {  // of compiled code
+    if (is_asked_for_history(trace[i])) {  // autograd is at work on the one that it has
+      own_history.push_back(trace[i]);
+    } else if (real[i].requires_grad() &&
+               (gradient_node(real[i]) != nullptr || (!is_leaf && is_unrecorded_view(real[i])))) {  // of compiled code
       tensor->take_history(real[i]);
       if (!is_callers && !real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
     } else if (is_leaf && real[i].requires_grad()) {
@@ -202,7 +226,8 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
   }
   // Results that are views of each other are so still.
   for (const at::Tensor& t : trace)
-    if (auto* view = torch::autograd::impl::get_view_autograd_meta(t); view != nullptr && view->has_bw_view()) {
+    if (auto* view = torch::autograd::impl::get_view_autograd_meta(t);
+        view != nullptr && view->has_bw_view() && !is_asked_for_history(t)) {
       auto& base = const_cast<torch::autograd::ViewInfo&>(view->get_backward_view()).base_;
       if (const auto found = bases.find(base.unsafeGetTensorImpl()); found != bases.end()) base = trace[found->second];
     }
@@ -234,6 +259,17 @@ void Capture::flush(const std::string& why) {
   const std::vector<at::Tensor> live = close();
   Captured captured = finish(live, /*runs_once=*/true);
   settle(live, interpret(captured));
+  settle_written();
+}
+
+// Autograd's record of this very run stays in the histories of the caller's tensors that it wrote.
+void Capture::settle_written() const {
+  std::vector<at::Tensor> written;
+  for (const Storage& storage : storages_)
+    if (storage.home != OutputSpec::Kind::GraphOutput && storage.real.defined() &&
+        gradient_node(storage.real) != storage.gradient_node)
+      written.push_back(storage.real);
+  settle_gradients(written, first_node_);
 }
 
 void Capture::rethrow_deferred() {

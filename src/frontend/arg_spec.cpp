@@ -34,7 +34,10 @@ bool is_value(PyObject* object) {
 }
 
 PyObject* registered_nodes() {
-  static PyObject* table = module_attribute("torch.utils._pytree", "SUPPORTED_NODES");
+  static PyObject* const table = [] {
+    PyObject* const found = private_attribute("torch.utils._pytree", "SUPPORTED_NODES");
+    return PyDict_Check(found) ? found : PyDict_New();
+  }();
   return table;
 }
 

@@ -25,10 +25,13 @@
 #include "frontend/lives_on.h"
 #include "frontend/location.h"
 #include "frontend/no_collection.h"
+#include "frontend/other_tracers.h"
 #include "frontend/piece.h"
 #include "frontend/py_objects.h"
+#include "frontend/session.h"
 #include "frontend/set_aside.h"
 #include "frontend/set_up.h"
+#include "frontend/substitutes.h"
 #include "frontend/successor.h"
 #include "frontend/symbols.h"
 #include "frontend/texts.h"
@@ -122,9 +125,8 @@ class CaptureRun final : public PieceMaker {
     time_.go();
     if (last.point->drops_value && exception == nullptr) value = Py_None;
     const SeeRunning running(frames.running);
-    stopped_ = cresset_eval_is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
-    if (stopped_) time_.stop();
-    if (stopped_) return go_on_natively(), PyRef();
+    stopped_ = is_watched() || !begin_next(last, frames.contents.get(), outcome(value, exception).get());
+    if (stopped_) return time_.stop(), go_on_natively(), PyRef();
     put_into_frames(activation, piece_->take_given_args().get(), frames.contents.get());
     PyObject* const given = PyDict_GetItemString(piece_->given_kwargs(), "value");
     return given != value ? PyRef::borrow(given) : PyRef();
@@ -137,7 +139,6 @@ class CaptureRun final : public PieceMaker {
     session_->remove_symbols_of_frames();  // that C code had taken when the capture ended
     cresset_eval_leave(activation, CRESSET_LEAVE_ALL);
     no_collection_.reset();
-    replacements_.reset();
     rest_.emplace(request_.compiled, /*of_capture=*/true);
   }
 
@@ -219,6 +220,7 @@ class CaptureRun final : public PieceMaker {
   bool open(std::shared_ptr<Variant> variant, PyObject* args, PyObject* kwargs) {
     auto piece = std::make_unique<Piece>(*options_, std::move(variant), request_.profile);
     HooksOfCall::begin_piece(home_);
+    if (piece_ != nullptr) NoCollection::again();
     bridge::Capture& capture = piece->capture();
     for (const ModuleGuards::NamedTensor& t : request_.names.tensors())
       capture.name_constant(THPVariable_Unpack(t.tensor), t.name);
@@ -282,15 +284,15 @@ class CaptureRun final : public PieceMaker {
     scope_ = &scope;
     CompilingFlag compiling;
     compiling_ = &compiling;
-    replacements_.emplace(session_.get());
     if (session_ != nullptr) {
-      const PyRef compiler = import_module("torch.compiler");
-      session_->ignore(PyModule_GetDict(compiler.get()), "_is_compiling_flag");
+      ignore_bookkeeping(*session_);
       session_->ignore(HooksOfCall::counter(), "next_id");
     }
+    std::optional<SubstitutedCalls> traced;
+    if (session_ == nullptr) traced.emplace();
     PyRef result = go();
+    traced.reset();
     rest_.reset();
-    replacements_.reset();
     scope_ = nullptr;
     compiling_ = nullptr;
     return result;
@@ -579,9 +581,6 @@ class CaptureRun final : public PieceMaker {
     if (!variant.after.reachable_from(variant.state)) return kInModes;
     piece_->begin_recipes(session_.get());
     RecipeBuilder& recipes = piece_->recipes();
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames.contents.get()); ++i)
-      if (PyObject* frame = PyTuple_GET_ITEM(frames.contents.get(), i); PyTuple_Check(frame))
-        recipes.running_functions.insert(PyTuple_GET_ITEM(frame, 0));
     variant.next.point = point_at(frames.place);
     variant.next.point->plain_sizes |= std::exchange(plainly_, false);
     variant.next.operation = op.kept();
@@ -609,11 +608,7 @@ class CaptureRun final : public PieceMaker {
   void run_record(const std::vector<torch::autograd::Node*>& python, const std::function<void()>& run) {
     const py::gil_scoped_acquire gil;
     std::optional<CompilingFlag> compiling;
-    std::optional<Replacements> replacements;
-    if (scope_ == nullptr) {
-      compiling.emplace();
-      replacements.emplace(session_.get());
-    }
+    if (scope_ == nullptr) compiling.emplace();
     RecordRun seen;
     const auto learn = [&] {
       const SetAside raised;
@@ -672,7 +667,7 @@ class CaptureRun final : public PieceMaker {
   bool begin_next(const Break& last, PyObject* frames, PyObject* kwargs) {
     const std::shared_ptr<Point> point = last.point;
     is_repeated_ = false;
-    const bool mine = request_.turn.take() || wait_for(request_.turn);
+    const bool mine = !left_to_others(frames, kwargs) && (request_.turn.take() || wait_for(request_.turn));
     std::shared_ptr<Variant> variant = mine ? new_successor(last, frames, kwargs) : nullptr;
     if (variant == nullptr) return request_.turn.give(), false;
     home_ = &point->successors;
@@ -724,7 +719,6 @@ class CaptureRun final : public PieceMaker {
   const CompileOptions* options_ = &request_.options;  // of the piece that is open
   bool plainly_ = false;                               // the next piece
   std::optional<NoCollection>& no_collection_;
-  std::optional<Replacements> replacements_;
   std::optional<NativeRest> rest_;  // once CPython has the frames
   Young young_;
   std::unique_ptr<Session> session_;  // of the evaluator

@@ -4,6 +4,7 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -16,8 +17,11 @@
 #include "bridge/generator_watch.h"
 #include "bridge/generic_rule.h"
 #include "frontend/capture_run.h"
+#include "frontend/capturing.h"
 #include "frontend/errors.h"
 #include "frontend/late_iterators.h"
+#include "frontend/other_tracers.h"
+#include "frontend/pins.h"
 #include "frontend/released_inputs.h"
 #include "frontend/replay.h"
 #include "frontend/session.h"
@@ -63,6 +67,36 @@ bool requires_grad(const CallLeaves& leaves) {
 void note_recompile(const std::string& line) {
   live_totals().recompiles.push_back(line);
   CRESSET_LOG(Recompiles, line);
+}
+
+constexpr uint64_t kHash = 0x9E3779B97F4A7C15;
+
+uint64_t mixed(uint64_t hash, uint64_t value) { return (hash ^ (value + kHash + (hash << 6) + (hash >> 2))) * kHash; }
+
+// What cache entries tell tensors apart by, without sizes; 0 where they have none that could be compared.
+uint64_t kinds_of(const CallLeaves& leaves) {
+  uint64_t hash = kHash + leaves.tensors.size();
+  for (const at::Tensor& t : leaves.tensors) {
+    if (!t.defined() || t.layout() != c10::kStrided || t.is_nested()) return 0;
+    hash = mixed(hash, static_cast<uint64_t>(t.scalar_type()) << 8 | static_cast<uint64_t>(t.dim()));
+    hash = mixed(hash, t.requires_grad() ? 1 : 0);
+  }
+  return hash | 1;
+}
+
+uint64_t sizes_of(const CallLeaves& leaves) {
+  uint64_t hash = kHash;
+  for (const at::Tensor& t : leaves.tensors)
+    for (const int64_t size : t.sizes()) hash = mixed(hash, static_cast<uint64_t>(size));
+  for (const int64_t number : leaves.ints) hash = mixed(hash, static_cast<uint64_t>(number));
+  return hash | 1;
+}
+
+// Whether the few programs of loops that there are have served calls enough for another one.
+bool serve_many(const Variants& variants, const Worth& worth) {
+  constexpr int64_t kMost = 4, kServedForEach = 3;
+  const auto loops = std::count_if(variants.begin(), variants.end(), [](const auto& v) { return v->loops_of != 0; });
+  return loops < kMost && worth.served >= kServedForEach * loops;
 }
 
 // Once for each function: such calls may be many.
@@ -115,6 +149,10 @@ bool CompiledFunction::serves(Variant& v, const TorchState& state, PyObject* arg
     return false;
   }
   if (v.entry == nullptr) return true;
+  if (state.in_dual_level() && v.entry->any_tangent(found.leaves.tensors)) {
+    if (why != nullptr) *why = "a tensor has a tangent (torch.autograd.forward_ad)";
+    return false;
+  }
   found.symbols.resize(v.symbol_count);
   return v.entry->matches(found.leaves.tensors, found.leaves.ints, found.symbols.data(), why);
 }
@@ -205,6 +243,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
   ModuleGuards& modules = options_.evaluate ? names : variant->modules;
   modules.add_reachable(function_.get());
   if (profile_ != nullptr) profile_->observe(variant->args, variant->kwargs, leaves);
+  begin_loops();
   const size_t known = how_much_is_known();
   result = capture_call(request(modules, turn), variant, args, kwargs);
   if (plain_sizes_ && options_.dynamic) {
@@ -218,6 +257,7 @@ std::shared_ptr<Variant> CompiledFunction::capture(const TorchState& state, PyOb
     ++live_totals().eager_calls;
   }
   if (variant->rejected != nullptr) rejected_.push_back(std::move(*std::exchange(variant->rejected, nullptr)));
+  if (variant->entry != nullptr && variant->next.point == nullptr && met_loops()) variant->loops_of = kinds_of(leaves);
   const bool failed = variant->raised || (!variant->eager_reason.empty() && !result);
   if (!failed) keep(variant, name);  // after bad input the next call may be good
   return variant;
@@ -423,13 +463,14 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   kwargs = outcome(value.get(), exception.get());
   next = find_in_turn(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write);
   bridge::CaptureTurn turn;
-  const bool is_watched = cresset_eval_is_watched() != 0;
-  if (!is_watched)
+  const bool is_traced = left_to_others(args.get(), kwargs.get());
+  const bool watched = is_watched() || is_traced;
+  if (!watched)
     find_or_take(point->successors, point->hints, state, args.get(), kwargs.get(), turn_to_write, turn, next);
   point->worth.served += next.variant != nullptr;
   const bool rests = next.variant == nullptr && point->worth.rests();
   if (next.variant != nullptr && next.variant->eager_reason.empty()) return {};
-  if (next.variant == nullptr && !is_watched && !rests && turn.take()) {
+  if (next.variant == nullptr && !watched && !rests && turn.take()) {
     if (std::shared_ptr<Variant> fresh = successor(variant.next, state, args.get(), kwargs.get())) {
       const ModuleGuards no_names;
       return capture_from(request(no_names, turn), point, std::move(fresh), std::move(args), value.get(),
@@ -438,7 +479,8 @@ PyRef CompiledFunction::go_on(const Variant& variant, Ingredients& with, WriteTu
   }
   const auto why = [&]() -> std::string {
     if (next.variant != nullptr) return next.variant->eager_reason;
-    if (is_watched) return kWatched;
+    if (is_traced) return "another tracer is at work";
+    if (watched) return kWatched;
     if (rests) return "nothing came of the captures before";
     return turn.take() ? "no further piece can begin there" : "another thread is capturing";
   };
@@ -495,6 +537,14 @@ struct InCall {
 
 bool inside_compiled_call() { return calls_in_progress != 0; }
 
+// Of what goes on at every call, but for modules inside of such a function.
+void CompiledFunction::warn_eager(bool& warned, const std::string& why) const {
+  if (warned || calls_in_progress > 1) return;
+  warned = true;
+  PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "cresset: %s runs eagerly: %s", name().c_str(), why.c_str());
+  PyErr_Clear();
+}
+
 PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   std::optional<OutOfCapture> out;
   if (NativeRest::in_capture())
@@ -506,7 +556,18 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   const UseFeedback learning(feedback_);
   const NoNativeRest compiled;
   HANDLE_TH_ERRORS
+  if (PyObject* const result = serve(args, nargsf, kwnames)) return result;
+  throw python_error();  // what C++ code has warned of is told with the exception set aside
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject* CompiledFunction::serve(PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   try {
+    if (traced_by_others()) return call_eager(args, nargsf, kwnames);
+    if (torch::autograd::AnomalyMode::is_enabled()) {
+      warn_eager(warned_anomaly_, "torch.autograd.detect_anomaly is on, which looks at every operator's gradient");
+      return call_eager(args, nargsf, kwnames);
+    }
     if (race_.runs_eagerly()) return run_in_race(args, nargsf, kwnames);
     const auto began = race_.start();
     const Packed packed = pack(args, nargsf, kwnames);
@@ -517,6 +578,12 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     bridge::CaptureTurn turn;
     if (found.variant == nullptr && captures_in_vain())
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
+    if (found.variant == nullptr && hold_stand_ins(packed.args.get(), packed.kwargs.get()))
+      return call_eager(args, nargsf, kwnames);
+    if (found.variant == nullptr)
+      if (const uint64_t sizes = sizes_of_loop(state, packed.args.get(), packed.kwargs.get()))
+        if (!serve_many(variants_, worth_) && !loops_.pays(sizes))
+          return run_loop(sizes, packed.args.get(), packed.kwargs.get());
     if (found.variant == nullptr && options_.evaluate && cresset_eval_is_watched()) {
       note_watched(name());
       return natively(nullptr, {}, packed.args.get(), packed.kwargs.get());
@@ -533,6 +600,7 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
     turn.give();
     if (!found.variant->eager_reason.empty()) {
       if (options_.fullgraph) return refuse_break(*found.variant);
+      if (found.variant->wants_gradients) warn_eager(warned_gradients_, found.variant->eager_reason);
       return call_eager(args, nargsf, kwnames);
     }
     size_t pieces = 1;
@@ -544,7 +612,6 @@ PyObject* CompiledFunction::call(PyObject* const* args, size_t nargsf, PyObject*
   } catch (const PythonError&) {
     return nullptr;
   }
-  END_HANDLE_TH_ERRORS
 }
 
 size_t CompiledFunction::how_much_is_known() const { return feedback_.size() + varying_.size() + inference_apart_; }
@@ -605,6 +672,36 @@ PyObject* CompiledFunction::run_in_race(PyObject* const* args, size_t nargsf, Py
   return result.release();
 }
 
+uint64_t CompiledFunction::sizes_of_loop(const TorchState& state, PyObject* args, PyObject* kwargs) const {
+  if (options_.fullgraph) return 0;
+  CallLeaves leaves;
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    const std::shared_ptr<Variant> v = variants_[i];  // checks may run Python code
+    if (v->loops_of == 0 || v->state != state) continue;
+    leaves.clear();
+    if (match(v->args, args, leaves, nullptr) && match(v->kwargs, kwargs, leaves, nullptr) && v->facts.holds(nullptr) &&
+        v->facts.gather(leaves, nullptr) && kinds_of(leaves) == v->loops_of)
+      return sizes_of(leaves);
+  }
+  return 0;
+}
+
+PyObject* CompiledFunction::run_loop(uint64_t sizes, PyObject* args, PyObject* kwargs) {
+  const auto began = SizeLoops::Clock::now();
+  PyRef result = PyRef::steal(natively(nullptr, {}, args, kwargs));
+  if (!result || !loops_.ran_eagerly(sizes, SizeLoops::Clock::now() - began)) return result.release();
+  const std::string why = name() + ": a loop over sizes, of which each needs a program of its own";
+  CRESSET_LOG(Recompiles, why + ": calls run eagerly until their sizes have come often enough");
+  live_totals().break_reasons.push_back(why);
+  PyErr_WarnFormat(
+      PyExc_RuntimeWarning, 1,
+      "cresset: %s: calls of sizes that come seldom run eagerly. Where the loop can be an operator of torch's, "
+      "a program is for all sizes.",
+      why.c_str());
+  PyErr_Clear();
+  return result.release();
+}
+
 PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, PyObject* kwargs,
                                        bridge::CaptureTurn& turn) {
   if (!variants_.empty()) {
@@ -614,7 +711,9 @@ PyObject* CompiledFunction::call_first(const TorchState& state, PyObject* args, 
     misses_.note(why);
   }
   PyRef result;
+  const auto began = SizeLoops::Clock::now();
   const std::shared_ptr<Variant> variant = capture(state, args, kwargs, turn, result);
+  if (variant->loops_of != 0) loops_.compiled(SizeLoops::Clock::now() - began);
   if (result && options_.fullgraph && !variant->eager_reason.empty()) return refuse_break(*variant);
   return result.release();
 }
@@ -641,6 +740,7 @@ void CompiledFunction::clear_variants() {
   worth_ = {};
   warned_vain_ = warned_packing_ = false;
   race_ = {};
+  loops_ = {};
 }
 
 int CompiledFunction::visit(visitproc visit, void* arg) const {

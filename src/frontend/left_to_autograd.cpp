@@ -10,6 +10,7 @@
 
 #include "frontend/feedback.h"
 #include "frontend/py_objects.h"
+#include "frontend/set_aside.h"
 #include "frontend/thresholds.h"
 
 namespace cresset::frontend {
@@ -75,7 +76,7 @@ bool is_left(PyObject* callable, int depth) {
 }
 
 PyTypeObject* type_of_module_hooks() {
-  static auto* const type = (PyTypeObject*)module_attribute("torch.utils.hooks", "BackwardHook");
+  static auto* const type = (PyTypeObject*)private_attribute("torch.utils.hooks", "BackwardHook");
   return type;
 }
 
@@ -110,7 +111,7 @@ Way way_of(PyObject* function) {
     std::unordered_map<PyObject*, Way> out;
     const auto add = [&](const PyRef& of, const char* name, Way way) {
       const PyRef found = PyRef::steal(PyObject_GetAttrString(of.get(), name));
-      if (!found) return PyErr_Clear();
+      if (!found) return PyErr_Clear();  // not in this release
       PyObject* inner = PyMethod_Check(found.get()) ? PyMethod_GET_FUNCTION(found.get()) : found.get();
       if (PyObject* wrapped = cresset_eval_wrapped(inner)) inner = wrapped;
       out.emplace(Py_NewRef(inner), way);
@@ -198,6 +199,23 @@ void add_hooks(const Hook& hook, std::string_view mangled, PyObject* out) {  // 
     throw PythonError{};
 }
 
+// Once for each function.
+void warn_of_checkpoint(PyObject* function) {
+  static auto& told = *new std::unordered_map<PyObject*, PyRef>;  // codes
+  if (PyMethod_Check(function)) function = PyMethod_GET_FUNCTION(function);
+  PyObject* const key = PyFunction_Check(function) ? PyFunction_GET_CODE(function) : (PyObject*)Py_TYPE(function);
+  if (!told.emplace(key, PyRef::borrow(key)).second) return;
+  const NotEvaluated own_business;
+  const PyRef text = PyRef::steal(PyObject_Repr(key));
+  PyErr_Clear();
+  PyErr_WarnFormat(
+      PyExc_RuntimeWarning, 1,
+      "cresset: a checkpoint runs eagerly: what it computes again in the backward pass (%s) does more than "
+      "compute",
+      text ? utf8(text.get()) : "?");
+  PyErr_Clear();
+}
+
 }  // namespace
 
 PyRef objects_of(const std::vector<torch::autograd::Node*>& nodes) {
@@ -240,7 +258,7 @@ void leave_nodes_to_autograd(PyObject* nodes) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(nodes); ++i) {
     PyObject *const node = PyList_GET_ITEM(nodes, i), *name, *hook;
     for (Py_ssize_t at = 0; PyDict_Check(node) && PyDict_Next(node, &at, &name, &hook);) add_hook(hook);
-    static PyObject* const of_modules = module_attribute("torch.nn.modules._functions", "BackwardHookFunction");
+    static PyObject* const of_modules = private_attribute("torch.nn.modules._functions", "BackwardHookFunction");
     const PyRef function = PyRef::steal(PyObject_GetAttrString(node, "_forward_cls"));
     if (function.get() == of_modules) continue;
     const PyRef backward = PyRef::steal(function ? PyObject_GetAttrString(function.get(), "backward") : nullptr);
@@ -284,6 +302,7 @@ bool brings_function_left_to_autograd(PyObject* callee, const CressetCall& call)
   std::vector<PyObject*> args(call.args, call.args + call.nargs);
   if (bound) args.insert(args.begin(), PyMethod_GET_SELF(callee));
   if (args.size() < 2 || !brings_by(way, args)) return false;
+  if (way == Way::Checkpoint) warn_of_checkpoint(args[0]);
   if (way == Way::Checkpoint || checkpoint_around(cresset_eval_current()) == nullptr) return true;
   return leave_checkpoint_around(cresset_eval_current()), false;
 }

@@ -95,7 +95,7 @@ void enter_inference_apart(bool apart) { inference_apart = apart; }
 
 bool enters_inference_apart(PyObject* callable) {
   if (!inference_apart) return false;
-  static PyObject* const region = module_attribute("torch._C", "_InferenceMode");
+  static PyObject* const region = private_attribute("torch._C", "_InferenceMode");
   return callable == region;
 }
 

@@ -16,6 +16,7 @@
 #include "frontend/errors.h"
 #include "frontend/exceptions.h"
 #include "frontend/feedback.h"
+#include "frontend/own_numbers.h"
 #include "frontend/py_objects.h"
 #include "frontend/released_inputs.h"
 #include "frontend/set_aside.h"
@@ -83,7 +84,8 @@ std::vector<bridge::DimMark> marks_of(PyObject* tensor, int64_t rank, const std:
 }
 
 void collect_garbage(int generation) {
-  PyRef::steal(PyObject_CallMethod(import_module("gc").get(), "collect", "i", generation));
+  static PyObject* const collect = module_attribute("gc", "collect");
+  PyRef::steal(PyObject_CallFunction(collect, "i", generation));
   PyErr_Clear();
 }
 
@@ -180,7 +182,7 @@ void Piece::enter(PyObject* args, PyObject* kwargs) {
     capture_->add_guest(leaves_.tensors[i], names.tensors[i], marks);
   }
   for (size_t i = 0; i < leaves_.ints.size(); ++i)
-    ints.push_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i]))));
+    adopt(ints.emplace_back(python_object(py::cast(capture_->add_int_argument(leaves_.ints[i], names.ints[i])))).get());
   presume_varying(std::move(names.presumed));
   for (const auto& [is_float, which] : names.numbers) numbers.push_back(is_float ? floats[which] : ints[which]);
   Symbols symbols{numbers, placed_};
@@ -409,7 +411,7 @@ bool Piece::leaves_containers(PyObject* args, PyObject* kwargs) const {
 }
 
 void Piece::run_once(bridge::Captured captured) {
-  if (captured.graph == nullptr) captured = capture_->finish(builder_->tensors, /*runs_once=*/true);
+  if (captured.graph == nullptr) captured = capture_->finish(builder_->tensors);
   bridge::Capture::settle(builder_->tensors, capture_->interpret(captured));
 }
 
@@ -453,7 +455,14 @@ std::vector<at::Tensor> Piece::run_compiled(bridge::Captured captured) {
   }
   if (!is_repeated) count();
   py::gil_scoped_release no_gil;
-  std::vector<at::Tensor> results = variant_->entry->run(inputs, symbols.data());
+  std::vector<at::Tensor> results;
+  capture_->count_writes(-1);
+  try {
+    results = variant_->entry->run(inputs, symbols.data());
+  } catch (...) {
+    capture_->count_writes(1);
+    throw;
+  }
   for (const auto& [var, slot] : slots)  // sizes that data made: Python may hold on to them
     if (!env->symbol(var)->hint) env->learn(var, symbols[slot]);
   return results;

@@ -3,7 +3,9 @@
 #include <bit>
 #include <utility>
 
+#include "bridge/capture_kernel.h"
 #include "bridge/sym_node.h"
+#include "frontend/eval/bytecode.h"
 #include "frontend/feedback.h"
 #include "frontend/items.h"
 #include "frontend/py_objects.h"
@@ -56,6 +58,20 @@ bool too_often(const PlaceInCode& place, size_t most) {
   return found != known->pins.end() && found->second.values.size() >= most;
 }
 
+// Of this thread's capture.
+struct Loops {
+  struct Decision {
+    const void* frame;
+    int instruction, count;
+  };
+  bool met = false;
+  int64_t lists = 0;
+  std::vector<Decision> decisions;
+};
+thread_local Loops loops;
+constexpr int kRounds = 3;           // decided by one instruction of a frame
+constexpr size_t kMostPlaces = 256;  // of a capture: a function without loops decides at few
+
 bool is_plain_item(PyObject* object) {
   return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
          PyBytes_CheckExact(object) || is_plain_tensor(object);
@@ -105,9 +121,38 @@ bool pins_too_often(const CressetActivation& activation, const CressetCall& call
 }
 
 bool is_of_many_lengths(const CressetActivation& activation, int64_t length) {
+  note_loop();
   const PlaceInCode place{activation.code, (const void*)(uintptr_t(activation.instruction) + 1)};  // where nothing lies
   if (too_often(place, threshold::kLengthsOfLoop)) return true;
   return note(place, length, threshold::kLengthsOfLoop), false;
 }
+
+void begin_loops() { loops = {.lists = bridge::lists_by_size()}; }
+
+void note_loop() { loops.met = true; }
+
+void note_rows(PyObject* iterated) {
+  if (loops.met || !is_exact_tensor(iterated) || tensor_of(iterated).dim() == 0) return;
+  const PyRef length = PyRef::steal(PyObject_CallMethod(iterated, "size", "i", 0));
+  if (!length) return PyErr_Clear();
+  if (is_symint(length.get()) && is_unpinned(length.get())) note_loop();
+}
+
+void note_decision(const CressetActivation& activation) {
+  if (loops.met || cresset_hides_frames_of(activation.code)) return;
+  for (Loops::Decision& known : loops.decisions)
+    if (known.frame == activation.frame && known.instruction == activation.instruction) {
+      loops.met = ++known.count >= kRounds;
+      return;
+    }
+  if (loops.decisions.size() < kMostPlaces) loops.decisions.push_back({activation.frame, activation.instruction, 1});
+}
+
+void note_frame(const CressetActivation& activation) {
+  if (!loops.decisions.empty())
+    std::erase_if(loops.decisions, [&](const Loops::Decision& d) { return d.frame == activation.frame; });
+}
+
+bool met_loops() { return loops.met || loops.lists != bridge::lists_by_size(); }
 
 }  // namespace cresset::frontend

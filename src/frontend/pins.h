@@ -26,4 +26,13 @@ bool pins_too_often(const CressetActivation& activation, const CressetCall& call
 // Whether it was of others before: the loop is evaluated over symbolic numbers then, of which a piece has one round.
 bool is_of_many_lengths(const CressetActivation& activation, int64_t length);
 
+// Loops whose rounds are all in one program, since sizes decide how many there are: over a range or rows of symbolic
+// length, or as long as a condition on sizes holds. What this thread's capture met of them, since it began.
+void begin_loops();
+void note_loop();
+void note_rows(PyObject* iterated);
+void note_decision(const CressetActivation& activation);  // on a symbolic number
+void note_frame(const CressetActivation& activation);     // it starts
+bool met_loops();
+
 }  // namespace cresset::frontend

@@ -392,7 +392,7 @@ namespace {
 bool can_tell_tales(PyObject* object) {
   if (PyTuple_CheckExact(object) || is_tensor(object) || PyType_Check(object) || PyFrozenSet_CheckExact(object))
     return false;
-  static PyObject* const overload = module_attribute("torch._ops", "OpOverload");
+  static PyObject* const overload = private_attribute("torch._ops", "OpOverload");
   if ((PyObject*)Py_TYPE(object) == overload) return false;
   return is_container(object) || is_heap_type(Py_TYPE(object)) || is_of_module_type(object);
 }

@@ -258,7 +258,7 @@ static const torch::autograd::Node* node_in(const Pointer& pointer) {
 // Leaves have the highest number.
 bool is_hook_of_own_node(const CCall& what) {
   if (what.self == nullptr || std::string_view(what.name) != "register_hook") return false;
-  static PyObject* const of_python = module_attribute("torch._C", "_FunctionBase");
+  static PyObject* const of_python = private_attribute("torch._C", "_FunctionBase");
   const torch::autograd::Node* node = nullptr;
   if (PyObject_TypeCheck(what.self, (PyTypeObject*)of_python))
     node = node_in(((THPFunction*)what.self)->cdata);
@@ -531,18 +531,6 @@ PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject*
   if (effect == CEffect::Reads && !is_all_in_c(call, count)) return {};
   return checked(
       PyObject_Vectorcall(call.callable, PlainArguments(call).data(), static_cast<size_t>(call.nargs), call.kwnames));
-}
-
-bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call) {
-  if (call.nargs != 0) return false;
-  static PyObject* const asks = module_attribute("torch.compiler", "is_compiling");
-  static PyObject* const code = [] {
-    const PyRef method = checked(PyObject_GetAttrString(module_attribute("torch.nn", "Module"), "_call_impl"));
-    return Py_NewRef(PyFunction_Check(method.get()) ? PyFunction_GET_CODE(method.get()) : Py_None);
-  }();
-  if (call.callable != asks) return false;
-  if ((PyObject*)activation.code == code) return true;
-  return path_in_torch(activation.code->co_filename).starts_with("optim");
 }
 
 bool is_lock_of_cached_property(const CressetActivation& activation, const CCall& what) {

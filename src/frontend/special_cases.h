@@ -67,10 +67,6 @@ class PlainArguments {
 // or its error in eager's words. Empty for other calls. Throws PythonError.
 PyRef done_with_plain_numbers(const CressetCall& call, CEffect effect, PyObject* exception);
 
-// Parts of torch do other things where something is compiled: Module._call_impl forgets the hooks that are to be called
-// always, optimizers compute numbers in single precision. Whether this is such a question: it is answered with no.
-bool asks_to_do_otherwise(const CressetActivation& activation, const CressetCall& call);
-
 // Functions and methods of Python's own numbers, which take no others, called with symbolic ones: int.__add__(n, 1),
 // math.ldexp(x, n). Empty for other calls.
 PyRef of_plain_numbers(const CressetCall& call);

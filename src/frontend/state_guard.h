@@ -23,6 +23,7 @@ struct TorchState {
   bool operator==(const TorchState&) const = default;
 
   int depth_of_transforms() const { return transforms / 2; }
+  bool in_dual_level() const { return transforms % 2 != 0; }  // of torch.autograd.forward_ad
 
   static TorchState now();
   // Whether set() can make it out of the other one: modes that are no objects of Python's.

@@ -16,6 +16,7 @@
 #include "frontend/control_flow.h"
 #include "frontend/eval/debug.h"
 #include "frontend/eval/hooks.h"
+#include "frontend/eval/interpreter.h"
 #include "frontend/gone_models.h"
 #include "frontend/source_lines.h"
 #include "python/numbers.h"
@@ -186,8 +187,11 @@ PYBIND11_MODULE(_C, m) {
   frontend::add_control_functions(m.ptr());
   frontend::add_control_flow_functions(m.ptr());
   frontend::add_cached_function_functions(m.ptr());
+  m.attr("_builtins") = py::reinterpret_borrow<py::dict>(cresset_eval_builtins());
   m.def("is_capturing", &frontend::is_capturing);
   m.def("trim_memory", &bridge::trim_memory);
+  m.def("wrong_options", &wrong_options);
+  m.def("cache_folder_problem", &cache_folder_problem);
   m.def("log_areas", [](const std::string& areas) { log::enable(areas); });
   if (cresset_eval_add_functions(m.ptr()) < 0) throw py::error_already_set();
   python::init_shapes(m);
