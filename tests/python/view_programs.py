@@ -191,13 +191,15 @@ def main(seed, count=None):
         print(stand_alone(source))
         print(apart(source))
         return 0
-    begin, kinds = time.time(), Counter()
+    begin, kinds, seeds = time.time(), Counter(), []
     for s, source, kind, text in run_all(range(seed, seed + count)):
         if sum(kinds.values()) < SHRUNK:
             small, why = shrunk(source, kind)
             print(f"# seed {s}: {kind_of(small, kind)}: {text}\n# shrunk: {why}\n{body(small)}\n", flush=True)
             source = small
         kinds[kind_of(source, kind)] += 1
+        seeds.append(f"{s}  # {kind_of(source, kind)}")
+    print("\n".join(f"differs: {row}" for row in seeds))
     for kind, n in kinds.most_common():
         print(f"{n:6d}  {kind}")
     print(f"{sum(kinds.values())} of {count} programs from {seed} on differ; {time.time() - begin:.0f} s")
