@@ -10,6 +10,18 @@ graph::ValueId value_of(Capture& capture, const at::Tensor& tensor) {
   return capture.value_of(*TraceTensor::from(lifted));
 }
 
+std::optional<size_t> storage_offset_argument(const c10::FunctionSchema& schema) {
+  const auto& arguments = schema.arguments();
+  const std::optional<int> found = schema.argumentIndexWithName("storage_offset");
+  const bool of_tensor = !arguments.empty() && arguments[0].type()->kind() == c10::TypeKind::TensorType;
+  return found && of_tensor ? std::optional<size_t>(*found) : std::nullopt;
+}
+
+void count_from_storage(torch::jit::Stack& arguments, size_t offset) {
+  if (offset < arguments.size() && arguments[offset].isInt())
+    arguments[offset] = arguments[offset].toInt() + arguments[0].toTensor().storage_offset();
+}
+
 namespace {
 
 sym::ExprId integer(Capture& capture, const c10::IValue& value) {

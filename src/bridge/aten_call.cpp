@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "bridge/arguments.h"
 #include "bridge/dtypes.h"
 #include "bridge/overloads.h"
 
@@ -138,7 +139,10 @@ struct Convert {
 class BoxedCall final : public ExternKernel {
  public:
   BoxedCall(const runtime::ExternCall& call, const AtenOp& op, const BoundContext& context)
-      : call_(call), op_(op), name_(graph::op_name(call.op)) {
+      : call_(call),
+        op_(op),
+        name_(graph::op_name(call.op)),
+        storage_offset_(storage_offset_argument(op.handle.schema())) {
     const auto& formal = op.handle.schema().arguments();
     CRESSET_CHECK(call.args.size() <= formal.size(), fmt::format("{}: too many arguments", name_));
     arguments_.reserve(formal.size());
@@ -155,6 +159,7 @@ class BoxedCall final : public ExternKernel {
     for (const auto& [position, id] : tensors_) stack[position] = context.tensor(id);
     for (const auto& [position, id] : numbers_) stack[position] = context.tensor(id).item<double>();
     for (const uint32_t position : lists_) stack[position] = list_argument(position, context);
+    if (storage_offset_) count_from_storage(stack, *storage_offset_);
     if (!own_memory_) {
       op_.handle.callBoxed(stack);
       return deliver(stack, context);
@@ -248,6 +253,7 @@ class BoxedCall final : public ExternKernel {
   const runtime::ExternCall& call_;
   const AtenOp& op_;
   const std::string_view name_;
+  const std::optional<size_t> storage_offset_;          // the argument's position
   std::vector<c10::IValue> arguments_;                  // tensors left out
   std::vector<std::pair<uint32_t, TensorId>> tensors_;  // argument position
   std::vector<std::pair<uint32_t, TensorId>> numbers_;  // where the schema has a float

@@ -41,6 +41,7 @@ struct RecordedCall {
   bool recorded = true;         // gradients were recorded
   bool is_backward = false;     // when the record was run
   std::vector<Given> given;
+  const Given* find(graph::ValueId value) const;  // nullptr: it is none of the arguments
 };
 
 // A function of Python's in the record: what it computed of what it was given, as nodes of the backward part.
@@ -51,10 +52,12 @@ struct RecordedFunction {
   Values given, made;  // gradients; a PostHook is given those of the node's results behind the others
   std::vector<graph::NodeId> order;
   Values results, next;  // Node: its results, and of what the made gradients are
+  bool once = false;     // likewise: marked as one that must not be differentiated again
 };
 
 struct AutogradRecord {
-  std::vector<RecordedCall> calls;  // in order
+  const RecordedCall* call_of(graph::NodeId node) const;  // nullptr: it is of none
+  std::vector<RecordedCall> calls;                        // in order
   std::vector<RecordedFunction> functions;
   std::vector<graph::ValueId> roots;
   bool complete = true;       // whether all that the record does is known
@@ -75,7 +78,7 @@ class AutogradNotes {
   bool any() const { return !calls_.empty(); }
 
   // What the nodes before and behind this one say.
-  AutogradRecord record(uint32_t first_of_backward) const;
+  AutogradRecord record(const graph::Graph& graph, uint32_t first_of_backward) const;
   // The value that was first seen with this origin.
   std::optional<graph::ValueId> value(const Origin& origin) const;
 

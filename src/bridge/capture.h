@@ -80,6 +80,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   graph::Graph& graph() { return *graph_; }
   bool failed() const { return failed_; }  // one of its operators raised: what those behind it give does not exist
   void note_failure() { failed_ = true; }
+  bool says_history() const;                            // of a caller's tensor: is_asked_for_history()
   bool has_graph() const { return graph_ != nullptr; }  // until the capture is finished
   sym::ShapeEnv& env() { return graph_->env(); }
   const std::shared_ptr<sym::ShapeEnv>& env_ptr() const { return graph_->env_ptr(); }
@@ -113,8 +114,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   at::Tensor lift(const at::Tensor& real);
   void name_constant(const at::Tensor& real, std::string name) { names_[real.unsafeGetTensorImpl()] = std::move(name); }
 
-  // The value a tensor has now, following writes through other views of its storage.
-  graph::ValueId value_of(TraceTensor& tensor);
+  // What lies in memory for a tensor now, following writes through other views of its storage.
+  graph::ValueId memory_of(TraceTensor& tensor);
+  // The value that it has: of a view with the bits for it, conjugated or negated.
+  graph::ValueId value_of(TraceTensor& tensor) { return read(tensor, memory_of(tensor)); }
   // In-place write: `value` (same sizes and dtype as the tensor) becomes its contents.
   void write(TraceTensor& tensor, graph::ValueId value);
   void write_unseen(TraceTensor& tensor, graph::ValueId value);  // graph::Mutation::unseen
@@ -126,6 +129,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
                        sym::ExprId offset, std::optional<std::vector<Extent>> within = std::nullopt);
   // `copy` was made where eager may give a view of `source` (possible_views.h).
   void note_copy(const TraceTensor& source, const TraceTensor& copy);
+  // Whether eager gives the caller's tensor `self` back, for the sizes at hand, where `result` was made: then only such
+  // sizes are served.
+  bool is_given_back(const at::Tensor& self, const at::Tensor& result, const ViewOrCopy& choice);
   // Whether writing `target` would overwrite part of `read` only, which eager refuses. Guards what it finds.
   bool overlaps_partly(const TraceTensor& target, const TraceTensor& read);
   // Whether the tensor lies in memory of the caller's, of which it may be a part.
@@ -137,8 +143,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool lays_out(const TraceTensor& tensor) const;
   // Whether the caller's memory begins with the base of this tensor; when so, later calls are held to it.
   bool starts_storage(const TraceTensor& tensor);
+  // Something depends on all strides of this tensor: those of a caller's must be as its type says, in later calls, too.
+  void hold_strides(const TraceTensor& tensor);
   int64_t real_offset(StorageId id) const { return storages_[id.index].real_offset; }  // of the caller's tensor
-  // The whole storage that a view lies in, as it is now.
+  // The whole storage that a view lies in, as it is now: without the bits by which views are read.
   at::Tensor base_of(const TraceTensor& view);
   // The real tensor behind a constant.
   const at::Tensor& constant(const graph::Value& value) const { return constants_[value.result]; }
@@ -221,7 +229,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // close() gives guests back, and returns the trace tensors that somebody outside holds, which held() counts.
   std::vector<at::Tensor> held();
   std::vector<at::Tensor> close();
-  // runs_once: for interpret() alone, which finds a place for any result; else throws CaptureAbort.
+  // runs_once: for interpret() alone, which raises where the program does.
   Captured finish(const std::vector<at::Tensor>& outputs, bool runs_once = false);
   // Runs a finished capture operator by operator on the tensors it was captured with: for programs that run once.
   std::vector<at::Tensor> interpret(Captured& captured);
@@ -275,18 +283,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     std::shared_ptr<const History> history;  // and where its gradients went
     bool is_root = false;                    // it is written, and a root of the backward pass
     int64_t real_offset = 0;                 // storage offset of the real base
-  };
-  struct PossibleView {
-    uint32_t copy, source;  // storages
-    graph::TensorType source_type;
-    sym::ExprId source_offset;
-    bool any_view;                // it is one when any strides do (reshape), else when the source is contiguous
-    ViewOrCopy::Answers answers;  // with these it is a copy
-  };
-  struct AsView {
-    uint32_t source;
-    std::vector<sym::ExprId> strides;
-    sym::ExprId offset;
+    graph::ValueId first;                    // its value before it was written
   };
   struct Geometry {
     graph::TensorType type;
@@ -298,8 +295,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
                                     std::vector<torch::autograd::Node*>& python);
   std::vector<at::Tensor> differentiable(const std::vector<at::Tensor>& results, std::string& why);
   bool owns_memory(const at::Tensor& base);
+  struct BackwardPart;  // in the making
   void add_gradients(const std::vector<at::Tensor>& roots, Leaves& leaves,
-                     const std::vector<torch::autograd::Node*>& python);
+                     const std::vector<torch::autograd::Node*>& python, BackwardPart& part);
   std::shared_ptr<const Backward> finished_backward(const std::vector<at::Tensor>& outputs);
   struct Recording;  // of a part
   std::vector<at::Tensor> all_live();
@@ -316,7 +314,13 @@ class Capture : public std::enable_shared_from_this<Capture> {
                           const std::vector<DimMark>& marks);
   graph::TensorType constant_geometry(const at::Tensor& real);
   void settle_watched(Storage& storage);
+  // Between memory and what a tensor reads of it: both ways the same.
+  graph::ValueId read(const TraceTensor& tensor, graph::ValueId memory);
   graph::ValueId scatter(const ViewChain& link, graph::ValueId parent, graph::ValueId value);
+  graph::ValueId scattered_whole(graph::ValueId value, const graph::TensorType& parent, graph::OpId view,
+                                 std::vector<graph::Arg> args);
+  graph::ValueId scattered(const TraceTensor& tensor, graph::ValueId value);
+  bool lies_in_base(const TraceTensor& tensor) const;
   graph::ValueId parent_value(const Storage& storage, const ViewChain& link);
   const PossibleView* possible_view(uint32_t storage) const;
   bool guard_copy(const PossibleView& view);
@@ -384,8 +388,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::unordered_map<c10::TensorImpl*, std::string> names_;
   ops::ShapeMemo shapes_;
   std::vector<Guest> guests_, wrappers_;
-  bool use_guests_ = false;
-  bool closed_ = false;
+  bool use_guests_ = false, closed_ = false;
   uint64_t serial_ = 0;
   std::vector<uint32_t> written_;  // storages, as they were
   size_t draws_ = 0;               // and calls of other libraries' operators
@@ -395,6 +398,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   bool failed_ = false;
   std::mutex live_mutex_;           // tensors may die on any thread
   std::vector<TraceTensor*> live_;  // stand-ins included
+  std::shared_ptr<LayoutNotes> notes_ = std::make_shared<LayoutNotes>();
 };
 
 }  // namespace cresset::bridge

@@ -184,12 +184,47 @@ bool CaptureCall::batch_norm_in_training() {
 }
 
 bool CaptureCall::is_hidden_view() const {
-  static const graph::OpId unsafe_view = graph::op_id("aten::_unsafe_view");
-  return entry_.functional == unsafe_view && ViewOrCopy::current() == nullptr;
+  const ops::OpDef* def = ops::find(entry_.functional);
+  return def != nullptr && def->op_class == ops::OpClass::View && ViewOrCopy::current() == nullptr;
+}
+
+bool CaptureCall::strided_copy() {
+  static const graph::OpId copy = graph::op_id("aten::as_strided_copy"),
+                           scatter = graph::op_id("aten::as_strided_scatter");
+  if (entry_.functional != copy && entry_.functional != scatter) return false;
+  const at::Tensor self = stand_in(0);
+  if (entry_.functional == copy && entry_.op_class == OpEntry::Class::Functional) {
+    const at::Tensor view = strided(self, arguments_of_view(*TraceTensor::from(self)));
+    const ValueId elements = capture_.value_of(*TraceTensor::from(view));
+    finish_with(capture_.make_result(
+        capture_.call(graph::op_id("aten::clone"), {elements, graph::MemoryFormat::Contiguous})[0]));
+    return true;
+  }
+  const TraceTensor& trace = *TraceTensor::from(self);
+  if (trace.chain() != nullptr || !is_dense(trace) || (capture_.is_callers(trace) && !capture_.starts_storage(trace)))
+    abort_capture(entry_.name + " of a part of a storage");
+  std::vector<Arg> args = arguments(count_);
+  if (entry_.functional == scatter) args.erase(args.begin() + 1);
+  if (std::holds_alternative<graph::None>(args[3])) args[3] = capture_.env().pool().constant(0);
+  check_inside(trace, args);
+  return false;
+}
+
+// What torch makes of a view that is conjugated or negated when it is read, before operators that know of no such
+// views: what is read of it is new already.
+static bool is_copy_of_read(graph::OpId op, const at::Tensor& self, const c10::IValue& format) {
+  static const graph::OpId clone = graph::op_id("aten::clone");
+  return op == clone && (self.is_conj() || self.is_neg()) && ViewOrCopy::current() == nullptr &&
+         (format.isNone() || format.toMemoryFormat() == at::MemoryFormat::Preserve);
 }
 
 void CaptureCall::functional() {
+  static const graph::OpId lift = graph::op_id("aten::lift");
+  if (entry_.functional == lift) return finish_with(argument(0).toTensor());  // which it gives back
   if (is_hidden_view()) return view();
+  if (strided_copy()) return;
+  if (count_ == 2 && argument(0).isTensor() && is_copy_of_read(entry_.functional, argument(0).toTensor(), argument(1)))
+    return finish_with(capture_.make_result(value_of(capture_, argument(0).toTensor())));
   if (read_number() || batch_norm_in_training()) return;
   const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(count_));
   const uint64_t absent = capture_.absent_results;
@@ -206,9 +241,12 @@ void CaptureCall::functional() {
 }
 
 void CaptureCall::note_copy(const at::Tensor& result) {
-  static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view");
-  if (entry_.functional != clone && entry_.functional != unsafe_view) return;
-  capture_.note_copy(*TraceTensor::from(stand_in(0)), *TraceTensor::from(result));
+  static const graph::OpId clone = graph::op_id("aten::clone"), unsafe_view = graph::op_id("aten::_unsafe_view"),
+                           to_copy = graph::op_id("aten::_to_copy");
+  if (entry_.functional != clone && entry_.functional != unsafe_view && entry_.functional != to_copy) return;
+  const at::Tensor source = stand_in(0);
+  if (source.scalar_type() == result.scalar_type() && source.device() == result.device())
+    capture_.note_copy(*TraceTensor::from(source), *TraceTensor::from(result));
 }
 
 at::Tensor CaptureCall::stand_in(size_t i) {

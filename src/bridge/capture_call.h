@@ -39,6 +39,8 @@ class CaptureCall {
   std::vector<graph::Arg> arguments(size_t count);
   AutogradNotes* notes() const;
   void note_histories(AutogradNotes& notes, const std::vector<graph::Arg>& args) const;
+  // Of a view: what lies in memory for its parent, then the other arguments.
+  std::vector<graph::Arg> arguments_of_view(TraceTensor& parent);
   // A number on its way as a tensor, where it is the only tensor that the operator is given: a constant, or filled with
   // what is known of it (the tensor on its way holds nothing then).
   void number_as_tensor(std::vector<graph::Arg>& args);
@@ -83,12 +85,13 @@ class CaptureCall {
     return op;
   }
   // Offset of a one-result view, from its operator. Views whose offset is the parent's need nothing.
-  sym::ExprId view_offset(const TraceTensor& parent, const std::vector<graph::Arg>& args);
+  sym::ExprId view_offset(const TraceTensor& parent, graph::OpId op, const std::vector<graph::Arg>& args);
   // Counted in elements of the view, which may be of another size than the parent's.
   sym::ExprId rescaled(sym::ExprId offset, DType from, DType to);
-  // Eager computes these views when they are read; here they are values of their own, remade when the parent is
-  // written.
+  // _conj and _neg_view leave the memory as it is, and change how it is read.
   graph::OpId view_op() const;
+  bool changes_bits() const;
+  void change_bits(TraceTensor& view) const;
   size_t dim(const TraceTensor& parent, const graph::Arg& arg) const;
   // As above for arguments that no shape rule has seen: the operator itself raises on what it rejects.
   size_t checked_dim(const TraceTensor& parent, const graph::Arg& arg);
@@ -100,15 +103,21 @@ class CaptureCall {
                       std::optional<std::vector<Extent>> within = std::nullopt);
   // What a view by as_strided of `view` lies within (ViewChain).
   static std::optional<std::vector<Extent>> extents(const TraceTensor& view);
-  // as_strided speaks of the storage, whatever view of it the argument is.
-  at::Tensor memory_behind(const at::Tensor& view, std::vector<graph::Arg>& args);
+  // as_strided speaks of the storage, in elements of its argument, whatever view of it that is: the storage's base as
+  // elements of that dtype, which begin where it begins.
+  at::Tensor memory_as(const at::Tensor& base, DType dtype);
+  bool is_dense(const TraceTensor& tensor) const;
   // Of a caller's tensor the program sees its own elements alone, and no more of the storage than the region that they
-  // fill; where that lies in the storage differs from call to call.
-  void check_inside(const TraceTensor& trace, const std::vector<graph::Arg>& args);
+  // fill; where that lies in the storage differs from call to call. Eager refuses to go beyond any other memory.
+  void check_inside(const TraceTensor& memory, const std::vector<graph::Arg>& args);
   at::Tensor strided(const at::Tensor& of, std::vector<graph::Arg> args);
+  // The copying forms of as_strided see the memory around their argument, too: they are captured of what lies all in
+  // the program, else the capture ends. True when the call is done.
+  bool strided_copy();
   // Whether as_strided with these arguments gives its base as it is.
   bool is_all_of(const TraceTensor& base, const std::vector<graph::Arg>& args);
   void view();
+  bool is_known_view() const;
   void in_place_view();
   // split, unbind and their kin: each result is a slice or a selection of the parent.
   void views(TraceTensor& parent, const std::vector<graph::Arg>& args);

@@ -1,27 +1,34 @@
 #include <c10/core/InferenceMode.h>
 
 #include "bridge/capture_call.h"
+#include "bridge/capture_kernel.h"
 #include "bridge/sym_node.h"
 #include "bridge/tensor_geometry.h"
+#include "ops/op_def.h"
 #include "ops/view_slice.h"
 
 namespace cresset::bridge {
+namespace {
+
+thread_local int64_t lists_made = 0;
+
+}  // namespace
+
+int64_t lists_by_size() { return lists_made; }
 
 using graph::Arg;
 using graph::ValueId;
 
-sym::ExprId CaptureCall::view_offset(const TraceTensor& parent, const std::vector<Arg>& args) {
+sym::ExprId CaptureCall::view_offset(const TraceTensor& parent, graph::OpId op, const std::vector<Arg>& args) {
   sym::ExprPool& pool = capture_.env().pool();
   static const graph::OpId slice = graph::op_id("aten::slice.Tensor"), select = graph::op_id("aten::select.int"),
                            diagonal = graph::op_id("aten::diagonal");
-  const graph::OpId op = entry_.functional;
   if (op == slice) return slice_offset(parent, args);
   if (op == select) {
     const size_t d = dim(parent, args[1]);
     return pool.add(parent.offset(), pool.mul(wrapped_index(parent, d, args[2]), parent.type().strides[d]));
   }
-  if (op == as_strided())
-    return std::holds_alternative<graph::None>(args[3]) ? parent.offset() : std::get<sym::ExprId>(args[3]);
+  if (op == as_strided()) return std::get<sym::ExprId>(args[3]);
   if (op == diagonal) return diagonal_offset(parent, args);
   return parent.offset();
 }
@@ -32,11 +39,19 @@ sym::ExprId CaptureCall::rescaled(sym::ExprId offset, DType from, DType to) {
   return pool.floor_div(pool.mul(offset, pool.constant(byte_size(from))), pool.constant(byte_size(to)));
 }
 
-graph::OpId CaptureCall::view_op() const {
-  static const graph::OpId conj = graph::op_id("aten::_conj"), neg = graph::op_id("aten::_neg_view"),
-                           conj_physical = graph::op_id("aten::conj_physical"), negated = graph::op_id("aten::neg");
-  if (entry_.functional == conj) return conj_physical;
-  return entry_.functional == neg ? negated : entry_.functional;
+graph::OpId CaptureCall::view_op() const { return changes_bits() ? graph::op_id("aten::alias") : entry_.functional; }
+
+bool CaptureCall::changes_bits() const {
+  static const graph::OpId conj = graph::op_id("aten::_conj"), neg = graph::op_id("aten::_neg_view");
+  return entry_.functional == conj || entry_.functional == neg;
+}
+
+void CaptureCall::change_bits(TraceTensor& view) const {
+  static const graph::OpId conj = graph::op_id("aten::_conj");
+  const bool conjugates = entry_.functional == conj;
+  if (conjugates && category(view.type().dtype) != DTypeCategory::Complex)
+    abort_capture(entry_.name + " of real numbers");
+  view.mark(view.is_conj() != conjugates, view.is_neg() == conjugates);
 }
 
 size_t CaptureCall::dim(const TraceTensor& parent, const Arg& arg) const {
@@ -87,6 +102,14 @@ sym::ExprId CaptureCall::diagonal_offset(const TraceTensor& parent, const std::v
   return pool.sub(parent.offset(), pool.mul(offset, parent.type().strides[dim(parent, args[2])]));
 }
 
+// Eager refuses to take apart numbers that are conjugated, or negated, when they are read.
+static void require_plain_elements(const std::string& op, const TraceTensor& parent, DType as) {
+  const auto is_complex = [](DType dtype) { return category(dtype) == DTypeCategory::Complex; };
+  const bool in_parts = is_complex(as) != is_complex(parent.type().dtype) && op != "aten::view.dtype";
+  if (as != parent.type().dtype && (parent.is_conj() || (parent.is_neg() && !in_parts)))
+    abort_capture(op + " of a conjugated or negated view");
+}
+
 // Eager refuses to view memory as larger elements where it does not begin at one of them. Where an argument lies in its
 // storage is no part of the program.
 static void require_whole_elements(Capture& capture, const std::string& op, const TraceTensor& parent,
@@ -118,13 +141,16 @@ at::Tensor CaptureCall::one_view(TraceTensor& parent, graph::OpId op, std::vecto
                                  std::optional<std::vector<Extent>> within) {
   const std::vector<ValueId> results = capture_.call(op, args);
   const OpEntry* outer = std::exchange(current_op_, &entry_);
-  const sym::ExprId offset = op == entry_.functional ? view_offset(parent, args) : parent.offset();
+  const sym::ExprId offset = view_offset(parent, op, args);
   current_op_ = outer;
   const DType dtype = capture_.graph().type(results[0]).dtype;
+  require_plain_elements(entry_.name, parent, dtype);
   require_whole_elements(capture_, entry_.name, parent, offset, dtype);
   const AsViewed mode(argument(0).toTensor());
-  return capture_.make_view(parent, op, std::move(args), results[0], rescaled(offset, parent.type().dtype, dtype),
-                            std::move(within));
+  at::Tensor out = capture_.make_view(parent, op, std::move(args), results[0],
+                                      rescaled(offset, parent.type().dtype, dtype), std::move(within));
+  if (changes_bits()) change_bits(*TraceTensor::from(out));
+  return out;
 }
 
 std::optional<std::vector<Extent>> CaptureCall::extents(const TraceTensor& view) {
@@ -134,49 +160,61 @@ std::optional<std::vector<Extent>> CaptureCall::extents(const TraceTensor& view)
   return out;
 }
 
-at::Tensor CaptureCall::memory_behind(const at::Tensor& view, std::vector<Arg>& args) {
-  TraceTensor& trace = *TraceTensor::from(view);
-  // What lies around an argument is no part of the program.
-  if (capture_.is_callers(trace)) check_inside(trace, args);
-  if (trace.chain() == nullptr) return view;
-  if (std::holds_alternative<graph::None>(args[3])) args[3] = trace.offset();
-  at::Tensor base = capture_.base_of(trace);
-  args[0] = capture_.value_of(*TraceTensor::from(base));
-  return base;
+at::Tensor CaptureCall::memory_as(const at::Tensor& base, DType dtype) {
+  TraceTensor& trace = *TraceTensor::from(base);
+  const DType own = trace.type().dtype;
+  if (own == dtype) return base;
+  if (!is_dense(trace)) abort_capture(entry_.name + " of memory with gaps");
+  sym::ExprPool& pool = capture_.env().pool();
+  const int64_t factor = std::max<int64_t>(1, byte_size(dtype) / byte_size(own));
+  const sym::ExprId count = graph::numel(pool, trace.type().sizes), whole = pool.constant(factor);
+  const std::vector<sym::ExprId> sizes{capture_.env().simplify(pool.mul(pool.floor_div(count, whole), whole))},
+      strides{pool.constant(1)};
+  const at::Tensor row = one_view(trace, as_strided(), {trace.value, sizes, strides, pool.constant(0)});
+  TraceTensor& elements = *TraceTensor::from(row);
+  return one_view(elements, graph::op_id("aten::view.dtype"), {elements.value, dtype});
 }
 
-void CaptureCall::check_inside(const TraceTensor& trace, const std::vector<Arg>& args) {
+bool CaptureCall::is_dense(const TraceTensor& tensor) const {
+  return geometry::is_non_overlapping_and_dense(capture_.env(), tensor.type().sizes, tensor.type().strides);
+}
+
+void CaptureCall::check_inside(const TraceTensor& memory, const std::vector<Arg>& args) {
   sym::ExprPool& pool = capture_.env().pool();
-  const at::Tensor base = capture_.base_of(trace);
-  sym::ExprId last = trace.offset(), empty = pool.constant(0);
-  if (const auto* offset = std::get_if<sym::ExprId>(&args[3])) {
-    if (!capture_.starts_storage(trace)) abort_capture("as_strided at an offset in an argument's storage");
-    last = *offset;
-  }
-  if (!base.unsafeGetTensorImpl()->is_non_overlapping_and_dense()) abort_capture("as_strided on an argument with gaps");
+  sym::ExprId last = std::get<sym::ExprId>(args[3]), empty = pool.constant(0);
   const auto &sizes = std::get<std::vector<sym::ExprId>>(args[1]),
              &strides = std::get<std::vector<sym::ExprId>>(args[2]);
   for (size_t d = 0; d < std::min(sizes.size(), strides.size()); ++d) {
     last = pool.add(last, pool.mul(pool.sub(sizes[d], pool.constant(1)), strides[d]));
     empty = pool.logical_or(empty, pool.eq(sizes[d], pool.constant(0)));
   }
-  const sym::ExprId count = graph::numel(pool, TraceTensor::from(base)->type().sizes);
+  const sym::ExprId count = graph::numel(pool, memory.type().sizes);
   const std::optional<bool> inside =
       capture_.env().evaluate(pool.logical_or(empty, pool.lt(last, count)), [] { return current_reason(); });
-  if (!inside.value_or(false)) abort_capture("as_strided beyond an argument");
+  if (!inside.value_or(!capture_.is_callers(memory))) abort_capture(entry_.name + " beyond the memory of a tensor");
 }
 
 at::Tensor CaptureCall::strided(const at::Tensor& of, std::vector<Arg> args) {
-  std::optional<std::vector<Extent>> within = extents(*TraceTensor::from(of));
-  const at::Tensor base = memory_behind(of, args);
-  TraceTensor& trace = *TraceTensor::from(base);
-  // Elements between those of a value are nowhere in the program.
-  if (const graph::TensorType& type = trace.type();
-      !geometry::is_non_overlapping_and_dense(capture_.env(), type.sizes, type.strides)) {
-    if (!is_all_of(trace, args)) abort_capture("as_strided of memory with gaps");
-    return one_view(trace, graph::op_id("aten::alias"), {args[0]}, std::move(within));
+  const TraceTensor& trace = *TraceTensor::from(of);
+  if (std::holds_alternative<graph::None>(args[3])) {
+    args[3] = trace.offset();
+  } else if (capture_.is_callers(trace) && !capture_.starts_storage(trace)) {
+    abort_capture(entry_.name + " at an offset in an argument's storage");
   }
-  return one_view(trace, entry_.functional, std::move(args), std::move(within));
+  const at::Tensor base = capture_.base_of(trace);
+  std::optional<std::vector<Extent>> within = extents(trace);
+  if (trace.type().dtype != TraceTensor::from(base)->type().dtype) within.emplace();
+  const at::Tensor memory = memory_as(base, trace.type().dtype);
+  TraceTensor& whole = *TraceTensor::from(memory);
+  args[0] = whole.value;
+  // Elements between those of a value are nowhere in the program.
+  const bool dense = is_dense(whole);
+  if (!dense && !is_all_of(whole, args)) abort_capture(entry_.name + " of memory with gaps");
+  if (dense) check_inside(whole, args);
+  at::Tensor out = dense ? one_view(whole, as_strided(), std::move(args), std::move(within))
+                         : one_view(whole, graph::op_id("aten::alias"), {whole.value}, std::move(within));
+  TraceTensor::from(out)->mark(trace.is_conj(), trace.is_neg());
+  return out;
 }
 
 bool CaptureCall::is_all_of(const TraceTensor& base, const std::vector<Arg>& args) {
@@ -186,17 +224,26 @@ bool CaptureCall::is_all_of(const TraceTensor& base, const std::vector<Arg>& arg
   const auto all_same = [&](const std::vector<sym::ExprId>& a, const std::vector<sym::ExprId>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
   };
-  const auto* offset = std::get_if<sym::ExprId>(&args[3]);
-  return (offset == nullptr || same(*offset, base.offset())) &&
+  return same(std::get<sym::ExprId>(args[3]), base.offset()) &&
          all_same(std::get<std::vector<sym::ExprId>>(args[1]), base.type().sizes) &&
          all_same(std::get<std::vector<sym::ExprId>>(args[2]), base.type().strides);
 }
 
+bool CaptureCall::is_known_view() const {
+  static const graph::OpId known[] = {graph::op_id("aten::_conj"),           graph::op_id("aten::_neg_view"),
+                                      graph::op_id("aten::view.dtype"),      graph::op_id("aten::view_as_real"),
+                                      graph::op_id("aten::view_as_complex"), graph::op_id("aten::_fw_primal"),
+                                      graph::op_id("aten::_make_dual")};
+  return ops::find(entry_.functional) != nullptr ||
+         std::find(std::begin(known), std::end(known), entry_.functional) != std::end(known);
+}
+
 void CaptureCall::view() {
+  if (!is_known_view()) abort_capture(entry_.name + ", of which nothing says where its elements are");
   at::Tensor base = stand_in(0);
-  std::vector<Arg> args = arguments(count_);
-  if (entry_.functional == as_strided()) return finish_with(strided(base, std::move(args)));
   TraceTensor& parent = *TraceTensor::from(base);
+  std::vector<Arg> args = arguments_of_view(parent);
+  if (entry_.functional == as_strided()) return finish_with(strided(base, std::move(args)));
   if (entry_.return_types[0] == ArgType::TensorList) return views(parent, args);
   if (entry_.return_types.size() != 1) abort_capture(entry_.name + " returns several views");
   finish_with(one_view(parent, view_op(), std::move(args)));
@@ -204,14 +251,18 @@ void CaptureCall::view() {
 
 void CaptureCall::views(TraceTensor& parent, const std::vector<Arg>& args) {
   static const graph::OpId unbind = graph::op_id("aten::unbind.int"), split = graph::op_id("aten::split.Tensor"),
-                           split_sizes = graph::op_id("aten::split_with_sizes");
+                           split_sizes = graph::op_id("aten::split_with_sizes"),
+                           unsafe = graph::op_id("aten::unsafe_split.Tensor"),
+                           unsafe_sizes = graph::op_id("aten::unsafe_split_with_sizes");
   sym::ExprPool& pool = capture_.env().pool();
   c10::List<at::Tensor> out;
   if (entry_.functional == unbind) {
     const size_t d = checked_dim(parent, args[1]);
+    lists_made += capture_.env().pool().is_const(capture_.env().simplify(parent.type().sizes[d])) ? 0 : 1;
     const int64_t n = pin(parent.type().sizes[d]);
     for (int64_t i = 0; i < n; ++i) out.push_back(select(parent, args[0], d, pool.constant(i)));
-  } else if (entry_.functional == split || entry_.functional == split_sizes) {
+  } else if (entry_.functional == split || entry_.functional == split_sizes || entry_.functional == unsafe ||
+             entry_.functional == unsafe_sizes) {
     const size_t d = checked_dim(parent, args[2]);
     sym::ExprId start = pool.constant(0);
     for (const sym::ExprId size : pieces(parent, args, d)) {
@@ -310,8 +361,9 @@ void CaptureCall::in_place_view() {
   TraceTensor* target = TraceTensor::from(self);
   if (target == nullptr || Guest::stand_in_of(self.unsafeGetTensorImpl()) != nullptr)
     abort_capture(entry_.name + " on a tensor from outside changes its shape for good");
-  at::Tensor result = entry_.functional == as_strided() ? strided(self, arguments(count_))
-                                                        : one_view(*target, entry_.functional, arguments(count_));
+  std::vector<Arg> args = arguments_of_view(*target);
+  at::Tensor result = entry_.functional == as_strided() ? strided(self, std::move(args))
+                                                        : one_view(*target, entry_.functional, std::move(args));
   target->become(*TraceTensor::from(result));
   finish_with(std::move(self));
 }

@@ -52,7 +52,9 @@ void CaptureCall::check_overlap(const TraceTensor& target) {
 }
 
 void CaptureCall::in_place() {
+  static const graph::OpId conjugated = graph::op_id("aten::conj_physical");
   at::Tensor self = argument(0).toTensor();
+  if (entry_.functional == conjugated && !self.is_complex()) return finish_with(std::move(self));
   at::Tensor target_tensor = stand_in(0);
   TraceTensor& target = *TraceTensor::from(target_tensor);
   require_writable(target);
@@ -67,6 +69,7 @@ void CaptureCall::in_place() {
 
 void CaptureCall::out() {
   const size_t kept = count_ - entry_.out_arguments;
+  strided_copy();
   for (size_t i = kept; i < count_; ++i)
     if (argument(i).isTensor()) require_writable(*TraceTensor::from(stand_in(i)));
   const std::vector<ValueId> results = capture_.call(entry_.functional, arguments(kept));

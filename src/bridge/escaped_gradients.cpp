@@ -53,6 +53,21 @@ void make_shapes_plain(Node& node) {
   }
 }
 
+// How autograd makes a view anew, of a base that was written since.
+void make_view_plain(const at::Tensor& tensor) {
+  if (!is_recorded_view(tensor)) return;
+  auto* meta = torch::autograd::impl::get_view_autograd_meta(tensor);
+  auto& view = const_cast<torch::autograd::ViewInfo&>(meta->get_backward_view());
+  if (!view.has_view_fn()) return;
+  std::vector<c10::SymInt> numbers = view.view_fn().get_symints();
+  const auto varies = [](const c10::SymInt& n) { return n.is_heap_allocated(); };
+  if (std::none_of(numbers.begin(), numbers.end(), varies)) return;
+  for (c10::SymInt& n : numbers) n = c10::SymInt(n.guard_int(__FILE__, __LINE__));
+  static thread_local std::unique_ptr<torch::autograd::ViewFunc> at_work;  // it may be what has led here
+  auto plain = view.view_fn().clone_and_set(std::move(numbers));
+  at_work = std::exchange(view.view_fn_, std::move(plain));
+}
+
 }  // namespace
 
 void settle_gradients(const std::vector<at::Tensor>& tensors, uint64_t since) {
@@ -63,6 +78,7 @@ void settle_gradients(const std::vector<at::Tensor>& tensors, uint64_t since) {
     if (seen.insert(node).second) left.push_back(node);
   };
   for (const at::Tensor& tensor : tensors) {
+    make_view_plain(tensor);
     refresh_history(tensor);
     if (const auto* meta = torch::autograd::impl::get_autograd_meta(tensor); meta != nullptr) add(meta->grad_fn_.get());
   }

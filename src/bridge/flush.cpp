@@ -5,10 +5,12 @@
 
 #include "base/log.h"
 #include "bridge/capture.h"
+#include "bridge/control_flow.h"
 #include "bridge/escaped_gradients.h"
 #include "bridge/gradients.h"
 #include "bridge/interpret.h"
 #include "bridge/rebase.h"
+#include "bridge/recorded_pass.h"
 
 namespace cresset::bridge {
 namespace {
@@ -48,6 +50,14 @@ std::vector<at::Tensor> Capture::close() {
   std::vector<at::Tensor> out = held();
   lifted_.clear();
   return out;
+}
+
+bool Capture::says_history() const {
+  for (const Guest& guest : guests_)
+    if (guest.real().defined() && is_asked_for_history(guest.real())) return true;
+  // A view that the program made of an argument is one of the argument's base, which takes no part.
+  const std::vector<at::Tensor> live = const_cast<Capture*>(this)->all_live();
+  return std::any_of(live.begin(), live.end(), is_asked_for_history);
 }
 
 void Capture::forget_inputs() {
@@ -117,6 +127,35 @@ struct Once {
   std::vector<at::Tensor> originals;  // of the inputs, with their history
 };
 
+// Passes that are recorded themselves; the sizes are those of this call.
+BackwardRun recorded_of(const std::shared_ptr<Once>& once, const std::vector<TangentLayout>& layouts) {
+  const Captured& captured = once->captured;
+  if (!captured.data_calls.empty() || !captured.backward->part.calls.empty()) return nullptr;
+  std::unordered_map<sym::VarId, uint32_t> slots;
+  std::vector<int64_t> symbols;
+  for (const SymbolBinding& s : captured.symbols) {
+    const std::optional<int64_t> number = captured.graph->env().hint(captured.graph->pool().var(s.var));
+    if (!number) return nullptr;
+    slots.emplace(s.var, static_cast<uint32_t>(symbols.size()));
+    symbols.push_back(*number);
+  }
+  const auto pass = std::make_shared<RecordedPass>(*captured.graph, captured.backward, captured.constants, slots);
+  std::vector<graph::ValueId> saved;
+  for (const graph::ValueId v : used_from_outside(*captured.graph, captured.backward->part))
+    if (!captured.backward->is_of_pass(v) && once->interpreter.known(v).defined()) saved.push_back(v);
+  pass->set_saved(saved);
+  std::vector<at::Tensor> given = once->originals;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (!given[i].defined()) given[i] = once->inputs[i];
+  const auto call = std::make_shared<const RecordedPass::Call>(
+      RecordedPass::note(given, captured.constants, symbols.data(), symbols.size()));
+  return [=](std::vector<at::Tensor> tangents, const auto&) {
+    std::vector<at::Tensor> kept;
+    for (const graph::ValueId v : saved) kept.push_back(once->interpreter.known(v));
+    return pass->run(*call, std::move(tangents), layouts, kept);
+  };
+}
+
 void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& results) {
   const Backward& backward = *once->captured.backward;
   const auto shared = shared_roots(backward, once->captured.outputs);
@@ -134,21 +173,24 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
   }
   for (const Backward::Place& leaf : backward.leaves) leaves.push_back(at(leaf));
   const std::vector<Backward::Place> written = written_roots(backward);
-  set_gradients(
-      roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr,
-      [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
-        const BelowEverything below;
-        const Backward& computes = *once->captured.backward;
-        const bool may_lack = computes.linear && computes.part.calls.empty();
-        if (!may_lack) fill_with_zeros(tangents, layouts);
-        return once->interpreter.gradients(*once->captured.backward, tangents);
-      },
-      nullptr,
-      [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
-        const BelowEverything below;
-        fill_with_zeros(tangents, layouts);
-        return once->interpreter.arriving(*once->captured.backward, tangents);
-      });
+  BackwardRuns runs;
+  runs.takes_any = true;
+  runs.compiled = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+    const c10::DispatchKeySet keys = c10::impl::tls_local_dispatch_key_set().excluded_;
+    const BelowEverything below;
+    once->interpreter.cast_in_part(keys & c10::autocast_dispatch_keyset);
+    const Backward& computes = *once->captured.backward;
+    const bool may_lack = computes.linear && computes.part.calls.empty();
+    if (!may_lack) fill_with_zeros(tangents, layouts);
+    return once->interpreter.gradients(*once->captured.backward, tangents);
+  };
+  runs.recorded = recorded_of(once, layouts);
+  runs.arriving = [once, layouts](std::vector<at::Tensor> tangents, const auto&) {
+    const BelowEverything below;
+    fill_with_zeros(tangents, layouts);
+    return once->interpreter.arriving(*once->captured.backward, tangents);
+  };
+  set_gradients(roots, roots.size() - written.size(), leaves, backward, layouts, {}, nullptr, std::move(runs));
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = once->captured.outputs[i];
     if (spec.kind == OutputSpec::Kind::GraphOutput &&
@@ -161,7 +203,7 @@ void set_gradients(const std::shared_ptr<Once>& once, std::vector<at::Tensor>& r
           spec.is_view && !spec.detached && place == Backward::Place{spec.kind, spec.position}) {
         const AboveAutograd recording;
         const at::AutoGradMode mode(!spec.unrecorded);
-        results[i] = at(place).as_strided(results[i].sizes(), results[i].strides(), results[i].storage_offset());
+        results[i] = once->interpreter.view(spec, at(place));
       }
 }
 
@@ -202,8 +244,10 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
         std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& t) { return t.is_same(trace[i]); });
     const bool is_callers = tensor->capture().is_callers(*tensor);  // a stand-in: views are of the tensor itself
     tensor->settle(real[i]);
-    if (real[i].requires_grad() &&
-        (gradient_node(real[i]) != nullptr || (!is_leaf && is_unrecorded_view(real[i])))) {  // of compiled code
+    if (is_asked_for_history(trace[i])) {  // autograd is at work on the one that it has
+      own_history.push_back(trace[i]);
+    } else if (real[i].requires_grad() &&
+               (gradient_node(real[i]) != nullptr || (!is_leaf && is_unrecorded_view(real[i])))) {  // of compiled code
       tensor->take_history(real[i]);
       if (!is_callers && !real[i].is_view()) bases.emplace(real[i].unsafeGetTensorImpl(), i);
     } else if (is_leaf && real[i].requires_grad()) {
@@ -214,7 +258,8 @@ void Capture::settle(const std::vector<at::Tensor>& trace, const std::vector<at:
   }
   // Results that are views of each other are so still.
   for (const at::Tensor& t : trace)
-    if (auto* view = torch::autograd::impl::get_view_autograd_meta(t); view != nullptr && view->has_bw_view()) {
+    if (auto* view = torch::autograd::impl::get_view_autograd_meta(t);
+        view != nullptr && view->has_bw_view() && !is_asked_for_history(t)) {
       auto& base = const_cast<torch::autograd::ViewInfo&>(view->get_backward_view()).base_;
       if (const auto found = bases.find(base.unsafeGetTensorImpl()); found != bases.end()) base = trace[found->second];
     }

@@ -35,7 +35,8 @@ class Guest {
 
   // An alias of the real tensor: same memory, sizes, version counter; no autograd state.
   const at::Tensor& alias() const { return alias_; }
-  TraceTensor* stand_in() const { return stand_in_; }  // of a wrapper that is gone, too: the weak reference keeps it
+  at::Tensor real() const { return at::Tensor(impl_); }  // of no wrapper
+  TraceTensor* stand_in() const { return stand_in_; }    // of a wrapper that is gone, too: the weak reference keeps it
 
   // What stands in for `impl` in the capture of this thread; nullptr when it is no guest of it.
   static TraceTensor* stand_in_of(const c10::TensorImpl* impl);

@@ -1,12 +1,17 @@
 #include "bridge/interpret.h"
 
+#include <algorithm>
+
 #include "bridge/arguments.h"
 #include "bridge/control_flow.h"
 #include "bridge/data_read.h"
 #include "bridge/dtypes.h"
+#include "bridge/gradients.h"
 #include "bridge/op_entry.h"
 #include "bridge/partial_gradients.h"
+#include "bridge/result_views.h"
 #include "bridge/stages.h"
+#include "ops/effects.h"
 #include "passes/absent_tangents.h"
 
 namespace cresset::bridge {
@@ -30,7 +35,7 @@ static at::Tensor fitted(at::Tensor result, const graph::TensorType& type, const
     overlaps = overlaps || (sizes[d] > 1 && strides[d] == 0);
   }
   if (same || overlaps || result.numel() == 0) return result;
-  at::Tensor copy = at::empty_strided(sizes, strides, result.options());
+  at::Tensor copy = result.new_empty_strided(sizes, strides);  // of a wrapper, a wrapper
   copy.copy_(result);
   return copy;
 }
@@ -50,6 +55,7 @@ static torch::jit::Stack arguments_of(const c10::OperatorHandle& op, const graph
   torch::jit::Stack stack;
   for (size_t i = 0; i < node.args.size(); ++i)
     stack.push_back(to_torch(node.args[i], arg_type(arguments[i]), value, integer));
+  if (const auto offset = storage_offset_argument(op.schema())) count_from_storage(stack, *offset);
   return stack;
 }
 
@@ -120,9 +126,42 @@ std::vector<int64_t> Interpreter::integers(const std::vector<sym::ExprId>& es) c
   return bridge::integers(es, [&](sym::ExprId e) { return integer(e); });
 }
 
+// A tensor of several, or of a level of torch.func's.
+static bool is_wrapper(const at::Tensor& tensor) {
+  using c10::DispatchKey;
+  constexpr c10::DispatchKeySet kWrappers(
+      {DispatchKey::Batched, DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper});
+  return tensor.key_set().has_any(kWrappers);
+}
+
+// Operators of the graph that stand for writes have no derivative, and no rule for several passes at once: the same by
+// others that have. Empty: it is none.
+static std::vector<at::Tensor> by_other_operator(const graph::Graph& graph, const graph::Node& node,
+                                                 const std::function<at::Tensor(graph::ValueId)>& value,
+                                                 const IntegerOf& integer) {
+  static const graph::OpId copy = graph::op_id("aten::copy"), put = graph::op_id("aten::_index_put_impl");
+  if (node.op != copy && node.op != put) return {};
+  bool wrapped = c10::GradMode::is_enabled();
+  graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { wrapped = wrapped || is_wrapper(value(v)); });
+  if (!wrapped) return {};
+  torch::jit::Stack stack = arguments_of(*find_operator(node.op), node, value, integer);
+  at::Tensor out;
+  if (node.op == copy) {
+    const at::Tensor self = stack[0].toTensor();
+    out = stack[1].toTensor().to(self.scalar_type()).expand(self.sizes()).clone();
+  } else {
+    stack.pop_back();  // whether indices may be out of range
+    find_operator(graph::op_id("aten::index_put"))->callBoxed(stack);
+    out = stack[0].toTensor();
+  }
+  return {fitted(out, graph.type(node.results[0]), integer)};
+}
+
 void Interpreter::run_node(const graph::Node& node) {
-  std::vector<at::Tensor> results =
-      run_by_aten(graph_, node, [&](graph::ValueId v) { return value(v); }, [&](sym::ExprId e) { return integer(e); });
+  const auto value_of = [&](graph::ValueId v) { return value(v); };
+  const auto integer_of = [&](sym::ExprId e) { return integer(e); };
+  std::vector<at::Tensor> results = by_other_operator(graph_, node, value_of, integer_of);
+  if (results.empty()) results = run_by_aten(graph_, node, value_of, integer_of);
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i].defined()) values_[node.results[i].index] = std::move(results[i]);
 }
@@ -152,8 +191,19 @@ void Interpreter::run_nodes(const GraphPart& part) {
   auto call = part.calls.begin();
   for (size_t i = 0; i <= part.order.size(); ++i) {
     for (; call != part.calls.end() && call->position == i; ++call) run_call(*call);
-    if (i < part.order.size()) run_node(graph_.node(part.order[i]));
+    if (i < part.order.size()) run_with_casts(part.order[i]);
   }
+}
+
+// What was recorded inside of a region of autocast was cast for there. Results keep the dtypes of the graph, as
+// autograd casts the gradients that each formula gives.
+void Interpreter::run_with_casts(graph::NodeId id) {
+  if (!excluded_casts_ || captured_.backward == nullptr || captured_.backward->in_own_casts.contains(id))
+    return run_node(graph_.node(id));
+  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  keys.excluded_ = (keys.excluded_ - c10::autocast_dispatch_keyset) | *excluded_casts_;
+  const c10::impl::ForceDispatchKeyGuard guard(keys);
+  run_node(graph_.node(id));
 }
 
 std::vector<at::Tensor> Interpreter::run_part(const GraphPart& part) {
@@ -197,7 +247,8 @@ std::vector<bool> Interpreter::compute(const std::vector<graph::ValueId>& wanted
     const bool asked = std::any_of(node.results.begin(), node.results.end(),
                                    [&](graph::ValueId v) { return read[v.index] && !values_[v.index].defined(); });
     if (!asked) continue;
-    TORCH_CHECK(!is_random(node.op), "it draws random numbers that were not kept, in ", graph::op_name(node.op));
+    TORCH_CHECK(!is_random(node.op) || !ops::draws(node), "it draws random numbers that were not kept, in ",
+                graph::op_name(node.op));
     needed.push_back(graph_.order[i]);
     graph::Graph::for_each_value(node.args, [&](const graph::ValueId& v) { read[v.index] = true; });
   }
@@ -244,6 +295,17 @@ void Interpreter::write_inputs() {
   for (const auto& [target, value] : writes) at::Tensor(target).copy_(value);
 }
 
+at::Tensor Interpreter::view(const OutputSpec& spec, const at::Tensor& base) const {
+  const std::vector<int64_t> sizes = integers(spec.sizes), strides = integers(spec.strides);
+  const int64_t offset = integer(spec.offset);
+  if (spec.within.empty()) return spec.marked(view_of_memory(base, to_torch(spec.dtype), sizes, strides, offset));
+  at::Tensor out = base;
+  for (const Extent& extent : spec.extents())
+    out = at::as_strided(out, integers(extent.sizes), integers(extent.strides),
+                         base.storage_offset() + integer(extent.offset));
+  return spec.marked(out);
+}
+
 at::Tensor Interpreter::output(const OutputSpec& spec) {
   try {
     at::Tensor base = spec.kind == OutputSpec::Kind::Input      ? inputs_[spec.position]
@@ -252,18 +314,7 @@ at::Tensor Interpreter::output(const OutputSpec& spec) {
     if (spec.plain && base.requires_grad()) base = base.detach();
     if (!spec.is_view) return base;
     if (spec.kind != OutputSpec::Kind::GraphOutput && spec.detached && base.requires_grad()) base = base.detach();
-    const std::vector<int64_t> sizes = integers(spec.sizes), strides = integers(spec.strides);
-    if (to_torch(spec.dtype) == base.scalar_type()) {
-      at::Tensor view = base;
-      for (const Extent& extent : spec.extents())
-        view = at::as_strided(view, integers(extent.sizes), integers(extent.strides),
-                              base.storage_offset() + integer(extent.offset));
-      return spec.marked(view);
-    }
-    const int64_t bytes = base.storage_offset() * static_cast<int64_t>(base.element_size());
-    at::Tensor view = at::empty({0}, base.options().dtype(to_torch(spec.dtype)));
-    return spec.marked(view.set_(
-        base.storage(), bytes / static_cast<int64_t>(view.element_size()) + integer(spec.offset), sizes, strides));
+    return view(spec, base);
   } catch (const Missing&) {
     return {};
   } catch (const c10::Error&) {  // a view of what is not there, after the operator that eager rejects
@@ -295,7 +346,13 @@ std::vector<at::Tensor> Interpreter::arriving(const Backward& backward, const st
 std::vector<at::Tensor> Interpreter::gradients(const Backward& backward, const GraphPart& part,
                                                const std::vector<bool>& absent) {
   graph_.outputs = part.outputs;
+  const auto written = [&](const Backward::Write& w) { return tensor_at(w.place, inputs_, constants_, {}).detach(); };
+  for (const Backward::Write& w : backward.writes) values_[w.live.index] = written(w).clone();
   run_nodes(part);  // some outputs are absent
+  for (size_t i = 0; i < backward.writes.size(); ++i)
+    write_live(written(backward.writes[i]),
+               values_[part.outputs[part.outputs.size() - backward.writes.size() + i].index],
+               backward.writes[i].unseen);
   std::vector<at::Tensor> out;
   for (OutputSpec spec : backward.gradients) {
     const bool is_tangent = spec.kind == OutputSpec::Kind::Input;

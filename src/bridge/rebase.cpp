@@ -39,6 +39,16 @@ class WrittenView final : public torch::autograd::Node {
   }
 };
 
+// What was written to a base. Autograd holds a base that views are made of anew to be a node's first result.
+class WrittenBase final : public torch::autograd::Node {
+ public:
+  using Node::Node;
+  std::string name() const override { return "CompiledWrite"; }
+
+ protected:
+  variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
+};
+
 }  // namespace
 
 bool is_recorded_view(const at::Tensor& tensor) {
@@ -86,8 +96,18 @@ bool may_rebase(const at::Tensor& tensor) {
          !(base.is_leaf() && base.requires_grad());
 }
 
+// Autograd holds the view's lock while it says so, which a thread that has it must not ask for again. Its mutexes are
+// ordinary ones: those of glibc answer a second attempt of the same thread, too.
+bool is_asked_for_history(const at::Tensor& tensor) {
+  if (!is_recorded_view(tensor)) return false;
+  std::mutex& mutex = torch::autograd::impl::get_view_autograd_meta(tensor)->mutex_;
+  if (!mutex.try_lock()) return true;
+  mutex.unlock();
+  return false;
+}
+
 void refresh_history(const at::Tensor& view) {
-  if (!is_recorded_view(view)) return;
+  if (!is_recorded_view(view) || is_asked_for_history(view)) return;
   try {
     view.grad_fn();
   } catch (const c10::Error&) {  // autograd refuses to say: whoever asks is told
@@ -107,6 +127,10 @@ void rebase(const at::Tensor& written, NodePtr node, uint32_t input_nr) {
     const NodePtr write = make_node<WrittenView>(torch::autograd::edge_list{Edge(), std::move(edge)});
     write->add_input_metadata(written);
     forget_history(written);
+    edge = Edge(write, 0);
+  } else if (input_nr != 0) {
+    const NodePtr write = make_node<WrittenBase>(torch::autograd::edge_list{std::move(edge)});
+    write->add_input_metadata(written);
     edge = Edge(write, 0);
   }
   torch::autograd::impl::rebase_history(written, std::move(edge));

@@ -50,8 +50,12 @@ void rebase(const at::Tensor& written, NodePtr node, uint32_t input_nr);
 // A leaf of autograd's record: what arrives at `other` is the gradient of `leaf` from now on.
 void take_place_of(const at::Tensor& other, const at::Tensor& leaf);
 
+// Whether autograd is about to say what has become of a view: it makes the view anew, of its base as that is now. What
+// it calls for that must neither end a capture nor ask for this history.
+bool is_asked_for_history(const at::Tensor& tensor);
+
 // A view whose base was written learns its history when it is asked: now, while nobody in a capture has sizes that are
-// symbols.
+// symbols. Not where that is being asked at this moment.
 void refresh_history(const at::Tensor& view);
 
 // A view has no history of its own until it is asked for: it follows from that of its base.

@@ -38,6 +38,9 @@ class RecordedPass {
   RecordedPass(const graph::Graph& graph, std::shared_ptr<const Backward> backward,
                const std::vector<at::Tensor>& constants, const std::unordered_map<sym::VarId, uint32_t>& slots);
 
+  // Whether autocast, as it is on this thread, casts for an operator of the backward part.
+  bool casts_apart() const;
+
   // saved: values of the graph that the call keeps for its backward passes.
   void set_saved(std::vector<graph::ValueId> saved) { saved_ = std::move(saved); }
 
@@ -69,6 +72,12 @@ class RecordedPass {
   const std::vector<at::Tensor> constants_;
   const std::unordered_map<sym::VarId, uint32_t> slots_;
   std::vector<graph::ValueId> saved_;
+  struct Castable {  // what operators of the part are given, of those that autocast has to do with
+    std::vector<c10::ScalarType> lowered;  // where it casts to its own dtype
+    bool others = false;
+  };
+  void note_castable(graph::NodeId id);
+  Castable on_cpu_, on_cuda_;
 };
 
 }  // namespace cresset::bridge

@@ -82,6 +82,11 @@ void TraceTensor::reset_geometry() {
   refresh_rank();
 }
 
+void TraceTensor::mark(bool conjugated, bool negated) {
+  _set_conj(conjugated);
+  _set_neg(negated);
+}
+
 void TraceTensor::become(const TraceTensor& other) {
   storage_id_ = other.storage_id_;
   chain_ = other.chain_;
@@ -90,6 +95,7 @@ void TraceTensor::become(const TraceTensor& other) {
   type_ = other.type_;
   offset_ = other.offset_;
   data_type_ = other.data_type_;
+  mark(other.is_conj(), other.is_neg());
   reset_geometry();
 }
 
@@ -169,9 +175,11 @@ c10::SymBool TraceTensor::sym_is_contiguous_custom(at::MemoryFormat format) cons
   sym::ShapeEnv& env = asked().env();
   switch (format) {
     case at::MemoryFormat::ChannelsLast:
-      return geometry::is_channels_last(env, type_.sizes, type_.strides, 4);
-    case at::MemoryFormat::ChannelsLast3d:
-      return geometry::is_channels_last(env, type_.sizes, type_.strides, 5);
+    case at::MemoryFormat::ChannelsLast3d: {
+      const size_t rank = format == at::MemoryFormat::ChannelsLast ? 4 : 5;
+      if (ViewOrCopy::current() == nullptr) return geometry::is_channels_last(env, type_.sizes, type_.strides, rank);
+      return geometry::decide_channels_last(env, type_.sizes, type_.strides, rank, [] { return current_reason(); });
+    }
     default:
       return geometry::decide_contiguous(env, type_.sizes, type_.strides, [] { return current_reason(); });
   }
@@ -181,11 +189,15 @@ c10::SymBool TraceTensor::sym_is_non_overlapping_and_dense_custom() const {
 }
 bool TraceTensor::is_strides_like_custom(at::MemoryFormat format) const {
   const size_t rank = format == at::MemoryFormat::ChannelsLast3d ? 5 : 4;
+  if (ViewOrCopy::current() != nullptr && type_.sizes.size() == rank) asked().hold_strides(*this);
   return geometry::is_channels_last_like(asked().env(), type_.sizes, type_.strides, rank);
 }
 
 c10::intrusive_ptr<TraceTensor> TraceTensor::copy() const {
-  return c10::make_intrusive<TraceTensor>(capture_, storage_id_, chain_, value, version, type_, offset_, *device_opt_);
+  auto out =
+      c10::make_intrusive<TraceTensor>(capture_, storage_id_, chain_, value, version, type_, offset_, *device_opt_);
+  out->mark(is_conj(), is_neg());
+  return out;
 }
 
 c10::intrusive_ptr<c10::TensorImpl> TraceTensor::shallow_copy_and_detach(const c10::VariableVersion& version_counter,
@@ -269,10 +281,13 @@ void TraceTensor::take_history(const at::Tensor& of) {
   const at::Tensor self(c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(this));
   if (!is_inference()) set_version_counter(of.unsafeGetTensorImpl()->version_counter());
   std::unique_ptr<c10::AutogradMetaInterface> meta;
-  if (const auto* view = torch::autograd::impl::get_view_autograd_meta(of))
+  if (const auto* view = torch::autograd::impl::get_view_autograd_meta(of)) {
+    const torch::autograd::ViewInfo& known = view->get_backward_view();
+    auto again = known.has_view_fn() ? known.view_fn().clone_and_set() : nullptr;
     meta = std::make_unique<torch::autograd::DifferentiableViewMeta>(
-        this, torch::autograd::ViewInfo(view->get_backward_view().base_, nullptr, nullptr), std::nullopt,
+        this, torch::autograd::ViewInfo(known.base_, std::move(again), known.rev_view_fn_), std::nullopt,
         /*shared_view_info=*/true, view->get_creation_meta());
+  }
   set_autograd_meta(std::move(meta));
   if (!is_unrecorded_view(of)) torch::autograd::impl::set_gradient_edge(self, torch::autograd::impl::gradient_edge(of));
 }

@@ -44,7 +44,11 @@ class TraceTensor final : public c10::TensorImpl {
   const graph::TensorType& type() const { return type_; }
   sym::ExprId offset() const { return offset_; }
 
-  // The graph value this tensor has now; `version` is the storage version it was read at.
+  // The bits by which eager mode conjugates or negates a view when it is read (is_conj(), is_neg()): they are this
+  // tensor's dispatch keys, too. Memory has none, so a tensor without a chain has none.
+  void mark(bool conjugated, bool negated);
+
+  // What lies in memory for this tensor now, apart from these bits; `version` is the storage version it was read at.
   graph::ValueId value = {};
   uint32_t version = 0;
   uint64_t serial() const { return serial_; }  // in the order in which a capture's tensors were made

@@ -4,6 +4,7 @@ them sees the faults that it is there for."""
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -137,3 +138,16 @@ print([(seed, kind) for seed, _, kind, _ in v.run_all([0, 1, 2]) if kind in ("cr
 """)
     run = subprocess.run([sys.executable, driver], capture_output=True, text=True, timeout=120)
     assert run.stdout.strip().endswith("[(1, 'crash')]" if "kill" in end else "[(1, 'hang')]"), run.stdout + run.stderr
+
+
+def test_a_seed_is_a_program_in_every_process():
+    """Not by the order of sets."""
+    program = f"import sys; sys.path.insert(0, {str(HERE)!r})\nfrom view_program_generator import generate\n"
+    program += "print([generate(s) for s in range(20, 30)])"
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1 and outputs.pop()

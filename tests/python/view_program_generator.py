@@ -16,7 +16,7 @@ import torch
 from view_program_compare import PRELUDE, load
 from view_program_grammar import READS, VIEWS, WRITES, layouts
 
-KINDS = ["float64"] * 5 + ["complex128"] * 3 + ["int64", "float32"]
+KINDS = ["float64"] * 5 + ["complex128"] * 3 + ["int64"] + ["float32"] * 2
 INEXACT = ("sin", "sigmoid", "tanh", "/ 2", "div_", "mean", "@", "linear", "lerp", "abs")
 
 
@@ -26,7 +26,8 @@ class Program:
         self.kind = self.random.choice(KINDS)
         self.order = self.random.choice([0, 0, 0, 1, 1, 1, 2, 2]) if self.kind != "int64" else 0
         self.autocast = self.kind == "float32" and self.random.random() < 0.6
-        self.around = "torch.no_grad" if self.random.random() < 0.05 else "contextlib.nullcontext"
+        around = ["torch.no_grad"] * 3 + ["torch.inference_mode"] * 2 + ["contextlib.nullcontext"] * 55
+        self.around = self.random.choice(around)
         if self.autocast and self.random.random() < 0.4:
             self.around = "lambda: torch.autocast('cpu', dtype=torch.bfloat16)"
         self.after = self.order > 0 and self.random.random() < 0.1
@@ -105,7 +106,7 @@ class Program:
                 found.append(scope["f"](*args))
         return found
 
-    def try_lines(self, *lines, may_raise=0.03):
+    def try_lines(self, *lines, may_raise=0.05):
         """Adds the lines if they do well in eager mode; those that raise, sometimes."""
         lines = ["    " * self.depth + line for line in lines]
         try:

@@ -219,7 +219,14 @@ READS = {
         "torch.view_copy({x}, (-1,))",
         "torch.expand_copy({x}, (2, {m}))",
     ],
-    "products": ["{x} @ {x}.mT", "torch.nn.functional.linear({x}, {x})", "{x}.float() @ {x}.float().mT"],
+    "products": [
+        "{x} @ {x}.mT",
+        "torch.nn.functional.linear({x}, {x})",
+        "{x}.float() @ {x}.float().mT",
+        "torch.nn.functional.softmax({x}, -1)",
+        "torch.linalg.vector_norm({x})",
+        "{x}.bfloat16().sum()",
+    ],
     "facts": [
         "({x}.stride(), {x}.storage_offset())",
         "({x}.is_contiguous(), {x}.is_conj(), {x}.is_neg())",

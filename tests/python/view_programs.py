@@ -147,7 +147,7 @@ def run_all(seeds):
         seeds = seeds[seeds.index(seed) + 1 :]
 
 
-def apart(source, limit=10):
+def apart(source, limit=6):
     """The kind of difference, found out in a process of its own."""
 
     def work(say):
@@ -157,7 +157,7 @@ def apart(source, limit=10):
         say(*(found or (None, None)))
 
     child = Child(work)
-    rows = list(child.rows(limit + 5))
+    rows = list(child.rows(limit + 2))
     if rows:
         return rows[0][0], rows[0][1]
     return child.died_by(), f"signal {child.signal}"
@@ -173,7 +173,7 @@ def shrunk(source, kind):
     if kind not in ("crash", "hang"):
         small = next((row[0] for row in Child(work).rows(60)), None)
     if small is None or kind in ("crash", "hang"):
-        small = shrink(source, lambda text: apart(text)[0] == kind, 40)
+        small = shrink(source, lambda text: apart(text)[0] == kind, 15)
     return small, apart(small)[1]
 
 

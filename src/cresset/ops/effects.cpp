@@ -56,8 +56,9 @@ bool draws(const graph::Node& node) {
 }
 
 bool follows_memory_order(const graph::Node& node) {
-  static const graph::OpId view = graph::op_id("aten::as_strided"), write = graph::op_id("aten::as_strided_scatter");
-  return node.op == view || node.op == write || draws(node);
+  static const graph::OpId view = graph::op_id("aten::as_strided"), copy = graph::op_id("aten::as_strided_copy"),
+                           write = graph::op_id("aten::as_strided_scatter");
+  return node.op == view || node.op == copy || node.op == write || draws(node);
 }
 
 }  // namespace cresset::ops
