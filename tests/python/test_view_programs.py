@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from view_program_compare import PRELUDE, compare, history, shrink, stand_alone
+from view_program_compare import PRELUDE, compare, history, known_failures, shrink, stand_alone
 from view_program_generator import generate
 
 HERE = Path(__file__).parent
@@ -154,12 +154,6 @@ def test_a_seed_is_a_program_in_every_process():
         for seed in ("1", "2")
     }
     assert len(outputs) == 1 and outputs.pop()
-
-
-def known_failures():
-    """Seeds of programs that differ today, with their kinds; a line goes when its program is mended."""
-    lines = (HERE / "view_programs_known.txt").read_text().splitlines()
-    return {int(line.split()[0]) for line in lines if line and not line.startswith("#")}
 
 
 def batches():

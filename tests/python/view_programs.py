@@ -5,7 +5,8 @@ python view_programs.py SEED COUNT   runs COUNT programs from that seed on; thos
                                      shrunk and printed as programs that stand alone; a summary by kind ends the output
 
 Programs run one after another in a process of their own, which is made again when one of them ends or stops it. The exit
-status says whether any differed. CRESSET_VIEW_SHRINK: how many failures are shrunk (20).
+status says whether any differed. CRESSET_VIEW_SHRINK: how many failures are shrunk (20), of those that
+view_programs_known.txt does not list.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from collections import Counter
 os.environ.setdefault("CRESSET_NO_DISK_CACHE", "1")
 
 import torch
-from view_program_compare import compare, history, shrink, stand_alone
+from view_program_compare import compare, history, known_failures, shrink, stand_alone
 from view_program_generator import generate
 
 import cresset
@@ -191,12 +192,12 @@ def main(seed, count=None):
         print(stand_alone(source))
         print(apart(source))
         return 0
-    begin, kinds, seeds = time.time(), Counter(), []
+    begin, kinds, seeds, known, printed = time.time(), Counter(), [], known_failures(), 0
     for s, source, kind, text in run_all(range(seed, seed + count)):
-        if sum(kinds.values()) < SHRUNK:
-            small, why = shrunk(source, kind)
-            print(f"# seed {s}: {kind_of(small, kind)}: {text}\n# shrunk: {why}\n{body(small)}\n", flush=True)
-            source = small
+        if s not in known and printed < SHRUNK:
+            printed += 1
+            source, why = shrunk(source, kind)
+            print(f"# seed {s}: {kind_of(source, kind)}: {text}\n# shrunk: {why}\n{stand_alone(source)}", flush=True)
         kinds[kind_of(source, kind)] += 1
         seeds.append(f"{s}  # {kind_of(source, kind)}")
     print("\n".join(f"differs: {row}" for row in seeds))
