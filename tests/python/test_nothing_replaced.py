@@ -237,6 +237,7 @@ torch.manual_seed(0)
 LINEAR = torch.nn.Linear(3, 3)
 NAMES = {"F": F, **{m: sys.modules[m] for m in sys.modules}}
 calls = []
+active = False  # while a program runs
 
 def owner_of(path):
     owner, _, name = path.rpartition(".")
@@ -261,7 +262,7 @@ def replacement_of(path):
     inside = False
     def mine(*args, **kwargs):
         nonlocal inside
-        if inside:  # what the original, the note and the change come to
+        if inside or not active:  # what the original, the note and the change come to; imports and compilers
             return original(*args, **kwargs)
         inside = True
         try:
@@ -298,10 +299,13 @@ def inside_for(path):
 x = torch.randn(3, 3).abs() + 0.5
 sizes = [x, x, torch.randn(4, 3).abs() + 0.5, x]
 def results(function, path, *rest):
+    global active
     out = []
     for argument in sizes:
         calls.clear()
+        active = True
         value = function(argument, *rest)
+        active = False
         out.append((value, len(calls)))
     return out
 
